@@ -1,0 +1,141 @@
+package dev.kullback;
+
+import java.util.Objects;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
+
+/** What follows the micro-kernel: promotion, log-determinants, the error bound of each entry, and the store; all in double. */
+final class Epilogue {
+  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
+
+  private Epilogue() {}
+
+  /** {@code sum = acc}, or {@code sum += acc}. */
+  static void promote(float[] acc, double[] sum, int n, boolean first) {
+    if (first) {
+      for (int i = 0; i < n; i += S.length()) {
+        widen(acc, i).intoArray(sum, i);
+      }
+    } else {
+      for (int i = 0; i < n; i += S.length()) {
+        widen(acc, i).add(DoubleVector.fromArray(S, sum, i)).intoArray(sum, i);
+      }
+    }
+  }
+
+  private static DoubleVector widen(float[] acc, int i) {
+    return (DoubleVector)
+        FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0);
+  }
+
+  static void promote(double[] acc, double[] sum, int n, boolean first) {
+    if (first) {
+      System.arraycopy(acc, 0, sum, 0, n);
+    } else {
+      for (int i = 0; i < n; i += S.length()) {
+        DoubleVector.fromArray(S, acc, i).add(DoubleVector.fromArray(S, sum, i)).intoArray(sum, i);
+      }
+    }
+  }
+
+  /** Stores the tile's entries; whether the error bound of every one is within tolerance. */
+  static boolean store(
+      Tile t, int nr, Packed<?> q, Packed<?> p, double constant, double unit, double tolerance) {
+    float[] out32 = t.out32;
+    if (out32 != null) {
+      return store32(t, nr, q, p, constant, unit, tolerance, out32);
+    }
+    return store64(t, nr, q, p, constant, unit, tolerance, Objects.requireNonNull(t.out64));
+  }
+
+  /**
+   * {@code out = S/2 + Σ ln σp − Σ ln σq} for the tile in {@code t.sum}, row-major with {@code nr} columns.
+   *
+   * @return whether the error bound of every entry is within tolerance
+   */
+  private static boolean store32(
+      Tile t,
+      int nr,
+      Packed<?> q,
+      Packed<?> p,
+      double constant,
+      double unit,
+      double tolerance,
+      float[] out) {
+    double[] logDets = p.logDet();
+    double[] bounds = p.bound();
+    int vectors = t.columns / S.length() * S.length();
+    long all = -1L >>> -S.length();
+    boolean certain = true;
+    for (int i = 0; i < t.rows; i++) {
+      double logDet = q.logDet()[t.row + i];
+      double bound = q.bound()[t.row + i] + constant;
+      int to = t.base + (t.row + i) * t.stride + t.column;
+      long within = all;
+      int j = 0;
+      for (; j < vectors; j += S.length()) {
+        DoubleVector half = DoubleVector.fromArray(S, t.sum, i * nr + j).mul(0.5);
+        DoubleVector kl = half.add(DoubleVector.fromArray(S, logDets, t.column + j).sub(logDet));
+        DoubleVector rest = kl.mul(tolerance).sub(half.mul(unit));
+        within &=
+            rest.compare(
+                    VectorOperators.GE, DoubleVector.fromArray(S, bounds, t.column + j).add(bound))
+                .toLong();
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out, to + j);
+      }
+      certain &= within == all;
+      for (; j < t.columns; j++) { // scalar tail
+        double half = 0.5 * t.sum[i * nr + j];
+        double kl = half + (logDets[t.column + j] - logDet);
+        certain &= PairKl.isCertain(half, kl, unit, tolerance, bounds[t.column + j] + bound);
+        out[to + j] = (float) kl;
+      }
+    }
+    return certain;
+  }
+
+  /** As {@link #store32}, into double. */
+  private static boolean store64(
+      Tile t,
+      int nr,
+      Packed<?> q,
+      Packed<?> p,
+      double constant,
+      double unit,
+      double tolerance,
+      double[] out) {
+    double[] logDets = p.logDet();
+    double[] bounds = p.bound();
+    int vectors = t.columns / S.length() * S.length();
+    long all = -1L >>> -S.length();
+    boolean certain = true;
+    for (int i = 0; i < t.rows; i++) {
+      double logDet = q.logDet()[t.row + i];
+      double bound = q.bound()[t.row + i] + constant;
+      int to = t.base + (t.row + i) * t.stride + t.column;
+      long within = all;
+      int j = 0;
+      for (; j < vectors; j += S.length()) {
+        DoubleVector half = DoubleVector.fromArray(S, t.sum, i * nr + j).mul(0.5);
+        DoubleVector kl = half.add(DoubleVector.fromArray(S, logDets, t.column + j).sub(logDet));
+        DoubleVector rest = kl.mul(tolerance).sub(half.mul(unit));
+        within &=
+            rest.compare(
+                    VectorOperators.GE, DoubleVector.fromArray(S, bounds, t.column + j).add(bound))
+                .toLong();
+        kl.intoArray(out, to + j);
+      }
+      certain &= within == all;
+      for (; j < t.columns; j++) { // scalar tail
+        double half = 0.5 * t.sum[i * nr + j];
+        double kl = half + (logDets[t.column + j] - logDet);
+        certain &= PairKl.isCertain(half, kl, unit, tolerance, bounds[t.column + j] + bound);
+        out[to + j] = kl;
+      }
+    }
+    return certain;
+  }
+}

@@ -1,0 +1,560 @@
+package dev.kullback;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.Objects;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Computes Kullback–Leibler divergences, in nats, between batches of Gaussians.
+ *
+ * <p>For diagonal Gaussians of dimension D,
+ *
+ * <pre>
+ * KL(q ‖ p) = ½ Σ_h [ (σq² − σp²)/σp² + (μq − μp)²/σp² ] + Σ_h (ln σp − ln σq)
+ * </pre>
+ *
+ * <p><b>Shapes.</b> {@code pairwise} fills {@code out[i*M + j] = KL(q_i ‖ p_j)} for N rows q and M columns p; {@code aligned}
+ * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
+ * N·M·D is ever made: besides the batches' packed forms the engine holds under 20 KiB for each thread at work, and 0.75 MiB
+ * for one that writes to a memory segment.
+ *
+ * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite
+ * entry; never negative; exactly 0 for identical parameters; +∞ where the value overflows; never NaN.
+ *
+ * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
+ * {@code double[]} keeps all that was computed. A {@link MemorySegment} receives native-order {@code double} when either batch
+ * is of double, else {@code float}.
+ *
+ * <p><b>Threads.</b> An engine is safe for use by any number of threads at once. By default it computes on the calling thread
+ * alone and starts none. With {@code threads(n)} the caller and n − 1 helpers share a call's work. Results are bitwise the
+ * same for every number of threads.
+ *
+ * <p><b>Allocation.</b> A warm call (batches used before in that role, caller's output) allocates nothing with one thread, and
+ * a few hundred bytes with several.
+ *
+ * <p>All methods throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
+ * dimensions that differ, an output that is too small, and a deterministic {@code p} (see {@link ScalePolicy}) with a {@code
+ * q} that is not.
+ */
+public final class KlEngine implements AutoCloseable {
+  /**
+   * A block is the unit of work: its rows' panels stay in the L2 cache while the columns' panels stream past, and there are
+   * enough blocks to keep several threads evenly busy. Multiples of every kernel's tile.
+   */
+  static final int BLOCK_ROWS = 120;
+
+  static final int BLOCK_COLUMNS = 512;
+
+  /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
+  private static final int TALL_DIMENSION = 256;
+
+  private static final int TILE_ROWS = 10;
+
+  /** Tells a confined segment from one that helpers can write to. */
+  private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});
+
+  private final int threads;
+  private final Backend backend;
+  private final BlockKernel kernel;
+  private final @Nullable Executor executor;
+  private final @Nullable ExecutorService ownExecutor;
+  private final AtomicReferenceArray<@Nullable Tile> tiles;
+  private volatile boolean closed;
+
+  private KlEngine(Builder builder) {
+    backend = Backend.select(builder.backend);
+    kernel = backend == Backend.VECTOR ? new VectorKernel() : new ScalarKernel();
+    threads = builder.threads;
+    ownExecutor = builder.executor == null && threads > 1 ? helpers(threads - 1) : null;
+    executor = builder.executor != null ? builder.executor : ownExecutor;
+    tiles = new AtomicReferenceArray<>(2 * threads + 16);
+  }
+
+  private static ExecutorService helpers(int n) {
+    AtomicInteger count = new AtomicInteger();
+    return Executors.newFixedThreadPool(
+        n,
+        task ->
+            Thread.ofPlatform()
+                .daemon()
+                .name("kullback-" + count.incrementAndGet())
+                .unstarted(task));
+  }
+
+  /** A builder of engines; its defaults are one thread and {@link Backend#AUTO}. */
+  public static Builder builder() {
+    return new Builder();
+  }
+
+  /** Settings of an engine. Not safe for use by several threads. */
+  public static final class Builder {
+    private int threads = 1;
+    private @Nullable Executor executor;
+    private Backend backend = Backend.AUTO;
+
+    private Builder() {}
+
+    /**
+     * The number of threads that share a call's work, the caller included. Unless an executor is given, the engine owns the
+     * n − 1 others: daemon threads, started when first needed, ended by {@link KlEngine#close()}.
+     *
+     * @throws IllegalArgumentException if n is not in [1, 1024]
+     */
+    public Builder threads(int n) {
+      if (n < 1 || n > 1024) {
+        throw new IllegalArgumentException("threads must be in [1, 1024], is " + n);
+      }
+      threads = n;
+      return this;
+    }
+
+    /**
+     * Runs the n − 1 helpers of {@link #threads} there instead of on own threads. The caller never waits for a helper that has
+     * not begun, so a busy or refusing executor costs time only. {@link KlEngine#close()} leaves it alone.
+     */
+    public Builder executor(Executor e) {
+      executor = Objects.requireNonNull(e, "executor");
+      return this;
+    }
+
+    /** The implementation to use; one that cannot run here is refused by {@link #build()}. */
+    public Builder backend(Backend b) {
+      backend = Objects.requireNonNull(b, "backend");
+      return this;
+    }
+
+    /**
+     * A new engine.
+     *
+     * @throws IllegalStateException if {@link Backend#VECTOR} was asked for and cannot run, saying why
+     */
+    public KlEngine build() {
+      return new KlEngine(this);
+    }
+  }
+
+  /** {@code KL(q_i ‖ p_j)} as a new row-major array {@code [N, M]}. */
+  public float[] pairwise(Gaussians q, Gaussians p) {
+    return pairwise(q, p, new float[arrayLength(q, p)]);
+  }
+
+  /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
+  public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
+    checkLength(arrayLength(q, p), out.length);
+    pairwise(diagonal(q), diagonal(p), out, null, null);
+    return out;
+  }
+
+  /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
+  public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
+    checkLength(arrayLength(q, p), out.length);
+    pairwise(diagonal(q), diagonal(p), null, out, null);
+    return out;
+  }
+
+  /**
+   * {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}, of any size, mapped files included; returns {@code out}. A
+   * segment confined to the calling thread is filled by that thread alone.
+   */
+  public MemorySegment pairwise(Gaussians q, Gaussians p, MemorySegment out) {
+    checkSegment((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out);
+    pairwise(diagonal(q), diagonal(p), null, null, out);
+    return out;
+  }
+
+  /** {@code KL(q_i ‖ p_i)} as a new array of N; both batches have N Gaussians. */
+  public float[] aligned(Gaussians q, Gaussians p) {
+    return aligned(q, p, new float[q.size()]);
+  }
+
+  /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
+  public float[] aligned(Gaussians q, Gaussians p, float[] out) {
+    DiagonalGaussians a = diagonal(q);
+    DiagonalGaussians b = diagonal(p);
+    checkAligned(a, b);
+    checkLength(a.size(), out.length);
+    for (int i = 0; i < a.size(); i++) {
+      out[i] = (float) alignedKl(a, b, i);
+    }
+    return out;
+  }
+
+  /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
+  public double[] aligned(Gaussians q, Gaussians p, double[] out) {
+    DiagonalGaussians a = diagonal(q);
+    DiagonalGaussians b = diagonal(p);
+    checkAligned(a, b);
+    checkLength(a.size(), out.length);
+    for (int i = 0; i < a.size(); i++) {
+      out[i] = alignedKl(a, b, i);
+    }
+    return out;
+  }
+
+  /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
+  public MemorySegment aligned(Gaussians q, Gaussians p, MemorySegment out) {
+    DiagonalGaussians a = diagonal(q);
+    DiagonalGaussians b = diagonal(p);
+    checkAligned(a, b);
+    boolean wide = a.isDouble() || b.isDouble();
+    checkSegment(a.size(), wide, out);
+    for (int i = 0; i < a.size(); i++) {
+      set(out, wide, i, alignedKl(a, b, i));
+    }
+    return out;
+  }
+
+  /** {@code KL(q_i ‖ N(0, I)) = ½ Σ_h (μ² + σ² − 1 − ln σ²)} as a new array of N. */
+  public float[] toStandardNormal(Gaussians q) {
+    return toStandardNormal(q, new float[q.size()]);
+  }
+
+  /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
+  public float[] toStandardNormal(Gaussians q, float[] out) {
+    DiagonalGaussians a = diagonal(q);
+    checkOpen();
+    checkLength(a.size(), out.length);
+    for (int i = 0; i < a.size(); i++) {
+      out[i] = (float) standardKl(a, i);
+    }
+    return out;
+  }
+
+  /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
+  public double[] toStandardNormal(Gaussians q, double[] out) {
+    DiagonalGaussians a = diagonal(q);
+    checkOpen();
+    checkLength(a.size(), out.length);
+    for (int i = 0; i < a.size(); i++) {
+      out[i] = standardKl(a, i);
+    }
+    return out;
+  }
+
+  /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
+  public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
+    DiagonalGaussians a = diagonal(q);
+    checkOpen();
+    checkSegment(a.size(), a.isDouble(), out);
+    for (int i = 0; i < a.size(); i++) {
+      set(out, a.isDouble(), i, standardKl(a, i));
+    }
+    return out;
+  }
+
+  /** What runs, and why something else does not; a few lines. */
+  public String describe() {
+    return "engine: %s backend, %d thread%s%s"
+        .formatted(
+            backend.name().toLowerCase(java.util.Locale.ROOT),
+            threads,
+            threads == 1 ? "" : "s",
+            executor != null && ownExecutor == null ? " on the caller's executor" : "");
+  }
+
+  /** Ends the engine's own threads; calls under way finish. Closing twice is harmless. */
+  @Override
+  public void close() {
+    closed = true;
+    if (ownExecutor != null) {
+      ownExecutor.shutdown();
+    }
+  }
+
+  private static double alignedKl(DiagonalGaussians q, DiagonalGaussians p, int i) {
+    return q.deterministic || q == p ? 0 : PairKl.of(q, i, p, i);
+  }
+
+  private static double standardKl(DiagonalGaussians q, int i) {
+    return q.deterministic ? 0 : PairKl.standard(q, i);
+  }
+
+  private static void set(MemorySegment out, boolean wide, long i, double kl) {
+    if (wide) {
+      out.set(ValueLayout.JAVA_DOUBLE_UNALIGNED, 8 * i, kl);
+    } else {
+      out.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4 * i, (float) kl);
+    }
+  }
+
+  private void pairwise(
+      DiagonalGaussians q,
+      DiagonalGaussians p,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      @Nullable MemorySegment segment) {
+    check(q, p);
+    if (q.deterministic) {
+      zero((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out32, out64, segment);
+      return;
+    }
+    kernel.prepare(q, p);
+    int height = blockRows(q.dimension());
+    long across = Math.ceilDiv(p.size(), BLOCK_COLUMNS);
+    long blocks = Math.ceilDiv(q.size(), height) * across;
+    Executor helpers = executor;
+    if (helpers == null
+        || threads == 1
+        || blocks == 1
+        || (segment != null && !segment.isAccessibleBy(HELPER))) {
+      Tile tile = acquire();
+      try {
+        for (long b = 0; b < blocks; b++) {
+          block(q, p, out32, out64, segment, b, tile);
+        }
+      } finally {
+        release(tile);
+      }
+      return;
+    }
+    new Job(q, p, out32, out64, segment, blocks).run(helpers);
+  }
+
+  private void block(
+      DiagonalGaussians q,
+      DiagonalGaussians p,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      @Nullable MemorySegment segment,
+      long index,
+      Tile t) {
+    int height = blockRows(q.dimension());
+    int across = Math.ceilDiv(p.size(), BLOCK_COLUMNS);
+    int row0 = (int) (index / across) * height;
+    int column0 = (int) (index % across) * BLOCK_COLUMNS;
+    int row1 = Math.min(row0 + height, q.size());
+    int column1 = Math.min(column0 + BLOCK_COLUMNS, p.size());
+    if (segment == null) {
+      t.out32 = out32;
+      t.out64 = out64;
+      t.base = 0;
+      t.stride = p.size();
+      kernel.block(q, p, row0, row1, column0, column1, t);
+      return;
+    }
+    boolean wide = q.isDouble() || p.isDouble();
+    t.useBlock(wide, BLOCK_ROWS * BLOCK_COLUMNS);
+    t.stride = BLOCK_COLUMNS;
+    t.base = -(row0 * t.stride + column0);
+    kernel.block(q, p, row0, row1, column0, column1, t);
+    int width = column1 - column0;
+    for (int i = row0; i < row1; i++) {
+      int from = (i - row0) * t.stride;
+      long to = (long) i * p.size() + column0;
+      if (wide) {
+        MemorySegment.copy(
+            t.out64, from, segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, 8 * to, width);
+      } else {
+        MemorySegment.copy(t.out32, from, segment, ValueLayout.JAVA_FLOAT_UNALIGNED, 4 * to, width);
+      }
+    }
+  }
+
+  private static int blockRows(int dimension) {
+    int rows = (int) Math.min(BLOCK_ROWS, (long) BLOCK_ROWS * TALL_DIMENSION / dimension);
+    return Math.max(TILE_ROWS, rows / TILE_ROWS * TILE_ROWS);
+  }
+
+  /** One call's work, shared between its caller and helpers. */
+  private final class Job implements Runnable {
+    private final DiagonalGaussians q;
+    private final DiagonalGaussians p;
+    private final float @Nullable [] out32;
+    private final double @Nullable [] out64;
+    private final @Nullable MemorySegment segment;
+    private final long blocks;
+    private final AtomicLong next = new AtomicLong();
+    private volatile @Nullable Throwable failure;
+    private int active;
+    private boolean finished;
+
+    Job(
+        DiagonalGaussians q,
+        DiagonalGaussians p,
+        float @Nullable [] out32,
+        double @Nullable [] out64,
+        @Nullable MemorySegment segment,
+        long blocks) {
+      this.q = q;
+      this.p = p;
+      this.out32 = out32;
+      this.out64 = out64;
+      this.segment = segment;
+      this.blocks = blocks;
+    }
+
+    /** Works with whatever helpers begin in time, and returns when all that began have ended. */
+    void run(Executor helpers) {
+      try {
+        for (long k = Math.min(threads, blocks); k > 1; k--) {
+          helpers.execute(this);
+        }
+      } catch (RejectedExecutionException e) {
+        // fewer helpers; the caller does what they would have done
+      }
+      work();
+      awaitHelpers();
+      Throwable t = failure;
+      if (t instanceof RuntimeException e) {
+        throw e;
+      }
+      if (t instanceof Error e) {
+        throw e;
+      }
+    }
+
+    @Override
+    public void run() {
+      synchronized (this) {
+        if (finished) {
+          return;
+        }
+        active++;
+      }
+      work();
+      synchronized (this) {
+        active--;
+        notifyAll();
+      }
+    }
+
+    private void work() {
+      Tile tile = acquire();
+      try {
+        for (long b = next.getAndIncrement();
+            b < blocks && failure == null;
+            b = next.getAndIncrement()) {
+          block(q, p, out32, out64, segment, b, tile);
+        }
+      } catch (Throwable t) {
+        failure = t;
+      } finally {
+        release(tile);
+      }
+    }
+
+    private synchronized void awaitHelpers() {
+      finished = true;
+      boolean interrupted = false;
+      while (active > 0) { // a block each at most
+        try {
+          wait();
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private Tile acquire() {
+    for (int i = 0; i < tiles.length(); i++) {
+      Tile tile = tiles.getAndSet(i, null);
+      if (tile != null) {
+        return tile;
+      }
+    }
+    return new Tile();
+  }
+
+  private void release(Tile tile) {
+    tile.clear();
+    for (int i = 0; i < tiles.length(); i++) {
+      if (tiles.compareAndSet(i, null, tile)) {
+        return;
+      }
+    }
+  }
+
+  private static void zero(
+      long n,
+      boolean wide,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      @Nullable MemorySegment segment) {
+    if (out32 != null) {
+      Arrays.fill(out32, 0, (int) n, 0);
+    } else if (out64 != null) {
+      Arrays.fill(out64, 0, (int) n, 0);
+    } else if (segment != null) {
+      segment.asSlice(0, n * (wide ? 8 : 4)).fill((byte) 0);
+    }
+  }
+
+  private static DiagonalGaussians diagonal(Gaussians batch) {
+    return switch (Objects.requireNonNull(batch, "batch")) {
+      case DiagonalGaussians d -> d;
+    };
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw new IllegalStateException("this KlEngine is closed");
+    }
+  }
+
+  private void check(DiagonalGaussians q, DiagonalGaussians p) {
+    checkOpen();
+    if (q.dimension() != p.dimension()) {
+      throw new IllegalArgumentException(
+          "q has dimension %d but p has %d; they must be equal"
+              .formatted(q.dimension(), p.dimension()));
+    }
+    if (p.deterministic && !q.deterministic) {
+      throw new IllegalArgumentException(
+          "p is deterministic (std 0) and q is not, so KL(q‖p) is undefined");
+    }
+  }
+
+  private void checkAligned(DiagonalGaussians q, DiagonalGaussians p) {
+    check(q, p);
+    if (q.size() != p.size()) {
+      throw new IllegalArgumentException(
+          "q has %d Gaussians but p has %d; aligned needs as many of each"
+              .formatted(q.size(), p.size()));
+    }
+  }
+
+  private static int arrayLength(Gaussians q, Gaussians p) {
+    long n = (long) q.size() * p.size();
+    if (n > Integer.MAX_VALUE - 8) {
+      throw new IllegalArgumentException(
+          "%d x %d entries do not fit an array; write to a MemorySegment"
+              .formatted(q.size(), p.size()));
+    }
+    return (int) n;
+  }
+
+  private static void checkLength(int needed, int length) {
+    if (length < needed) {
+      throw new IllegalArgumentException(
+          "out has %d elements but %d are needed".formatted(length, needed));
+    }
+  }
+
+  private static void checkSegment(long n, boolean wide, MemorySegment out) {
+    long bytes = n * (wide ? 8 : 4); // n < 2^62/8: sizes of batches held in arrays
+    if (out.byteSize() < bytes) {
+      throw new IllegalArgumentException(
+          "out has %d bytes but %d are needed, %d %s values"
+              .formatted(out.byteSize(), bytes, n, wide ? "double" : "float"));
+    }
+    if (out.isReadOnly()) {
+      throw new IllegalArgumentException("out is a read-only segment");
+    }
+    if (!out.scope().isAlive()) {
+      throw new IllegalStateException("out belongs to a closed arena");
+    }
+  }
+}

@@ -1,0 +1,188 @@
+package dev.kullback;
+
+/**
+ * The divergence of one pair in double: the reference of the vector kernels, which falls back from the fast difference form to
+ * the stable form where rounding could show.
+ */
+final class PairKl {
+  /** Contract for batches of float, held by the float kernels. */
+  static final double FLOAT_TOLERANCE = 1e-5;
+
+  /** What the double form must reach on float inputs: below the rounding of a float result. */
+  static final double REFINED_TOLERANCE = 1e-7;
+
+  /** Contract for batches of double. */
+  static final double DOUBLE_TOLERANCE = 1e-12;
+
+  /** Variances that float kernels take; r = 1/v and d²·r then lose nothing to under- or overflow that matters. */
+  static final float LEAST32 = 0x1p-100f;
+
+  static final float MOST32 = 0x1p100f;
+  static final double LEAST64 = 0x1p-500;
+  static final double MOST64 = 0x1p500;
+
+  /**
+   * An S made with unit roundoff u is taken to be within {@code 2·ERROR_UNITS·u·(S/2 + D)} of exact. Since {@code |t| ≤ d²/vp +
+   * (vq + vp)/vp} sums to {@code S + 2D} over the terms t, rounding d, v, 1/v and t costs at most 7 units. Accumulating 64
+   * terms costs 64 units of {@code Σ|t|/2} in the worst order, 21 when all terms are alike and some 4 at random signs; and
+   * where an entry is near this bound, {@code Σ|t|/2} is well under {@code S/2 + D}.
+   */
+  static final double ERROR_UNITS = 16;
+
+  static final double FLOAT_UNIT = ERROR_UNITS * 0x1p-24;
+
+  private static final int BLOCK = 64;
+
+  /** Math.fma without hardware support goes through BigDecimal. */
+  private static final boolean FMA = Backend.hasFma();
+
+  private PairKl() {}
+
+  /** KL(q_i ‖ p_j), to the contract of the batches' precision. */
+  static double of(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+    double tolerance = q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
+    double unit = doubleUnit(q.dimension());
+    double half = 0.5 * difference(q, i, p, j);
+    double kl = half + (p.logDet[j] - q.logDet[i]);
+    double bound = p.logDetBound[j] + (q.logDetBound[i] + unit * q.dimension());
+    return isCertain(half, kl, unit, tolerance, bound) ? kl : stable(q, i, p, j);
+  }
+
+  /** {@link #ERROR_UNITS} of double, and one rounding more for each block after the first. */
+  static double doubleUnit(int dimension) {
+    return (ERROR_UNITS + (double) dimension / BLOCK) * 0x1p-53;
+  }
+
+  /** Whether the error bound {@code half·unit + bound} is within tolerance; false for a half that overflowed or is NaN. */
+  static boolean isCertain(double half, double kl, double unit, double tolerance, double bound) {
+    return kl * tolerance - half * unit >= bound;
+  }
+
+  /**
+   * S = Σ_h [(μq − μp)² + vq − vp] / vp in the very operations of a lane of {@code DoubleKernels}; NaN where a variance is
+   * out of its range.
+   */
+  static double difference(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+    int d = q.dimension();
+    double[] vq = q.variances();
+    double[] vp = p.variances();
+    boolean precision = p.kind == Scale.PRECISION;
+    int a = i * d;
+    int b = j * d;
+    double sum = 0;
+    double least = MOST64;
+    double most = LEAST64;
+    for (int h = 0; h < d; h += BLOCK) {
+      double acc = 0;
+      for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
+        double x = q.mean(a + k) - p.mean(b + k);
+        double v = vp[b + k];
+        double r = precision ? p.scale(b + k) : 1 / v;
+        double e = vq[a + k] - v;
+        least = Math.min(least, Math.min(v, vq[a + k]));
+        most = Math.max(most, Math.max(v, vq[a + k]));
+        acc = FMA ? Math.fma(Math.fma(x, x, e), r, acc) : acc + (x * x + e) * r;
+      }
+      sum = h == 0 ? acc : acc + sum;
+    }
+    return least >= LEAST64 && most <= MOST64 ? sum : Double.NaN;
+  }
+
+  /**
+   * {@code ½ Σ_h [x − ln(1+x) + y²]} with {@code x = σq²/σp² − 1} and {@code y = (μq − μp)/σp}: no term is negative and none
+   * cancels, so the relative error is that of a term, whatever the value.
+   */
+  static double stable(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+    int d = q.dimension();
+    double sum = 0;
+    for (int h = 0; h < d; h += BLOCK) {
+      double acc = 0;
+      for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
+        acc += term(q, i * d + k, p.kind, p.mean(j * d + k), p.scale(j * d + k));
+      }
+      sum += acc;
+    }
+    return 0.5 * sum;
+  }
+
+  /** KL(q_i ‖ N(0, I)). */
+  static double standard(DiagonalGaussians q, int i) {
+    int d = q.dimension();
+    double[] variances = q.variances();
+    double sum = 0;
+    double least = MOST64;
+    double most = LEAST64;
+    for (int h = 0; h < d; h += BLOCK) {
+      double acc = 0;
+      for (int end = Math.min(d, h + BLOCK), k = i * d + h; k < i * d + end; k++) {
+        double x = q.mean(k);
+        double v = variances[k];
+        least = Math.min(least, v);
+        most = Math.max(most, v);
+        acc += x * x + (v - 1);
+      }
+      sum += acc;
+    }
+    double half = least >= LEAST64 && most <= MOST64 ? 0.5 * sum : Double.NaN;
+    double kl = half - q.logDet[i];
+    double tolerance = q.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
+    double unit = doubleUnit(d);
+    if (isCertain(half, kl, unit, tolerance, q.logDetBound[i] + unit * d)) {
+      return kl;
+    }
+    sum = 0;
+    for (int h = 0; h < d; h += BLOCK) {
+      double acc = 0;
+      for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
+        acc += term(q, i * d + k, q.kind, 0, q.kind.unit());
+      }
+      sum += acc;
+    }
+    return 0.5 * sum;
+  }
+
+  private static double term(DiagonalGaussians q, int k, Scale kind, double mean, double sp) {
+    double sq = q.scale(k);
+    double x;
+    double logRatio;
+    if (q.kind == kind) {
+      x = kind.excess(sq, sp);
+      logRatio = Math.abs(x) < 0.5 ? Double.NaN : kind.logRatio(sq, sp);
+    } else {
+      double vq = q.kind.variance(sq);
+      double vp = kind.variance(sp);
+      x = (vq - vp) / vp;
+      logRatio = Double.NaN;
+      if (!(Math.abs(x) < 0.5)) {
+        logRatio = q.kind.logVariance(sq) - kind.logVariance(sp);
+        x = vq > 0 && vp > 0 && vq - vp < Double.MAX_VALUE ? x : Math.expm1(logRatio);
+      }
+    }
+    return excessTerm(x, logRatio) + square(q.mean(k), mean, kind, sp);
+  }
+
+  /** x − ln(1+x); the logarithm is given where x is far from 0. */
+  private static double excessTerm(double x, double logRatio) {
+    if (Math.abs(x) < 0x1p-8) { // the series' next term is x⁹/9
+      return x
+          * x
+          * (1 / 2.0
+              - x
+                  * (1 / 3.0
+                      - x * (1 / 4.0 - x * (1 / 5.0 - x * (1 / 6.0 - x * (1 / 7.0 - x / 8))))));
+    }
+    if (Math.abs(x) < 0.5) {
+      return x - Math.log1p(x);
+    }
+    return x == Double.POSITIVE_INFINITY ? x : x - logRatio;
+  }
+
+  private static double square(double mq, double mp, Scale kind, double sp) {
+    double d = mq - mp;
+    double y =
+        Math.abs(d) <= Double.MAX_VALUE
+            ? kind.standardize(d, sp)
+            : 2 * kind.standardize(0.5 * mq - 0.5 * mp, sp); // the difference overflows
+    return y * y;
+  }
+}

@@ -1,0 +1,26 @@
+package dev.kullback;
+
+/** The backend without vectors: {@link PairKl} for every entry. Runs on every JVM; the plainest text of the algorithm. */
+final class ScalarKernel implements BlockKernel {
+  @Override
+  public void prepare(DiagonalGaussians q, DiagonalGaussians p) {
+    q.variances();
+    p.variances();
+  }
+
+  @Override
+  public void block(
+      DiagonalGaussians q,
+      DiagonalGaussians p,
+      int row0,
+      int row1,
+      int column0,
+      int column1,
+      Tile t) {
+    for (int i = row0; i < row1; i++) {
+      for (int j = column0; j < column1; j++) {
+        t.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
+      }
+    }
+  }
+}

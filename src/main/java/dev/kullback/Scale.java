@@ -1,0 +1,142 @@
+package dev.kullback;
+
+/**
+ * How a batch states its scales. Each kind supplies what the kernels need from the raw value {@code s}, in a form that does
+ * not cancel when two values are close.
+ */
+enum Scale {
+  STD("std") {
+    @Override
+    double variance(double s) {
+      return s * s;
+    }
+
+    @Override
+    double logRatio(double q, double p) {
+      return 2 * logQuotient(q, p);
+    }
+
+    @Override
+    double excess(double q, double p) {
+      double a = (q - p) / p;
+      return a * (a + 2);
+    }
+
+    @Override
+    double standardize(double d, double s) {
+      return d / s;
+    }
+  },
+  VARIANCE("variance") {
+    @Override
+    double variance(double s) {
+      return s;
+    }
+
+    @Override
+    double logRatio(double q, double p) {
+      return logQuotient(q, p);
+    }
+
+    @Override
+    double excess(double q, double p) {
+      return (q - p) / p;
+    }
+
+    @Override
+    double standardize(double d, double s) {
+      return d / Math.sqrt(s);
+    }
+  },
+  LOG_VARIANCE("logVariance") {
+    @Override
+    double variance(double s) {
+      return Math.exp(s);
+    }
+
+    @Override
+    double logRatio(double q, double p) {
+      return q - p;
+    }
+
+    @Override
+    double excess(double q, double p) {
+      return Math.expm1(q - p);
+    }
+
+    @Override
+    double standardize(double d, double s) {
+      // d exp(-s/2) in two steps: exp(-s/2) alone can overflow where the product does not
+      double h = Math.exp(-0.25 * s);
+      return d == 0 ? 0 : d * h * h;
+    }
+  },
+  PRECISION("precision") {
+    @Override
+    double variance(double s) {
+      return 1 / s;
+    }
+
+    @Override
+    double logRatio(double q, double p) {
+      return logQuotient(p, q);
+    }
+
+    @Override
+    double excess(double q, double p) {
+      return (p - q) / q;
+    }
+
+    @Override
+    double standardize(double d, double s) {
+      return d * Math.sqrt(s);
+    }
+  };
+
+  /** The argument's name in the public factories, used in messages. */
+  final String argument;
+
+  Scale(String argument) {
+    this.argument = argument;
+  }
+
+  /** σ². */
+  abstract double variance(double s);
+
+  /** ln σ². */
+  double logVariance(double s) {
+    return logRatio(s, unit());
+  }
+
+  /** ln(σq²/σp²). */
+  abstract double logRatio(double q, double p);
+
+  /** σq²/σp² − 1, to a relative error of a few roundings however close the two are. */
+  abstract double excess(double q, double p);
+
+  /** d/σ. */
+  abstract double standardize(double d, double s);
+
+  private static double logQuotient(double a, double b) {
+    double r = a / b;
+    return r > 0x1p-1000 && r < 0x1p1000 ? Math.log(r) : Math.log(a) - Math.log(b);
+  }
+
+  /** Applies {@link ScalePolicy#CLAMPED}; NaN, infinities and precisions ≤ 0 are left to be rejected. */
+  double clamp(double s) {
+    if (Double.isInfinite(s)) {
+      return s;
+    }
+    return switch (this) {
+      case STD -> s < 1e-8 ? 1e-8 : s;
+      case VARIANCE -> s < 1e-16 ? 1e-16 : s;
+      case LOG_VARIANCE -> Math.clamp(s, -30.0, 20.0);
+      case PRECISION -> s > 1e16 ? 1e16 : s;
+    };
+  }
+
+  /** The raw value whose σ is 1. */
+  double unit() {
+    return this == LOG_VARIANCE ? 0 : 1;
+  }
+}

@@ -1,0 +1,72 @@
+package dev.kullback;
+
+import org.jspecify.annotations.Nullable;
+
+/** One thread's output and working memory in a pairwise call; pooled, so that warm calls allocate nothing. */
+final class Tile {
+  private static final int MOST_ROWS = 10;
+  private static final int CAPACITY = MOST_ROWS * DiagonalGaussians.WIDEST_PANEL;
+
+  /** {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of the output that is not null. */
+  float @Nullable [] out32;
+
+  double @Nullable [] out64;
+  int base;
+  int stride;
+
+  /** Corner and valid extent of the tile in the matrix. */
+  int row;
+
+  int column;
+  int rows;
+  int columns;
+
+  /** Accumulators of a micro-kernel. */
+  final float[] acc32 = new float[CAPACITY];
+
+  final double[] acc64 = new double[CAPACITY];
+
+  /** The tile's S by the fast kernel, row-major, and by the one that refines it. */
+  final double[] sum = new double[CAPACITY];
+
+  final double[] refined = new double[CAPACITY];
+
+  /** What is still to be done for each entry, one of {@code VectorKernel}'s states. */
+  final byte[] state = new byte[CAPACITY];
+
+  /** A block on its way to a memory segment, made on first use. */
+  private float @Nullable [] block32;
+
+  private double @Nullable [] block64;
+
+  void useBlock(boolean wide, int capacity) {
+    out32 = null;
+    out64 = null;
+    if (wide) {
+      if (block64 == null) {
+        block64 = new double[capacity];
+      }
+      out64 = block64;
+    } else {
+      if (block32 == null) {
+        block32 = new float[capacity];
+      }
+      out32 = block32;
+    }
+  }
+
+  void put(int i, int j, double kl) {
+    int to = base + i * stride + j;
+    if (out32 != null) {
+      out32[to] = (float) kl;
+    } else if (out64 != null) {
+      out64[to] = kl;
+    }
+  }
+
+  /** Drops the caller's arrays before the tile goes back to the pool. */
+  void clear() {
+    out32 = null;
+    out64 = null;
+  }
+}

@@ -1,0 +1,7 @@
+/** Kullback–Leibler divergences between batches of Gaussians. */
+module dev.kullback {
+  requires static jdk.incubator.vector;
+  requires static org.jspecify;
+
+  exports dev.kullback;
+}
