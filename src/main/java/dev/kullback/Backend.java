@@ -82,6 +82,11 @@ public enum Backend {
 
   /** Why {@link #VECTOR} cannot run here, or null. */
   private static @Nullable String vectorProblem() {
+    try {
+      forcedBits();
+    } catch (IllegalArgumentException e) {
+      return e.getMessage();
+    }
     if (ModuleLayer.boot().findModule(VECTOR_MODULE).isEmpty()) {
       return "module %s is not resolved; start java with --add-modules %1$s"
           .formatted(VECTOR_MODULE);

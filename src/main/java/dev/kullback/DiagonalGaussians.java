@@ -3,6 +3,7 @@ package dev.kullback;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Objects;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -14,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  * (packed panels, inverse variances) is made at the first use of the batch as {@code q} or {@code p} and kept with it, so a
  * batch made once is reused by every call of every engine. Memory: {@code 2·N·D} values for the copy, {@code 2·N·D} more after
  * use as {@code q} and {@code 3·N·D} as {@code p}; a {@code float} batch also gets their {@code double} twins once entries
- * need recomputing. {@code N·D} is limited to about 7·10⁸.
+ * need recomputing. {@code N·D} is limited to about 5·10⁸.
  *
  * <p>Moments of shape {@code [B, C, H, W]}, as an image VAE gives them, are a batch of B Gaussians of dimension {@code C·H·W}:
  * pass the arrays as they are with {@code dimension = C*H*W}.
@@ -23,6 +24,8 @@ public final class DiagonalGaussians implements Gaussians {
   /** Columns of the widest panel; a packed batch must fit a Java array. */
   static final int WIDEST_PANEL = 32;
 
+  private static final int MAGNITUDE = 0x7fff_ffff;
+  private static final int FLOAT_MAX = Float.floatToRawIntBits(Float.MAX_VALUE);
   private static final double LN2 = 0.6931471805599453;
   private static final double HALF_ULP = 0x1p-53;
 
@@ -44,6 +47,11 @@ public final class DiagonalGaussians implements Gaussians {
   final double[] logDet;
 
   final double[] logDetBound;
+
+  /** Rows with a variance that the float or the double kernels cannot hold. */
+  private final BitSet beyond32 = new BitSet();
+
+  private final BitSet beyond64 = new BitSet();
 
   /** The kernels' packed forms of this batch. */
   private final Lazy<Packed<float[]>> rows32 = new Lazy<>();
@@ -420,13 +428,27 @@ public final class DiagonalGaussians implements Gaussians {
     return v;
   }
 
-  /** {@link #logDet} with zeros up to a multiple of the panel width. */
-  double[] paddedLogDet(int width) {
-    return Arrays.copyOf(logDet, Math.ceilDiv(size, width) * width);
+  /** {@link #logDet}, padded to a multiple of the panel width; NaN for rows that float kernels cannot hold. */
+  double[] paddedLogDet32(int width) {
+    return paddedLogDet(width, beyond32);
+  }
+
+  double[] paddedLogDet64(int width) {
+    return paddedLogDet(width, beyond64);
+  }
+
+  private double[] paddedLogDet(int width, BitSet beyond) {
+    double[] padded = Arrays.copyOf(logDet, Math.ceilDiv(size, width) * width);
+    beyond.stream().forEach(i -> padded[i] = Double.NaN);
+    return padded;
   }
 
   double[] paddedLogDetBound(int width) {
     return Arrays.copyOf(logDetBound, Math.ceilDiv(size, width) * width);
+  }
+
+  boolean isBeyond64(int row) {
+    return beyond64.get(row);
   }
 
   private static double[] widen(float[] values) {
@@ -521,7 +543,7 @@ public final class DiagonalGaussians implements Gaussians {
           "mean and %s have %d elements, which is not a positive multiple of the dimension %d"
               .formatted(kind.argument, meanLength, dimension));
     }
-    long packed = 3 * (meanLength + (long) (WIDEST_PANEL - 1) * dimension);
+    long packed = 4 * (meanLength + (long) (WIDEST_PANEL - 1) * dimension);
     if (packed > Integer.MAX_VALUE - 8) {
       throw new IllegalArgumentException(
           "mean has %d elements, too many for one batch of dimension %d; split it by rows"
@@ -554,29 +576,70 @@ public final class DiagonalGaussians implements Gaussians {
     return true;
   }
 
+  /** Rejects what is not finite or not positive, and notes the rows that a kernel's precision cannot hold. */
   private void check() {
-    int n = size * dimension;
-    for (int i = 0; i < n; i++) {
-      if (!(Math.abs(mean(i)) <= Double.MAX_VALUE)) {
-        throw rejected("mean", i, mean(i), "it must be finite");
+    for (int i = 0; i < size; i++) {
+      int from = i * dimension;
+      int to = from + dimension;
+      if (mean32 == null || !within(mean32, from, to, MAGNITUDE, 0, FLOAT_MAX)) {
+        checkMean(from, to);
+      }
+      if (!deterministic && (scale32 == null || !isOrdinary(scale32, from, to))) {
+        checkScale(i, from, to);
       }
     }
-    if (deterministic) {
-      return;
+  }
+
+  private boolean isOrdinary(float[] s, int from, int to) {
+    int least = Float.floatToRawIntBits((float) kind.least(PairKl.LEAST32));
+    int most = Float.floatToRawIntBits((float) kind.most(PairKl.MOST32));
+    return kind == Scale.LOG_VARIANCE
+        ? within(s, from, to, MAGNITUDE, 0, most)
+        : within(s, from, to, -1, least, most);
+  }
+
+  /** Whether all values lie in a range of positive floats, compared as bits, which order like the values: no branch, no chain. */
+  private static boolean within(float[] values, int from, int to, int mask, int least, int most) {
+    int outside = 0;
+    for (int i = from; i < to; i++) {
+      int bits = Float.floatToRawIntBits(values[i]) & mask;
+      outside |= (bits - least) | (most - bits);
     }
+    return outside >= 0;
+  }
+
+  private void checkMean(int from, int to) {
+    for (int k = from; k < to; k++) {
+      if (!(Math.abs(mean(k)) <= Double.MAX_VALUE)) {
+        throw rejected("mean", k, mean(k), "it must be finite");
+      }
+    }
+  }
+
+  private void checkScale(int row, int from, int to) {
     boolean log = kind == Scale.LOG_VARIANCE;
-    double least = log ? -Double.MAX_VALUE : Double.MIN_VALUE;
-    for (int i = 0; i < n; i++) {
-      double s = scale(i);
-      if (!(s >= least && s <= Double.MAX_VALUE)) {
+    double valid = log ? -Double.MAX_VALUE : Double.MIN_VALUE;
+    double least = Double.MAX_VALUE;
+    double most = -Double.MAX_VALUE;
+    for (int k = from; k < to; k++) {
+      double s = scale(k);
+      if (!(s >= valid && s <= Double.MAX_VALUE)) {
         throw rejected(
             kind.argument,
-            i,
+            k,
             s,
             log
                 ? "it must be finite"
                 : "it must be finite and > 0 (ScalePolicy.CLAMPED raises small ones)");
       }
+      least = Math.min(least, s);
+      most = Math.max(most, s);
+    }
+    if (least < kind.least(PairKl.LEAST32) || most > kind.most(PairKl.MOST32)) {
+      beyond32.set(row);
+    }
+    if (least < kind.least(PairKl.LEAST64) || most > kind.most(PairKl.MOST64)) {
+      beyond64.set(row);
     }
   }
 
@@ -620,23 +683,30 @@ public final class DiagonalGaussians implements Gaussians {
   private static double logProduct(float[] s, int from, int to) {
     double a = 1;
     double b = 1;
+    double c = 1;
+    double d = 1;
     long exponent = 0;
     int h = from;
-    for (; h + 8 <= to; h += 8) { // four float factors and a mantissa stay within double's range
+    for (;
+        h + 16 <= to;
+        h += 16) { // four chains; four float factors and a mantissa stay within double's range
       a *= (double) s[h] * s[h + 1] * ((double) s[h + 2] * s[h + 3]);
       b *= (double) s[h + 4] * s[h + 5] * ((double) s[h + 6] * s[h + 7]);
-      int ea = Math.getExponent(a);
-      int eb = Math.getExponent(b);
-      exponent += ea + eb;
+      c *= (double) s[h + 8] * s[h + 9] * ((double) s[h + 10] * s[h + 11]);
+      d *= (double) s[h + 12] * s[h + 13] * ((double) s[h + 14] * s[h + 15]);
+      exponent +=
+          Math.getExponent(a) + Math.getExponent(b) + Math.getExponent(c) + Math.getExponent(d);
       a = mantissa(a);
       b = mantissa(b);
+      c = mantissa(c);
+      d = mantissa(d);
     }
     for (; h < to; h++) {
       a *= s[h];
       exponent += Math.getExponent(a);
       a = mantissa(a);
     }
-    return Math.log(a * b) + exponent * LN2;
+    return Math.log(a * b * (c * d)) + exponent * LN2;
   }
 
   private static double logProduct(double[] s, int from, int to) {

@@ -3,6 +3,7 @@ package dev.kullback;
 import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -137,5 +138,81 @@ final class Epilogue {
       }
     }
     return certain;
+  }
+
+  /**
+   * Turns S into KL in place and sets, for columns [first, first + columns) of the tile, the bits of the entries whose error
+   * bound is within tolerance, by the very operations of {@link #store}, and of those that may be within {@link
+   * NearKernel#LIMIT}.
+   *
+   * @param sum row-major with {@code nr} columns, of which the first is column {@code first} of the tile
+   */
+  static void judge(
+      Tile t,
+      double[] sum,
+      int nr,
+      int first,
+      int columns,
+      Packed<?> q,
+      Packed<?> p,
+      double constant,
+      double unit,
+      double tolerance) {
+    for (int i = 0; i < t.rows; i++) {
+      double logDet = q.logDet()[t.row + i];
+      double bound = q.bound()[t.row + i] + constant;
+      long certain = 0;
+      long close = 0;
+      for (int j = 0; j < columns; j += S.length()) {
+        int column = t.column + first + j;
+        DoubleVector half = DoubleVector.fromArray(S, sum, i * nr + j).mul(0.5);
+        DoubleVector kl = half.add(DoubleVector.fromArray(S, p.logDet(), column).sub(logDet));
+        DoubleVector scaled = half.mul(unit);
+        DoubleVector bounds = DoubleVector.fromArray(S, p.bound(), column).add(bound);
+        certain |= kl.mul(tolerance).sub(scaled).compare(VectorOperators.GE, bounds).toLong() << j;
+        close |=
+            kl.sub(scaled.add(bounds)).compare(VectorOperators.LE, NearKernel.LIMIT).toLong() << j;
+        kl.intoArray(sum, i * nr + j);
+      }
+      t.certain[i] = certain << first;
+      t.close[i] = close << first;
+    }
+  }
+
+  /** Turns the near kernel's sums into KL in place and sets the bits of the entries that it is right for. */
+  static void judgeNear(Tile t, double[] sum, int nr, Packed<?> q, Packed<?> p) {
+    for (int i = 0; i < t.rows; i++) {
+      double logDet = q.logDet()[t.row + i];
+      long certain = 0;
+      for (int j = 0; j < t.columns; j += S.length()) {
+        DoubleVector kl = DoubleVector.fromArray(S, sum, i * nr + j).mul(0.5);
+        // a log-determinant is NaN where float does not hold the variances
+        DoubleVector held = DoubleVector.fromArray(S, p.logDet(), t.column + j).sub(logDet);
+        certain |=
+            kl.compare(VectorOperators.LE, NearKernel.LIMIT)
+                    .and(held.compare(VectorOperators.EQ, held))
+                    .toLong()
+                << j;
+        kl.intoArray(sum, i * nr + j);
+      }
+      t.certain[i] = certain;
+    }
+  }
+
+  /** Stores the entries of a row that have a bit; {@code values[from]} is column {@code first} of the tile. */
+  static void put(Tile t, int i, long bits, int first, int columns, double[] values, int from) {
+    int to = t.base + (t.row + i) * t.stride + t.column + first;
+    float[] out32 = t.out32;
+    double[] out64 = t.out64;
+    for (int j = 0; j < columns; j += S.length()) {
+      VectorMask<Double> mask = VectorMask.fromLong(S, bits >>> (first + j));
+      DoubleVector kl = DoubleVector.fromArray(S, values, from + j);
+      if (out32 != null) {
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0))
+            .intoArray(out32, to + j, mask.cast(HALF));
+      } else if (out64 != null) {
+        kl.intoArray(out64, to + j, mask);
+      }
+    }
   }
 }

@@ -39,10 +39,8 @@ final class FloatKernels {
    */
   static final int KC = 64;
 
-  // Rows with a variance outside get a NaN log-determinant, which leaves their entries to a more
-  // careful kernel.
-  private static final float LEAST = PairKl.LEAST32;
-  private static final float MOST = PairKl.MOST32;
+  /** Dimensions packed at a time: a stretch of 32 rows stays in the L1 cache while it is transposed. */
+  private static final int PACK = 16;
 
   private FloatKernels() {}
 
@@ -51,22 +49,28 @@ final class FloatKernels {
     int d = g.dimension();
     float[] mean = g.mean32();
     float[] scale = g.scale32();
+    Scale kind = g.kind;
     float[] rows = new float[panels(n, MR) * MR * 2 * d];
-    double[] logDet = g.paddedLogDet(MR);
-    for (int i = 0; i < n; i++) {
-      int to = (i / MR * MR * d + i % MR) * 2;
-      float least = MOST;
-      float most = LEAST;
-      for (int h = 0; h < d; h++, to += 2 * MR) {
-        float v = variance(g.kind, scale[i * d + h]);
-        rows[to] = mean[i * d + h];
-        rows[to + 1] = v;
-        least = Math.min(least, v);
-        most = Math.max(most, v);
+    for (int a = 0; a < n; a += MR) {
+      for (int h0 = 0; h0 < d; h0 += PACK) {
+        int end = Math.min(h0 + PACK, d);
+        for (int i = a; i < Math.min(a + MR, n); i++) {
+          int to = ((a / MR * d + h0) * MR + i - a) * 2;
+          if (kind == Scale.STD) {
+            for (int k = i * d + h0; k < i * d + end; k++, to += 2 * MR) {
+              rows[to] = mean[k];
+              rows[to + 1] = scale[k] * scale[k];
+            }
+          } else {
+            for (int k = i * d + h0; k < i * d + end; k++, to += 2 * MR) {
+              rows[to] = mean[k];
+              rows[to + 1] = variance(kind, scale[k]);
+            }
+          }
+        }
       }
-      logDet[i] = usable(least, most) ? logDet[i] : Double.NaN;
     }
-    return new Packed<>(rows, logDet, g.paddedLogDetBound(MR));
+    return new Packed<>(rows, g.paddedLogDet32(MR), g.paddedLogDetBound(MR));
   }
 
   static Packed<float[]> packColumns(DiagonalGaussians g) {
@@ -75,37 +79,53 @@ final class FloatKernels {
     float[] mean = g.mean32();
     float[] scale = g.scale32();
     float[] columns = new float[panels(n, NR) * NR * 3 * d];
-    double[] logDet = g.paddedLogDet(NR);
-    for (int j = 0; j < n; j++) {
-      int to = j / NR * NR * 3 * d + j % NR;
-      float least = MOST;
-      float most = LEAST;
-      for (int h = 0; h < d; h++, to += 3 * NR) {
-        float s = scale[j * d + h];
-        float v = variance(g.kind, s);
-        columns[to] = mean[j * d + h];
-        columns[to + NR] = v;
-        columns[to + 2 * NR] = g.kind == Scale.PRECISION ? s : 1 / v;
-        least = Math.min(least, v);
-        most = Math.max(most, v);
+    for (int b = 0; b < n; b += NR) {
+      int panel = b / NR * NR * 3 * d;
+      for (int h0 = 0; h0 < d; h0 += PACK) {
+        int end = Math.min(h0 + PACK, d);
+        for (int j = b; j < Math.min(b + NR, n); j++) {
+          int to = panel + h0 * 3 * NR + j - b;
+          for (int k = j * d + h0; k < j * d + end; k++, to += 3 * NR) {
+            columns[to] = mean[k];
+            columns[to + NR] = scale[k];
+          }
+        }
+        for (int h = h0; h < end; h++) {
+          variances(g.kind, columns, panel + (h * 3 + 1) * NR);
+        }
       }
-      logDet[j] = usable(least, most) ? logDet[j] : Double.NaN;
     }
-    return new Packed<>(columns, logDet, g.paddedLogDetBound(NR));
+    return new Packed<>(columns, g.paddedLogDet32(NR), g.paddedLogDetBound(NR));
+  }
+
+  /** Replaces NR raw scales at an index by their variances, followed by the inverses. */
+  private static void variances(Scale kind, float[] columns, int at) {
+    for (int j = at; j < at + NR; j += S.length()) {
+      FloatVector s = FloatVector.fromArray(S, columns, j);
+      switch (kind) {
+        case STD -> s = s.mul(s);
+        case VARIANCE -> {}
+        case PRECISION -> {
+          s.intoArray(columns, j + NR);
+          s = FloatVector.broadcast(S, 1).div(s);
+        }
+        case LOG_VARIANCE -> {
+          for (int k = j; k < j + S.length(); k++) {
+            columns[k] = variance(kind, columns[k]);
+          }
+          s = FloatVector.fromArray(S, columns, j);
+        }
+      }
+      s.intoArray(columns, j);
+      if (kind != Scale.PRECISION) {
+        FloatVector.broadcast(S, 1).div(s).intoArray(columns, j + NR);
+      }
+    }
   }
 
   @SuppressWarnings("cast") // redundant in double
   private static float variance(Scale kind, float s) {
-    return switch (kind) {
-      case STD -> s * s;
-      case VARIANCE -> s;
-      case LOG_VARIANCE -> (float) Math.exp(s);
-      case PRECISION -> 1 / s;
-    };
-  }
-
-  private static boolean usable(float least, float most) {
-    return least >= LEAST && most <= MOST;
+    return (float) kind.variance(s);
   }
 
   static int panels(int n, int width) {

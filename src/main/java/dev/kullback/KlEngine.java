@@ -3,6 +3,7 @@ package dev.kullback;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
@@ -251,14 +252,14 @@ public final class KlEngine implements AutoCloseable {
     return out;
   }
 
-  /** What runs, and why something else does not; a few lines. */
+  /** What runs, with how many threads, and why the vector backend does not where it does not. */
   public String describe() {
-    return "engine: %s backend, %d thread%s%s"
-        .formatted(
-            backend.name().toLowerCase(java.util.Locale.ROOT),
-            threads,
-            threads == 1 ? "" : "s",
-            executor != null && ownExecutor == null ? " on the caller's executor" : "");
+    String workers =
+        threads == 1
+            ? "the calling thread"
+            : threads + " threads" + (ownExecutor == null ? ", helpers on an executor given" : "");
+    return "engine: %s on %s; %s"
+        .formatted(backend.name().toLowerCase(Locale.ROOT), workers, Backend.VECTOR.describe());
   }
 
   /** Ends the engine's own threads; calls under way finish. Closing twice is harmless. */
@@ -530,8 +531,8 @@ public final class KlEngine implements AutoCloseable {
     long n = (long) q.size() * p.size();
     if (n > Integer.MAX_VALUE - 8) {
       throw new IllegalArgumentException(
-          "%d x %d entries do not fit an array; write to a MemorySegment"
-              .formatted(q.size(), p.size()));
+          "%d x %d = %d entries do not fit an array; write to a MemorySegment"
+              .formatted(q.size(), p.size(), n));
     }
     return (int) n;
   }

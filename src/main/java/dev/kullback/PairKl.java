@@ -70,8 +70,6 @@ final class PairKl {
     int a = i * d;
     int b = j * d;
     double sum = 0;
-    double least = MOST64;
-    double most = LEAST64;
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
@@ -79,13 +77,11 @@ final class PairKl {
         double v = vp[b + k];
         double r = precision ? p.scale(b + k) : 1 / v;
         double e = vq[a + k] - v;
-        least = Math.min(least, Math.min(v, vq[a + k]));
-        most = Math.max(most, Math.max(v, vq[a + k]));
         acc = FMA ? Math.fma(Math.fma(x, x, e), r, acc) : acc + (x * x + e) * r;
       }
       sum = h == 0 ? acc : acc + sum;
     }
-    return least >= LEAST64 && most <= MOST64 ? sum : Double.NaN;
+    return q.isBeyond64(i) || p.isBeyond64(j) ? Double.NaN : sum;
   }
 
   /**
@@ -110,20 +106,16 @@ final class PairKl {
     int d = q.dimension();
     double[] variances = q.variances();
     double sum = 0;
-    double least = MOST64;
-    double most = LEAST64;
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = i * d + h; k < i * d + end; k++) {
         double x = q.mean(k);
         double v = variances[k];
-        least = Math.min(least, v);
-        most = Math.max(most, v);
         acc += x * x + (v - 1);
       }
       sum += acc;
     }
-    double half = least >= LEAST64 && most <= MOST64 ? 0.5 * sum : Double.NaN;
+    double half = q.isBeyond64(i) ? Double.NaN : 0.5 * sum;
     double kl = half - q.logDet[i];
     double tolerance = q.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
     double unit = doubleUnit(d);

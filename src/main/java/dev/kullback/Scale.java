@@ -135,6 +135,20 @@ enum Scale {
     };
   }
 
+  /** The least raw value whose variance is within a range that starts at the given one. */
+  double least(double variance) {
+    return switch (this) {
+      case STD -> Math.sqrt(variance);
+      case VARIANCE, PRECISION -> variance; // the ranges are symmetric about 1
+      case LOG_VARIANCE -> Math.log(variance);
+    };
+  }
+
+  /** The greatest, of a range that ends there. */
+  double most(double variance) {
+    return least(variance);
+  }
+
   /** The raw value whose σ is 1. */
   double unit() {
     return this == LOG_VARIANCE ? 0 : 1;

@@ -31,8 +31,16 @@ final class Tile {
 
   final double[] refined = new double[CAPACITY];
 
-  /** What is still to be done for each entry, one of {@code VectorKernel}'s states. */
-  final byte[] state = new byte[CAPACITY];
+  /** Per row, one bit a column: the entries that the last judgement found within the contract, and possibly near. */
+  final long[] certain = new long[MOST_ROWS];
+
+  final long[] close = new long[MOST_ROWS];
+
+  /** Per row, one bit a column: the entries still to be recomputed. */
+  final long[] open = new long[MOST_ROWS];
+
+  /** Whether the last tile was near throughout, so that the next one probably is. */
+  boolean near;
 
   /** A block on its way to a memory segment, made on first use. */
   private float @Nullable [] block32;
@@ -68,5 +76,6 @@ final class Tile {
   void clear() {
     out32 = null;
     out64 = null;
+    near = false;
   }
 }

@@ -1,16 +1,12 @@
 package dev.kullback;
 
+import java.util.Arrays;
+
 /**
  * The Vector API backend: walks a block tile by tile through the fast kernel and refines the entries whose error bound exceeds
  * the contract.
  */
 final class VectorKernel implements BlockKernel {
-  // States of an entry while its tile is refined.
-  private static final byte DONE = 0;
-  private static final byte NEAR = 1;
-  private static final byte WIDE = 2;
-  private static final byte STABLE = 3;
-
   /** From so many entries a tile on, the double kernel computes the tile whole instead of single entries. */
   private static final int DENSE = 10;
 
@@ -47,6 +43,9 @@ final class VectorKernel implements BlockKernel {
       for (int row = row0; row < row1; row += mr) {
         t.row = row;
         t.rows = Math.min(mr, row1 - row);
+        if (t.near && near(q, p, t)) {
+          continue;
+        }
         if (wide) {
           tile64(q, p, t, column, t.columns, t.sum);
         } else {
@@ -120,103 +119,121 @@ final class VectorKernel implements BlockKernel {
     }
   }
 
-  /** Recomputes the uncertain entries: close pairs by the near form, others in double, and the rest by the stable form. */
+  /** Tries the near form for the whole tile; whether it settled every entry. */
+  private static boolean near(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+    Arrays.fill(t.open, 0, t.rows, valid(t));
+    t.near = settleNear(q, p, t) == 0;
+    return t.near;
+  }
+
+  private static long valid(Tile t) {
+    return -1L >>> -t.columns;
+  }
+
+  /**
+   * Recomputes the uncertain entries by the near form, in double, and by the stable form, in this order, each settling what it
+   * is right for. Only open entries are stored, so a value does not depend on what else its tile needs.
+   */
   private static void refine(DiagonalGaussians q, DiagonalGaussians p, Tile t, int nr) {
     boolean wide = isWide(q, p);
-    Packed<?> rows = wide ? q.rows64() : q.rows32();
-    Packed<?> columns = wide ? p.columns64() : p.columns32();
     double unit = wide ? PairKl.doubleUnit(q.dimension()) : PairKl.FLOAT_UNIT;
-    double tolerance = wide ? PairKl.DOUBLE_TOLERANCE : PairKl.FLOAT_TOLERANCE;
-    byte otherwise = wide ? STABLE : WIDE;
-    boolean near = !wide && q.kind == p.kind;
-    int wides = 0;
+    Epilogue.judge(
+        t,
+        t.sum,
+        nr,
+        0,
+        t.columns,
+        wide ? q.rows64() : q.rows32(),
+        wide ? p.columns64() : p.columns32(),
+        unit * q.dimension(),
+        unit,
+        wide ? PairKl.DOUBLE_TOLERANCE : PairKl.FLOAT_TOLERANCE);
+    boolean all = true;
+    long close = 0;
     for (int i = 0; i < t.rows; i++) {
-      double bound = rows.bound()[t.row + i] + unit * q.dimension();
-      for (int j = 0; j < t.columns; j++) {
-        double half = 0.5 * t.sum[i * nr + j];
-        double kl = half + (columns.logDet()[t.column + j] - rows.logDet()[t.row + i]);
-        byte state =
-            judge(
-                half, kl, unit, tolerance, columns.bound()[t.column + j] + bound, near, otherwise);
-        t.state[i * nr + j] = state;
-        wides += state == WIDE ? 1 : 0;
+      t.open[i] = ~t.certain[i] & valid(t);
+      all &= t.open[i] == valid(t);
+      close |= t.open[i] & t.close[i];
+    }
+    if (!wide) {
+      if (close != 0 && q.kind == p.kind) {
+        t.near = settleNear(q, p, t) == 0 && all;
       }
-    }
-    if (wides > 0) {
-      refineWide(q, p, t, nr, wides >= DENSE);
+      settleWide(q, p, t);
     }
     for (int i = 0; i < t.rows; i++) {
-      boolean computed = false;
-      for (int j = 0; j < t.columns; j++) {
-        byte state = t.state[i * nr + j];
-        if (state == NEAR) {
-          if (!computed) {
-            NearKernel.row(q, t.row + i, p, t.column / nr, t.acc32, t.refined);
-            computed = true;
-          }
-          t.put(t.row + i, t.column + j, 0.5 * t.refined[j]);
-        } else if (state == STABLE) {
-          t.put(t.row + i, t.column + j, PairKl.stable(q, t.row + i, p, t.column + j));
-        }
+      for (long bits = t.open[i]; bits != 0; bits &= bits - 1) {
+        int column = t.column + Long.numberOfTrailingZeros(bits);
+        t.put(t.row + i, column, PairKl.stable(q, t.row + i, p, column));
       }
     }
   }
 
-  private static byte judge(
-      double half,
-      double kl,
-      double unit,
-      double tolerance,
-      double bound,
-      boolean near,
-      byte otherwise) {
-    if (PairKl.isCertain(half, kl, unit, tolerance, bound)) {
-      return DONE;
+  /** Stores the open entries that are near; how many stay open. */
+  private static int settleNear(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+    NearKernel.tile(q, p, t, t.refined);
+    Epilogue.judgeNear(t, t.refined, FloatKernels.NR, q.rows32(), p.columns32());
+    int open = 0;
+    for (int i = 0; i < t.rows; i++) {
+      long settled = t.open[i] & t.certain[i];
+      if (settled != 0) {
+        Epilogue.put(t, i, settled, 0, t.columns, t.refined, i * FloatKernels.NR);
+      }
+      t.open[i] &= ~settled;
+      open += Long.bitCount(t.open[i]);
     }
-    return near && kl + (half * unit + bound) <= NearKernel.LIMIT ? NEAR : otherwise;
+    return open;
   }
 
-  /** Settles the entries marked WIDE in double, or marks them NEAR or STABLE. */
-  private static void refineWide(
-      DiagonalGaussians q, DiagonalGaussians p, Tile t, int nr, boolean dense) {
-    int d = q.dimension();
-    double unit = PairKl.doubleUnit(d);
-    int step = dense ? DoubleKernels.NR : nr;
-    for (int from = 0; from < t.columns; from += step) {
-      int to = Math.min(from + step, t.columns);
-      if (dense) {
-        tile64(q, p, t, t.column + from, to - from, t.refined);
-      }
+  /** Stores the open entries that double settles. */
+  private static void settleWide(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+    int open = 0;
+    for (int i = 0; i < t.rows; i++) {
+      open += Long.bitCount(t.open[i]);
+    }
+    if (open < DENSE) {
+      settleEntries(q, p, t);
+      return;
+    }
+    int nr = DoubleKernels.NR;
+    double unit = PairKl.doubleUnit(q.dimension());
+    for (int first = 0; first < t.columns; first += nr) {
+      int columns = Math.min(nr, t.columns - first);
+      tile64(q, p, t, t.column + first, columns, t.refined);
+      Epilogue.judge(
+          t,
+          t.refined,
+          nr,
+          first,
+          columns,
+          q.rows64(),
+          p.columns64(),
+          unit * q.dimension(),
+          unit,
+          PairKl.REFINED_TOLERANCE);
       for (int i = 0; i < t.rows; i++) {
-        int row = t.row + i;
-        double bound = q.logDetBound[row] + unit * d;
-        for (int j = from; j < to; j++) {
-          int column = t.column + j;
-          if (t.state[i * nr + j] != WIDE) {
-            continue;
-          }
-          double half =
-              0.5 * (dense ? t.refined[i * step + j - from] : PairKl.difference(q, row, p, column));
-          double kl = half + (p.logDet[column] - q.logDet[row]);
-          if (dense && Double.isNaN(q.rows64().logDet()[row] + p.columns64().logDet()[column])) {
-            kl = Double.NaN; // a variance is out of the kernel's range
-          }
-          boolean near =
-              q.kind == p.kind
-                  && !Double.isNaN(q.rows32().logDet()[row] + p.columns32().logDet()[column]);
-          byte state =
-              judge(
-                  half,
-                  kl,
-                  unit,
-                  PairKl.REFINED_TOLERANCE,
-                  p.logDetBound[column] + bound,
-                  near,
-                  STABLE);
-          t.state[i * nr + j] = state;
-          if (state == DONE) {
-            t.put(row, column, kl);
-          }
+        long settled = t.open[i] & t.certain[i];
+        if (settled != 0) {
+          Epilogue.put(t, i, settled, first, columns, t.refined, i * nr);
+        }
+        t.open[i] &= ~settled;
+      }
+    }
+  }
+
+  /** The same one by one, to the same bits. */
+  private static void settleEntries(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+    double unit = PairKl.doubleUnit(q.dimension());
+    for (int i = 0; i < t.rows; i++) {
+      int row = t.row + i;
+      for (long bits = t.open[i]; bits != 0; bits &= bits - 1) {
+        int j = Long.numberOfTrailingZeros(bits);
+        double half = 0.5 * PairKl.difference(q, row, p, t.column + j);
+        double kl = half + (p.logDet[t.column + j] - q.logDet[row]);
+        double bound = p.logDetBound[t.column + j] + (q.logDetBound[row] + unit * q.dimension());
+        if (PairKl.isCertain(half, kl, unit, PairKl.REFINED_TOLERANCE, bound)) {
+          t.put(row, t.column + j, kl);
+          t.open[i] &= ~(1L << j);
         }
       }
     }

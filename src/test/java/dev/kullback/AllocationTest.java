@@ -1,0 +1,98 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** A warm call into the caller's array allocates nothing. */
+class AllocationTest {
+  /**
+   * {@code com.sun.management.ThreadMXBean.getCurrentThreadAllocatedBytes()}, without a module the
+   * library does not need.
+   */
+  private static final MethodHandle ALLOCATED_BYTES = allocatedBytes();
+
+  private static final Duration PATIENCE = Duration.ofSeconds(20);
+  private static final int CALLS = 50;
+
+  /**
+   * Sizes that leave tails, and regimes that take the float kernel alone and all the way to the
+   * per-term form.
+   */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void warmPairwiseAllocatesNothing(Backend backend) throws Throwable {
+    for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_6}) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Regime.Case drawn = regime.draw(isDouble, 21, 35, 19);
+        DiagonalGaussians q = drawn.q().gaussians();
+        DiagonalGaussians p = drawn.p().gaussians();
+        float[] out = new float[q.size() * p.size()];
+        double[] twice = new double[out.length];
+        try (KlEngine engine = Engines.on(backend);
+            Arena arena = Arena.ofShared()) {
+          MemorySegment segment = arena.allocate(8L * out.length, 8);
+          String what = backend + " " + regime + (isDouble ? " double" : " float");
+          check(what + " -> float[]", () -> engine.pairwise(q, p, out));
+          check(what + " -> double[]", () -> engine.pairwise(q, p, twice));
+          check(what + " -> segment", () -> engine.pairwise(q, p, segment));
+        }
+      }
+    }
+  }
+
+  /**
+   * Calls until three rounds in a row allocate nothing: vectors are boxed until the kernels are
+   * compiled.
+   */
+  private static void check(String what, Runnable call) throws Throwable {
+    long least = Long.MAX_VALUE;
+    int clean = 0;
+    long start = System.nanoTime();
+    while (clean < 3 && System.nanoTime() - start < PATIENCE.toNanos()) {
+      long before = (long) ALLOCATED_BYTES.invokeExact();
+      for (int i = 0; i < CALLS; i++) {
+        call.run();
+      }
+      long bytes = (long) ALLOCATED_BYTES.invokeExact() - before;
+      least = Math.min(least, bytes);
+      clean = bytes == 0 ? clean + 1 : 0;
+    }
+    assertThat(clean)
+        .as(
+            "%s: rounds of %d warm calls without allocation; the best allocated %d B",
+            what, CALLS, least)
+        .isEqualTo(3);
+  }
+
+  private static MethodHandle allocatedBytes() {
+    try {
+      Class<?> factory = Class.forName("java.lang.management.ManagementFactory");
+      Class<?> type = Class.forName("com.sun.management.ThreadMXBean");
+      Object bean = factory.getMethod("getThreadMXBean").invoke(null);
+      return MethodHandles.publicLookup()
+          .findVirtual(type, "getCurrentThreadAllocatedBytes", MethodType.methodType(long.class))
+          .bindTo(bean);
+    } catch (ReflectiveOperationException e) {
+      throw new LinkageError("This VM does not count allocated bytes", e);
+    }
+  }
+
+  /**
+   * The counter itself works: without this the test above could pass on a VM that does not count.
+   */
+  @Test
+  void counterCounts() throws Throwable {
+    long before = (long) ALLOCATED_BYTES.invokeExact();
+    byte[] block = new byte[1000 + CALLS];
+    assertThat((long) ALLOCATED_BYTES.invokeExact() - before).isGreaterThanOrEqualTo(block.length);
+  }
+}

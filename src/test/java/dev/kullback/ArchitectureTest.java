@@ -1,0 +1,81 @@
+package dev.kullback;
+
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.tngtech.archunit.base.DescribedPredicate;
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import java.lang.module.ModuleDescriptor;
+import java.lang.module.ModuleFinder;
+import java.net.URI;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+
+/** What may depend on what. */
+class ArchitectureTest {
+  private static final String VECTOR = "jdk.incubator.vector";
+  private static final String KERNELS =
+      "dev\\.kullback\\.(FloatKernels|DoubleKernels|NearKernel|VectorKernel|Epilogue|VectorWidth)(\\$.*)?";
+
+  private static final Path MAIN = main();
+  private static final JavaClasses CLASSES = new ClassFileImporter().importPath(MAIN);
+
+  @Test
+  void onlyVectorKernelsUseTheIncubatorModule() {
+    noClasses()
+        .that()
+        .haveNameNotMatching(KERNELS)
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage(VECTOR)
+        .check(CLASSES);
+    assertThat(CLASSES.stream().filter(type -> type.getFullName().matches(KERNELS)))
+        .as("kernels by these names exist and use vectors: the rule above bites")
+        .anyMatch(type ->
+            type.getDirectDependenciesFromSelf().stream()
+                .anyMatch(
+                    dependency -> dependency.getTargetClass().getPackageName().equals(VECTOR)));
+  }
+
+  @Test
+  void theLibraryDependsOnTheJdkAlone() {
+    noClasses()
+        .that()
+        .resideInAPackage("dev.kullback")
+        .should()
+        .dependOnClassesThat(
+            DescribedPredicate.describe(
+                "are neither the library nor the JDK nor annotations", ArchitectureTest::foreign))
+        .check(CLASSES);
+  }
+
+  private static boolean foreign(JavaClass type) {
+    String name = type.getBaseComponentType().getPackageName();
+    return !type.getBaseComponentType().isPrimitive()
+        && !name.equals("dev.kullback")
+        && !name.matches("(java|jdk|com\\.sun\\.management|org\\.jspecify)(\\..*)?");
+  }
+
+  @Test
+  void onePackageIsExported() {
+    ModuleDescriptor module = ModuleFinder.of(MAIN).find("dev.kullback").orElseThrow().descriptor();
+    assertThat(module.exports())
+        .singleElement()
+        .satisfies(exports -> {
+          assertThat(exports.source()).isEqualTo("dev.kullback");
+          assertThat(exports.isQualified()).isFalse();
+        });
+    assertThat(module.requires())
+        .filteredOn(
+            requires -> !requires.modifiers().contains(ModuleDescriptor.Requires.Modifier.STATIC))
+        .allMatch(requires -> requires.name().matches("(java|jdk)\\..*"));
+  }
+
+  private static Path main() {
+    String path = KlEngine.class.getResource("KlEngine.class").toString();
+    return Path.of(
+        URI.create(path.substring(0, path.length() - "dev/kullback/KlEngine.class".length())));
+  }
+}

@@ -1,0 +1,197 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
+
+import dev.kullback.Batch.Kind;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.Locale;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Bad arguments: the exception says which array, row and dimension. */
+class ArgumentErrorsTest {
+  private static final int SIZE = 29;
+  private static final int DIMENSION = 23;
+  private static final int ROW = 17;
+  private static final int H = 13;
+
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void nonFiniteNumbers(Kind kind) {
+    for (double bad :
+        new double[] {Double.NaN, Double.POSITIVE_INFINITY, Double.NEGATIVE_INFINITY}) {
+      assertRejected(kind, "mean", bad);
+      assertRejected(kind, kind.parameter, bad);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"STD", "VARIANCE", "PRECISION"})
+  void scalesThatAreNotPositive(Kind kind) {
+    for (double bad : new double[] {0, -0.0, -1, -Float.MIN_VALUE}) {
+      assertRejected(kind, kind.parameter, bad);
+    }
+  }
+
+  /**
+   * Puts a bad number first, last and in the middle: as float, double and segment, with and without
+   * a policy.
+   */
+  private static void assertRejected(Kind kind, String array, double bad) {
+    for (int[] at : new int[][] {{0, 0}, {ROW, H}, {SIZE - 1, DIMENSION - 1}}) {
+      double[] mean = new double[SIZE * DIMENSION];
+      double[] scale = new double[mean.length];
+      Arrays.fill(scale, 0.5);
+      double[] changed = array.equals("mean") ? mean : scale;
+      changed[at[0] * DIMENSION + at[1]] = bad;
+      float[] floatMean = Batch.narrowed(mean);
+      float[] floatScale = Batch.narrowed(scale);
+      for (ThrowingCallable construction :
+          new ThrowingCallable[] {
+            () -> kind.of(mean, scale, DIMENSION),
+            () -> kind.of(floatMean, floatScale, DIMENSION),
+            () -> kind.of(floatMean, floatScale, DIMENSION, ScalePolicy.STRICT),
+            () ->
+                ofSegments(
+                    kind, MemorySegment.ofArray(floatMean), MemorySegment.ofArray(floatScale))
+          }) {
+        assertThatIllegalArgumentException()
+            .as("%s: %s[%d][%d] = %s", kind, array, at[0], at[1], bad)
+            .isThrownBy(construction)
+            .satisfies(e -> assertNames(e.getMessage(), array, at[0], at[1]));
+      }
+    }
+  }
+
+  private static void assertNames(String message, String array, int row, int h) {
+    assertThat(message.toLowerCase(Locale.ROOT).replace("-", ""))
+        .contains(array.toLowerCase(Locale.ROOT));
+    assertThat(message).containsPattern("\\b" + row + "\\b").containsPattern("\\b" + h + "\\b");
+  }
+
+  private static DiagonalGaussians ofSegments(Kind kind, MemorySegment mean, MemorySegment scale) {
+    return switch (kind) {
+      case STD -> DiagonalGaussians.ofStd(mean, scale, DIMENSION);
+      case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, DIMENSION);
+      case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, DIMENSION);
+      case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, DIMENSION);
+    };
+  }
+
+  @Test
+  void lengths() {
+    float[] six = {1, 1, 1, 1, 1, 1};
+    float[] five = {1, 1, 1, 1, 1};
+    float[] none = {};
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> DiagonalGaussians.ofStd(six, six, 4))
+        .withMessageContaining("6")
+        .withMessageContaining("4");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> DiagonalGaussians.ofStd(six, five, 1))
+        .withMessageContaining("6")
+        .withMessageContaining("5");
+    assertThatIllegalArgumentException().isThrownBy(() -> DiagonalGaussians.ofStd(five, six, 1));
+    for (int dimension : new int[] {0, -1, -6, Integer.MIN_VALUE}) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> DiagonalGaussians.ofStd(six, six, dimension))
+          .withMessageContaining(String.valueOf(dimension));
+    }
+    assertThatIllegalArgumentException().isThrownBy(() -> DiagonalGaussians.ofStd(none, none, 1));
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> DiagonalGaussians.ofStd(new double[0], new double[0], 3));
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> DiagonalGaussians.ofStd(six, six, 7)); // fewer than one row
+  }
+
+  @Test
+  @SuppressWarnings("NullAway")
+  void nulls() {
+    float[] ok = {1};
+    float[] none = null;
+    double[] noDoubles = null;
+    MemorySegment noSegment = null;
+    DiagonalGaussians q = DiagonalGaussians.ofStd(ok, ok, 1);
+    assertThatNullPointerException().isThrownBy(() -> DiagonalGaussians.ofStd(none, ok, 1));
+    assertThatNullPointerException().isThrownBy(() -> DiagonalGaussians.ofStd(ok, none, 1));
+    assertThatNullPointerException().isThrownBy(() -> DiagonalGaussians.ofStd(ok, ok, 1, null));
+    assertThatNullPointerException()
+        .isThrownBy(() -> DiagonalGaussians.ofVariance(noDoubles, noDoubles, 1));
+    assertThatNullPointerException()
+        .isThrownBy(() -> DiagonalGaussians.ofPrecision(noSegment, noSegment, 1));
+    assertThatNullPointerException().isThrownBy(() -> KlEngine.builder().backend(null));
+    assertThatNullPointerException().isThrownBy(() -> KlEngine.builder().executor(null));
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(null, q));
+      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(q, null));
+      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(q, q, none));
+      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(q, q, noDoubles));
+      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(q, q, noSegment));
+      assertThatNullPointerException().isThrownBy(() -> engine.aligned(q, null));
+      assertThatNullPointerException().isThrownBy(() -> engine.toStandardNormal(null));
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void shapesOfACall(Backend backend) {
+    DiagonalGaussians q = ones(6, 3);
+    DiagonalGaussians p = ones(5, 3);
+    DiagonalGaussians other = ones(6, 2);
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.pairwise(q, other))
+          .withMessageContaining("3")
+          .withMessageContaining("2");
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.aligned(q, other));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.aligned(q, p))
+          .withMessageContaining("6")
+          .withMessageContaining("5");
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.pairwise(q, p, new float[29]))
+          .withMessageContaining("29")
+          .withMessageContaining("30");
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(q, p, new double[29]));
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.aligned(q, q, new float[5]));
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.aligned(q, q, new double[5]));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.toStandardNormal(q, new float[5]));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.toStandardNormal(q, new double[0]));
+    }
+  }
+
+  /** More entries than an array holds; 65536 * 65536 is 0 in int. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void tooManyEntries(Backend backend) {
+    DiagonalGaussians q = ones(65536, 1);
+    DiagonalGaussians p = ones(46341, 1);
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(q, q));
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(p, p));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.pairwise(q, q, new float[16]))
+          .withMessageContaining("4294967296");
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(q, q, new double[16]));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.pairwise(q, q, MemorySegment.ofArray(new float[16])));
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(p, p, new float[16]));
+    }
+  }
+
+  private static DiagonalGaussians ones(int size, int dimension) {
+    float[] ones = new float[size * dimension];
+    Arrays.fill(ones, 1);
+    return DiagonalGaussians.ofStd(ones, ones, dimension);
+  }
+}

@@ -1,0 +1,201 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.File;
+import java.io.IOException;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Which backend runs, what it says of itself, and that the scalar one steps in with a warning: on
+ * other machines' flags too.
+ */
+class BackendSelectionTest {
+  private static final String FLAG = "--add-modules jdk.incubator.vector";
+
+  @TempDir private Path scratch;
+
+  @Test
+  @Tag("width")
+  void vectorBackendRunsAtTheWidthAsked() {
+    String asked = System.getProperty("dev.kullback.vectorBits");
+    assertThat(Backend.VECTOR.describe())
+        .doesNotContain("\n")
+        .containsPattern("\\b" + (asked == null ? "(64|128|256|512)" : asked) + "\\b");
+    try (KlEngine engine = Engines.on(Backend.VECTOR)) {
+      assertThat(engine.describe()).containsIgnoringCase("vector");
+    }
+  }
+
+  @Test
+  void autoIsTheVectorBackend() {
+    DiagonalGaussians q = Probe.q().gaussians();
+    DiagonalGaussians p = Probe.p().gaussians();
+    try (KlEngine auto = KlEngine.builder().build();
+        KlEngine vector = Engines.on(Backend.VECTOR);
+        KlEngine scalar = Engines.on(Backend.SCALAR)) {
+      Check.sameBits("auto", p.size(), vector.pairwise(q, p), auto.pairwise(q, p));
+      assertThat(auto.describe()).containsIgnoringCase("vector");
+      assertThat(scalar.describe()).containsIgnoringCase("scalar");
+    }
+    assertThat(Backend.SCALAR.describe()).isNotBlank().doesNotContain("\n");
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void withoutTheModule(boolean modular) throws Exception {
+    Result result = run(modular, List.of(), "AUTO", "AUTO", "SCALAR", "VECTOR");
+    result.assertRight("AUTO", 2);
+    result.assertRight("SCALAR", 1);
+    assertThat(result.lines("VECTOR throws"))
+        .singleElement()
+        .asString()
+        .contains("IllegalStateException", FLAG);
+    assertThat(result.lines("VECTOR describes")).singleElement().asString().contains(FLAG);
+    result.assertOneWarning(FLAG);
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void withTheModule(boolean modular) throws Exception {
+    List<String> flags = List.of("--add-modules", "jdk.incubator.vector");
+    Result result = run(modular, flags, "AUTO", "VECTOR", "SCALAR");
+    result.assertRight("AUTO", 1);
+    result.assertRight("VECTOR", 1);
+    result.assertRight("SCALAR", 1);
+    assertThat(result.err).filteredOn(line -> line.contains(FLAG)).isEmpty();
+  }
+
+  /** Who asks for the scalar backend need not be warned. */
+  @Test
+  void noWarningWhenScalarIsAskedFor() throws Exception {
+    Result result = run(false, List.of(), "SCALAR");
+    result.assertRight("SCALAR", 1);
+    assertThat(result.err).filteredOn(line -> line.contains(FLAG)).isEmpty();
+  }
+
+  /**
+   * Without hardware FMA the Vector API calculates fma in BigDecimal; without C2 it boxes every
+   * vector.
+   */
+  @ParameterizedTest
+  @ValueSource(strings = {"-XX:-UseFMA", "-XX:TieredStopAtLevel=1", "-Xint"})
+  void virtualMachinesThatCannotRunVectorsWell(String flag) throws Exception {
+    List<String> flags = List.of("--add-modules", "jdk.incubator.vector", flag);
+    Result result = run(false, flags, "AUTO", "AUTO", "VECTOR");
+    result.assertRight("AUTO", 2);
+    assertThat(result.lines("VECTOR throws"))
+        .singleElement()
+        .asString()
+        .contains("IllegalStateException");
+    result.assertOneWarning(flag.contains("FMA") ? "UseFMA" : "C2");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"128", "256", "512"})
+  void forcedWidths(String bits) throws Exception {
+    List<String> flags =
+        List.of("--add-modules", "jdk.incubator.vector", "-Ddev.kullback.vectorBits=" + bits);
+    Result result = run(false, flags, "VECTOR");
+    result.assertRight("VECTOR", 1);
+    assertThat(result.lines("VECTOR describes")).singleElement().asString().contains(bits);
+  }
+
+  @Test
+  void unknownWidth() throws Exception {
+    List<String> flags =
+        List.of("--add-modules", "jdk.incubator.vector", "-Ddev.kullback.vectorBits=100");
+    Result result = run(false, flags, "VECTOR");
+    assertThat(result.lines("VECTOR throws"))
+        .singleElement()
+        .asString()
+        .contains("dev.kullback.vectorBits", "100");
+  }
+
+  /** Runs {@link Probe} with these flags on the class path or the module path. */
+  private Result run(boolean modular, List<String> flags, String... backends) throws Exception {
+    String main = root(KlEngine.class);
+    String test = root(Probe.class);
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.add("-Duser.language=en");
+    command.addAll(flags);
+    if (modular) {
+      command.addAll(List.of("--module-path", main, "--patch-module", "dev.kullback=" + test));
+      command.addAll(List.of("--module", "dev.kullback/" + Probe.class.getName()));
+    } else {
+      command.addAll(List.of("--class-path", main + File.pathSeparator + test));
+      command.add(Probe.class.getName());
+    }
+    command.addAll(Arrays.asList(backends));
+    Path out = scratch.resolve("out");
+    Path err = scratch.resolve("err");
+    Process process =
+        new ProcessBuilder(command)
+            .redirectOutput(out.toFile())
+            .redirectError(err.toFile())
+            .start();
+    boolean ended = process.waitFor(60, TimeUnit.SECONDS);
+    process.destroyForcibly().waitFor();
+    assertThat(ended).as("ended in time: %s", command).isTrue();
+    Result result = new Result(lines(out), lines(err));
+    assertThat(process.exitValue()).as("%s%n%s", command, result).isZero();
+    return result;
+  }
+
+  private static List<String> lines(Path file) throws IOException {
+    try (Stream<String> lines = Files.lines(file)) {
+      return lines.toList();
+    }
+  }
+
+  /**
+   * The folder or archive a class was loaded from; a patched module would name the module's own.
+   */
+  private static String root(Class<?> type) throws URISyntaxException {
+    String name = type.getName().replace('.', '/') + ".class";
+    URI place = type.getResource(type.getSimpleName() + ".class").toURI();
+    String path = place.toString();
+    if (path.startsWith("jar:")) {
+      return Path.of(URI.create(path.substring(4, path.indexOf("!/")))).toString();
+    }
+    return Path.of(URI.create(path.substring(0, path.length() - name.length()))).toString();
+  }
+
+  private record Result(List<String> out, List<String> err) {
+    List<String> lines(String start) {
+      return out.stream().filter(line -> line.startsWith(start)).toList();
+    }
+
+    void assertRight(String backend, int times) {
+      double[] expected = Oracle.pairwise(Probe.q(), Probe.p());
+      List<String> lines = lines(backend + " returns ");
+      assertThat(lines).as("%s", this).hasSize(times);
+      for (String line : lines) {
+        double[] actual =
+            Arrays.stream(line.split(" ")).skip(2).mapToDouble(Double::parseDouble).toArray();
+        Check.matrix(backend, Probe.p().size(), expected, actual, Check.Precision.FLOAT);
+      }
+    }
+
+    void assertOneWarning(String reason) {
+      assertThat(err)
+          .as("%s", this)
+          .filteredOn(line -> line.startsWith("WARNING: ") && line.contains(reason))
+          .hasSize(1);
+    }
+  }
+}

@@ -1,0 +1,127 @@
+package dev.kullback;
+
+import java.util.Arrays;
+import java.util.Random;
+import java.util.function.DoubleUnaryOperator;
+
+/**
+ * The parameters of a batch as the tests know them: what the library is given, exactly. Values of a
+ * float batch are floats widened to double.
+ */
+record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dimension) {
+
+  /** What the scale numbers are, with the conversion from a standard deviation. */
+  enum Kind {
+    STD("std", s -> s),
+    VARIANCE("variance", s -> s * s),
+    LOG_VARIANCE("logVariance", s -> 2 * Math.log(s)),
+    PRECISION("precision", s -> 1 / (s * s));
+
+    final String parameter;
+    final DoubleUnaryOperator fromStd;
+
+    Kind(String parameter, DoubleUnaryOperator fromStd) {
+      this.parameter = parameter;
+      this.fromStd = fromStd;
+    }
+
+    DiagonalGaussians of(float[] mean, float[] scale, int dimension, ScalePolicy policy) {
+      return switch (this) {
+        case STD -> DiagonalGaussians.ofStd(mean, scale, dimension, policy);
+        case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension, policy);
+        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension, policy);
+        case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension, policy);
+      };
+    }
+
+    DiagonalGaussians of(double[] mean, double[] scale, int dimension, ScalePolicy policy) {
+      return switch (this) {
+        case STD -> DiagonalGaussians.ofStd(mean, scale, dimension, policy);
+        case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension, policy);
+        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension, policy);
+        case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension, policy);
+      };
+    }
+
+    /** The overloads without a policy. */
+    DiagonalGaussians of(float[] mean, float[] scale, int dimension) {
+      return switch (this) {
+        case STD -> DiagonalGaussians.ofStd(mean, scale, dimension);
+        case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension);
+        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension);
+        case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension);
+      };
+    }
+
+    DiagonalGaussians of(double[] mean, double[] scale, int dimension) {
+      return switch (this) {
+        case STD -> DiagonalGaussians.ofStd(mean, scale, dimension);
+        case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension);
+        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension);
+        case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension);
+      };
+    }
+  }
+
+  Batch {
+    if (!isDouble) {
+      mean = widened(narrowed(mean));
+      scale = widened(narrowed(scale));
+    }
+  }
+
+  /** A batch of {@code kind} with these means and standard deviations, each rounded once. */
+  static Batch ofStd(Kind kind, boolean isDouble, double[] mean, double[] std, int dimension) {
+    double[] scale = Arrays.stream(std).map(kind.fromStd).toArray();
+    return new Batch(kind, isDouble, mean, scale, dimension);
+  }
+
+  /** Means uniform in [center, center + 1], standard deviations in [0.5, 1.5]. */
+  static Batch random(boolean isDouble, int size, int dimension, double center, Random random) {
+    double[] mean = random.doubles((long) size * dimension, center, center + 1).toArray();
+    double[] std = random.doubles((long) size * dimension, 0.5, 1.5).toArray();
+    return new Batch(Kind.STD, isDouble, mean, std, dimension);
+  }
+
+  int size() {
+    return mean.length / dimension;
+  }
+
+  DiagonalGaussians gaussians() {
+    return isDouble
+        ? kind.of(mean, scale, dimension)
+        : kind.of(narrowed(mean), narrowed(scale), dimension);
+  }
+
+  DiagonalGaussians gaussians(ScalePolicy policy) {
+    return isDouble
+        ? kind.of(mean, scale, dimension, policy)
+        : kind.of(narrowed(mean), narrowed(scale), dimension, policy);
+  }
+
+  /** Rows {@code from} to {@code to}, the latter excluded. */
+  Batch rows(int from, int to) {
+    return new Batch(
+        kind,
+        isDouble,
+        Arrays.copyOfRange(mean, from * dimension, to * dimension),
+        Arrays.copyOfRange(scale, from * dimension, to * dimension),
+        dimension);
+  }
+
+  static float[] narrowed(double[] values) {
+    float[] result = new float[values.length];
+    for (int i = 0; i < result.length; i++) {
+      result[i] = (float) values[i];
+    }
+    return result;
+  }
+
+  static double[] widened(float[] values) {
+    double[] result = new double[values.length];
+    for (int i = 0; i < result.length; i++) {
+      result[i] = values[i];
+    }
+    return result;
+  }
+}

@@ -1,0 +1,198 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.RejectedExecutionException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** One engine used by many threads, executors of every temper, and life after close. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ConcurrencyTest {
+  private static final Duration PATIENCE = Duration.ofSeconds(10);
+  private static final int SIZE = 150;
+
+  private final Batch batch = Batch.random(false, SIZE, 24, 0, new Random(1));
+  private final DiagonalGaussians q = batch.gaussians();
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void manyCallersOfOneEngine(Backend backend) throws Exception {
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = Engines.on(backend, threads);
+          ExecutorService platform = Executors.newFixedThreadPool(8);
+          ExecutorService virtual = Executors.newVirtualThreadPerTaskExecutor()) {
+        List<Future<?>> calls = new ArrayList<>();
+        for (int caller = 0; caller < 32; caller++) {
+          // Callers differ in shape and dtype, so that scratch memory shared by mistake shows.
+          boolean isDouble = caller % 3 == 0;
+          Batch mine = Batch.random(isDouble, 20 + caller, 7 + caller, 0, new Random(caller));
+          Batch other = Batch.random(isDouble, 51 - caller, 7 + caller, 3, new Random(-caller));
+          double[] expected = Reference.pairwise(mine, other);
+          DiagonalGaussians a = mine.gaussians();
+          DiagonalGaussians b = other.gaussians();
+          Check.Precision precision = Check.Precision.ofDoubleResult(mine, other);
+          String what = "caller " + caller + " of " + backend;
+          Runnable call =
+              () -> {
+                for (int repetition = 0; repetition < 10; repetition++) {
+                  Check.matrix(what, b.size(), expected, engine.pairwise(a, b));
+                  double[] out = engine.pairwise(a, b, new double[expected.length]);
+                  Check.matrix(what, b.size(), expected, out, precision);
+                }
+              };
+          calls.add((caller % 2 == 0 ? platform : virtual).submit(call));
+        }
+        for (Future<?> call : calls) {
+          call.get();
+        }
+      }
+    }
+  }
+
+  @Test
+  void executorThatRejects() {
+    checkExecutor(
+        "rejects",
+        task -> {
+          throw new RejectedExecutionException("full");
+        });
+  }
+
+  @Test
+  void executorThatRunsInTheCaller() {
+    checkExecutor("runs in the caller", Runnable::run);
+  }
+
+  /** The caller computes whatever no helper has begun. */
+  @Test
+  void executorThatNeverRuns() {
+    checkExecutor("never runs", task -> {});
+  }
+
+  @Test
+  void executorThatRunsLate() throws Exception {
+    List<Runnable> held = new ArrayList<>();
+    float[] expected = expected();
+    float[] actual =
+        pairwise(task -> {
+          synchronized (held) {
+            held.add(task);
+          }
+        });
+    float[] copy = actual.clone();
+    // Helpers that come after the end find nothing to do and touch nothing.
+    for (Runnable task : held) {
+      assertThatCode(task::run).doesNotThrowAnyException();
+    }
+    Check.sameBits("late helpers", SIZE, expected, copy);
+    Check.sameBits("late helpers", SIZE, copy, actual);
+  }
+
+  @Test
+  void helpersRunWhereTheyAreTold() {
+    Set<Thread> seen = ConcurrentHashMap.newKeySet();
+    try (ExecutorService pool = Executors.newFixedThreadPool(2)) {
+      float[] actual =
+          pairwise(task ->
+              pool.execute(() -> {
+                seen.add(Thread.currentThread());
+                task.run();
+              }));
+      Check.sameBits("pool", SIZE, expected(), actual);
+      assertThat(pool.isShutdown()).as("close() leaves the executor running").isFalse();
+    }
+    assertThat(seen).isNotEmpty();
+  }
+
+  @Test
+  void defaultEngineStartsNoThread() {
+    Set<Thread> before = Thread.getAllStackTraces().keySet();
+    try (KlEngine engine = KlEngine.builder().build()) {
+      engine.pairwise(q, q);
+      assertThat(startedSince(before)).isEmpty();
+    }
+  }
+
+  @Test
+  void closedEngineRefuses() {
+    for (int threads : new int[] {1, 2}) {
+      KlEngine engine = KlEngine.builder().threads(threads).build();
+      engine.pairwise(q, q);
+      engine.close();
+      assertThatCode(engine::close).doesNotThrowAnyException();
+      assertThatIllegalStateException()
+          .isThrownBy(() -> engine.pairwise(q, q))
+          .withMessageContaining("closed");
+      assertThatIllegalStateException()
+          .isThrownBy(() -> engine.pairwise(q, q, new float[SIZE * SIZE]));
+      assertThatIllegalStateException()
+          .isThrownBy(() -> engine.pairwise(q, q, new double[SIZE * SIZE]));
+      assertThatIllegalStateException().isThrownBy(() -> engine.aligned(q, q));
+      assertThatIllegalStateException().isThrownBy(() -> engine.toStandardNormal(q));
+    }
+  }
+
+  @Test
+  void threadsEndWithTheEngine() throws InterruptedException {
+    Set<Thread> before = Thread.getAllStackTraces().keySet();
+    try (KlEngine engine = KlEngine.builder().threads(4).build()) {
+      engine.pairwise(q, q);
+    }
+    for (Thread thread : startedSince(before)) {
+      thread.join(PATIENCE);
+      assertThat(thread.isAlive()).as(thread.getName()).isFalse();
+    }
+  }
+
+  private static Set<Thread> startedSince(Set<Thread> before) {
+    Set<Thread> result = new HashSet<>(Thread.getAllStackTraces().keySet());
+    result.removeAll(before);
+    result.removeIf(thread ->
+        thread.getThreadGroup() == null || thread.getThreadGroup().getName().equals("system"));
+    return result;
+  }
+
+  @Test
+  void threadCountMustBePositive() {
+    for (int threads : new int[] {0, -1, Integer.MIN_VALUE}) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> KlEngine.builder().threads(threads).build())
+          .withMessageContaining(String.valueOf(threads));
+    }
+  }
+
+  private void checkExecutor(String what, Executor executor) {
+    float[] actual = assertTimeoutPreemptively(PATIENCE, () -> pairwise(executor));
+    Check.sameBits("executor that " + what, SIZE, expected(), actual);
+  }
+
+  private float[] pairwise(Executor executor) {
+    try (KlEngine engine = KlEngine.builder().threads(3).executor(executor).build()) {
+      return engine.pairwise(q, q);
+    }
+  }
+
+  private float[] expected() {
+    try (KlEngine engine = KlEngine.builder().build()) {
+      return engine.pairwise(q, q);
+    }
+  }
+}

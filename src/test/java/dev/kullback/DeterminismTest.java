@@ -1,0 +1,121 @@
+package dev.kullback;
+
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** The same bits for every thread count, executor, repetition and surrounding batch. */
+@Tag("width")
+class DeterminismTest {
+  /** Regimes that mix the kernels within tiles, and one that does not. */
+  private static final Regime[] REGIMES = {
+    Regime.VAE, Regime.NEAR_AND_FAR, Regime.NEAR_1E_3, Regime.DUPLICATES, Regime.WIDE
+  };
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsForEveryThreadCount(Backend backend) {
+    for (Regime regime : REGIMES) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Regime.Case drawn = regime.draw(isDouble, 131, 119, 33);
+        DiagonalGaussians q = drawn.q().gaussians();
+        DiagonalGaussians p = drawn.p().gaussians();
+        Bits expected;
+        try (KlEngine engine = Engines.on(backend)) {
+          expected = Bits.of(engine, q, p);
+          expected.check(regime + ", again", Bits.of(engine, q, p));
+        }
+        for (int threads : new int[] {1, 2, 3, 8}) {
+          try (KlEngine engine = Engines.on(backend, threads)) {
+            for (int repetition = 0; repetition < 2; repetition++) {
+              expected.check(regime + ", threads " + threads, Bits.of(engine, q, p));
+            }
+          }
+        }
+        try (ExecutorService pool = Executors.newFixedThreadPool(3);
+            KlEngine engine =
+                KlEngine.builder().backend(backend).threads(4).executor(pool).build()) {
+          expected.check(regime + ", executor", Bits.of(engine, q, p));
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsInEveryBatch(Backend backend) {
+    int n = 45;
+    int m = 70;
+    for (Regime regime : REGIMES) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Regime.Case drawn = regime.draw(isDouble, n, m, 37);
+        try (KlEngine engine = Engines.on(backend)) {
+          Bits whole = Bits.of(engine, drawn.q().gaussians(), drawn.p().gaussians());
+          int[][] blocks = {
+            {0, 1, 0, 1}, {3, 4, 0, m}, {0, n, 69, 70}, {1, 14, 5, 38}, {7, 45, 33, 70}
+          };
+          for (int[] block : blocks) {
+            Bits part =
+                Bits.of(
+                    engine,
+                    drawn.q().rows(block[0], block[1]).gaussians(),
+                    drawn.p().rows(block[2], block[3]).gaussians());
+            String what =
+                "%s %s, rows %d to %d by columns %d to %d alone"
+                    .formatted(backend, regime, block[0], block[1], block[2], block[3]);
+            whole.block(m, block).check(what, part);
+          }
+        }
+      }
+    }
+  }
+
+  /**
+   * A batch against itself, as one object, as two equal ones, and from another copy of the arrays.
+   */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsForTheSameAndForEqualObjects(Backend backend) {
+    for (Regime regime : REGIMES) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Batch batch = regime.draw(isDouble, 61, 1, 29).q();
+        DiagonalGaussians once = batch.gaussians();
+        DiagonalGaussians again = batch.gaussians();
+        for (int threads : new int[] {1, 3}) {
+          try (KlEngine engine = Engines.on(backend, threads)) {
+            Bits expected = Bits.of(engine, once, once);
+            expected.check(regime + ", equal copies", Bits.of(engine, once, again));
+            expected.check(regime + ", other copy", Bits.of(engine, again, again));
+          }
+        }
+      }
+    }
+  }
+
+  /** A pairwise result as float and as double. */
+  private record Bits(float[] single, double[] twice, int columns) {
+    static Bits of(KlEngine engine, DiagonalGaussians q, DiagonalGaussians p) {
+      double[] twice = new double[q.size() * p.size()];
+      return new Bits(engine.pairwise(q, p), engine.pairwise(q, p, twice), p.size());
+    }
+
+    void check(String what, Bits actual) {
+      Check.sameBits(what, columns, single, actual.single);
+      Check.sameBits(what, columns, twice, actual.twice);
+    }
+
+    /** Rows block[0] to block[1] by columns block[2] to block[3]. */
+    Bits block(int stride, int[] block) {
+      int width = block[3] - block[2];
+      float[] a = new float[(block[1] - block[0]) * width];
+      double[] b = new double[a.length];
+      for (int i = block[0]; i < block[1]; i++) {
+        System.arraycopy(single, i * stride + block[2], a, (i - block[0]) * width, width);
+        System.arraycopy(twice, i * stride + block[2], b, (i - block[0]) * width, width);
+      }
+      return new Bits(a, b, width);
+    }
+  }
+}

@@ -1,0 +1,24 @@
+package dev.kullback;
+
+import java.util.stream.Stream;
+
+/**
+ * Engines under test. A backend that is missing makes {@code build()} throw: it fails its tests and
+ * skips none.
+ */
+final class Engines {
+  private Engines() {}
+
+  /** Method source: the backends every test of results runs on. */
+  static Stream<Backend> backends() {
+    return Stream.of(Backend.VECTOR, Backend.SCALAR);
+  }
+
+  static KlEngine on(Backend backend) {
+    return KlEngine.builder().backend(backend).build();
+  }
+
+  static KlEngine on(Backend backend, int threads) {
+    return KlEngine.builder().backend(backend).threads(threads).build();
+  }
+}

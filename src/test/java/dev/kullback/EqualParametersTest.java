@@ -1,0 +1,187 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.kullback.Batch.Kind;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.function.BiFunction;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Exactly 0 for equal parameters, however given; batches are copies. */
+@Tag("width")
+class EqualParametersTest {
+  /**
+   * Scales that each kind holds exactly: standard deviations that are powers of two; 1 alone is
+   * exact as a logarithm.
+   */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void zeroAcrossKinds(Backend backend) {
+    Random random = new Random(1);
+    for (int dimension : new int[] {1, 3, 32, 47, 300}) {
+      double[] mean = random.doubles(7L * dimension, -1000, 1000).toArray();
+      double[] powers =
+          random.ints(7L * dimension, -9, 10).mapToDouble(e -> Math.scalb(1.0, e)).toArray();
+      double[] ones = new double[mean.length];
+      Arrays.fill(ones, 1);
+      for (Kind a : Kind.values()) {
+        for (Kind b : Kind.values()) {
+          boolean logarithm = a == Kind.LOG_VARIANCE || b == Kind.LOG_VARIANCE;
+          double[] std = logarithm ? ones : powers;
+          for (boolean isDouble : new boolean[] {false, true}) {
+            DiagonalGaussians q = Batch.ofStd(a, isDouble, mean, std, dimension).gaussians();
+            DiagonalGaussians p = Batch.ofStd(b, isDouble, mean, std, dimension).gaussians();
+            assertZeroDiagonal(backend, a + " of " + b, q, p);
+          }
+        }
+      }
+    }
+  }
+
+  /**
+   * The same object, equal copies, and values whose squares or quotients overflow, with NaN lurking
+   * in inf - inf.
+   */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void zeroForEqualCopiesOfAnyMagnitude(Backend backend) {
+    double[] means = {0, 1e-45, 1, 1000, 1e19, 3.4e38, -3.4e38};
+    double[] stds = {1e-45, 1e-38, 1e-20, 1e-8, 1, 1e8, 1e20, 3.4e38};
+    for (int dimension : new int[] {1, 33}) {
+      for (double mean : means) {
+        for (double std : stds) {
+          for (boolean isDouble : new boolean[] {false, true}) {
+            double[] mu = new double[5 * dimension];
+            double[] sigma = new double[5 * dimension];
+            Arrays.fill(mu, mean);
+            Arrays.fill(sigma, std);
+            Batch batch = new Batch(Kind.STD, isDouble, mu, sigma, dimension);
+            DiagonalGaussians q = batch.gaussians();
+            String what = "mean " + mean + ", std " + std;
+            assertZeroDiagonal(backend, what + ", same object", q, q);
+            assertZeroDiagonal(backend, what + ", equal copies", q, batch.gaussians());
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void negativeZeroMeansZero() {
+    float[] one = {1, 1};
+    DiagonalGaussians q = DiagonalGaussians.ofStd(new float[] {0f, -0f}, one, 1);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThat(engine.pairwise(q, q)).containsExactly(0f, 0f, 0f, 0f);
+    }
+  }
+
+  /**
+   * Finite differences whose squares overflow float, with deviations that make them overflow or
+   * not.
+   */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void overflowIsInfinite(Backend backend) {
+    for (int dimension : new int[] {1, 2, 17, 64}) {
+      for (int h = 0; h < dimension; h += 16) {
+        float[] mean = new float[dimension];
+        float[] far = new float[dimension];
+        float[] std = new float[dimension];
+        Arrays.fill(std, 1);
+        far[h] = Float.MAX_VALUE;
+        DiagonalGaussians q = DiagonalGaussians.ofStd(mean, std, dimension);
+        DiagonalGaussians p = DiagonalGaussians.ofStd(far, std, dimension);
+        std[h] = 1e-30f;
+        DiagonalGaussians narrow = DiagonalGaussians.ofStd(mean, std, dimension);
+        try (KlEngine engine = Engines.on(backend)) {
+          assertThat(engine.pairwise(q, p)).containsExactly(Float.POSITIVE_INFINITY);
+          assertThat(engine.aligned(p, q)).containsExactly(Float.POSITIVE_INFINITY);
+          assertThat(engine.toStandardNormal(p)).containsExactly(Float.POSITIVE_INFINITY);
+          assertThat(engine.pairwise(q, narrow)).containsExactly(Float.POSITIVE_INFINITY);
+          // In double the same divergences are finite: max^2 / 2 and 1e60 / 2.
+          double largest = (double) Float.MAX_VALUE * Float.MAX_VALUE / 2;
+          double ratio = 0.5 / ((double) 1e-30f * 1e-30f);
+          Check.Precision precision = Check.Precision.WIDENED;
+          double[] out = new double[1];
+          double[] expected = {largest};
+          Check.matrix("largest mean", 1, expected, engine.pairwise(q, p, out), precision);
+          expected[0] = ratio;
+          Check.matrix("narrow", 1, expected, engine.pairwise(q, narrow, out), precision);
+        }
+      }
+    }
+  }
+
+  /**
+   * Construction copies: changing the caller's arrays afterwards changes nothing; no call changes
+   * them.
+   */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void batchesAreCopies(Backend backend) {
+    for (Kind kind : Kind.values()) {
+      Batch batch = Regime.VAE.draw(new Regime.Pair(kind, kind), true, 9, 1, 21).q();
+      checkCopied(
+          backend,
+          batch.mean().clone(),
+          batch.scale().clone(),
+          (mean, scale) -> kind.of(mean, scale, 21),
+          (mean, scale) -> kind.of(Batch.narrowed(mean), Batch.narrowed(scale), 21));
+      float[] mean = Batch.narrowed(batch.mean());
+      float[] scale = Batch.narrowed(batch.scale());
+      float[] meanBefore = mean.clone();
+      float[] scaleBefore = scale.clone();
+      DiagonalGaussians q = kind.of(mean, scale, 21);
+      try (KlEngine engine = Engines.on(backend)) {
+        float[] expected = engine.pairwise(q, q);
+        float[] standard = engine.toStandardNormal(q);
+        assertThat(mean).containsExactly(meanBefore);
+        assertThat(scale).containsExactly(scaleBefore);
+        Arrays.fill(mean, Float.NaN);
+        Arrays.fill(scale, Float.NaN);
+        Check.sameBits(kind + " float", q.size(), expected, engine.pairwise(q, q));
+        Check.sameBits(kind + " float", 1, standard, engine.toStandardNormal(q));
+      }
+    }
+  }
+
+  private static void checkCopied(
+      Backend backend,
+      double[] mean,
+      double[] scale,
+      BiFunction<double[], double[], DiagonalGaussians> factory,
+      BiFunction<double[], double[], DiagonalGaussians> other) {
+    double[] meanBefore = mean.clone();
+    double[] scaleBefore = scale.clone();
+    DiagonalGaussians q = factory.apply(mean, scale);
+    DiagonalGaussians p = other.apply(mean, scale);
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] expected = engine.pairwise(q, p, new double[q.size() * p.size()]);
+      assertThat(mean).containsExactly(meanBefore);
+      assertThat(scale).containsExactly(scaleBefore);
+      Arrays.fill(mean, Double.NaN);
+      Arrays.fill(scale, Double.NaN);
+      double[] actual = engine.pairwise(q, p, new double[expected.length]);
+      Check.sameBits("double", p.size(), expected, actual);
+    }
+  }
+
+  private static void assertZeroDiagonal(
+      Backend backend, String what, DiagonalGaussians q, DiagonalGaussians p) {
+    try (KlEngine engine = Engines.on(backend)) {
+      float[] matrix = engine.pairwise(q, p);
+      double[] twice = engine.pairwise(q, p, new double[matrix.length]);
+      float[] aligned = engine.aligned(q, p);
+      for (int i = 0; i < q.size(); i++) {
+        String row = backend + ", " + what + ", D=" + q.dimension() + ", row " + i;
+        assertThat(matrix[i * q.size() + i]).as(row).isEqualTo(0f);
+        assertThat(twice[i * q.size() + i]).as(row).isEqualTo(0.0);
+        assertThat(aligned[i]).as(row).isEqualTo(0f);
+      }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Without {@code --add-modules jdk.incubator.vector}: its own run, left out of the ordinary one.
+ */
+@Tag("no-vector")
+class NoVectorTest {
+  private static final String FLAG = "--add-modules jdk.incubator.vector";
+
+  @Test
+  void theModuleIsAbsent() {
+    assertThat(ModuleLayer.boot().findModule("jdk.incubator.vector"))
+        .as("this run must not have " + FLAG)
+        .isEmpty();
+  }
+
+  @Test
+  void autoIsTheScalarBackendAndRight() {
+    for (Regime regime :
+        new Regime[] {Regime.VAE, Regime.NEAR_1E_4, Regime.WIDE, Regime.EXTREME_MIX}) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Regime.Case drawn = regime.draw(isDouble, 13, 37, 33);
+        DiagonalGaussians q = drawn.q().gaussians();
+        DiagonalGaussians p = drawn.p().gaussians();
+        double[] expected = drawn.expected();
+        try (KlEngine auto = KlEngine.builder().build();
+            KlEngine scalar = Engines.on(Backend.SCALAR, 2)) {
+          float[] actual = auto.pairwise(q, p);
+          Check.matrix(regime + ", auto", p.size(), expected, actual);
+          Check.sameBits(regime + ", scalar", p.size(), scalar.pairwise(q, p), actual);
+          double[] twice = auto.pairwise(q, p, new double[expected.length]);
+          Check.Precision precision = Check.Precision.ofDoubleResult(drawn.q(), drawn.p());
+          Check.matrix(regime + ", auto", p.size(), expected, twice, precision);
+          assertThat(auto.describe()).containsIgnoringCase("scalar").contains(FLAG);
+        }
+      }
+    }
+  }
+
+  @Test
+  void theVectorBackendNamesTheFlag() {
+    assertThat(Backend.VECTOR.describe()).contains(FLAG);
+    assertThatIllegalStateException()
+        .isThrownBy(() -> Engines.on(Backend.VECTOR))
+        .withMessageContaining(FLAG);
+  }
+}

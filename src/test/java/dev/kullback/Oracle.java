@@ -1,0 +1,101 @@
+package dev.kullback;
+
+import java.util.Arrays;
+
+/**
+ * KL divergences of the exact parameters, right far beyond double: {@code KL = (T - D - (ln|q| -
+ * ln|p|) + S) / 2} with {@code T} the sum of variance ratios, {@code S} of squared scaled mean
+ * differences and {@code |.|} the product of variances, all in {@link BigFloat}. The cancellation
+ * in {@code T - D - ln} costs at most twice the digits of the closest parameters: with 77 digits
+ * and parameters that differ by 1e-16, 45 remain.
+ */
+final class Oracle {
+  /**
+   * Below this, T - D - ln is rounding: equal distributions. Differing doubles near 1 give 2^-108
+   * or more.
+   */
+  private static final int ZERO_POWER = -200;
+
+  private final Batch q;
+  private final Batch p;
+  private final BigFloat[] qVariance;
+  private final BigFloat[] pPrecision;
+  private final BigFloat[] qLogDeterminant;
+  private final BigFloat[] pLogDeterminant;
+
+  Oracle(Batch q, Batch p) {
+    this.q = q;
+    this.p = p;
+    BigFloat[] pVariance = variances(p);
+    qVariance = q == p ? pVariance : variances(q);
+    pPrecision = Arrays.stream(pVariance).map(BigFloat.ONE::dividedBy).toArray(BigFloat[]::new);
+    pLogDeterminant = logDeterminants(p, pVariance);
+    qLogDeterminant = q == p ? pLogDeterminant : logDeterminants(q, qVariance);
+  }
+
+  /** KL(q_i, p_j), in nats. */
+  BigFloat kl(int i, int j) {
+    int dimension = q.dimension();
+    BigFloat ratios = BigFloat.ZERO;
+    BigFloat squares = BigFloat.ZERO;
+    for (int h = 0; h < dimension; h++) {
+      int a = i * dimension + h;
+      int b = j * dimension + h;
+      ratios = ratios.plus(qVariance[a].times(pPrecision[b]));
+      if (q.mean()[a] != p.mean()[b]) {
+        BigFloat d = BigFloat.of(q.mean()[a]).minus(BigFloat.of(p.mean()[b]));
+        squares = squares.plus(d.times(d).times(pPrecision[b]));
+      }
+    }
+    BigFloat shape =
+        ratios.minus(BigFloat.of(dimension)).minus(qLogDeterminant[i].minus(pLogDeterminant[j]));
+    return (shape.below(ZERO_POWER) ? squares : shape.plus(squares)).half();
+  }
+
+  /** Row-major [N, M], rounded to double; infinite beyond its range. */
+  double[] pairwise() {
+    double[] result = new double[q.size() * p.size()];
+    for (int i = 0; i < q.size(); i++) {
+      for (int j = 0; j < p.size(); j++) {
+        result[i * p.size() + j] = kl(i, j).toDouble();
+      }
+    }
+    return result;
+  }
+
+  static double[] pairwise(Batch q, Batch p) {
+    return new Oracle(q, p).pairwise();
+  }
+
+  private static BigFloat[] variances(Batch batch) {
+    BigFloat[] result = new BigFloat[batch.scale().length];
+    for (int i = 0; i < result.length; i++) {
+      BigFloat scale = BigFloat.of(batch.scale()[i]);
+      result[i] =
+          switch (batch.kind()) {
+            case STD -> scale.times(scale);
+            case VARIANCE -> scale;
+            case LOG_VARIANCE -> scale.exp();
+            case PRECISION -> BigFloat.ONE.dividedBy(scale);
+          };
+    }
+    return result;
+  }
+
+  private static BigFloat[] logDeterminants(Batch batch, BigFloat[] variances) {
+    BigFloat[] result = new BigFloat[batch.size()];
+    for (int i = 0; i < result.length; i++) {
+      BigFloat product = BigFloat.ONE;
+      BigFloat sum = BigFloat.ZERO;
+      for (int at = i * batch.dimension(); at < (i + 1) * batch.dimension(); at++) {
+        if (batch.kind() == Batch.Kind.LOG_VARIANCE) {
+          sum = sum.plus(BigFloat.of(batch.scale()[at]));
+        } else {
+          product = product.times(variances[at]);
+        }
+      }
+      result[i] = batch.kind() == Batch.Kind.LOG_VARIANCE ? sum : product.ln();
+    }
+    return result;
+  }
+}

@@ -1,0 +1,41 @@
+package dev.kullback;
+
+import java.util.Random;
+
+/**
+ * What a virtual machine of its own, started by {@link BackendSelectionTest} with other flags, does
+ * and prints.
+ */
+public final class Probe {
+  private Probe() {}
+
+  static Batch q() {
+    return Batch.random(false, 5, 33, 0, new Random(1));
+  }
+
+  static Batch p() {
+    return Batch.random(false, 19, 33, 3, new Random(2));
+  }
+
+  /**
+   * Prints what each backend says and what it returns.
+   *
+   * @param arguments the backends to use, in order
+   */
+  public static void main(String[] arguments) {
+    for (String argument : arguments) {
+      Backend backend = Backend.valueOf(argument);
+      System.out.println(backend + " describes " + backend.describe());
+      try (KlEngine engine = KlEngine.builder().backend(backend).build()) {
+        StringBuilder line = new StringBuilder(backend + " returns");
+        for (float value : engine.pairwise(q().gaussians(), p().gaussians())) {
+          line.append(' ').append(value);
+        }
+        System.out.println(line);
+      } catch (IllegalStateException | IllegalArgumentException e) {
+        System.out.println(
+            backend + " throws " + e.getClass().getSimpleName() + ' ' + e.getMessage());
+      }
+    }
+  }
+}
