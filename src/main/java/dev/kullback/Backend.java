@@ -103,6 +103,15 @@ public enum Backend {
     return null;
   }
 
+  /** Whether {@link #VECTOR} can run. */
+  static boolean hasVectors() {
+    return Vectors.AVAILABLE;
+  }
+
+  private static final class Vectors {
+    static final boolean AVAILABLE = vectorProblem() == null;
+  }
+
   /** Whether {@link Math#fma} is an instruction. */
   static boolean hasFma() {
     return Fma.HARDWARE;

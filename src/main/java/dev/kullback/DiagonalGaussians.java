@@ -24,8 +24,6 @@ public final class DiagonalGaussians implements Gaussians {
   /** Columns of the widest panel; a packed batch must fit a Java array. */
   static final int WIDEST_PANEL = 32;
 
-  private static final int MAGNITUDE = 0x7fff_ffff;
-  private static final int FLOAT_MAX = Float.floatToRawIntBits(Float.MAX_VALUE);
   private static final double LN2 = 0.6931471805599453;
   private static final double HALF_ULP = 0x1p-53;
 
@@ -578,34 +576,37 @@ public final class DiagonalGaussians implements Gaussians {
 
   /** Rejects what is not finite or not positive, and notes the rows that a kernel's precision cannot hold. */
   private void check() {
+    boolean vectors = Backend.hasVectors();
     for (int i = 0; i < size; i++) {
       int from = i * dimension;
       int to = from + dimension;
-      if (mean32 == null || !within(mean32, from, to, MAGNITUDE, 0, FLOAT_MAX)) {
+      if (!vectors || !isFinite(from, to)) {
         checkMean(from, to);
       }
-      if (!deterministic && (scale32 == null || !isOrdinary(scale32, from, to))) {
+      if (!deterministic && (!vectors || !isOrdinary(from, to))) {
         checkScale(i, from, to);
       }
     }
   }
 
-  private boolean isOrdinary(float[] s, int from, int to) {
-    int least = Float.floatToRawIntBits((float) kind.least(PairKl.LEAST32));
-    int most = Float.floatToRawIntBits((float) kind.most(PairKl.MOST32));
-    return kind == Scale.LOG_VARIANCE
-        ? within(s, from, to, MAGNITUDE, 0, most)
-        : within(s, from, to, -1, least, most);
+  // Two quick screens; what does not pass is looked at value by value.
+
+  private boolean isFinite(int from, int to) {
+    return mean32 != null
+        ? FloatKernels.within(mean32, from, to, -Float.MAX_VALUE, Float.MAX_VALUE)
+        : DoubleKernels.within(mean64(), from, to, -Double.MAX_VALUE, Double.MAX_VALUE);
   }
 
-  /** Whether all values lie in a range of positive floats, compared as bits, which order like the values: no branch, no chain. */
-  private static boolean within(float[] values, int from, int to, int mask, int least, int most) {
-    int outside = 0;
-    for (int i = from; i < to; i++) {
-      int bits = Float.floatToRawIntBits(values[i]) & mask;
-      outside |= (bits - least) | (most - bits);
-    }
-    return outside >= 0;
+  private boolean isOrdinary(int from, int to) {
+    return scale32 != null
+        ? FloatKernels.within(
+            scale32,
+            from,
+            to,
+            (float) kind.bound(PairKl.LEAST32),
+            (float) kind.bound(PairKl.MOST32))
+        : DoubleKernels.within(
+            scale64(), from, to, kind.bound(PairKl.LEAST32), kind.bound(PairKl.MOST32));
   }
 
   private void checkMean(int from, int to) {
@@ -635,10 +636,10 @@ public final class DiagonalGaussians implements Gaussians {
       least = Math.min(least, s);
       most = Math.max(most, s);
     }
-    if (least < kind.least(PairKl.LEAST32) || most > kind.most(PairKl.MOST32)) {
+    if (least < kind.bound(PairKl.LEAST32) || most > kind.bound(PairKl.MOST32)) {
       beyond32.set(row);
     }
-    if (least < kind.least(PairKl.LEAST64) || most > kind.most(PairKl.MOST64)) {
+    if (least < kind.bound(PairKl.LEAST64) || most > kind.bound(PairKl.MOST64)) {
       beyond64.set(row);
     }
   }

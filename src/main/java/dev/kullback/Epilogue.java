@@ -44,55 +44,54 @@ final class Epilogue {
 
   /** Stores the tile's entries; whether the error bound of every one is within tolerance. */
   static boolean store(
-      Tile t, int nr, Packed<?> q, Packed<?> p, double constant, double unit, double tolerance) {
+      Tile t, int nr, Packed<?> q, Packed<?> p, int d, double unit, double tolerance) {
     float[] out32 = t.out32;
     if (out32 != null) {
-      return store32(t, nr, q, p, constant, unit, tolerance, out32);
+      return store32(t, nr, q, p, d, unit, tolerance, out32);
     }
-    return store64(t, nr, q, p, constant, unit, tolerance, Objects.requireNonNull(t.out64));
+    return store64(t, nr, q, p, d, unit, tolerance, Objects.requireNonNull(t.out64));
   }
 
   /**
-   * {@code out = S/2 + Σ ln σp − Σ ln σq} for the tile in {@code t.sum}, row-major with {@code nr} columns.
+   * {@code out = S/2 + Σ ln σp − Σ ln σq} for the tile whose S + D are in {@code t.sum}, row-major with {@code nr} columns.
    *
    * @return whether the error bound of every entry is within tolerance
    */
   private static boolean store32(
-      Tile t,
-      int nr,
-      Packed<?> q,
-      Packed<?> p,
-      double constant,
-      double unit,
-      double tolerance,
-      float[] out) {
-    double[] logDets = p.logDet();
-    double[] bounds = p.bound();
+      Tile t, int nr, Packed<?> q, Packed<?> p, int d, double unit, double tolerance, float[] out) {
+    double[] sum = t.sum;
+    double[] rowLogDets = q.logDet();
+    double[] rowBounds = q.bound();
+    int corner = t.base + t.row * t.stride + t.column;
     int vectors = t.columns / S.length() * S.length();
-    long all = -1L >>> -S.length();
-    boolean certain = true;
-    for (int i = 0; i < t.rows; i++) {
-      double logDet = q.logDet()[t.row + i];
-      double bound = q.bound()[t.row + i] + constant;
-      int to = t.base + (t.row + i) * t.stride + t.column;
-      long within = all;
-      int j = 0;
-      for (; j < vectors; j += S.length()) {
-        DoubleVector half = DoubleVector.fromArray(S, t.sum, i * nr + j).mul(0.5);
-        DoubleVector kl = half.add(DoubleVector.fromArray(S, logDets, t.column + j).sub(logDet));
+    VectorMask<Double> within = S.maskAll(true);
+    for (int j = 0; j < vectors; j += S.length()) {
+      DoubleVector logDets = DoubleVector.fromArray(S, p.logDet(), t.column + j);
+      DoubleVector bounds = DoubleVector.fromArray(S, p.bound(), t.column + j);
+      for (int i = 0; i < t.rows; i++) {
+        DoubleVector half = DoubleVector.fromArray(S, sum, i * nr + j).sub(d).mul(0.5);
+        DoubleVector kl = half.add(logDets.sub(rowLogDets[t.row + i]));
         DoubleVector rest = kl.mul(tolerance).sub(half.mul(unit));
-        within &=
-            rest.compare(
-                    VectorOperators.GE, DoubleVector.fromArray(S, bounds, t.column + j).add(bound))
-                .toLong();
-        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out, to + j);
+        within =
+            within.and(
+                rest.compare(VectorOperators.GE, bounds.add(rowBounds[t.row + i] + unit * d)));
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0))
+            .intoArray(out, corner + i * t.stride + j);
       }
-      certain &= within == all;
-      for (; j < t.columns; j++) { // scalar tail
-        double half = 0.5 * t.sum[i * nr + j];
-        double kl = half + (logDets[t.column + j] - logDet);
-        certain &= PairKl.isCertain(half, kl, unit, tolerance, bounds[t.column + j] + bound);
-        out[to + j] = (float) kl;
+    }
+    boolean certain = within.allTrue();
+    for (int i = 0; i < t.rows && vectors < t.columns; i++) {
+      for (int j = vectors; j < t.columns; j++) { // scalar tail
+        double half = 0.5 * (sum[i * nr + j] - d);
+        double kl = half + (p.logDet()[t.column + j] - rowLogDets[t.row + i]);
+        certain &=
+            PairKl.isCertain(
+                half,
+                kl,
+                unit,
+                tolerance,
+                p.bound()[t.column + j] + (rowBounds[t.row + i] + unit * d));
+        out[corner + i * t.stride + j] = (float) kl;
       }
     }
     return certain;
@@ -104,44 +103,49 @@ final class Epilogue {
       int nr,
       Packed<?> q,
       Packed<?> p,
-      double constant,
+      int d,
       double unit,
       double tolerance,
       double[] out) {
-    double[] logDets = p.logDet();
-    double[] bounds = p.bound();
+    double[] sum = t.sum;
+    double[] rowLogDets = q.logDet();
+    double[] rowBounds = q.bound();
+    int corner = t.base + t.row * t.stride + t.column;
     int vectors = t.columns / S.length() * S.length();
-    long all = -1L >>> -S.length();
-    boolean certain = true;
-    for (int i = 0; i < t.rows; i++) {
-      double logDet = q.logDet()[t.row + i];
-      double bound = q.bound()[t.row + i] + constant;
-      int to = t.base + (t.row + i) * t.stride + t.column;
-      long within = all;
-      int j = 0;
-      for (; j < vectors; j += S.length()) {
-        DoubleVector half = DoubleVector.fromArray(S, t.sum, i * nr + j).mul(0.5);
-        DoubleVector kl = half.add(DoubleVector.fromArray(S, logDets, t.column + j).sub(logDet));
+    VectorMask<Double> within = S.maskAll(true);
+    for (int j = 0; j < vectors; j += S.length()) {
+      DoubleVector logDets = DoubleVector.fromArray(S, p.logDet(), t.column + j);
+      DoubleVector bounds = DoubleVector.fromArray(S, p.bound(), t.column + j);
+      for (int i = 0; i < t.rows; i++) {
+        DoubleVector half = DoubleVector.fromArray(S, sum, i * nr + j).sub(d).mul(0.5);
+        DoubleVector kl = half.add(logDets.sub(rowLogDets[t.row + i]));
         DoubleVector rest = kl.mul(tolerance).sub(half.mul(unit));
-        within &=
-            rest.compare(
-                    VectorOperators.GE, DoubleVector.fromArray(S, bounds, t.column + j).add(bound))
-                .toLong();
-        kl.intoArray(out, to + j);
+        within =
+            within.and(
+                rest.compare(VectorOperators.GE, bounds.add(rowBounds[t.row + i] + unit * d)));
+        kl.intoArray(out, corner + i * t.stride + j);
       }
-      certain &= within == all;
-      for (; j < t.columns; j++) { // scalar tail
-        double half = 0.5 * t.sum[i * nr + j];
-        double kl = half + (logDets[t.column + j] - logDet);
-        certain &= PairKl.isCertain(half, kl, unit, tolerance, bounds[t.column + j] + bound);
-        out[to + j] = kl;
+    }
+    boolean certain = within.allTrue();
+    for (int i = 0; i < t.rows && vectors < t.columns; i++) {
+      for (int j = vectors; j < t.columns; j++) { // scalar tail
+        double half = 0.5 * (sum[i * nr + j] - d);
+        double kl = half + (p.logDet()[t.column + j] - rowLogDets[t.row + i]);
+        certain &=
+            PairKl.isCertain(
+                half,
+                kl,
+                unit,
+                tolerance,
+                p.bound()[t.column + j] + (rowBounds[t.row + i] + unit * d));
+        out[corner + i * t.stride + j] = kl;
       }
     }
     return certain;
   }
 
   /**
-   * Turns S into KL in place and sets, for columns [first, first + columns) of the tile, the bits of the entries whose error
+   * Turns S + D into KL in place and sets, for columns [first, first + columns) of the tile, the bits of the entries whose error
    * bound is within tolerance, by the very operations of {@link #store}, and of those that may be within {@link
    * NearKernel#LIMIT}.
    *
@@ -155,17 +159,17 @@ final class Epilogue {
       int columns,
       Packed<?> q,
       Packed<?> p,
-      double constant,
+      int d,
       double unit,
       double tolerance) {
     for (int i = 0; i < t.rows; i++) {
       double logDet = q.logDet()[t.row + i];
-      double bound = q.bound()[t.row + i] + constant;
+      double bound = q.bound()[t.row + i] + unit * d;
       long certain = 0;
       long close = 0;
       for (int j = 0; j < columns; j += S.length()) {
         int column = t.column + first + j;
-        DoubleVector half = DoubleVector.fromArray(S, sum, i * nr + j).mul(0.5);
+        DoubleVector half = DoubleVector.fromArray(S, sum, i * nr + j).sub(d).mul(0.5);
         DoubleVector kl = half.add(DoubleVector.fromArray(S, p.logDet(), column).sub(logDet));
         DoubleVector scaled = half.mul(unit);
         DoubleVector bounds = DoubleVector.fromArray(S, p.bound(), column).add(bound);

@@ -1,18 +1,25 @@
 package dev.kullback;
 
 import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * Packing and micro-kernels of the difference form {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih − v_jh] / v_jh} in float. The build
- * derives {@code DoubleKernels} from this text.
+ * Packing and micro-kernels of {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh − D} in float. The build derives {@code
+ * DoubleKernels} from this text.
  *
- * <p>Layouts, for row panel a, column panel b, dimension h:
+ * <p>Layouts, for column panel b, row panel a, dimension h:
  *
  * <pre>
- * rows    [a][h][MR][2]   μ, v of the MR rows of panel a; the broadcast side
- * columns [b][h][3][NR]   μ, v, 1/v of the NR columns of panel b; the vector side
+ * columns [b][h][3][NR]   μ, v, 1/v of the NR columns of panel b; the vector side reads μ and 1/v
+ * rows    [a][h][2][MR]   μ, v of the MR rows of panel a; the broadcast side
  * </pre>
+ *
+ * <p>The mean enters as a difference, so large means do not cancel; what {@code − D} cancels is within the error bound that
+ * {@link PairKl} states. Subtracting {@code v_j} in every term instead takes a fourth instruction and a third panel plane: 52.6
+ * against 55.8·10⁹ (i,j,h)/s.
  *
  * <p>An entry's value depends on its row and column alone: every lane sees the same operations in the same order, whatever the
  * species, the tile and the position in it.
@@ -21,56 +28,48 @@ final class FloatKernels {
   static final VectorSpecies<Float> S = VectorWidth.FLOAT;
 
   /**
-   * Rows of a tile. With two 512-bit column vectors, 10 rows ran at 53–56·10⁹ (i,j,h)/s, 6, 7, 8, 9, 11 and 12 rows at 31, 33,
-   * 38, 44, 42 and 40, and one column vector at 45–48 for 12 to 18 rows: C2 spills accumulators at every other shape (Zen 5,
-   * one core, D = 256, JDK 25.0.3).
+   * Rows of a tile. With two 512-bit column vectors, 6, 8, 10 and 12 rows ran at 54, 56, 55 and 55·10⁹ (i,j,h)/s; with three
+   * vectors 6, 7 and 8 rows at 55, 32 and 39, as C2 begins to spill; with one vector 8 rows at 40 (D = 256; Zen 5, one core,
+   * JDK 25.0.3; the ceiling of two fma an (i,j,h) is 60 at the clock of that day).
    */
-  static final int MR = 10;
+  static final int MR = 8;
 
-  /** Column vectors of a tile: two want more than the 16 registers that AVX2 has. */
-  static final int NV = VectorWidth.BITS == 512 ? 2 : 1;
+  /** MR lanes, or as many as a vector has. */
+  private static final VectorSpecies<Float> ROW =
+      VectorSpecies.of(
+          float.class, VectorShape.forBitSize(Math.min(VectorWidth.BITS, MR * Float.SIZE)));
 
-  /** Columns of a panel. */
-  static final int NR = NV * S.length();
+  /** Column vectors of a kernel: two want more than the 16 registers that AVX2 has. */
+  private static final int NV = VectorWidth.BITS == 512 ? 2 : 1;
+
+  /** Columns of a panel: a kernel's, and whole row panels. */
+  static final int NR = Math.max(NV * S.length(), MR);
 
   /**
-   * Dimensions accumulated before promotion to double. 32 costs 10 % at D = 256; 128 doubles the error constant that {@link
-   * PairKl#ERROR_UNITS} assumes.
+   * Dimensions accumulated before promotion to double. 32 costs 8 % at D = 256; 128 would double what {@link
+   * PairKl#ERROR_UNITS} allows for.
    */
   static final int KC = 64;
 
-  /** Dimensions packed at a time: a stretch of 32 rows stays in the L1 cache while it is transposed. */
-  private static final int PACK = 16;
+  /** Dimensions packed at a time: a stretch of a panel that stays in the L1 cache while it is transposed. */
+  private static final int PACK = 64;
 
   private FloatKernels() {}
 
-  static Packed<float[]> packRows(DiagonalGaussians g) {
-    int n = g.size();
-    int d = g.dimension();
-    float[] mean = g.mean32();
-    float[] scale = g.scale32();
-    Scale kind = g.kind;
-    float[] rows = new float[panels(n, MR) * MR * 2 * d];
-    for (int a = 0; a < n; a += MR) {
-      for (int h0 = 0; h0 < d; h0 += PACK) {
-        int end = Math.min(h0 + PACK, d);
-        for (int i = a; i < Math.min(a + MR, n); i++) {
-          int to = ((a / MR * d + h0) * MR + i - a) * 2;
-          if (kind == Scale.STD) {
-            for (int k = i * d + h0; k < i * d + end; k++, to += 2 * MR) {
-              rows[to] = mean[k];
-              rows[to + 1] = scale[k] * scale[k];
-            }
-          } else {
-            for (int k = i * d + h0; k < i * d + end; k++, to += 2 * MR) {
-              rows[to] = mean[k];
-              rows[to + 1] = variance(kind, scale[k]);
-            }
-          }
-        }
-      }
+  /** Whether least ≤ values[i] ≤ most for i in [from, to); false for NaN. */
+  static boolean within(float[] values, int from, int to, float least, float most) {
+    VectorMask<Float> within = S.maskAll(true);
+    int i = from;
+    for (; i + S.length() <= to; i += S.length()) {
+      FloatVector v = FloatVector.fromArray(S, values, i);
+      within =
+          within.and(v.compare(VectorOperators.GE, least)).and(v.compare(VectorOperators.LE, most));
     }
-    return new Packed<>(rows, g.paddedLogDet32(MR), g.paddedLogDetBound(MR));
+    boolean all = within.allTrue();
+    for (; i < to; i++) { // scalar tail
+      all &= values[i] >= least && values[i] <= most;
+    }
+    return all;
   }
 
   static Packed<float[]> packColumns(DiagonalGaussians g) {
@@ -78,47 +77,61 @@ final class FloatKernels {
     int d = g.dimension();
     float[] mean = g.mean32();
     float[] scale = g.scale32();
-    float[] columns = new float[panels(n, NR) * NR * 3 * d];
+    float[] columns = new float[Math.ceilDiv(n, NR) * NR * 3 * d];
     for (int b = 0; b < n; b += NR) {
-      int panel = b / NR * NR * 3 * d;
-      for (int h0 = 0; h0 < d; h0 += PACK) {
-        int end = Math.min(h0 + PACK, d);
-        for (int j = b; j < Math.min(b + NR, n); j++) {
-          int to = panel + h0 * 3 * NR + j - b;
-          for (int k = j * d + h0; k < j * d + end; k++, to += 3 * NR) {
-            columns[to] = mean[k];
-            columns[to + NR] = scale[k];
-          }
+      for (int h = 0; h < d; h += PACK) {
+        int length = Math.min(PACK, d - h);
+        int to = (b * d + h * NR) * 3;
+        for (int j = 0; j < Math.min(NR, n - b); j += 4) {
+          transpose(mean, n, d, b + j, h, length, columns, to + j);
+          transpose(scale, n, d, b + j, h, length, columns, to + NR + j);
         }
-        for (int h = h0; h < end; h++) {
-          variances(g.kind, columns, panel + (h * 3 + 1) * NR);
+        for (int k = 0; k < length; k++) {
+          variances(g.kind, columns, to + (3 * k + 1) * NR);
         }
       }
     }
     return new Packed<>(columns, g.paddedLogDet32(NR), g.paddedLogDetBound(NR));
   }
 
+  /** Four rows of dimensions [h, h + length), the last row standing in for those beyond it. */
+  private static void transpose(
+      float[] from, int n, int d, int row, int h, int length, float[] columns, int to) {
+    int r0 = Math.min(row, n - 1) * d + h;
+    int r1 = Math.min(row + 1, n - 1) * d + h;
+    int r2 = Math.min(row + 2, n - 1) * d + h;
+    int r3 = Math.min(row + 3, n - 1) * d + h;
+    for (int k = 0; k < length; k++) {
+      int at = to + k * (3 * NR);
+      columns[at] = from[r0 + k];
+      columns[at + 1] = from[r1 + k];
+      columns[at + 2] = from[r2 + k];
+      columns[at + 3] = from[r3 + k];
+    }
+  }
+
   /** Replaces NR raw scales at an index by their variances, followed by the inverses. */
   private static void variances(Scale kind, float[] columns, int at) {
     for (int j = at; j < at + NR; j += S.length()) {
       FloatVector s = FloatVector.fromArray(S, columns, j);
+      FloatVector one = FloatVector.broadcast(S, 1);
       switch (kind) {
-        case STD -> s = s.mul(s);
-        case VARIANCE -> {}
+        case STD -> {
+          FloatVector v = s.mul(s);
+          v.intoArray(columns, j);
+          one.div(v).intoArray(columns, j + NR);
+        }
+        case VARIANCE -> one.div(s).intoArray(columns, j + NR);
         case PRECISION -> {
+          one.div(s).intoArray(columns, j);
           s.intoArray(columns, j + NR);
-          s = FloatVector.broadcast(S, 1).div(s);
         }
         case LOG_VARIANCE -> {
           for (int k = j; k < j + S.length(); k++) {
             columns[k] = variance(kind, columns[k]);
           }
-          s = FloatVector.fromArray(S, columns, j);
+          one.div(FloatVector.fromArray(S, columns, j)).intoArray(columns, j + NR);
         }
-      }
-      s.intoArray(columns, j);
-      if (kind != Scale.PRECISION) {
-        FloatVector.broadcast(S, 1).div(s).intoArray(columns, j + NR);
       }
     }
   }
@@ -128,16 +141,30 @@ final class FloatKernels {
     return (float) kind.variance(s);
   }
 
-  static int panels(int n, int width) {
-    return Math.ceilDiv(n, width);
+  /** Rows are packed from columns, which are transposed already. */
+  static Packed<float[]> packRows(DiagonalGaussians g) {
+    int n = g.size();
+    int d = g.dimension();
+    float[] columns = g.columns32().values();
+    float[] rows = new float[Math.ceilDiv(n, MR) * MR * 2 * d];
+    for (int a = 0; a < n; a += MR) {
+      int from = (a / NR * d * 3) * NR + a % NR;
+      int to = a * d * 2;
+      for (int h = 0; h < d; h++, from += 3 * NR, to += 2 * MR) {
+        for (int i = 0; i < MR; i += ROW.length()) {
+          FloatVector.fromArray(ROW, columns, from + i).intoArray(rows, to + i);
+          FloatVector.fromArray(ROW, columns, from + NR + i).intoArray(rows, to + MR + i);
+        }
+      }
+    }
+    return new Packed<>(rows, g.paddedLogDet32(MR), g.paddedLogDetBound(MR));
   }
 
   /**
-   * {@code sum[r][c] = S} of one tile, promoted to double every {@link #KC} dimensions.
+   * {@code sum[r][c] = S + D} of one tile, row-major {@code [MR, NR]}, promoted to double every {@link #KC} dimensions.
    *
-   * @param narrow whether the first vector of the column panel is enough
+   * @param columnCount how many columns of the panel count; the others may be left as they are
    * @param acc scratch, MR·NR
-   * @param sum row-major [MR, NR]
    */
   static void tile(
       float[] rows,
@@ -145,25 +172,27 @@ final class FloatKernels {
       float[] columns,
       int columnPanel,
       int d,
-      boolean narrow,
+      int columnCount,
       float[] acc,
       double[] sum) {
     int r = rowPanel * MR * 2 * d;
     int c = columnPanel * NR * 3 * d;
     for (int h = 0; h < d; h += KC) {
       int length = Math.min(KC, d - h);
-      if (NV == 2 && !narrow) {
-        tile10x2(rows, r + h * 2 * MR, columns, c + h * 3 * NR, length, acc);
-      } else {
-        tile10x1(rows, r + h * 2 * MR, columns, c + h * 3 * NR, length, acc);
+      for (int j = 0; j < columnCount; j += NV * S.length()) {
+        if (NV == 2 && columnCount - j > S.length()) {
+          tile8x2(rows, r + h * 2 * MR, columns, c + h * 3 * NR + j, length, acc, j);
+        } else {
+          tile8x1(rows, r + h * 2 * MR, columns, c + h * 3 * NR + j, length, acc, j);
+        }
       }
       Epilogue.promote(acc, sum, MR * NR, h == 0);
     }
   }
 
-  /** acc[10][NR] = S over {@code length} dimensions, both vectors of the column panel. */
-  private static void tile10x2(
-      float[] rows, int r, float[] columns, int c, int length, float[] acc) {
+  /** Two vectors of columns over {@code length} dimensions, to {@code acc[r][to…]}. */
+  private static void tile8x2(
+      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to) {
     FloatVector a0a = FloatVector.zero(S);
     FloatVector a0b = FloatVector.zero(S);
     FloatVector a1a = FloatVector.zero(S);
@@ -180,109 +209,87 @@ final class FloatKernels {
     FloatVector a6b = FloatVector.zero(S);
     FloatVector a7a = FloatVector.zero(S);
     FloatVector a7b = FloatVector.zero(S);
-    FloatVector a8a = FloatVector.zero(S);
-    FloatVector a8b = FloatVector.zero(S);
-    FloatVector a9a = FloatVector.zero(S);
-    FloatVector a9b = FloatVector.zero(S);
     for (int h = 0; h < length; h++) {
       int i = r + h * (2 * MR);
       int j = c + h * (3 * NR);
       FloatVector ma = FloatVector.fromArray(S, columns, j);
       FloatVector mb = FloatVector.fromArray(S, columns, j + S.length());
-      FloatVector va = FloatVector.fromArray(S, columns, j + NR);
-      FloatVector vb = FloatVector.fromArray(S, columns, j + NR + S.length());
       FloatVector pa = FloatVector.fromArray(S, columns, j + 2 * NR);
       FloatVector pb = FloatVector.fromArray(S, columns, j + 2 * NR + S.length());
       FloatVector x;
-      FloatVector y;
+      FloatVector v;
       FloatVector da;
       FloatVector db;
-      x = FloatVector.broadcast(S, rows[i + 0]);
-      y = FloatVector.broadcast(S, rows[i + 1]);
+      x = FloatVector.broadcast(S, rows[i]);
+      v = FloatVector.broadcast(S, rows[i + MR]);
       da = x.sub(ma);
-      a0a = da.fma(da, y.sub(va)).fma(pa, a0a);
+      a0a = da.fma(da, v).fma(pa, a0a);
       db = x.sub(mb);
-      a0b = db.fma(db, y.sub(vb)).fma(pb, a0b);
+      a0b = db.fma(db, v).fma(pb, a0b);
+      x = FloatVector.broadcast(S, rows[i + 1]);
+      v = FloatVector.broadcast(S, rows[i + MR + 1]);
+      da = x.sub(ma);
+      a1a = da.fma(da, v).fma(pa, a1a);
+      db = x.sub(mb);
+      a1b = db.fma(db, v).fma(pb, a1b);
       x = FloatVector.broadcast(S, rows[i + 2]);
-      y = FloatVector.broadcast(S, rows[i + 3]);
+      v = FloatVector.broadcast(S, rows[i + MR + 2]);
       da = x.sub(ma);
-      a1a = da.fma(da, y.sub(va)).fma(pa, a1a);
+      a2a = da.fma(da, v).fma(pa, a2a);
       db = x.sub(mb);
-      a1b = db.fma(db, y.sub(vb)).fma(pb, a1b);
+      a2b = db.fma(db, v).fma(pb, a2b);
+      x = FloatVector.broadcast(S, rows[i + 3]);
+      v = FloatVector.broadcast(S, rows[i + MR + 3]);
+      da = x.sub(ma);
+      a3a = da.fma(da, v).fma(pa, a3a);
+      db = x.sub(mb);
+      a3b = db.fma(db, v).fma(pb, a3b);
       x = FloatVector.broadcast(S, rows[i + 4]);
-      y = FloatVector.broadcast(S, rows[i + 5]);
+      v = FloatVector.broadcast(S, rows[i + MR + 4]);
       da = x.sub(ma);
-      a2a = da.fma(da, y.sub(va)).fma(pa, a2a);
+      a4a = da.fma(da, v).fma(pa, a4a);
       db = x.sub(mb);
-      a2b = db.fma(db, y.sub(vb)).fma(pb, a2b);
+      a4b = db.fma(db, v).fma(pb, a4b);
+      x = FloatVector.broadcast(S, rows[i + 5]);
+      v = FloatVector.broadcast(S, rows[i + MR + 5]);
+      da = x.sub(ma);
+      a5a = da.fma(da, v).fma(pa, a5a);
+      db = x.sub(mb);
+      a5b = db.fma(db, v).fma(pb, a5b);
       x = FloatVector.broadcast(S, rows[i + 6]);
-      y = FloatVector.broadcast(S, rows[i + 7]);
+      v = FloatVector.broadcast(S, rows[i + MR + 6]);
       da = x.sub(ma);
-      a3a = da.fma(da, y.sub(va)).fma(pa, a3a);
+      a6a = da.fma(da, v).fma(pa, a6a);
       db = x.sub(mb);
-      a3b = db.fma(db, y.sub(vb)).fma(pb, a3b);
-      x = FloatVector.broadcast(S, rows[i + 8]);
-      y = FloatVector.broadcast(S, rows[i + 9]);
+      a6b = db.fma(db, v).fma(pb, a6b);
+      x = FloatVector.broadcast(S, rows[i + 7]);
+      v = FloatVector.broadcast(S, rows[i + MR + 7]);
       da = x.sub(ma);
-      a4a = da.fma(da, y.sub(va)).fma(pa, a4a);
+      a7a = da.fma(da, v).fma(pa, a7a);
       db = x.sub(mb);
-      a4b = db.fma(db, y.sub(vb)).fma(pb, a4b);
-      x = FloatVector.broadcast(S, rows[i + 10]);
-      y = FloatVector.broadcast(S, rows[i + 11]);
-      da = x.sub(ma);
-      a5a = da.fma(da, y.sub(va)).fma(pa, a5a);
-      db = x.sub(mb);
-      a5b = db.fma(db, y.sub(vb)).fma(pb, a5b);
-      x = FloatVector.broadcast(S, rows[i + 12]);
-      y = FloatVector.broadcast(S, rows[i + 13]);
-      da = x.sub(ma);
-      a6a = da.fma(da, y.sub(va)).fma(pa, a6a);
-      db = x.sub(mb);
-      a6b = db.fma(db, y.sub(vb)).fma(pb, a6b);
-      x = FloatVector.broadcast(S, rows[i + 14]);
-      y = FloatVector.broadcast(S, rows[i + 15]);
-      da = x.sub(ma);
-      a7a = da.fma(da, y.sub(va)).fma(pa, a7a);
-      db = x.sub(mb);
-      a7b = db.fma(db, y.sub(vb)).fma(pb, a7b);
-      x = FloatVector.broadcast(S, rows[i + 16]);
-      y = FloatVector.broadcast(S, rows[i + 17]);
-      da = x.sub(ma);
-      a8a = da.fma(da, y.sub(va)).fma(pa, a8a);
-      db = x.sub(mb);
-      a8b = db.fma(db, y.sub(vb)).fma(pb, a8b);
-      x = FloatVector.broadcast(S, rows[i + 18]);
-      y = FloatVector.broadcast(S, rows[i + 19]);
-      da = x.sub(ma);
-      a9a = da.fma(da, y.sub(va)).fma(pa, a9a);
-      db = x.sub(mb);
-      a9b = db.fma(db, y.sub(vb)).fma(pb, a9b);
+      a7b = db.fma(db, v).fma(pb, a7b);
     }
-    a0a.intoArray(acc, 0);
-    a0b.intoArray(acc, S.length());
-    a1a.intoArray(acc, NR);
-    a1b.intoArray(acc, NR + S.length());
-    a2a.intoArray(acc, 2 * NR);
-    a2b.intoArray(acc, 2 * NR + S.length());
-    a3a.intoArray(acc, 3 * NR);
-    a3b.intoArray(acc, 3 * NR + S.length());
-    a4a.intoArray(acc, 4 * NR);
-    a4b.intoArray(acc, 4 * NR + S.length());
-    a5a.intoArray(acc, 5 * NR);
-    a5b.intoArray(acc, 5 * NR + S.length());
-    a6a.intoArray(acc, 6 * NR);
-    a6b.intoArray(acc, 6 * NR + S.length());
-    a7a.intoArray(acc, 7 * NR);
-    a7b.intoArray(acc, 7 * NR + S.length());
-    a8a.intoArray(acc, 8 * NR);
-    a8b.intoArray(acc, 8 * NR + S.length());
-    a9a.intoArray(acc, 9 * NR);
-    a9b.intoArray(acc, 9 * NR + S.length());
+    a0a.intoArray(acc, to);
+    a0b.intoArray(acc, to + S.length());
+    a1a.intoArray(acc, to + NR);
+    a1b.intoArray(acc, to + NR + S.length());
+    a2a.intoArray(acc, to + 2 * NR);
+    a2b.intoArray(acc, to + 2 * NR + S.length());
+    a3a.intoArray(acc, to + 3 * NR);
+    a3b.intoArray(acc, to + 3 * NR + S.length());
+    a4a.intoArray(acc, to + 4 * NR);
+    a4b.intoArray(acc, to + 4 * NR + S.length());
+    a5a.intoArray(acc, to + 5 * NR);
+    a5b.intoArray(acc, to + 5 * NR + S.length());
+    a6a.intoArray(acc, to + 6 * NR);
+    a6b.intoArray(acc, to + 6 * NR + S.length());
+    a7a.intoArray(acc, to + 7 * NR);
+    a7b.intoArray(acc, to + 7 * NR + S.length());
   }
 
-  /** acc[10][NR] = S over {@code length} dimensions, the first vector of the column panel. */
-  private static void tile10x1(
-      float[] rows, int r, float[] columns, int c, int length, float[] acc) {
+  /** One vector of columns over {@code length} dimensions, to {@code acc[r][to…]}. */
+  private static void tile8x1(
+      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to) {
     FloatVector a0 = FloatVector.zero(S);
     FloatVector a1 = FloatVector.zero(S);
     FloatVector a2 = FloatVector.zero(S);
@@ -291,67 +298,54 @@ final class FloatKernels {
     FloatVector a5 = FloatVector.zero(S);
     FloatVector a6 = FloatVector.zero(S);
     FloatVector a7 = FloatVector.zero(S);
-    FloatVector a8 = FloatVector.zero(S);
-    FloatVector a9 = FloatVector.zero(S);
     for (int h = 0; h < length; h++) {
       int i = r + h * (2 * MR);
       int j = c + h * (3 * NR);
       FloatVector m = FloatVector.fromArray(S, columns, j);
-      FloatVector v = FloatVector.fromArray(S, columns, j + NR);
       FloatVector p = FloatVector.fromArray(S, columns, j + 2 * NR);
       FloatVector x;
-      FloatVector y;
+      FloatVector v;
       FloatVector d;
-      x = FloatVector.broadcast(S, rows[i + 0]);
-      y = FloatVector.broadcast(S, rows[i + 1]);
+      x = FloatVector.broadcast(S, rows[i]);
+      v = FloatVector.broadcast(S, rows[i + MR]);
       d = x.sub(m);
-      a0 = d.fma(d, y.sub(v)).fma(p, a0);
+      a0 = d.fma(d, v).fma(p, a0);
+      x = FloatVector.broadcast(S, rows[i + 1]);
+      v = FloatVector.broadcast(S, rows[i + MR + 1]);
+      d = x.sub(m);
+      a1 = d.fma(d, v).fma(p, a1);
       x = FloatVector.broadcast(S, rows[i + 2]);
-      y = FloatVector.broadcast(S, rows[i + 3]);
+      v = FloatVector.broadcast(S, rows[i + MR + 2]);
       d = x.sub(m);
-      a1 = d.fma(d, y.sub(v)).fma(p, a1);
+      a2 = d.fma(d, v).fma(p, a2);
+      x = FloatVector.broadcast(S, rows[i + 3]);
+      v = FloatVector.broadcast(S, rows[i + MR + 3]);
+      d = x.sub(m);
+      a3 = d.fma(d, v).fma(p, a3);
       x = FloatVector.broadcast(S, rows[i + 4]);
-      y = FloatVector.broadcast(S, rows[i + 5]);
+      v = FloatVector.broadcast(S, rows[i + MR + 4]);
       d = x.sub(m);
-      a2 = d.fma(d, y.sub(v)).fma(p, a2);
+      a4 = d.fma(d, v).fma(p, a4);
+      x = FloatVector.broadcast(S, rows[i + 5]);
+      v = FloatVector.broadcast(S, rows[i + MR + 5]);
+      d = x.sub(m);
+      a5 = d.fma(d, v).fma(p, a5);
       x = FloatVector.broadcast(S, rows[i + 6]);
-      y = FloatVector.broadcast(S, rows[i + 7]);
+      v = FloatVector.broadcast(S, rows[i + MR + 6]);
       d = x.sub(m);
-      a3 = d.fma(d, y.sub(v)).fma(p, a3);
-      x = FloatVector.broadcast(S, rows[i + 8]);
-      y = FloatVector.broadcast(S, rows[i + 9]);
+      a6 = d.fma(d, v).fma(p, a6);
+      x = FloatVector.broadcast(S, rows[i + 7]);
+      v = FloatVector.broadcast(S, rows[i + MR + 7]);
       d = x.sub(m);
-      a4 = d.fma(d, y.sub(v)).fma(p, a4);
-      x = FloatVector.broadcast(S, rows[i + 10]);
-      y = FloatVector.broadcast(S, rows[i + 11]);
-      d = x.sub(m);
-      a5 = d.fma(d, y.sub(v)).fma(p, a5);
-      x = FloatVector.broadcast(S, rows[i + 12]);
-      y = FloatVector.broadcast(S, rows[i + 13]);
-      d = x.sub(m);
-      a6 = d.fma(d, y.sub(v)).fma(p, a6);
-      x = FloatVector.broadcast(S, rows[i + 14]);
-      y = FloatVector.broadcast(S, rows[i + 15]);
-      d = x.sub(m);
-      a7 = d.fma(d, y.sub(v)).fma(p, a7);
-      x = FloatVector.broadcast(S, rows[i + 16]);
-      y = FloatVector.broadcast(S, rows[i + 17]);
-      d = x.sub(m);
-      a8 = d.fma(d, y.sub(v)).fma(p, a8);
-      x = FloatVector.broadcast(S, rows[i + 18]);
-      y = FloatVector.broadcast(S, rows[i + 19]);
-      d = x.sub(m);
-      a9 = d.fma(d, y.sub(v)).fma(p, a9);
+      a7 = d.fma(d, v).fma(p, a7);
     }
-    a0.intoArray(acc, 0);
-    a1.intoArray(acc, NR);
-    a2.intoArray(acc, 2 * NR);
-    a3.intoArray(acc, 3 * NR);
-    a4.intoArray(acc, 4 * NR);
-    a5.intoArray(acc, 5 * NR);
-    a6.intoArray(acc, 6 * NR);
-    a7.intoArray(acc, 7 * NR);
-    a8.intoArray(acc, 8 * NR);
-    a9.intoArray(acc, 9 * NR);
+    a0.intoArray(acc, to);
+    a1.intoArray(acc, to + NR);
+    a2.intoArray(acc, to + 2 * NR);
+    a3.intoArray(acc, to + 3 * NR);
+    a4.intoArray(acc, to + 4 * NR);
+    a5.intoArray(acc, to + 5 * NR);
+    a6.intoArray(acc, to + 6 * NR);
+    a7.intoArray(acc, to + 7 * NR);
   }
 }

@@ -58,7 +58,7 @@ public final class KlEngine implements AutoCloseable {
   /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
   private static final int TALL_DIMENSION = 256;
 
-  private static final int TILE_ROWS = 10;
+  private static final int TILE_ROWS = 8;
 
   /** Tells a confined segment from one that helpers can write to. */
   private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});

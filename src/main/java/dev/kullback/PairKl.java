@@ -22,10 +22,10 @@ final class PairKl {
   static final double MOST64 = 0x1p500;
 
   /**
-   * An S made with unit roundoff u is taken to be within {@code 2·ERROR_UNITS·u·(S/2 + D)} of exact. Since {@code |t| ≤ d²/vp +
-   * (vq + vp)/vp} sums to {@code S + 2D} over the terms t, rounding d, v, 1/v and t costs at most 7 units. Accumulating 64
-   * terms costs 64 units of {@code Σ|t|/2} in the worst order, 21 when all terms are alike and some 4 at random signs; and
-   * where an entry is near this bound, {@code Σ|t|/2} is well under {@code S/2 + D}.
+   * {@code S/2} made with unit roundoff u is taken to be within {@code ERROR_UNITS·u·(S/2 + D)} of exact. No term of S + D is
+   * negative. Rounding d, v, 1/v and the term's numerator costs at most 6 units of {@code (S + D)/2}; accumulating 64 terms
+   * costs 64 units in the worst order, 21 when all terms are alike, and some 4 when roundings vary. So 16 units of {@code S/2 +
+   * D} hold near S = 0, where the bound decides, even when all terms are alike; for large S the contract has room for 100.
    */
   static final double ERROR_UNITS = 16;
 
@@ -42,7 +42,7 @@ final class PairKl {
   static double of(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
     double tolerance = q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
     double unit = doubleUnit(q.dimension());
-    double half = 0.5 * difference(q, i, p, j);
+    double half = 0.5 * ratioSum(q, i, p, j);
     double kl = half + (p.logDet[j] - q.logDet[i]);
     double bound = p.logDetBound[j] + (q.logDetBound[i] + unit * q.dimension());
     return isCertain(half, kl, unit, tolerance, bound) ? kl : stable(q, i, p, j);
@@ -59,10 +59,10 @@ final class PairKl {
   }
 
   /**
-   * S = Σ_h [(μq − μp)² + vq − vp] / vp in the very operations of a lane of {@code DoubleKernels}; NaN where a variance is
-   * out of its range.
+   * S = Σ_h [(μq − μp)² + vq] / vp − D in the very operations of a lane of {@code DoubleKernels}; NaN where a variance is out
+   * of its range.
    */
-  static double difference(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  static double ratioSum(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
     int d = q.dimension();
     double[] vq = q.variances();
     double[] vp = p.variances();
@@ -76,12 +76,11 @@ final class PairKl {
         double x = q.mean(a + k) - p.mean(b + k);
         double v = vp[b + k];
         double r = precision ? p.scale(b + k) : 1 / v;
-        double e = vq[a + k] - v;
-        acc = FMA ? Math.fma(Math.fma(x, x, e), r, acc) : acc + (x * x + e) * r;
+        acc = FMA ? Math.fma(Math.fma(x, x, vq[a + k]), r, acc) : acc + (x * x + vq[a + k]) * r;
       }
       sum = h == 0 ? acc : acc + sum;
     }
-    return q.isBeyond64(i) || p.isBeyond64(j) ? Double.NaN : sum;
+    return q.isBeyond64(i) || p.isBeyond64(j) ? Double.NaN : sum - d;
   }
 
   /**

@@ -135,18 +135,13 @@ enum Scale {
     };
   }
 
-  /** The least raw value whose variance is within a range that starts at the given one. */
-  double least(double variance) {
+  /** The raw value that bounds a range of variances symmetric about 1, such as [2⁻¹⁰⁰, 2¹⁰⁰], at the given variance. */
+  double bound(double variance) {
     return switch (this) {
       case STD -> Math.sqrt(variance);
-      case VARIANCE, PRECISION -> variance; // the ranges are symmetric about 1
+      case VARIANCE, PRECISION -> variance;
       case LOG_VARIANCE -> Math.log(variance);
     };
-  }
-
-  /** The greatest, of a range that ends there. */
-  double most(double variance) {
-    return least(variance);
   }
 
   /** The raw value whose σ is 1. */

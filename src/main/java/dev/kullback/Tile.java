@@ -4,7 +4,7 @@ import org.jspecify.annotations.Nullable;
 
 /** One thread's output and working memory in a pairwise call; pooled, so that warm calls allocate nothing. */
 final class Tile {
-  private static final int MOST_ROWS = 10;
+  private static final int MOST_ROWS = 8;
   private static final int CAPACITY = MOST_ROWS * DiagonalGaussians.WIDEST_PANEL;
 
   /** {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of the output that is not null. */

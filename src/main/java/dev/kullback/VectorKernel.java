@@ -72,7 +72,7 @@ final class VectorKernel implements BlockKernel {
         p.columns32().values(),
         t.column / FloatKernels.NR,
         q.dimension(),
-        t.columns <= FloatKernels.S.length(),
+        t.columns,
         t.acc32,
         t.sum);
   }
@@ -85,7 +85,7 @@ final class VectorKernel implements BlockKernel {
         p.columns64().values(),
         column / DoubleKernels.NR,
         q.dimension(),
-        columns <= DoubleKernels.S.length(),
+        columns,
         t.acc64,
         sum);
   }
@@ -95,11 +95,11 @@ final class VectorKernel implements BlockKernel {
     if (isWide(q, p)) {
       double unit = PairKl.doubleUnit(d);
       return Epilogue.store(
-          t, DoubleKernels.NR, q.rows64(), p.columns64(), unit * d, unit, PairKl.DOUBLE_TOLERANCE);
+          t, DoubleKernels.NR, q.rows64(), p.columns64(), d, unit, PairKl.DOUBLE_TOLERANCE);
     }
     double unit = PairKl.FLOAT_UNIT;
     return Epilogue.store(
-        t, FloatKernels.NR, q.rows32(), p.columns32(), unit * d, unit, PairKl.FLOAT_TOLERANCE);
+        t, FloatKernels.NR, q.rows32(), p.columns32(), d, unit, PairKl.FLOAT_TOLERANCE);
   }
 
   /** Keeps the diagonal of KL(q‖q), which is 0, from counting as uncertain. */
@@ -145,7 +145,7 @@ final class VectorKernel implements BlockKernel {
         t.columns,
         wide ? q.rows64() : q.rows32(),
         wide ? p.columns64() : p.columns32(),
-        unit * q.dimension(),
+        q.dimension(),
         unit,
         wide ? PairKl.DOUBLE_TOLERANCE : PairKl.FLOAT_TOLERANCE);
     boolean all = true;
@@ -208,7 +208,7 @@ final class VectorKernel implements BlockKernel {
           columns,
           q.rows64(),
           p.columns64(),
-          unit * q.dimension(),
+          q.dimension(),
           unit,
           PairKl.REFINED_TOLERANCE);
       for (int i = 0; i < t.rows; i++) {
@@ -228,7 +228,7 @@ final class VectorKernel implements BlockKernel {
       int row = t.row + i;
       for (long bits = t.open[i]; bits != 0; bits &= bits - 1) {
         int j = Long.numberOfTrailingZeros(bits);
-        double half = 0.5 * PairKl.difference(q, row, p, t.column + j);
+        double half = 0.5 * PairKl.ratioSum(q, row, p, t.column + j);
         double kl = half + (p.logDet[t.column + j] - q.logDet[row]);
         double bound = p.logDetBound[t.column + j] + (q.logDetBound[row] + unit * q.dimension());
         if (PairKl.isCertain(half, kl, unit, PairKl.REFINED_TOLERANCE, bound)) {

@@ -1,0 +1,37 @@
+package dev.kullback.cli;
+
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.KlEngine;
+import dev.kullback.ScalePolicy;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+
+@Command(
+    name = "aligned",
+    description = "Writes KL(q_i || p_i), [N].",
+    customSynopsis =
+        "kullback aligned --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy -o OUT.npy [...]",
+    sortOptions = false)
+final class Aligned extends RowCommand {
+  @Mixin BatchOptions.P pOptions;
+
+  @Override
+  Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena) {
+    BatchOptions.@Nullable Files pFiles = pOptions.files();
+    Batch p = pFiles == null ? q : Batch.load(pFiles, policy, arena);
+    p.requireDimensionOf(q);
+    if (p.size() != q.size()) {
+      throw new UserError(
+          p.files().mean(),
+          "has %d rows, but %s has %d: aligned pairs row with row"
+              .formatted(p.size(), q.files().mean(), q.size()));
+    }
+    DiagonalGaussians qs = q.gaussians();
+    DiagonalGaussians ps = p == q ? qs : p.gaussians();
+    MemorySegment out = allocate(arena, q.size(), q.isDouble() || p.isDouble());
+    return new Rows("KL(q_i||p_i)", engine.aligned(qs, ps, out));
+  }
+}

@@ -1,0 +1,97 @@
+package dev.kullback.cli;
+
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/** The options that name a batch's files: {@code --mean ...} for q, {@code --p-mean ...} for p. */
+final class BatchOptions {
+  private BatchOptions() {}
+
+  /** A mean and a scale file. */
+  record Files(Path mean, Scale kind, Path scale) {}
+
+  static final class Q {
+    @Option(
+        names = "--mean",
+        paramLabel = "Q.npy",
+        required = true,
+        description = "Means of q, [N,D]; further axes are flattened into D.")
+    Path mean;
+
+    @Option(names = "--std", paramLabel = "S.npy", description = "Standard deviations of q.")
+    @Nullable Path std;
+
+    @Option(names = "--var", paramLabel = "V.npy", description = "Or its variances.")
+    @Nullable Path variance;
+
+    @Option(names = "--logvar", paramLabel = "L.npy", description = "Or its log-variances.")
+    @Nullable Path logVariance;
+
+    @Option(names = "--precision", paramLabel = "W.npy", description = "Or its 1/variances.")
+    @Nullable Path precision;
+
+    Files files() {
+      return choose("--", mean, std, variance, logVariance, precision);
+    }
+  }
+
+  static final class P {
+    @Option(
+        names = "--p-mean",
+        paramLabel = "P.npy",
+        description = "Means of p, [M,D]. Without --p-... options p is q.")
+    @Nullable Path mean;
+
+    @Option(names = "--p-std", paramLabel = "T.npy", description = "Standard deviations of p.")
+    @Nullable Path std;
+
+    @Option(names = "--p-var", paramLabel = "V.npy", description = "Or its variances.")
+    @Nullable Path variance;
+
+    @Option(names = "--p-logvar", paramLabel = "L.npy", description = "Or its log-variances.")
+    @Nullable Path logVariance;
+
+    @Option(names = "--p-precision", paramLabel = "W.npy", description = "Or its 1/variances.")
+    @Nullable Path precision;
+
+    /** Null where p is q. */
+    @Nullable Files files() {
+      boolean absent =
+          mean == null
+              && std == null
+              && variance == null
+              && logVariance == null
+              && precision == null;
+      return absent ? null : choose("--p-", mean, std, variance, logVariance, precision);
+    }
+  }
+
+  private static Files choose(
+      String prefix,
+      @Nullable Path mean,
+      @Nullable Path std,
+      @Nullable Path variance,
+      @Nullable Path logVariance,
+      @Nullable Path precision) {
+    if (mean == null) {
+      throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
+    }
+    @Nullable Files chosen = null;
+    @Nullable Path[] scales = {std, variance, logVariance, precision}; // in the order of Scale
+    Scale[] kinds = Scale.values();
+    for (int i = 0; i < kinds.length; i++) {
+      Path scale = scales[i];
+      if (scale != null && chosen != null) {
+        chosen = null;
+        break;
+      }
+      chosen = scale == null ? chosen : new Files(mean, kinds[i], scale);
+    }
+    if (chosen == null) {
+      String names = String.join(", " + prefix, "std", "var", "logvar", "precision");
+      throw new UserError("give exactly one of " + prefix + names + " with " + prefix + "mean");
+    }
+    return chosen;
+  }
+}

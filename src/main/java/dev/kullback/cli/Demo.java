@@ -1,0 +1,225 @@
+package dev.kullback.cli;
+
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.KlEngine;
+import dev.kullback.ScalePolicy;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "demo",
+    description = "Compares 1797 handwritten digits by the KL of their VAE posteriors.")
+final class Demo implements Callable<Integer> {
+  private static final int DIGITS = 10;
+
+  @Option(
+      names = "--data",
+      paramLabel = "DIR",
+      description = "The sample data; default: src/demo/data in the repository.")
+  @Nullable Path data;
+
+  @Option(
+      names = "--out",
+      paramLabel = "DIR",
+      description = "For digits-kl.npy and digits-kl.png; default: target/demo in the repository.")
+  @Nullable Path output;
+
+  @Mixin EngineOptions engineOptions;
+  @Spec CommandSpec spec;
+
+  @Override
+  public Integer call() throws IOException {
+    Path from = data != null ? data : home("--data").resolve("src/demo/data");
+    Path to = output != null ? output : home("--out").resolve("target/demo");
+    try {
+      Files.createDirectories(to);
+    } catch (IOException e) {
+      throw new UserError(to, e);
+    }
+    try (Arena arena = Arena.ofShared();
+        KlEngine engine = engineOptions.engine();
+        OutputFile npy = new OutputFile(to.resolve("digits-kl.npy"));
+        OutputFile png = new OutputFile(to.resolve("digits-kl.png"))) {
+      Batch batch =
+          Batch.load(
+              new BatchOptions.Files(
+                  from.resolve("digits_mean.npy"), Scale.STD, from.resolve("digits_std.npy")),
+              ScalePolicy.STRICT,
+              arena);
+      int[] labels = labels(from.resolve("digits_label.npy"), batch.size(), arena);
+
+      DiagonalGaussians q = batch.gaussians();
+      float[] kl = new float[Math.multiplyExact(q.size(), q.size())];
+      double cold = seconds(engine, q, kl);
+      double warm = cold;
+      for (double spent = 0; spent < 0.5; ) {
+        double once = seconds(engine, q, kl);
+        spent += once;
+        warm = Math.min(warm, once);
+      }
+
+      npy.write(Npy.header(ValueLayout.JAVA_FLOAT, q.size(), q.size()));
+      npy.write(arena.allocateFrom(ValueLayout.JAVA_FLOAT, kl));
+      png.write(picture(kl, labels));
+      npy.commit();
+      png.commit();
+
+      PrintWriter out = spec.commandLine().getOut();
+      out.printf(
+          Locale.ROOT,
+          "%d handwritten digits, each a Gaussian in %d dimensions (the posterior of a VAE).%n"
+              + "KL(q_i || q_j) for all %,d pairs: %.1f ms the first time, %.1f ms when warm.%n"
+              + "Largest relative error against 80-bit reference rows: %.2g.%n%n",
+          q.size(),
+          q.dimension(),
+          kl.length,
+          cold * 1e3,
+          warm * 1e3,
+          worstError(kl, q.size(), from, arena));
+      printTable(out, kl, labels);
+      out.printf("%nwrote %s and digits-kl.png%n", to.resolve("digits-kl.npy"));
+      return 0;
+    }
+  }
+
+  private static Path home(String option) {
+    String home = System.getProperty("kullback.home");
+    if (home == null) {
+      throw new UserError("give " + option + ": kullback.home, the repository, is not set");
+    }
+    return Path.of(home);
+  }
+
+  private static int[] labels(Path file, int size, Arena arena) {
+    int[] labels = ints(file, arena);
+    if (labels.length != size || IntStream.of(labels).anyMatch(d -> d < 0 || d >= DIGITS)) {
+      throw new UserError(file, "must have " + size + " labels from 0 to 9");
+    }
+    return labels;
+  }
+
+  private static int[] ints(Path file, Arena arena) {
+    try {
+      Npy.Array array = Npy.readInts(file, arena);
+      return array.data().toArray((ValueLayout.OfInt) array.element());
+    } catch (IOException e) {
+      throw new UserError(file, e);
+    }
+  }
+
+  private static double seconds(KlEngine engine, DiagonalGaussians q, float[] kl) {
+    long start = System.nanoTime();
+    engine.pairwise(q, q, kl);
+    return (System.nanoTime() - start) * 1e-9;
+  }
+
+  private static double worstError(float[] kl, int size, Path from, Arena arena) {
+    int[] rows = ints(from.resolve("digits_kl_row_index.npy"), arena);
+    Path file = from.resolve("digits_kl_rows.npy");
+    try {
+      Npy.Array exact = Npy.readFloats(file, arena);
+      return IntStream.range(0, rows.length * size)
+          .mapToDouble(i -> {
+            double want = exact.value(i);
+            double got = kl[rows[i / size] * size + i % size];
+            return got == want ? 0 : Math.abs(got - want) / want;
+          })
+          .max()
+          .orElseThrow();
+    } catch (IOException e) {
+      throw new UserError(file, e);
+    }
+  }
+
+  private static byte[] picture(float[] kl, int[] labels) throws IOException {
+    int n = labels.length;
+    int[] order =
+        IntStream.range(0, n)
+            .boxed()
+            .sorted(Comparator.comparingInt(i -> labels[i]))
+            .mapToInt(i -> i)
+            .toArray();
+    Heatmap heatmap = new Heatmap(n, n);
+    float[] row = new float[n];
+    for (int i = 0; i < n; i++) {
+      for (int j = 0; j < n; j++) {
+        row[j] = kl[order[i] * n + order[j]];
+      }
+      heatmap.add(i, MemorySegment.ofArray(row), false);
+    }
+    List<Heatmap.Group> groups = new ArrayList<>();
+    for (int start = 0, end = 0; start < n; start = end) {
+      int digit = labels[order[start]];
+      while (end < n && labels[order[end]] == digit) {
+        end++;
+      }
+      groups.add(new Heatmap.Group(Integer.toString(digit), start, end));
+    }
+    return heatmap.png(
+        "KL(q \u2016 p) between handwritten digits, nats",
+        "q: images, by digit",
+        "p: images, by digit",
+        groups);
+  }
+
+  private static void printTable(PrintWriter out, float[] kl, int[] labels) {
+    int n = labels.length;
+    double[][] sum = new double[DIGITS][DIGITS];
+    int[][] count = new int[DIGITS][DIGITS];
+    int[] images = new int[DIGITS];
+    int[] agree = new int[DIGITS];
+    for (int i = 0; i < n; i++) {
+      int nearest = i == 0 ? n - 1 : 0;
+      for (int j = 0; j < n; j++) {
+        if (j != i) {
+          sum[labels[i]][labels[j]] += kl[i * n + j];
+          count[labels[i]][labels[j]]++;
+          nearest = kl[i * n + j] < kl[i * n + nearest] ? j : nearest;
+        }
+      }
+      images[labels[i]]++;
+      agree[labels[i]] += labels[nearest] == labels[i] ? 1 : 0;
+    }
+    out.println("Mean KL from a digit (row) to another (column), and its nearest other digit:");
+    out.print("    p = ");
+    IntStream.range(0, DIGITS).forEach(d -> out.printf("%6d", d));
+    out.println("   nearest   1-NN");
+    for (int q = 0; q < DIGITS; q++) {
+      int digit = q;
+      double[] mean =
+          IntStream.range(0, DIGITS).mapToDouble(p -> sum[digit][p] / count[digit][p]).toArray();
+      int nearest =
+          IntStream.range(0, DIGITS)
+              .filter(p -> p != digit)
+              .boxed()
+              .min(Comparator.comparingDouble(p -> mean[p]))
+              .orElseThrow();
+      out.print("q = " + q + "   ");
+      for (double value : mean) {
+        out.printf(Locale.ROOT, "%6.0f", value);
+      }
+      out.printf(Locale.ROOT, "%10d%6.1f %%%n", nearest, 100.0 * agree[q] / images[q]);
+    }
+    out.printf(
+        Locale.ROOT,
+        "1-NN: how often the nearest other image shows the same digit: %.1f %% in all.%n",
+        100.0 * IntStream.of(agree).sum() / n);
+  }
+}

@@ -1,0 +1,33 @@
+package dev.kullback.cli;
+
+import dev.kullback.Backend;
+import dev.kullback.KlEngine;
+import picocli.CommandLine.Option;
+
+/** How to compute. */
+final class EngineOptions {
+  private static final int MAX_THREADS = 1024;
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      defaultValue = "AUTO",
+      description = "auto, vector or scalar; default: auto.")
+  Backend backend;
+
+  @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
+  int threads = Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
+
+  KlEngine engine() {
+    if (threads < 1 || threads > MAX_THREADS) {
+      throw new UserError("--threads is " + threads + ": give 1 to " + MAX_THREADS);
+    }
+    try {
+      return KlEngine.builder().backend(backend).threads(threads).build();
+    } catch (IllegalArgumentException
+        | IllegalStateException
+        | UnsupportedOperationException e) { // the forced backend can't run here
+      throw new UserError("--backend " + backend + ": " + e.getMessage());
+    }
+  }
+}

@@ -1,0 +1,235 @@
+package dev.kullback.cli;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.Charset;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * NumPy's .npy files, format versions 1 to 3. Nothing in a header is believed before it agrees with
+ * the size of the file.
+ */
+final class Npy {
+  private static final byte[] MAGIC = {(byte) 0x93, 'N', 'U', 'M', 'P', 'Y'};
+  private static final int MAX_HEADER = 1 << 20;
+  private static final int CHUNK = 1 << 26;
+
+  private Npy() {}
+
+  /**
+   * An array in memory, in C order whatever the file's order.
+   *
+   * @param element float, double or int in the file's byte order
+   */
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  record Array(long[] shape, ValueLayout element, MemorySegment data) {
+    /** An element of a float or double array, by its position in C order. */
+    double value(long index) {
+      return element instanceof ValueLayout.OfFloat f
+          ? data.getAtIndex(f, index)
+          : data.getAtIndex((ValueLayout.OfDouble) element, index);
+    }
+  }
+
+  /**
+   * Reads a float32 or float64 array. It is copied, not mapped: touching a mapping of a file that
+   * another process has shortened kills the VM or the calculation.
+   */
+  static Array readFloats(Path file, Arena arena) throws IOException {
+    return read(file, arena, List.of("f4", "f8"), "float32 or float64");
+  }
+
+  static Array readInts(Path file, Arena arena) throws IOException {
+    return read(file, arena, List.of("i4"), "int32");
+  }
+
+  /** The header of an array in native byte order and C order, format version 1. */
+  static byte[] header(ValueLayout element, long... shape) {
+    char order = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? '<' : '>';
+    String descr = order + "f" + element.byteSize();
+    String shapeText = new NpyHeader(descr, false, shape).shapeText();
+    String dict =
+        "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shapeText + ", }";
+    int unpadded = MAGIC.length + 4 + dict.length() + 1;
+    int length = (unpadded + 63) / 64 * 64; // NumPy aligns the data to 64 bytes
+    String padded = dict + " ".repeat(length - unpadded) + "\n";
+    return ByteBuffer.allocate(length)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .put(MAGIC)
+        .put((byte) 1)
+        .put((byte) 0)
+        .putShort((short) padded.length())
+        .put(padded.getBytes(StandardCharsets.US_ASCII))
+        .array();
+  }
+
+  private static Array read(Path file, Arena arena, List<String> types, String wanted)
+      throws IOException {
+    if (Files.isDirectory(file)) {
+      throw new NpyException("is a directory, not a .npy file");
+    }
+    // Opening a FIFO would wait for its writer, and a device has no size.
+    if (Files.exists(file) && !Files.isRegularFile(file)) {
+      throw new NpyException("is not a regular file: save the array to a .npy file first");
+    }
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
+      return read(channel, arena, types, wanted);
+    }
+  }
+
+  private static Array read(FileChannel channel, Arena arena, List<String> types, String wanted)
+      throws IOException {
+    long size = channel.size();
+    if (size == 0) {
+      throw new NpyException("is empty");
+    }
+    ByteBuffer start = ByteBuffer.allocate((int) Math.min(size, 12)).order(ByteOrder.LITTLE_ENDIAN);
+    fill(start, channel, 0);
+    if (size < MAGIC.length
+        || !Arrays.equals(start.array(), 0, MAGIC.length, MAGIC, 0, MAGIC.length)) {
+      throw new NpyException("is not a .npy file: it does not begin with \\x93NUMPY");
+    }
+    if (size < 12) {
+      throw new NpyException("is truncated: it ends inside its header");
+    }
+    int version = start.getShort(6); // the major one: minor versions are 0
+    if (version < 1 || version > 3) {
+      throw new NpyException(
+          "has the unsupported .npy format version "
+              + (version & 0xff)
+              + "."
+              + (version >> 8 & 0xff));
+    }
+    int offset = version == 1 ? 10 : 12;
+    long length =
+        version == 1
+            ? Short.toUnsignedLong(start.getShort(8))
+            : Integer.toUnsignedLong(start.getInt(8));
+    if (length > size - offset) {
+      throw new NpyException(
+          "is truncated: its header claims " + length + " bytes, " + (size - offset) + " follow");
+    }
+    if (length > MAX_HEADER) {
+      throw new NpyException("has a header of " + length + " bytes, too long to be one");
+    }
+    ByteBuffer text = ByteBuffer.allocate((int) length);
+    fill(text, channel, offset);
+    Charset charset = version == 3 ? StandardCharsets.UTF_8 : StandardCharsets.ISO_8859_1;
+    NpyHeader header = NpyHeader.parse(new String(text.array(), charset));
+
+    ValueLayout element = element(header.descr(), types, wanted);
+    long bytes = bytes(header, element, size - offset - length);
+    MemorySegment data = arena.allocate(bytes, 8);
+    for (long at = 0; at < bytes; at += CHUNK) {
+      ByteBuffer chunk = data.asSlice(at, Math.min(CHUNK, bytes - at)).asByteBuffer();
+      fill(chunk, channel, offset + length + at);
+    }
+    if (header.fortranOrder() && header.shape().length > 1) {
+      data = toCOrder(data, header.shape(), element.byteSize(), arena);
+    }
+    return new Array(header.shape(), element, data);
+  }
+
+  private static ValueLayout element(String descr, List<String> types, String wanted)
+      throws NpyException {
+    String type = descr.isEmpty() ? "" : descr.substring(1);
+    if ("<>=".indexOf(descr.isEmpty() ? '|' : descr.charAt(0)) < 0 || !types.contains(type)) {
+      throw new NpyException("has the unsupported dtype " + descr + ": convert it to " + wanted);
+    }
+    ByteOrder order =
+        switch (descr.charAt(0)) {
+          case '<' -> ByteOrder.LITTLE_ENDIAN;
+          case '>' -> ByteOrder.BIG_ENDIAN;
+          default -> ByteOrder.nativeOrder();
+        };
+    return switch (type) {
+      case "f4" -> ValueLayout.JAVA_FLOAT.withOrder(order);
+      case "f8" -> ValueLayout.JAVA_DOUBLE.withOrder(order);
+      default -> ValueLayout.JAVA_INT.withOrder(order);
+    };
+  }
+
+  private static long bytes(NpyHeader header, ValueLayout element, long available)
+      throws NpyException {
+    String claim = "shape " + header.shapeText() + " of " + header.descr();
+    long bytes = element.byteSize();
+    try {
+      for (long dimension : header.shape()) {
+        bytes = Math.multiplyExact(bytes, dimension);
+      }
+    } catch (ArithmeticException e) {
+      throw new NpyException("is truncated: no file can hold its " + claim);
+    }
+    if (bytes > available) {
+      throw new NpyException(
+          "is truncated: "
+              + claim
+              + " needs "
+              + bytes
+              + " bytes of data, "
+              + available
+              + " follow");
+    }
+    if (bytes < available) {
+      throw new NpyException(
+          "has " + (available - bytes) + " bytes after its data: " + claim + " needs " + bytes);
+    }
+    return bytes;
+  }
+
+  private static void fill(ByteBuffer buffer, FileChannel channel, long position)
+      throws IOException {
+    for (long at = position; buffer.hasRemaining(); ) {
+      int read = channel.read(buffer, at);
+      if (read < 0) {
+        throw new NpyException("is truncated: it became shorter while it was read");
+      }
+      at += read;
+    }
+  }
+
+  /*
+   * in:  [d_n, ..., d_1, rows], the reverse of the file's shape
+   * out: [rows, d_1, ..., d_n]
+   */
+  private static MemorySegment toCOrder(
+      MemorySegment in, long[] shape, long elementSize, Arena arena) {
+    MemorySegment out = arena.allocate(in.byteSize(), 8);
+    long rows = shape[0];
+    long columns = rows == 0 ? 0 : in.byteSize() / elementSize / rows;
+    // 1024 output rows at a time keep their current cache lines in L2.
+    for (long row = 0; row < rows; row += 1024) {
+      long end = Math.min(rows, row + 1024);
+      long[] index = new long[shape.length]; // of the column; index[0] stays 0
+      for (long column = 0; column < columns; column++) {
+        long from = 0;
+        for (int k = shape.length - 1; k > 0; k--) {
+          from = from * shape[k] + index[k];
+        }
+        for (long i = row; i < end; i++) {
+          if (elementSize == 4) {
+            int bits = in.getAtIndex(ValueLayout.JAVA_INT, from * rows + i);
+            out.setAtIndex(ValueLayout.JAVA_INT, i * columns + column, bits);
+          } else {
+            long bits = in.getAtIndex(ValueLayout.JAVA_LONG, from * rows + i);
+            out.setAtIndex(ValueLayout.JAVA_LONG, i * columns + column, bits);
+          }
+        }
+        for (int k = shape.length - 1; k > 0 && ++index[k] == shape[k]; k--) {
+          index[k] = 0;
+        }
+      }
+    }
+    return out;
+  }
+}

@@ -1,0 +1,160 @@
+package dev.kullback.cli;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.concurrent.ThreadLocalRandom;
+
+/**
+ * A file that appears whole or not at all: written beside its target and renamed by {@link
+ * #commit}. Closing it earlier, or a signal that ends the VM, removes what was written and leaves
+ * the target untouched. A symbolic link stays, and the file it points to is replaced.
+ */
+final class OutputFile implements Closeable {
+  private static final long CHUNK = 1 << 26;
+
+  private final Path name;
+  private final Path target;
+  private final Path temporary;
+  private final Thread hook;
+  private final FileChannel channel;
+
+  /** Finds out at once, before anything is computed, whether the file can be written. */
+  OutputFile(Path name) {
+    this.name = name;
+    try {
+      Path path = followLinks(name.toAbsolutePath());
+      Path folder = path.getParent();
+      if (Files.isDirectory(path) || folder == null) {
+        throw new UserError(name, "is a directory: name a file in it");
+      }
+      // Renaming over /dev/null would replace the device.
+      if (Files.exists(path) && !Files.isRegularFile(path)) {
+        throw new UserError(name, "is not a regular file: name another output");
+      }
+      if (Files.exists(path) && !Files.isWritable(path)) {
+        throw new UserError(name, "is write-protected: name another output");
+      }
+      if (!Files.isDirectory(folder)) {
+        throw new UserError(name, "its folder " + folder + " does not exist: create it first");
+      }
+      target = folder.toRealPath().resolve(path.getFileName());
+      String random = Long.toHexString(ThreadLocalRandom.current().nextLong());
+      temporary = target.resolveSibling(".kullback-" + random + ".tmp");
+      hook = new Thread(this::delete);
+      Runtime.getRuntime().addShutdownHook(hook);
+      channel = open();
+    } catch (IOException e) {
+      throw new UserError(name, e);
+    }
+  }
+
+  private FileChannel open() throws IOException {
+    try {
+      return FileChannel.open(temporary, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW);
+    } catch (IOException e) {
+      removeHook();
+      throw e;
+    }
+  }
+
+  private static Path followLinks(Path path) throws IOException {
+    Path target = path;
+    // As many links as Linux follows.
+    for (int links = 0; Files.isSymbolicLink(target); links++) {
+      if (links == 40) {
+        throw new IOException("too many symbolic links");
+      }
+      target = target.resolveSibling(Files.readSymbolicLink(target));
+    }
+    return target;
+  }
+
+  /** Whether both would replace the same file. */
+  boolean hasTargetOf(OutputFile other) {
+    return target.equals(other.target);
+  }
+
+  /** Refuses early what the disk can't hold. */
+  void requireSpace(long bytes) {
+    try {
+      FileStore store = Files.getFileStore(temporary);
+      long free = store.getUsableSpace();
+      if (free < bytes && store.getTotalSpace() > 0) { // 0: the file system doesn't say
+        throw new UserError(
+            name,
+            "needs %s GB, but its disk has %s GB free: choose another disk"
+                .formatted(Stats.number(bytes * 1e-9), Stats.number(free * 1e-9)));
+      }
+    } catch (IOException e) {
+      throw new UserError(name, e);
+    }
+  }
+
+  void write(byte[] bytes) {
+    write(MemorySegment.ofArray(bytes));
+  }
+
+  /*
+   * Appends by write(2), not through a mapping: on a full disk a write fails with an error that can
+   * be told and cleaned up after, a store to a mapped page with SIGBUS.
+   */
+  void write(MemorySegment bytes) {
+    try {
+      for (long at = 0; at < bytes.byteSize(); at += CHUNK) {
+        ByteBuffer chunk = bytes.asSlice(at, Math.min(CHUNK, bytes.byteSize() - at)).asByteBuffer();
+        while (chunk.hasRemaining()) {
+          channel.write(chunk);
+        }
+      }
+    } catch (IOException e) {
+      throw new UserError(name, e);
+    }
+  }
+
+  void commit() {
+    try {
+      channel.force(true);
+      channel.close();
+      if (Files.exists(target) && Files.getFileStore(target).supportsFileAttributeView("posix")) {
+        Files.setPosixFilePermissions(temporary, Files.getPosixFilePermissions(target));
+      }
+      Files.move(temporary, target, StandardCopyOption.ATOMIC_MOVE);
+    } catch (IOException e) {
+      throw new UserError(name, e);
+    }
+  }
+
+  /** Without effect on a committed file. */
+  @Override
+  public void close() throws IOException {
+    try (channel) {
+      delete();
+    } finally {
+      removeHook();
+    }
+  }
+
+  private void delete() {
+    try {
+      Files.deleteIfExists(temporary);
+    } catch (IOException e) {
+      // The command has failed already; its own error says more than this one.
+    }
+  }
+
+  private void removeHook() {
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      // The VM is going down and the hook runs anyway.
+    }
+  }
+}

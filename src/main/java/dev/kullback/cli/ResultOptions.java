@@ -1,0 +1,34 @@
+package dev.kullback.cli;
+
+import dev.kullback.ScalePolicy;
+import java.nio.file.Path;
+import picocli.CommandLine.Option;
+
+/** What scales to accept and where the result goes. */
+final class ResultOptions {
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "OUT.npy",
+      required = true,
+      description = "The result, in nats; float64 if an input is, else float32.")
+  Path output;
+
+  @Option(
+      names = "--clamp",
+      description = "Raise std to 1e-8, clamp log-variance to [-30, 20]; default: reject std <= 0.")
+  boolean clamp;
+
+  @Option(
+      names = "--deterministic",
+      description = "A q whose std is 0 throughout has KL 0 by definition.")
+  boolean deterministic;
+
+  ScalePolicy policy() {
+    if (clamp && deterministic) {
+      throw new UserError("give --clamp or --deterministic, not both");
+    }
+    return clamp
+        ? ScalePolicy.CLAMPED
+        : deterministic ? ScalePolicy.DETERMINISTIC_IF_ZERO : ScalePolicy.STRICT;
+  }
+}

@@ -1,0 +1,62 @@
+package dev.kullback.cli;
+
+import dev.kullback.KlEngine;
+import dev.kullback.ScalePolicy;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/** A command whose result has one value a row of q. */
+abstract class RowCommand implements Callable<Integer> {
+  @Mixin BatchOptions.Q qOptions;
+  @Mixin ResultOptions result;
+  @Mixin EngineOptions engineOptions;
+  @Spec CommandSpec spec;
+
+  /** The formula, then for each row its value, in float or double elements. */
+  record Rows(String formula, MemorySegment values) {}
+
+  abstract Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena);
+
+  static MemorySegment allocate(Arena arena, int rows, boolean isDouble) {
+    return arena.allocate(isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT, rows);
+  }
+
+  @Override
+  public Integer call() throws IOException {
+    BatchOptions.Files files = qOptions.files();
+    try (Arena arena = Arena.ofShared();
+        KlEngine engine = engineOptions.engine();
+        OutputFile npy = new OutputFile(result.output)) {
+      Batch q = Batch.load(files, result.policy(), arena);
+      long start = System.nanoTime();
+      Rows rows = compute(engine, q, result.policy(), arena);
+      double seconds = (System.nanoTime() - start) * 1e-9;
+
+      boolean isDouble = rows.values().byteSize() == 8L * q.size();
+      Stats stats = new Stats();
+      stats.add(rows.values(), isDouble);
+      npy.write(Npy.header(isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT, q.size()));
+      npy.write(rows.values());
+      npy.commit();
+      spec.commandLine()
+          .getOut()
+          .printf(
+              Locale.ROOT,
+              "%s: %d, %s, in %.3g s; %s%nwrote %s%n",
+              rows.formula(),
+              q.size(),
+              isDouble ? "float64" : "float32",
+              seconds,
+              stats,
+              result.output);
+      return 0;
+    }
+  }
+}

@@ -1,0 +1,21 @@
+package dev.kullback.cli;
+
+import dev.kullback.KlEngine;
+import dev.kullback.ScalePolicy;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import picocli.CommandLine.Command;
+
+@Command(
+    name = "standard",
+    description = "Writes KL(q_i || N(0,I)), [N].",
+    customSynopsis = "kullback standard --mean Q.npy --std S.npy -o OUT.npy [...]",
+    sortOptions = false)
+final class Standard extends RowCommand {
+
+  @Override
+  Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena) {
+    MemorySegment out = allocate(arena, q.size(), q.isDouble());
+    return new Rows("KL(q_i||N(0,I))", engine.toStandardNormal(q.gaussians(), out));
+  }
+}

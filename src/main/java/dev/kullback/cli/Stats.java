@@ -1,0 +1,52 @@
+package dev.kullback.cli;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.math.BigDecimal;
+import java.math.MathContext;
+import java.util.Locale;
+
+/** Minimum, mean and maximum of a result, gathered block by block. */
+final class Stats {
+  private double min = Double.POSITIVE_INFINITY;
+  private double max = Double.NEGATIVE_INFINITY;
+  private double sum;
+  private long count;
+  private long infinite;
+
+  void add(MemorySegment block, boolean isDouble) {
+    long n = block.byteSize() / (isDouble ? 8 : 4);
+    for (long i = 0; i < n; i++) {
+      double value =
+          isDouble
+              ? block.getAtIndex(ValueLayout.JAVA_DOUBLE, i)
+              : block.getAtIndex(ValueLayout.JAVA_FLOAT, i);
+      min = Math.min(min, value);
+      max = Math.max(max, value);
+      if (Double.isInfinite(value)) {
+        infinite++;
+      } else {
+        sum += value;
+      }
+    }
+    count += n;
+  }
+
+  @Override
+  public String toString() {
+    String mean = count == infinite ? "none" : number(sum / (count - infinite));
+    String text = "min " + number(min) + ", mean " + mean + ", max " + number(max);
+    return infinite == 0 ? text : text + " (" + infinite + " infinite, left out of the mean)";
+  }
+
+  /** Four significant digits. */
+  static String number(double value) {
+    if (value == 0 || !Double.isFinite(value)) {
+      return value == 0 ? "0" : Double.toString(value);
+    }
+    double size = Math.abs(value);
+    return size >= 1e-4 && size < 1e6
+        ? new BigDecimal(value).round(new MathContext(4)).stripTrailingZeros().toPlainString()
+        : String.format(Locale.ROOT, "%.3e", value).replaceAll("\\.?0*e\\+?(-?)0*", "e$1");
+  }
+}

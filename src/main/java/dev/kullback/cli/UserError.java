@@ -1,0 +1,35 @@
+package dev.kullback.cli;
+
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileSystemException;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.Objects;
+
+/** Wrong usage or bad input, told in one line that says what to do; exit status 2. */
+final class UserError extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  UserError(String message) {
+    super(message);
+  }
+
+  UserError(Path file, String message) {
+    this(file + ": " + message);
+  }
+
+  UserError(Path file, IOException cause) {
+    super(file + ": " + reason(cause), cause);
+  }
+
+  private static String reason(IOException e) {
+    return switch (e) {
+      case NpyException _ -> String.valueOf(e.getMessage());
+      case NoSuchFileException _ -> "no such file";
+      case AccessDeniedException _ -> "permission denied";
+      case FileSystemException f when f.getReason() != null -> String.valueOf(f.getReason());
+      default -> Objects.requireNonNullElseGet(e.getMessage(), e::toString);
+    };
+  }
+}

@@ -1,0 +1,66 @@
+package dev.kullback.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.lang.foreign.Arena;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class DemoTest {
+  private static final Path DATA = Path.of(System.getProperty("basedir", "."), "src/demo/data");
+
+  @TempDir Path folder;
+
+  private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+  private final ByteArrayOutputStream err = new ByteArrayOutputStream();
+
+  private int run(Path data, Path output) {
+    String[] args = {"demo", "--data", data.toString(), "--out", output.toString()};
+    return Main.run(args, new PrintStream(out, true), new PrintStream(err, true));
+  }
+
+  @Test
+  void comparesTheDigits() throws IOException {
+    Path output = folder.resolve("new/folder");
+    int status = run(DATA, output);
+    assertThat(err.toString(StandardCharsets.UTF_8)).isEmpty();
+    assertThat(status).isZero();
+
+    String text = out.toString(StandardCharsets.UTF_8);
+    assertThat(text).contains("same digit: 98.3 % in all");
+    assertThat(text.lines().filter(line -> line.matches("q = \\d( +\\d+){10} +\\d +[\\d.]+ %")))
+        .hasSize(10);
+    Matcher error = Pattern.compile("reference rows: (\\S+)\\.\\R").matcher(text);
+    assertThat(error.find()).isTrue();
+    assertThat(Double.parseDouble(error.group(1))).isBetween(0.0, 1e-5);
+
+    assertThat(Files.readAllBytes(output.resolve("digits-kl.png"))).startsWith(0x89, 'P', 'N', 'G');
+    try (Arena arena = Arena.ofConfined()) {
+      Npy.Array kl = Npy.readFloats(output.resolve("digits-kl.npy"), arena);
+      Npy.Array exact = Npy.readFloats(DATA.resolve("digits_kl_rows.npy"), arena);
+      assertThat(kl.shape()).containsExactly(1797, 1797);
+      for (int j = 0; j < 1797; j++) { // the first reference row is row 0
+        assertThat(kl.value(j)).isBetween(exact.value(j) * 0.99999, exact.value(j) * 1.00001);
+      }
+    }
+  }
+
+  @Test
+  void namesMissingData() throws IOException {
+    assertThat(run(folder, folder.resolve("out"))).isEqualTo(2);
+    assertThat(err.toString(StandardCharsets.UTF_8))
+        .isEqualTo("kullback: " + folder.resolve("digits_mean.npy") + ": no such file\n");
+    try (Stream<Path> files = Files.list(folder.resolve("out"))) {
+      assertThat(files).isEmpty();
+    }
+  }
+}

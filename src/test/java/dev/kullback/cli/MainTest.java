@@ -1,0 +1,523 @@
+package dev.kullback.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.lang.foreign.Arena;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.function.DoubleUnaryOperator;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class MainTest {
+  private static final int N = 7;
+  private static final int M = 5;
+  private static final int D = 6;
+
+  @TempDir Path folder;
+
+  private final Random random = new Random(3);
+  private final double[] qMean = floats(N * D, v -> 3 * v);
+  private final double[] qStd = floats(N * D, Math::exp);
+  private final double[] pMean = floats(M * D, v -> 3 * v);
+  private final double[] pStd = floats(M * D, Math::exp);
+
+  private double[] floats(int count, DoubleUnaryOperator f) {
+    return IntStream.range(0, count)
+        .mapToDouble(_ -> (float) f.applyAsDouble(random.nextGaussian()))
+        .toArray();
+  }
+
+  @BeforeEach
+  void writeInputs() throws IOException {
+    save("q.npy", "<f4", N, qMean);
+    save("s.npy", "<f4", N, qStd);
+    save("p.npy", "<f4", M, pMean);
+    save("t.npy", "<f4", M, pStd);
+  }
+
+  private void save(String name, String descr, int rows, double... values) throws IOException {
+    NpyFiles.write(folder.resolve(name), descr, new long[] {rows, values.length / rows}, values);
+  }
+
+  record Result(int status, String out, String err) {}
+
+  /** Words that end in .npy or .png are files in the folder. */
+  private Result run(String commandLine) {
+    String[] args =
+        Stream.of(commandLine.split(" "))
+            .filter(a -> !a.isEmpty())
+            .map(a -> a.matches(".*\\.(npy|png)") ? folder.resolve(a).toString() : a)
+            .toArray(String[]::new);
+    return runRaw(args);
+  }
+
+  private static Result runRaw(String... args) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    int status = Main.run(args, stream(out), stream(err));
+    return new Result(
+        status, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
+  }
+
+  private static PrintStream stream(ByteArrayOutputStream bytes) {
+    return new PrintStream(bytes, true, StandardCharsets.UTF_8);
+  }
+
+  private void succeed(String commandLine) {
+    Result result = run(commandLine);
+    assertThat(result.err()).isEmpty();
+    assertThat(result.status()).isZero();
+    assertThat(result.out()).contains("wrote " + folder);
+  }
+
+  private Npy.Array read(String name, long... shape) throws IOException {
+    Npy.Array array = Npy.readFloats(folder.resolve(name), Arena.ofAuto());
+    assertThat(array.shape()).containsExactly(shape);
+    return array;
+  }
+
+  private static double[] values(Npy.Array array) {
+    long count = array.data().byteSize() / array.element().byteSize();
+    return LongStream.range(0, count).mapToDouble(array::value).toArray();
+  }
+
+  private static double kl(double[] m, double[] s, int i, double[] n, double[] t, int j) {
+    double sum = 0;
+    for (int h = 0; h < D; h++) {
+      double ratio = s[i * D + h] / t[j * D + h];
+      double distance = (m[i * D + h] - n[j * D + h]) / t[j * D + h];
+      sum += (ratio * ratio + distance * distance - 1) / 2 - Math.log(ratio);
+    }
+    return sum;
+  }
+
+  private void assertPairwise(Npy.Array got, double tolerance) {
+    for (int i = 0; i < N; i++) {
+      for (int j = 0; j < M; j++) {
+        double want = kl(qMean, qStd, i, pMean, pStd, j);
+        assertThat(got.value((long) i * M + j)).isCloseTo(want, within(tolerance * want));
+      }
+    }
+  }
+
+  @Test
+  void pairwise() throws IOException {
+    succeed("pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy");
+    Npy.Array got = read("o.npy", N, M);
+    assertThat(got.element().byteSize()).isEqualTo(4);
+    assertPairwise(got, 1e-5);
+  }
+
+  @Test
+  void pairwiseOfQWithItself() throws IOException {
+    succeed("pairwise --mean q.npy --std s.npy --output o.npy");
+    Npy.Array got = read("o.npy", N, N);
+    for (int i = 0; i < N; i++) {
+      for (int j = 0; j < N; j++) {
+        double want = kl(qMean, qStd, i, qMean, qStd, j);
+        double value = got.value((long) i * N + j);
+        assertThat(value).isCloseTo(i == j ? 0 : want, within(i == j ? 0 : 1e-5 * want));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--backend scalar", "--backend=Auto", "--threads 1", "--threads 3"})
+  void engineOptions(String options) throws IOException {
+    succeed("pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy " + options);
+    assertPairwise(read("o.npy", N, M), 1e-5);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"std, var", "var, precision", "precision, logvar", "logvar, std"})
+  void scalesOfEveryKind(String q, String p) throws IOException {
+    save("s.npy", "<f8", N, scale(q, qStd));
+    save("t.npy", ">f8", M, scale(p, pStd));
+    succeed(
+        "pairwise --mean q.npy --%s s.npy --p-mean p.npy --p-%s t.npy -o o.npy".formatted(q, p));
+    Npy.Array got = read("o.npy", N, M);
+    assertThat(got.element().byteSize()).isEqualTo(8); // since the scales are float64
+    assertPairwise(got, 1e-12);
+  }
+
+  private static double[] scale(String kind, double[] std) {
+    DoubleUnaryOperator f =
+        switch (kind) {
+          case "std" -> s -> s;
+          case "var" -> s -> s * s;
+          case "precision" -> s -> 1 / (s * s);
+          default -> s -> 2 * Math.log(s);
+        };
+    return Arrays.stream(std).map(f).toArray();
+  }
+
+  @Test
+  void fortranOrderAndFurtherAxes() throws IOException {
+    double[] fortran = new double[N * D];
+    for (int i = 0; i < N; i++) {
+      for (int h = 0; h < D; h++) { // h = 3 * (h / 3) + h % 3 of axes [N, 2, 3]
+        fortran[i + N * (h / 3 + 2 * (h % 3))] = qMean[i * D + h];
+      }
+    }
+    NpyFiles.write(
+        folder.resolve("q.npy"),
+        NpyFiles.bytes(2, NpyFiles.dict(">f4", true, N, 2, 3), NpyFiles.data(">f4", fortran)));
+    NpyFiles.write(folder.resolve("s.npy"), "<f4", new long[] {N, 2, 3}, qStd);
+    succeed("pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy");
+    assertPairwise(read("o.npy", N, M), 1e-5);
+  }
+
+  @Test
+  void aligned() throws IOException {
+    save("p.npy", "<f8", N, floats(N * D, v -> v));
+    succeed("aligned --mean q.npy --std s.npy --p-mean p.npy --p-std s.npy -o o.npy");
+    Npy.Array got = read("o.npy", N);
+    assertThat(got.element().byteSize()).isEqualTo(8);
+    double[] mean = values(read("p.npy", N, D));
+    for (int i = 0; i < N; i++) {
+      double want = kl(qMean, qStd, i, mean, qStd, i);
+      assertThat(got.value(i)).isCloseTo(want, within(1e-12 * want));
+    }
+    succeed("aligned --mean q.npy --std s.npy -o o.npy");
+    assertThat(values(read("o.npy", N))).containsOnly(0);
+  }
+
+  @Test
+  void standard() throws IOException {
+    succeed("standard --mean q.npy --std s.npy -o o.npy");
+    Npy.Array got = read("o.npy", N);
+    assertThat(got.element().byteSize()).isEqualTo(4);
+    double[] ones = new double[D];
+    Arrays.fill(ones, 1);
+    for (int i = 0; i < N; i++) {
+      double want = kl(qMean, qStd, i, new double[D], ones, 0);
+      assertThat(got.value(i)).isCloseTo(want, within(1e-5 * want));
+    }
+  }
+
+  @Test
+  void clamp() throws IOException {
+    double[] zero = new double[N * D];
+    save("s.npy", "<f4", N, zero);
+    succeed("standard --mean q.npy --std s.npy --clamp -o o.npy");
+    double[] clamped = new double[D];
+    Arrays.fill(clamped, 1e-8);
+    double[] ones = new double[D];
+    Arrays.fill(ones, 1);
+    double want = kl(Arrays.copyOf(qMean, D), clamped, 0, new double[D], ones, 0);
+    assertThat(read("o.npy", N).value(0)).isCloseTo(want, within(1e-5 * want));
+  }
+
+  @Test
+  void deterministic() throws IOException {
+    save("s.npy", "<f4", N, new double[N * D]);
+    succeed(
+        "pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy --deterministic -o o.npy");
+    assertThat(values(read("o.npy", N, M))).containsOnly(0);
+  }
+
+  @Test
+  void heatmap() throws IOException {
+    succeed("pairwise --mean q.npy --std s.npy -o o.npy --heatmap h.png");
+    assertThat(Files.readAllBytes(folder.resolve("h.png")))
+        .startsWith(0x89, 'P', 'N', 'G')
+        .hasSizeGreaterThan(1000);
+    assertThat(values(read("o.npy", N, N))).hasSize(N * N);
+  }
+
+  @Test
+  void outputMayReplaceAnInput() throws IOException {
+    succeed("pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o q.npy");
+    assertPairwise(read("q.npy", N, M), 1e-5);
+  }
+
+  @Test
+  void summary() {
+    Result result = run("pairwise --mean q.npy --std s.npy -o o.npy");
+    assertThat(result.out())
+        .matches(
+            "(?s)KL\\(q\\|\\|p\\): 7 x 7, float32, in \\S+ s; min 0, mean \\S+, max \\S+\\R"
+                + "wrote \\S+o\\.npy\\R");
+  }
+
+  @Test
+  void helpVersionInfo() {
+    for (String command :
+        new String[] {"", "pairwise ", "aligned ", "standard ", "info ", "demo "}) {
+      Result result = run(command + "--help");
+      assertThat(result.status()).isZero();
+      assertThat(result.out()).startsWith("Usage: kullback " + command);
+      assertThat(result.err()).isEmpty();
+    }
+    assertThat(run("--version").out()).matches("kullback \\S+\\R");
+    Result info = run("info --threads 2 --backend scalar");
+    assertThat(info.status()).isZero();
+    assertThat(info.out()).contains("kullback ", "java ", "system ", "backend ", "engine ");
+  }
+
+  static Stream<List<String>> badUsage() {
+    String good = "pairwise --mean q.npy --std s.npy ";
+    String goodOut = good + "-o o.npy ";
+    return Stream.of(
+        List.of("", "Missing required subcommand"),
+        List.of("frobnicate", "Unmatched argument"),
+        List.of("topk", "Unmatched argument"),
+        List.of("pairwise", "--mean"),
+        List.of(good, "--output"),
+        List.of("pairwise --std s.npy -o o.npy", "--mean"),
+        List.of("pairwise --mean q.npy -o o.npy", "exactly one of --std, --var, --logvar, --pre"),
+        List.of(goodOut + "--var s.npy", "exactly one of --std"),
+        List.of(goodOut + "--var s.npy --logvar s.npy", "exactly one of --std"),
+        List.of(goodOut + "--p-std t.npy", "--p-mean"),
+        List.of(goodOut + "--p-precision t.npy", "--p-mean"),
+        List.of(goodOut + "--p-mean p.npy", "exactly one of --p-std"),
+        List.of(goodOut + "--p-mean p.npy --p-std t.npy --p-var t.npy", "exactly one of --p-std"),
+        List.of(goodOut + "--std s.npy", "--std"),
+        List.of(goodOut + "--backend tpu", "tpu"),
+        List.of(goodOut + "--threads 0", "--threads"),
+        List.of(goodOut + "--threads -1", "--threads"),
+        List.of(goodOut + "--threads 99999", "--threads"),
+        List.of(goodOut + "--threads many", "--threads"),
+        List.of(goodOut + "--clamp --deterministic", "not both"),
+        List.of(goodOut + "--frob", "--frob"),
+        List.of(goodOut + "extra", "extra"),
+        List.of(goodOut + "--heatmap o.npy", "of the matrix and of the heatmap"),
+        List.of("standard --mean q.npy --std s.npy -o o.npy --p-mean p.npy", "--p-mean"),
+        List.of("aligned --mean q.npy --std s.npy -o o.npy --heatmap h.png", "--heatmap"),
+        List.of("aligned --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy", "5 rows"),
+        List.of("demo", "kullback.home"));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void badUsage(List<String> lineAndMessage) throws IOException {
+    assertUserError(lineAndMessage.get(0), lineAndMessage.get(1));
+  }
+
+  /** One line, status 2, the folder as it was. */
+  private void assertUserError(String commandLine, String... messages) throws IOException {
+    if (!Files.exists(folder.resolve("o.npy"))) {
+      Files.writeString(folder.resolve("o.npy"), "precious");
+    }
+    List<String> before = contents();
+    Result result = run(commandLine);
+    assertThat(result.err())
+        .startsWith("kullback: ")
+        .contains(messages)
+        .matches("[^\\r\\n]+\\R"); // one line
+    assertThat(result.out()).isEmpty();
+    assertThat(result.status()).isEqualTo(2);
+    assertThat(contents()).isEqualTo(before);
+  }
+
+  private List<String> contents() throws IOException {
+    List<String> contents = new ArrayList<>();
+    try (Stream<Path> files = Files.list(folder)) {
+      for (Path file : files.sorted().toList()) {
+        String bytes = Files.isRegularFile(file) ? Arrays.toString(Files.readAllBytes(file)) : "";
+        contents.add(file + bytes);
+      }
+    }
+    return contents;
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "q.npy, NaN, mean is NaN",
+    "q.npy, Infinity, mean is Infinity",
+    "q.npy, -Infinity, mean is -Infinity",
+    "s.npy, NaN, std is NaN",
+    "s.npy, Infinity, std is Infinity",
+    "s.npy, 0, std is 0.0: it must be > 0; --clamp",
+    "s.npy, -1, std is -1.0: it must be > 0",
+    "t.npy, NaN, variance is NaN",
+    "t.npy, -0.0, variance is -0.0: it must be > 0",
+  })
+  void badValues(String name, double value, String message) throws IOException {
+    double[] values = values(read(name, name.equals("t.npy") ? M : N, D));
+    values[3 * D + 2] = value;
+    values[3 * D + 4] = value; // the first one is named
+    save(name, "<f4", values.length / D, values);
+    for (String command : new String[] {"pairwise", "aligned"}) {
+      if (name.equals("t.npy") && command.equals("aligned")) {
+        continue; // N and M differ
+      }
+      String p = command.equals("pairwise") ? " --p-mean p.npy --p-var t.npy" : "";
+      assertUserError(
+          command + " --mean q.npy --std s.npy -o o.npy" + p,
+          folder.resolve(name) + ": row 3, column 2: " + message,
+          "counted from 0");
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "logvar, NaN",
+    "logvar, -Infinity",
+    "precision, 0",
+    "precision, -2",
+    "precision, Infinity"
+  })
+  void badScales(String kind, double value) throws IOException {
+    double[] scale = qStd.clone();
+    scale[0] = value;
+    save("s.npy", "<f8", N, scale);
+    String line = "standard --mean q.npy --" + kind + " s.npy -o o.npy";
+    for (String policy : new String[] {"", " --clamp", " --deterministic"}) {
+      assertUserError(line + policy, folder + "/s.npy: row 0, column 0: ", kind.substring(0, 3));
+    }
+  }
+
+  @Test
+  void policiesHaveLimits() throws IOException {
+    double[] std = new double[N * D];
+    std[2 * D] = 1; // one is not 0
+    save("s.npy", "<f4", N, std);
+    String line = "standard --mean q.npy --std s.npy -o o.npy";
+    assertUserError(line + " --deterministic", "s.npy: row 0, column 0", "0 everywhere");
+    std[2 * D + 1] = Double.NaN;
+    save("s.npy", "<f4", N, std);
+    assertUserError(line + " --clamp", "s.npy: row 2, column 1: std is NaN");
+  }
+
+  @Test
+  void badShapes() throws IOException {
+    String line = "pairwise --mean q.npy --std s.npy -o o.npy";
+    save("s.npy", "<f4", N, new double[N * (D + 1)]);
+    assertUserError(line, "s.npy: has shape (7, 7), but the means", "have (7, 6)");
+    NpyFiles.write(folder.resolve("s.npy"), "<f4", new long[] {N, 2, 3}, qStd);
+    assertUserError(line, "s.npy: has shape (7, 2, 3)");
+    for (long[] shape : new long[][] {{}, {1}}) {
+      NpyFiles.write(folder.resolve("q.npy"), "<f4", shape, 1);
+      NpyFiles.write(folder.resolve("s.npy"), "<f4", shape, 1);
+      assertUserError(line, "q.npy: has " + shape.length + " axes", "[1,D]");
+    }
+    for (long[] shape : new long[][] {{0, 3}, {3, 0}, {0, 0}, {2, 0, 3}}) {
+      NpyFiles.write(folder.resolve("q.npy"), "<f4", shape);
+      NpyFiles.write(folder.resolve("s.npy"), "<f4", shape);
+      assertUserError(line, "q.npy: is an empty batch, of shape (" + shape[0]);
+    }
+  }
+
+  @Test
+  void dimensionsMustAgree() throws IOException {
+    save("p.npy", "<f4", M, new double[M * 2]);
+    save("t.npy", "<f4", M, new double[] {1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+    for (String command : new String[] {"pairwise", "aligned"}) {
+      assertUserError(
+          command + " --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy",
+          "p.npy: has dimension 2, but ",
+          "q.npy has 6");
+    }
+  }
+
+  @Test
+  void badFiles() throws IOException {
+    String line = "pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std x.npy -o o.npy";
+    assertUserError(line, "x.npy: no such file");
+    NpyFiles.write(folder.resolve("x.npy"), "<i4", new long[] {M, D}, new double[M * D]);
+    assertUserError(line, "x.npy: has the unsupported dtype <i4");
+    Files.writeString(folder.resolve("x.npy"), "not an array");
+    assertUserError(line, "x.npy: is not a .npy file");
+    NpyFiles.write(
+        folder.resolve("x.npy"),
+        NpyFiles.bytes(1, NpyFiles.dict("<f4", false, 2_000_000_000, 2_000_000_000), new byte[16]));
+    assertUserError(line, "x.npy: is truncated: ", "(2000000000, 2000000000)");
+    NpyFiles.write(
+        folder.resolve("x.npy"),
+        NpyFiles.bytes(1, "{'a\nb\u001b[31m': 1}", new byte[16])); // must not reach the terminal
+    assertUserError(line, "x.npy: has an unexpected or repeated key 'a\\u000ab\\u001b[31m'");
+    Files.delete(folder.resolve("x.npy"));
+    Files.createDirectory(folder.resolve("x.npy"));
+    assertUserError(line, "x.npy: is a directory");
+    assertUserError(line.replace("q.npy", "none.npy"), "none.npy: no such file");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "pairwise --mean q.npy --std s.npy -o ",
+        "aligned --mean q.npy --std s.npy -o ",
+        "standard --mean q.npy --std s.npy -o ",
+        "pairwise --mean q.npy --std s.npy -o o.npy --heatmap ",
+      })
+  void badOutputs(String line) throws IOException {
+    Files.createDirectory(folder.resolve("d.npy"));
+    assertUserError(line + "d.npy", "d.npy: is a directory");
+    assertUserError(line + "none/x.npy", "none/x.npy: its folder ", "does not exist");
+    assertUserError(line + "q.npy/x.npy", "q.npy/x.npy: its folder ", "does not exist");
+    assertUserError(line + "x".repeat(300) + ".npy", "x.npy: File name too long");
+  }
+
+  @Test
+  @EnabledOnOs({OS.LINUX, OS.MAC})
+  void outputToDevice() throws IOException {
+    assertUserError(
+        "standard --mean q.npy --std s.npy -o /dev/null", "/dev/null: is not a regular");
+  }
+
+  @Test
+  void matrixLargerThanTheDisk() throws IOException {
+    int n = 4_000_000; // 64 TB
+    NpyFiles.write(
+        folder.resolve("q.npy"),
+        NpyFiles.bytes(1, NpyFiles.dict("<f4", false, n, 1), new byte[4 * n]));
+    double[] ones = new double[n];
+    Arrays.fill(ones, 1);
+    NpyFiles.write(folder.resolve("s.npy"), "<f4", new long[] {n, 1}, ones);
+    Files.writeString(folder.resolve("o.npy"), "precious");
+    Result result = run("pairwise --mean q.npy --std s.npy -o o.npy");
+    assertThat(result.err()).contains("o.npy: needs 64000 GB, but its disk has ").hasLineCount(1);
+    assertThat(result.status()).isEqualTo(2);
+    assertThat(folder.resolve("o.npy")).hasContent("precious");
+    try (Stream<Path> files = Files.list(folder)) {
+      assertThat(files.map(f -> f.getFileName().toString()))
+          .containsExactlyInAnyOrder("q.npy", "s.npy", "p.npy", "t.npy", "o.npy");
+    }
+  }
+
+  @Test
+  void debugShowsTheStackTrace() {
+    Result result = run("standard --mean none.npy --std s.npy -o o.npy --debug");
+    assertThat(result.status()).isEqualTo(2);
+    assertThat(result.err()).startsWith("kullback: ").contains("\tat ", "NoSuchFileException");
+  }
+
+  @Test
+  void otherErrorsHaveStatus1() {
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    assertThat(new Main().report(new OutOfMemoryError("heap"), stream(err))).isEqualTo(1);
+    assertThat(new Main().report(new IOException("disk\non fire"), stream(err))).isEqualTo(1);
+    assertThat(err.toString(StandardCharsets.UTF_8).lines())
+        .satisfiesExactly(
+            line -> assertThat(line).startsWith("kullback: out of memory (heap): "),
+            line -> assertThat(line).startsWith("kullback: unexpected ").contains("\\u000aon"));
+  }
+
+  @Test
+  void argumentsAreNoArgumentFiles() throws IOException {
+    Files.writeString(folder.resolve("x"), "--help");
+    Result result = runRaw("standard", "--mean", "@" + folder.resolve("x"));
+    assertThat(result.status()).isEqualTo(2);
+  }
+}
