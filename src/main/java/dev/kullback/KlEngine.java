@@ -258,7 +258,7 @@ public final class KlEngine implements AutoCloseable {
         threads == 1
             ? "the calling thread"
             : threads + " threads" + (ownExecutor == null ? ", helpers on an executor given" : "");
-    return "engine: %s on %s; %s"
+    return "%s on %s; %s"
         .formatted(backend.name().toLowerCase(Locale.ROOT), workers, Backend.VECTOR.describe());
   }
 

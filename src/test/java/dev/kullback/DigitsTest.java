@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -16,6 +17,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Posteriors of a variational autoencoder of handwritten digits, against rows computed in 80-bit
  * arithmetic.
  */
+@Tag("module")
 class DigitsTest {
   private static final int IMAGES = 1797;
   private static final int DIMENSION = 32;

@@ -1,0 +1,70 @@
+package dev.kullback.bench;
+
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** Bytes that warm calls allocate, as the JVM counts them for all of its threads. */
+final class Allocation {
+  /** Prepared batches and the caller's array: what the API calls allocation-free. */
+  static final List<String> CONTENDERS =
+      List.of(
+          "kl-prepared", "kl-rect-prepared", "kl-near-mixed", "kl-prepared-2-threads");
+
+  static final List<Shape> SHAPES = List.of(new Shape(100, 256), new Shape(1024, 256));
+
+  private static final int CALLS = 100;
+  private static final ThreadMXBean THREADS =
+      (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+  private Allocation() {}
+
+  /**
+   * @param caller bytes allocated by the calling thread
+   * @param all bytes allocated by every thread of the process, helpers included
+   */
+  record Bytes(long caller, long all, int calls) {}
+
+  /** Measures after {@code seconds} of calls, when C2's code has replaced all that allocates. */
+  static Bytes measure(Contender contender, double seconds) {
+    if (!THREADS.isThreadAllocatedMemorySupported()) {
+      throw new Unavailable("this JVM does not count a thread's allocations");
+    }
+    long end = System.nanoTime() + (long) (seconds * 1e9);
+    do {
+      contender.call();
+    } while (System.nanoTime() < end);
+    long callerBefore = THREADS.getCurrentThreadAllocatedBytes();
+    long allBefore = THREADS.getTotalThreadAllocatedBytes();
+    for (int i = 0; i < CALLS; i++) {
+      contender.call();
+    }
+    long all = THREADS.getTotalThreadAllocatedBytes() - allBefore;
+    long caller = THREADS.getCurrentThreadAllocatedBytes() - callerBefore;
+    return new Bytes(caller, all, CALLS);
+  }
+
+  /** A markdown table. */
+  static String table(List<String> contenders, List<Shape> shapes, double seconds) {
+    StringBuilder table = new StringBuilder();
+    table.append("| warm `pairwise(q, p, out)` | shape | calls | bytes, caller | bytes, all threads |\n");
+    table.append("|---|---|---|---|---|\n");
+    for (String name : contenders) {
+      for (Shape shape : shapes) {
+        try (Contender contender = Contenders.checked(name, shape)) {
+          Bytes bytes = measure(contender, seconds);
+          table.append(
+              "| %s | %s | %d | %d | %d |%n"
+                  .formatted(name, shape, bytes.calls, bytes.caller, bytes.all));
+        }
+      }
+    }
+    return table.toString();
+  }
+
+  public static void main(String[] args) {
+    List<Shape> shapes = args.length == 0 ? SHAPES : Stream.of(args).map(Shape::parse).toList();
+    System.out.print(table(CONTENDERS, shapes, 3));
+  }
+}

@@ -1,0 +1,13 @@
+package dev.kullback.bench;
+
+/** One timed call and the check of its result. */
+interface Contender extends AutoCloseable {
+  /** The timed part; returns what was computed so that it stays alive. */
+  Object call();
+
+  /** Throws unless the last call's result agrees with a double reference. */
+  void check();
+
+  @Override
+  default void close() {}
+}

@@ -1,0 +1,403 @@
+package dev.kullback.bench;
+
+import dev.kullback.KlEngine;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Stream;
+
+/**
+ * Interleaved ratios. Two contenders alternate in one process, A B, B A, A B, …, after both are warm; a round gives one
+ * quotient of their times, the table its median and quartiles. What slows the machine for longer than a round slows both
+ * sides, and the quotient does not see it.
+ */
+final class Ratios {
+  private static final String USAGE =
+      """
+      Times pairs of contenders in alternation and prints the quotients of their times as a markdown table.
+        --only TEXT[,TEXT]      comparisons whose line in --list contains one of the texts
+        --compare A/B[,A/B]     these contenders instead of the listed comparisons
+        --shape 1024x256[,…]    at these shapes only (any, with --compare)
+        --seconds S             measuring time of a comparison (default 6)
+        --warmup S              warm-up of each of its contenders (default 3)
+        --rounds N              exactly N rounds instead of --seconds
+        --no-allocation         leave out the allocation table
+        --list                  the comparisons and the contenders, then exit
+      Exit status: 0, or 1 when a figure was missed, or 2 for wrong usage.
+      """;
+
+  /** Long enough that a timer's or an interrupt's microseconds do not count. */
+  private static final double SAMPLE_SECONDS = 4e-3;
+
+  /** Quartiles of fewer quotients would say little. */
+  private static final int MIN_ROUNDS = 7;
+
+  private static final int MAX_ROUNDS = 1001;
+
+  private enum Bound {
+    AT_MOST("≤"),
+    BELOW("<"),
+    AT_LEAST("≥"),
+    NONE("");
+
+    final String sign;
+
+    Bound(String sign) {
+      this.sign = sign;
+    }
+
+    boolean met(double ratio, double limit) {
+      return switch (this) {
+        case AT_MOST -> ratio <= limit;
+        case BELOW -> ratio < limit;
+        case AT_LEAST -> ratio >= limit;
+        case NONE -> true;
+      };
+    }
+  }
+
+  /** Time of a over time of b, and what it should be. */
+  private record Comparison(String a, String b, Shape shape, Bound bound, double limit) {
+    static Comparison of(String a, String b, String shape, Bound bound, double limit) {
+      return new Comparison(a, b, Shape.parse(shape), bound, limit);
+    }
+
+    static Comparison of(String a, String b, String shape) {
+      return of(a, b, shape, Bound.NONE, 0);
+    }
+
+    @Override
+    public String toString() {
+      return a + "/" + b + " " + shape;
+    }
+
+    String wanted(double ratio) {
+      if (bound == Bound.NONE) {
+        return "";
+      }
+      return bound.sign + " " + number(limit) + (bound.met(ratio, limit) ? ", met" : ", **missed**");
+    }
+  }
+
+  private record Result(double secondsA, double secondsB, double[] ratios) {}
+
+  private record Options(
+      List<Comparison> comparisons,
+      double seconds,
+      double warmup,
+      int rounds,
+      boolean allocation) {}
+
+  private Ratios() {}
+
+  private static List<Comparison> figures() {
+    List<Comparison> list = new ArrayList<>();
+    // The project's figures: arrays in to matrix out over the best matrix product.
+    list.add(Comparison.of("kl", "openblas", "100x256", Bound.AT_MOST, 3));
+    list.add(Comparison.of("kl", "openblas", "1024x128", Bound.AT_MOST, 2.3));
+    list.add(Comparison.of("kl", "openblas", "1024x256", Bound.AT_MOST, 2.3));
+    list.add(Comparison.of("kl", "openblas", "2048x64", Bound.AT_MOST, 2.3));
+    list.add(Comparison.of("kl", "openblas", "1024x64"));
+    list.add(Comparison.of("kl", "openblas", "4096x256"));
+    // The same without preparation, and with a second batch for the columns.
+    for (String shape : new String[] {"100x256", "1024x128", "1024x256", "2048x64"}) {
+      list.add(Comparison.of("kl-prepared", "openblas", shape));
+      list.add(Comparison.of("kl-rect", "openblas-rect", shape));
+      list.add(Comparison.of("kl-rect-prepared", "openblas-rect", shape));
+    }
+    // Against what users run today.
+    list.add(Comparison.of("kl", "torch-product", "1024x256", Bound.BELOW, 1));
+    list.add(Comparison.of("kl", "torch-product-kl", "1024x256"));
+    list.add(Comparison.of("torch-broadcast-kl", "kl", "1024x256", Bound.AT_LEAST, 300));
+    list.add(Comparison.of("plain-broadcast-kl", "kl", "1024x256"));
+    list.add(Comparison.of("plain-product", "kl", "1024x256"));
+    list.add(Comparison.of("vectorblas", "kl", "1024x256"));
+    list.add(Comparison.of("ejml", "kl", "1024x256"));
+    // One thread over two.
+    list.add(
+        Comparison.of("kl-prepared", "kl-prepared-2-threads", "2048x256", Bound.AT_LEAST, 1.85));
+    list.add(Comparison.of("kl", "kl-2-threads", "2048x256"));
+    // Every entry flagged, over none. Last: they change the profiles of the code they share.
+    for (String shape : new String[] {"1024x128", "1024x256"}) {
+      for (String e : new String[] {"1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "mixed"}) {
+        list.add(Comparison.of("kl-near-" + e, "kl-prepared", shape, Bound.AT_MOST, 5));
+      }
+    }
+    return list;
+  }
+
+  public static void main(String[] args) {
+    Options options;
+    try {
+      options = parse(List.of(args));
+    } catch (IllegalArgumentException e) {
+      System.err.println("ratios: " + e.getMessage());
+      System.exit(2);
+      return;
+    }
+    if (options == null) {
+      return;
+    }
+    boolean missed = run(options);
+    // Also ends what a native library may have started.
+    System.exit(missed ? 1 : 0);
+  }
+
+  private static boolean run(Options options) {
+    boolean missed = false;
+    // Line by line: an interrupted run keeps its rows.
+    System.out.println(conditions(options));
+    System.out.println("| A / B | shape | A | B | A over B [quartiles] | rounds | wanted |");
+    System.out.println("|---|---|---|---|---|---|---|");
+    for (Comparison comparison : options.comparisons) {
+      System.err.print(comparison + " … ");
+      String row;
+      try {
+        Result result = measure(comparison, options);
+        double median = quantile(result.ratios, 0.5);
+        missed |= !comparison.bound.met(median, comparison.limit);
+        row = row(comparison, result, median);
+        System.err.println(number(median));
+      } catch (Unavailable | Agreement.Disagreement e) {
+        // One peer's absence or fault does not cost the other rows.
+        missed |= e instanceof Agreement.Disagreement;
+        row =
+            "| %s / %s | %s | | | not timed: %s | | |"
+                .formatted(comparison.a, comparison.b, comparison.shape, e.getMessage());
+        System.err.println(e.getMessage());
+      }
+      System.out.println(row);
+    }
+    if (options.allocation) {
+      System.err.println("allocation …");
+      System.out.println();
+      System.out.print(
+          Allocation.table(Allocation.CONTENDERS, Allocation.SHAPES, options.warmup));
+    }
+    return missed;
+  }
+
+  private static Result measure(Comparison comparison, Options options) {
+    try (Contender a = Contenders.checked(comparison.a, comparison.shape);
+        Contender b = Contenders.checked(comparison.b, comparison.shape)) {
+      double[] warm = warm(a, b, options.warmup);
+      int callsA = (int) Math.ceil(SAMPLE_SECONDS / warm[0]);
+      int callsB = (int) Math.ceil(SAMPLE_SECONDS / warm[1]);
+      double round = callsA * warm[0] + callsB * warm[1];
+      int rounds =
+          options.rounds > 0
+              ? options.rounds
+              : (int) Math.clamp(options.seconds / round, MIN_ROUNDS, MAX_ROUNDS);
+      double[] timesA = new double[rounds];
+      double[] timesB = new double[rounds];
+      double[] ratios = new double[rounds];
+      for (int r = 0; r < rounds; r++) {
+        // The order alternates too, so that neither side always runs in the other's wake.
+        if (r % 2 == 0) {
+          timesA[r] = time(a, callsA);
+          timesB[r] = time(b, callsB);
+        } else {
+          timesB[r] = time(b, callsB);
+          timesA[r] = time(a, callsA);
+        }
+        ratios[r] = timesA[r] / timesB[r];
+      }
+      a.check();
+      b.check();
+      return new Result(quantile(timesA, 0.5), quantile(timesB, 0.5), ratios);
+    }
+  }
+
+  /** Alternates as the measurement will, until each has run for that long; their times then. */
+  private static double[] warm(Contender a, Contender b, double seconds) {
+    double spentA = 0;
+    double spentB = 0;
+    double a1 = 0;
+    double b1 = 0;
+    do {
+      // The sides' calls differ in length by up to 1000: each is warmed by time, not by turns.
+      if (spentA <= spentB) {
+        a1 = time(a, 1);
+        spentA += a1;
+      } else {
+        b1 = time(b, 1);
+        spentB += b1;
+      }
+    } while (Math.min(spentA, spentB) < seconds);
+    return new double[] {Math.min(a1, time(a, 1)), Math.min(b1, time(b, 1))};
+  }
+
+  private static volatile Object sink;
+
+  /** Seconds a call. */
+  private static double time(Contender contender, int calls) {
+    long start = System.nanoTime();
+    for (int i = 0; i < calls; i++) {
+      sink = contender.call();
+    }
+    return (System.nanoTime() - start) * 1e-9 / calls;
+  }
+
+  private static String row(Comparison comparison, Result result, double median) {
+    return "| %s / %s | %s | %s | %s | **%s** [%s, %s] | %d | %s |"
+        .formatted(
+            comparison.a,
+            comparison.b,
+            comparison.shape,
+            duration(result.secondsA, comparison.shape),
+            duration(result.secondsB, comparison.shape),
+            number(median),
+            number(quantile(result.ratios, 0.25)),
+            number(quantile(result.ratios, 0.75)),
+            result.ratios.length,
+            comparison.wanted(median));
+  }
+
+  /** The time and, to compare shapes, the (i, j, h) triples in 10⁹ a second. */
+  private static String duration(double seconds, Shape shape) {
+    return "%s ms (%s G/s)".formatted(number(seconds * 1e3), number(shape.terms() / seconds / 1e9));
+  }
+
+  /** Three digits. */
+  private static String number(double value) {
+    int decimals = Math.clamp(2 - (int) Math.floor(Math.log10(value)), 0, 4);
+    String text = String.format(Locale.ROOT, "%." + decimals + "f", value);
+    return text.contains(".") ? text.replaceFirst("\\.?0+$", "") : text;
+  }
+
+  /** Linear between the order statistics. */
+  private static double quantile(double[] values, double q) {
+    double[] sorted = values.clone();
+    Arrays.sort(sorted);
+    double at = q * (sorted.length - 1);
+    int below = (int) at;
+    int above = Math.min(below + 1, sorted.length - 1);
+    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
+  }
+
+  private static String conditions(Options options) {
+    StringBuilder text = new StringBuilder();
+    line(text, "CPU", Cpu.read().name() + "; " + Runtime.getRuntime().availableProcessors() + " in sight");
+    line(
+        text,
+        "Java",
+        System.getProperty("java.vm.name") + " " + Runtime.version() + ", " + System.getProperty("os.name") + " " + System.getProperty("os.version"));
+    try (KlEngine engine = KlEngine.builder().build()) {
+      line(text, "Kullback", engine.describe().strip().replaceAll("\\s*\\R\\s*", "; "));
+    }
+    line(text, "OpenBLAS", describeIf(options, "openblas", () -> OpenBlas.load().describe()));
+    line(text, "libtorch", describeIf(options, "torch", () -> Torch.load().describe()));
+    line(text, "Threads", "1, unless the name says otherwise");
+    line(text, "Date", Instant.now().truncatedTo(ChronoUnit.MINUTES).toString());
+    return text.toString();
+  }
+
+  private interface Description {
+    String get();
+  }
+
+  private static String describeIf(Options options, String prefix, Description description) {
+    if (options.comparisons.stream()
+        .noneMatch(c -> c.a.startsWith(prefix) || c.b.startsWith(prefix))) {
+      return "not compared";
+    }
+    try {
+      return description.get();
+    } catch (Unavailable e) {
+      return e.getMessage();
+    }
+  }
+
+  private static void line(StringBuilder text, String key, String value) {
+    text.append("- ").append(key).append(": ").append(value).append('\n');
+  }
+
+  /** Null when the question has been answered already. */
+  private static Options parse(List<String> args) {
+    List<Comparison> comparisons = figures();
+    List<String> only = List.of();
+    List<Shape> shapes = List.of();
+    List<String> pairs = List.of();
+    double seconds = 6;
+    double warmup = 3;
+    int rounds = 0;
+    boolean allocation = true;
+    for (int i = 0; i < args.size(); i++) {
+      String option = args.get(i);
+      switch (option) {
+        case "--help", "-h" -> {
+          System.out.print(USAGE);
+          return null;
+        }
+        case "--list" -> {
+          comparisons.forEach(System.out::println);
+          System.out.println("contenders: " + String.join(", ", Contenders.all().keySet()));
+          return null;
+        }
+        case "--no-allocation" -> allocation = false;
+        default -> {
+          if (i + 1 == args.size()) {
+            throw new IllegalArgumentException(
+                "unknown option or missing value: " + option + " (--help lists the options)");
+          }
+          String value = args.get(++i);
+          switch (option) {
+            case "--only" -> only = List.of(value.split(","));
+            case "--shape" -> shapes = Stream.of(value.split(",")).map(Shape::parse).toList();
+            case "--compare" -> pairs = List.of(value.split(","));
+            case "--seconds" -> seconds = positive(option, value);
+            case "--warmup" -> warmup = positive(option, value);
+            case "--rounds" -> rounds = (int) positive(option, value);
+            default ->
+                throw new IllegalArgumentException(
+                    "unknown option " + option + " (--help lists the options)");
+          }
+        }
+      }
+    }
+    if (!pairs.isEmpty()) {
+      comparisons = custom(pairs, shapes.isEmpty() ? List.of(new Shape(1024, 256)) : shapes);
+    }
+    List<String> texts = only;
+    List<Shape> wanted = shapes;
+    comparisons =
+        comparisons.stream()
+            .filter(c -> wanted.isEmpty() || wanted.contains(c.shape))
+            .filter(c -> texts.isEmpty() || texts.stream().anyMatch(c.toString()::contains))
+            .toList();
+    if (comparisons.isEmpty()) {
+      throw new IllegalArgumentException("no comparison matches; --list shows them");
+    }
+    return new Options(comparisons, seconds, warmup, rounds, allocation);
+  }
+
+  private static List<Comparison> custom(List<String> pairs, List<Shape> shapes) {
+    List<Comparison> comparisons = new ArrayList<>();
+    for (String pair : pairs) {
+      String[] names = pair.split("/", -1);
+      if (names.length != 2 || !Contenders.all().keySet().containsAll(List.of(names))) {
+        throw new IllegalArgumentException(
+            "--compare '" + pair + "': write it as A/B, two of the contenders of --list");
+      }
+      for (Shape shape : shapes) {
+        comparisons.add(new Comparison(names[0], names[1], shape, Bound.NONE, 0));
+      }
+    }
+    return comparisons;
+  }
+
+  private static double positive(String option, String value) {
+    try {
+      double number = Double.parseDouble(value);
+      if (number > 0 && number < 1e6) {
+        return number;
+      }
+    } catch (NumberFormatException e) {
+      // reported below
+    }
+    throw new IllegalArgumentException(option + " '" + value + "': a positive number");
+  }
+}

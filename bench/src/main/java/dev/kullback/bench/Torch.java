@@ -1,0 +1,138 @@
+package dev.kullback.bench;
+
+import ai.djl.Device;
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.pytorch.jni.JniUtils;
+import java.io.IOException;
+
+/**
+ * libtorch through DJL, on one thread: the formulas its users write. Tensors in, tensor out: nothing is converted, and every
+ * temporary is freed as soon as Python would free it.
+ */
+final class Torch {
+  private static final int[] LAST = {-1};
+
+  private static Torch loaded;
+
+  private final Engine engine;
+
+  /** The one copy of this process, from the class path and without network. */
+  static synchronized Torch load() {
+    if (loaded == null) {
+      Unavailable.unlessLinuxX64("libtorch");
+      try {
+        loaded = new Torch();
+      } catch (Unavailable e) {
+        throw e;
+      } catch (Exception | LinkageError e) {
+        throw new Unavailable("libtorch does not load", e);
+      }
+    }
+    return loaded;
+  }
+
+  private Torch() throws IOException {
+    String cache = TempFolder.create("torch").toString();
+    System.setProperty("DJL_CACHE_DIR", cache);
+    System.setProperty("ENGINE_CACHE_DIR", cache);
+    System.setProperty("ai.djl.offline", "true");
+    System.setProperty("OPT_OUT_TRACKING", "true"); // DJL calls home otherwise
+    System.setProperty("PYTORCH_FLAVOR", "cpu");
+    System.setProperty("ai.djl.pytorch.num_threads", "1");
+    System.setProperty("ai.djl.pytorch.num_interop_threads", "1");
+    // Huge pages, where the kernel grants them on request: the broadcast's 1 GB temporaries are three
+    // times as dear without (5.6 s for 1.9 s at 1024x256). libtorch at its best.
+    NativeEnvironment.set("THP_MEM_ALLOC_ENABLE", "1");
+    engine = Engine.getEngine("PyTorch");
+    if (JniUtils.getNumThreads() != 1) {
+      throw new Unavailable(
+          "libtorch keeps " + JniUtils.getNumThreads() + " threads, the comparison wants 1");
+    }
+  }
+
+  NDManager newManager() {
+    return engine.newBaseManager(Device.cpu());
+  }
+
+  static NDArray tensor(NDManager manager, float[] data, dev.kullback.bench.Shape shape) {
+    return manager.create(data, new Shape(shape.size(), shape.dimension()));
+  }
+
+  /** For the results' conditions. */
+  String describe() {
+    return "libtorch "
+        + engine.getVersion()
+        + " (DJL "
+        + Engine.getDjlVersion()
+        + "), "
+        + JniUtils.getNumThreads()
+        + " thread";
+  }
+
+  /** {@code q @ p.T}. */
+  static NDArray product(NDArray q, NDArray p) {
+    try (NDArray transposed = p.transpose()) {
+      return q.matMul(transposed);
+    }
+  }
+
+  /**
+   * The formula as it is usually written, over [B, B, H] temporaries:
+   *
+   * <pre>{@code
+   * s1, s2 = std.clamp(1e-8)[:, None], std.clamp(1e-8)[None]
+   * ((s2 / s1).log() + (s1**2 + (mu[:, None] - mu[None])**2) / (2 * s2**2) - 0.5).sum(-1)
+   * }</pre>
+   */
+  static NDArray broadcastKl(NDArray mean, NDArray std) {
+    try (NDArray clamped = std.maximum(1e-8f);
+        NDArray s1 = clamped.expandDims(1);
+        NDArray s2 = clamped.expandDims(0);
+        NDArray mu1 = mean.expandDims(1);
+        NDArray mu2 = mean.expandDims(0);
+        NDArray v1 = s1.pow(2);
+        NDArray v2 = s2.pow(2);
+        NDArray two = v2.mul(2)) {
+      NDArray log = freeing(s2.div(s1), NDArray::log);
+      NDArray squares = freeing(mu1.sub(mu2), difference -> difference.pow(2));
+      NDArray quotient = freeing(freeing(squares, v1::add), numerator -> numerator.div(two));
+      NDArray sum = freeing(quotient, quotients -> freeing(log, quotients::add));
+      return freeing(freeing(sum, terms -> terms.sub(0.5f)), terms -> terms.sum(LAST));
+    }
+  }
+
+  /**
+   * The rewrite as one product, {@code [σ²+μ², μ] @ [1/σ², −2μ/σ²].T}: fast, and wrong where KL is small beside its terms.
+   */
+  static NDArray productKl(NDArray mean, NDArray std) {
+    try (NDArray v = std.pow(2);
+        NDArray mu2 = mean.pow(2);
+        NDArray second = v.add(mu2);
+        NDArray left = second.concat(mean, 1);
+        NDArray inverse = v.pow(-1);
+        NDArray cross = freeing(mean.mul(inverse), m -> m.mul(-2));
+        NDArray right = inverse.concat(cross, 1);
+        NDArray squares = freeing(mu2.mul(inverse), s -> s.sum(LAST));
+        NDArray logs = freeing(std.log(), l -> l.sum(LAST));
+        NDArray half = freeing(squares.sub(std.getShape().get(1)), s -> s.mul(0.5f));
+        NDArray columns = half.add(logs);
+        NDArray rows = logs.expandDims(1);
+        NDArray matrix = freeing(product(left, right), m -> m.mul(0.5f));
+        NDArray shifted = matrix.add(columns)) {
+      return shifted.sub(rows);
+    }
+  }
+
+  private interface Operation {
+    NDArray apply(NDArray argument);
+  }
+
+  private static NDArray freeing(NDArray argument, Operation operation) {
+    try (argument) {
+      return operation.apply(argument);
+    }
+  }
+}
