@@ -13,7 +13,7 @@
  *
  * <h2>How it works</h2>
  *
- * {@link dev.kullback.KlEngine} checks arguments and cuts the matrix into blocks; {@code VectorBackend} walks a block tile by
+ * {@link dev.kullback.KlEngine} checks arguments and cuts the matrix into blocks; {@code VectorKernel} walks a block tile by
  * tile; {@code FloatKernels} (of which the build derives {@code DoubleKernels}) holds the packing and the micro-kernels.
  * Every tile goes through the fast kernel; an epilogue bounds each entry's rounding error, and the entries that may miss the
  * contract are recomputed by a more precise kernel. All kernels work lane by lane: an entry's bits depend on its two
