@@ -13,9 +13,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Values are copied and checked at construction; the caller's arrays are neither kept nor modified. What the kernels need
  * (packed panels, inverse variances) is made at the first use of the batch as {@code q} or {@code p} and kept with it, so a
- * batch made once is reused by every call of every engine. Memory: {@code 2·N·D} values for the copy, {@code 2·N·D} more after
- * use as {@code q} and {@code 3·N·D} as {@code p}; a {@code float} batch also gets their {@code double} twins once entries
- * need recomputing. {@code N·D} is limited to about 5·10⁸.
+ * batch made once is reused by every call of every engine. Memory: {@code 2·N·D} values for the copy, {@code 3·N·D} more after
+ * use as {@code p} and {@code 5·N·D} after use as {@code q}; where entries of a {@code float} batch need recomputing, its {@code
+ * double} twins of those and {@code 4·N·D} floats. {@code N·D} is limited to about 5·10⁸.
  *
  * <p>Moments of shape {@code [B, C, H, W]}, as an image VAE gives them, are a batch of B Gaussians of dimension {@code C·H·W}:
  * pass the arrays as they are with {@code dimension = C*H*W}.

@@ -401,6 +401,8 @@ public final class KlEngine implements AutoCloseable {
         }
       } catch (RejectedExecutionException e) {
         // fewer helpers; the caller does what they would have done
+      } catch (RuntimeException | Error e) {
+        failure = e; // not before the helpers that did begin have ended
       }
       work();
       awaitHelpers();
@@ -421,25 +423,30 @@ public final class KlEngine implements AutoCloseable {
         }
         active++;
       }
-      work();
-      synchronized (this) {
-        active--;
-        notifyAll();
+      try {
+        work();
+      } finally {
+        synchronized (this) {
+          active--;
+          notifyAll();
+        }
       }
     }
 
     private void work() {
-      Tile tile = acquire();
       try {
-        for (long b = next.getAndIncrement();
-            b < blocks && failure == null;
-            b = next.getAndIncrement()) {
-          block(q, p, out32, out64, segment, b, tile);
+        Tile tile = acquire();
+        try {
+          for (long b = next.getAndIncrement();
+              b < blocks && failure == null;
+              b = next.getAndIncrement()) {
+            block(q, p, out32, out64, segment, b, tile);
+          }
+        } finally {
+          release(tile);
         }
-      } catch (Throwable t) {
-        failure = t;
-      } finally {
-        release(tile);
+      } catch (RuntimeException | Error e) {
+        failure = e;
       }
     }
 
