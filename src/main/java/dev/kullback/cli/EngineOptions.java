@@ -24,9 +24,7 @@ final class EngineOptions {
     }
     try {
       return KlEngine.builder().backend(backend).threads(threads).build();
-    } catch (IllegalArgumentException
-        | IllegalStateException
-        | UnsupportedOperationException e) { // the forced backend can't run here
+    } catch (IllegalArgumentException | IllegalStateException e) { // it cannot run here
       throw new UserError("--backend " + backend + ": " + e.getMessage());
     }
   }
