@@ -2,8 +2,8 @@ package dev.kullback;
 
 /** Computes rectangular blocks of the pairwise matrix. Stateless; one instance serves all threads. */
 interface BlockKernel {
-  /** Makes what {@link #block} reads of the batches, so that worker threads find it ready. */
-  void prepare(DiagonalGaussians q, DiagonalGaussians p);
+  /** Makes what {@link #block} reads of the batches, so that worker threads find it ready in {@code tile} or the batches. */
+  void prepare(DiagonalGaussians q, DiagonalGaussians p, Tile tile);
 
   /**
    * {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1) of the call that {@code tile} describes. Starts

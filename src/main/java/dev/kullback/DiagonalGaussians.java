@@ -2,9 +2,9 @@ package dev.kullback;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -24,7 +24,6 @@ public final class DiagonalGaussians implements Gaussians {
   /** Columns of the widest panel; a packed batch must fit a Java array. */
   static final int WIDEST_PANEL = 32;
 
-  private static final double LN2 = 0.6931471805599453;
   private static final double HALF_ULP = 0x1p-53;
 
   private final int size;
@@ -52,13 +51,13 @@ public final class DiagonalGaussians implements Gaussians {
   private final BitSet beyond64 = new BitSet();
 
   /** The kernels' packed forms of this batch. */
-  private final Lazy<Packed<float[]>> rows32 = new Lazy<>();
-
   private final Lazy<Packed<float[]>> columns32 = new Lazy<>();
-  private final Lazy<Packed<double[]>> rows64 = new Lazy<>();
+
+  private final AtomicBoolean used = new AtomicBoolean();
+
   private final Lazy<Packed<double[]>> columns64 = new Lazy<>();
   private final Lazy<float[]> nearColumns = new Lazy<>();
-  private final Lazy<double[]> variances = new Lazy<>();
+  private final Lazy<double[]> precisions = new Lazy<>();
 
   /** A value made at most once, by the first thread that needs it. */
   private static final class Lazy<T> {
@@ -98,11 +97,15 @@ public final class DiagonalGaussians implements Gaussians {
       clamp();
     }
     deterministic = policy == ScalePolicy.DETERMINISTIC_IF_ZERO && isZero();
-    check();
     logDet = new double[size];
     logDetBound = new double[size];
-    for (int i = 0; i < size && !deterministic; i++) {
-      sumLogStd(i);
+    double least = kind.bound(PairKl.LEAST32);
+    double most = kind.bound(PairKl.MOST32);
+    for (int i = 0; i < size; i++) {
+      check(i, least, most);
+      if (!deterministic) {
+        sumLogStd(i);
+      }
     }
   }
 
@@ -393,16 +396,13 @@ public final class DiagonalGaussians implements Gaussians {
     return scale64 != null ? scale64[index] : scale32()[index];
   }
 
-  Packed<float[]> rows32() {
-    return rows32.get(this, FloatKernels::packRows);
-  }
-
   Packed<float[]> columns32() {
     return columns32.get(this, FloatKernels::packColumns);
   }
 
-  Packed<double[]> rows64() {
-    return rows64.get(this, DoubleKernels::packRows);
+  /** Whether nobody asked before: a batch used once need not keep its panels. */
+  boolean isFirstUse() {
+    return !used.get() && used.compareAndSet(false, true);
   }
 
   Packed<double[]> columns64() {
@@ -413,36 +413,64 @@ public final class DiagonalGaussians implements Gaussians {
     return nearColumns.get(this, NearKernel::packColumns);
   }
 
-  /** σ² in double, row-major [N, D]. */
-  double[] variances() {
-    return variances.get(this, DiagonalGaussians::toVariances);
+  /** 1/σ² in double, row-major [N, D]. */
+  double[] precisions() {
+    return precisions.get(this, DiagonalGaussians::toPrecisions);
   }
 
-  private double[] toVariances() {
-    double[] v = new double[size * dimension];
-    for (int i = 0; i < v.length; i++) {
-      v[i] = kind.variance(scale(i));
+  private double[] toPrecisions() {
+    double[] r = new double[size * dimension];
+    for (int i = 0; i < r.length; i++) {
+      r[i] = kind == Scale.PRECISION ? scale(i) : 1 / kind.variance(scale(i));
     }
-    return v;
+    return r;
   }
 
-  /** {@link #logDet}, padded to a multiple of the panel width; NaN for rows that float kernels cannot hold. */
-  double[] paddedLogDet32(int width) {
-    return paddedLogDet(width, beyond32);
+  Packed<float[]> packed32(float[] values, int width) {
+    return packed(values, width, PairKl.unit32(dimension), beyond32);
   }
 
-  double[] paddedLogDet64(int width) {
-    return paddedLogDet(width, beyond64);
+  Packed<double[]> packed64(double[] values, int width) {
+    return packed(values, width, PairKl.unit64(dimension), beyond64);
   }
 
-  private double[] paddedLogDet(int width, BitSet beyond) {
-    double[] padded = Arrays.copyOf(logDet, Math.ceilDiv(size, width) * width);
-    beyond.stream().forEach(i -> padded[i] = Double.NaN);
-    return padded;
+  /** Adds to the values in panels what the epilogue needs of each row, padded to whole panels. */
+  private <A> Packed<A> packed(A values, int width, double unit, BitSet beyond) {
+    int padded = Math.ceilDiv(size, width) * width;
+    double[] offsetQ = new double[padded];
+    double[] offsetP = new double[padded];
+    double[] noiseQ = new double[padded];
+    double[] noiseP = new double[padded];
+    for (int i = 0; i < size; i++) {
+      offsetQ[i] = offsetQ(i);
+      offsetP[i] = offsetP(i);
+      noiseQ[i] = noiseQ(i, unit);
+      noiseP[i] = noiseP(i, unit);
+    }
+    beyond.stream()
+        .forEach(i -> {
+          offsetQ[i] = Double.NaN;
+          offsetP[i] = Double.NaN;
+        });
+    return new Packed<>(values, offsetQ, offsetP, noiseQ, noiseP);
   }
 
-  double[] paddedLogDetBound(int width) {
-    return Arrays.copyOf(logDetBound, Math.ceilDiv(size, width) * width);
+  /** What row i as q adds to ½(S + D), and as p: together Σ ln σp − Σ ln σq − D/2. */
+  double offsetQ(int i) {
+    return -logDet[i];
+  }
+
+  double offsetP(int i) {
+    return logDet[i] - 0.5 * dimension;
+  }
+
+  /** What row i adds to the error bound {@code unit·KL + noiseQ + noiseP} of {@link PairKl#isCertain}. */
+  double noiseQ(int i, double unit) {
+    return logDetBound[i] + unit * (dimension + logDet[i]);
+  }
+
+  double noiseP(int i, double unit) {
+    return logDetBound[i] - unit * logDet[i];
   }
 
   boolean isBeyond64(int row) {
@@ -574,18 +602,16 @@ public final class DiagonalGaussians implements Gaussians {
     return true;
   }
 
-  /** Rejects what is not finite or not positive, and notes the rows that a kernel's precision cannot hold. */
-  private void check() {
-    boolean vectors = Backend.hasVectors();
-    for (int i = 0; i < size; i++) {
-      int from = i * dimension;
-      int to = from + dimension;
-      if (!vectors || !isFinite(from, to)) {
-        checkMean(from, to);
-      }
-      if (!deterministic && (!vectors || !isOrdinary(from, to))) {
-        checkScale(i, from, to);
-      }
+  /** Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold. */
+  private void check(int row, double least, double most) {
+    int from = row * dimension;
+    int to = from + dimension;
+    boolean quick = Backend.hasVectors();
+    if (!quick || !isFinite(from, to)) {
+      checkMean(from, to);
+    }
+    if (!deterministic && (!quick || !isOrdinary(from, to, least, most))) {
+      checkScale(row, from, to);
     }
   }
 
@@ -597,16 +623,11 @@ public final class DiagonalGaussians implements Gaussians {
         : DoubleKernels.within(mean64(), from, to, -Double.MAX_VALUE, Double.MAX_VALUE);
   }
 
-  private boolean isOrdinary(int from, int to) {
+  /** Whether the scales are valid and such as the float kernels hold. */
+  private boolean isOrdinary(int from, int to, double least, double most) {
     return scale32 != null
-        ? FloatKernels.within(
-            scale32,
-            from,
-            to,
-            (float) kind.bound(PairKl.LEAST32),
-            (float) kind.bound(PairKl.MOST32))
-        : DoubleKernels.within(
-            scale64(), from, to, kind.bound(PairKl.LEAST32), kind.bound(PairKl.MOST32));
+        ? FloatKernels.within(scale32, from, to, (float) least, (float) most)
+        : DoubleKernels.within(scale64(), from, to, least, most);
   }
 
   private void checkMean(int from, int to) {
@@ -656,8 +677,7 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /**
-   * Sets {@link #logDet}: ln Π s over mantissas with the exponents summed apart, so one logarithm a row; for log-variances
-   * their compensated sum.
+   * Sets {@link #logDet}, by one logarithm of the product; for log-variances by their compensated sum.
    */
   private void sumLogStd(int row) {
     int from = row * dimension;
@@ -675,60 +695,10 @@ public final class DiagonalGaussians implements Gaussians {
       logDetBound[row] = HALF_ULP * 2 * Math.abs(logDet[row]);
       return;
     }
-    double log = scale32 != null ? logProduct(scale32, from, to) : logProduct(scale64(), from, to);
+    double log =
+        scale32 != null ? LogProduct.of(scale32, from, to) : LogProduct.of(scale64(), from, to);
     double factor = kind == Scale.STD ? 1 : kind == Scale.VARIANCE ? 0.5 : -0.5;
     logDet[row] = factor * log;
     logDetBound[row] = HALF_ULP * (dimension + 16 + 4 * Math.abs(logDet[row]));
-  }
-
-  private static double logProduct(float[] s, int from, int to) {
-    double a = 1;
-    double b = 1;
-    double c = 1;
-    double d = 1;
-    long exponent = 0;
-    int h = from;
-    for (;
-        h + 16 <= to;
-        h += 16) { // four chains; four float factors and a mantissa stay within double's range
-      a *= (double) s[h] * s[h + 1] * ((double) s[h + 2] * s[h + 3]);
-      b *= (double) s[h + 4] * s[h + 5] * ((double) s[h + 6] * s[h + 7]);
-      c *= (double) s[h + 8] * s[h + 9] * ((double) s[h + 10] * s[h + 11]);
-      d *= (double) s[h + 12] * s[h + 13] * ((double) s[h + 14] * s[h + 15]);
-      exponent +=
-          Math.getExponent(a) + Math.getExponent(b) + Math.getExponent(c) + Math.getExponent(d);
-      a = mantissa(a);
-      b = mantissa(b);
-      c = mantissa(c);
-      d = mantissa(d);
-    }
-    for (; h < to; h++) {
-      a *= s[h];
-      exponent += Math.getExponent(a);
-      a = mantissa(a);
-    }
-    return Math.log(a * b * (c * d)) + exponent * LN2;
-  }
-
-  private static double logProduct(double[] s, int from, int to) {
-    double product = 1;
-    long exponent = 0;
-    for (int h = from; h < to; h++) {
-      double x = s[h];
-      if (x < Double.MIN_NORMAL) {
-        x *= 0x1p54;
-        exponent -= 54;
-      }
-      exponent += Math.getExponent(x);
-      product *= mantissa(x);
-      exponent += Math.getExponent(product);
-      product = mantissa(product);
-    }
-    return Math.log(product) + exponent * LN2;
-  }
-
-  private static double mantissa(double x) {
-    return Double.longBitsToDouble(
-        (Double.doubleToRawLongBits(x) & 0x000F_FFFF_FFFF_FFFFL) | 0x3FF0_0000_0000_0000L);
   }
 }

@@ -14,8 +14,7 @@ import jdk.incubator.vector.VectorSpecies;
  *
  * <pre>
  * columns [b][h][2][NR]   μ, 1/v of the NR columns of panel b; the vector side
- *         [b][h][NR]      v, behind all of the former; rows are packed from it
- * rows    [a][h][2][MR]   μ, v of the MR rows of panel a; the broadcast side
+ * rows    [a][h][2][MR]   μ, v of the MR rows of panel a; the broadcast side, packed from columns block by block
  * </pre>
  *
  * <p>The mean enters as a difference, so large means do not cancel; what {@code − D} cancels is within the error bound that
@@ -47,13 +46,16 @@ final class FloatKernels {
   static final int NR = Math.max(NV * S.length(), MR);
 
   /**
-   * Dimensions accumulated before promotion to double. 32 costs 8 % at D = 256; 128 would double what {@link
-   * PairKl#ERROR_UNITS} allows for.
+   * Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#ERROR_UNITS} allows
+   * for.
    */
   static final int KC = 64;
 
-  /** Dimensions packed at a time: a stretch of a panel that stays in the L1 cache while it is transposed. */
-  private static final int PACK = 64;
+  /** Dimensions whose chunks of KC add up in this precision before they are promoted to double. */
+  static final int PROMOTED = 4 * KC;
+
+  /** Dimensions packed at a time; 64 took 216 µs instead of 192 at 1024 x 256, for shorter runs of the rows. */
+  private static final int PACK = 256;
 
   private FloatKernels() {}
 
@@ -74,66 +76,49 @@ final class FloatKernels {
   }
 
   static Packed<float[]> packColumns(DiagonalGaussians g) {
+    return packColumns(g, new float[columnsLength(g)]);
+  }
+
+  static int columnsLength(DiagonalGaussians g) {
+    return Math.ceilDiv(g.size(), NR) * NR * 2 * g.dimension();
+  }
+
+  /** Packs into an array that may be longer; what lies in it at rows that pad a panel does not matter. */
+  static Packed<float[]> packColumns(DiagonalGaussians g, float[] columns) {
     int n = g.size();
     int d = g.dimension();
     float[] mean = g.mean32();
     float[] scale = g.scale32();
-    int padded = Math.ceilDiv(n, NR) * NR;
-    float[] columns = new float[padded * 3 * d];
+    float[] scratch = new float[Transpose.SCRATCH];
     for (int b = 0; b < n; b += NR) {
+      int rows = Math.min(NR, n - b);
       for (int h = 0; h < d; h += PACK) {
         int length = Math.min(PACK, d - h);
-        int at = b * d + h * NR;
-        int variances = padded * 2 * d + at;
-        for (int j = 0; j < Math.min(NR, n - b); j += 4) {
-          transpose(mean, n, d, b + j, h, length, columns, at * 2 + j, 2 * NR);
-          transpose(scale, n, d, b + j, h, length, columns, variances + j, NR);
-        }
+        int from = b * d + h;
+        int to = (b * d + h * NR) * 2;
+        Transpose.of(mean, from, d, rows, length, columns, to, 2 * NR, scratch);
+        Transpose.of(scale, from, d, rows, length, columns, to + NR, 2 * NR, scratch);
         for (int k = 0; k < length; k++) {
-          variances(g.kind, columns, variances + k * NR, (at + k * NR) * 2 + NR);
+          invert(g.kind, rows, columns, to + NR + k * 2 * NR);
         }
       }
     }
-    return new Packed<>(columns, g.paddedLogDet32(NR), g.paddedLogDetBound(NR));
+    return g.packed32(columns, NR);
   }
 
-  /** Four rows of dimensions [h, h + length), the last row standing in for those beyond it. */
-  private static void transpose(
-      float[] from, int n, int d, int row, int h, int length, float[] columns, int to, int stride) {
-    int r0 = Math.min(row, n - 1) * d + h;
-    int r1 = Math.min(row + 1, n - 1) * d + h;
-    int r2 = Math.min(row + 2, n - 1) * d + h;
-    int r3 = Math.min(row + 3, n - 1) * d + h;
-    for (int k = 0; k < length; k++) {
-      int at = to + k * stride;
-      columns[at] = from[r0 + k];
-      columns[at + 1] = from[r1 + k];
-      columns[at + 2] = from[r2 + k];
-      columns[at + 3] = from[r3 + k];
-    }
-  }
-
-  /** Replaces NR raw scales at an index by their variances, and writes the inverses at another. */
-  private static void variances(Scale kind, float[] columns, int at, int inverses) {
-    for (int j = 0; j < NR; j += S.length()) {
-      FloatVector s = FloatVector.fromArray(S, columns, at + j);
+  /** Replaces raw scales, so many of a panel, by 1/v. */
+  private static void invert(Scale kind, int rows, float[] columns, int at) {
+    for (int j = at; j < at + rows; j += S.length()) {
+      FloatVector s = FloatVector.fromArray(S, columns, j);
       FloatVector one = FloatVector.broadcast(S, 1);
       switch (kind) {
-        case STD -> {
-          FloatVector v = s.mul(s);
-          v.intoArray(columns, at + j);
-          one.div(v).intoArray(columns, inverses + j);
-        }
-        case VARIANCE -> one.div(s).intoArray(columns, inverses + j);
-        case PRECISION -> {
-          one.div(s).intoArray(columns, at + j);
-          s.intoArray(columns, inverses + j);
-        }
+        case STD -> one.div(s.mul(s)).intoArray(columns, j);
+        case VARIANCE -> one.div(s).intoArray(columns, j);
+        case PRECISION -> {}
         case LOG_VARIANCE -> {
-          for (int k = at + j; k < at + j + S.length(); k++) {
-            columns[k] = variance(kind, columns[k]);
+          for (int k = j; k < j + S.length(); k++) {
+            columns[k] = 1 / variance(kind, columns[k]);
           }
-          one.div(FloatVector.fromArray(S, columns, at + j)).intoArray(columns, inverses + j);
         }
       }
     }
@@ -144,61 +129,65 @@ final class FloatKernels {
     return (float) kind.variance(s);
   }
 
-  /** Rows are packed from columns, which are transposed already. */
-  static Packed<float[]> packRows(DiagonalGaussians g) {
-    int n = g.size();
-    int d = g.dimension();
-    float[] columns = g.columns32().values();
-    float[] rows = new float[Math.ceilDiv(n, MR) * MR * 2 * d];
-    int variances = Math.ceilDiv(n, NR) * NR * 2 * d;
-    for (int a = 0; a < n; a += MR) {
-      int from = a / NR * NR * d;
-      int lane = a % NR;
-      int to = a * d * 2;
-      for (int h = 0; h < d; h++, from += NR, to += 2 * MR) {
+  /** Rows [from, to), to an index of {@code rows}; {@code from} is a multiple of MR. */
+  static void packRows(float[] columns, int d, int from, int to, float[] rows, int index) {
+    int at = index;
+    for (int a = from; a < to; a += MR) {
+      int k = (a - a % NR) * 2 * d + a % NR;
+      for (int h = 0; h < d; h++, at += 2 * MR, k += 2 * NR) {
         for (int i = 0; i < MR; i += ROW.length()) {
-          FloatVector.fromArray(ROW, columns, from * 2 + lane + i).intoArray(rows, to + i);
-          FloatVector.fromArray(ROW, columns, variances + from + lane + i)
-              .intoArray(rows, to + MR + i);
+          FloatVector.fromArray(ROW, columns, k + i).intoArray(rows, at + i);
+          FloatVector.broadcast(ROW, 1)
+              .div(FloatVector.fromArray(ROW, columns, k + NR + i))
+              .intoArray(rows, at + MR + i);
         }
       }
     }
-    return new Packed<>(rows, g.paddedLogDet32(MR), g.paddedLogDetBound(MR));
   }
 
   /**
-   * {@code sum[r][c] = S + D} of one tile, row-major {@code [MR, NR]}, promoted to double every {@link #KC} dimensions.
+   * {@code sum[r][c] = S + D} of one tile, row-major {@code [rowCount, NR]}, promoted every {@link #PROMOTED} dimensions. What the kernels read of the columns stays in the L1 cache for every row panel after the first.
    *
-   * @param columnCount how many columns of the panel count; the others may be left as they are
-   * @param acc scratch, MR·NR
+   * @param rowPanel the first row panel
+   * @param rowCount, columnCount how many count; up to whole panels the others may be computed too
+   * @param acc scratch of the same shape
+   * @param promote false, with at most PROMOTED dimensions, to leave the result in {@code acc}
    */
   static void tile(
       float[] rows,
       int rowPanel,
+      int rowCount,
       float[] columns,
       int columnPanel,
-      int d,
       int columnCount,
+      int d,
       float[] acc,
-      double[] sum) {
-    int r = rowPanel * MR * 2 * d;
+      double[] sum,
+      boolean promote) {
     int c = columnPanel * NR * 2 * d;
     for (int h = 0; h < d; h += KC) {
       int length = Math.min(KC, d - h);
-      for (int j = 0; j < columnCount; j += NV * S.length()) {
-        if (NV == 2 && columnCount - j > S.length()) {
-          tile8x2(rows, r + h * 2 * MR, columns, c + h * 2 * NR + j, length, acc, j);
-        } else {
-          tile8x1(rows, r + h * 2 * MR, columns, c + h * 2 * NR + j, length, acc, j);
+      boolean first = h % PROMOTED == 0;
+      for (int i = 0; i < rowCount; i += MR) {
+        int r = (rowPanel * MR + i) * 2 * d + h * 2 * MR;
+        for (int j = 0; j < columnCount; j += NV * S.length()) {
+          int to = i * NR + j;
+          if (NV == 2 && columnCount - j > S.length()) {
+            tile8x2(rows, r, columns, c + h * 2 * NR + j, length, acc, to, first);
+          } else {
+            tile8x1(rows, r, columns, c + h * 2 * NR + j, length, acc, to, first);
+          }
         }
       }
-      Epilogue.promote(acc, sum, MR * NR, h == 0);
+      if (promote && (h + KC >= d || (h + KC) % PROMOTED == 0)) {
+        Epilogue.promote(acc, sum, Math.ceilDiv(rowCount, MR) * MR * NR, h < PROMOTED);
+      }
     }
   }
 
-  /** Two vectors of columns over {@code length} dimensions, to {@code acc[r][to…]}. */
+  /** Two vectors of columns over {@code length} dimensions, added to {@code acc[r][to…]} or, the first, stored there. */
   private static void tile8x2(
-      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to) {
+      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to, boolean first) {
     FloatVector a0a = FloatVector.zero(S);
     FloatVector a0b = FloatVector.zero(S);
     FloatVector a1a = FloatVector.zero(S);
@@ -275,6 +264,24 @@ final class FloatKernels {
       db = x.sub(mb);
       a7b = db.fma(db, v).fma(pb, a7b);
     }
+    if (!first) {
+      a0a = a0a.add(FloatVector.fromArray(S, acc, to));
+      a0b = a0b.add(FloatVector.fromArray(S, acc, to + S.length()));
+      a1a = a1a.add(FloatVector.fromArray(S, acc, to + NR));
+      a1b = a1b.add(FloatVector.fromArray(S, acc, to + NR + S.length()));
+      a2a = a2a.add(FloatVector.fromArray(S, acc, to + 2 * NR));
+      a2b = a2b.add(FloatVector.fromArray(S, acc, to + 2 * NR + S.length()));
+      a3a = a3a.add(FloatVector.fromArray(S, acc, to + 3 * NR));
+      a3b = a3b.add(FloatVector.fromArray(S, acc, to + 3 * NR + S.length()));
+      a4a = a4a.add(FloatVector.fromArray(S, acc, to + 4 * NR));
+      a4b = a4b.add(FloatVector.fromArray(S, acc, to + 4 * NR + S.length()));
+      a5a = a5a.add(FloatVector.fromArray(S, acc, to + 5 * NR));
+      a5b = a5b.add(FloatVector.fromArray(S, acc, to + 5 * NR + S.length()));
+      a6a = a6a.add(FloatVector.fromArray(S, acc, to + 6 * NR));
+      a6b = a6b.add(FloatVector.fromArray(S, acc, to + 6 * NR + S.length()));
+      a7a = a7a.add(FloatVector.fromArray(S, acc, to + 7 * NR));
+      a7b = a7b.add(FloatVector.fromArray(S, acc, to + 7 * NR + S.length()));
+    }
     a0a.intoArray(acc, to);
     a0b.intoArray(acc, to + S.length());
     a1a.intoArray(acc, to + NR);
@@ -293,9 +300,9 @@ final class FloatKernels {
     a7b.intoArray(acc, to + 7 * NR + S.length());
   }
 
-  /** One vector of columns over {@code length} dimensions, to {@code acc[r][to…]}. */
+  /** One vector of columns over {@code length} dimensions, added to {@code acc[r][to…]} or, the first, stored there. */
   private static void tile8x1(
-      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to) {
+      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to, boolean first) {
     FloatVector a0 = FloatVector.zero(S);
     FloatVector a1 = FloatVector.zero(S);
     FloatVector a2 = FloatVector.zero(S);
@@ -344,6 +351,16 @@ final class FloatKernels {
       v = FloatVector.broadcast(S, rows[i + MR + 7]);
       d = x.sub(m);
       a7 = d.fma(d, v).fma(p, a7);
+    }
+    if (!first) {
+      a0 = a0.add(FloatVector.fromArray(S, acc, to));
+      a1 = a1.add(FloatVector.fromArray(S, acc, to + NR));
+      a2 = a2.add(FloatVector.fromArray(S, acc, to + 2 * NR));
+      a3 = a3.add(FloatVector.fromArray(S, acc, to + 3 * NR));
+      a4 = a4.add(FloatVector.fromArray(S, acc, to + 4 * NR));
+      a5 = a5.add(FloatVector.fromArray(S, acc, to + 5 * NR));
+      a6 = a6.add(FloatVector.fromArray(S, acc, to + 6 * NR));
+      a7 = a7.add(FloatVector.fromArray(S, acc, to + 7 * NR));
     }
     a0.intoArray(acc, to);
     a1.intoArray(acc, to + NR);

@@ -49,16 +49,14 @@ import org.jspecify.annotations.Nullable;
 public final class KlEngine implements AutoCloseable {
   /**
    * A block is the unit of work: its rows' panels stay in the L2 cache while the columns' panels stream past, and there are
-   * enough blocks to keep several threads evenly busy. Multiples of every kernel's tile.
+   * enough blocks to keep several threads evenly busy. Multiples of every panel's width.
    */
-  static final int BLOCK_ROWS = 120;
+  static final int BLOCK_ROWS = 64;
 
-  static final int BLOCK_COLUMNS = 512;
+  static final int BLOCK_COLUMNS = 2048;
 
   /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
-  private static final int TALL_DIMENSION = 256;
-
-  private static final int TILE_ROWS = 8;
+  private static final int TALL_DIMENSION = 512;
 
   /** Tells a confined segment from one that helpers can write to. */
   private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});
@@ -298,26 +296,26 @@ public final class KlEngine implements AutoCloseable {
       zero((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out32, out64, segment);
       return;
     }
-    kernel.prepare(q, p);
     int height = blockRows(q.dimension());
     long across = Math.ceilDiv(p.size(), BLOCK_COLUMNS);
     long blocks = Math.ceilDiv(q.size(), height) * across;
     Executor helpers = executor;
-    if (helpers == null
-        || threads == 1
-        || blocks == 1
-        || (segment != null && !segment.isAccessibleBy(HELPER))) {
-      Tile tile = acquire();
-      try {
+    Tile tile = acquire();
+    try {
+      kernel.prepare(q, p, tile);
+      if (helpers == null
+          || threads == 1
+          || blocks == 1
+          || (segment != null && !segment.isAccessibleBy(HELPER))) {
         for (long b = 0; b < blocks; b++) {
           block(q, p, out32, out64, segment, b, tile);
         }
-      } finally {
-        release(tile);
+      } else {
+        new Job(q, p, out32, out64, segment, blocks, tile).run(helpers);
       }
-      return;
+    } finally {
+      release(tile);
     }
-    new Job(q, p, out32, out64, segment, blocks).run(helpers);
   }
 
   private void block(
@@ -362,7 +360,8 @@ public final class KlEngine implements AutoCloseable {
 
   private static int blockRows(int dimension) {
     int rows = (int) Math.min(BLOCK_ROWS, (long) BLOCK_ROWS * TALL_DIMENSION / dimension);
-    return Math.max(TILE_ROWS, rows / TILE_ROWS * TILE_ROWS);
+    int panel = DiagonalGaussians.WIDEST_PANEL;
+    return Math.max(panel, rows / panel * panel);
   }
 
   /** One call's work, shared between its caller and helpers. */
@@ -373,6 +372,10 @@ public final class KlEngine implements AutoCloseable {
     private final double @Nullable [] out64;
     private final @Nullable MemorySegment segment;
     private final long blocks;
+
+    /** The caller's, which holds what the call prepared. */
+    private final Tile tile;
+
     private final AtomicLong next = new AtomicLong();
     private volatile @Nullable Throwable failure;
     private int active;
@@ -384,7 +387,9 @@ public final class KlEngine implements AutoCloseable {
         float @Nullable [] out32,
         double @Nullable [] out64,
         @Nullable MemorySegment segment,
-        long blocks) {
+        long blocks,
+        Tile tile) {
+      this.tile = tile;
       this.q = q;
       this.p = p;
       this.out32 = out32;
@@ -404,7 +409,7 @@ public final class KlEngine implements AutoCloseable {
       } catch (RuntimeException | Error e) {
         failure = e; // not before the helpers that did begin have ended
       }
-      work();
+      work(tile);
       awaitHelpers();
       Throwable t = failure;
       if (t instanceof RuntimeException e) {
@@ -424,7 +429,16 @@ public final class KlEngine implements AutoCloseable {
         active++;
       }
       try {
-        work();
+        Tile own = acquire();
+        try {
+          own.q32 = tile.q32;
+          own.p32 = tile.p32;
+          work(own);
+        } finally {
+          release(own);
+        }
+      } catch (RuntimeException | Error e) {
+        failure = e;
       } finally {
         synchronized (this) {
           active--;
@@ -433,17 +447,12 @@ public final class KlEngine implements AutoCloseable {
       }
     }
 
-    private void work() {
+    private void work(Tile t) {
       try {
-        Tile tile = acquire();
-        try {
-          for (long b = next.getAndIncrement();
-              b < blocks && failure == null;
-              b = next.getAndIncrement()) {
-            block(q, p, out32, out64, segment, b, tile);
-          }
-        } finally {
-          release(tile);
+        for (long b = next.getAndIncrement();
+            b < blocks && failure == null;
+            b = next.getAndIncrement()) {
+          block(q, p, out32, out64, segment, b, t);
         }
       } catch (RuntimeException | Error e) {
         failure = e;

@@ -96,7 +96,7 @@ final class NearKernel {
           }
         }
       }
-      Epilogue.promote(t.acc32, sum, FloatKernels.MR * NR, h == 0);
+      Epilogue.promote(t.acc32, sum, Math.ceilDiv(t.rows, ROWS) * ROWS * NR, h == 0);
     }
   }
 

@@ -1,11 +1,11 @@
 package dev.kullback;
 
 /**
- * A batch as the kernels of one precision read it.
+ * A batch as the kernels of one precision read it. With {@code S + D} from a kernel, {@code KL(q_i ‖ p_j) = ½(S + D) +
+ * offsetQ[i] + offsetP[j]}, and its error is at most {@code unit·KL + noiseQ[i] + noiseP[j]}.
  *
  * @param values panels, in a layout of {@code FloatKernels}
- * @param logDet Σ_h ln σ_h by row, padded to whole panels; NaN where this precision cannot hold the row's variances
- * @param bound error bound of {@code logDet}, padded likewise
+ * @param offsetQ by row, padded to whole panels, like the others; NaN where this precision cannot hold the row's variances
  */
 @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
-record Packed<A>(A values, double[] logDet, double[] bound) {}
+record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {}

@@ -29,9 +29,10 @@ final class PairKl {
    */
   static final double ERROR_UNITS = 16;
 
-  static final double FLOAT_UNIT = ERROR_UNITS * 0x1p-24;
-
+  /** The kernels' chunks, and how they group them. */
   private static final int BLOCK = 64;
+
+  private static final int BLOCKS = 4 * BLOCK;
 
   /** Math.fma without hardware support goes through BigDecimal. */
   private static final boolean FMA = Backend.hasFma();
@@ -41,46 +42,62 @@ final class PairKl {
   /** KL(q_i ‖ p_j), to the contract of the batches' precision. */
   static double of(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
     double tolerance = q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
-    double unit = doubleUnit(q.dimension());
-    double half = 0.5 * ratioSum(q, i, p, j);
-    double kl = half + (p.logDet[j] - q.logDet[i]);
-    double bound = p.logDetBound[j] + (q.logDetBound[i] + unit * q.dimension());
-    return isCertain(half, kl, unit, tolerance, bound) ? kl : stable(q, i, p, j);
+    double unit = unit64(q.dimension());
+    double kl = difference(q, i, p, j);
+    return isCertain(kl, q.noiseQ(i, unit) + p.noiseP(j, unit), tolerance - unit)
+        ? kl
+        : stable(q, i, p, j);
+  }
+
+  /** {@link #ERROR_UNITS} of float; promotion every few dimensions makes it independent of how many there are. */
+  static double unit32(int dimension) {
+    return ERROR_UNITS * 0x1p-24;
   }
 
   /** {@link #ERROR_UNITS} of double, and one rounding more for each block after the first. */
-  static double doubleUnit(int dimension) {
+  static double unit64(int dimension) {
     return (ERROR_UNITS + (double) dimension / BLOCK) * 0x1p-53;
   }
 
-  /** Whether the error bound {@code half·unit + bound} is within tolerance; false for a half that overflowed or is NaN. */
-  static boolean isCertain(double half, double kl, double unit, double tolerance, double bound) {
-    return kl * tolerance - half * unit >= bound;
+  /**
+   * Whether the error bound {@code unit·kl + noise} is within {@code tolerance·kl}; false for a value that overflowed or is NaN.
+   *
+   * @param margin tolerance − unit
+   */
+  static boolean isCertain(double kl, double noise, double margin) {
+    double rest = kl * margin - noise;
+    return rest >= 0 && rest < Double.POSITIVE_INFINITY;
   }
 
   /**
-   * S = Σ_h [(μq − μp)² + vq] / vp − D in the very operations of a lane of {@code DoubleKernels}; NaN where a variance is out
-   * of its range.
+   * {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} in the very operations of a lane of {@code
+   * DoubleKernels} and its epilogue; NaN where a variance is out of their range.
    */
-  static double ratioSum(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  static double difference(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
     int d = q.dimension();
-    double[] vq = q.variances();
-    double[] vp = p.variances();
-    boolean precision = p.kind == Scale.PRECISION;
+    double[] rq = q.precisions();
+    double[] rp = p.precisions();
     int a = i * d;
     int b = j * d;
     double sum = 0;
+    double chunks = 0;
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
         double x = q.mean(a + k) - p.mean(b + k);
-        double v = vp[b + k];
-        double r = precision ? p.scale(b + k) : 1 / v;
-        acc = FMA ? Math.fma(Math.fma(x, x, vq[a + k]), r, acc) : acc + (x * x + vq[a + k]) * r;
+        double v = 1 / rq[a + k];
+        double r = rp[b + k];
+        acc = FMA ? Math.fma(Math.fma(x, x, v), r, acc) : acc + (x * x + v) * r;
       }
-      sum = h == 0 ? acc : acc + sum;
+      chunks += acc;
+      if ((h + BLOCK) % BLOCKS == 0 || h + BLOCK >= d) {
+        sum += chunks;
+        chunks = 0;
+      }
     }
-    return q.isBeyond64(i) || p.isBeyond64(j) ? Double.NaN : sum - d;
+    return q.isBeyond64(i) || p.isBeyond64(j)
+        ? Double.NaN
+        : 0.5 * sum + (p.offsetP(j) + q.offsetQ(i));
   }
 
   /**
@@ -103,22 +120,20 @@ final class PairKl {
   /** KL(q_i ‖ N(0, I)). */
   static double standard(DiagonalGaussians q, int i) {
     int d = q.dimension();
-    double[] variances = q.variances();
     double sum = 0;
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = i * d + h; k < i * d + end; k++) {
         double x = q.mean(k);
-        double v = variances[k];
+        double v = q.kind.variance(q.scale(k));
         acc += x * x + (v - 1);
       }
       sum += acc;
     }
-    double half = q.isBeyond64(i) ? Double.NaN : 0.5 * sum;
-    double kl = half - q.logDet[i];
+    double kl = q.isBeyond64(i) ? Double.NaN : 0.5 * sum - q.logDet[i];
     double tolerance = q.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
-    double unit = doubleUnit(d);
-    if (isCertain(half, kl, unit, tolerance, q.logDetBound[i] + unit * d)) {
+    double unit = unit64(d);
+    if (isCertain(kl, q.noiseQ(i, unit), tolerance - unit)) {
       return kl;
     }
     sum = 0;

@@ -3,9 +3,9 @@ package dev.kullback;
 /** The backend without vectors: {@link PairKl} for every entry. Runs on every JVM; the plainest text of the algorithm. */
 final class ScalarKernel implements BlockKernel {
   @Override
-  public void prepare(DiagonalGaussians q, DiagonalGaussians p) {
-    q.variances();
-    p.variances();
+  public void prepare(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+    q.precisions();
+    p.precisions();
   }
 
   @Override

@@ -4,8 +4,9 @@ import org.jspecify.annotations.Nullable;
 
 /** One thread's output and working memory in a pairwise call; pooled, so that warm calls allocate nothing. */
 final class Tile {
-  private static final int MOST_ROWS = 8;
-  private static final int CAPACITY = MOST_ROWS * DiagonalGaussians.WIDEST_PANEL;
+  static final int ROWS = 16;
+
+  private static final int CAPACITY = ROWS * DiagonalGaussians.WIDEST_PANEL;
 
   /** {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of the output that is not null. */
   float @Nullable [] out32;
@@ -31,13 +32,26 @@ final class Tile {
 
   final double[] refined = new double[CAPACITY];
 
-  /** Per row, one bit a column: the entries that the last judgement found within the contract, and possibly near. */
-  final long[] certain = new long[MOST_ROWS];
+  /** The batches of a call in float. */
+  @Nullable Packed<float[]> q32;
 
-  final long[] close = new long[MOST_ROWS];
+  @Nullable Packed<float[]> p32;
+
+  /** Panels of batches used for the first time, which may never be again, by role; grown on demand. */
+  final float[][] panels32 = {{}, {}};
+
+  /** A block's rows, packed; grown on demand. */
+  float[] rows32 = {};
+
+  double[] rows64 = {};
+
+  /** Per row, one bit a column: the entries that the last judgement found within the contract, and possibly near. */
+  final long[] certain = new long[ROWS];
+
+  final long[] close = new long[ROWS];
 
   /** Per row, one bit a column: the entries still to be recomputed. */
-  final long[] open = new long[MOST_ROWS];
+  final long[] open = new long[ROWS];
 
   /** Whether the last tile was near throughout, so that the next one probably is. */
   boolean near;
@@ -72,8 +86,10 @@ final class Tile {
     }
   }
 
-  /** Drops the caller's arrays before the tile goes back to the pool. */
+  /** Drops the caller's arrays and batches before the tile goes back to the pool. */
   void clear() {
+    q32 = null;
+    p32 = null;
     out32 = null;
     out64 = null;
     near = false;

@@ -1,0 +1,104 @@
+package dev.kullback;
+
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
+
+/** ln Π s of positive s, over mantissas with the exponents summed apart: one logarithm, and no over- or underflow. */
+final class LogProduct {
+  private static final double LN2 = 0.6931471805599453;
+  private static final long MANTISSA = 0x000F_FFFF_FFFF_FFFFL;
+  private static final long ONE = 0x3FF0_0000_0000_0000L;
+  private static final int EXPONENT_SHIFT = 52;
+  private static final int BIAS = 1023;
+
+  private LogProduct() {}
+
+  static double of(float[] s, int from, int to) {
+    return Backend.hasVectors() ? Vectors.of(s, from, to) : scalar(s, from, to);
+  }
+
+  /** Apart, to be loaded where there are vectors only. */
+  private static final class Vectors {
+    private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+    private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
+    private static final int V = S.length();
+
+    /** Four float factors and a mantissa stay within double's range. */
+    static double of(float[] s, int from, int to) {
+      DoubleVector product = DoubleVector.broadcast(S, 1);
+      LongVector exponents = product.viewAsIntegralLanes().sub(ONE); // 0
+      int h = from;
+      for (; h + 4 * V <= to; h += 4 * V) {
+        DoubleVector a = widen(s, h).mul(widen(s, h + V));
+        DoubleVector b = widen(s, h + 2 * V).mul(widen(s, h + 3 * V));
+        LongVector bits = product.mul(a.mul(b)).reinterpretAsLongs();
+        exponents = exponents.add(bits.lanewise(VectorOperators.LSHR, EXPONENT_SHIFT).sub(BIAS));
+        product = bits.and(MANTISSA).lanewise(VectorOperators.OR, ONE).reinterpretAsDoubles();
+      }
+      double mantissas = 1;
+      for (int i = 0; i < V; i++) { // not reduceLanes, whose order may vary
+        mantissas *= product.lane(i);
+      }
+      long exponent = exponents.reduceLanes(VectorOperators.ADD);
+      return (h < to ? scalar(s, h, to) : 0) + Math.log(mantissas) + exponent * LN2;
+    }
+
+    private static DoubleVector widen(float[] s, int h) {
+      return (DoubleVector)
+          FloatVector.fromArray(HALF, s, h).convertShape(VectorOperators.F2D, S, 0);
+    }
+  }
+
+  private static double scalar(float[] s, int from, int to) {
+    double a = 1;
+    double b = 1;
+    double c = 1;
+    double d = 1;
+    long exponent = 0;
+    int h = from;
+    for (;
+        h + 16 <= to;
+        h += 16) { // four chains; four float factors and a mantissa stay within double's range
+      a *= (double) s[h] * s[h + 1] * ((double) s[h + 2] * s[h + 3]);
+      b *= (double) s[h + 4] * s[h + 5] * ((double) s[h + 6] * s[h + 7]);
+      c *= (double) s[h + 8] * s[h + 9] * ((double) s[h + 10] * s[h + 11]);
+      d *= (double) s[h + 12] * s[h + 13] * ((double) s[h + 14] * s[h + 15]);
+      exponent +=
+          Math.getExponent(a) + Math.getExponent(b) + Math.getExponent(c) + Math.getExponent(d);
+      a = mantissa(a);
+      b = mantissa(b);
+      c = mantissa(c);
+      d = mantissa(d);
+    }
+    for (; h < to; h++) {
+      a *= s[h];
+      exponent += Math.getExponent(a);
+      a = mantissa(a);
+    }
+    return Math.log(a * b * (c * d)) + exponent * LN2;
+  }
+
+  static double of(double[] s, int from, int to) {
+    double product = 1;
+    long exponent = 0;
+    for (int h = from; h < to; h++) {
+      double x = s[h];
+      if (x < Double.MIN_NORMAL) {
+        x *= 0x1p54;
+        exponent -= 54;
+      }
+      exponent += Math.getExponent(x);
+      product *= mantissa(x);
+      exponent += Math.getExponent(product);
+      product = mantissa(product);
+    }
+    return Math.log(product) + exponent * LN2;
+  }
+
+  private static double mantissa(double x) {
+    return Double.longBitsToDouble((Double.doubleToRawLongBits(x) & MANTISSA) | ONE);
+  }
+}
