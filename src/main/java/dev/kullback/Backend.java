@@ -1,7 +1,9 @@
 package dev.kullback;
 
 import java.util.Locale;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** Which implementation computes. System property {@value #PROPERTY} overrides {@link #AUTO} for a whole process. */
@@ -97,10 +99,29 @@ public enum Backend {
         || mode.contains("Client VM")) {
       return "this JVM runs without the C2 compiler; start java without -Xint, -client or -XX:TieredStopAtLevel";
     }
+    String level = stopAtLevel();
+    if (!level.isEmpty() && !level.equals("4")) {
+      return "this JVM runs without the C2 compiler (-XX:TieredStopAtLevel=%s)".formatted(level);
+    }
     if (!hasFma()) {
       return "this JVM has no hardware fused multiply-add (-XX:+UseFMA, on a processor that has it)";
     }
     return null;
+  }
+
+  /** The last TieredStopAtLevel on the command line, which the JVM tells of at level 1 only, or nothing. */
+  private static String stopAtLevel() {
+    Stream<String> options =
+        Stream.concat(
+            Stream.of(System.getenv("JAVA_TOOL_OPTIONS"), System.getenv("JDK_JAVA_OPTIONS"))
+                .filter(Objects::nonNull)
+                .flatMap(text -> Stream.of(text.split("\\s+"))),
+            ProcessHandle.current().info().arguments().stream().flatMap(Stream::of));
+    String flag = "-XX:TieredStopAtLevel=";
+    return options
+        .filter(option -> option.startsWith(flag))
+        .map(option -> option.substring(flag.length()))
+        .reduce("", (first, second) -> second);
   }
 
   /** Whether {@link #VECTOR} can run. */

@@ -2,6 +2,7 @@ package dev.kullback;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -12,10 +13,9 @@ import org.jspecify.annotations.Nullable;
  * A batch of N Gaussians {@code N(μ_i, diag(σ_i²))} of dimension D.
  *
  * <p>Values are copied and checked at construction; the caller's arrays are neither kept nor modified. What the kernels need
- * (packed panels, inverse variances) is made at the first use of the batch as {@code q} or {@code p} and kept with it, so a
- * batch made once is reused by every call of every engine. Memory: {@code 2·N·D} values for the copy, {@code 3·N·D} more after
- * use as {@code p} and {@code 5·N·D} after use as {@code q}; where entries of a {@code float} batch need recomputing, its {@code
- * double} twins of those and {@code 4·N·D} floats. {@code N·D} is limited to about 5·10⁸.
+ * (packed panels, inverse variances) is made when a batch is used, at its second use to be kept with it, so a batch made once is
+ * reused by every call of every engine. Memory: {@code 2·N·D} values for the copy and as many for the panels; where entries of
+ * a {@code float} batch need recomputing, {@code 2·N·D} or {@code 3·N·D} doubles and {@code 4·N·D} floats more. {@code N·D} is limited to about 5·10⁸.
  *
  * <p>Moments of shape {@code [B, C, H, W]}, as an image VAE gives them, are a batch of B Gaussians of dimension {@code C·H·W}:
  * pass the arrays as they are with {@code dimension = C*H*W}.
@@ -396,6 +396,14 @@ public final class DiagonalGaussians implements Gaussians {
     return scale64 != null ? scale64[index] : scale32()[index];
   }
 
+  /** Whether two rows of float batches of one kind have equal parameters. */
+  boolean isEqual(int i, DiagonalGaussians p, int j) {
+    int a = i * dimension;
+    int b = j * dimension;
+    return Arrays.equals(mean32(), a, a + dimension, p.mean32(), b, b + dimension)
+        && Arrays.equals(scale32(), a, a + dimension, p.scale32(), b, b + dimension);
+  }
+
   Packed<float[]> columns32() {
     return columns32.get(this, FloatKernels::packColumns);
   }
@@ -652,7 +660,9 @@ public final class DiagonalGaussians implements Gaussians {
             s,
             log
                 ? "it must be finite"
-                : "it must be finite and > 0 (ScalePolicy.CLAMPED raises small ones)");
+                : s <= 0 && kind != Scale.PRECISION
+                    ? "it must be finite and > 0 (ScalePolicy.CLAMPED raises small ones)"
+                    : "it must be finite and > 0");
       }
       least = Math.min(least, s);
       most = Math.max(most, s);

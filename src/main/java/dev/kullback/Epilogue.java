@@ -200,23 +200,32 @@ final class Epilogue {
     }
   }
 
-  /** Turns the near kernel's sums into KL in place and sets the bits of the entries that it is right for. */
-  static void judgeNear(Tile t, double[] sum, int nr, Packed<?> q, Packed<?> p) {
+  /**
+   * Turns the near kernel's sums into KL in place and sets the bits of the entries that it is right for, and in {@code t.close}
+   * of those that are 0.
+   *
+   * @param least below which float's underflow shows
+   */
+  static void judgeNear(Tile t, double[] sum, int nr, Packed<?> q, Packed<?> p, double least) {
     for (int i = 0; i < t.rows; i++) {
       double offset = q.offsetQ()[t.row + i];
       long certain = 0;
+      long zero = 0;
       for (int j = 0; j < t.columns; j += S.length()) {
         DoubleVector kl = DoubleVector.fromArray(S, sum, i * nr + j).mul(0.5);
         // an offset is NaN where float does not hold the variances
         DoubleVector held = DoubleVector.fromArray(S, p.offsetP(), t.column + j).add(offset);
         certain |=
             kl.compare(VectorOperators.LE, NearKernel.LIMIT)
+                    .and(kl.compare(VectorOperators.GE, least))
                     .and(held.compare(VectorOperators.EQ, held))
                     .toLong()
                 << j;
+        zero |= kl.compare(VectorOperators.EQ, 0).toLong() << j;
         kl.intoArray(sum, i * nr + j);
       }
       t.certain[i] = certain;
+      t.close[i] = zero;
     }
   }
 

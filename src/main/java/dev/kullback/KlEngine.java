@@ -5,6 +5,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -25,11 +26,13 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Shapes.</b> {@code pairwise} fills {@code out[i*M + j] = KL(q_i ‖ p_j)} for N rows q and M columns p; {@code aligned}
  * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
- * N·M·D is ever made: besides the batches' packed forms the engine holds under 20 KiB for each thread at work, and 0.75 MiB
- * for one that writes to a memory segment.
+ * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 160·D} floats and 16 KiB
+ * (where entries are recomputed, {@code 32·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
+ * and 0.5 or 1 MiB if it writes to a memory segment.
  *
  * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite
- * entry; never negative; exactly 0 for identical parameters; +∞ where the value overflows; never NaN.
+ * entry that is a normal number of the output's type; never negative; exactly 0 for identical parameters; +∞ where
+ * the value, or at the end of the range twice it, overflows; never NaN.
  *
  * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
  * {@code double[]} keeps all that was computed. A {@link MemorySegment} receives native-order {@code double} when either batch
@@ -39,10 +42,10 @@ import org.jspecify.annotations.Nullable;
  * alone and starts none. With {@code threads(n)} the caller and n − 1 helpers share a call's work. Results are bitwise the
  * same for every number of threads.
  *
- * <p><b>Allocation.</b> A warm call (batches used before in that role, caller's output) allocates nothing with one thread, and
+ * <p><b>Allocation.</b> A warm call (batches used twice before, caller's output) allocates nothing with one thread, and
  * a few hundred bytes with several.
  *
- * <p>All methods throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
+ * <p>The methods that compute throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
  * dimensions that differ, an output that is too small, and a deterministic {@code p} (see {@link ScalePolicy}) with a {@code
  * q} that is not.
  */
@@ -165,6 +168,7 @@ public final class KlEngine implements AutoCloseable {
    * segment confined to the calling thread is filled by that thread alone.
    */
   public MemorySegment pairwise(Gaussians q, Gaussians p, MemorySegment out) {
+    checkOpen();
     checkSegment((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out);
     pairwise(diagonal(q), diagonal(p), null, null, out);
     return out;
@@ -406,8 +410,8 @@ public final class KlEngine implements AutoCloseable {
         }
       } catch (RejectedExecutionException e) {
         // fewer helpers; the caller does what they would have done
-      } catch (RuntimeException | Error e) {
-        failure = e; // not before the helpers that did begin have ended
+      } catch (Throwable e) { // an executor may throw anything
+        failure = e; // thrown on when the helpers that did begin have ended
       }
       work(tile);
       awaitHelpers();
@@ -417,6 +421,9 @@ public final class KlEngine implements AutoCloseable {
       }
       if (t instanceof Error e) {
         throw e;
+      }
+      if (t != null) {
+        throw new CompletionException(t);
       }
     }
 
@@ -543,7 +550,8 @@ public final class KlEngine implements AutoCloseable {
     }
   }
 
-  private static int arrayLength(Gaussians q, Gaussians p) {
+  private int arrayLength(Gaussians q, Gaussians p) {
+    checkOpen();
     long n = (long) q.size() * p.size();
     if (n > Integer.MAX_VALUE - 8) {
       throw new IllegalArgumentException(

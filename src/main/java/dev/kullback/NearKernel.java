@@ -37,6 +37,11 @@ final class NearKernel {
 
   private NearKernel() {}
 
+  /** From which value on the underflow of D terms in float, 2⁻¹⁴⁸ or less each, stays below 2⁻²⁴ of it. */
+  static double leastKl(int dimension) {
+    return dimension * 0x1p-124;
+  }
+
   /**
    * Means, inverse variances, raw scales s and weights w, {@code z = (s_q − s_p) w}: {@code [b][h][4][V]} for columns b·V to
    * b·V + V − 1. What a block reads is contiguous, to stay in the L1 cache.

@@ -234,10 +234,11 @@ final class VectorKernel implements BlockKernel {
   /** Stores the open entries that are near; how many stay open. */
   private static int settleNear(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
     NearKernel.tile(q, p, t, t.refined);
-    Epilogue.judgeNear(t, t.refined, FloatKernels.NR, q32(t), p32(t));
+    double least = NearKernel.leastKl(q.dimension());
+    Epilogue.judgeNear(t, t.refined, FloatKernels.NR, q32(t), p32(t), least);
     int open = 0;
     for (int i = 0; i < t.rows; i++) {
-      long settled = t.open[i] & t.certain[i];
+      long settled = t.open[i] & (t.certain[i] | duplicates(q, p, t, i));
       if (settled != 0) {
         Epilogue.put(t, i, settled, 0, t.columns, t.refined, i * FloatKernels.NR);
       }
@@ -245,6 +246,18 @@ final class VectorKernel implements BlockKernel {
       open += Long.bitCount(t.open[i]);
     }
     return open;
+  }
+
+  /** Of the open entries of a row that came out as 0, those that are. */
+  private static long duplicates(DiagonalGaussians q, DiagonalGaussians p, Tile t, int i) {
+    long equal = 0;
+    for (long bits = t.open[i] & t.close[i]; bits != 0; bits &= bits - 1) {
+      int column = Long.numberOfTrailingZeros(bits);
+      if (q.isEqual(t.row + i, p, t.column + column)) {
+        equal |= 1L << column;
+      }
+    }
+    return equal;
   }
 
   /** Stores the open entries that double settles. */

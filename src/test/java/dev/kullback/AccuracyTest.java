@@ -1,6 +1,8 @@
 package dev.kullback;
 
+import dev.kullback.Batch.Kind;
 import dev.kullback.Check.Precision;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.EnumMap;
 import java.util.Locale;
@@ -67,7 +69,120 @@ class AccuracyTest {
           int m = p.size();
           Check.matrix(what, m, expected, engine.pairwise(q, p));
           double[] actual = engine.pairwise(q, p, new double[expected.length]);
-          Check.matrix(what, m, expected, actual, Precision.WIDENED);
+          Check.matrix(what, m, expected, actual, Precision.DOUBLE);
+        }
+      }
+    }
+  }
+
+  /** Variances that leave double's range, or its normal numbers, in one kind of scale only. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void kindsThatDifferAtTheEdgesOfDouble(Backend backend) {
+    record Scaled(Kind kind, double scale) {}
+    Scaled[] scales = {
+      new Scaled(Kind.STD, 1),
+      new Scaled(Kind.STD, 1e200),
+      new Scaled(Kind.STD, 1e160),
+      new Scaled(Kind.STD, 3e-160),
+      new Scaled(Kind.STD, 1e-160),
+      new Scaled(Kind.VARIANCE, 2),
+      new Scaled(Kind.VARIANCE, 1e-320),
+      new Scaled(Kind.VARIANCE, 1e308),
+      new Scaled(Kind.PRECISION, 1e-310),
+      new Scaled(Kind.PRECISION, 1e307),
+      new Scaled(Kind.LOG_VARIANCE, 1000),
+      new Scaled(Kind.LOG_VARIANCE, 720),
+      new Scaled(Kind.LOG_VARIANCE, -740),
+      new Scaled(Kind.LOG_VARIANCE, -1e6),
+    };
+    double[] mean = {0.25};
+    try (KlEngine engine = Engines.on(backend)) {
+      for (Scaled a : scales) {
+        for (Scaled b : scales) {
+          Batch q = new Batch(a.kind, true, mean, new double[] {a.scale}, 1);
+          Batch p = new Batch(b.kind, true, mean, new double[] {b.scale}, 1);
+          double[] actual = engine.pairwise(q.gaussians(), p.gaussians(), new double[1]);
+          Check.matrix(a + " / " + b, 1, Oracle.pairwise(q, p), actual, Precision.DOUBLE);
+        }
+      }
+    }
+  }
+
+  /** Scales whose roundings in the float kernel all have one sign, where the log-determinants cancel most of S. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void roundingsOfOneSign(Backend backend) {
+    int dimension = 64;
+    float least = 1; // the variance whose inverse is rounded down most
+    double most = 0;
+    for (float v = 1.99f; v < 1.9905f; v = Math.nextUp(v)) {
+      double lost = 1 - (double) (1 / v) * v;
+      if (lost > most) {
+        most = lost;
+        least = v;
+      }
+    }
+    float inverse = 1 / least;
+    for (double large : new double[] {4.3, 4.35, 4.4, 4.5}) {
+      double[] variances = new double[dimension];
+      double sum = 0;
+      for (int h = 0; h < dimension; h++) {
+        float about = (float) ((h < 8 ? large : 1) * least);
+        double best = -1;
+        double next = 0;
+        for (int step = -200; step < 200; step++) {
+          float v = (float) (about * (1 + step * 0x1p-22));
+          double exact = sum + (double) v * inverse;
+          if (exact - (float) exact > best) {
+            best = exact - (float) exact;
+            variances[h] = v;
+            next = (float) exact;
+          }
+        }
+        sum = next;
+      }
+      double[] means = new double[dimension];
+      double[] least64 = new double[dimension];
+      Arrays.fill(least64, least);
+      Batch q = new Batch(Kind.VARIANCE, false, means, variances, dimension);
+      Batch p = new Batch(Kind.VARIANCE, false, means, least64, dimension);
+      try (KlEngine engine = Engines.on(backend)) {
+        float[] actual = engine.pairwise(q.gaussians(), p.gaussians());
+        Check.matrix("one sign, " + large, 1, Oracle.pairwise(q, p), actual);
+      }
+    }
+  }
+
+  /** Near-duplicates whose terms underflow in float while their sum does not, and where only a double result holds it. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void termsThatUnderflow(Backend backend) {
+    for (int dimension : new int[] {1, 4096}) {
+      for (double distance : new double[] {2.397072076e-21, 1e-21, 1e-22, 1e-25}) {
+        double[] means = new double[dimension];
+        double[] scales = new double[dimension];
+        double[] ones = new double[dimension];
+        Arrays.fill(means, (float) distance);
+        Arrays.fill(scales, (float) distance);
+        Arrays.fill(ones, 1);
+        double[] zeros = new double[dimension];
+        for (Batch q :
+            new Batch[] {
+              new Batch(Kind.STD, false, means, ones, dimension),
+              new Batch(Kind.LOG_VARIANCE, false, zeros, scales, dimension)
+            }) {
+          boolean std = q.kind() == Kind.STD;
+          Batch p = new Batch(q.kind(), false, zeros, std ? ones : zeros, dimension);
+          double[] expected = Oracle.pairwise(q, p);
+          try (KlEngine engine = Engines.on(backend)) {
+            String what = "D=%d, %s, %s".formatted(dimension, distance, q.kind());
+            DiagonalGaussians a = q.gaussians();
+            DiagonalGaussians b = p.gaussians();
+            Check.matrix(what, 1, expected, engine.pairwise(a, b));
+            double[] actual = engine.pairwise(a, b, new double[1]);
+            Check.matrix(what, 1, expected, actual, new Precision(1e-5, 1e-300, Double.MAX_VALUE));
+          }
         }
       }
     }

@@ -92,7 +92,14 @@ class BackendSelectionTest {
    * vector.
    */
   @ParameterizedTest
-  @ValueSource(strings = {"-XX:-UseFMA", "-XX:TieredStopAtLevel=1", "-Xint"})
+  @ValueSource(
+      strings = {
+        "-XX:-UseFMA",
+        "-XX:TieredStopAtLevel=0",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:TieredStopAtLevel=3",
+        "-Xint"
+      })
   void virtualMachinesThatCannotRunVectorsWell(String flag) throws Exception {
     List<String> flags = List.of("--add-modules", "jdk.incubator.vector", flag);
     Result result = run(false, flags, "AUTO", "AUTO", "VECTOR");

@@ -19,7 +19,7 @@ final class Check {
     /** A float result. */
     static final Precision FLOAT = new Precision(FLOAT_CONTRACT, Float.MIN_NORMAL, Float.MAX_VALUE);
 
-    /** A double result from double parameters. */
+    /** A double result where either batch is of double. */
     static final Precision DOUBLE =
         new Precision(DOUBLE_CONTRACT, Double.MIN_NORMAL, Double.MAX_VALUE);
 
@@ -28,7 +28,7 @@ final class Check {
         new Precision(FLOAT_CONTRACT, Float.MIN_NORMAL, Double.MAX_VALUE);
 
     static Precision ofDoubleResult(Batch q, Batch p) {
-      return q.isDouble() && p.isDouble() ? DOUBLE : WIDENED;
+      return q.isDouble() || p.isDouble() ? DOUBLE : WIDENED;
     }
 
     /** Infinite when the entry is wrong without measure: NaN, negative, not zero, not infinite. */
