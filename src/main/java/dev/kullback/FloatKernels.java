@@ -172,7 +172,9 @@ final class FloatKernels {
         int r = (rowPanel * MR + i) * 2 * d + h * 2 * MR;
         for (int j = 0; j < columnCount; j += NV * S.length()) {
           int to = i * NR + j;
-          if (NV == 2 && columnCount - j > S.length()) {
+          if (NV == 2 && columnCount - j > S.length() && rowCount - i <= 4) {
+            tile4x2(rows, r, columns, c + h * 2 * NR + j, length, acc, to, first);
+          } else if (NV == 2 && columnCount - j > S.length()) {
             tile8x2(rows, r, columns, c + h * 2 * NR + j, length, acc, to, first);
           } else {
             tile8x1(rows, r, columns, c + h * 2 * NR + j, length, acc, to, first);
@@ -298,6 +300,73 @@ final class FloatKernels {
     a6b.intoArray(acc, to + 6 * NR + S.length());
     a7a.intoArray(acc, to + 7 * NR);
     a7b.intoArray(acc, to + 7 * NR + S.length());
+  }
+
+  /** The same for four rows, when a batch ends on no more: 3 of 93 µs at 100 x 256. */
+  private static void tile4x2(
+      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to, boolean first) {
+    FloatVector a0a = FloatVector.zero(S);
+    FloatVector a0b = FloatVector.zero(S);
+    FloatVector a1a = FloatVector.zero(S);
+    FloatVector a1b = FloatVector.zero(S);
+    FloatVector a2a = FloatVector.zero(S);
+    FloatVector a2b = FloatVector.zero(S);
+    FloatVector a3a = FloatVector.zero(S);
+    FloatVector a3b = FloatVector.zero(S);
+    for (int h = 0; h < length; h++) {
+      int i = r + h * (2 * MR);
+      int j = c + h * (2 * NR);
+      FloatVector ma = FloatVector.fromArray(S, columns, j);
+      FloatVector mb = FloatVector.fromArray(S, columns, j + S.length());
+      FloatVector pa = FloatVector.fromArray(S, columns, j + NR);
+      FloatVector pb = FloatVector.fromArray(S, columns, j + NR + S.length());
+      FloatVector x;
+      FloatVector v;
+      FloatVector da;
+      FloatVector db;
+      x = FloatVector.broadcast(S, rows[i]);
+      v = FloatVector.broadcast(S, rows[i + MR]);
+      da = x.sub(ma);
+      a0a = da.fma(da, v).fma(pa, a0a);
+      db = x.sub(mb);
+      a0b = db.fma(db, v).fma(pb, a0b);
+      x = FloatVector.broadcast(S, rows[i + 1]);
+      v = FloatVector.broadcast(S, rows[i + MR + 1]);
+      da = x.sub(ma);
+      a1a = da.fma(da, v).fma(pa, a1a);
+      db = x.sub(mb);
+      a1b = db.fma(db, v).fma(pb, a1b);
+      x = FloatVector.broadcast(S, rows[i + 2]);
+      v = FloatVector.broadcast(S, rows[i + MR + 2]);
+      da = x.sub(ma);
+      a2a = da.fma(da, v).fma(pa, a2a);
+      db = x.sub(mb);
+      a2b = db.fma(db, v).fma(pb, a2b);
+      x = FloatVector.broadcast(S, rows[i + 3]);
+      v = FloatVector.broadcast(S, rows[i + MR + 3]);
+      da = x.sub(ma);
+      a3a = da.fma(da, v).fma(pa, a3a);
+      db = x.sub(mb);
+      a3b = db.fma(db, v).fma(pb, a3b);
+    }
+    if (!first) {
+      a0a = a0a.add(FloatVector.fromArray(S, acc, to));
+      a0b = a0b.add(FloatVector.fromArray(S, acc, to + S.length()));
+      a1a = a1a.add(FloatVector.fromArray(S, acc, to + NR));
+      a1b = a1b.add(FloatVector.fromArray(S, acc, to + NR + S.length()));
+      a2a = a2a.add(FloatVector.fromArray(S, acc, to + 2 * NR));
+      a2b = a2b.add(FloatVector.fromArray(S, acc, to + 2 * NR + S.length()));
+      a3a = a3a.add(FloatVector.fromArray(S, acc, to + 3 * NR));
+      a3b = a3b.add(FloatVector.fromArray(S, acc, to + 3 * NR + S.length()));
+    }
+    a0a.intoArray(acc, to);
+    a0b.intoArray(acc, to + S.length());
+    a1a.intoArray(acc, to + NR);
+    a1b.intoArray(acc, to + NR + S.length());
+    a2a.intoArray(acc, to + 2 * NR);
+    a2b.intoArray(acc, to + 2 * NR + S.length());
+    a3a.intoArray(acc, to + 3 * NR);
+    a3b.intoArray(acc, to + 3 * NR + S.length());
   }
 
   /** One vector of columns over {@code length} dimensions, added to {@code acc[r][to…]} or, the first, stored there. */
