@@ -100,8 +100,7 @@ final class Agreement {
     }
   }
 
-  private static Disagreement differs(
-      String name, int i, int j, double actual, double expected) {
+  private static Disagreement differs(String name, int i, int j, double actual, double expected) {
     return new Disagreement(
         name + " disagrees at [" + i + "][" + j + "]: " + actual + ", reference " + expected);
   }

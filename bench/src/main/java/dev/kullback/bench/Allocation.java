@@ -9,14 +9,12 @@ import java.util.stream.Stream;
 final class Allocation {
   /** Prepared batches and the caller's array: what the API calls allocation-free. */
   static final List<String> CONTENDERS =
-      List.of(
-          "kl-prepared", "kl-rect-prepared", "kl-near-mixed", "kl-prepared-2-threads");
+      List.of("kl-prepared", "kl-rect-prepared", "kl-near-mixed", "kl-prepared-2-threads");
 
   static final List<Shape> SHAPES = List.of(new Shape(100, 256), new Shape(1024, 256));
 
   private static final int CALLS = 100;
-  private static final ThreadMXBean THREADS =
-      (ThreadMXBean) ManagementFactory.getThreadMXBean();
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
   private Allocation() {}
 
@@ -48,7 +46,8 @@ final class Allocation {
   /** A markdown table. */
   static String table(List<String> contenders, List<Shape> shapes, double seconds) {
     StringBuilder table = new StringBuilder();
-    table.append("| warm `pairwise(q, p, out)` | shape | calls | bytes, caller | bytes, all threads |\n");
+    table.append(
+        "| warm `pairwise(q, p, out)` | shape | calls | bytes, caller | bytes, all threads |\n");
     table.append("|---|---|---|---|---|\n");
     for (String name : contenders) {
       for (Shape shape : shapes) {

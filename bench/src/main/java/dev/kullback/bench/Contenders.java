@@ -141,7 +141,7 @@ final class Contenders {
     }
     int n = shape.size();
     int d = shape.dimension();
-    // Row-major [n, d] is column-major [d, n]; the result is symmetric, so its order does not matter.
+    // Row-major [n, d] is column-major [d, n]; the result is symmetric, its order does not matter.
     return product(
         "vectorblas",
         shape,
@@ -170,8 +170,7 @@ final class Contenders {
   }
 
   private static Contender plainProduct(Shape shape) {
-    return product(
-        "plain-product", shape, (mu, out) -> PlainJava.product(mu, mu, out, shape));
+    return product("plain-product", shape, (mu, out) -> PlainJava.product(mu, mu, out, shape));
   }
 
   private interface Product {

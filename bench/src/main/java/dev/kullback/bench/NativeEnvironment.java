@@ -27,8 +27,7 @@ final class NativeEnvironment {
         value == null
             ? FunctionDescriptor.of(JAVA_INT, ADDRESS)
             : FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT);
-    MethodHandle handle =
-        linker.downcallHandle(linker.defaultLookup().findOrThrow(function), type);
+    MethodHandle handle = linker.downcallHandle(linker.defaultLookup().findOrThrow(function), type);
     int status;
     try (Arena arena = Arena.ofConfined()) {
       status =

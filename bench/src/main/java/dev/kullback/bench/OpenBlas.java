@@ -95,8 +95,20 @@ final class OpenBlas {
         linker.downcallHandle(
             library.findOrThrow("cblas_sgemm"),
             FunctionDescriptor.ofVoid(
-                JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_FLOAT, ADDRESS,
-                JAVA_INT, ADDRESS, JAVA_INT, JAVA_FLOAT, ADDRESS, JAVA_INT),
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_FLOAT,
+                ADDRESS,
+                JAVA_INT,
+                ADDRESS,
+                JAVA_INT,
+                JAVA_FLOAT,
+                ADDRESS,
+                JAVA_INT),
             Linker.Option.critical(true));
   }
 

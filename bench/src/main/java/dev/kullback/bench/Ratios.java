@@ -78,7 +78,10 @@ final class Ratios {
       if (bound == Bound.NONE) {
         return "";
       }
-      return bound.sign + " " + number(limit) + (bound.met(ratio, limit) ? ", met" : ", **missed**");
+      return bound.sign
+          + " "
+          + number(limit)
+          + (bound.met(ratio, limit) ? ", met" : ", **missed**");
     }
   }
 
@@ -174,8 +177,7 @@ final class Ratios {
     if (options.allocation) {
       System.err.println("allocation …");
       System.out.println();
-      System.out.print(
-          Allocation.table(Allocation.CONTENDERS, Allocation.SHAPES, options.warmup));
+      System.out.print(Allocation.table(Allocation.CONTENDERS, Allocation.SHAPES, options.warmup));
     }
     return missed;
   }
@@ -280,11 +282,20 @@ final class Ratios {
 
   private static String conditions(Options options) {
     StringBuilder text = new StringBuilder();
-    line(text, "CPU", Cpu.read().name() + "; " + Runtime.getRuntime().availableProcessors() + " in sight");
+    line(
+        text,
+        "CPU",
+        Cpu.read().name() + "; " + Runtime.getRuntime().availableProcessors() + " in sight");
     line(
         text,
         "Java",
-        System.getProperty("java.vm.name") + " " + Runtime.version() + ", " + System.getProperty("os.name") + " " + System.getProperty("os.version"));
+        System.getProperty("java.vm.name")
+            + " "
+            + Runtime.version()
+            + ", "
+            + System.getProperty("os.name")
+            + " "
+            + System.getProperty("os.version"));
     try (KlEngine engine = KlEngine.builder().build()) {
       line(text, "Kullback", engine.describe().strip().replaceAll("\\s*\\R\\s*", "; "));
     }

@@ -43,8 +43,8 @@ final class Torch {
     System.setProperty("PYTORCH_FLAVOR", "cpu");
     System.setProperty("ai.djl.pytorch.num_threads", "1");
     System.setProperty("ai.djl.pytorch.num_interop_threads", "1");
-    // Huge pages, where the kernel grants them on request: the broadcast's 1 GB temporaries are three
-    // times as dear without (5.6 s for 1.9 s at 1024x256). libtorch at its best.
+    // Huge pages, where the kernel grants them on request: the broadcast's 1 GB temporaries are
+    // three times as dear without (5.6 s for 1.9 s at 1024x256). libtorch at its best.
     NativeEnvironment.set("THP_MEM_ALLOC_ENABLE", "1");
     engine = Engine.getEngine("PyTorch");
     if (JniUtils.getNumThreads() != 1) {

@@ -18,7 +18,11 @@ final class Unavailable extends RuntimeException {
     String arch = System.getProperty("os.arch");
     if (!os.equals("Linux") || !(arch.equals("amd64") || arch.equals("x86_64"))) {
       throw new Unavailable(
-          what + ": the benchmark has its binaries for linux-x86_64 only, this is " + os + " " + arch);
+          what
+              + ": the benchmark has its binaries for linux-x86_64 only, this is "
+              + os
+              + " "
+              + arch);
     }
   }
 }
