@@ -63,8 +63,7 @@ final class Torch {
 
   /** For the results' conditions. */
   String describe() {
-    return "libtorch "
-        + engine.getVersion()
+    return engine.getVersion()
         + " (DJL "
         + Engine.getDjlVersion()
         + "), "
