@@ -8,6 +8,11 @@ interface Contender extends AutoCloseable {
   /** Throws unless the last call's result agrees with a double reference. */
   void check();
 
+  /** What the rate counts: the (i, j, h) triples of the matrix. */
+  default double terms(Shape shape) {
+    return shape.terms();
+  }
+
   @Override
   default void close() {}
 }

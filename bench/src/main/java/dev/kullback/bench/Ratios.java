@@ -85,7 +85,8 @@ final class Ratios {
     }
   }
 
-  private record Result(double secondsA, double secondsB, double[] ratios) {}
+  private record Result(
+      double secondsA, double secondsB, double termsA, double termsB, double[] ratios) {}
 
   private record Options(
       List<Comparison> comparisons,
@@ -209,7 +210,12 @@ final class Ratios {
       }
       a.check();
       b.check();
-      return new Result(quantile(timesA, 0.5), quantile(timesB, 0.5), ratios);
+      return new Result(
+          quantile(timesA, 0.5),
+          quantile(timesB, 0.5),
+          a.terms(comparison.shape),
+          b.terms(comparison.shape),
+          ratios);
     }
   }
 
@@ -249,8 +255,8 @@ final class Ratios {
             comparison.a,
             comparison.b,
             comparison.shape,
-            duration(result.secondsA, comparison.shape),
-            duration(result.secondsB, comparison.shape),
+            duration(result.secondsA, result.termsA),
+            duration(result.secondsB, result.termsB),
             number(median),
             number(quantile(result.ratios, 0.25)),
             number(quantile(result.ratios, 0.75)),
@@ -259,13 +265,13 @@ final class Ratios {
   }
 
   /** The time and, to compare shapes, the (i, j, h) triples in 10⁹ a second. */
-  private static String duration(double seconds, Shape shape) {
-    return "%s ms (%s G/s)".formatted(number(seconds * 1e3), number(shape.terms() / seconds / 1e9));
+  private static String duration(double seconds, double terms) {
+    return "%s ms (%s G/s)".formatted(number(seconds * 1e3), number(terms / seconds / 1e9));
   }
 
   /** Three digits. */
   private static String number(double value) {
-    int decimals = Math.clamp(2 - (int) Math.floor(Math.log10(value)), 0, 4);
+    int decimals = Math.clamp(2 - (int) Math.floor(Math.log10(value)), 0, 6);
     String text = String.format(Locale.ROOT, "%." + decimals + "f", value);
     return text.contains(".") ? text.replaceFirst("\\.?0+$", "") : text;
   }
