@@ -59,6 +59,77 @@ final class Agreement {
         });
   }
 
+  /** As {@link #product(String, Batch, Batch, float[])}, of doubles: {@code q pᵀ}. */
+  static void product(String name, Shape shape, double[] q, double[] p, double[] out) {
+    int d = shape.dimension();
+    forSampledEntries(
+        shape,
+        (i, j, at) -> {
+          double expected = 0;
+          double magnitude = 0;
+          for (int h = 0; h < d; h++) {
+            double term = q[i * d + h] * p[j * d + h];
+            expected += term;
+            magnitude += Math.abs(term);
+          }
+          if (!(Math.abs(out[at] - expected) <= 1e-13 * magnitude)) {
+            throw differs(name, i, j, out[at], expected);
+          }
+        });
+  }
+
+  /**
+   * Full covariances, KL(q_i ‖ p_j) in a matrix or, aligned, KL(q_i ‖ p_i) in a vector. The error is relative to KL + D, as
+   * formulas subtract D.
+   */
+  static void full(
+      String name, FullBatch q, FullBatch p, boolean aligned, double[] out, double tolerance) {
+    Entry entry =
+        (i, j, at) -> {
+          double expected = kl(q, p, i, j);
+          double error = Math.abs(out[at] - expected);
+          if (!(error <= tolerance * (expected + q.shape().dimension()))) {
+            throw differs(name, i, j, out[at], expected);
+          }
+        };
+    if (aligned) {
+      for (int i = 0; i < q.shape().size(); i++) {
+        entry.check(i, i, i);
+      }
+    } else {
+      forSampledEntries(q.shape(), entry);
+    }
+  }
+
+  /**
+   * KL(q_i ‖ p_j), every term ≥ 0: ½ (‖y‖² + ‖E‖² + 2 Σ (E_kk − ln(1 + E_kk))) with L_p y = μ_p − μ_q and
+   * L_p E = L_q − L_p.
+   */
+  private static double kl(FullBatch q, FullBatch p, int i, int j) {
+    int d = q.shape().dimension();
+    // [y, E], solved in place row by row
+    double[][] solved = new double[d][d + 1];
+    double sum = 0;
+    for (int r = 0; r < d; r++) {
+      int rowQ = i * d + r;
+      int rowP = j * d + r;
+      for (int c = 0; c <= d; c++) {
+        double value =
+            c == 0
+                ? p.mean()[rowP] - q.mean()[rowQ]
+                : q.scaleTril()[rowQ * d + c - 1] - p.scaleTril()[rowP * d + c - 1];
+        for (int k = 0; k < r; k++) {
+          value -= p.scaleTril()[rowP * d + k] * solved[k][c];
+        }
+        value /= p.scaleTril()[rowP * d + r];
+        solved[r][c] = value;
+        sum += value * value;
+      }
+      sum += 2 * minusLog1p(solved[r][r + 1]);
+    }
+    return sum / 2;
+  }
+
   /** KL(q_i ‖ p_j), every term ≥ 0: ½ Σ x² + 2(x − ln(1 + x)) + y². */
   private static double kl(Batch q, Batch p, int i, int j) {
     int d = q.shape().dimension();

@@ -15,7 +15,7 @@ import org.ejml.data.FMatrixRMaj;
 import org.ejml.dense.row.CommonOps_FDRM;
 
 /**
- * Everything that is timed, by name. The matrix is square, [B, B]; {@code -rect} takes a second batch of B rows for its
+ * Everything that is timed, by name; with full covariances, {@link FullContenders}. The matrix is square, [B, B]; {@code -rect} takes a second batch of B rows for its
  * columns where the others compare the batch with itself.
  */
 final class Contenders {
@@ -47,6 +47,7 @@ final class Contenders {
     ALL.put("torch-product", shape -> new TorchContender("torch-product", shape));
     ALL.put("torch-product-kl", shape -> new TorchContender("torch-product-kl", shape));
     ALL.put("torch-broadcast-kl", shape -> new TorchContender("torch-broadcast-kl", shape));
+    ALL.putAll(FullContenders.all());
   }
 
   private Contenders() {}

@@ -1,6 +1,7 @@
 package dev.kullback.bench;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_DOUBLE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
@@ -9,11 +10,13 @@ import java.io.InputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 
 /**
  * OpenBLAS through java.lang.foreign, on one thread, with the kernels this processor deserves.
@@ -39,6 +42,7 @@ final class OpenBlas {
   private static OpenBlas loaded;
 
   private final MethodHandle sgemm;
+  private final MethodHandle dgemm;
   private final String config;
   private final String core;
   private final boolean forced;
@@ -90,26 +94,26 @@ final class OpenBlas {
       throw new Unavailable(
           "OpenBLAS runs its " + core + " kernels, not " + wanted + "; set -D" + CORE_PROPERTY);
     }
-    // critical(true): it reads the Java arrays in place, as the library does; no copy is timed.
-    sgemm =
-        linker.downcallHandle(
-            library.findOrThrow("cblas_sgemm"),
-            FunctionDescriptor.ofVoid(
-                JAVA_INT,
-                JAVA_INT,
-                JAVA_INT,
-                JAVA_INT,
-                JAVA_INT,
-                JAVA_INT,
-                JAVA_FLOAT,
-                ADDRESS,
-                JAVA_INT,
-                ADDRESS,
-                JAVA_INT,
-                JAVA_FLOAT,
-                ADDRESS,
-                JAVA_INT),
-            Linker.Option.critical(true));
+    sgemm = gemm(linker, library, "cblas_sgemm", JAVA_FLOAT);
+    dgemm = gemm(linker, library, "cblas_dgemm", JAVA_DOUBLE);
+  }
+
+  /** void (order, transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) */
+  @SuppressWarnings("restricted")
+  private static MethodHandle gemm(
+      Linker linker, SymbolLookup library, String function, MemoryLayout scalar) {
+    MemoryLayout[] parameters = new MemoryLayout[14];
+    Arrays.fill(parameters, JAVA_INT);
+    parameters[6] = scalar;
+    parameters[7] = ADDRESS;
+    parameters[9] = ADDRESS;
+    parameters[11] = scalar;
+    parameters[12] = ADDRESS;
+    return linker.downcallHandle(
+        library.findOrThrow(function),
+        FunctionDescriptor.ofVoid(parameters),
+        // critical(true): it reads the Java arrays in place, as the library does; no copy is timed.
+        Linker.Option.critical(true));
   }
 
   /** c [n, n] = a [n, d] · b [n, d]ᵀ, row-major. */
@@ -118,6 +122,17 @@ final class OpenBlas {
     int d = shape.dimension();
     try {
       sgemm.invokeExact(ROW_MAJOR, NO_TRANS, TRANS, n, n, d, 1f, a, d, b, d, 0f, c, n);
+    } catch (Throwable e) {
+      throw new AssertionError("a downcall does not throw", e);
+    }
+  }
+
+  /** As {@link #multiplyTransposed}, of doubles. */
+  void multiplyTransposedDouble(MemorySegment a, MemorySegment b, MemorySegment c, Shape shape) {
+    int n = shape.size();
+    int d = shape.dimension();
+    try {
+      dgemm.invokeExact(ROW_MAJOR, NO_TRANS, TRANS, n, n, d, 1.0, a, d, b, d, 0.0, c, n);
     } catch (Throwable e) {
       throw new AssertionError("a downcall does not throw", e);
     }

@@ -4,6 +4,7 @@ import ai.djl.Device;
 import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.pytorch.jni.JniUtils;
 import java.io.IOException;
@@ -13,6 +14,49 @@ import java.io.IOException;
  * temporary is freed as soon as Python would free it.
  */
 final class Torch {
+  /**
+   * As {@code torch.distributions.kl_divergence} of two {@code MultivariateNormal}s does it, (q[:, None], p[None]): a triangular
+   * solve a pair for the trace, over [N, M, D, D] temporaries, and one a column, with N right-hand sides, for the means.
+   * Without the validation of its arguments.
+   */
+  static final String FULL_PAIRWISE =
+      """
+        def forward(self: __torch__.Function,
+            mean_q: Tensor, tril_q: Tensor, mean_p: Tensor, tril_p: Tensor) -> Tensor:
+          n = mean_q.size(0)
+          m = mean_p.size(0)
+          d = mean_q.size(1)
+          log_p = tril_p.diagonal(dim1=-2, dim2=-1).log().sum([-1])
+          log_q = tril_q.diagonal(dim1=-2, dim2=-1).log().sum([-1])
+          half_term1 = log_p.unsqueeze(0) - log_q.unsqueeze(1)
+          x = torch.linalg_solve_triangular(
+              tril_p.unsqueeze(0).expand([n, m, d, d]),
+              tril_q.unsqueeze(1).expand([n, m, d, d]), upper=False)
+          term2 = x.reshape([n, m, d * d]).pow(2).sum([-1])
+          difference = mean_p.unsqueeze(0) - mean_q.unsqueeze(1)
+          y = torch.linalg_solve_triangular(tril_p, difference.permute([1, 2, 0]), upper=False)
+          term3 = y.pow(2).sum([-2]).t()
+          return half_term1 + 0.5 * (term2 + term3 - d)
+      """;
+
+  /** The same of (q, p): a pair a row. */
+  static final String FULL_ALIGNED =
+      """
+        def forward(self: __torch__.Function,
+            mean_q: Tensor, tril_q: Tensor, mean_p: Tensor, tril_p: Tensor) -> Tensor:
+          n = mean_q.size(0)
+          d = mean_q.size(1)
+          log_p = tril_p.diagonal(dim1=-2, dim2=-1).log().sum([-1])
+          log_q = tril_q.diagonal(dim1=-2, dim2=-1).log().sum([-1])
+          half_term1 = log_p - log_q
+          x = torch.linalg_solve_triangular(tril_p, tril_q, upper=False)
+          term2 = x.reshape([n, d * d]).pow(2).sum([-1])
+          difference = (mean_p - mean_q).unsqueeze(-1)
+          y = torch.linalg_solve_triangular(tril_p, difference, upper=False)
+          term3 = y.pow(2).sum([-2]).squeeze(-1)
+          return half_term1 + 0.5 * (term2 + term3 - d)
+      """;
+
   private static final int[] LAST = {-1};
 
   private static Torch loaded;
@@ -59,6 +103,10 @@ final class Torch {
 
   static NDArray tensor(NDManager manager, float[] data, dev.kullback.bench.Shape shape) {
     return manager.create(data, new Shape(shape.size(), shape.dimension()));
+  }
+
+  static NDArray tensor(NDManager manager, double[] data, DataType type, long... shape) {
+    return manager.create(data, new Shape(shape)).toType(type, false);
   }
 
   /** For the results' conditions. */
