@@ -22,7 +22,7 @@ final class Aligned extends RowCommand {
   Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena) {
     BatchOptions.@Nullable Files pFiles = pOptions.files();
     Batch p = pFiles == null ? q : Batch.load(pFiles, policy, arena);
-    p.requireDimensionOf(q);
+    p.requireFit(q);
     if (p.size() != q.size()) {
       throw new UserError(
           p.files().mean(),

@@ -71,11 +71,16 @@ record Batch(
     }
   }
 
-  void requireDimensionOf(Batch q) {
+  void requireFit(Batch q) {
     if (dimension != q.dimension) {
       throw new UserError(
           files.mean(),
           "has dimension %d, but %s has %d".formatted(dimension, q.files.mean(), q.dimension));
+    }
+    if (isDeterministic() && !q.isDeterministic()) {
+      throw new UserError(
+          files.scale(),
+          "is 0 everywhere but %s is not: KL(q||p) is undefined".formatted(q.files.scale()));
     }
   }
 
@@ -108,7 +113,7 @@ record Batch(
         throw wrong(files.mean(), i, "mean is " + value + ": repair or drop the row");
       }
     }
-    boolean deterministic = policy == ScalePolicy.DETERMINISTIC_IF_ZERO && hasStdAllZero(count);
+    boolean deterministic = isDeterministic();
     // Clamping repairs a std or variance that is too small, but no precision makes sense at or
     // below 0.
     boolean positive =
@@ -138,8 +143,11 @@ record Batch(
     };
   }
 
-  private boolean hasStdAllZero(long count) {
-    boolean zero = files.kind() == Scale.STD || files.kind() == Scale.VARIANCE;
+  private boolean isDeterministic() {
+    long count = (long) size * dimension;
+    boolean zero =
+        policy == ScalePolicy.DETERMINISTIC_IF_ZERO
+            && (files.kind() == Scale.STD || files.kind() == Scale.VARIANCE);
     for (long i = 0; zero && i < count; i++) {
       zero = scale.value(i) == 0;
     }

@@ -11,6 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
@@ -64,6 +65,8 @@ final class Demo implements Callable<Integer> {
               ScalePolicy.STRICT,
               arena);
       int[] labels = labels(from.resolve("digits_label.npy"), batch.size(), arena);
+      int[] referenceRows = referenceRows(from, batch.size(), arena);
+      Npy.Array reference = reference(from, referenceRows.length, batch.size(), arena);
 
       DiagonalGaussians q = batch.gaussians();
       float[] kl = new float[Math.multiplyExact(q.size(), q.size())];
@@ -75,6 +78,7 @@ final class Demo implements Callable<Integer> {
         warm = Math.min(warm, once);
       }
 
+      double worst = worstError(kl, q.size(), referenceRows, reference);
       npy.write(Npy.header(ValueLayout.JAVA_FLOAT, q.size(), q.size()));
       npy.write(arena.allocateFrom(ValueLayout.JAVA_FLOAT, kl));
       png.write(picture(kl, labels));
@@ -92,7 +96,7 @@ final class Demo implements Callable<Integer> {
           kl.length,
           cold * 1e3,
           warm * 1e3,
-          worstError(kl, q.size(), from, arena));
+          worst);
       printTable(out, kl, labels);
       out.printf("%nwrote %s and digits-kl.png%n", to.resolve("digits-kl.npy"));
       return 0;
@@ -130,22 +134,37 @@ final class Demo implements Callable<Integer> {
     return (System.nanoTime() - start) * 1e-9;
   }
 
-  private static double worstError(float[] kl, int size, Path from, Arena arena) {
-    int[] rows = ints(from.resolve("digits_kl_row_index.npy"), arena);
+  private static int[] referenceRows(Path from, int size, Arena arena) {
+    Path file = from.resolve("digits_kl_row_index.npy");
+    int[] rows = ints(file, arena);
+    if (rows.length == 0 || IntStream.of(rows).anyMatch(row -> row < 0 || row >= size)) {
+      throw new UserError(file, "must name rows from 0 to " + (size - 1));
+    }
+    return rows;
+  }
+
+  private static Npy.Array reference(Path from, int rows, int size, Arena arena) {
     Path file = from.resolve("digits_kl_rows.npy");
     try {
       Npy.Array exact = Npy.readFloats(file, arena);
-      return IntStream.range(0, rows.length * size)
-          .mapToDouble(i -> {
-            double want = exact.value(i);
-            double got = kl[rows[i / size] * size + i % size];
-            return got == want ? 0 : Math.abs(got - want) / want;
-          })
-          .max()
-          .orElseThrow();
+      if (!Arrays.equals(exact.shape(), new long[] {rows, size})) {
+        throw new UserError(file, "must have shape (%d, %d)".formatted(rows, size));
+      }
+      return exact;
     } catch (IOException e) {
       throw new UserError(file, e);
     }
+  }
+
+  private static double worstError(float[] kl, int size, int[] rows, Npy.Array exact) {
+    return IntStream.range(0, rows.length * size)
+        .mapToDouble(i -> {
+          double want = exact.value(i);
+          double got = kl[rows[i / size] * size + i % size];
+          return got == want ? 0 : Math.abs(got - want) / want;
+        })
+        .max()
+        .orElseThrow();
   }
 
   private static byte[] picture(float[] kl, int[] labels) throws IOException {

@@ -63,7 +63,12 @@ public final class Main {
     line.setParameterExceptionHandler((e, _) -> main.report(e, err));
     line.setExecutionExceptionHandler((e, _, _) -> main.report(e, err));
     try {
-      return line.execute(args);
+      int status = line.execute(args);
+      if (out.checkError() && status == 0) {
+        err.println("kullback: cannot write to standard output");
+        return 1;
+      }
+      return status;
     } catch (Throwable e) { // an Error: picocli handles Exceptions only
       return main.report(e, err);
     }

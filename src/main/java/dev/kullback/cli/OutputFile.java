@@ -7,9 +7,11 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
@@ -43,7 +45,16 @@ final class OutputFile implements Closeable {
         throw new UserError(name, "is write-protected: name another output");
       }
       if (!Files.isDirectory(folder)) {
-        throw new UserError(name, "its folder " + folder + " does not exist: create it first");
+        throw new UserError(
+            name,
+            Files.exists(folder)
+                ? folder + " is not a folder: name another output"
+                : "its folder " + folder + " does not exist: create it first");
+      }
+      try {
+        Files.readAttributes(path, BasicFileAttributes.class); // tells a name that is too long
+      } catch (NoSuchFileException e) {
+        // to be created
       }
       target = folder.toRealPath().resolve(path.getFileName());
       String random = Long.toHexString(ThreadLocalRandom.current().nextLong());

@@ -9,6 +9,7 @@ import java.lang.foreign.Arena;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -62,5 +63,27 @@ class DemoTest {
     try (Stream<Path> files = Files.list(folder.resolve("out"))) {
       assertThat(files).isEmpty();
     }
+  }
+
+  @Test
+  void checksItsReferencesBeforeItWrites() throws IOException {
+    Path data = Files.createDirectory(folder.resolve("data"));
+    try (Stream<Path> files = Files.list(DATA)) {
+      for (Path file : files.toList()) {
+        Files.copy(file, data.resolve(file.getFileName()));
+      }
+    }
+    Path output = Files.createDirectory(folder.resolve("kept"));
+    Path kept = Files.writeString(output.resolve("digits-kl.npy"), "mine");
+    Path rows = data.resolve("digits_kl_rows.npy");
+    Files.copy(data.resolve("digits_mean.npy"), rows, StandardCopyOption.REPLACE_EXISTING);
+    assertThat(run(data, output)).isEqualTo(2);
+    Files.delete(rows);
+    assertThat(run(data, output)).isEqualTo(2);
+    assertThat(err.toString(StandardCharsets.UTF_8))
+        .isEqualTo(
+            "kullback: %s: must have shape (16, 1797)%nkullback: %s: no such file%n"
+                .formatted(rows, rows));
+    assertThat(kept).hasContent("mine");
   }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.foreign.Arena;
 import java.nio.charset.StandardCharsets;
@@ -453,6 +454,27 @@ class MainTest {
     assertUserError(line.replace("q.npy", "none.npy"), "none.npy: no such file");
   }
 
+  @Test
+  void namesTheFileOfADeterministicP() throws IOException {
+    save("z.npy", "<f4", N, new double[N * 6]);
+    for (String command : new String[] {"pairwise", "aligned"}) {
+      assertUserError(
+          command
+              + " --mean q.npy --std s.npy --p-mean q.npy --p-std z.npy -o o.npy --deterministic",
+          "z.npy: is 0 everywhere but ",
+          "s.npy is not");
+    }
+  }
+
+  @Test
+  void saysThatItsOutputIsLost() {
+    PrintStream closed = new PrintStream(OutputStream.nullOutputStream());
+    closed.close();
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    assertThat(Main.run(new String[] {"info"}, closed, new PrintStream(err, true))).isEqualTo(1);
+    assertThat(err.toString()).isEqualTo("kullback: cannot write to standard output\n");
+  }
+
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -465,7 +487,7 @@ class MainTest {
     Files.createDirectory(folder.resolve("d.npy"));
     assertUserError(line + "d.npy", "d.npy: is a directory");
     assertUserError(line + "none/x.npy", "none/x.npy: its folder ", "does not exist");
-    assertUserError(line + "q.npy/x.npy", "q.npy/x.npy: its folder ", "does not exist");
+    assertUserError(line + "q.npy/x.npy", "q.npy/x.npy: ", "q.npy is not a folder");
     assertUserError(line + "x".repeat(300) + ".npy", "x.npy: File name too long");
   }
 
