@@ -1,20 +1,13 @@
 package dev.kullback;
 
 /** Computes rectangular blocks of the pairwise matrix. Stateless; one instance serves all threads. */
-interface BlockKernel {
+interface BlockKernel<G extends Gaussians> {
   /** Makes what {@link #block} reads of the batches, so that worker threads find it ready in {@code tile} or the batches. */
-  void prepare(DiagonalGaussians q, DiagonalGaussians p, Tile tile);
+  void prepare(G q, G p, Tile tile);
 
   /**
    * {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1) of the call that {@code tile} describes. Starts
    * are multiples of {@link KlEngine#BLOCK_ROWS} and {@link KlEngine#BLOCK_COLUMNS}.
    */
-  void block(
-      DiagonalGaussians q,
-      DiagonalGaussians p,
-      int row0,
-      int row1,
-      int column0,
-      int column1,
-      Tile tile);
+  void block(G q, G p, int row0, int row1, int column0, int column1, Tile tile);
 }

@@ -6,7 +6,6 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,32 +50,14 @@ public final class DiagonalGaussians implements Gaussians {
   private final BitSet beyond64 = new BitSet();
 
   /** The kernels' packed forms of this batch. */
-  private final Lazy<Packed<float[]>> columns32 = new Lazy<>();
+  private final Lazy<DiagonalGaussians, Packed<float[]>> columns32 = new Lazy<>();
 
   private final AtomicBoolean used = new AtomicBoolean();
 
-  private final Lazy<Packed<double[]>> columns64 = new Lazy<>();
-  private final Lazy<float[]> nearColumns = new Lazy<>();
-  private final Lazy<double[]> precisions = new Lazy<>();
-
-  /** A value made at most once, by the first thread that needs it. */
-  private static final class Lazy<T> {
-    private volatile @Nullable T value;
-
-    T get(DiagonalGaussians batch, Function<DiagonalGaussians, T> make) {
-      T v = value;
-      return v != null ? v : make(batch, make);
-    }
-
-    private synchronized T make(DiagonalGaussians batch, Function<DiagonalGaussians, T> make) {
-      T v = value;
-      if (v == null) {
-        v = make.apply(batch);
-        value = v;
-      }
-      return v;
-    }
-  }
+  private final Lazy<DiagonalGaussians, Packed<double[]>> columns64 = new Lazy<>();
+  private final Lazy<DiagonalGaussians, float[]> nearColumns = new Lazy<>();
+  private final Lazy<DiagonalGaussians, double[]> precisions = new Lazy<>();
+  private final Lazy<DiagonalGaussians, FullGaussians> full = new Lazy<>();
 
   private DiagonalGaussians(
       float @Nullable [] mean32,
@@ -424,6 +405,22 @@ public final class DiagonalGaussians implements Gaussians {
   /** 1/σ² in double, row-major [N, D]. */
   double[] precisions() {
     return precisions.get(this, DiagonalGaussians::toPrecisions);
+  }
+
+  /** The same Gaussians as a batch of diagonal factors. */
+  FullGaussians full() {
+    return full.get(this, FullGaussians::expanded);
+  }
+
+  /** σ in double. */
+  double std(int index) {
+    double s = scale(index);
+    return switch (kind) {
+      case STD -> s;
+      case VARIANCE -> Math.sqrt(s);
+      case LOG_VARIANCE -> Math.exp(0.5 * s);
+      case PRECISION -> 1 / Math.sqrt(s);
+    };
   }
 
   private double[] toPrecisions() {

@@ -2,9 +2,9 @@ package dev.kullback;
 
 /**
  * An immutable batch of Gaussians of one dimension, safe to share between threads and to use in any number of calls. Made by
- * the factories of {@link DiagonalGaussians}.
+ * the factories of {@link DiagonalGaussians} and {@link FullGaussians}.
  */
-public sealed interface Gaussians permits DiagonalGaussians {
+public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
   /** Number N of Gaussians in the batch, at least 1. */
   int size();
 

@@ -66,7 +66,12 @@ public final class KlEngine implements AutoCloseable {
 
   private final int threads;
   private final Backend backend;
-  private final BlockKernel kernel;
+  private final BlockKernel<DiagonalGaussians> diagonal;
+
+  /** For pairs that are not both diagonal; without vectors {@link #pairs} does. */
+  private final @Nullable BlockKernel<FullGaussians> full;
+
+  private final BlockKernel<Gaussians> pairs = new FullScalarKernel();
   private final @Nullable Executor executor;
   private final @Nullable ExecutorService ownExecutor;
   private final AtomicReferenceArray<@Nullable Tile> tiles;
@@ -74,7 +79,8 @@ public final class KlEngine implements AutoCloseable {
 
   private KlEngine(Builder builder) {
     backend = Backend.select(builder.backend);
-    kernel = backend == Backend.VECTOR ? new VectorKernel() : new ScalarKernel();
+    diagonal = backend == Backend.VECTOR ? new VectorKernel() : new ScalarKernel();
+    full = backend == Backend.VECTOR ? new FullVectorKernel() : null;
     threads = builder.threads;
     ownExecutor = builder.executor == null && threads > 1 ? helpers(threads - 1) : null;
     executor = builder.executor != null ? builder.executor : ownExecutor;
@@ -152,14 +158,14 @@ public final class KlEngine implements AutoCloseable {
   /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
     checkLength(arrayLength(q, p), out.length);
-    pairwise(diagonal(q), diagonal(p), out, null, null);
+    pairwise(q, p, out, null, null);
     return out;
   }
 
   /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
     checkLength(arrayLength(q, p), out.length);
-    pairwise(diagonal(q), diagonal(p), null, out, null);
+    pairwise(q, p, null, out, null);
     return out;
   }
 
@@ -170,7 +176,7 @@ public final class KlEngine implements AutoCloseable {
   public MemorySegment pairwise(Gaussians q, Gaussians p, MemorySegment out) {
     checkOpen();
     checkSegment((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out);
-    pairwise(diagonal(q), diagonal(p), null, null, out);
+    pairwise(q, p, null, null, out);
     return out;
   }
 
@@ -181,38 +187,25 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
-    DiagonalGaussians a = diagonal(q);
-    DiagonalGaussians b = diagonal(p);
-    checkAligned(a, b);
-    checkLength(a.size(), out.length);
-    for (int i = 0; i < a.size(); i++) {
-      out[i] = (float) alignedKl(a, b, i);
-    }
+    checkAligned(q, p);
+    checkLength(q.size(), out.length);
+    aligned(q, p, out, null, null);
     return out;
   }
 
   /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
-    DiagonalGaussians a = diagonal(q);
-    DiagonalGaussians b = diagonal(p);
-    checkAligned(a, b);
-    checkLength(a.size(), out.length);
-    for (int i = 0; i < a.size(); i++) {
-      out[i] = alignedKl(a, b, i);
-    }
+    checkAligned(q, p);
+    checkLength(q.size(), out.length);
+    aligned(q, p, null, out, null);
     return out;
   }
 
   /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
   public MemorySegment aligned(Gaussians q, Gaussians p, MemorySegment out) {
-    DiagonalGaussians a = diagonal(q);
-    DiagonalGaussians b = diagonal(p);
-    checkAligned(a, b);
-    boolean wide = a.isDouble() || b.isDouble();
-    checkSegment(a.size(), wide, out);
-    for (int i = 0; i < a.size(); i++) {
-      set(out, wide, i, alignedKl(a, b, i));
-    }
+    checkAligned(q, p);
+    checkSegment(q.size(), q.isDouble() || p.isDouble(), out);
+    aligned(q, p, null, null, out);
     return out;
   }
 
@@ -223,33 +216,30 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public float[] toStandardNormal(Gaussians q, float[] out) {
-    DiagonalGaussians a = diagonal(q);
     checkOpen();
-    checkLength(a.size(), out.length);
-    for (int i = 0; i < a.size(); i++) {
-      out[i] = (float) standardKl(a, i);
+    checkLength(q.size(), out.length);
+    for (int i = 0; i < q.size(); i++) {
+      out[i] = (float) standardKl(q, i);
     }
     return out;
   }
 
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public double[] toStandardNormal(Gaussians q, double[] out) {
-    DiagonalGaussians a = diagonal(q);
     checkOpen();
-    checkLength(a.size(), out.length);
-    for (int i = 0; i < a.size(); i++) {
-      out[i] = standardKl(a, i);
+    checkLength(q.size(), out.length);
+    for (int i = 0; i < q.size(); i++) {
+      out[i] = standardKl(q, i);
     }
     return out;
   }
 
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
-    DiagonalGaussians a = diagonal(q);
     checkOpen();
-    checkSegment(a.size(), a.isDouble(), out);
-    for (int i = 0; i < a.size(); i++) {
-      set(out, a.isDouble(), i, standardKl(a, i));
+    checkSegment(q.size(), q.isDouble(), out);
+    for (int i = 0; i < q.size(); i++) {
+      set(out, q.isDouble(), i, standardKl(q, i));
     }
     return out;
   }
@@ -273,12 +263,44 @@ public final class KlEngine implements AutoCloseable {
     }
   }
 
-  private static double alignedKl(DiagonalGaussians q, DiagonalGaussians p, int i) {
-    return q.deterministic || q == p ? 0 : PairKl.of(q, i, p, i);
+  private void aligned(
+      Gaussians q,
+      Gaussians p,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      @Nullable MemorySegment segment) {
+    boolean wide = q.isDouble() || p.isDouble();
+    Tile tile = acquire();
+    try {
+      for (int i = 0; i < q.size(); i++) {
+        double kl = alignedKl(q, p, i, tile);
+        if (out32 != null) {
+          out32[i] = (float) kl;
+        } else if (out64 != null) {
+          out64[i] = kl;
+        } else if (segment != null) {
+          set(segment, wide, i, kl);
+        }
+      }
+    } finally {
+      release(tile);
+    }
   }
 
-  private static double standardKl(DiagonalGaussians q, int i) {
-    return q.deterministic ? 0 : PairKl.standard(q, i);
+  private static double alignedKl(Gaussians q, Gaussians p, int i, Tile t) {
+    if (isDeterministic(q) || q == p) {
+      return 0;
+    }
+    return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
+        ? PairKl.of(a, i, b, i)
+        : t.full.pair.kl(q, i, p, i);
+  }
+
+  private static double standardKl(Gaussians q, int i) {
+    return switch (q) {
+      case DiagonalGaussians d -> d.deterministic ? 0 : PairKl.standard(d, i);
+      case FullGaussians f -> FullPair.standard(f, i);
+    };
   }
 
   private static void set(MemorySegment out, boolean wide, long i, double kl) {
@@ -290,16 +312,30 @@ public final class KlEngine implements AutoCloseable {
   }
 
   private void pairwise(
-      DiagonalGaussians q,
-      DiagonalGaussians p,
+      Gaussians q,
+      Gaussians p,
       float @Nullable [] out32,
       double @Nullable [] out64,
       @Nullable MemorySegment segment) {
     check(q, p);
-    if (q.deterministic) {
+    if (isDeterministic(q)) {
       zero((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out32, out64, segment);
-      return;
+    } else if (q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b) {
+      pairwise(diagonal, a, b, out32, out64, segment);
+    } else if (full != null && FullGaussians.isExpandable(q) && FullGaussians.isExpandable(p)) {
+      pairwise(full, FullGaussians.of(q), FullGaussians.of(p), out32, out64, segment);
+    } else {
+      pairwise(pairs, q, p, out32, out64, segment);
     }
+  }
+
+  private <G extends Gaussians> void pairwise(
+      BlockKernel<G> kernel,
+      G q,
+      G p,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      @Nullable MemorySegment segment) {
     int height = blockRows(q.dimension());
     long across = Math.ceilDiv(p.size(), BLOCK_COLUMNS);
     long blocks = Math.ceilDiv(q.size(), height) * across;
@@ -312,19 +348,20 @@ public final class KlEngine implements AutoCloseable {
           || blocks == 1
           || (segment != null && !segment.isAccessibleBy(HELPER))) {
         for (long b = 0; b < blocks; b++) {
-          block(q, p, out32, out64, segment, b, tile);
+          block(kernel, q, p, out32, out64, segment, b, tile);
         }
       } else {
-        new Job(q, p, out32, out64, segment, blocks, tile).run(helpers);
+        new Job<>(kernel, q, p, out32, out64, segment, blocks, tile).run(helpers);
       }
     } finally {
       release(tile);
     }
   }
 
-  private void block(
-      DiagonalGaussians q,
-      DiagonalGaussians p,
+  private static <G extends Gaussians> void block(
+      BlockKernel<G> kernel,
+      G q,
+      G p,
       float @Nullable [] out32,
       double @Nullable [] out64,
       @Nullable MemorySegment segment,
@@ -369,9 +406,10 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /** One call's work, shared between its caller and helpers. */
-  private final class Job implements Runnable {
-    private final DiagonalGaussians q;
-    private final DiagonalGaussians p;
+  private final class Job<G extends Gaussians> implements Runnable {
+    private final BlockKernel<G> kernel;
+    private final G q;
+    private final G p;
     private final float @Nullable [] out32;
     private final double @Nullable [] out64;
     private final @Nullable MemorySegment segment;
@@ -386,14 +424,16 @@ public final class KlEngine implements AutoCloseable {
     private boolean finished;
 
     Job(
-        DiagonalGaussians q,
-        DiagonalGaussians p,
+        BlockKernel<G> kernel,
+        G q,
+        G p,
         float @Nullable [] out32,
         double @Nullable [] out64,
         @Nullable MemorySegment segment,
         long blocks,
         Tile tile) {
       this.tile = tile;
+      this.kernel = kernel;
       this.q = q;
       this.p = p;
       this.out32 = out32;
@@ -459,7 +499,7 @@ public final class KlEngine implements AutoCloseable {
         for (long b = next.getAndIncrement();
             b < blocks && failure == null;
             b = next.getAndIncrement()) {
-          block(q, p, out32, out64, segment, b, t);
+          block(kernel, q, p, out32, out64, segment, b, t);
         }
       } catch (RuntimeException | Error e) {
         failure = e;
@@ -516,10 +556,8 @@ public final class KlEngine implements AutoCloseable {
     }
   }
 
-  private static DiagonalGaussians diagonal(Gaussians batch) {
-    return switch (Objects.requireNonNull(batch, "batch")) {
-      case DiagonalGaussians d -> d;
-    };
+  private static boolean isDeterministic(Gaussians batch) {
+    return batch instanceof DiagonalGaussians d && d.deterministic;
   }
 
   private void checkOpen() {
@@ -528,20 +566,20 @@ public final class KlEngine implements AutoCloseable {
     }
   }
 
-  private void check(DiagonalGaussians q, DiagonalGaussians p) {
+  private void check(Gaussians q, Gaussians p) {
     checkOpen();
     if (q.dimension() != p.dimension()) {
       throw new IllegalArgumentException(
           "q has dimension %d but p has %d; they must be equal"
               .formatted(q.dimension(), p.dimension()));
     }
-    if (p.deterministic && !q.deterministic) {
+    if (isDeterministic(p) && !isDeterministic(q)) {
       throw new IllegalArgumentException(
           "p is deterministic (std 0) and q is not, so KL(q‖p) is undefined");
     }
   }
 
-  private void checkAligned(DiagonalGaussians q, DiagonalGaussians p) {
+  private void checkAligned(Gaussians q, Gaussians p) {
     check(q, p);
     if (q.size() != p.size()) {
       throw new IllegalArgumentException(

@@ -1,7 +1,7 @@
 package dev.kullback;
 
 /** The backend without vectors: {@link PairKl} for every entry. Runs on every JVM; the plainest text of the algorithm. */
-final class ScalarKernel implements BlockKernel {
+final class ScalarKernel implements BlockKernel<DiagonalGaussians> {
   @Override
   public void prepare(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
     q.precisions();

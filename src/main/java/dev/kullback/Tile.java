@@ -45,6 +45,9 @@ final class Tile {
 
   double[] rows64 = {};
 
+  /** Working memory of full covariances. */
+  final FullScratch full = new FullScratch();
+
   /** Per row, one bit a column: the entries that the last judgement found within the contract, and possibly near. */
   final long[] certain = new long[ROWS];
 
@@ -93,5 +96,6 @@ final class Tile {
     out32 = null;
     out64 = null;
     near = false;
+    full.pair.clear();
   }
 }

@@ -7,7 +7,7 @@ import java.util.Objects;
  * The Vector API backend: walks a block tile by tile through the fast kernel and refines the entries whose error bound exceeds
  * the contract.
  */
-final class VectorKernel implements BlockKernel {
+final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   /**
    * From so many entries a tile on, the double kernel computes the tile whole instead of single entries: by the kernels' rates it
    * takes as long as some 10 of them (D = 256).

@@ -8,6 +8,7 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.time.Duration;
+import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -46,6 +47,23 @@ class AllocationTest {
           check(what + " -> segment", () -> engine.pairwise(q, p, segment));
         }
       }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void warmCallsOfFullCovariancesAllocateNothing(Backend backend) throws Throwable {
+    FullBatch batch = FullBatch.random(false, 21, 19, 100, 0, new Random(1));
+    FullGaussians q = batch.gaussians();
+    FullGaussians p = batch.rows(3, 21).gaussians(); // equal pairs, so some are refined
+    Batch scales = Batch.random(false, 21, 19, 0, new Random(2));
+    DiagonalGaussians diagonal = scales.gaussians();
+    float[] out = new float[q.size() * q.size()];
+    try (KlEngine engine = Engines.on(backend)) {
+      check(backend + " full", () -> engine.pairwise(q, p, out));
+      check(backend + " mixed", () -> engine.pairwise(q, diagonal, out));
+      check(backend + " aligned", () -> engine.aligned(q, diagonal, out));
+      check(backend + " standard", () -> engine.toStandardNormal(q, out));
     }
   }
 

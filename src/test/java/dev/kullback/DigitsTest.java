@@ -76,6 +76,28 @@ class DigitsTest {
     }
   }
 
+  /** Full covariances: what lies near each image, by principal components. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void wholeMatrixOfFullCovariances(Backend backend) {
+    float[] localMean = Batch.narrowed(read("local_mean"));
+    float[] scaleTril = Batch.narrowed(read("local_scale_tril"));
+    FullGaussians q = FullGaussians.ofScaleTril(localMean, scaleTril, 8);
+    try (KlEngine engine = Engines.on(backend, 2)) {
+      float[] kl = engine.pairwise(q, q);
+      double[] chosen = new double[rows.length * IMAGES];
+      for (int k = 0; k < rows.length; k++) {
+        for (int j = 0; j < IMAGES; j++) {
+          chosen[k * IMAGES + j] = kl[rows[k] * IMAGES + j];
+        }
+      }
+      Check.matrix(backend + ", local Gaussians", IMAGES, read("local_kl_rows"), chosen, AIM);
+      for (int i = 0; i < IMAGES; i++) {
+        assertThat(kl[i * IMAGES + i]).isEqualTo(0f);
+      }
+    }
+  }
+
   /** Little-endian, C order; independent of the library's own reader. */
   private static double[] read(String name) {
     Path file = Path.of(System.getProperty("basedir", "."), "src", "demo", "data", name + ".npy");

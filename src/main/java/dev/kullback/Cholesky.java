@@ -1,0 +1,111 @@
+package dev.kullback;
+
+/**
+ * Cholesky factors in double-double arithmetic (T. J. Dekker, "A floating-point technique for extending the available precision",
+ * 1971): rounded to double, a factor is then as good as one that the caller gave, where a plain one would lose the condition
+ * number of the matrix times the roundoff.
+ *
+ * <p>Matrices are packed lower triangles, row-major, one array of high and one of low parts.
+ */
+final class Cholesky {
+  private static final double SPLITTER = 0x1p27 + 1;
+
+  /** Math.fma without hardware support goes through BigDecimal. */
+  private static final boolean FMA = Backend.hasFma();
+
+  private double hi;
+  private double lo;
+
+  /** Replaces a symmetric matrix by its factor; the first row whose pivot is not positive and finite, or −1. */
+  int factor(double[] high, double[] low, int d) {
+    for (int i = 0, row = 0; i < d; row += ++i) {
+      for (int j = 0, column = 0; j <= i; column += ++j) {
+        hi = high[row + j];
+        lo = low[row + j];
+        for (int k = 0; k < j; k++) {
+          subtractProduct(high[row + k], low[row + k], high[column + k], low[column + k]);
+        }
+        if (j < i) {
+          divide(high[column + j], low[column + j]);
+        } else if (hi > 0 && hi <= Double.MAX_VALUE) {
+          squareRoot();
+        } else {
+          return i;
+        }
+        high[row + j] = hi;
+        low[row + j] = lo;
+      }
+    }
+    return -1;
+  }
+
+  /** The pivot at which {@link #factor} gave up. */
+  double pivot() {
+    return hi;
+  }
+
+  /** Replaces a factor by its inverse. */
+  void invert(double[] high, double[] low, int d) {
+    for (int i = 0, row = 0; i < d; row += ++i) {
+      double pivotHigh = high[row + i];
+      double pivotLow = low[row + i];
+      for (int j = 0; j < i; j++) { // X_ij = −(Σ L_ik X_kj) / L_ii, over rows k of X above
+        hi = 0;
+        lo = 0;
+        for (int k = j, above = j * (j + 1) / 2; k < i; above += ++k) {
+          subtractProduct(high[row + k], low[row + k], high[above + j], low[above + j]);
+        }
+        divide(pivotHigh, pivotLow);
+        high[row + j] = hi;
+        low[row + j] = lo;
+      }
+      hi = 1;
+      lo = 0;
+      divide(pivotHigh, pivotLow);
+      high[row + i] = hi;
+      low[row + i] = lo;
+    }
+  }
+
+  private void subtractProduct(double ah, double al, double bh, double bl) {
+    double p = ah * bh;
+    double rest = productError(ah, bh, p) + (ah * bl + al * bh);
+    double s = hi - p;
+    double t = s - hi;
+    double error = (hi - (s - t)) - (p + t);
+    normalize(s, lo + (error - rest));
+  }
+
+  private void divide(double dh, double dl) {
+    double x = hi / dh;
+    double p = x * dh;
+    double rest = (hi - p) - productError(x, dh, p) + (lo - x * dl);
+    normalize(x, rest / dh);
+  }
+
+  private void squareRoot() {
+    double x = Math.sqrt(hi);
+    double p = x * x;
+    double rest = (hi - p) - productError(x, x, p) + lo;
+    normalize(x, rest / (2 * x));
+  }
+
+  private void normalize(double a, double b) {
+    hi = a + b;
+    lo = b - (hi - a);
+  }
+
+  /** a·b − p, where p is the rounded product. */
+  private static double productError(double a, double b, double p) {
+    if (FMA) {
+      return Math.fma(a, b, -p);
+    }
+    double c = SPLITTER * a;
+    double ah = c - (c - a);
+    double al = a - ah;
+    c = SPLITTER * b;
+    double bh = c - (c - b);
+    double bl = b - bh;
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+  }
+}

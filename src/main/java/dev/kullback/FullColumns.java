@@ -1,0 +1,23 @@
+package dev.kullback;
+
+/**
+ * A batch as the columns of the full-covariance product, in panels of {@link FullKernels#NR}. With the product AB of rows made for
+ * {@code centre}, {@code KL = ½AB + offsetQ + offsetP}, and its error is at most
+ *
+ * <pre>
+ * weightQ·weightP + noiseQ + noiseP + inverseError·AB
+ * </pre>
+ *
+ * @param values {@code [b][k][NR]} over the entries k of B
+ * @param centre what is subtracted from all means, the mean of the batch's
+ * @param tolerance relative error that batches of double are allowed
+ */
+@SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
+record FullColumns(
+    double[] values,
+    double[] centre,
+    double[] offset,
+    double[] noise,
+    double[] weight,
+    double[] inverseError,
+    double[] tolerance) {}

@@ -1,0 +1,550 @@
+package dev.kullback;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.BitSet;
+import java.util.Objects;
+
+/**
+ * A batch of N Gaussians {@code N(μ_i, Σ_i)} of dimension D with full covariance, {@code Σ = LLᵀ}, L lower triangular with
+ * positive diagonal.
+ *
+ * <p>Values are copied and checked at construction; the caller's arrays are neither kept nor modified. A batch of {@code float}
+ * is held, and computed with, in double. What the kernels need is made at the first use of the batch as {@code q} or {@code p}
+ * and kept with it, so a batch made once is reused by every call of every engine. Memory, in doubles: {@code N·D(D+1)/2} for
+ * the factors L, as much again after use as {@code q}, and again after use as {@code p}. {@code N·D(D+3)/2} is limited to about
+ * 2·10⁹.
+ *
+ * <p>Every factory takes {@code float[]}, {@code double[]} or {@link MemorySegment}; those of segments without a layout read
+ * native-order {@code float}. A layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order.
+ * All throw {@link IllegalArgumentException} naming the array, the Gaussian, the row and the column at fault.
+ */
+public final class FullGaussians implements Gaussians {
+  /** Entries of L, and its diagonal's inverse, whose products the matrix kernel can neither over- nor underflow. */
+  private static final double MOST = 0x1p250;
+
+  private static final double HALF_ULP = 0x1p-53;
+
+  /** Asymmetry that passes for rounding, relative to {@code √(Σ_rr Σ_cc)}. */
+  private static final double ASYMMETRY32 = 1e-5;
+
+  private static final double ASYMMETRY64 = 1e-10;
+
+  /** Doubles up to which a diagonal batch is worth an expansion to full factors, 128 MiB. */
+  private static final long MOST_EXPANDED = 1 << 24;
+
+  private final int size;
+  private final int dimension;
+  private final boolean isDouble;
+
+  /** Row-major [N, D]. */
+  final double[] mean;
+
+  /** L, row-major {@code [N, D(D+1)/2]} by rows (0,0), (1,0), (1,1), (2,0), … */
+  final double[] scaleTril;
+
+  /** {@code ln det L = Σ_k ln L_kk}, and a bound on its absolute error. */
+  final double[] logDet;
+
+  final double[] logDetBound;
+
+  /** Gaussians that the matrix kernel cannot hold. */
+  private final BitSet beyond = new BitSet();
+
+  private final Lazy<FullGaussians, FullRows> rows = new Lazy<>();
+  private final Lazy<FullGaussians, FullColumns> columns = new Lazy<>();
+
+  private FullGaussians(double[] mean, double[] scaleTril, int dimension, boolean isDouble) {
+    this.mean = mean;
+    this.scaleTril = scaleTril;
+    this.dimension = dimension;
+    this.isDouble = isDouble;
+    size = mean.length / dimension;
+    logDet = new double[size];
+    logDetBound = new double[size];
+    double[] diagonal = new double[dimension];
+    int length = packedLength(dimension);
+    for (int i = 0; i < size; i++) {
+      boolean ordinary = true;
+      for (int h = i * dimension; h < (i + 1) * dimension; h++) {
+        ordinary &= Math.abs(mean[h]) <= MOST;
+      }
+      for (int k = i * length; k < (i + 1) * length; k++) {
+        ordinary &= Math.abs(scaleTril[k]) <= MOST;
+      }
+      for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
+        diagonal[r] = scaleTril[k];
+        ordinary &= diagonal[r] >= 1 / MOST;
+      }
+      if (!ordinary) {
+        beyond.set(i);
+      }
+      logDet[i] = LogProduct.of(diagonal, 0, dimension);
+      logDetBound[i] = HALF_ULP * (dimension + 16 + 4 * Math.abs(logDet[i]));
+    }
+  }
+
+  static int packedLength(int dimension) {
+    return dimension * (dimension + 1) / 2;
+  }
+
+  /** Whether so many Gaussians, packed in panels, fit a Java array. */
+  private static boolean fits(long size, int dimension) {
+    long length = (long) dimension * (dimension + 3) / 2;
+    return length * (size + DiagonalGaussians.WIDEST_PANEL) <= Integer.MAX_VALUE - 8;
+  }
+
+  /** Whether {@link #of} applies. */
+  static boolean isExpandable(Gaussians batch) {
+    return batch instanceof FullGaussians
+        || (long) batch.size() * batch.dimension() * (batch.dimension() + 3) / 2 <= MOST_EXPANDED;
+  }
+
+  /** A diagonal batch as one of diagonal factors; a full one as it is. */
+  static FullGaussians of(Gaussians batch) {
+    return switch (batch) {
+      case FullGaussians f -> f;
+      case DiagonalGaussians d -> d.full();
+    };
+  }
+
+  static FullGaussians expanded(DiagonalGaussians g) {
+    int d = g.dimension();
+    double[] scaleTril = new double[g.size() * packedLength(d)];
+    for (int h = 0, k = -1; h < g.size() * d; h++) {
+      k += h % d + 1;
+      scaleTril[k] = g.std(h);
+    }
+    return new FullGaussians(g.mean64(), scaleTril, d, g.isDouble());
+  }
+
+  /**
+   * A batch from means and the factors L of {@code Σ = LLᵀ}.
+   *
+   * @param mean row-major {@code [N, D]}, finite
+   * @param scaleTril row-major {@code [N, D, D]}, lower triangular: finite, with a positive diagonal; what lies above the diagonal is not read
+   * @param dimension D; N is {@code mean.length / D}
+   * @return a new batch with float precision; the arrays are copied
+   */
+  public static FullGaussians ofScaleTril(float[] mean, float[] scaleTril, int dimension) {
+    return of(source(mean), source(scaleTril), dimension, false, Kind.SCALE_TRIL);
+  }
+
+  /**
+   * A batch from means and the factors L of {@code Σ = LLᵀ}.
+   *
+   * @param mean row-major {@code [N, D]}, finite
+   * @param scaleTril row-major {@code [N, D, D]}, lower triangular: finite, with a positive diagonal; what lies above the diagonal is not read
+   * @param dimension D; N is {@code mean.length / D}
+   * @return a new batch with double precision; the arrays are copied
+   */
+  public static FullGaussians ofScaleTril(double[] mean, double[] scaleTril, int dimension) {
+    return of(source(mean), source(scaleTril), dimension, true, Kind.SCALE_TRIL);
+  }
+
+  /** As {@link #ofScaleTril(float[], float[], int)}, from segments of native-order {@code float}. */
+  public static FullGaussians ofScaleTril(
+      MemorySegment mean, MemorySegment scaleTril, int dimension) {
+    return of(mean, scaleTril, dimension, ValueLayout.JAVA_FLOAT, Kind.SCALE_TRIL);
+  }
+
+  /** As {@link #ofScaleTril(float[], float[], int)}, from segments of {@code element}. */
+  public static FullGaussians ofScaleTril(
+      MemorySegment mean, MemorySegment scaleTril, int dimension, ValueLayout element) {
+    return of(mean, scaleTril, dimension, element, Kind.SCALE_TRIL);
+  }
+
+  /**
+   * A batch from means and packed factors L of {@code Σ = LLᵀ}, with {@code ln L_kk} on the diagonal.
+   *
+   * @param mean row-major {@code [N, D]}, finite
+   * @param packed row-major {@code [N, D(D+1)/2]} in the order of {@code tril_indices}: (0,0), (1,0), (1,1), (2,0), …; finite, and so are the exponentials of the diagonal, which are > 0
+   * @param dimension D; N is {@code mean.length / D}
+   * @return a new batch with float precision; the arrays are copied
+   */
+  public static FullGaussians ofPackedScaleTril(float[] mean, float[] packed, int dimension) {
+    return of(source(mean), source(packed), dimension, false, Kind.PACKED_LOG);
+  }
+
+  /**
+   * A batch from means and packed factors L of {@code Σ = LLᵀ}, with {@code ln L_kk} on the diagonal.
+   *
+   * @param mean row-major {@code [N, D]}, finite
+   * @param packed row-major {@code [N, D(D+1)/2]} in the order of {@code tril_indices}: (0,0), (1,0), (1,1), (2,0), …; finite, and so are the exponentials of the diagonal, which are > 0
+   * @param dimension D; N is {@code mean.length / D}
+   * @return a new batch with double precision; the arrays are copied
+   */
+  public static FullGaussians ofPackedScaleTril(double[] mean, double[] packed, int dimension) {
+    return of(source(mean), source(packed), dimension, true, Kind.PACKED_LOG);
+  }
+
+  /** As {@link #ofPackedScaleTril(float[], float[], int)}; unless {@code logDiagonal}, the diagonal holds {@code L_kk} itself. */
+  public static FullGaussians ofPackedScaleTril(
+      float[] mean, float[] packed, int dimension, boolean logDiagonal) {
+    Kind kind = logDiagonal ? Kind.PACKED_LOG : Kind.PACKED;
+    return of(source(mean), source(packed), dimension, false, kind);
+  }
+
+  /** As {@link #ofPackedScaleTril(double[], double[], int)}; unless {@code logDiagonal}, the diagonal holds {@code L_kk} itself. */
+  public static FullGaussians ofPackedScaleTril(
+      double[] mean, double[] packed, int dimension, boolean logDiagonal) {
+    Kind kind = logDiagonal ? Kind.PACKED_LOG : Kind.PACKED;
+    return of(source(mean), source(packed), dimension, true, kind);
+  }
+
+  /** As {@link #ofPackedScaleTril(float[], float[], int)}, from segments of native-order {@code float}. */
+  public static FullGaussians ofPackedScaleTril(
+      MemorySegment mean, MemorySegment packed, int dimension) {
+    return of(mean, packed, dimension, ValueLayout.JAVA_FLOAT, Kind.PACKED_LOG);
+  }
+
+  /** As {@link #ofPackedScaleTril(float[], float[], int, boolean)}, from segments of {@code element}. */
+  public static FullGaussians ofPackedScaleTril(
+      MemorySegment mean,
+      MemorySegment packed,
+      int dimension,
+      ValueLayout element,
+      boolean logDiagonal) {
+    Kind kind = logDiagonal ? Kind.PACKED_LOG : Kind.PACKED;
+    return of(mean, packed, dimension, element, kind);
+  }
+
+  /**
+   * A batch from means and covariances Σ, which are factored in twice the precision of double.
+   *
+   * @param mean row-major {@code [N, D]}, finite
+   * @param covariance row-major {@code [N, D, D]}, symmetric up to rounding and positive definite; the lower triangle is what counts
+   * @param dimension D; N is {@code mean.length / D}
+   * @return a new batch with float precision; the arrays are copied
+   */
+  public static FullGaussians ofCovariance(float[] mean, float[] covariance, int dimension) {
+    return of(source(mean), source(covariance), dimension, false, Kind.COVARIANCE);
+  }
+
+  /**
+   * A batch from means and covariances Σ, which are factored in twice the precision of double.
+   *
+   * @param mean row-major {@code [N, D]}, finite
+   * @param covariance row-major {@code [N, D, D]}, symmetric up to rounding and positive definite; the lower triangle is what counts
+   * @param dimension D; N is {@code mean.length / D}
+   * @return a new batch with double precision; the arrays are copied
+   */
+  public static FullGaussians ofCovariance(double[] mean, double[] covariance, int dimension) {
+    return of(source(mean), source(covariance), dimension, true, Kind.COVARIANCE);
+  }
+
+  /** As {@link #ofCovariance(float[], float[], int)}, from segments of native-order {@code float}. */
+  public static FullGaussians ofCovariance(
+      MemorySegment mean, MemorySegment covariance, int dimension) {
+    return of(mean, covariance, dimension, ValueLayout.JAVA_FLOAT, Kind.COVARIANCE);
+  }
+
+  /** As {@link #ofCovariance(float[], float[], int)}, from segments of {@code element}. */
+  public static FullGaussians ofCovariance(
+      MemorySegment mean, MemorySegment covariance, int dimension, ValueLayout element) {
+    return of(mean, covariance, dimension, element, Kind.COVARIANCE);
+  }
+
+  /**
+   * A batch from means and precisions {@code Σ⁻¹}, which are factored in twice the precision of double.
+   *
+   * @param mean row-major {@code [N, D]}, finite
+   * @param precision row-major {@code [N, D, D]}, symmetric up to rounding and positive definite; the lower triangle is what counts
+   * @param dimension D; N is {@code mean.length / D}
+   * @return a new batch with float precision; the arrays are copied
+   */
+  public static FullGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
+    return of(source(mean), source(precision), dimension, false, Kind.PRECISION);
+  }
+
+  /**
+   * A batch from means and precisions {@code Σ⁻¹}, which are factored in twice the precision of double.
+   *
+   * @param mean row-major {@code [N, D]}, finite
+   * @param precision row-major {@code [N, D, D]}, symmetric up to rounding and positive definite; the lower triangle is what counts
+   * @param dimension D; N is {@code mean.length / D}
+   * @return a new batch with double precision; the arrays are copied
+   */
+  public static FullGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
+    return of(source(mean), source(precision), dimension, true, Kind.PRECISION);
+  }
+
+  /** As {@link #ofPrecision(float[], float[], int)}, from segments of native-order {@code float}. */
+  public static FullGaussians ofPrecision(
+      MemorySegment mean, MemorySegment precision, int dimension) {
+    return of(mean, precision, dimension, ValueLayout.JAVA_FLOAT, Kind.PRECISION);
+  }
+
+  /** As {@link #ofPrecision(float[], float[], int)}, from segments of {@code element}. */
+  public static FullGaussians ofPrecision(
+      MemorySegment mean, MemorySegment precision, int dimension, ValueLayout element) {
+    return of(mean, precision, dimension, element, Kind.PRECISION);
+  }
+
+  @Override
+  public int size() {
+    return size;
+  }
+
+  @Override
+  public int dimension() {
+    return dimension;
+  }
+
+  @Override
+  public boolean isDouble() {
+    return isDouble;
+  }
+
+  @Override
+  public String toString() {
+    return "FullGaussians[%d x %d, %s]".formatted(size, dimension, isDouble ? "double" : "float");
+  }
+
+  boolean isBeyond(int i) {
+    return beyond.get(i);
+  }
+
+  FullRows rows() {
+    return rows.get(this, FullKernels::packRows);
+  }
+
+  FullColumns columns() {
+    return columns.get(this, FullKernels::packColumns);
+  }
+
+  /** What a matrix of the factories is. */
+  private enum Kind {
+    SCALE_TRIL("scaleTril"),
+    PACKED("packed"),
+    PACKED_LOG("packed"),
+    COVARIANCE("covariance"),
+    PRECISION("precision");
+
+    /** The argument's name in the public factories, used in messages. */
+    final String argument;
+
+    Kind(String argument) {
+      this.argument = argument;
+    }
+
+    boolean isPacked() {
+      return this == PACKED || this == PACKED_LOG;
+    }
+  }
+
+  /** Reads {@code count} elements from an index on into {@code to[at…]}. */
+  private interface Reader {
+    void read(long from, double[] to, int at, int count);
+  }
+
+  private record Source(long length, Reader reader) {}
+
+  private static Source source(double[] a) {
+    return new Source(a.length, (from, to, at, n) -> System.arraycopy(a, (int) from, to, at, n));
+  }
+
+  private static Source source(float[] a) {
+    return new Source(
+        a.length,
+        (from, to, at, n) -> {
+          for (int k = 0; k < n; k++) {
+            to[at + k] = a[(int) from + k];
+          }
+        });
+  }
+
+  private static Source source(MemorySegment s, ValueLayout element, String name) {
+    long width = element.byteSize();
+    if (s.byteSize() % width != 0) {
+      throw new IllegalArgumentException(
+          "%s has %d bytes, not a multiple of the element size %d"
+              .formatted(name, s.byteSize(), width));
+    }
+    Reader reader =
+        switch (element) {
+          case ValueLayout.OfDouble layout -> {
+            ValueLayout.OfDouble any = layout.withByteAlignment(1);
+            yield (from, to, at, n) -> MemorySegment.copy(s, any, 8 * from, to, at, n);
+          }
+          case ValueLayout.OfFloat layout -> {
+            ValueLayout.OfFloat any = layout.withByteAlignment(1);
+            yield (from, to, at, n) -> {
+              for (int k = 0; k < n; k++) {
+                to[at + k] = s.get(any, 4 * (from + k));
+              }
+            };
+          }
+          default ->
+              throw new IllegalArgumentException(
+                  "element layout must be float or double, is " + element);
+        };
+    return new Source(s.byteSize() / width, reader);
+  }
+
+  private static FullGaussians of(
+      MemorySegment mean, MemorySegment matrix, int dimension, ValueLayout element, Kind kind) {
+    boolean isDouble = Objects.requireNonNull(element, "element") instanceof ValueLayout.OfDouble;
+    return of(
+        source(mean, element, "mean"),
+        source(matrix, element, kind.argument),
+        dimension,
+        isDouble,
+        kind);
+  }
+
+  private static FullGaussians of(
+      Source mean, Source matrix, int dimension, boolean isDouble, Kind kind) {
+    int n = checkShape(mean.length, matrix.length, dimension, kind);
+    double[] means = new double[n * dimension];
+    mean.reader.read(0, means, 0, means.length);
+    for (int h = 0; h < means.length; h++) {
+      if (!(Math.abs(means[h]) <= Double.MAX_VALUE)) {
+        throw new IllegalArgumentException(
+            "mean[%d][%d] (Gaussian %1$d, dimension %2$d) is %s; it must be finite"
+                .formatted(h / dimension, h % dimension, text(means[h], isDouble)));
+      }
+    }
+    double[] factors = new double[n * packedLength(dimension)];
+    switch (kind) {
+      case SCALE_TRIL -> {
+        for (int r = 0, k = 0; r < n * dimension; k += r++ % dimension + 1) {
+          matrix.reader.read((long) r * dimension, factors, k, r % dimension + 1);
+        }
+      }
+      case PACKED, PACKED_LOG -> matrix.reader.read(0, factors, 0, factors.length);
+      case COVARIANCE, PRECISION -> factor(matrix, factors, n, dimension, isDouble, kind);
+    }
+    if (kind == Kind.SCALE_TRIL || kind.isPacked()) {
+      checkFactors(factors, n, dimension, isDouble, kind);
+    }
+    return new FullGaussians(means, factors, dimension, isDouble);
+  }
+
+  /** N. */
+  private static int checkShape(long meanLength, long matrixLength, int dimension, Kind kind) {
+    if (dimension < 1) {
+      throw new IllegalArgumentException("dimension must be at least 1, is " + dimension);
+    }
+    if (meanLength == 0 || meanLength % dimension != 0) {
+      throw new IllegalArgumentException(
+          "mean has %d elements, which is not a positive multiple of the dimension %d"
+              .formatted(meanLength, dimension));
+    }
+    long n = meanLength / dimension;
+    long each =
+        kind.isPacked() ? (long) dimension * (dimension + 1) / 2 : (long) dimension * dimension;
+    if (matrixLength % each != 0 || matrixLength / each != n) {
+      throw new IllegalArgumentException(
+          "mean has %d elements, [%d, %d], but %s has %d; it must be [%2$d, %s], %d elements each"
+              .formatted(
+                  meanLength,
+                  n,
+                  dimension,
+                  kind.argument,
+                  matrixLength,
+                  kind.isPacked() ? "D(D+1)/2" : "D, D",
+                  each));
+    }
+    if (!fits(n, dimension)) {
+      throw new IllegalArgumentException(
+          "%d Gaussians of dimension %d are too many for one batch; split it by rows"
+              .formatted(n, dimension));
+    }
+    return (int) n;
+  }
+
+  /** Rejects factors that are not finite or whose diagonal is not positive; takes logarithms from the diagonal. */
+  private static void checkFactors(
+      double[] factors, int n, int dimension, boolean isDouble, Kind kind) {
+    for (int i = 0, k = 0; i < n; i++) {
+      for (int r = 0; r < dimension; r++) {
+        for (int c = 0; c < r; c++, k++) {
+          if (!(Math.abs(factors[k]) <= Double.MAX_VALUE)) {
+            throw rejected(kind, i, r, c, factors[k], isDouble, "it must be finite");
+          }
+        }
+        double given = factors[k];
+        double s = kind == Kind.PACKED_LOG ? Math.exp(given) : given;
+        if (!(s > 0 && s <= Double.MAX_VALUE)) {
+          throw rejected(
+              kind,
+              i,
+              r,
+              r,
+              given,
+              isDouble,
+              kind == Kind.PACKED_LOG
+                  ? "the logarithm of a diagonal element, its exponential must be finite and > 0"
+                  : "a diagonal element, it must be finite and > 0");
+        }
+        factors[k++] = s;
+      }
+    }
+  }
+
+  /** Factors covariances or precisions. */
+  private static void factor(
+      Source matrix, double[] factors, int n, int d, boolean isDouble, Kind kind) {
+    double[] full = new double[d * d];
+    double[] high = new double[packedLength(d)];
+    double[] low = new double[packedLength(d)];
+    Cholesky cholesky = new Cholesky();
+    boolean flip = kind == Kind.PRECISION;
+    for (int i = 0; i < n; i++) {
+      matrix.reader.read((long) i * d * d, full, 0, d * d);
+      checkSymmetric(full, i, d, isDouble, kind);
+      for (int r = 0, k = 0; r < d; r++) {
+        for (int c = 0; c <= r; c++, k++) {
+          high[k] = flip ? full[(d - 1 - c) * d + d - 1 - r] : full[r * d + c];
+          low[k] = 0;
+        }
+      }
+      int failed = cholesky.factor(high, low, d);
+      if (failed >= 0) {
+        throw new IllegalArgumentException(
+            "%s[%d] (Gaussian %2$d) is not positive definite: pivot %d is %s"
+                .formatted(kind.argument, i, flip ? d - 1 - failed : failed, cholesky.pivot()));
+      }
+      if (flip) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
+        cholesky.invert(high, low, d);
+      }
+      for (int r = 0, k = 0; r < d; r++) {
+        for (int c = 0; c <= r; c++, k++) {
+          int from = flip ? packedLength(d - 1 - c) + d - 1 - r : k;
+          factors[i * high.length + k] = high[from];
+        }
+      }
+    }
+  }
+
+  private static void checkSymmetric(double[] full, int i, int d, boolean isDouble, Kind kind) {
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        double a = full[r * d + c];
+        double b = full[c * d + r];
+        if (!(Math.abs(a) <= Double.MAX_VALUE)) {
+          throw rejected(kind, i, r, c, a, isDouble, "it must be finite");
+        }
+        double scale = Math.sqrt(Math.abs(full[r * d + r])) * Math.sqrt(Math.abs(full[c * d + c]));
+        if (a != b && !(Math.abs(a - b) <= (isDouble ? ASYMMETRY64 : ASYMMETRY32) * scale)) {
+          throw new IllegalArgumentException(
+              "%s[%d] (Gaussian %2$d) is not symmetric: [%d][%d] is %s but [%4$d][%3$d] is %s"
+                  .formatted(kind.argument, i, r, c, text(a, isDouble), text(b, isDouble)));
+        }
+      }
+    }
+  }
+
+  private static IllegalArgumentException rejected(
+      Kind kind, int i, int r, int c, double value, boolean isDouble, String rule) {
+    String index = kind.isPacked() ? "[" + (packedLength(r) + c) + "]" : "[" + r + "][" + c + "]";
+    return new IllegalArgumentException(
+        "%s[%d]%s (Gaussian %2$d, row %d, column %d) is %s; %s"
+            .formatted(kind.argument, i, index, r, c, text(value, isDouble), rule));
+  }
+
+  private static String text(double value, boolean isDouble) {
+    return isDouble ? Double.toString(value) : Float.toString((float) value);
+  }
+}

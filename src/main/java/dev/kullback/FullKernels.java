@@ -1,0 +1,557 @@
+package dev.kullback;
+
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.VectorSpecies;
+
+/**
+ * Packing and micro-kernel of the full-covariance product. With means m relative to a centre, {@code P = Σ_p⁻¹} and K = D(D+3)/2,
+ *
+ * <pre>
+ * A_i = [ Σ_q + m_q m_qᵀ, packed;                   m_q      ]
+ * B_j = [ P, packed, twice what is off the diagonal; −2 P m_p ]
+ *
+ * tr(P Σ_q) + (m_q − m_p)ᵀ P (m_q − m_p) = A_i · B_j + m_pᵀ P m_p
+ * </pre>
+ *
+ * <p>Layouts, for column panel b, row panel a:
+ *
+ * <pre>
+ * columns [b][k][NR]   B of the NR columns of panel b; the vector side
+ * rows    [a][k][MR]   A of the MR rows of panel a, a chunk of k at a time; the broadcast side
+ * </pre>
+ *
+ * <p>Batches are prepared with a Gaussian in each lane. An entry's value depends on its row and its column's batch alone: every
+ * lane sees the same operations in the same order.
+ */
+final class FullKernels {
+  static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+
+  private static final int V = S.length();
+
+  /**
+   * Rows of a tile: 6x4, 8x2, 10x2 and 12x2 vectors of 512 bits ran at 58 … 60·10⁹ multiply-adds/s, 8x3 and 9x3 at 38 … 51 (Zen
+   * 5, one core, JDK 25, the ceiling is 64). Eight rows are whole vectors, too.
+   */
+  static final int MR = 8;
+
+  /** Column vectors of a kernel: two want more than the 16 registers that AVX2 has. */
+  private static final int NV = VectorWidth.BITS == 512 ? 2 : 1;
+
+  /** Columns of a panel. */
+  static final int NR = Math.max(NV * V, MR);
+
+  /** Entries of K that a micro-kernel accumulates: a column panel's chunk, 16 KiB, stays in the L1 cache. 64 costs 5 %. */
+  static final int KC = 128;
+
+  /** For what the first-order error bounds leave out. */
+  private static final double SAFETY = 1.0625;
+
+  private static final double UNIT = 0x1p-53 * SAFETY;
+
+  private FullKernels() {}
+
+  /** K. */
+  static int length(int d) {
+    return FullGaussians.packedLength(d) + d;
+  }
+
+  /** Roundings of a product: those of a chunk, and one for each chunk. */
+  private static double roundings(int d) {
+    return Math.min(KC, length(d)) + Math.ceilDiv(length(d), KC) + 1;
+  }
+
+  // Error bounds, in units of rounding, with g = roundings(d), norms ‖·‖ of Frobenius, and ν(L) ≥
+  // ‖|L||Lᵀ|‖:
+  //
+  // product          g·‖P‖·(‖Σq‖ + 2‖mq‖² + ‖mp‖²)     as 2‖mq‖‖P mp‖ ≤ ‖P‖(‖mq‖² + ‖mp‖²)
+  // Σq = LLᵀ         (D+1)·ν(Lq)·‖P‖
+  // P = WᵀW, P mp    D·ν(Wᵀ)·(‖Σq‖ + 3‖mq‖² + 5‖mp‖²)
+  // m = μ − centre   4·‖P‖·(‖mq‖² + ‖mp‖²)
+  //
+  // half of which is at most weightQ·weightP + noiseP below. W = Lp⁻¹ is computed such that W Lp =
+  // I + G with |G| ≤ (D+4)|W||Lp|
+  // (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only
+  // scales what it is used for.
+
+  /** Packs Σ of the batch, Gaussians in lanes. */
+  static FullRows packRows(FullGaussians g) {
+    int n = g.size();
+    int d = g.dimension();
+    int length = FullGaussians.packedLength(d);
+    int padded = Math.ceilDiv(n, MR) * MR;
+    double[] covariance = new double[padded * length];
+    double[] mean = new double[padded * d];
+    double[] offset = new double[padded];
+    double[] noise = new double[padded];
+    double[] weight = new double[padded];
+    double[] l = new double[length * V];
+    double[] sums = new double[d * V];
+    double[] norms = new double[3 * V];
+    for (int first = 0; first < n; first += V) {
+      int count = Math.min(V, n - first);
+      lanes(g.scaleTril, first, count, length, l, 0, V);
+      lanes(g.mean, first, count, d, mean, first / MR * MR * d + first % MR, MR);
+      int at = first / MR * MR * length + first % MR;
+      squareRows(l, d, covariance, at, norms);
+      DoubleVector spread = spread(l, d, sums);
+      spread.intoArray(norms, V);
+      for (int i = 0; i < count; i++) {
+        int row = first + i;
+        offset[row] = g.isBeyond(row) ? Double.NaN : -g.logDet[row];
+        noise[row] = g.logDetBound[row] + 4 * UNIT * Math.abs(g.logDet[row]);
+        weight[row] = 0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 1) * norms[V + i]);
+      }
+    }
+    return new FullRows(covariance, mean, offset, noise, weight);
+  }
+
+  /** The share of {@code ‖m_q‖²} in a row's weight. */
+  private static double meanWeight(int d) {
+    return 0.5 * UNIT * (2 * roundings(d) + 4);
+  }
+
+  static FullColumns packColumns(FullGaussians g) {
+    int n = g.size();
+    int d = g.dimension();
+    int length = FullGaussians.packedLength(d);
+    int panel = length(d) * NR;
+    int padded = Math.ceilDiv(n, NR) * NR;
+    double[] values = new double[padded / NR * panel];
+    double[] offset = new double[padded];
+    double[] noise = new double[padded];
+    double[] weight = new double[padded];
+    double[] inverseError = new double[padded];
+    double[] tolerance = new double[padded];
+    double[] centre = centre(g);
+    double[] l = new double[length * V];
+    double[] w = new double[length * V];
+    double[] m = new double[d * V];
+    double[] sums = new double[d * V];
+    double[] norms = new double[7 * V];
+    double units = roundings(d);
+    for (int first = 0; first < n; first += V) {
+      int count = Math.min(V, n - first);
+      lanes(g.scaleTril, first, count, length, l, 0, V);
+      lanes(g.mean, first, count, d, m, 0, V);
+      subtract(centre, d, m);
+      invert(l, d, w);
+      int at = first / NR * panel + first % NR;
+      squareColumns(w, d, values, at, norms);
+      solve(w, m, d, values, at + length * NR, sums, norms, V);
+      spread(l, d, sums).intoArray(norms, 3 * V);
+      norm(l, length).intoArray(norms, 4 * V);
+      spread(w, d, sums).intoArray(norms, 5 * V);
+      norm(w, length).intoArray(norms, 6 * V);
+      for (int i = 0; i < count; i++) {
+        int j = first + i;
+        double precision = Math.sqrt(norms[i]);
+        double mahalanobis = norms[V + i];
+        double squaredMean = norms[2 * V + i];
+        double spreadL = norms[3 * V + i];
+        double normL = norms[4 * V + i];
+        double spreadW = norms[5 * V + i];
+        double normW = norms[6 * V + i];
+        double residual =
+            UNIT * (d + 4) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
+        offset[j] = g.isBeyond(j) ? Double.NaN : g.logDet[j] + 0.5 * (mahalanobis - d);
+        noise[j] =
+            g.logDetBound[j]
+                + 4 * UNIT * (Math.abs(g.logDet[j]) + d + mahalanobis)
+                + 0.5 * UNIT * squaredMean * ((units + 4) * precision + 5 * d * spreadW)
+                + residual * mahalanobis;
+        weight[j] = precision + 1.5 * d / units * spreadW;
+        inverseError[j] = residual;
+        double condition = normL * normW / d;
+        tolerance[j] = FullVectorKernel.tolerance(condition * condition);
+      }
+    }
+    return new FullColumns(values, centre, offset, noise, weight, inverseError, tolerance);
+  }
+
+  private static double[] centre(FullGaussians g) {
+    int d = g.dimension();
+    double[] centre = new double[d];
+    for (int h = 0; h < g.size() * d; h++) {
+      centre[h % d] += g.mean[h];
+    }
+    for (int h = 0; h < d; h++) {
+      centre[h] /= g.size();
+    }
+    return centre;
+  }
+
+  /** {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last. */
+  private static void lanes(
+      double[] in, int first, int count, int length, double[] out, int to, int stride) {
+    for (int i = 0; i < V; i += 2) {
+      int a = (first + Math.min(i, count - 1)) * length;
+      int b = (first + Math.min(i + 1, count - 1)) * length;
+      for (int k = 0; k < length; k++) {
+        out[to + k * stride + i] = in[a + k];
+        out[to + k * stride + i + 1] = in[b + k];
+      }
+    }
+  }
+
+  private static void subtract(double[] centre, int d, double[] m) {
+    for (int h = 0; h < d; h++) {
+      DoubleVector.fromArray(S, m, h * V).sub(centre[h]).intoArray(m, h * V);
+    }
+  }
+
+  private static DoubleVector norm(double[] l, int length) {
+    DoubleVector sum = DoubleVector.zero(S);
+    for (int k = 0; k < length; k++) {
+      DoubleVector x = DoubleVector.fromArray(S, l, k * V);
+      sum = x.fma(x, sum);
+    }
+    return sum.sqrt();
+  }
+
+  /** {@code √(‖L‖₁‖L‖_∞)·‖L‖}, an upper bound of ‖|L||Lᵀ|‖ and ‖|Lᵀ||L|‖. */
+  private static DoubleVector spread(double[] l, int d, double[] sums) {
+    DoubleVector zero = DoubleVector.zero(S);
+    DoubleVector rows = zero;
+    for (int r = 0, k = 0; r < d; r++) {
+      DoubleVector row = zero;
+      zero.intoArray(sums, r * V);
+      for (int c = 0; c <= r; c++, k++) {
+        DoubleVector x = DoubleVector.fromArray(S, l, k * V).abs();
+        row = row.add(x);
+        DoubleVector.fromArray(S, sums, c * V).add(x).intoArray(sums, c * V);
+      }
+      rows = rows.max(row);
+    }
+    DoubleVector columns = zero;
+    for (int c = 0; c < d; c++) {
+      columns = columns.max(DoubleVector.fromArray(S, sums, c * V));
+    }
+    return rows.mul(columns).sqrt().mul(norm(l, FullGaussians.packedLength(d)));
+  }
+
+  /** {@code Σ = LLᵀ} to {@code out[at + k·MR]}, and ‖Σ‖² to {@code norms}. */
+  private static void squareRows(double[] l, int d, double[] out, int at, double[] norms) {
+    DoubleVector squares = DoubleVector.zero(S);
+    for (int r = 0, k = 0, row = 0; r < d; row += ++r) {
+      DoubleVector sum = DoubleVector.zero(S);
+      for (int c = 0, column = 0; c <= r; k++, column += ++c) {
+        sum = DoubleVector.zero(S);
+        for (int i = 0; i <= c; i++) {
+          DoubleVector x = DoubleVector.fromArray(S, l, (row + i) * V);
+          sum = x.fma(DoubleVector.fromArray(S, l, (column + i) * V), sum);
+        }
+        squares = sum.fma(sum.add(sum), squares);
+        sum.intoArray(out, at + k * MR);
+      }
+      squares = squares.sub(sum.mul(sum)); // once on the diagonal
+    }
+    squares.intoArray(norms, 0);
+  }
+
+  /** {@code W = L⁻¹} row by row from right to left, for the residual W L − I is small that way. */
+  private static void invert(double[] l, int d, double[] w) {
+    for (int r = 0, row = 0; r < d; row += ++r) {
+      DoubleVector.broadcast(S, 1)
+          .div(DoubleVector.fromArray(S, l, (row + r) * V))
+          .intoArray(w, (row + r) * V);
+      for (int c = r - 1; c >= 0; c--) {
+        DoubleVector sum = DoubleVector.zero(S);
+        for (int i = r, below = row; i > c; below -= i--) {
+          DoubleVector x = DoubleVector.fromArray(S, w, (row + i) * V);
+          sum = x.fma(DoubleVector.fromArray(S, l, (below + c) * V), sum);
+        }
+        int diagonal = FullGaussians.packedLength(c) + c;
+        sum.neg().mul(DoubleVector.fromArray(S, w, diagonal * V)).intoArray(w, (row + c) * V);
+      }
+    }
+  }
+
+  /** {@code P = WᵀW} to {@code out[at + k·NR]}, twice what is off the diagonal, and ‖P‖² to {@code norms}. */
+  private static void squareColumns(double[] w, int d, double[] out, int at, double[] norms) {
+    DoubleVector squares = DoubleVector.zero(S);
+    for (int r = 0, k = 0, row = 0; r < d; row += ++r) {
+      for (int c = 0; c <= r; c++, k++) {
+        DoubleVector sum = DoubleVector.zero(S);
+        for (int i = r, from = row; i < d; from += ++i) {
+          DoubleVector x = DoubleVector.fromArray(S, w, (from + r) * V);
+          sum = x.fma(DoubleVector.fromArray(S, w, (from + c) * V), sum);
+        }
+        if (c < r) {
+          squares = sum.fma(sum.add(sum), squares);
+          sum.add(sum).intoArray(out, at + k * NR);
+        } else {
+          squares = sum.fma(sum, squares);
+          sum.intoArray(out, at + k * NR);
+        }
+      }
+    }
+    squares.intoArray(norms, 0);
+  }
+
+  /** {@code −2 P m = −2 Wᵀ(W m)} to {@code out[at + h·NR]}; {@code mᵀ P m = ‖W m‖²} and ‖m‖² to {@code norms}. */
+  private static void solve(
+      double[] w, double[] m, int d, double[] out, int at, double[] y, double[] norms, int to) {
+    DoubleVector squares = DoubleVector.zero(S);
+    DoubleVector means = DoubleVector.zero(S);
+    for (int r = 0, row = 0; r < d; row += ++r) {
+      DoubleVector sum = DoubleVector.zero(S);
+      for (int c = 0; c <= r; c++) {
+        DoubleVector x = DoubleVector.fromArray(S, w, (row + c) * V);
+        sum = x.fma(DoubleVector.fromArray(S, m, c * V), sum);
+      }
+      sum.intoArray(y, r * V);
+      squares = sum.fma(sum, squares);
+      DoubleVector x = DoubleVector.fromArray(S, m, r * V);
+      means = x.fma(x, means);
+    }
+    squares.intoArray(norms, to);
+    means.intoArray(norms, to + V);
+    for (int c = 0; c < d; c++) {
+      DoubleVector sum = DoubleVector.zero(S);
+      for (int r = c; r < d; r++) {
+        DoubleVector x = DoubleVector.fromArray(S, w, (FullGaussians.packedLength(r) + c) * V);
+        sum = x.fma(DoubleVector.fromArray(S, y, r * V), sum);
+      }
+      sum.mul(-2).intoArray(out, at + c * NR);
+    }
+  }
+
+  /** The shares of rows [row0, row1) in the error bound, means relative to the columns' centre. */
+  static void weigh(FullRows q, int row0, int row1, double[] centre, double[] weights) {
+    int d = centre.length;
+    for (int i = row0; i < row1; i++) {
+      double squares = 0;
+      for (int h = 0, at = i / MR * MR * d + i % MR; h < d; h++, at += MR) {
+        double m = q.mean()[at] - centre[h];
+        squares += m * m;
+      }
+      weights[i - row0] = q.weight()[i] + meanWeight(d) * squares;
+    }
+  }
+
+  /** Entries [k0, k0 + count) of A of rows [row0, row1), to {@code rows [a][k][MR]}; row0 is a multiple of MR. */
+  static void packChunk(
+      FullRows q, int row0, int row1, double[] centre, int k0, int count, double[] rows) {
+    int d = centre.length;
+    int length = FullGaussians.packedLength(d);
+    int to = 0;
+    for (int i = row0; i < row1; i += MR) {
+      int m = i * d;
+      int r = row(k0);
+      int c = k0 - FullGaussians.packedLength(r);
+      for (int k = k0; k < k0 + count; k++, to += MR) {
+        if (k < length) {
+          for (int v = 0; v < MR; v += V) {
+            DoubleVector x = DoubleVector.fromArray(S, q.mean(), m + r * MR + v).sub(centre[r]);
+            DoubleVector y = DoubleVector.fromArray(S, q.mean(), m + c * MR + v).sub(centre[c]);
+            x.fma(y, DoubleVector.fromArray(S, q.covariance(), (i / MR * length + k) * MR + v))
+                .intoArray(rows, to + v);
+          }
+          if (c++ == r) {
+            r++;
+            c = 0;
+          }
+        } else {
+          int h = k - length;
+          for (int v = 0; v < MR; v += V) {
+            DoubleVector.fromArray(S, q.mean(), m + h * MR + v)
+                .sub(centre[h])
+                .intoArray(rows, to + v);
+          }
+        }
+      }
+    }
+  }
+
+  /** The row of a packed triangle that holds entry k. */
+  private static int row(int k) {
+    int r = (int) ((Math.sqrt(8.0 * k + 1) - 1) / 2);
+    return FullGaussians.packedLength(r) > k
+        ? r - 1
+        : FullGaussians.packedLength(r + 1) <= k ? r + 1 : r;
+  }
+
+  /**
+   * Adds a chunk's product of one column panel with row panels to {@code acc[a][MR][NR]}, or stores the first there. What the
+   * kernels read of the columns stays in the L1 cache for every row panel after the first.
+   *
+   * @param c where the chunk begins in {@code columns}
+   * @param columnCount how many count; up to a whole panel the others may be computed too
+   * @param to where the panel begins in {@code acc}
+   */
+  static void tile(
+      double[] rows,
+      int rowPanels,
+      double[] columns,
+      int c,
+      int columnCount,
+      int length,
+      double[] acc,
+      int to,
+      boolean first) {
+    for (int a = 0; a < rowPanels; a++) {
+      int r = a * length * MR;
+      int corner = to + a * MR * NR;
+      for (int j = 0; j < columnCount; j += NV * V) {
+        if (NV == 2 && columnCount - j > V) {
+          tile8x2(rows, r, columns, c + j, length, acc, corner + j, first);
+        } else {
+          tile8x1(rows, r, columns, c + j, length, acc, corner + j, first);
+        }
+      }
+    }
+  }
+
+  /** Two vectors of columns over {@code length} entries, added to {@code acc[r][to…]} or, the first, stored there. */
+  private static void tile8x2(
+      double[] rows,
+      int r,
+      double[] columns,
+      int c,
+      int length,
+      double[] acc,
+      int to,
+      boolean first) {
+    DoubleVector a0a = DoubleVector.zero(S);
+    DoubleVector a0b = DoubleVector.zero(S);
+    DoubleVector a1a = DoubleVector.zero(S);
+    DoubleVector a1b = DoubleVector.zero(S);
+    DoubleVector a2a = DoubleVector.zero(S);
+    DoubleVector a2b = DoubleVector.zero(S);
+    DoubleVector a3a = DoubleVector.zero(S);
+    DoubleVector a3b = DoubleVector.zero(S);
+    DoubleVector a4a = DoubleVector.zero(S);
+    DoubleVector a4b = DoubleVector.zero(S);
+    DoubleVector a5a = DoubleVector.zero(S);
+    DoubleVector a5b = DoubleVector.zero(S);
+    DoubleVector a6a = DoubleVector.zero(S);
+    DoubleVector a6b = DoubleVector.zero(S);
+    DoubleVector a7a = DoubleVector.zero(S);
+    DoubleVector a7b = DoubleVector.zero(S);
+    for (int k = 0; k < length; k++) {
+      int i = r + k * MR;
+      int j = c + k * NR;
+      DoubleVector ba = DoubleVector.fromArray(S, columns, j);
+      DoubleVector bb = DoubleVector.fromArray(S, columns, j + V);
+      DoubleVector x;
+      x = DoubleVector.broadcast(S, rows[i]);
+      a0a = x.fma(ba, a0a);
+      a0b = x.fma(bb, a0b);
+      x = DoubleVector.broadcast(S, rows[i + 1]);
+      a1a = x.fma(ba, a1a);
+      a1b = x.fma(bb, a1b);
+      x = DoubleVector.broadcast(S, rows[i + 2]);
+      a2a = x.fma(ba, a2a);
+      a2b = x.fma(bb, a2b);
+      x = DoubleVector.broadcast(S, rows[i + 3]);
+      a3a = x.fma(ba, a3a);
+      a3b = x.fma(bb, a3b);
+      x = DoubleVector.broadcast(S, rows[i + 4]);
+      a4a = x.fma(ba, a4a);
+      a4b = x.fma(bb, a4b);
+      x = DoubleVector.broadcast(S, rows[i + 5]);
+      a5a = x.fma(ba, a5a);
+      a5b = x.fma(bb, a5b);
+      x = DoubleVector.broadcast(S, rows[i + 6]);
+      a6a = x.fma(ba, a6a);
+      a6b = x.fma(bb, a6b);
+      x = DoubleVector.broadcast(S, rows[i + 7]);
+      a7a = x.fma(ba, a7a);
+      a7b = x.fma(bb, a7b);
+    }
+    if (!first) {
+      a0a = a0a.add(DoubleVector.fromArray(S, acc, to));
+      a0b = a0b.add(DoubleVector.fromArray(S, acc, to + V));
+      a1a = a1a.add(DoubleVector.fromArray(S, acc, to + NR));
+      a1b = a1b.add(DoubleVector.fromArray(S, acc, to + NR + V));
+      a2a = a2a.add(DoubleVector.fromArray(S, acc, to + 2 * NR));
+      a2b = a2b.add(DoubleVector.fromArray(S, acc, to + 2 * NR + V));
+      a3a = a3a.add(DoubleVector.fromArray(S, acc, to + 3 * NR));
+      a3b = a3b.add(DoubleVector.fromArray(S, acc, to + 3 * NR + V));
+      a4a = a4a.add(DoubleVector.fromArray(S, acc, to + 4 * NR));
+      a4b = a4b.add(DoubleVector.fromArray(S, acc, to + 4 * NR + V));
+      a5a = a5a.add(DoubleVector.fromArray(S, acc, to + 5 * NR));
+      a5b = a5b.add(DoubleVector.fromArray(S, acc, to + 5 * NR + V));
+      a6a = a6a.add(DoubleVector.fromArray(S, acc, to + 6 * NR));
+      a6b = a6b.add(DoubleVector.fromArray(S, acc, to + 6 * NR + V));
+      a7a = a7a.add(DoubleVector.fromArray(S, acc, to + 7 * NR));
+      a7b = a7b.add(DoubleVector.fromArray(S, acc, to + 7 * NR + V));
+    }
+    a0a.intoArray(acc, to);
+    a0b.intoArray(acc, to + V);
+    a1a.intoArray(acc, to + NR);
+    a1b.intoArray(acc, to + NR + V);
+    a2a.intoArray(acc, to + 2 * NR);
+    a2b.intoArray(acc, to + 2 * NR + V);
+    a3a.intoArray(acc, to + 3 * NR);
+    a3b.intoArray(acc, to + 3 * NR + V);
+    a4a.intoArray(acc, to + 4 * NR);
+    a4b.intoArray(acc, to + 4 * NR + V);
+    a5a.intoArray(acc, to + 5 * NR);
+    a5b.intoArray(acc, to + 5 * NR + V);
+    a6a.intoArray(acc, to + 6 * NR);
+    a6b.intoArray(acc, to + 6 * NR + V);
+    a7a.intoArray(acc, to + 7 * NR);
+    a7b.intoArray(acc, to + 7 * NR + V);
+  }
+
+  /** One vector of columns over {@code length} entries, added to {@code acc[r][to…]} or, the first, stored there. */
+  private static void tile8x1(
+      double[] rows,
+      int r,
+      double[] columns,
+      int c,
+      int length,
+      double[] acc,
+      int to,
+      boolean first) {
+    DoubleVector a0 = DoubleVector.zero(S);
+    DoubleVector a1 = DoubleVector.zero(S);
+    DoubleVector a2 = DoubleVector.zero(S);
+    DoubleVector a3 = DoubleVector.zero(S);
+    DoubleVector a4 = DoubleVector.zero(S);
+    DoubleVector a5 = DoubleVector.zero(S);
+    DoubleVector a6 = DoubleVector.zero(S);
+    DoubleVector a7 = DoubleVector.zero(S);
+    for (int k = 0; k < length; k++) {
+      int i = r + k * MR;
+      int j = c + k * NR;
+      DoubleVector b = DoubleVector.fromArray(S, columns, j);
+      DoubleVector x;
+      x = DoubleVector.broadcast(S, rows[i]);
+      a0 = x.fma(b, a0);
+      x = DoubleVector.broadcast(S, rows[i + 1]);
+      a1 = x.fma(b, a1);
+      x = DoubleVector.broadcast(S, rows[i + 2]);
+      a2 = x.fma(b, a2);
+      x = DoubleVector.broadcast(S, rows[i + 3]);
+      a3 = x.fma(b, a3);
+      x = DoubleVector.broadcast(S, rows[i + 4]);
+      a4 = x.fma(b, a4);
+      x = DoubleVector.broadcast(S, rows[i + 5]);
+      a5 = x.fma(b, a5);
+      x = DoubleVector.broadcast(S, rows[i + 6]);
+      a6 = x.fma(b, a6);
+      x = DoubleVector.broadcast(S, rows[i + 7]);
+      a7 = x.fma(b, a7);
+    }
+    if (!first) {
+      a0 = a0.add(DoubleVector.fromArray(S, acc, to));
+      a1 = a1.add(DoubleVector.fromArray(S, acc, to + NR));
+      a2 = a2.add(DoubleVector.fromArray(S, acc, to + 2 * NR));
+      a3 = a3.add(DoubleVector.fromArray(S, acc, to + 3 * NR));
+      a4 = a4.add(DoubleVector.fromArray(S, acc, to + 4 * NR));
+      a5 = a5.add(DoubleVector.fromArray(S, acc, to + 5 * NR));
+      a6 = a6.add(DoubleVector.fromArray(S, acc, to + 6 * NR));
+      a7 = a7.add(DoubleVector.fromArray(S, acc, to + 7 * NR));
+    }
+    a0.intoArray(acc, to);
+    a1.intoArray(acc, to + NR);
+    a2.intoArray(acc, to + 2 * NR);
+    a3.intoArray(acc, to + 3 * NR);
+    a4.intoArray(acc, to + 4 * NR);
+    a5.intoArray(acc, to + 5 * NR);
+    a6.intoArray(acc, to + 6 * NR);
+    a7.intoArray(acc, to + 7 * NR);
+  }
+}

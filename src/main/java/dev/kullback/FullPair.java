@@ -1,0 +1,184 @@
+package dev.kullback;
+
+import java.util.Arrays;
+
+/**
+ * The divergence of one pair in double by a triangular solve, without cancellation: with {@code L_p E = L_q − L_p} and {@code
+ * L_p y = μ_q − μ_p},
+ *
+ * <pre>
+ * KL = ½ (‖y‖² + Σ_{r>c} E_rc²) + Σ_k [½ E_kk² + E_kk − ln(1 + E_kk)]
+ * </pre>
+ *
+ * <p>which is {@code ½ (‖y‖² + ‖X‖² − D) − Σ ln X_kk} for {@code X = I + E}. No term is negative, so the relative error is that of
+ * a term: some {@code D·cond(L_p)} roundings. Holds the working memory of one thread.
+ */
+final class FullPair {
+  private final Factor q = new Factor();
+  private final Factor p = new Factor();
+
+  /** E, packed as L is, without its diagonal; y; and sums by column. */
+  private double[] e = {};
+
+  private double[] y = {};
+  private double[] squares = {};
+
+  /** Mean and packed L of one Gaussian, where they lie. */
+  private static final class Factor {
+    double[] mean = {};
+    double[] l = {};
+    int meanAt;
+    int at;
+
+    /** Those of a diagonal Gaussian, written out; zero off the diagonal. */
+    private double[] ownMean = {};
+
+    private double[] own = {};
+
+    boolean equals(Factor other, int d) {
+      int length = FullGaussians.packedLength(d);
+      return Arrays.equals(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d)
+          && Arrays.equals(l, at, at + length, other.l, other.at, other.at + length);
+    }
+
+    void set(Gaussians g, int i) {
+      int d = g.dimension();
+      switch (g) {
+        case FullGaussians f -> {
+          mean = f.mean;
+          meanAt = i * d;
+          l = f.scaleTril;
+          at = i * FullGaussians.packedLength(d);
+        }
+        case DiagonalGaussians diagonal -> {
+          if (ownMean.length != d) {
+            ownMean = new double[d];
+            own = new double[FullGaussians.packedLength(d)];
+          }
+          mean = ownMean;
+          meanAt = 0;
+          l = own;
+          at = 0;
+          for (int h = 0, k = 0; h < d; k += ++h + 1) {
+            own[k] = diagonal.std(i * d + h);
+            ownMean[h] = diagonal.mean(i * d + h);
+          }
+        }
+      }
+    }
+  }
+
+  /** Drops the caller's batches. */
+  void clear() {
+    q.mean = p.mean = y;
+    q.l = p.l = y;
+  }
+
+  /** KL(q_i ‖ p_j). */
+  double kl(Gaussians q, int i, Gaussians p, int j) {
+    this.q.set(q, i);
+    this.p.set(p, j);
+    return this.q.equals(this.p, q.dimension()) ? 0 : kl(q.dimension());
+  }
+
+  private double kl(int d) {
+    if (y.length < d) {
+      y = new double[d];
+      squares = new double[d];
+      e = new double[FullGaussians.packedLength(d)];
+    }
+    double[] lq = q.l;
+    double[] lp = p.l;
+    double[] e = this.e;
+    double[] y = this.y;
+    double[] squares = this.squares;
+    Arrays.fill(squares, 0, d, 0);
+    double sum = 0;
+    for (int k = 0, row = 0; k < d; row += ++k) {
+      int a = q.at + row;
+      int b = p.at + row;
+      double pivot = lp[b + k];
+      double t =
+          inversePower(
+              pivot); // rows may be scaled, exactly; now nothing overflows that KL does not
+      for (int c = 0; c < k; c++) {
+        e[row + c] = (lq[a + c] - lp[b + c]) * t;
+      }
+      double z = difference(q.mean[q.meanAt + k], p.mean[p.meanAt + k], t);
+      for (int l = 0, above = 0; l < k; above += ++l) {
+        double f = lp[b + l] * t;
+        if (f != 0) {
+          double diagonal = e[above + l];
+          for (int c = 0; c < l; c++) {
+            e[row + c] -= f * e[above + c];
+          }
+          e[row + l] -= f * diagonal;
+          z -= f * y[l];
+        }
+      }
+      double inverse = 1 / (pivot * t);
+      for (int c = 0; c < k; c++) {
+        double x = e[row + c] * inverse;
+        e[row + c] = x;
+        squares[c] += x * x;
+      }
+      y[k] = z * inverse;
+      e[row + k] = (lq[a + k] - pivot) / pivot;
+      sum += 0.5 * y[k] * y[k] + excess(e[row + k], lq[a + k], pivot);
+    }
+    double off = 0;
+    for (int c = 0; c < d; c++) {
+      off += squares[c];
+    }
+    double kl = sum + 0.5 * off;
+    return kl >= 0 ? kl : Double.POSITIVE_INFINITY; // NaN: ∞ − ∞ within E
+  }
+
+  /** KL(q_i ‖ N(0, I)): the same with {@code E = L_q − I} and {@code y = μ_q}. */
+  static double standard(FullGaussians q, int i) {
+    int d = q.dimension();
+    int k = i * FullGaussians.packedLength(d);
+    double squares = 0;
+    double sum = 0;
+    for (int r = 0; r < d; r++) {
+      double m = q.mean[i * d + r];
+      squares += m * m;
+      for (int c = 0; c < r; c++, k++) {
+        squares += q.scaleTril[k] * q.scaleTril[k];
+      }
+      double s = q.scaleTril[k++];
+      sum += excess(s - 1, s, 1);
+    }
+    return sum + 0.5 * squares;
+  }
+
+  /** {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}. */
+  private static double excess(double x, double s, double t) {
+    if (Math.abs(x) < 0x1p-8) { // the series' next term is x⁹/9
+      return x
+          * x
+          * (1
+              - x
+                  * (1 / 3.0
+                      - x * (1 / 4.0 - x * (1 / 5.0 - x * (1 / 6.0 - x * (1 / 7.0 - x / 8))))));
+    }
+    if (Math.abs(x) < 0.5) {
+      return 0.5 * x * x + (x - Math.log1p(x));
+    }
+    double r = s / t;
+    double log = r > 0x1p-1000 && r < 0x1p1000 ? Math.log(r) : Math.log(s) - Math.log(t);
+    return x == Double.POSITIVE_INFINITY ? x : 0.5 * x * x + (x - log);
+  }
+
+  /** (a − b)·t, where a − b may overflow. */
+  private static double difference(double a, double b, double t) {
+    double d = a - b;
+    return Math.abs(d) <= Double.MAX_VALUE ? d * t : a * t - b * t;
+  }
+
+  /** A power of two near 1/x, within double's range. */
+  private static double inversePower(double x) {
+    int exponent = Math.clamp(-Math.getExponent(x), Double.MIN_EXPONENT, Double.MAX_EXPONENT);
+    return Double.longBitsToDouble((long) (exponent + Double.MAX_EXPONENT) << 52);
+  }
+}

@@ -1,0 +1,14 @@
+package dev.kullback;
+
+/**
+ * A batch as the rows of the full-covariance product, in panels of {@link FullKernels#MR}.
+ *
+ * @param covariance {@code [a][k][MR]} over the entries k of the packed Σ
+ * @param mean {@code [a][h][MR]}
+ * @param offset what a row adds to KL; NaN for one that the product cannot hold
+ * @param noise its share of the error bound that adds up
+ * @param weight its share of the error bound that multiplies, without its mean's
+ */
+@SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
+record FullRows(
+    double[] covariance, double[] mean, double[] offset, double[] noise, double[] weight) {}

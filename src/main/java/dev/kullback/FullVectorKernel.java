@@ -1,0 +1,150 @@
+package dev.kullback;
+
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Full covariances on the Vector API: walks a block group by group through the matrix product, then turns it into divergences and
+ * leaves the entries whose error bound exceeds the contract to {@link FullPair}.
+ */
+final class FullVectorKernel implements BlockKernel<FullGaussians> {
+  /** Columns whose products are accumulated together: their memory, 128 KiB, and a chunk of their panels, 256 KiB, fit the L2 cache. */
+  private static final int GROUP = 256;
+
+  /** Batches of float: the contract is 1e-5, the aim 1e-6. */
+  private static final double FLOAT_TOLERANCE = 1e-6;
+
+  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
+  private static final int V = S.length();
+  private static final int MR = FullKernels.MR;
+  private static final int NR = FullKernels.NR;
+  private static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
+
+  /** For batches of double: 1e-12 times a lower bound of the condition number, up to where it would show. */
+  static double tolerance(double condition) {
+    return PairKl.DOUBLE_TOLERANCE * Math.clamp(condition, 1, 100);
+  }
+
+  @Override
+  public void prepare(FullGaussians q, FullGaussians p, Tile t) {
+    q.rows();
+    p.columns();
+  }
+
+  @Override
+  public void block(
+      FullGaussians q, FullGaussians p, int row0, int row1, int column0, int column1, Tile t) {
+    FullScratch s = t.full;
+    if (s.rows.length == 0) {
+      s.rows = new double[KlEngine.BLOCK_ROWS * FullKernels.KC];
+      s.product = new double[KlEngine.BLOCK_ROWS * GROUP];
+      s.bound = new double[KlEngine.BLOCK_ROWS];
+      s.open = new long[KlEngine.BLOCK_ROWS];
+    }
+    FullKernels.weigh(q.rows(), row0, row1, p.columns().centre(), s.bound);
+    for (int column = column0; column < column1; column += GROUP) {
+      int end = Math.min(column + GROUP, column1);
+      multiply(q.rows(), row0, row1, p.columns(), column, end, s);
+      for (int j = column; j < end; j += NR) {
+        int panel = (j - column) * KlEngine.BLOCK_ROWS;
+        store(q, p, row0, row1, j, Math.min(NR, end - j), panel, t);
+        refine(q, p, row0, row1, j, t);
+      }
+    }
+  }
+
+  /** {@code product[b][row][NR] = A_i · B_j}; a chunk of the rows stays in the L2 cache while the columns' chunks pass. */
+  private static void multiply(
+      FullRows q, int row0, int row1, FullColumns p, int column0, int column1, FullScratch s) {
+    int k = FullKernels.length(p.centre().length);
+    int panels = Math.ceilDiv(row1 - row0, MR);
+    for (int k0 = 0; k0 < k; k0 += FullKernels.KC) {
+      int count = Math.min(FullKernels.KC, k - k0);
+      FullKernels.packChunk(q, row0, row1, p.centre(), k0, count, s.rows);
+      for (int j = column0; j < column1; j += NR) {
+        FullKernels.tile(
+            s.rows,
+            panels,
+            p.values(),
+            (j / NR * k + k0) * NR,
+            Math.min(NR, column1 - j),
+            count,
+            s.product,
+            (j - column0) * KlEngine.BLOCK_ROWS,
+            k0 == 0);
+      }
+    }
+  }
+
+  /** Stores the KL of one column panel, and marks in {@code open} the entries whose error bound exceeds the tolerance. */
+  private static void store(
+      FullGaussians q, FullGaussians p, int row0, int row1, int j, int columns, int panel, Tile t) {
+    boolean wide = q.isDouble() || p.isDouble();
+    double[] product = t.full.product;
+    double[] bound = t.full.bound;
+    long[] open = t.full.open;
+    FullColumns c = p.columns();
+    double[] offset = q.rows().offset();
+    double[] noise = q.rows().noise();
+    float @Nullable [] out32 = t.out32;
+    double @Nullable [] out64 = t.out64;
+    for (int v = 0; v < columns; v += V) {
+      DoubleVector offsets = DoubleVector.fromArray(S, c.offset(), j + v);
+      DoubleVector noises = DoubleVector.fromArray(S, c.noise(), j + v);
+      DoubleVector weights = DoubleVector.fromArray(S, c.weight(), j + v);
+      DoubleVector errors = DoubleVector.fromArray(S, c.inverseError(), j + v);
+      DoubleVector tolerances =
+          wide
+              ? DoubleVector.fromArray(S, c.tolerance(), j + v)
+              : DoubleVector.broadcast(S, FLOAT_TOLERANCE);
+      VectorMask<Double> valid = S.indexInRange(v, columns);
+      for (int i = row0; i < row1; i++) {
+        DoubleVector sum = DoubleVector.fromArray(S, product, panel + (i - row0) * NR + v);
+        DoubleVector kl = sum.mul(0.5).add(offsets.add(offset[i]));
+        DoubleVector error =
+            errors.fma(
+                sum, weights.fma(DoubleVector.broadcast(S, bound[i - row0]), noises.add(noise[i])));
+        // 0 ≤ kl·tolerance − error < ∞ as one comparison, for as unsigned integers negatives and
+        // NaN are greater
+        long certain =
+            kl.mul(tolerances)
+                .sub(error)
+                .viewAsIntegralLanes()
+                .compare(VectorOperators.ULT, INFINITY_BITS)
+                .toLong();
+        long bits = (~certain & valid.toLong()) << v;
+        open[i - row0] = v == 0 ? bits : open[i - row0] | bits;
+        int to = t.base + i * t.stride + j + v;
+        if (out32 != null) {
+          FloatVector narrow = (FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0);
+          if (v + V <= columns) {
+            narrow.intoArray(out32, to);
+          } else {
+            narrow.intoArray(out32, to, valid.cast(HALF));
+          }
+        } else if (out64 != null) {
+          if (v + V <= columns) {
+            kl.intoArray(out64, to);
+          } else {
+            kl.intoArray(out64, to, valid);
+          }
+        }
+      }
+    }
+  }
+
+  /** Recomputes the open entries of a column panel. */
+  private static void refine(FullGaussians q, FullGaussians p, int row0, int row1, int j, Tile t) {
+    for (int i = row0; i < row1; i++) {
+      for (long bits = t.full.open[i - row0]; bits != 0; bits &= bits - 1) {
+        int column = j + Long.numberOfTrailingZeros(bits);
+        t.put(i, column, q == p && i == column ? 0 : t.full.pair.kl(q, i, p, column));
+      }
+    }
+  }
+}

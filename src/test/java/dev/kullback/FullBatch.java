@@ -1,0 +1,197 @@
+package dev.kullback;
+
+import java.util.Arrays;
+import java.util.Random;
+
+/**
+ * The parameters of a batch with full covariance as the tests know them: what the library is given,
+ * exactly. Values of a float batch are floats widened to double.
+ */
+record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, int dimension) {
+  /** What the matrices are. */
+  enum Kind {
+    SCALE_TRIL,
+    PACKED,
+    PACKED_LOG,
+    COVARIANCE,
+    PRECISION;
+
+    boolean isPacked() {
+      return this == PACKED || this == PACKED_LOG;
+    }
+  }
+
+  FullBatch {
+    if (!isDouble) {
+      mean = Batch.widened(Batch.narrowed(mean));
+      matrix = Batch.widened(Batch.narrowed(matrix));
+    }
+  }
+
+  /**
+   * Covariances of condition number {@code condition}: a random rotation of variances spread
+   * evenly, as logarithms, from 1 down; means in {@code [center, center + 1]}.
+   */
+  static FullBatch random(
+      boolean isDouble, int size, int dimension, double condition, double center, Random random) {
+    int d = dimension;
+    double[] mean = random.doubles((long) size * d, center, center + 1).toArray();
+    double[] tril = new double[size * d * d];
+    for (int i = 0; i < size; i++) {
+      double[][] root = rotation(d, random);
+      for (int k = 0; k < d; k++) {
+        double std = d == 1 ? 1 : Math.pow(condition, -0.5 * k / (d - 1));
+        for (int r = 0; r < d; r++) {
+          root[k][r] *= std;
+        }
+      }
+      // R in root = QR, by Gram-Schmidt twice over, is the transposed factor of rootᵀ root
+      double[][] l = lower(root);
+      for (int r = 0; r < d; r++) {
+        System.arraycopy(l[r], 0, tril, (i * d + r) * d, r + 1);
+      }
+    }
+    return new FullBatch(Kind.SCALE_TRIL, isDouble, mean, tril, d);
+  }
+
+  private static double[][] rotation(int d, Random random) {
+    double[][] rows = new double[d][d];
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c < d; c++) {
+        rows[r][c] = random.nextGaussian();
+      }
+    }
+    for (int r = 0; r < d; r++) {
+      for (int pass = 0; pass < 2; pass++) {
+        for (int k = 0; k < r; k++) {
+          double dot = dot(rows[r], rows[k]);
+          for (int c = 0; c < d; c++) {
+            rows[r][c] -= dot * rows[k][c];
+          }
+        }
+      }
+      double norm = Math.sqrt(dot(rows[r], rows[r]));
+      for (int c = 0; c < d; c++) {
+        rows[r][c] /= norm;
+      }
+    }
+    return rows;
+  }
+
+  /** L with {@code LLᵀ = aᵀa}. */
+  private static double[][] lower(double[][] a) {
+    int d = a.length;
+    double[][] columns = new double[d][d];
+    double[][] l = new double[d][d];
+    for (int j = 0; j < d; j++) {
+      for (int i = 0; i < d; i++) {
+        columns[j][i] = a[i][j];
+      }
+      for (int pass = 0; pass < 2; pass++) {
+        for (int k = 0; k < j; k++) {
+          double dot = dot(columns[j], columns[k]);
+          l[j][k] += dot;
+          for (int i = 0; i < d; i++) {
+            columns[j][i] -= dot * columns[k][i];
+          }
+        }
+      }
+      l[j][j] = Math.sqrt(dot(columns[j], columns[j]));
+      for (int i = 0; i < d; i++) {
+        columns[j][i] /= l[j][j];
+      }
+    }
+    return l;
+  }
+
+  private static double dot(double[] a, double[] b) {
+    double sum = 0;
+    for (int i = 0; i < a.length; i++) {
+      sum += a[i] * b[i];
+    }
+    return sum;
+  }
+
+  int size() {
+    return mean.length / dimension;
+  }
+
+  /** Elements of one matrix. */
+  int stride() {
+    return kind.isPacked() ? dimension * (dimension + 1) / 2 : dimension * dimension;
+  }
+
+  FullGaussians gaussians() {
+    int d = dimension;
+    if (isDouble) {
+      return switch (kind) {
+        case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, matrix, d);
+        case PACKED -> FullGaussians.ofPackedScaleTril(mean, matrix, d, false);
+        case PACKED_LOG -> FullGaussians.ofPackedScaleTril(mean, matrix, d);
+        case COVARIANCE -> FullGaussians.ofCovariance(mean, matrix, d);
+        case PRECISION -> FullGaussians.ofPrecision(mean, matrix, d);
+      };
+    }
+    float[] m = Batch.narrowed(mean);
+    float[] s = Batch.narrowed(matrix);
+    return switch (kind) {
+      case SCALE_TRIL -> FullGaussians.ofScaleTril(m, s, d);
+      case PACKED -> FullGaussians.ofPackedScaleTril(m, s, d, false);
+      case PACKED_LOG -> FullGaussians.ofPackedScaleTril(m, s, d);
+      case COVARIANCE -> FullGaussians.ofCovariance(m, s, d);
+      case PRECISION -> FullGaussians.ofPrecision(m, s, d);
+    };
+  }
+
+  /** Rows {@code from} to {@code to}, the latter excluded. */
+  FullBatch rows(int from, int to) {
+    return new FullBatch(
+        kind,
+        isDouble,
+        Arrays.copyOfRange(mean, from * dimension, to * dimension),
+        Arrays.copyOfRange(matrix, from * stride(), to * stride()),
+        dimension);
+  }
+
+  /** Of a batch of factors, Gaussians near these in another form: the conversion rounds. */
+  FullBatch as(Kind other) {
+    int d = dimension;
+    int each = other.isPacked() ? d * (d + 1) / 2 : d * d;
+    double[] out = new double[size() * each];
+    for (int i = 0; i < size(); i++) {
+      double[][] l = new double[d][d];
+      for (int r = 0; r < d; r++) {
+        System.arraycopy(matrix, (i * d + r) * d, l[r], 0, r + 1);
+      }
+      double[][] full = l;
+      if (other == Kind.COVARIANCE || other == Kind.PRECISION) {
+        if (other == Kind.PRECISION) {
+          double[][] inverse = new double[d][d]; // transposed
+          for (int c = 0; c < d; c++) {
+            for (int r = c; r < d; r++) {
+              double sum = r == c ? 1 : 0;
+              for (int k = c; k < r; k++) {
+                sum -= l[r][k] * inverse[c][k];
+              }
+              inverse[c][r] = sum / l[r][r];
+            }
+          }
+          full = inverse;
+        }
+        double[][] product = new double[d][d];
+        for (int r = 0; r < d; r++) {
+          for (int c = 0; c < d; c++) {
+            product[r][c] = dot(full[r], full[c]);
+          }
+        }
+        full = product;
+      }
+      for (int r = 0, k = i * each; r < d; r++) {
+        for (int c = 0; c < (other.isPacked() ? r + 1 : d); c++, k++) {
+          out[k] = other == Kind.PACKED_LOG && r == c ? Math.log(full[r][c]) : full[r][c];
+        }
+      }
+    }
+    return new FullBatch(other, isDouble, mean, out, d);
+  }
+}

@@ -1,0 +1,411 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.offset;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.Random;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What batches of full covariance accept and reject, and what holds exactly. */
+@Tag("width")
+class FullGaussiansTest {
+  private static final int D = 4;
+
+  /** tril_indices, row-major: the k-th element of a packed factor is at row r and column c. */
+  @Test
+  void packedOrder() {
+    FullBatch tril = FullBatch.random(true, 3, D, 100, 0, new Random(1));
+    double[] packed = new double[3 * D * (D + 1) / 2];
+    double[] logs = new double[packed.length];
+    int k = 0;
+    for (int i = 0; i < 3; i++) {
+      for (int r = 0; r < D; r++) {
+        for (int c = 0; c <= r; c++, k++) {
+          packed[k] = tril.matrix()[(i * D + r) * D + c];
+          logs[k] = r == c ? Math.log(packed[k]) : packed[k];
+        }
+      }
+    }
+    FullGaussians q = tril.gaussians();
+    FullGaussians plain = FullGaussians.ofPackedScaleTril(tril.mean(), packed, D, false);
+    assertThat(plain.scaleTril).containsExactly(q.scaleTril);
+    FullGaussians log = FullGaussians.ofPackedScaleTril(tril.mean(), logs, D);
+    assertThat(log.scaleTril).containsExactly(q.scaleTril, offset(1e-15));
+    assertThat(FullGaussians.ofPackedScaleTril(tril.mean(), logs, D, true).scaleTril)
+        .containsExactly(log.scaleTril);
+  }
+
+  @Test
+  void theUpperTriangleIsNotRead() {
+    FullBatch batch = FullBatch.random(false, 3, D, 100, 0, new Random(1));
+    float[] mean = Batch.narrowed(batch.mean());
+    float[] tril = Batch.narrowed(batch.matrix());
+    FullGaussians q = FullGaussians.ofScaleTril(mean, tril, D);
+    for (int i = 0; i < 3; i++) {
+      for (int r = 0; r < D; r++) {
+        Arrays.fill(tril, (i * D + r) * D + r + 1, (i * D + r + 1) * D, Float.NaN);
+      }
+    }
+    assertThat(FullGaussians.ofScaleTril(mean, tril, D).scaleTril).containsExactly(q.scaleTril);
+    Arrays.fill(tril, 7);
+    Arrays.fill(mean, 7);
+    assertThat(q.mean).doesNotContain(7); // a copy
+  }
+
+  @Test
+  void segmentsHoldWhatArraysHold() {
+    FullBatch batch = FullBatch.random(false, 3, D, 10, 0, new Random(1));
+    try (Arena arena = Arena.ofConfined()) {
+      for (FullBatch.Kind kind : FullBatch.Kind.values()) {
+        FullBatch b = batch.as(kind);
+        for (ByteOrder order : new ByteOrder[] {ByteOrder.BIG_ENDIAN, ByteOrder.LITTLE_ENDIAN}) {
+          ValueLayout.OfFloat f = ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(order);
+          ValueLayout.OfDouble d = ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(order);
+          MemorySegment[] floats = new MemorySegment[2];
+          MemorySegment[] doubles = new MemorySegment[2];
+          double[][] arrays = {b.mean(), b.matrix()};
+          for (int k = 0; k < 2; k++) {
+            floats[k] = arena.allocate(4L * arrays[k].length + 1).asSlice(1);
+            doubles[k] = arena.allocate(8L * arrays[k].length + 1).asSlice(1);
+            for (int i = 0; i < arrays[k].length; i++) {
+              floats[k].set(f, 4L * i, (float) arrays[k][i]);
+              doubles[k].set(d, 8L * i, arrays[k][i]);
+            }
+          }
+          double[] expected = b.gaussians().scaleTril;
+          FullGaussians single = of(kind, floats, f);
+          assertThat(single.scaleTril).containsExactly(expected);
+          assertThat(single.isDouble()).isFalse();
+          FullGaussians twice = of(kind, doubles, d);
+          assertThat(twice.mean).containsExactly(b.mean());
+          assertThat(twice.scaleTril).containsExactly(expected);
+          assertThat(twice.isDouble()).isTrue();
+          if (order == ByteOrder.nativeOrder()) {
+            assertThat(ofNative(kind, floats).scaleTril).containsExactly(expected);
+          }
+        }
+      }
+    }
+  }
+
+  private static FullGaussians of(FullBatch.Kind kind, MemorySegment[] s, ValueLayout element) {
+    return switch (kind) {
+      case SCALE_TRIL -> FullGaussians.ofScaleTril(s[0], s[1], D, element);
+      case PACKED -> FullGaussians.ofPackedScaleTril(s[0], s[1], D, element, false);
+      case PACKED_LOG -> FullGaussians.ofPackedScaleTril(s[0], s[1], D, element, true);
+      case COVARIANCE -> FullGaussians.ofCovariance(s[0], s[1], D, element);
+      case PRECISION -> FullGaussians.ofPrecision(s[0], s[1], D, element);
+    };
+  }
+
+  private static FullGaussians ofNative(FullBatch.Kind kind, MemorySegment[] s) {
+    return switch (kind) {
+      case SCALE_TRIL -> FullGaussians.ofScaleTril(s[0], s[1], D);
+      case PACKED -> of(kind, s, ValueLayout.JAVA_FLOAT_UNALIGNED);
+      case PACKED_LOG -> FullGaussians.ofPackedScaleTril(s[0], s[1], D);
+      case COVARIANCE -> FullGaussians.ofCovariance(s[0], s[1], D);
+      case PRECISION -> FullGaussians.ofPrecision(s[0], s[1], D);
+    };
+  }
+
+  @Test
+  void errorsNameThePlace() {
+    double[] mean = new double[2 * 2];
+    double[] unit = {1, 0, 0, 1, 1, 0, 0, 1};
+    double nan = Double.NaN;
+    rejects(
+        "mean[1][0] (Gaussian 1, dimension 0) is NaN; it must be finite",
+        () -> FullGaussians.ofScaleTril(with(mean, 2, nan), unit, 2));
+    rejects(
+        "scaleTril[1][1][0] (Gaussian 1, row 1, column 0) is Infinity; it must be finite",
+        () -> FullGaussians.ofScaleTril(mean, with(unit, 6, 1 / 0.0), 2));
+    rejects(
+        "scaleTril[0][1][1] (Gaussian 0, row 1, column 1) is -2.0",
+        () -> FullGaussians.ofScaleTril(mean, with(unit, 3, -2), 2));
+    rejects(
+        "scaleTril[0][0][0] (Gaussian 0, row 0, column 0) is 0.0",
+        () -> FullGaussians.ofScaleTril(new float[2], new float[4], 2));
+    rejects(
+        "packed[1][2] (Gaussian 1, row 1, column 1) is 800.0",
+        () -> FullGaussians.ofPackedScaleTril(mean, new double[] {0, 0, 0, 0, 0, 800}, 2));
+    rejects(
+        "packed[1][1] (Gaussian 1, row 1, column 0) is NaN",
+        () -> FullGaussians.ofPackedScaleTril(mean, new double[] {0, 0, 0, 0, nan, 0}, 2, true));
+    rejects(
+        "packed[1][2] (Gaussian 1, row 1, column 1) is 0.0",
+        () -> FullGaussians.ofPackedScaleTril(mean, new double[] {1, 0, 1, 1, 0, 0}, 2, false));
+    rejects(
+        "covariance[1] (Gaussian 1) is not positive definite: pivot 1 is -3.0",
+        () -> FullGaussians.ofCovariance(mean, new double[] {1, 0, 0, 1, 1, 2, 2, 1}, 2));
+    rejects(
+        "precision[1] (Gaussian 1) is not positive definite: pivot 0 is -3.0",
+        () -> FullGaussians.ofPrecision(mean, new double[] {1, 0, 0, 1, 1, 2, 2, 1}, 2));
+    rejects(
+        "covariance[0] (Gaussian 0) is not symmetric: [1][0] is 0.1 but [0][1] is 0.2",
+        () -> FullGaussians.ofCovariance(mean, new double[] {1, .2, .1, 1, 1, 0, 0, 1}, 2));
+    rejects(
+        "covariance[0][1][0] (Gaussian 0, row 1, column 0) is NaN",
+        () -> FullGaussians.ofCovariance(mean, new double[] {1, nan, nan, 1, 1, 0, 0, 1}, 2));
+    rejects(
+        "covariance[0] (Gaussian 0) is not symmetric",
+        () -> FullGaussians.ofCovariance(mean, with(unit, 1, nan), 2));
+    rejects("dimension must be at least 1", () -> FullGaussians.ofScaleTril(mean, unit, 0));
+    rejects(
+        "mean has 4 elements, which is not a positive multiple of the dimension 3",
+        () -> FullGaussians.ofScaleTril(mean, unit, 3));
+    rejects(
+        "mean has 4 elements, [2, 2], but scaleTril has 4; it must be [2, D, D], 4 elements each",
+        () -> FullGaussians.ofScaleTril(mean, new double[4], 2));
+    rejects(
+        "mean has 4 elements, [2, 2], but packed has 8; it must be [2, D(D+1)/2], 3 elements each",
+        () -> FullGaussians.ofPackedScaleTril(mean, unit, 2));
+    rejects(
+        "element layout must be float or double",
+        () -> {
+          MemorySegment s = MemorySegment.ofArray(new int[4]);
+          FullGaussians.ofScaleTril(s, s, 2, ValueLayout.JAVA_INT);
+        });
+    rejects(
+        "q has dimension 2 but p has 1",
+        () -> {
+          try (KlEngine engine = KlEngine.builder().build()) {
+            FullGaussians q = FullGaussians.ofScaleTril(mean, unit, 2);
+            engine.pairwise(q, DiagonalGaussians.ofStd(new float[1], new float[] {1}, 1));
+          }
+        });
+  }
+
+  private static double[] with(double[] values, int at, double value) {
+    double[] result = values.clone();
+    result[at] = value;
+    return result;
+  }
+
+  private static void rejects(String message, ThrowingCallable call) {
+    assertThatIllegalArgumentException().isThrownBy(call).withMessageContaining(message);
+  }
+
+  /** Rounding in the last place passes for symmetric; the lower triangle counts. */
+  @Test
+  void roundedSymmetry() {
+    float[] covariance = {2, 0.3f, Math.nextUp(0.3f), 1};
+    FullGaussians q = FullGaussians.ofCovariance(new float[2], covariance, 2);
+    double expected = covariance[2] / Math.sqrt(2);
+    assertThat(q.scaleTril[1]).isEqualTo(expected, offset(1e-16));
+  }
+
+  /** The same object, equal copies, and equal parameters given otherwise, of any magnitude. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void equalParametersGiveZero(Backend backend) {
+    try (KlEngine engine = Engines.on(backend)) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        for (int d : new int[] {1, 2, 5, 33}) {
+          for (double condition : new double[] {1, 1e6}) {
+            FullBatch batch = FullBatch.random(isDouble, 11, d, condition, 100, new Random(d));
+            for (FullBatch.Kind kind :
+                new FullBatch.Kind[] {FullBatch.Kind.SCALE_TRIL, FullBatch.Kind.PACKED_LOG}) {
+              FullGaussians q = batch.as(kind).gaussians();
+              assertZeroDiagonal(engine, q, q);
+              assertZeroDiagonal(engine, q, batch.as(kind).gaussians());
+            }
+            assertZeroDiagonal(
+                engine, batch.gaussians(), batch.as(FullBatch.Kind.PACKED).gaussians());
+          }
+        }
+        for (double scale : new double[] {1e-45, 1e-20, 1e20, 1e38}) {
+          for (double mean : new double[] {0, 1e-30, 1e38}) {
+            double[] tril = {scale, 0, -2 * scale, scale};
+            FullBatch b =
+                new FullBatch(
+                    FullBatch.Kind.SCALE_TRIL, isDouble, new double[] {mean, -mean}, tril, 2);
+            assertZeroDiagonal(engine, b.gaussians(), b.gaussians());
+          }
+        }
+      }
+      double[] steep = {1, 0, 1e300, 1e-300};
+      FullGaussians a = FullGaussians.ofScaleTril(new double[2], steep, 2);
+      assertZeroDiagonal(engine, a, FullGaussians.ofScaleTril(new double[2], steep, 2));
+    }
+  }
+
+  /** A diagonal batch equals the full one with its standard deviations. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void equalToDiagonal(Backend backend) {
+    float[] mean = {1, 2, 3};
+    DiagonalGaussians q = DiagonalGaussians.ofVariance(mean, new float[] {2, 3, 4}, 3);
+    float[] covariance = {2, 0, 0, 0, 3, 0, 0, 0, 4};
+    FullGaussians p = FullGaussians.ofCovariance(mean, covariance, 3);
+    try (KlEngine engine = Engines.on(backend)) {
+      assertZeroDiagonal(engine, q, p);
+      assertZeroDiagonal(engine, p, q);
+    }
+  }
+
+  private static void assertZeroDiagonal(KlEngine engine, Gaussians q, Gaussians p) {
+    int n = q.size();
+    double[] matrix = engine.pairwise(q, p, new double[n * n]);
+    double[] aligned = engine.aligned(q, p, new double[n]);
+    for (int i = 0; i < n; i++) {
+      assertThat(matrix[i * n + i]).isEqualTo(0.0);
+      assertThat(aligned[i]).isEqualTo(0.0);
+    }
+    assertThat(Arrays.stream(matrix)).allMatch(kl -> kl >= 0);
+  }
+
+  /** Never NaN: magnitudes at both ends of double, and of float. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void overflowIsInfinite(Backend backend) {
+    double[] scales = {Double.MIN_VALUE, 1e-300, 1e-160, 1, 1e160, 1e300, Double.MAX_VALUE};
+    int n = scales.length;
+    double[] mean = new double[2 * n];
+    double[] tril = new double[4 * n];
+    for (int i = 0; i < n; i++) {
+      mean[2 * i] = i % 2 == 0 ? 1e308 : -1e308;
+      tril[4 * i] = scales[i];
+      tril[4 * i + 2] = i % 2 == 0 ? scales[n - 1 - i] : -scales[n - 1 - i];
+      tril[4 * i + 3] = scales[i];
+    }
+    FullGaussians q = FullGaussians.ofScaleTril(mean, tril, 2);
+    FullGaussians p = FullGaussians.ofScaleTril(mean, tril, 2);
+    FullGaussians ordinary =
+        FullGaussians.ofScaleTril(new double[2], new double[] {1, 0, 0.5, 1}, 2);
+    try (KlEngine engine = Engines.on(backend)) {
+      assertZeroDiagonal(engine, q, p);
+      assertThat(Arrays.stream(engine.pairwise(q, ordinary, new double[n]))).allMatch(kl -> kl > 0);
+      assertThat(Arrays.stream(engine.pairwise(ordinary, q, new double[n]))).allMatch(kl -> kl > 0);
+      assertThat(engine.toStandardNormal(q, new double[n])).containsOnly(1 / 0.0);
+      // 1e200 and 1e-200 apart: each within double's range, their product not
+      FullGaussians wide =
+          FullGaussians.ofScaleTril(new double[2], new double[] {1e200, 0, 5e199, 1e200}, 2);
+      FullGaussians narrow =
+          FullGaussians.ofScaleTril(new double[2], new double[] {2e200, 0, 1e200, 2e200}, 2);
+      double[] kl = engine.pairwise(wide, narrow, new double[1]);
+      double expected = 2 * (0.5 * (0.25 - 1) + Math.log(2));
+      assertThat(kl[0]).isEqualTo(expected, offset(1e-14));
+    }
+  }
+
+  /** The same bits for every thread count, repetition and cut of the rows; every output. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBits(Backend backend) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      int d = 18; // entries of K in two chunks
+      int n = 131;
+      int m = 277;
+      FullBatch q = FullBatch.random(isDouble, n, d, 1e4, 0, new Random(1));
+      FullBatch p = FullBatch.random(isDouble, m, d, 1e4, 0, new Random(2));
+      FullGaussians a = q.gaussians();
+      FullGaussians b = p.gaussians();
+      double[] expected = new double[n * m];
+      float[] single = new float[n * m];
+      try (KlEngine engine = Engines.on(backend);
+          Arena arena = Arena.ofShared()) {
+        engine.pairwise(a, b, expected);
+        engine.pairwise(a, b, single);
+        for (int k = 0; k < single.length; k++) {
+          assertThat(single[k]).isEqualTo((float) expected[k]);
+        }
+        MemorySegment out = arena.allocate((isDouble ? 8L : 4L) * n * m);
+        engine.pairwise(a, b, out);
+        for (int k = 0; k < single.length; k++) {
+          double kl =
+              isDouble
+                  ? out.getAtIndex(ValueLayout.JAVA_DOUBLE, k)
+                  : out.getAtIndex(ValueLayout.JAVA_FLOAT, k);
+          assertThat(kl).isEqualTo(isDouble ? expected[k] : single[k]);
+        }
+        for (int[] cut : new int[][] {{0, 1}, {3, 20}, {130, 131}, {64, 131}}) {
+          int rows = cut[1] - cut[0];
+          double[] part =
+              engine.pairwise(q.rows(cut[0], cut[1]).gaussians(), b, new double[rows * m]);
+          double[] same = Arrays.copyOfRange(expected, cut[0] * m, cut[1] * m);
+          Check.sameBits("rows alone", m, same, part);
+        }
+      }
+      for (int threads : new int[] {2, 3, 8}) {
+        try (KlEngine engine = Engines.on(backend, threads)) {
+          Check.sameBits(
+              threads + " threads", m, expected, engine.pairwise(a, b, new double[n * m]));
+        }
+      }
+    }
+  }
+
+  /** Every residue of N and M, with guard zones. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void tails(Backend backend) {
+    FullBatch q = FullBatch.random(false, 20, 5, 10, 0, new Random(1));
+    FullBatch p = FullBatch.random(false, 35, 5, 10, 0, new Random(2));
+    double[] expected = FullOracle.pairwise(q, p);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int n = 1; n <= 20; n++) {
+        FullGaussians rows = q.rows(0, n).gaussians();
+        for (int m = 1; m <= 35; m += n % 3 + 1) {
+          float[] out = new float[n * m + 40];
+          Arrays.fill(out, Float.NaN);
+          engine.pairwise(rows, p.rows(0, m).gaussians(), out);
+          for (int i = 0; i < n; i++) {
+            for (int j = 0; j < m; j++) {
+              double error = Check.Precision.FLOAT.error(expected[i * 35 + j], out[i * m + j]);
+              assertThat(error).as("N=%d, M=%d, [%d, %d]", n, m, i, j).isLessThan(1e-6);
+            }
+          }
+          for (int k = n * m; k < out.length; k++) {
+            assertThat(out[k]).isNaN();
+          }
+        }
+      }
+    }
+  }
+
+  /** A diagonal batch too large to be written out is taken pair by pair, to about the same values. */
+  @Test
+  void largeDiagonalBatch() {
+    int d = 40;
+    int n = 30_000;
+    float[] mean = new float[n * d];
+    float[] std = new float[n * d];
+    Random random = new Random(1);
+    for (int k = 0; k < mean.length; k++) {
+      mean[k] = random.nextFloat();
+      std[k] = random.nextFloat() + 0.5f;
+    }
+    DiagonalGaussians all = DiagonalGaussians.ofStd(mean, std, d);
+    DiagonalGaussians few =
+        DiagonalGaussians.ofStd(Arrays.copyOf(mean, 3 * d), Arrays.copyOf(std, 3 * d), d);
+    assertThat(FullGaussians.isExpandable(all)).isFalse();
+    FullGaussians p = FullBatch.random(false, 1, d, 10, 0, random).gaussians();
+    try (KlEngine engine = KlEngine.builder().build()) {
+      float[] expected = engine.pairwise(few, p);
+      assertThat(engine.pairwise(all, p)).startsWith(expected);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void deterministicDiagonal(Backend backend) {
+    DiagonalGaussians zero =
+        DiagonalGaussians.ofStd(new float[2], new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    FullGaussians p = FullBatch.random(false, 1, 2, 10, 0, new Random(1)).gaussians();
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThat(engine.pairwise(zero, p)).containsExactly(0f);
+      assertThat(engine.aligned(zero, p)).containsExactly(0f);
+      rejects("p is deterministic", () -> engine.pairwise(p, zero));
+    }
+  }
+}
