@@ -3,6 +3,8 @@ package dev.kullback.bench;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+import dev.kullback.FullGaussians;
+import dev.kullback.KlEngine;
 import java.lang.foreign.MemorySegment;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -26,6 +28,22 @@ final class FullContenders {
     torch("torch-full", false, DataType.FLOAT32);
     torch("torch-full-double", false, DataType.FLOAT64);
     torch("torch-full-aligned", true, DataType.FLOAT32);
+    java("kl-full", false, 1e-12, (q, p, out) -> {
+      KlEngine engine = KlEngine.builder().build();
+      return () -> engine.pairwise(gaussians(q), gaussians(p), out);
+    });
+    java("kl-full-prepared", false, 1e-12, (q, p, out) -> {
+      KlEngine engine = KlEngine.builder().build();
+      FullGaussians a = gaussians(q);
+      FullGaussians b = gaussians(p);
+      return () -> engine.pairwise(a, b, out);
+    });
+    java("kl-full-aligned", true, 1e-12, (q, p, out) -> {
+      KlEngine engine = KlEngine.builder().build();
+      FullGaussians a = gaussians(q);
+      FullGaussians b = gaussians(p);
+      return () -> engine.aligned(a, b, out);
+    });
     java("ejml-full", false, 1e-10, FullContenders::ejml);
     java("ejml-full-hoisted", false, 1e-10, FullContenders::ejmlHoisted);
     java("ejml-full-aligned", true, 1e-10, FullContenders::ejmlAligned);
@@ -77,6 +95,10 @@ final class FullContenders {
   private static double terms(Shape shape, boolean aligned) {
     double pairs = aligned ? shape.size() : (double) shape.size() * shape.size();
     return pairs * FullBatch.features(shape.dimension());
+  }
+
+  private static FullGaussians gaussians(FullBatch batch) {
+    return FullGaussians.ofScaleTril(batch.mean(), batch.scaleTril(), batch.shape().dimension());
   }
 
   /** The product that the matrix can be had as, [B, K] · [B, K]ᵀ; its time does not depend on the values. */

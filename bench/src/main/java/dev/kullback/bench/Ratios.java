@@ -124,6 +124,14 @@ final class Ratios {
     list.add(
         Comparison.of("kl-prepared", "kl-prepared-2-threads", "2048x256", Bound.AT_LEAST, 1.85));
     list.add(Comparison.of("kl", "kl-2-threads", "2048x256"));
+    // Full covariance, in double.
+    list.add(Comparison.of("torch-full", "kl-full", "256x32", Bound.AT_LEAST, 100));
+    list.add(Comparison.of("kl-full", "openblas-dgemm", "256x32", Bound.AT_MOST, 2));
+    list.add(Comparison.of("kl-full-prepared", "openblas-dgemm", "256x32", Bound.AT_MOST, 1.3));
+    for (String shape : new String[] {"1000x3", "1000x4", "1000x6", "1000x8"}) {
+      list.add(Comparison.of("ejml-full-hoisted", "kl-full", shape));
+    }
+    list.add(Comparison.of("torch-full-aligned", "kl-full-aligned", "5x3"));
     // Every entry flagged, over none. Last: they change the profiles of the code they share.
     for (String shape : new String[] {"1024x128", "1024x256"}) {
       for (String e : new String[] {"1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "mixed"}) {
