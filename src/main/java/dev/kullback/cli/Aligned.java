@@ -1,6 +1,6 @@
 package dev.kullback.cli;
 
-import dev.kullback.DiagonalGaussians;
+import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.ScalePolicy;
 import java.lang.foreign.Arena;
@@ -29,8 +29,8 @@ final class Aligned extends RowCommand {
           "has %d rows, but %s has %d: aligned pairs row with row"
               .formatted(p.size(), q.files().mean(), q.size()));
     }
-    DiagonalGaussians qs = q.gaussians();
-    DiagonalGaussians ps = p == q ? qs : p.gaussians();
+    Gaussians qs = q.gaussians();
+    Gaussians ps = p == q ? qs : p.gaussians();
     MemorySegment out = allocate(arena, q.size(), q.isDouble() || p.isDouble());
     return new Rows("KL(q_i||p_i)", engine.aligned(qs, ps, out));
   }

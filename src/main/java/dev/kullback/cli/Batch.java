@@ -1,6 +1,6 @@
 package dev.kullback.cli;
 
-import dev.kullback.DiagonalGaussians;
+import dev.kullback.Gaussians;
 import dev.kullback.ScalePolicy;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Arrays;
 
-/** The checked parameters of a batch of diagonal Gaussians, [size, dimension] each. */
+/** The checked parameters of a batch, means of [size, dimension]. */
 record Batch(
     BatchOptions.Files files,
     ScalePolicy policy,
@@ -27,14 +27,26 @@ record Batch(
           files.mean(),
           "has " + shape.length + " axes: a batch is [N,D]; reshape one Gaussian to [1,D]");
     }
-    if (!Arrays.equals(shape, scale.shape())) {
+    long size = shape[0];
+    long dimension = Arrays.stream(shape).skip(1).reduce(1, (a, b) -> a * b);
+    if (!files.kind().isFull() && !Arrays.equals(shape, scale.shape())) {
       throw new UserError(
           files.scale(),
           "has shape %s, but the means in %s have %s: both must be [N,D]"
               .formatted(text(scale.shape()), files.mean(), text(shape)));
     }
-    long size = shape[0];
-    long dimension = Arrays.stream(shape).skip(1).reduce(1, (a, b) -> a * b);
+    if (files.kind().isFull()) {
+      long[] wanted = files.kind().shape(size, dimension);
+      if (!Arrays.equals(wanted, scale.shape())) {
+        throw new UserError(
+            files.scale(),
+            "has shape %s, but with the means in %s, of shape %s, it must be %s"
+                .formatted(text(scale.shape()), files.mean(), text(shape), text(wanted)));
+      }
+      if (policy != ScalePolicy.STRICT) {
+        throw new UserError("--clamp and --deterministic are for scales, not for matrices");
+      }
+    }
     if (size == 0 || dimension == 0) {
       throw new UserError(files.mean(), "is an empty batch, of shape " + text(shape));
     }
@@ -55,20 +67,24 @@ record Batch(
     return mean.element().byteSize() == 8;
   }
 
-  DiagonalGaussians gaussians() {
+  Gaussians gaussians() {
     return gaussians(0, size);
   }
 
   /** The Gaussians {@code from} (included) to {@code to} (excluded). */
-  DiagonalGaussians gaussians(int from, int to) {
-    long rowBytes = dimension * mean.element().byteSize();
-    MemorySegment means = mean.data().asSlice(from * rowBytes, (to - from) * rowBytes);
-    MemorySegment scales = scale.data().asSlice(from * rowBytes, (to - from) * rowBytes);
+  Gaussians gaussians(int from, int to) {
+    MemorySegment means = rows(mean, from, to);
+    MemorySegment scales = rows(scale, from, to);
     try {
       return files.kind().gaussians(means, scales, dimension, mean.element(), policy);
     } catch (IllegalArgumentException e) {
       throw new UserError(files.scale(), String.valueOf(e.getMessage()));
     }
+  }
+
+  private MemorySegment rows(Npy.Array array, int from, int to) {
+    long rowBytes = array.data().byteSize() / size;
+    return array.data().asSlice(from * rowBytes, (to - from) * rowBytes);
   }
 
   void requireFit(Batch q) {
@@ -113,13 +129,17 @@ record Batch(
         throw wrong(files.mean(), i, "mean is " + value + ": repair or drop the row");
       }
     }
+    if (files.kind().isFull()) {
+      gaussians(); // the library's checks name the Gaussian, the row and the column
+      return;
+    }
     boolean deterministic = isDeterministic();
     // Clamping repairs a std or variance that is too small, but no precision makes sense at or
     // below 0.
     boolean positive =
         switch (files.kind()) {
           case STD, VARIANCE -> policy != ScalePolicy.CLAMPED && !deterministic;
-          case LOG_VARIANCE -> false;
+          case LOG_VARIANCE, SCALE_TRIL, PACKED_TRIL, COVARIANCE -> false;
           case PRECISION -> true;
         };
     for (long i = 0; i < count; i++) {

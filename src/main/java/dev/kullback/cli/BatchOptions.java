@@ -1,6 +1,8 @@
 package dev.kullback.cli;
 
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
@@ -31,8 +33,24 @@ final class BatchOptions {
     @Option(names = "--precision", paramLabel = "W.npy", description = "Or its 1/variances.")
     @Nullable Path precision;
 
+    @Option(
+        names = "--scale-tril",
+        paramLabel = "L.npy",
+        description = "Or its full covariances' lower factors, [N,D,D].")
+    @Nullable Path scaleTril;
+
+    @Option(
+        names = "--packed-tril",
+        paramLabel = "L.npy",
+        description = "Or those packed by rows, [N,D(D+1)/2], with ln on the diagonal.")
+    @Nullable Path packedTril;
+
+    @Option(names = "--cov", paramLabel = "C.npy", description = "Or its covariances, [N,D,D].")
+    @Nullable Path covariance;
+
     Files files() {
-      return choose("--", mean, std, variance, logVariance, precision);
+      return choose(
+          "--", mean, std, variance, logVariance, precision, scaleTril, packedTril, covariance);
     }
   }
 
@@ -55,30 +73,31 @@ final class BatchOptions {
     @Option(names = "--p-precision", paramLabel = "W.npy", description = "Or its 1/variances.")
     @Nullable Path precision;
 
+    @Option(names = "--p-scale-tril", paramLabel = "L.npy", description = "Or lower factors.")
+    @Nullable Path scaleTril;
+
+    @Option(names = "--p-packed-tril", paramLabel = "L.npy", description = "Or those packed.")
+    @Nullable Path packedTril;
+
+    @Option(names = "--p-cov", paramLabel = "C.npy", description = "Or its covariances.")
+    @Nullable Path covariance;
+
     /** Null where p is q. */
     @Nullable Files files() {
-      boolean absent =
-          mean == null
-              && std == null
-              && variance == null
-              && logVariance == null
-              && precision == null;
-      return absent ? null : choose("--p-", mean, std, variance, logVariance, precision);
+      @Nullable Path[] scales = {
+        std, variance, logVariance, precision, scaleTril, packedTril, covariance
+      };
+      boolean absent = mean == null && Arrays.stream(scales).allMatch(Objects::isNull);
+      return absent ? null : choose("--p-", mean, scales);
     }
   }
 
-  private static Files choose(
-      String prefix,
-      @Nullable Path mean,
-      @Nullable Path std,
-      @Nullable Path variance,
-      @Nullable Path logVariance,
-      @Nullable Path precision) {
+  /** The scales are in the order of {@link Scale}. */
+  private static Files choose(String prefix, @Nullable Path mean, @Nullable Path... scales) {
     if (mean == null) {
       throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
     }
     @Nullable Files chosen = null;
-    @Nullable Path[] scales = {std, variance, logVariance, precision}; // in the order of Scale
     Scale[] kinds = Scale.values();
     for (int i = 0; i < kinds.length; i++) {
       Path scale = scales[i];
@@ -89,7 +108,16 @@ final class BatchOptions {
       chosen = scale == null ? chosen : new Files(mean, kinds[i], scale);
     }
     if (chosen == null) {
-      String names = String.join(", " + prefix, "std", "var", "logvar", "precision");
+      String names =
+          String.join(
+              ", " + prefix,
+              "std",
+              "var",
+              "logvar",
+              "precision",
+              "scale-tril",
+              "packed-tril",
+              "cov");
       throw new UserError("give exactly one of " + prefix + names + " with " + prefix + "mean");
     }
     return chosen;

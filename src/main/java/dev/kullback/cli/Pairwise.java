@@ -1,6 +1,6 @@
 package dev.kullback.cli;
 
-import dev.kullback.DiagonalGaussians;
+import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -111,14 +111,13 @@ final class Pairwise implements Callable<Integer> {
     long rows64 = Math.ceilDiv(BLOCK_TERMS / p.size() / p.dimension(), 64) * 64; // whole tiles
     int blockRows = Math.clamp(Math.min(blockBytes / rowBytes, Math.max(64, rows64)), 1, q.size());
     Stats stats = new Stats();
-    DiagonalGaussians columns = p.gaussians();
+    Gaussians columns = p.gaussians();
     try (Arena arena = Arena.ofShared()) {
       MemorySegment buffer = arena.allocate(blockRows * rowBytes, 64);
       for (int row = 0, rows; row < q.size(); row += rows) {
         int first = row;
         rows = Math.min(blockRows, q.size() - first);
-        DiagonalGaussians some =
-            p == q && rows == q.size() ? columns : q.gaussians(first, first + rows);
+        Gaussians some = p == q && rows == q.size() ? columns : q.gaussians(first, first + rows);
         MemorySegment block = buffer.asSlice(0, rows * rowBytes);
         engine.pairwise(some, columns, block);
         stats.add(block, isDouble);

@@ -1,16 +1,21 @@
 package dev.kullback.cli;
 
 import dev.kullback.DiagonalGaussians;
+import dev.kullback.FullGaussians;
+import dev.kullback.Gaussians;
 import dev.kullback.ScalePolicy;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** The ways to give a scale. */
+/** The ways to give a scale, in the order of {@link BatchOptions}. */
 enum Scale {
   STD("std"),
   VARIANCE("variance"),
   LOG_VARIANCE("log-variance"),
-  PRECISION("precision");
+  PRECISION("precision"),
+  SCALE_TRIL("scale-tril"),
+  PACKED_TRIL("packed-tril"),
+  COVARIANCE("covariance");
 
   final String text;
 
@@ -18,13 +23,30 @@ enum Scale {
     this.text = text;
   }
 
-  DiagonalGaussians gaussians(
+  /** Whether a Gaussian has a matrix instead of a vector of scales. */
+  boolean isFull() {
+    return this == SCALE_TRIL || this == PACKED_TRIL || this == COVARIANCE;
+  }
+
+  /** The shape of the scales of a batch of [size, dimension] means. */
+  long[] shape(long size, long dimension) {
+    return switch (this) {
+      case STD, VARIANCE, LOG_VARIANCE, PRECISION -> new long[] {size, dimension};
+      case SCALE_TRIL, COVARIANCE -> new long[] {size, dimension, dimension};
+      case PACKED_TRIL -> new long[] {size, dimension * (dimension + 1) / 2};
+    };
+  }
+
+  Gaussians gaussians(
       MemorySegment mean, MemorySegment scale, int dimension, ValueLayout e, ScalePolicy policy) {
     return switch (this) {
       case STD -> DiagonalGaussians.ofStd(mean, scale, dimension, e, policy);
       case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension, e, policy);
       case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension, e, policy);
       case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension, e, policy);
+      case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, scale, dimension, e);
+      case PACKED_TRIL -> FullGaussians.ofPackedScaleTril(mean, scale, dimension, e, true);
+      case COVARIANCE -> FullGaussians.ofCovariance(mean, scale, dimension, e);
     };
   }
 }

@@ -44,6 +44,10 @@ class DemoTest {
     assertThat(error.find()).isTrue();
     assertThat(Double.parseDouble(error.group(1))).isBetween(0.0, 1e-5);
 
+    Matcher full = Pattern.compile("when warm; largest relative error (\\S+)\\.\\R").matcher(text);
+    assertThat(full.find()).isTrue();
+    assertThat(Double.parseDouble(full.group(1))).isBetween(0.0, 1e-5);
+
     assertThat(Files.readAllBytes(output.resolve("digits-kl.png"))).startsWith(0x89, 'P', 'N', 'G');
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array kl = Npy.readFloats(output.resolve("digits-kl.npy"), arena);

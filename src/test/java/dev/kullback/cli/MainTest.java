@@ -3,6 +3,8 @@ package dev.kullback.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.kullback.FullGaussians;
+import dev.kullback.KlEngine;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -464,6 +466,64 @@ class MainTest {
           "z.npy: is 0 everywhere but ",
           "s.npy is not");
     }
+  }
+
+  /** The three ways to give full covariances agree, with diagonal ones too, and each has its twin for p. */
+  @Test
+  void fullCovariances() throws IOException {
+    double[] tril = new double[N * D * D];
+    double[] packed = new double[N * D * (D + 1) / 2];
+    double[] covariance = new double[N * D * D];
+    int k = 0;
+    for (int i = 0; i < N; i++) {
+      for (int row = 0; row < D; row++) {
+        for (int c = 0; c <= row; c++, k++) {
+          double value = c == row ? 1 << (i % 3) : 0.25 * (row + c + i);
+          tril[(i * D + row) * D + c] = value;
+          packed[k] = c == row ? i % 3 * Math.log(2) : value;
+        }
+      }
+      for (int a = 0; a < D; a++) {
+        for (int b = 0; b < D; b++) {
+          for (int c = 0; c <= Math.min(a, b); c++) {
+            covariance[(i * D + a) * D + b] +=
+                tril[(i * D + a) * D + c] * tril[(i * D + b) * D + c];
+          }
+        }
+      }
+    }
+    NpyFiles.write(folder.resolve("tril.npy"), "<f8", new long[] {N, D, D}, tril);
+    save("packed.npy", "<f8", N, packed);
+    NpyFiles.write(folder.resolve("cov.npy"), "<f8", new long[] {N, D, D}, covariance);
+    FullGaussians q = FullGaussians.ofScaleTril(qMean, tril, D);
+    double[] expected = new double[N * N];
+    try (KlEngine engine = KlEngine.builder().build()) {
+      engine.pairwise(q, q, expected);
+    }
+    for (String scale : new String[] {"scale-tril tril", "packed-tril packed", "cov cov"}) {
+      for (String twin : new String[] {"scale-tril tril", "packed-tril packed", "cov cov"}) {
+        String line =
+            "pairwise --mean q.npy --%s.npy --p-mean q.npy --p-%s.npy -o o.npy"
+                .formatted(scale, twin);
+        succeed(line);
+        double[] actual = values(read("o.npy", N, N));
+        for (int i = 0; i < expected.length; i++) {
+          assertThat(actual[i]).as(line).isCloseTo(expected[i], within(1e-9 * (1 + expected[i])));
+        }
+      }
+    }
+    succeed("pairwise --mean q.npy --std s.npy --p-mean q.npy --p-cov cov.npy -o o.npy");
+    succeed("standard --mean q.npy --cov cov.npy -o o.npy");
+    succeed("aligned --mean q.npy --cov cov.npy -o o.npy");
+    covariance[D * D] = -1;
+    NpyFiles.write(folder.resolve("cov.npy"), "<f8", new long[] {N, D, D}, covariance);
+    assertUserError(
+        "standard --mean q.npy --cov cov.npy -o o.npy",
+        "cov.npy: covariance[1] (Gaussian 1) is not positive definite: pivot 0 is -1");
+    assertUserError(
+        "standard --mean q.npy --cov packed.npy -o o.npy", "packed.npy: has shape ", "(7, 6, 6)");
+    assertUserError(
+        "standard --mean q.npy --packed-tril packed.npy --clamp -o o.npy", "not for matrices");
   }
 
   @Test
