@@ -65,13 +65,9 @@ public final class FullGaussians implements Gaussians {
     double[] diagonal = new double[dimension];
     int length = packedLength(dimension);
     for (int i = 0; i < size; i++) {
-      boolean ordinary = true;
-      for (int h = i * dimension; h < (i + 1) * dimension; h++) {
-        ordinary &= Math.abs(mean[h]) <= MOST;
-      }
-      for (int k = i * length; k < (i + 1) * length; k++) {
-        ordinary &= Math.abs(scaleTril[k]) <= MOST;
-      }
+      boolean ordinary =
+          isOrdinary(mean, i * dimension, (i + 1) * dimension)
+              && isOrdinary(scaleTril, i * length, (i + 1) * length);
       for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
         diagonal[r] = scaleTril[k];
         ordinary &= diagonal[r] >= 1 / MOST;
@@ -82,6 +78,18 @@ public final class FullGaussians implements Gaussians {
       logDet[i] = LogProduct.of(diagonal, 0, dimension);
       logDetBound[i] = HALF_ULP * (dimension + 16 + 4 * Math.abs(logDet[i]));
     }
+  }
+
+  /** Whether all magnitudes are at most {@link #MOST}. */
+  private static boolean isOrdinary(double[] values, int from, int to) {
+    if (Backend.hasVectors()) {
+      return DoubleKernels.within(values, from, to, -MOST, MOST);
+    }
+    boolean ordinary = true;
+    for (int k = from; k < to; k++) {
+      ordinary &= Math.abs(values[k]) <= MOST;
+    }
+    return ordinary;
   }
 
   static int packedLength(int dimension) {
@@ -408,8 +416,12 @@ public final class FullGaussians implements Gaussians {
     double[] factors = new double[n * packedLength(dimension)];
     switch (kind) {
       case SCALE_TRIL -> {
-        for (int r = 0, k = 0; r < n * dimension; k += r++ % dimension + 1) {
-          matrix.reader.read((long) r * dimension, factors, k, r % dimension + 1);
+        double[] full = new double[dimension * dimension];
+        for (int i = 0, k = 0; i < n; i++) {
+          matrix.reader.read((long) i * full.length, full, 0, full.length);
+          for (int r = 0; r < dimension; k += ++r) {
+            System.arraycopy(full, r * dimension, factors, k, r + 1);
+          }
         }
       }
       case PACKED, PACKED_LOG -> matrix.reader.read(0, factors, 0, factors.length);
@@ -457,13 +469,16 @@ public final class FullGaussians implements Gaussians {
   /** Rejects factors that are not finite or whose diagonal is not positive; takes logarithms from the diagonal. */
   private static void checkFactors(
       double[] factors, int n, int dimension, boolean isDouble, Kind kind) {
+    int length = packedLength(dimension);
     for (int i = 0, k = 0; i < n; i++) {
+      boolean ordinary = isOrdinary(factors, i * length, (i + 1) * length);
       for (int r = 0; r < dimension; r++) {
-        for (int c = 0; c < r; c++, k++) {
-          if (!(Math.abs(factors[k]) <= Double.MAX_VALUE)) {
-            throw rejected(kind, i, r, c, factors[k], isDouble, "it must be finite");
+        for (int c = 0; c < r && !ordinary; c++) {
+          if (!(Math.abs(factors[k + c]) <= Double.MAX_VALUE)) {
+            throw rejected(kind, i, r, c, factors[k + c], isDouble, "it must be finite");
           }
         }
+        k += r;
         double given = factors[k];
         double s = kind == Kind.PACKED_LOG ? Math.exp(given) : given;
         if (!(s > 0 && s <= Double.MAX_VALUE)) {

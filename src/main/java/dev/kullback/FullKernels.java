@@ -93,13 +93,13 @@ final class FullKernels {
       lanes(g.mean, first, count, d, mean, first / MR * MR * d + first % MR, MR);
       int at = first / MR * MR * length + first % MR;
       squareRows(l, d, covariance, at, norms);
-      DoubleVector spread = spread(l, d, sums);
-      spread.intoArray(norms, V);
+      measure(l, d, sums, norms, V);
       for (int i = 0; i < count; i++) {
         int row = first + i;
         offset[row] = g.isBeyond(row) ? Double.NaN : -g.logDet[row];
         noise[row] = g.logDetBound[row] + 4 * UNIT * Math.abs(g.logDet[row]);
-        weight[row] = 0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 1) * norms[V + i]);
+        weight[row] =
+            0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 1) * norms[2 * V + i]);
       }
     }
     return new FullRows(covariance, mean, offset, noise, weight);
@@ -138,19 +138,17 @@ final class FullKernels {
       int at = first / NR * panel + first % NR;
       squareColumns(w, d, values, at, norms);
       solve(w, m, d, values, at + length * NR, sums, norms, V);
-      spread(l, d, sums).intoArray(norms, 3 * V);
-      norm(l, length).intoArray(norms, 4 * V);
-      spread(w, d, sums).intoArray(norms, 5 * V);
-      norm(w, length).intoArray(norms, 6 * V);
+      measure(l, d, sums, norms, 3 * V);
+      measure(w, d, sums, norms, 5 * V);
       for (int i = 0; i < count; i++) {
         int j = first + i;
         double precision = Math.sqrt(norms[i]);
         double mahalanobis = norms[V + i];
         double squaredMean = norms[2 * V + i];
-        double spreadL = norms[3 * V + i];
-        double normL = norms[4 * V + i];
-        double spreadW = norms[5 * V + i];
-        double normW = norms[6 * V + i];
+        double normL = norms[3 * V + i];
+        double spreadL = norms[4 * V + i];
+        double normW = norms[5 * V + i];
+        double spreadW = norms[6 * V + i];
         double residual =
             UNIT * (d + 4) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
         offset[j] = g.isBeyond(j) ? Double.NaN : g.logDet[j] + 0.5 * (mahalanobis - d);
@@ -161,8 +159,7 @@ final class FullKernels {
                 + residual * mahalanobis;
         weight[j] = precision + 1.5 * d / units * spreadW;
         inverseError[j] = residual;
-        double condition = normL * normW / d;
-        tolerance[j] = FullVectorKernel.tolerance(condition * condition);
+        tolerance[j] = FullVectorKernel.tolerance(normL * normW);
       }
     }
     return new FullColumns(values, centre, offset, noise, weight, inverseError, tolerance);
@@ -186,9 +183,9 @@ final class FullKernels {
     for (int i = 0; i < V; i += 2) {
       int a = (first + Math.min(i, count - 1)) * length;
       int b = (first + Math.min(i + 1, count - 1)) * length;
-      for (int k = 0; k < length; k++) {
-        out[to + k * stride + i] = in[a + k];
-        out[to + k * stride + i + 1] = in[b + k];
+      for (int k = 0, at = to + i; k < length; k++, at += stride) {
+        out[at] = in[a + k];
+        out[at + 1] = in[b + k];
       }
     }
   }
@@ -199,90 +196,197 @@ final class FullKernels {
     }
   }
 
-  private static DoubleVector norm(double[] l, int length) {
-    DoubleVector sum = DoubleVector.zero(S);
-    for (int k = 0; k < length; k++) {
-      DoubleVector x = DoubleVector.fromArray(S, l, k * V);
-      sum = x.fma(x, sum);
-    }
-    return sum.sqrt();
-  }
-
-  /** {@code √(‖L‖₁‖L‖_∞)·‖L‖}, an upper bound of ‖|L||Lᵀ|‖ and ‖|Lᵀ||L|‖. */
-  private static DoubleVector spread(double[] l, int d, double[] sums) {
+  /** ‖L‖ to {@code norms[to…]}, and {@code ν(L) = √(‖L‖₁‖L‖_∞)·‖L‖ ≥ ‖|L||Lᵀ|‖, ‖|Lᵀ||L|‖} after it. */
+  private static void measure(double[] l, int d, double[] sums, double[] norms, int to) {
     DoubleVector zero = DoubleVector.zero(S);
+    for (int c = 0; c < d; c++) {
+      zero.intoArray(sums, c * V);
+    }
     DoubleVector rows = zero;
+    DoubleVector squares = zero;
     for (int r = 0, k = 0; r < d; r++) {
       DoubleVector row = zero;
-      zero.intoArray(sums, r * V);
+      DoubleVector square = zero;
       for (int c = 0; c <= r; c++, k++) {
         DoubleVector x = DoubleVector.fromArray(S, l, k * V).abs();
         row = row.add(x);
+        square = x.fma(x, square);
         DoubleVector.fromArray(S, sums, c * V).add(x).intoArray(sums, c * V);
       }
       rows = rows.max(row);
+      squares = squares.add(square);
     }
     DoubleVector columns = zero;
     for (int c = 0; c < d; c++) {
       columns = columns.max(DoubleVector.fromArray(S, sums, c * V));
     }
-    return rows.mul(columns).sqrt().mul(norm(l, FullGaussians.packedLength(d)));
+    DoubleVector norm = squares.sqrt();
+    norm.intoArray(norms, to);
+    rows.mul(columns).sqrt().mul(norm).intoArray(norms, to + V);
   }
 
-  /** {@code Σ = LLᵀ} to {@code out[at + k·MR]}, and ‖Σ‖² to {@code norms}. */
+  /** {@code Σ = LLᵀ} to {@code out[at + k·MR]}, and ‖Σ‖² to {@code norms}; four rows at a time share what they load. */
   private static void squareRows(double[] l, int d, double[] out, int at, double[] norms) {
     DoubleVector squares = DoubleVector.zero(S);
-    for (int r = 0, k = 0, row = 0; r < d; row += ++r) {
-      DoubleVector sum = DoubleVector.zero(S);
-      for (int c = 0, column = 0; c <= r; k++, column += ++c) {
-        sum = DoubleVector.zero(S);
-        for (int i = 0; i <= c; i++) {
-          DoubleVector x = DoubleVector.fromArray(S, l, (row + i) * V);
-          sum = x.fma(DoubleVector.fromArray(S, l, (column + i) * V), sum);
+    int r = 0;
+    for (; r + 4 <= d; r += 4) {
+      int r0 = FullGaussians.packedLength(r) * V;
+      int r1 = r0 + (r + 1) * V;
+      int r2 = r1 + (r + 2) * V;
+      int r3 = r2 + (r + 3) * V;
+      for (int c = 0, column = 0; c <= r; column += ++c * V) {
+        DoubleVector a = DoubleVector.zero(S);
+        DoubleVector b = a;
+        DoubleVector e = a;
+        DoubleVector f = a;
+        for (int i = 0; i <= c * V; i += V) {
+          DoubleVector x = DoubleVector.fromArray(S, l, column + i);
+          a = x.fma(DoubleVector.fromArray(S, l, r0 + i), a);
+          b = x.fma(DoubleVector.fromArray(S, l, r1 + i), b);
+          e = x.fma(DoubleVector.fromArray(S, l, r2 + i), e);
+          f = x.fma(DoubleVector.fromArray(S, l, r3 + i), f);
         }
-        squares = sum.fma(sum.add(sum), squares);
-        sum.intoArray(out, at + k * MR);
+        a.intoArray(out, at + (r0 / V + c) * MR);
+        b.intoArray(out, at + (r1 / V + c) * MR);
+        e.intoArray(out, at + (r2 / V + c) * MR);
+        f.intoArray(out, at + (r3 / V + c) * MR);
+        squares = squares.add(a.mul(a).add(b.mul(b)).add(e.mul(e).add(f.mul(f))).mul(2));
       }
-      squares = squares.sub(sum.mul(sum)); // once on the diagonal
+      for (int i = r; i < r + 4; i++) {
+        squares = squareRow(l, i, r + 1, out, at, squares);
+      }
+    }
+    for (; r < d; r++) {
+      squares = squareRow(l, r, 0, out, at, squares);
+    }
+    for (int c = 0; c < d; c++) { // once on the diagonal
+      DoubleVector x =
+          DoubleVector.fromArray(S, out, at + (FullGaussians.packedLength(c) + c) * MR);
+      squares = squares.sub(x.mul(x));
     }
     squares.intoArray(norms, 0);
   }
 
-  /** {@code W = L⁻¹} row by row from right to left, for the residual W L − I is small that way. */
-  private static void invert(double[] l, int d, double[] w) {
-    for (int r = 0, row = 0; r < d; row += ++r) {
-      DoubleVector.broadcast(S, 1)
-          .div(DoubleVector.fromArray(S, l, (row + r) * V))
-          .intoArray(w, (row + r) * V);
-      for (int c = r - 1; c >= 0; c--) {
-        DoubleVector sum = DoubleVector.zero(S);
-        for (int i = r, below = row; i > c; below -= i--) {
-          DoubleVector x = DoubleVector.fromArray(S, w, (row + i) * V);
-          sum = x.fma(DoubleVector.fromArray(S, l, (below + c) * V), sum);
-        }
-        int diagonal = FullGaussians.packedLength(c) + c;
-        sum.neg().mul(DoubleVector.fromArray(S, w, diagonal * V)).intoArray(w, (row + c) * V);
+  /** Row r of Σ from column c on; adds twice its squares to a sum. */
+  private static DoubleVector squareRow(
+      double[] l, int r, int c, double[] out, int at, DoubleVector squares) {
+    int row = FullGaussians.packedLength(r);
+    DoubleVector sums = squares;
+    for (int j = c; j <= r; j++) {
+      int column = FullGaussians.packedLength(j);
+      DoubleVector sum = DoubleVector.zero(S);
+      for (int i = 0; i <= j; i++) {
+        DoubleVector x = DoubleVector.fromArray(S, l, (row + i) * V);
+        sum = x.fma(DoubleVector.fromArray(S, l, (column + i) * V), sum);
       }
+      sum.intoArray(out, at + (row + j) * MR);
+      sums = sum.fma(sum.add(sum), sums);
+    }
+    return sums;
+  }
+
+  /**
+   * {@code W = L⁻¹} by rows from right to left, for the residual W L − I is small that way; four rows at a time share what they
+   * load.
+   */
+  private static void invert(double[] l, int d, double[] w) {
+    for (int c = 0, diagonal = 0; c < d; diagonal += (++c + 1) * V) {
+      DoubleVector.broadcast(S, 1)
+          .div(DoubleVector.fromArray(S, l, diagonal))
+          .intoArray(w, diagonal);
+    }
+    int r = 0;
+    for (; r + 4 <= d; r += 4) {
+      for (int i = r + 1; i < r + 4; i++) {
+        invertRow(l, i, r, w);
+      }
+      int r0 = FullGaussians.packedLength(r) * V;
+      int r1 = r0 + (r + 1) * V;
+      int r2 = r1 + (r + 2) * V;
+      int r3 = r2 + (r + 3) * V;
+      for (int c = r - 1; c >= 0; c--) {
+        int i = r * V;
+        DoubleVector l1 = DoubleVector.fromArray(S, l, r1 + c * V);
+        DoubleVector l2 = DoubleVector.fromArray(S, l, r2 + c * V);
+        DoubleVector l3 = DoubleVector.fromArray(S, l, r3 + c * V);
+        DoubleVector a = DoubleVector.zero(S);
+        DoubleVector b = l1.mul(DoubleVector.fromArray(S, w, r1 + i + V));
+        DoubleVector e = l1.mul(DoubleVector.fromArray(S, w, r2 + i + V));
+        DoubleVector f = l1.mul(DoubleVector.fromArray(S, w, r3 + i + V));
+        e = l2.fma(DoubleVector.fromArray(S, w, r2 + i + 2 * V), e);
+        f = l2.fma(DoubleVector.fromArray(S, w, r3 + i + 2 * V), f);
+        f = l3.fma(DoubleVector.fromArray(S, w, r3 + i + 3 * V), f);
+        for (int below = r0; i > c * V; below -= i, i -= V) {
+          DoubleVector x = DoubleVector.fromArray(S, l, below + c * V);
+          a = x.fma(DoubleVector.fromArray(S, w, r0 + i), a);
+          b = x.fma(DoubleVector.fromArray(S, w, r1 + i), b);
+          e = x.fma(DoubleVector.fromArray(S, w, r2 + i), e);
+          f = x.fma(DoubleVector.fromArray(S, w, r3 + i), f);
+        }
+        DoubleVector y =
+            DoubleVector.fromArray(S, w, (FullGaussians.packedLength(c) + c) * V).neg();
+        a.mul(y).intoArray(w, r0 + c * V);
+        b.mul(y).intoArray(w, r1 + c * V);
+        e.mul(y).intoArray(w, r2 + c * V);
+        f.mul(y).intoArray(w, r3 + c * V);
+      }
+    }
+    for (; r < d; r++) {
+      invertRow(l, r, 0, w);
     }
   }
 
-  /** {@code P = WᵀW} to {@code out[at + k·NR]}, twice what is off the diagonal, and ‖P‖² to {@code norms}. */
+  /** Row r of W left of the diagonal, to column {@code last}. */
+  private static void invertRow(double[] l, int r, int last, double[] w) {
+    int row = FullGaussians.packedLength(r);
+    for (int c = r - 1; c >= last; c--) {
+      DoubleVector sum = DoubleVector.zero(S);
+      for (int i = r, below = row; i > c; below -= i--) {
+        DoubleVector x = DoubleVector.fromArray(S, w, (row + i) * V);
+        sum = x.fma(DoubleVector.fromArray(S, l, (below + c) * V), sum);
+      }
+      int diagonal = FullGaussians.packedLength(c) + c;
+      sum.neg().mul(DoubleVector.fromArray(S, w, diagonal * V)).intoArray(w, (row + c) * V);
+    }
+  }
+
+  /**
+   * {@code P = WᵀW} to {@code out[at + k·NR]}, twice what is off the diagonal, and ‖P‖² to {@code norms}; four columns at a time
+   * share what they load.
+   */
   private static void squareColumns(double[] w, int d, double[] out, int at, double[] norms) {
     DoubleVector squares = DoubleVector.zero(S);
-    for (int r = 0, k = 0, row = 0; r < d; row += ++r) {
-      for (int c = 0; c <= r; c++, k++) {
+    for (int r = 0, row = 0; r < d; row += ++r) {
+      int c = 0;
+      for (; c + 4 <= r; c += 4) {
+        DoubleVector a = DoubleVector.zero(S);
+        DoubleVector b = a;
+        DoubleVector e = a;
+        DoubleVector f = a;
+        for (int i = r, from = row * V; i < d; from += ++i * V) {
+          int j = from + c * V;
+          DoubleVector x = DoubleVector.fromArray(S, w, from + r * V);
+          a = x.fma(DoubleVector.fromArray(S, w, j), a);
+          b = x.fma(DoubleVector.fromArray(S, w, j + V), b);
+          e = x.fma(DoubleVector.fromArray(S, w, j + 2 * V), e);
+          f = x.fma(DoubleVector.fromArray(S, w, j + 3 * V), f);
+        }
+        int to = at + (row + c) * NR;
+        a.add(a).intoArray(out, to);
+        b.add(b).intoArray(out, to + NR);
+        e.add(e).intoArray(out, to + 2 * NR);
+        f.add(f).intoArray(out, to + 3 * NR);
+        squares = squares.add(a.mul(a).add(b.mul(b)).add(e.mul(e).add(f.mul(f))).mul(2));
+      }
+      for (; c <= r; c++) {
         DoubleVector sum = DoubleVector.zero(S);
         for (int i = r, from = row; i < d; from += ++i) {
           DoubleVector x = DoubleVector.fromArray(S, w, (from + r) * V);
           sum = x.fma(DoubleVector.fromArray(S, w, (from + c) * V), sum);
         }
-        if (c < r) {
-          squares = sum.fma(sum.add(sum), squares);
-          sum.add(sum).intoArray(out, at + k * NR);
-        } else {
-          squares = sum.fma(sum, squares);
-          sum.intoArray(out, at + k * NR);
-        }
+        DoubleVector twice = c < r ? sum.add(sum) : sum;
+        twice.intoArray(out, at + (row + c) * NR);
+        squares = sum.fma(twice, squares);
       }
     }
     squares.intoArray(norms, 0);

@@ -24,15 +24,25 @@ import org.jspecify.annotations.Nullable;
  * KL(q ‖ p) = ½ Σ_h [ (σq² − σp²)/σp² + (μq − μp)²/σp² ] + Σ_h (ln σp − ln σq)
  * </pre>
  *
+ * <p>for full covariances {@code Σ = LLᵀ}, with {@code L_p y = μ_p − μ_q} and {@code L_p X = L_q},
+ *
+ * <pre>
+ * KL(q ‖ p) = ½ (‖y‖² + ‖X‖² − D) + Σ_k (ln L_p,kk − ln L_q,kk)
+ * </pre>
+ *
+ * <p>Either side may be {@link DiagonalGaussians} or {@link FullGaussians}; a diagonal batch is written out as full factors for
+ * a full one, and kept so, up to 128 MiB, beyond which pairs are computed one by one.
+ *
  * <p><b>Shapes.</b> {@code pairwise} fills {@code out[i*M + j] = KL(q_i ‖ p_j)} for N rows q and M columns p; {@code aligned}
  * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
  * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 160·D} floats and 16 KiB
  * (where entries are recomputed, {@code 32·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
- * and 0.5 or 1 MiB if it writes to a memory segment.
+ * 0.5 or 1 MiB if it writes to a memory segment, and {@code 200 KiB + 4·D²} bytes where a covariance is full.
  *
  * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite
- * entry that is a normal number of the output's type; never negative; exactly 0 for identical parameters; +∞ where
- * the value, or at the end of the range twice it, overflows; never NaN.
+ * entry that is a normal number of the output's type; with a full covariance, that of double is 1e-12 times the condition
+ * number {@code ‖L_p‖‖L_p⁻¹‖}. Never negative; exactly 0 for identical parameters; +∞ where the value, or at the end of the
+ * range twice it, overflows; never NaN.
  *
  * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
  * {@code double[]} keeps all that was computed. A {@link MemorySegment} receives native-order {@code double} when either batch
@@ -209,7 +219,10 @@ public final class KlEngine implements AutoCloseable {
     return out;
   }
 
-  /** {@code KL(q_i ‖ N(0, I)) = ½ Σ_h (μ² + σ² − 1 − ln σ²)} as a new array of N. */
+  /**
+   * {@code KL(q_i ‖ N(0, I)) = ½ Σ_h (μ² + σ² − 1 − ln σ²)}, for full covariances {@code ½ (‖μ‖² + ‖L‖² − D) − Σ_k ln L_kk}, as a
+   * new array of N.
+   */
   public float[] toStandardNormal(Gaussians q) {
     return toStandardNormal(q, new float[q.size()]);
   }

@@ -2,12 +2,12 @@
  * Kullback–Leibler divergences, in nats, between batches of Gaussians.
  *
  * <p>Rows are {@code q}, the first argument, and columns are {@code p}: {@code out[i*M + j] = KL(q_i ‖ p_j)}. Make batches
- * with {@link dev.kullback.DiagonalGaussians} and hand them to a {@link dev.kullback.KlEngine}.
+ * with {@link dev.kullback.DiagonalGaussians} or {@link dev.kullback.FullGaussians} and hand them to a {@link dev.kullback.KlEngine}.
  *
  * <h2>Accuracy</h2>
  *
  * For {@code float} batches every finite entry is within 1e-5 relative of the exact value for the given inputs (in the
- * tests at most 3e-6), for {@code double} batches within 1e-12, however close or far apart the Gaussians are. An entry is never negative,
+ * tests at most 3e-6), for {@code double} batches within 1e-12 (for full covariances, times the condition number), however close or far apart the Gaussians are. An entry is never negative,
  * exactly 0 for identical parameters, +∞ where the value overflows, and never NaN. Results are bitwise the same for every
  * thread count and repetition.
  *
@@ -15,6 +15,7 @@
  *
  * {@link dev.kullback.KlEngine} checks arguments and cuts the matrix into blocks; {@code VectorKernel} walks a block tile by
  * tile; {@code FloatKernels} (of which the build derives {@code DoubleKernels}) holds the packing and the micro-kernels.
+ * {@code FullVectorKernel} and {@code FullKernels} do the same for full covariances, as one matrix product.
  * Every tile goes through the fast kernel; an epilogue bounds each entry's rounding error, and the entries that may miss the
  * contract are recomputed by a more precise kernel. All kernels work lane by lane: an entry's bits depend on its two
  * Gaussians alone, never on where in a tile it falls.
