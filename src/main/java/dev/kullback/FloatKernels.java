@@ -129,9 +129,9 @@ final class FloatKernels {
     return (float) kind.variance(s);
   }
 
-  /** Rows [from, to), to an index of {@code rows}; {@code from} is a multiple of MR. */
-  static void packRows(float[] columns, int d, int from, int to, float[] rows, int index) {
-    int at = index;
+  /** Rows [from, to), to the start of {@code rows}; {@code from} is a multiple of MR. */
+  static void packRows(float[] columns, int d, int from, int to, float[] rows) {
+    int at = 0;
     for (int a = from; a < to; a += MR) {
       int k = (a - a % NR) * 2 * d + a % NR;
       for (int h = 0; h < d; h++, at += 2 * MR, k += 2 * NR) {

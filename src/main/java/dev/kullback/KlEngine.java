@@ -35,8 +35,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Shapes.</b> {@code pairwise} fills {@code out[i*M + j] = KL(q_i ‖ p_j)} for N rows q and M columns p; {@code aligned}
  * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
- * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 160·D} floats and 16 KiB
- * (where entries are recomputed, {@code 32·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
+ * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 128·D} floats and 16 KiB
+ * (where entries are recomputed, {@code 16·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
  * 0.5 or 1 MiB if it writes to a memory segment, and {@code 200 KiB + 4·D²} bytes where a covariance is full.
  *
  * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite

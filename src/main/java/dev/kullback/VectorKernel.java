@@ -20,9 +20,6 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
    */
   private static final int MOST_PANELS = 1 << 20;
 
-  /** Row panels before those of a block, for rows out of line. */
-  private static final int SPARE = Tile.ROWS / FloatKernels.MR;
-
   @Override
   public void prepare(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
     if (isWide(q, p)) {
@@ -68,7 +65,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
       Tile t) {
     boolean wide = isWide(q, p);
     int nr = wide ? DoubleKernels.NR : FloatKernels.NR;
-    packRows(q, row0, row1, wide, SPARE, t);
+    packRows(q, row0, row1, wide, t);
     for (int column = column0; column < column1; column += nr) {
       t.column = column;
       t.columns = Math.min(nr, column1 - column);
@@ -78,7 +75,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         if (t.near && near(q, p, t)) {
           continue;
         }
-        int panel = SPARE + (row - row0) / FloatKernels.MR;
+        int panel = (row - row0) / FloatKernels.MR;
         boolean diagonal = q == p && row < column + t.columns && column < row + t.rows;
         boolean whole = !wide && !diagonal && Epilogue.isWhole(t, q.dimension());
         if (wide) {
@@ -102,22 +99,20 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
     }
   }
 
-  /** Packs rows from a row panel of the tile's memory on. */
-  private static void packRows(
-      DiagonalGaussians q, int from, int to, boolean wide, int panel, Tile t) {
+  /** Packs rows into the tile's memory. */
+  private static void packRows(DiagonalGaussians q, int from, int to, boolean wide, Tile t) {
     int d = q.dimension();
-    int at = panel * FloatKernels.MR * 2 * d;
-    int needed = at + Math.ceilDiv(to - from, FloatKernels.MR) * FloatKernels.MR * 2 * d;
+    int needed = Math.ceilDiv(to - from, FloatKernels.MR) * FloatKernels.MR * 2 * d;
     if (wide) {
       if (t.rows64.length < needed) {
         t.rows64 = new double[needed];
       }
-      DoubleKernels.packRows(q.columns64().values(), d, from, to, t.rows64, at);
+      DoubleKernels.packRows(q.columns64().values(), d, from, to, t.rows64);
     } else {
       if (t.rows32.length < needed) {
         t.rows32 = new float[needed];
       }
-      FloatKernels.packRows(q32(t).values(), d, from, to, t.rows32, at);
+      FloatKernels.packRows(q32(t).values(), d, from, to, t.rows32);
     }
   }
 
@@ -281,7 +276,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
       DiagonalGaussians q, DiagonalGaussians p, int from, int to, Tile t) {
     int nr = DoubleKernels.NR;
     double unit = PairKl.unit64(q.dimension());
-    packRows(q, t.row + from, t.row + to, true, 0, t);
+    packRows(q, t.row + from, t.row + to, true, t);
     for (int first = 0; first < t.columns; first += nr) {
       int columns = Math.min(nr, t.columns - first);
       tile64(0, to - from, p, t.column + first, columns, t, t.refined);
