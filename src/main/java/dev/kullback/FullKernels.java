@@ -178,7 +178,7 @@ final class FullKernels {
   }
 
   /** {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last. */
-  private static void lanes(
+  static void lanes(
       double[] in, int first, int count, int length, double[] out, int to, int stride) {
     for (int i = 0; i < V; i += 2) {
       int a = (first + Math.min(i, count - 1)) * length;

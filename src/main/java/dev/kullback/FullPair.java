@@ -153,7 +153,7 @@ final class FullPair {
   }
 
   /** {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}. */
-  private static double excess(double x, double s, double t) {
+  static double excess(double x, double s, double t) {
     if (Math.abs(x) < 0x1p-8) { // the series' next term is x⁹/9
       return x
           * x
@@ -177,7 +177,7 @@ final class FullPair {
   }
 
   /** A power of two near 1/x, within double's range. */
-  private static double inversePower(double x) {
+  static double inversePower(double x) {
     int exponent = Math.clamp(-Math.getExponent(x), Double.MIN_EXPONENT, Double.MAX_EXPONENT);
     return Double.longBitsToDouble((long) (exponent + Double.MAX_EXPONENT) << 52);
   }

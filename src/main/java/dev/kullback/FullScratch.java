@@ -1,8 +1,12 @@
 package dev.kullback;
 
+import org.jspecify.annotations.Nullable;
+
 /** One thread's working memory for full covariances; arrays grow on demand, so that warm calls allocate nothing. */
 final class FullScratch {
   final FullPair pair = new FullPair();
+
+  private @Nullable FullSolveKernel solve;
 
   /** A chunk of a block's rows, packed; and their products with a group of columns. */
   double[] rows = {};
@@ -14,4 +18,14 @@ final class FullScratch {
 
   /** Per row of a block, one bit a column of a panel: the entries to be recomputed. */
   long[] open = {};
+
+  /** Made where there are vectors and it is needed. */
+  FullSolveKernel solve() {
+    FullSolveKernel kernel = solve;
+    if (kernel == null) {
+      kernel = new FullSolveKernel();
+      solve = kernel;
+    }
+    return kernel;
+  }
 }

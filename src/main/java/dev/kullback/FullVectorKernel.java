@@ -18,6 +18,9 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
   /** Batches of float: the contract is 1e-5, the aim 1e-6. */
   private static final double FLOAT_TOLERANCE = 1e-6;
 
+  /** Open entries of a row in a vector of columns from which on {@link FullSolveKernel} takes less time than {@link FullPair}. */
+  private static final int SEVERAL = 2;
+
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
   private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
   private static final int V = S.length();
@@ -130,7 +133,7 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
           kl.intoArray(out64, to);
         }
       }
-      open[i - row0] = bits & -1L >>> -columns;
+      open[i - row0] = bits & (-1L >>> -columns);
     }
   }
 
@@ -148,10 +151,33 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
     }
   }
 
-  /** Recomputes the open entries of a column panel. */
+  /** Recomputes the open entries of a column panel: where a row has several in a vector of columns, these at once. */
   private static void refine(FullGaussians q, FullGaussians p, int row0, int row1, int j, Tile t) {
+    long[] open = t.full.open;
+    for (int v = 0; v < NR; v += V) {
+      boolean packed = false;
+      for (int i = row0; i < row1; i++) {
+        long bits = (open[i - row0] >>> v) & (-1L >>> -V);
+        if (Long.bitCount(bits) < SEVERAL) {
+          continue;
+        }
+        FullSolveKernel solve = t.full.solve();
+        if (!packed) {
+          solve.pack(p, j + v);
+          packed = true;
+        }
+        double[] kl = solve.row(q, i);
+        for (; bits != 0; bits &= bits - 1) {
+          int lane = Long.numberOfTrailingZeros(bits);
+          if (kl[lane] < Double.POSITIVE_INFINITY) {
+            t.put(i, j + v + lane, kl[lane]);
+            open[i - row0] &= ~(1L << (v + lane));
+          }
+        }
+      }
+    }
     for (int i = row0; i < row1; i++) {
-      for (long bits = t.full.open[i - row0]; bits != 0; bits &= bits - 1) {
+      for (long bits = open[i - row0]; bits != 0; bits &= bits - 1) {
         int column = j + Long.numberOfTrailingZeros(bits);
         t.put(i, column, q == p && i == column ? 0 : t.full.pair.kl(q, i, p, column));
       }

@@ -345,6 +345,45 @@ class FullGaussiansTest {
     }
   }
 
+  /** Entries recomputed by vectors and one by one, whatever else their tile needs. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsHoweverRefined(Backend backend) {
+    Random random = new Random(1);
+    for (int d : new int[] {1, 2, 5, 18}) {
+      FullBatch one = FullBatch.random(true, 1, d, 1e3, 0, random);
+      int n = 37;
+      double[] mean = new double[n * d];
+      double[] tril = new double[n * d * d];
+      for (int i = 0; i < n; i++) {
+        double change = Math.pow(10, -i % 8); // among near ones some that the product settles
+        for (int h = 0; h < d; h++) {
+          mean[i * d + h] = one.mean()[h] + change * random.nextDouble();
+        }
+        for (int k = 0; k < d * d; k++) {
+          tril[i * d * d + k] = one.matrix()[k] * (1 + change * random.nextDouble());
+        }
+      }
+      FullBatch batch = new FullBatch(FullBatch.Kind.SCALE_TRIL, true, mean, tril, d);
+      FullGaussians all = batch.gaussians();
+      try (KlEngine engine = Engines.on(backend)) {
+        double[] whole = engine.pairwise(all, all, new double[n * n]);
+        for (int i = 0; i < n; i++) {
+          double[] row = engine.pairwise(batch.rows(i, i + 1).gaussians(), all, new double[n]);
+          Check.sameBits("row " + i, n, Arrays.copyOfRange(whole, i * n, (i + 1) * n), row);
+        }
+        // equal but for the means' last bit: all refined, and aligned is pair by pair
+        double[] next = Arrays.stream(mean).map(Math::nextUp).toArray();
+        FullGaussians other = FullGaussians.ofScaleTril(next, tril, d);
+        double[] near = engine.pairwise(all, other, new double[n * n]);
+        double[] aligned = engine.aligned(all, other, new double[n]);
+        for (int i = 0; i < n; i++) {
+          assertThat(near[i * n + i]).isPositive().isEqualTo(aligned[i]);
+        }
+      }
+    }
+  }
+
   /** Every residue of N and M, with guard zones. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
