@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -84,83 +85,102 @@ final class FullSolveKernel {
     return kl;
   }
 
-  /** E, y and the sums of squares by column. */
+  /** E, y and the sums of squares by column. In pieces that C2 compiles without boxing vectors. */
   private void solve(double[] qMean, int qm, double[] qFactor, int q, int d) {
-    double[] e = this.e;
-    double[] row = this.row;
-    double[] y = this.y;
-    double[] squares = this.squares;
-    for (int c = 0; c < d * V; c += V) {
-      DoubleVector.zero(S).intoArray(squares, c);
-    }
+    Arrays.fill(squares, 0);
     for (int k = 0, at = 0; k < d; at += ++k) {
-      DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
-      DoubleVector inv = DoubleVector.fromArray(S, inverse, k * V);
-      DoubleVector z =
-          DoubleVector.broadcast(S, qMean[qm + k])
-              .sub(DoubleVector.fromArray(S, mean, k * V))
-              .mul(t);
-      for (int l = 0; l < k; l++) {
-        DoubleVector f = DoubleVector.fromArray(S, factor, (at + l) * V).mul(t);
-        f.intoArray(row, l * V);
-        z = z.sub(f.mul(DoubleVector.fromArray(S, y, l * V)));
-      }
-      z.mul(inv).intoArray(y, k * V);
+      head(qMean[qm + k], qFactor[q + at + k], k, at);
       int c = 0;
-      for (; c + 4 <= k; c += 4) { // four columns share what they load; each has its terms in order
-        int first = q + at + c;
-        int from = (at + c) * V;
-        DoubleVector x0 = difference(qFactor, first, factor, from, t);
-        DoubleVector x1 = difference(qFactor, first + 1, factor, from + V, t);
-        DoubleVector x2 = difference(qFactor, first + 2, factor, from + 2 * V, t);
-        DoubleVector x3 = difference(qFactor, first + 3, factor, from + 3 * V, t);
-        int above = (FullGaussians.packedLength(c) + c) * V;
-        DoubleVector f = DoubleVector.fromArray(S, row, c * V);
-        x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, above)));
-        above += (c + 1) * V;
-        f = DoubleVector.fromArray(S, row, (c + 1) * V);
-        x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, above)));
-        x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, above + V)));
-        above += (c + 2) * V;
-        f = DoubleVector.fromArray(S, row, (c + 2) * V);
-        x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, above)));
-        x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, above + V)));
-        x2 = x2.sub(f.mul(DoubleVector.fromArray(S, e, above + 2 * V)));
-        above += (c + 3) * V;
-        for (int l = c + 3; l < k; above += ++l * V) {
-          f = DoubleVector.fromArray(S, row, l * V);
-          x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, above)));
-          x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, above + V)));
-          x2 = x2.sub(f.mul(DoubleVector.fromArray(S, e, above + 2 * V)));
-          x3 = x3.sub(f.mul(DoubleVector.fromArray(S, e, above + 3 * V)));
-        }
-        store(x0.mul(inv), e, from, squares, c * V);
-        store(x1.mul(inv), e, from + V, squares, (c + 1) * V);
-        store(x2.mul(inv), e, from + 2 * V, squares, (c + 2) * V);
-        store(x3.mul(inv), e, from + 3 * V, squares, (c + 3) * V);
+      for (; c + 4 <= k; c += 4) {
+        start(qFactor, q + at, c, k, at);
+        four(c, k, at);
       }
       for (; c < k; c++) {
-        DoubleVector x = difference(qFactor, q + at + c, factor, (at + c) * V, t);
-        for (int l = c, above = FullGaussians.packedLength(c) + c; l < k; above += ++l) {
-          DoubleVector f = DoubleVector.fromArray(S, row, l * V);
-          x = x.sub(f.mul(DoubleVector.fromArray(S, e, above * V)));
-        }
-        store(x.mul(inv), e, (at + c) * V, squares, c * V);
+        one(qFactor[q + at + c], c, k, at);
       }
-      DoubleVector pivot = DoubleVector.fromArray(S, factor, (at + k) * V);
-      DoubleVector.broadcast(S, qFactor[q + at + k])
-          .sub(pivot)
-          .div(pivot)
-          .intoArray(e, (at + k) * V);
     }
   }
 
-  private static DoubleVector difference(double[] q, int i, double[] p, int j, DoubleVector t) {
-    return DoubleVector.broadcast(S, q[i]).sub(DoubleVector.fromArray(S, p, j)).mul(t);
+  /** Row k of L_p, scaled; y_k; E_kk. */
+  private void head(double qMean, double qPivot, int k, int at) {
+    DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
+    DoubleVector z = DoubleVector.broadcast(S, qMean).sub(DoubleVector.fromArray(S, mean, k * V));
+    z = z.mul(t);
+    for (int l = 0; l < k; l++) {
+      DoubleVector f = DoubleVector.fromArray(S, factor, (at + l) * V).mul(t);
+      f.intoArray(row, l * V);
+      z = z.sub(f.mul(DoubleVector.fromArray(S, y, l * V)));
+    }
+    z.mul(DoubleVector.fromArray(S, inverse, k * V)).intoArray(y, k * V);
+    DoubleVector pivot = DoubleVector.fromArray(S, factor, (at + k) * V);
+    DoubleVector.broadcast(S, qPivot).sub(pivot).div(pivot).intoArray(e, (at + k) * V);
   }
 
-  private static void store(DoubleVector x, double[] e, int at, double[] squares, int c) {
-    x.intoArray(e, at);
-    DoubleVector.fromArray(S, squares, c).add(x.mul(x)).intoArray(squares, c);
+  /** What E_kc … E_k,c+3 begin with, the scaled difference of L_q and L_p. */
+  private void start(double[] qFactor, int q, int c, int k, int at) {
+    DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
+    for (int j = c; j < c + 4; j++) {
+      DoubleVector.broadcast(S, qFactor[q + j])
+          .sub(DoubleVector.fromArray(S, factor, (at + j) * V))
+          .mul(t)
+          .intoArray(e, (at + j) * V);
+    }
+  }
+
+  /** E_kc … E_k,c+3 from there: they share what they load, and each has its terms in order. */
+  private void four(int c, int k, int at) {
+    double[] e = this.e;
+    double[] row = this.row;
+    int to = (at + c) * V;
+    DoubleVector x0 = DoubleVector.fromArray(S, e, to);
+    DoubleVector x1 = DoubleVector.fromArray(S, e, to + V);
+    DoubleVector x2 = DoubleVector.fromArray(S, e, to + 2 * V);
+    DoubleVector x3 = DoubleVector.fromArray(S, e, to + 3 * V);
+    int from = (FullGaussians.packedLength(c) + c) * V;
+    DoubleVector f = DoubleVector.fromArray(S, row, c * V);
+    x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
+    from += (c + 1) * V;
+    f = DoubleVector.fromArray(S, row, (c + 1) * V);
+    x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
+    x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, from + V)));
+    from += (c + 2) * V;
+    f = DoubleVector.fromArray(S, row, (c + 2) * V);
+    x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
+    x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, from + V)));
+    x2 = x2.sub(f.mul(DoubleVector.fromArray(S, e, from + 2 * V)));
+    from += (c + 3) * V;
+    for (int l = c + 3; l < k; from += ++l * V) {
+      f = DoubleVector.fromArray(S, row, l * V);
+      x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
+      x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, from + V)));
+      x2 = x2.sub(f.mul(DoubleVector.fromArray(S, e, from + 2 * V)));
+      x3 = x3.sub(f.mul(DoubleVector.fromArray(S, e, from + 3 * V)));
+    }
+    DoubleVector inv = DoubleVector.fromArray(S, inverse, k * V);
+    x0.mul(inv).intoArray(e, to);
+    x1.mul(inv).intoArray(e, to + V);
+    x2.mul(inv).intoArray(e, to + 2 * V);
+    x3.mul(inv).intoArray(e, to + 3 * V);
+    addSquares(c, c + 4, at);
+  }
+
+  private void one(double qFactor, int c, int k, int at) {
+    DoubleVector x =
+        DoubleVector.broadcast(S, qFactor)
+            .sub(DoubleVector.fromArray(S, factor, (at + c) * V))
+            .mul(DoubleVector.fromArray(S, scale, k * V));
+    for (int l = c, from = FullGaussians.packedLength(c) + c; l < k; from += ++l) {
+      DoubleVector f = DoubleVector.fromArray(S, row, l * V);
+      x = x.sub(f.mul(DoubleVector.fromArray(S, e, from * V)));
+    }
+    x.mul(DoubleVector.fromArray(S, inverse, k * V)).intoArray(e, (at + c) * V);
+    addSquares(c, c + 1, at);
+  }
+
+  private void addSquares(int from, int to, int at) {
+    for (int c = from; c < to; c++) {
+      DoubleVector x = DoubleVector.fromArray(S, e, (at + c) * V);
+      DoubleVector.fromArray(S, squares, c * V).add(x.mul(x)).intoArray(squares, c * V);
+    }
   }
 }

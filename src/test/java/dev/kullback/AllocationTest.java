@@ -56,11 +56,18 @@ class AllocationTest {
     FullBatch batch = FullBatch.random(false, 21, 19, 100, 0, new Random(1));
     FullGaussians q = batch.gaussians();
     FullGaussians p = batch.rows(3, 21).gaussians(); // equal pairs, so some are refined
+    double[] mean = new Random(3).doubles(21 * 19L, 1, 1 + 1e-9).toArray();
+    double[] unit = new double[21 * 19 * 19];
+    for (int k = 0; k < mean.length; k++) {
+      unit[k * 19 + k % 19] = 1;
+    }
+    FullGaussians near = FullGaussians.ofScaleTril(mean, unit, 19);
     Batch scales = Batch.random(false, 21, 19, 0, new Random(2));
     DiagonalGaussians diagonal = scales.gaussians();
     float[] out = new float[q.size() * q.size()];
     try (KlEngine engine = Engines.on(backend)) {
       check(backend + " full", () -> engine.pairwise(q, p, out));
+      check(backend + " full, all refined", () -> engine.pairwise(near, near, out));
       check(backend + " mixed", () -> engine.pairwise(q, diagonal, out));
       check(backend + " aligned", () -> engine.aligned(q, diagonal, out));
       check(backend + " standard", () -> engine.toStandardNormal(q, out));
