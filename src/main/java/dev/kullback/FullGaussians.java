@@ -4,16 +4,16 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.BitSet;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * A batch of N Gaussians {@code N(μ_i, Σ_i)} of dimension D with full covariance, {@code Σ = LLᵀ}, L lower triangular with
  * positive diagonal.
  *
  * <p>Values are copied and checked at construction; the caller's arrays are neither kept nor modified. A batch of {@code float}
- * is held, and computed with, in double. What the kernels need is made at the first use of the batch as {@code q} or {@code p}
- * and kept with it, so a batch made once is reused by every call of every engine. Memory, in doubles: {@code N·D(D+1)/2} for
- * the factors L, as much again after use as {@code q}, and again after use as {@code p}. {@code N·D(D+3)/2} is limited to about
- * 2·10⁹.
+ * is held, and computed with, in double. What the kernels need is made when the batch is used, at its second use to be kept
+ * with it, so a batch made once is reused by every call of every engine. Memory, in doubles: {@code N·D(D+1)/2} for the factors
+ * L, as much again after use as {@code q}, and again after use as {@code p}. {@code N·D(D+3)/2} is limited to about 2·10⁹.
  *
  * <p>Every factory takes {@code float[]}, {@code double[]} or {@link MemorySegment}; those of segments without a layout read
  * native-order {@code float}. A layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order.
@@ -51,6 +51,7 @@ public final class FullGaussians implements Gaussians {
   /** Gaussians that the matrix kernel cannot hold. */
   private final BitSet beyond = new BitSet();
 
+  private final AtomicBoolean used = new AtomicBoolean();
   private final Lazy<FullGaussians, FullRows> rows = new Lazy<>();
   private final Lazy<FullGaussians, FullColumns> columns = new Lazy<>();
 
@@ -311,6 +312,11 @@ public final class FullGaussians implements Gaussians {
 
   boolean isBeyond(int i) {
     return beyond.get(i);
+  }
+
+  /** Whether nobody asked before: a batch used once need not keep its panels. */
+  boolean isFirstUse() {
+    return !used.get() && used.compareAndSet(false, true);
   }
 
   FullRows rows() {

@@ -73,13 +73,21 @@ final class FullKernels {
   // (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only
   // scales what it is used for.
 
-  /** Packs Σ of the batch, Gaussians in lanes. */
+  /** Doubles that {@link #packRows} wants. */
+  static int rowsLength(FullGaussians g) {
+    return Math.ceilDiv(g.size(), MR) * MR * FullGaussians.packedLength(g.dimension());
+  }
+
   static FullRows packRows(FullGaussians g) {
+    return packRows(g, new double[rowsLength(g)]);
+  }
+
+  /** Packs Σ of the batch into the memory given, Gaussians in lanes. */
+  static FullRows packRows(FullGaussians g, double[] covariance) {
     int n = g.size();
     int d = g.dimension();
     int length = FullGaussians.packedLength(d);
     int padded = Math.ceilDiv(n, MR) * MR;
-    double[] covariance = new double[padded * length];
     double[] mean = new double[padded * d];
     double[] offset = new double[padded];
     double[] noise = new double[padded];
@@ -87,10 +95,11 @@ final class FullKernels {
     double[] l = new double[length * V];
     double[] sums = new double[d * V];
     double[] norms = new double[3 * V];
+    double[] scratch = new double[Transpose.SCRATCH];
     for (int first = 0; first < n; first += V) {
       int count = Math.min(V, n - first);
-      lanes(g.scaleTril, first, count, length, l, 0, V);
-      lanes(g.mean, first, count, d, mean, first / MR * MR * d + first % MR, MR);
+      lanes(g.scaleTril, first, count, length, l, 0, V, scratch);
+      lanes(g.mean, first, count, d, mean, first / MR * MR * d + first % MR, MR, scratch);
       int at = first / MR * MR * length + first % MR;
       squareRows(l, d, covariance, at, norms);
       measure(l, d, sums, norms, V);
@@ -110,13 +119,22 @@ final class FullKernels {
     return 0.5 * UNIT * (2 * roundings(d) + 4);
   }
 
+  /** Doubles that {@link #packColumns} wants. */
+  static int columnsLength(FullGaussians g) {
+    return Math.ceilDiv(g.size(), NR) * NR * length(g.dimension());
+  }
+
   static FullColumns packColumns(FullGaussians g) {
+    return packColumns(g, new double[columnsLength(g)]);
+  }
+
+  /** Packs the batch into the memory given, Gaussians in lanes. */
+  static FullColumns packColumns(FullGaussians g, double[] values) {
     int n = g.size();
     int d = g.dimension();
     int length = FullGaussians.packedLength(d);
     int panel = length(d) * NR;
     int padded = Math.ceilDiv(n, NR) * NR;
-    double[] values = new double[padded / NR * panel];
     double[] offset = new double[padded];
     double[] noise = new double[padded];
     double[] weight = new double[padded];
@@ -128,11 +146,12 @@ final class FullKernels {
     double[] m = new double[d * V];
     double[] sums = new double[d * V];
     double[] norms = new double[7 * V];
+    double[] scratch = new double[Transpose.SCRATCH];
     double units = roundings(d);
     for (int first = 0; first < n; first += V) {
       int count = Math.min(V, n - first);
-      lanes(g.scaleTril, first, count, length, l, 0, V);
-      lanes(g.mean, first, count, d, m, 0, V);
+      lanes(g.scaleTril, first, count, length, l, 0, V, scratch);
+      lanes(g.mean, first, count, d, m, 0, V, scratch);
       subtract(centre, d, m);
       invert(l, d, w);
       int at = first / NR * panel + first % NR;
@@ -177,9 +196,25 @@ final class FullKernels {
     return centre;
   }
 
-  /** {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last. */
+  /**
+   * {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last or stay as
+   * they are.
+   *
+   * @param scratch {@link Transpose#SCRATCH} elements
+   */
   static void lanes(
-      double[] in, int first, int count, int length, double[] out, int to, int stride) {
+      double[] in,
+      int first,
+      int count,
+      int length,
+      double[] out,
+      int to,
+      int stride,
+      double[] scratch) {
+    if (V >= 4) {
+      Transpose.of(in, first * length, length, count, length, out, to, stride, scratch);
+      return;
+    }
     for (int i = 0; i < V; i += 2) {
       int a = (first + Math.min(i, count - 1)) * length;
       int b = (first + Math.min(i + 1, count - 1)) * length;
@@ -225,69 +260,164 @@ final class FullKernels {
     rows.mul(columns).sqrt().mul(norm).intoArray(norms, to + V);
   }
 
-  /** {@code Σ = LLᵀ} to {@code out[at + k·MR]}, and ‖Σ‖² to {@code norms}; four rows at a time share what they load. */
+  /**
+   * {@code Σ = LLᵀ} to {@code out[at + k·MR]}, and ‖Σ‖² to {@code norms}; blocks of four rows and two columns share
+   * what they load.
+   */
   private static void squareRows(double[] l, int d, double[] out, int at, double[] norms) {
-    DoubleVector squares = DoubleVector.zero(S);
     int r = 0;
     for (; r + 4 <= d; r += 4) {
-      int r0 = FullGaussians.packedLength(r) * V;
-      int r1 = r0 + (r + 1) * V;
-      int r2 = r1 + (r + 2) * V;
-      int r3 = r2 + (r + 3) * V;
-      for (int c = 0, column = 0; c <= r; column += ++c * V) {
-        DoubleVector a = DoubleVector.zero(S);
-        DoubleVector b = a;
-        DoubleVector e = a;
-        DoubleVector f = a;
-        for (int i = 0; i <= c * V; i += V) {
-          DoubleVector x = DoubleVector.fromArray(S, l, column + i);
-          a = x.fma(DoubleVector.fromArray(S, l, r0 + i), a);
-          b = x.fma(DoubleVector.fromArray(S, l, r1 + i), b);
-          e = x.fma(DoubleVector.fromArray(S, l, r2 + i), e);
-          f = x.fma(DoubleVector.fromArray(S, l, r3 + i), f);
-        }
-        a.intoArray(out, at + (r0 / V + c) * MR);
-        b.intoArray(out, at + (r1 / V + c) * MR);
-        e.intoArray(out, at + (r2 / V + c) * MR);
-        f.intoArray(out, at + (r3 / V + c) * MR);
-        squares = squares.add(a.mul(a).add(b.mul(b)).add(e.mul(e).add(f.mul(f))).mul(2));
+      for (int c = 0; c < r; c += 2) {
+        squareRows4x2(l, r, c, out, at);
       }
-      for (int i = r; i < r + 4; i++) {
-        squares = squareRow(l, i, r + 1, out, at, squares);
-      }
+      squareRows4(l, r, out, at);
     }
     for (; r < d; r++) {
-      squares = squareRow(l, r, 0, out, at, squares);
+      squareRow(l, r, out, at);
     }
-    for (int c = 0; c < d; c++) { // once on the diagonal
-      DoubleVector x =
-          DoubleVector.fromArray(S, out, at + (FullGaussians.packedLength(c) + c) * MR);
-      squares = squares.sub(x.mul(x));
+    DoubleVector squares = DoubleVector.zero(S);
+    for (int i = 0, k = at; i < d; i++, k += MR) {
+      DoubleVector sum = DoubleVector.zero(S);
+      for (int c = 0; c < i; c++, k += MR) {
+        DoubleVector x = DoubleVector.fromArray(S, out, k);
+        sum = x.fma(x, sum);
+      }
+      DoubleVector x = DoubleVector.fromArray(S, out, k);
+      squares = squares.add(sum.add(sum)).add(x.mul(x));
     }
     squares.intoArray(norms, 0);
   }
 
-  /** Row r of Σ from column c on; adds twice its squares to a sum. */
-  private static DoubleVector squareRow(
-      double[] l, int r, int c, double[] out, int at, DoubleVector squares) {
+  /** Columns c and c + 1 < r of rows r … r + 3. */
+  private static void squareRows4x2(double[] l, int r, int c, double[] out, int at) {
+    int r0 = FullGaussians.packedLength(r) * V;
+    int r1 = r0 + (r + 1) * V;
+    int r2 = r1 + (r + 2) * V;
+    int r3 = r2 + (r + 3) * V;
+    int c0 = FullGaussians.packedLength(c) * V;
+    int c1 = c0 + (c + 1) * V;
+    DoubleVector a0 = DoubleVector.zero(S);
+    DoubleVector a1 = DoubleVector.zero(S);
+    DoubleVector a2 = DoubleVector.zero(S);
+    DoubleVector a3 = DoubleVector.zero(S);
+    DoubleVector b0 = DoubleVector.zero(S);
+    DoubleVector b1 = DoubleVector.zero(S);
+    DoubleVector b2 = DoubleVector.zero(S);
+    DoubleVector b3 = DoubleVector.zero(S);
+    for (int i = 0; i <= c * V; i += V) {
+      DoubleVector x = DoubleVector.fromArray(S, l, c0 + i);
+      DoubleVector y = DoubleVector.fromArray(S, l, c1 + i);
+      DoubleVector z = DoubleVector.fromArray(S, l, r0 + i);
+      a0 = x.fma(z, a0);
+      b0 = y.fma(z, b0);
+      z = DoubleVector.fromArray(S, l, r1 + i);
+      a1 = x.fma(z, a1);
+      b1 = y.fma(z, b1);
+      z = DoubleVector.fromArray(S, l, r2 + i);
+      a2 = x.fma(z, a2);
+      b2 = y.fma(z, b2);
+      z = DoubleVector.fromArray(S, l, r3 + i);
+      a3 = x.fma(z, a3);
+      b3 = y.fma(z, b3);
+    }
+    int i = (c + 1) * V;
+    DoubleVector y = DoubleVector.fromArray(S, l, c1 + i);
+    b0 = y.fma(DoubleVector.fromArray(S, l, r0 + i), b0);
+    b1 = y.fma(DoubleVector.fromArray(S, l, r1 + i), b1);
+    b2 = y.fma(DoubleVector.fromArray(S, l, r2 + i), b2);
+    b3 = y.fma(DoubleVector.fromArray(S, l, r3 + i), b3);
+    int to = at + c * MR;
+    a0.intoArray(out, to + r0 / V * MR);
+    b0.intoArray(out, to + r0 / V * MR + MR);
+    a1.intoArray(out, to + r1 / V * MR);
+    b1.intoArray(out, to + r1 / V * MR + MR);
+    a2.intoArray(out, to + r2 / V * MR);
+    b2.intoArray(out, to + r2 / V * MR + MR);
+    a3.intoArray(out, to + r3 / V * MR);
+    b3.intoArray(out, to + r3 / V * MR + MR);
+  }
+
+  /** The columns from r on of rows r … r + 3. */
+  private static void squareRows4(double[] l, int r, double[] out, int at) {
+    int r0 = FullGaussians.packedLength(r);
+    int r1 = r0 + r + 1;
+    int r2 = r1 + r + 2;
+    int r3 = r2 + r + 3;
+    DoubleVector a00 = DoubleVector.zero(S);
+    DoubleVector a10 = DoubleVector.zero(S);
+    DoubleVector a11 = DoubleVector.zero(S);
+    DoubleVector a20 = DoubleVector.zero(S);
+    DoubleVector a21 = DoubleVector.zero(S);
+    DoubleVector a22 = DoubleVector.zero(S);
+    DoubleVector a30 = DoubleVector.zero(S);
+    DoubleVector a31 = DoubleVector.zero(S);
+    DoubleVector a32 = DoubleVector.zero(S);
+    DoubleVector a33 = DoubleVector.zero(S);
+    DoubleVector x0;
+    DoubleVector x1;
+    DoubleVector x2;
+    DoubleVector x3;
+    for (int i = 0; i <= r; i++) {
+      x0 = DoubleVector.fromArray(S, l, (r0 + i) * V);
+      x1 = DoubleVector.fromArray(S, l, (r1 + i) * V);
+      x2 = DoubleVector.fromArray(S, l, (r2 + i) * V);
+      x3 = DoubleVector.fromArray(S, l, (r3 + i) * V);
+      a00 = x0.fma(x0, a00);
+      a10 = x1.fma(x0, a10);
+      a11 = x1.fma(x1, a11);
+      a20 = x2.fma(x0, a20);
+      a21 = x2.fma(x1, a21);
+      a22 = x2.fma(x2, a22);
+      a30 = x3.fma(x0, a30);
+      a31 = x3.fma(x1, a31);
+      a32 = x3.fma(x2, a32);
+      a33 = x3.fma(x3, a33);
+    }
+    x1 = DoubleVector.fromArray(S, l, (r1 + r + 1) * V);
+    x2 = DoubleVector.fromArray(S, l, (r2 + r + 1) * V);
+    x3 = DoubleVector.fromArray(S, l, (r3 + r + 1) * V);
+    a11 = x1.fma(x1, a11);
+    a21 = x2.fma(x1, a21);
+    a22 = x2.fma(x2, a22);
+    a31 = x3.fma(x1, a31);
+    a32 = x3.fma(x2, a32);
+    a33 = x3.fma(x3, a33);
+    x2 = DoubleVector.fromArray(S, l, (r2 + r + 2) * V);
+    x3 = DoubleVector.fromArray(S, l, (r3 + r + 2) * V);
+    a22 = x2.fma(x2, a22);
+    a32 = x3.fma(x2, a32);
+    a33 = x3.fma(x3, a33);
+    x3 = DoubleVector.fromArray(S, l, (r3 + r + 3) * V);
+    a33 = x3.fma(x3, a33);
+    int to = at + r * MR;
+    a00.intoArray(out, to + r0 * MR);
+    a10.intoArray(out, to + r1 * MR);
+    a11.intoArray(out, to + (r1 + 1) * MR);
+    a20.intoArray(out, to + r2 * MR);
+    a21.intoArray(out, to + (r2 + 1) * MR);
+    a22.intoArray(out, to + (r2 + 2) * MR);
+    a30.intoArray(out, to + r3 * MR);
+    a31.intoArray(out, to + (r3 + 1) * MR);
+    a32.intoArray(out, to + (r3 + 2) * MR);
+    a33.intoArray(out, to + (r3 + 3) * MR);
+  }
+
+  private static void squareRow(double[] l, int r, double[] out, int at) {
     int row = FullGaussians.packedLength(r);
-    DoubleVector sums = squares;
-    for (int j = c; j <= r; j++) {
-      int column = FullGaussians.packedLength(j);
+    for (int c = 0; c <= r; c++) {
+      int column = FullGaussians.packedLength(c);
       DoubleVector sum = DoubleVector.zero(S);
-      for (int i = 0; i <= j; i++) {
+      for (int i = 0; i <= c; i++) {
         DoubleVector x = DoubleVector.fromArray(S, l, (row + i) * V);
         sum = x.fma(DoubleVector.fromArray(S, l, (column + i) * V), sum);
       }
-      sum.intoArray(out, at + (row + j) * MR);
-      sums = sum.fma(sum.add(sum), sums);
+      sum.intoArray(out, at + (row + c) * MR);
     }
-    return sums;
   }
 
   /**
-   * {@code W = L⁻¹} by rows from right to left, for the residual W L − I is small that way; four rows at a time share what they
-   * load.
+   * {@code W = L⁻¹} by rows from right to left, for the residual W L − I is small that way; four rows and two columns at a time
+   * share what they load.
    */
   private static void invert(double[] l, int d, double[] w) {
     for (int c = 0, diagonal = 0; c < d; diagonal += (++c + 1) * V) {
@@ -300,40 +430,82 @@ final class FullKernels {
       for (int i = r + 1; i < r + 4; i++) {
         invertRow(l, i, r, w);
       }
-      int r0 = FullGaussians.packedLength(r) * V;
-      int r1 = r0 + (r + 1) * V;
-      int r2 = r1 + (r + 2) * V;
-      int r3 = r2 + (r + 3) * V;
-      for (int c = r - 1; c >= 0; c--) {
-        int i = r * V;
-        DoubleVector l1 = DoubleVector.fromArray(S, l, r1 + c * V);
-        DoubleVector l2 = DoubleVector.fromArray(S, l, r2 + c * V);
-        DoubleVector l3 = DoubleVector.fromArray(S, l, r3 + c * V);
-        DoubleVector a = DoubleVector.zero(S);
-        DoubleVector b = l1.mul(DoubleVector.fromArray(S, w, r1 + i + V));
-        DoubleVector e = l1.mul(DoubleVector.fromArray(S, w, r2 + i + V));
-        DoubleVector f = l1.mul(DoubleVector.fromArray(S, w, r3 + i + V));
-        e = l2.fma(DoubleVector.fromArray(S, w, r2 + i + 2 * V), e);
-        f = l2.fma(DoubleVector.fromArray(S, w, r3 + i + 2 * V), f);
-        f = l3.fma(DoubleVector.fromArray(S, w, r3 + i + 3 * V), f);
-        for (int below = r0; i > c * V; below -= i, i -= V) {
-          DoubleVector x = DoubleVector.fromArray(S, l, below + c * V);
-          a = x.fma(DoubleVector.fromArray(S, w, r0 + i), a);
-          b = x.fma(DoubleVector.fromArray(S, w, r1 + i), b);
-          e = x.fma(DoubleVector.fromArray(S, w, r2 + i), e);
-          f = x.fma(DoubleVector.fromArray(S, w, r3 + i), f);
-        }
-        DoubleVector y =
-            DoubleVector.fromArray(S, w, (FullGaussians.packedLength(c) + c) * V).neg();
-        a.mul(y).intoArray(w, r0 + c * V);
-        b.mul(y).intoArray(w, r1 + c * V);
-        e.mul(y).intoArray(w, r2 + c * V);
-        f.mul(y).intoArray(w, r3 + c * V);
+      for (int c = r - 2; c >= 0; c -= 2) {
+        invert4x2(l, r, c, w);
       }
     }
     for (; r < d; r++) {
       invertRow(l, r, 0, w);
     }
+  }
+
+  /** Columns c + 1 < r and c of rows r … r + 3. */
+  private static void invert4x2(double[] l, int r, int c, double[] w) {
+    int r0 = FullGaussians.packedLength(r) * V;
+    int r1 = r0 + (r + 1) * V;
+    int r2 = r1 + (r + 2) * V;
+    int r3 = r2 + (r + 3) * V;
+    int i = r * V;
+    int j = c * V;
+    // below row r, W of the four rows is a triangle
+    DoubleVector x = DoubleVector.fromArray(S, l, r3 + j);
+    DoubleVector y = DoubleVector.fromArray(S, l, r3 + j + V);
+    DoubleVector z = DoubleVector.fromArray(S, w, r3 + i + 3 * V);
+    DoubleVector a3 = x.mul(z);
+    DoubleVector b3 = y.mul(z);
+    x = DoubleVector.fromArray(S, l, r2 + j);
+    y = DoubleVector.fromArray(S, l, r2 + j + V);
+    z = DoubleVector.fromArray(S, w, r3 + i + 2 * V);
+    a3 = x.fma(z, a3);
+    b3 = y.fma(z, b3);
+    z = DoubleVector.fromArray(S, w, r2 + i + 2 * V);
+    DoubleVector a2 = x.mul(z);
+    DoubleVector b2 = y.mul(z);
+    x = DoubleVector.fromArray(S, l, r1 + j);
+    y = DoubleVector.fromArray(S, l, r1 + j + V);
+    z = DoubleVector.fromArray(S, w, r3 + i + V);
+    a3 = x.fma(z, a3);
+    b3 = y.fma(z, b3);
+    z = DoubleVector.fromArray(S, w, r2 + i + V);
+    a2 = x.fma(z, a2);
+    b2 = y.fma(z, b2);
+    z = DoubleVector.fromArray(S, w, r1 + i + V);
+    DoubleVector a1 = x.mul(z);
+    DoubleVector b1 = y.mul(z);
+    DoubleVector a0 = DoubleVector.zero(S);
+    DoubleVector b0 = DoubleVector.zero(S);
+    for (int below = r0 + j; i > j + V; below -= i, i -= V) {
+      x = DoubleVector.fromArray(S, l, below);
+      y = DoubleVector.fromArray(S, l, below + V);
+      z = DoubleVector.fromArray(S, w, r0 + i);
+      a0 = x.fma(z, a0);
+      b0 = y.fma(z, b0);
+      z = DoubleVector.fromArray(S, w, r1 + i);
+      a1 = x.fma(z, a1);
+      b1 = y.fma(z, b1);
+      z = DoubleVector.fromArray(S, w, r2 + i);
+      a2 = x.fma(z, a2);
+      b2 = y.fma(z, b2);
+      z = DoubleVector.fromArray(S, w, r3 + i);
+      a3 = x.fma(z, a3);
+      b3 = y.fma(z, b3);
+    }
+    int above = FullGaussians.packedLength(c + 1) + c;
+    y = DoubleVector.fromArray(S, w, (above + 1) * V).neg();
+    b0 = b0.mul(y);
+    b1 = b1.mul(y);
+    b2 = b2.mul(y);
+    b3 = b3.mul(y);
+    x = DoubleVector.fromArray(S, l, above * V);
+    y = DoubleVector.fromArray(S, w, (above - c - 1) * V).neg();
+    x.fma(b0, a0).mul(y).intoArray(w, r0 + j);
+    b0.intoArray(w, r0 + j + V);
+    x.fma(b1, a1).mul(y).intoArray(w, r1 + j);
+    b1.intoArray(w, r1 + j + V);
+    x.fma(b2, a2).mul(y).intoArray(w, r2 + j);
+    b2.intoArray(w, r2 + j + V);
+    x.fma(b3, a3).mul(y).intoArray(w, r3 + j);
+    b3.intoArray(w, r3 + j + V);
   }
 
   /** Row r of W left of the diagonal, to column {@code last}. */
@@ -351,45 +523,142 @@ final class FullKernels {
   }
 
   /**
-   * {@code P = WᵀW} to {@code out[at + k·NR]}, twice what is off the diagonal, and ‖P‖² to {@code norms}; four columns at a time
-   * share what they load.
+   * {@code P = WᵀW} to {@code out[at + k·NR]}, twice what is off the diagonal, and ‖P‖² to {@code norms}; blocks of two rows
+   * and four columns share what they load.
    */
   private static void squareColumns(double[] w, int d, double[] out, int at, double[] norms) {
+    int r = 0;
+    for (; r + 4 <= d; r += 4) {
+      for (int c = 0; c < r; c += 4) {
+        squareColumns2x4(w, d, r, c, out, at);
+        squareColumns2x4(w, d, r + 2, c, out, at);
+      }
+      squareColumns4(w, d, r, out, at);
+    }
+    for (; r < d; r++) {
+      squareColumn(w, d, r, out, at);
+    }
     DoubleVector squares = DoubleVector.zero(S);
-    for (int r = 0, row = 0; r < d; row += ++r) {
-      int c = 0;
-      for (; c + 4 <= r; c += 4) {
-        DoubleVector a = DoubleVector.zero(S);
-        DoubleVector b = a;
-        DoubleVector e = a;
-        DoubleVector f = a;
-        for (int i = r, from = row * V; i < d; from += ++i * V) {
-          int j = from + c * V;
-          DoubleVector x = DoubleVector.fromArray(S, w, from + r * V);
-          a = x.fma(DoubleVector.fromArray(S, w, j), a);
-          b = x.fma(DoubleVector.fromArray(S, w, j + V), b);
-          e = x.fma(DoubleVector.fromArray(S, w, j + 2 * V), e);
-          f = x.fma(DoubleVector.fromArray(S, w, j + 3 * V), f);
-        }
-        int to = at + (row + c) * NR;
-        a.add(a).intoArray(out, to);
-        b.add(b).intoArray(out, to + NR);
-        e.add(e).intoArray(out, to + 2 * NR);
-        f.add(f).intoArray(out, to + 3 * NR);
-        squares = squares.add(a.mul(a).add(b.mul(b)).add(e.mul(e).add(f.mul(f))).mul(2));
+    for (int i = 0, k = at; i < d; i++, k += NR) {
+      DoubleVector sum = DoubleVector.zero(S);
+      for (int c = 0; c < i; c++, k += NR) {
+        DoubleVector x = DoubleVector.fromArray(S, out, k);
+        sum = x.fma(x, sum);
       }
-      for (; c <= r; c++) {
-        DoubleVector sum = DoubleVector.zero(S);
-        for (int i = r, from = row; i < d; from += ++i) {
-          DoubleVector x = DoubleVector.fromArray(S, w, (from + r) * V);
-          sum = x.fma(DoubleVector.fromArray(S, w, (from + c) * V), sum);
-        }
-        DoubleVector twice = c < r ? sum.add(sum) : sum;
-        twice.intoArray(out, at + (row + c) * NR);
-        squares = sum.fma(twice, squares);
-      }
+      DoubleVector x = DoubleVector.fromArray(S, out, k);
+      squares = squares.add(sum.mul(0.5)).add(x.mul(x));
     }
     squares.intoArray(norms, 0);
+  }
+
+  /** Columns c … c + 3 < r of rows r and r + 1. */
+  private static void squareColumns2x4(double[] w, int d, int r, int c, double[] out, int at) {
+    int row = FullGaussians.packedLength(r);
+    DoubleVector x = DoubleVector.fromArray(S, w, (row + r) * V);
+    int j = (row + c) * V;
+    DoubleVector a0 = x.mul(DoubleVector.fromArray(S, w, j));
+    DoubleVector a1 = x.mul(DoubleVector.fromArray(S, w, j + V));
+    DoubleVector a2 = x.mul(DoubleVector.fromArray(S, w, j + 2 * V));
+    DoubleVector a3 = x.mul(DoubleVector.fromArray(S, w, j + 3 * V));
+    DoubleVector b0 = DoubleVector.zero(S);
+    DoubleVector b1 = DoubleVector.zero(S);
+    DoubleVector b2 = DoubleVector.zero(S);
+    DoubleVector b3 = DoubleVector.zero(S);
+    for (int i = r + 1, from = (row + r + 1) * V; i < d; from += ++i * V) {
+      j = from + c * V;
+      x = DoubleVector.fromArray(S, w, from + r * V);
+      DoubleVector y = DoubleVector.fromArray(S, w, from + (r + 1) * V);
+      DoubleVector z = DoubleVector.fromArray(S, w, j);
+      a0 = x.fma(z, a0);
+      b0 = y.fma(z, b0);
+      z = DoubleVector.fromArray(S, w, j + V);
+      a1 = x.fma(z, a1);
+      b1 = y.fma(z, b1);
+      z = DoubleVector.fromArray(S, w, j + 2 * V);
+      a2 = x.fma(z, a2);
+      b2 = y.fma(z, b2);
+      z = DoubleVector.fromArray(S, w, j + 3 * V);
+      a3 = x.fma(z, a3);
+      b3 = y.fma(z, b3);
+    }
+    int to = at + (row + c) * NR;
+    a0.add(a0).intoArray(out, to);
+    a1.add(a1).intoArray(out, to + NR);
+    a2.add(a2).intoArray(out, to + 2 * NR);
+    a3.add(a3).intoArray(out, to + 3 * NR);
+    to += (r + 1) * NR;
+    b0.add(b0).intoArray(out, to);
+    b1.add(b1).intoArray(out, to + NR);
+    b2.add(b2).intoArray(out, to + 2 * NR);
+    b3.add(b3).intoArray(out, to + 3 * NR);
+  }
+
+  /** The columns from r on of rows r … r + 3. */
+  private static void squareColumns4(double[] w, int d, int r, double[] out, int at) {
+    int r0 = FullGaussians.packedLength(r);
+    int r1 = r0 + r + 1;
+    int r2 = r1 + r + 2;
+    int r3 = r2 + r + 3;
+    DoubleVector x0 = DoubleVector.fromArray(S, w, (r0 + r) * V);
+    DoubleVector a00 = x0.mul(x0);
+    x0 = DoubleVector.fromArray(S, w, (r1 + r) * V);
+    DoubleVector x1 = DoubleVector.fromArray(S, w, (r1 + r + 1) * V);
+    a00 = x0.fma(x0, a00);
+    DoubleVector a10 = x1.mul(x0);
+    DoubleVector a11 = x1.mul(x1);
+    x0 = DoubleVector.fromArray(S, w, (r2 + r) * V);
+    x1 = DoubleVector.fromArray(S, w, (r2 + r + 1) * V);
+    DoubleVector x2 = DoubleVector.fromArray(S, w, (r2 + r + 2) * V);
+    a00 = x0.fma(x0, a00);
+    a10 = x1.fma(x0, a10);
+    a11 = x1.fma(x1, a11);
+    DoubleVector a20 = x2.mul(x0);
+    DoubleVector a21 = x2.mul(x1);
+    DoubleVector a22 = x2.mul(x2);
+    DoubleVector x3;
+    DoubleVector a30 = DoubleVector.zero(S);
+    DoubleVector a31 = DoubleVector.zero(S);
+    DoubleVector a32 = DoubleVector.zero(S);
+    DoubleVector a33 = DoubleVector.zero(S);
+    for (int i = r + 3, j = (r3 + r) * V; i < d; j += ++i * V) {
+      x0 = DoubleVector.fromArray(S, w, j);
+      x1 = DoubleVector.fromArray(S, w, j + V);
+      x2 = DoubleVector.fromArray(S, w, j + 2 * V);
+      x3 = DoubleVector.fromArray(S, w, j + 3 * V);
+      a00 = x0.fma(x0, a00);
+      a10 = x1.fma(x0, a10);
+      a11 = x1.fma(x1, a11);
+      a20 = x2.fma(x0, a20);
+      a21 = x2.fma(x1, a21);
+      a22 = x2.fma(x2, a22);
+      a30 = x3.fma(x0, a30);
+      a31 = x3.fma(x1, a31);
+      a32 = x3.fma(x2, a32);
+      a33 = x3.fma(x3, a33);
+    }
+    int to = at + r * NR;
+    a00.intoArray(out, to + r0 * NR);
+    a10.add(a10).intoArray(out, to + r1 * NR);
+    a11.intoArray(out, to + (r1 + 1) * NR);
+    a20.add(a20).intoArray(out, to + r2 * NR);
+    a21.add(a21).intoArray(out, to + (r2 + 1) * NR);
+    a22.intoArray(out, to + (r2 + 2) * NR);
+    a30.add(a30).intoArray(out, to + r3 * NR);
+    a31.add(a31).intoArray(out, to + (r3 + 1) * NR);
+    a32.add(a32).intoArray(out, to + (r3 + 2) * NR);
+    a33.intoArray(out, to + (r3 + 3) * NR);
+  }
+
+  private static void squareColumn(double[] w, int d, int r, double[] out, int at) {
+    int row = FullGaussians.packedLength(r);
+    for (int c = 0; c <= r; c++) {
+      DoubleVector sum = DoubleVector.zero(S);
+      for (int i = r, from = row; i < d; from += ++i) {
+        DoubleVector x = DoubleVector.fromArray(S, w, (from + r) * V);
+        sum = x.fma(DoubleVector.fromArray(S, w, (from + c) * V), sum);
+      }
+      (c < r ? sum.add(sum) : sum).intoArray(out, at + (row + c) * NR);
+    }
   }
 
   /** {@code −2 P m = −2 Wᵀ(W m)} to {@code out[at + h·NR]}; {@code mᵀ P m = ‖W m‖²} and ‖m‖² to {@code norms}. */

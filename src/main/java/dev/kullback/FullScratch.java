@@ -8,6 +8,16 @@ final class FullScratch {
 
   private @Nullable FullSolveKernel solve;
 
+  /** The batches of a call as the product reads them. */
+  @Nullable FullRows q;
+
+  @Nullable FullColumns p;
+
+  /** Memory for those of batches used for the first time, which may never be again; grown on demand. */
+  double[] firstRows = {};
+
+  double[] firstColumns = {};
+
   /** A chunk of a block's rows, packed; and their products with a group of columns. */
   double[] rows = {};
 
@@ -27,5 +37,12 @@ final class FullScratch {
       solve = kernel;
     }
     return kernel;
+  }
+
+  /** Drops the caller's batches. */
+  void clear() {
+    q = null;
+    p = null;
+    pair.clear();
   }
 }

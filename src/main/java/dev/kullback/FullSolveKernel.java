@@ -32,6 +32,7 @@ final class FullSolveKernel {
   private double[] squares = {};
 
   private final double[] kl = new double[V];
+  private final double[] scratch = new double[Transpose.SCRATCH];
 
   /** Takes V columns from {@code first} on; those beyond the batch repeat its last. */
   void pack(FullGaussians p, int first) {
@@ -49,8 +50,8 @@ final class FullSolveKernel {
       squares = new double[d * V];
     }
     int count = Math.min(V, p.size() - first);
-    FullKernels.lanes(p.scaleTril, first, count, length, factor, 0, V);
-    FullKernels.lanes(p.mean, first, count, d, mean, 0, V);
+    FullKernels.lanes(p.scaleTril, first, count, length, factor, 0, V, scratch);
+    FullKernels.lanes(p.mean, first, count, d, mean, 0, V, scratch);
     for (int k = 0, diagonal = 0; k < d; diagonal += (++k + 1) * V) {
       for (int i = 0; i < V; i++) {
         double t = FullPair.inversePower(factor[diagonal + i]);

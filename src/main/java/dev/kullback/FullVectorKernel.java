@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorMask;
@@ -21,6 +22,9 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
   /** Open entries of a row in a vector of columns from which on {@link FullSolveKernel} takes less time than {@link FullPair}. */
   private static final int SEVERAL = 2;
 
+  /** As {@link VectorKernel} does: batches up to so many doubles (4 MiB) are packed into memory of the engine's at their first use. */
+  private static final int MOST_PANELS = 1 << 19;
+
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
   private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
   private static final int V = S.length();
@@ -38,8 +42,27 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
 
   @Override
   public void prepare(FullGaussians q, FullGaussians p, Tile t) {
-    q.rows();
-    p.columns();
+    FullScratch s = t.full;
+    boolean firstQ = q.isFirstUse();
+    boolean firstP = q == p ? firstQ : p.isFirstUse();
+    int rows = FullKernels.rowsLength(q);
+    if (firstQ && rows <= MOST_PANELS) {
+      if (s.firstRows.length < rows) {
+        s.firstRows = new double[rows];
+      }
+      s.q = FullKernels.packRows(q, s.firstRows);
+    } else {
+      s.q = q.rows();
+    }
+    int columns = FullKernels.columnsLength(p);
+    if (firstP && columns <= MOST_PANELS) {
+      if (s.firstColumns.length < columns) {
+        s.firstColumns = new double[columns];
+      }
+      s.p = FullKernels.packColumns(p, s.firstColumns);
+    } else {
+      s.p = p.columns();
+    }
   }
 
   @Override
@@ -52,13 +75,16 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
       s.bound = new double[KlEngine.BLOCK_ROWS];
       s.open = new long[KlEngine.BLOCK_ROWS];
     }
-    FullKernels.weigh(q.rows(), row0, row1, p.columns().centre(), s.bound);
+    FullRows rows = Objects.requireNonNull(s.q);
+    FullColumns columns = Objects.requireNonNull(s.p);
+    FullKernels.weigh(rows, row0, row1, columns.centre(), s.bound);
+    boolean wide = q.isDouble() || p.isDouble();
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
-      multiply(q.rows(), row0, row1, p.columns(), column, end, s);
+      multiply(rows, row0, row1, columns, column, end, s);
       for (int j = column; j < end; j += NR) {
         int panel = (j - column) * KlEngine.BLOCK_ROWS;
-        store(q, p, row0, row1, j, Math.min(NR, end - j), panel, t);
+        store(wide, rows, columns, row0, row1, j, Math.min(NR, end - j), panel, t);
         refine(q, p, row0, row1, j, t);
       }
     }
@@ -89,14 +115,20 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
 
   /** Stores the KL of one column panel, and marks in {@code open} the entries whose error bound exceeds the tolerance. */
   private static void store(
-      FullGaussians q, FullGaussians p, int row0, int row1, int j, int columns, int panel, Tile t) {
-    boolean wide = q.isDouble() || p.isDouble();
+      boolean wide,
+      FullRows q,
+      FullColumns c,
+      int row0,
+      int row1,
+      int j,
+      int columns,
+      int panel,
+      Tile t) {
     double[] product = t.full.product;
     double[] bound = t.full.bound;
     long[] open = t.full.open;
-    FullColumns c = p.columns();
-    double[] offset = q.rows().offset();
-    double[] noise = q.rows().noise();
+    double[] offset = q.offset();
+    double[] noise = q.noise();
     float @Nullable [] out32 = t.out32;
     double @Nullable [] out64 = t.out64;
     for (int i = row0; i < row1; i++) {

@@ -491,8 +491,7 @@ public final class KlEngine implements AutoCloseable {
       try {
         Tile own = acquire();
         try {
-          own.q32 = tile.q32;
-          own.p32 = tile.p32;
+          own.share(tile);
           work(own);
         } finally {
           release(own);

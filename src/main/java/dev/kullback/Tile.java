@@ -89,6 +89,14 @@ final class Tile {
     }
   }
 
+  /** Takes over what the call prepared. */
+  void share(Tile other) {
+    q32 = other.q32;
+    p32 = other.p32;
+    full.q = other.full.q;
+    full.p = other.full.p;
+  }
+
   /** Drops the caller's arrays and batches before the tile goes back to the pool. */
   void clear() {
     q32 = null;
@@ -96,6 +104,6 @@ final class Tile {
     out32 = null;
     out64 = null;
     near = false;
-    full.pair.clear();
+    full.clear();
   }
 }

@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
 import jdk.incubator.vector.VectorSpecies;
@@ -10,6 +11,7 @@ final class Transpose {
   private static final int SIDE = 16;
 
   private static final VectorSpecies<Float> S = FloatVector.SPECIES_512;
+  private static final VectorSpecies<Double> WIDE = DoubleVector.SPECIES_512;
 
   static final int SCRATCH = SIDE * SIDE;
 
@@ -85,7 +87,7 @@ final class Transpose {
     }
   }
 
-  /** The same in double, without vectors. */
+  /** The same in double, where lanes are written to the next multiple of 4 or, with vectors, 8. */
   static void of(
       double[] in,
       int from,
@@ -96,6 +98,24 @@ final class Transpose {
       int to,
       int outStride,
       double[] scratch) {
+    if (VectorWidth.BITS == 512 && columns >= SIDE / 2) {
+      for (int i = 0; i < rows; i += SIDE / 2) {
+        int last = Math.min(SIDE / 2, rows - i) - 1;
+        for (int k = 0; k < columns; k += SIDE / 2) {
+          int j = Math.min(k, columns - SIDE / 2);
+          square(
+              in,
+              from + i * inStride + j,
+              inStride,
+              last,
+              out,
+              to + j * outStride + i,
+              outStride,
+              scratch);
+        }
+      }
+      return;
+    }
     for (int i = 0; i < rows; i += 4) {
       int a = from + i * inStride;
       int b = from + Math.min(i + 1, rows - 1) * inStride;
@@ -162,5 +182,46 @@ final class Transpose {
 
   private static void store(IntVector v, float[] to, int i) {
     v.reinterpretAsFloats().intoArray(to, i);
+  }
+
+  /** 8 x 8 of pairs of 32 bits. */
+  private static void square(
+      double[] in,
+      int from,
+      int inStride,
+      int last,
+      double[] out,
+      int to,
+      int outStride,
+      double[] scratch) {
+    int side = SIDE / 2;
+    for (int g = 0; g < side; g += 4) {
+      IntVector a = load(in, from + Math.min(g, last) * inStride);
+      IntVector b = load(in, from + Math.min(g + 1, last) * inStride);
+      IntVector c = load(in, from + Math.min(g + 2, last) * inStride);
+      IntVector d = load(in, from + Math.min(g + 3, last) * inStride);
+      IntVector ab = LOWER2.selectFrom(a, b);
+      IntVector ba = UPPER2.selectFrom(a, b);
+      IntVector cd = LOWER2.selectFrom(c, d);
+      IntVector dc = UPPER2.selectFrom(c, d);
+      store(LOWER4.selectFrom(ab, cd), scratch, g * side);
+      store(LOWER4.selectFrom(ba, dc), scratch, (g + 1) * side);
+      store(UPPER4.selectFrom(ab, cd), scratch, (g + 2) * side);
+      store(UPPER4.selectFrom(ba, dc), scratch, (g + 3) * side);
+    }
+    for (int g = 0; g < 4; g++) {
+      IntVector a = load(scratch, g * side);
+      IntVector b = load(scratch, (g + 4) * side);
+      store(LOWER8.selectFrom(a, b), out, to + g * outStride);
+      store(UPPER8.selectFrom(a, b), out, to + (g + 4) * outStride);
+    }
+  }
+
+  private static IntVector load(double[] from, int i) {
+    return DoubleVector.fromArray(WIDE, from, i).reinterpretAsInts();
+  }
+
+  private static void store(IntVector v, double[] to, int i) {
+    v.reinterpretAsDoubles().intoArray(to, i);
   }
 }
