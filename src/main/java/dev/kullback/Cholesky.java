@@ -2,7 +2,7 @@ package dev.kullback;
 
 /**
  * Cholesky factors in double-double arithmetic (T. J. Dekker, "A floating-point technique for extending the available precision",
- * 1971): rounded to double, a factor is then as good as one that the caller gave, where a plain one would lose the condition
+ * 1971), sums of products compensated (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", 2005): rounded to double, a factor is then as good as one that the caller gave, where a plain one would lose the condition
  * number of the matrix times the roundoff.
  *
  * <p>Matrices are packed lower triangles, row-major, one array of high and one of low parts.
@@ -25,6 +25,7 @@ final class Cholesky {
         for (int k = 0; k < j; k++) {
           subtractProduct(high[row + k], low[row + k], high[column + k], low[column + k]);
         }
+        normalize(hi, lo);
         if (j < i) {
           divide(high[column + j], low[column + j]);
         } else if (hi > 0 && hi <= Double.MAX_VALUE) {
@@ -55,6 +56,7 @@ final class Cholesky {
         for (int k = j, above = j * (j + 1) / 2; k < i; above += ++k) {
           subtractProduct(high[row + k], low[row + k], high[above + j], low[above + j]);
         }
+        normalize(hi, lo);
         divide(pivotHigh, pivotLow);
         high[row + j] = hi;
         low[row + j] = lo;
@@ -73,7 +75,8 @@ final class Cholesky {
     double s = hi - p;
     double t = s - hi;
     double error = (hi - (s - t)) - (p + t);
-    normalize(s, lo + (error - rest));
+    hi = s;
+    lo += error - rest;
   }
 
   private void divide(double dh, double dl) {

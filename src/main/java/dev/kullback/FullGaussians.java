@@ -2,6 +2,7 @@ package dev.kullback;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -504,39 +505,70 @@ public final class FullGaussians implements Gaussians {
     }
   }
 
-  /** Factors covariances or precisions. */
+  /** Factors covariances or precisions, several at a time where there are vectors. */
   private static void factor(
       Source matrix, double[] factors, int n, int d, boolean isDouble, Kind kind) {
-    double[] full = new double[d * d];
-    double[] high = new double[packedLength(d)];
-    double[] low = new double[packedLength(d)];
-    Cholesky cholesky = new Cholesky();
+    int lanes = Backend.hasVectors() ? CholeskyKernel.V : 1;
+    int length = packedLength(d);
     boolean flip = kind == Kind.PRECISION;
-    for (int i = 0; i < n; i++) {
-      matrix.reader.read((long) i * d * d, full, 0, d * d);
-      checkSymmetric(full, i, d, isDouble, kind);
-      for (int r = 0, k = 0; r < d; r++) {
-        for (int c = 0; c <= r; c++, k++) {
-          high[k] = flip ? full[(d - 1 - c) * d + d - 1 - r] : full[r * d + c];
-          low[k] = 0;
+    double[] full = new double[d * d];
+    double[] high = new double[length * lanes];
+    double[] low = new double[length * lanes];
+    CholeskyKernel kernel = lanes > 1 ? new CholeskyKernel() : null;
+    Cholesky cholesky = new Cholesky();
+    for (int first = 0; first < n; first += lanes) {
+      int count = Math.min(lanes, n - first);
+      Arrays.fill(low, 0);
+      for (int i = 0; i < lanes; i++) {
+        if (i < count) { // lanes beyond repeat the last
+          matrix.reader.read((long) (first + i) * d * d, full, 0, d * d);
+          checkSymmetric(full, first + i, d, isDouble, kind);
+        }
+        for (int r = 0, k = i; r < d; r++) {
+          for (int c = 0; c <= r; c++, k += lanes) {
+            high[k] = flip ? full[(d - 1 - c) * d + d - 1 - r] : full[r * d + c];
+          }
         }
       }
-      int failed = cholesky.factor(high, low, d);
-      if (failed >= 0) {
-        throw new IllegalArgumentException(
-            "%s[%d] (Gaussian %2$d) is not positive definite: pivot %d is %s"
-                .formatted(kind.argument, i, flip ? d - 1 - failed : failed, cholesky.pivot()));
+      if (kernel == null) {
+        int failed = cholesky.factor(high, low, d);
+        if (failed >= 0) {
+          throw notPositiveDefinite(kind, first, flip ? d - 1 - failed : failed, cholesky.pivot());
+        }
+        if (flip) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
+          cholesky.invert(high, low, d);
+        }
+      } else {
+        if (!kernel.factor(high, low, d)) {
+          for (int i = 0; i < count; i++) {
+            int failed = kernel.failed[i];
+            if (failed >= 0) {
+              throw notPositiveDefinite(
+                  kind, first + i, flip ? d - 1 - failed : failed, kernel.pivots[i]);
+            }
+          }
+        }
+        if (flip) {
+          kernel.invert(high, low, d);
+        }
       }
-      if (flip) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
-        cholesky.invert(high, low, d);
-      }
-      for (int r = 0, k = 0; r < d; r++) {
-        for (int c = 0; c <= r; c++, k++) {
-          int from = flip ? packedLength(d - 1 - c) + d - 1 - r : k;
-          factors[i * high.length + k] = high[from];
+      for (int i = 0; i < count; i++) {
+        int to = (first + i) * length;
+        for (int r = 0; r < d; r++) {
+          for (int c = 0; c <= r; c++) {
+            int k = flip ? packedLength(d - 1 - c) + d - 1 - r : packedLength(r) + c;
+            factors[to++] = high[k * lanes + i];
+          }
         }
       }
     }
+  }
+
+  private static IllegalArgumentException notPositiveDefinite(
+      Kind kind, int i, int row, double pivot) {
+    return new IllegalArgumentException(
+        "%s[%d] (Gaussian %2$d) is not positive definite: pivot %d is %s"
+            .formatted(kind.argument, i, row, pivot));
   }
 
   private static void checkSymmetric(double[] full, int i, int d, boolean isDouble, Kind kind) {
@@ -547,14 +579,18 @@ public final class FullGaussians implements Gaussians {
         if (!(Math.abs(a) <= Double.MAX_VALUE)) {
           throw rejected(kind, i, r, c, a, isDouble, "it must be finite");
         }
-        double scale = Math.sqrt(Math.abs(full[r * d + r])) * Math.sqrt(Math.abs(full[c * d + c]));
-        if (a != b && !(Math.abs(a - b) <= (isDouble ? ASYMMETRY64 : ASYMMETRY32) * scale)) {
+        if (a != b && !(Math.abs(a - b) <= asymmetry(full, d, r, c, isDouble))) {
           throw new IllegalArgumentException(
               "%s[%d] (Gaussian %2$d) is not symmetric: [%d][%d] is %s but [%4$d][%3$d] is %s"
                   .formatted(kind.argument, i, r, c, text(a, isDouble), text(b, isDouble)));
         }
       }
     }
+  }
+
+  private static double asymmetry(double[] full, int d, int r, int c, boolean isDouble) {
+    double scale = Math.sqrt(Math.abs(full[r * d + r])) * Math.sqrt(Math.abs(full[c * d + c]));
+    return (isDouble ? ASYMMETRY64 : ASYMMETRY32) * scale;
   }
 
   private static IllegalArgumentException rejected(

@@ -2,6 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.offset;
 
 import java.lang.foreign.Arena;
@@ -342,6 +343,79 @@ class FullGaussiansTest {
               threads + " threads", m, expected, engine.pairwise(a, b, new double[n * m]));
         }
       }
+    }
+  }
+
+  /** Several covariances at a time and one by one, every lane and residue. */
+  @Test
+  void sameBitsHoweverFactored() {
+    Random random = new Random(5);
+    Cholesky cholesky = new Cholesky();
+    for (int d : new int[] {1, 2, 3, 4, 7, 18}) {
+      for (int n = 1; n <= 17; n++) {
+        FullBatch tril = FullBatch.random(true, n, d, 1e4, 0, random);
+        double[] matrix = new double[n * d * d];
+        double[] expected = new double[n * d * (d + 1) / 2];
+        double[] inverted = new double[expected.length];
+        for (int i = 0, to = 0; i < n; i++) {
+          double[] high = new double[d * (d + 1) / 2];
+          for (int r = 0, k = 0; r < d; r++) {
+            for (int c = 0; c <= r; c++, k++) {
+              double sum = 0;
+              for (int h = 0; h <= c; h++) {
+                sum += tril.matrix()[(i * d + r) * d + h] * tril.matrix()[(i * d + c) * d + h];
+              }
+              matrix[(i * d + r) * d + c] = matrix[(i * d + c) * d + r] = sum;
+            }
+          }
+          double[] flipped = new double[high.length];
+          for (int r = 0, k = 0; r < d; r++) {
+            for (int c = 0; c <= r; c++, k++) {
+              high[k] = matrix[(i * d + r) * d + c];
+              flipped[k] = matrix[(i * d + d - 1 - c) * d + d - 1 - r];
+            }
+          }
+          double[] low = new double[high.length];
+          assertThat(cholesky.factor(high, low, d)).isEqualTo(-1);
+          Arrays.fill(low, 0);
+          assertThat(cholesky.factor(flipped, low, d)).isEqualTo(-1);
+          cholesky.invert(flipped, low, d);
+          for (int r = 0; r < d; r++) {
+            for (int c = 0; c <= r; c++, to++) {
+              expected[to] = high[r * (r + 1) / 2 + c];
+              inverted[to] = flipped[(d - 1 - c) * (d - c) / 2 + d - 1 - r];
+            }
+          }
+        }
+        double[] mean = new double[n * d];
+        assertThat(FullGaussians.ofCovariance(mean, matrix, d).scaleTril).containsExactly(expected);
+        assertThat(FullGaussians.ofPrecision(mean, matrix, d).scaleTril).containsExactly(inverted);
+      }
+    }
+  }
+
+  @Test
+  void theMatrixAndPivotThatAreNotPositiveDefinite() {
+    int n = 17;
+    int d = 5;
+    double[] mean = new double[n * d];
+    for (int bad = 0; bad < n; bad++) {
+      double[] matrix = new double[n * d * d];
+      for (int k = 0; k < n * d; k++) {
+        matrix[k * d + k % d] = 1;
+      }
+      int row = bad % d;
+      matrix[(bad * d + row) * d + row] = -3;
+      if (bad + 2 < n) {
+        matrix[(bad + 2) * d * d] = -4; // the first of two is named
+      }
+      assertThatThrownBy(() -> FullGaussians.ofCovariance(mean, matrix, d))
+          .hasMessage(
+              "covariance[%d] (Gaussian %1$d) is not positive definite: pivot %d is -3.0",
+              bad, row);
+      assertThatThrownBy(() -> FullGaussians.ofPrecision(mean, matrix, d))
+          .hasMessage(
+              "precision[%d] (Gaussian %1$d) is not positive definite: pivot %d is -3.0", bad, row);
     }
   }
 

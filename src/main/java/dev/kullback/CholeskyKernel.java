@@ -1,0 +1,130 @@
+package dev.kullback;
+
+import java.util.Arrays;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
+
+/**
+ * {@link Cholesky} for as many matrices as a vector has lanes, by the same operations, to the same bits. Entry k of matrix i is
+ * at {@code [k·V + i]}.
+ */
+final class CholeskyKernel {
+  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  static final int V = S.length();
+
+  /** By lane: the first row whose pivot is not positive and finite, or −1; and that pivot. */
+  final int[] failed = new int[V];
+
+  final double[] pivots = new double[V];
+
+  private final double[] one = new double[V];
+  private final double[] zero = new double[V];
+
+  CholeskyKernel() {
+    Arrays.fill(one, 1);
+  }
+
+  /** Replaces symmetric matrices by their factors; whether all pivots are positive and finite. */
+  boolean factor(double[] high, double[] low, int d) {
+    Arrays.fill(failed, -1);
+    boolean complete = true;
+    for (int i = 0, row = 0; i < d; row += ++i) {
+      for (int j = 0, column = 0; j < i; column += ++j) {
+        subtractProducts(high, low, row + j, true, row, column, 1, 0, j);
+        divide(high, low, row + j, high, low, column + j, row + j);
+      }
+      subtractProducts(high, low, row + i, true, row, row, 1, 0, i);
+      complete &= squareRoot(high, low, row + i, i);
+    }
+    return complete;
+  }
+
+  /** Replaces factors by their inverses. */
+  void invert(double[] high, double[] low, int d) {
+    for (int i = 0, row = 0; i < d; row += ++i) {
+      int pivot = row + i;
+      for (int j = 0; j < i; j++) { // X_ij = −(Σ L_ik X_kj) / L_ii, over rows k of X above
+        int above = FullGaussians.packedLength(j) + j;
+        subtractProducts(high, low, row + j, false, row + j, above, j + 1, 1, i - j);
+        divide(high, low, row + j, high, low, pivot, row + j);
+      }
+      divide(one, zero, 0, high, low, pivot, pivot);
+    }
+  }
+
+  /** Subtracts n products of entries a, a + 1, … and b, b + step, b + 2·step + growth, … from entry {@code to}, or from 0. */
+  private static void subtractProducts(
+      double[] high,
+      double[] low,
+      int to,
+      boolean from,
+      int a,
+      int b,
+      int step,
+      int growth,
+      int n) {
+    DoubleVector hi = from ? DoubleVector.fromArray(S, high, to * V) : DoubleVector.zero(S);
+    DoubleVector lo = from ? DoubleVector.fromArray(S, low, to * V) : DoubleVector.zero(S);
+    for (int k = 0, i = a * V, j = b * V; k < n; i += V, j += (step + growth * k++) * V) {
+      DoubleVector ah = DoubleVector.fromArray(S, high, i);
+      DoubleVector bh = DoubleVector.fromArray(S, high, j);
+      DoubleVector p = ah.mul(bh);
+      DoubleVector crossed =
+          ah.mul(DoubleVector.fromArray(S, low, j)).add(DoubleVector.fromArray(S, low, i).mul(bh));
+      DoubleVector rest = ah.fma(bh, p.neg()).add(crossed);
+      DoubleVector s = hi.sub(p);
+      DoubleVector t = s.sub(hi);
+      DoubleVector error = hi.sub(s.sub(t)).sub(p.add(t));
+      hi = s;
+      lo = lo.add(error.sub(rest));
+    }
+    DoubleVector sum = hi.add(lo);
+    sum.intoArray(high, to * V);
+    lo.sub(sum.sub(hi)).intoArray(low, to * V);
+  }
+
+  private static void divide(
+      double[] dividendHigh,
+      double[] dividendLow,
+      int dividend,
+      double[] high,
+      double[] low,
+      int pivot,
+      int to) {
+    DoubleVector dh = DoubleVector.fromArray(S, high, pivot * V);
+    DoubleVector dl = DoubleVector.fromArray(S, low, pivot * V);
+    DoubleVector hi = DoubleVector.fromArray(S, dividendHigh, dividend * V);
+    DoubleVector lo = DoubleVector.fromArray(S, dividendLow, dividend * V);
+    DoubleVector x = hi.div(dh);
+    DoubleVector p = x.mul(dh);
+    DoubleVector rest = hi.sub(p).sub(x.fma(dh, p.neg())).add(lo.sub(x.mul(dl))).div(dh);
+    DoubleVector sum = x.add(rest);
+    sum.intoArray(high, to * V);
+    rest.sub(sum.sub(x)).intoArray(low, to * V);
+  }
+
+  private boolean squareRoot(double[] high, double[] low, int entry, int row) {
+    DoubleVector hi = DoubleVector.fromArray(S, high, entry * V);
+    DoubleVector lo = DoubleVector.fromArray(S, low, entry * V);
+    VectorMask<Double> valid =
+        hi.compare(VectorOperators.GT, 0).and(hi.compare(VectorOperators.LE, Double.MAX_VALUE));
+    boolean complete = valid.allTrue();
+    if (!complete) {
+      for (int i = 0; i < V; i++) {
+        if (!valid.laneIsSet(i) && failed[i] < 0) {
+          failed[i] = row;
+          pivots[i] = high[entry * V + i];
+        }
+      }
+    }
+    DoubleVector x = hi.sqrt();
+    DoubleVector p = x.mul(x);
+    DoubleVector rest = hi.sub(p).sub(x.fma(x, p.neg())).add(lo).div(x.mul(2));
+    DoubleVector sum = x.add(rest);
+    sum.intoArray(high, entry * V);
+    rest.sub(sum.sub(x)).intoArray(low, entry * V);
+    return complete;
+  }
+}
