@@ -1,0 +1,302 @@
+package dev.kullback.internal.cuda;
+
+import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
+import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
+
+import dev.kullback.CudaException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The native library and the CUDA runtime, loaded once in a process, at first need.
+ *
+ * <p>The library is what property {@value #LIBRARY} names, else the one that the jar carries, else the first {@code
+ * libkullback_cuda.so} on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names, else the first {@code
+ * libcudart.so} of a known version in {@code CUDA_HOME}, {@code CUDA_PATH}, on {@code java.library.path}, and in the usual places.
+ */
+public final class CudaLibrary {
+  public static final String LIBRARY = "dev.kullback.cuda.library";
+  public static final String RUNTIME = "dev.kullback.cuda.runtime";
+
+  private static final String NAME = "libkullback_cuda.so";
+
+  /** Newest first. */
+  private static final List<String> RUNTIME_NAMES =
+      List.of("libcudart.so.13", "libcudart.so.12", "libcudart.so");
+
+  /** fp64 atomics, asynchronous copies and 164 KiB of shared memory: what the kernels are compiled for. */
+  private static final int LEAST_COMPUTE_CAPABILITY = 8;
+
+  private static final List<String> FUNCTIONS =
+      List.of(
+          "kullback_cuda_abi_version",
+          "kullback_cuda_description",
+          "kullback_cuda_device_name",
+          "kullback_cuda_batch_bytes",
+          "kullback_cuda_scale_offset",
+          "kullback_cuda_prepare",
+          "kullback_cuda_scratch_bytes",
+          "kullback_cuda_pairwise",
+          "kullback_cuda_aligned",
+          "kullback_cuda_standard",
+          "cudaGetDeviceCount",
+          "cudaDeviceGetAttribute",
+          "cudaRuntimeGetVersion",
+          "cudaDriverGetVersion",
+          "cudaMemGetInfo",
+          "cudaMalloc",
+          "cudaFree",
+          "cudaHostAlloc",
+          "cudaFreeHost",
+          "cudaMemcpyAsync",
+          "cudaStreamCreateWithFlags",
+          "cudaStreamDestroy",
+          "cudaStreamSynchronize",
+          "cudaStreamWaitEvent",
+          "cudaEventCreateWithFlags",
+          "cudaEventDestroy",
+          "cudaEventRecord",
+          "cudaEventSynchronize",
+          "cudaDeviceSynchronize",
+          "cudaGetLastError",
+          "cudaGetErrorName",
+          "cudaGetErrorString");
+
+  /** Messages of the runtime are shorter. */
+  private static final int MOST_TEXT = 1 << 12;
+
+  private CudaLibrary() {}
+
+  /** Why there is no device to compute on, in one line that says what to do, or null. */
+  public static @Nullable String problem() {
+    return Loaded.PROBLEM;
+  }
+
+  /** The device and what drives it, in one line. Only where there is no {@link #problem}. */
+  public static String describe() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment name = arena.allocate(256);
+      check("kullback_cuda_device_name", kullback_cuda_device_name(0, name, name.byteSize()));
+      MemorySegment free = arena.allocate(ValueLayout.JAVA_LONG);
+      MemorySegment total = arena.allocate(ValueLayout.JAVA_LONG);
+      check("cudaMemGetInfo", cudaMemGetInfo(free, total));
+      return "%s, compute capability %d.%d, %.1f of %.1f GiB free, driver %s, runtime %s; library %s"
+          .formatted(
+              name.getString(0),
+              attribute(arena, cudaDevAttrComputeCapabilityMajor()),
+              attribute(arena, cudaDevAttrComputeCapabilityMinor()),
+              free.get(ValueLayout.JAVA_LONG, 0) * 0x1p-30,
+              total.get(ValueLayout.JAVA_LONG, 0) * 0x1p-30,
+              driverVersion(arena),
+              runtimeVersion(arena),
+              text(kullback_cuda_description()));
+    }
+  }
+
+  /** Throws what a call's status means, unless it is success. */
+  static void check(String call, int status) {
+    if (status != cudaSuccess()) {
+      throw status < 0
+          ? new IllegalStateException(call + ": an argument is invalid")
+          : new CudaException(status, call + ": " + error(status));
+    }
+  }
+
+  static String error(int status) {
+    return text(cudaGetErrorName(status)) + ", " + text(cudaGetErrorString(status));
+  }
+
+  private static String text(MemorySegment chars) {
+    return chars.address() == 0 ? "?" : chars.reinterpret(MOST_TEXT).getString(0);
+  }
+
+  private static int attribute(Arena arena, int attribute) {
+    MemorySegment value = arena.allocate(ValueLayout.JAVA_INT);
+    check("cudaDeviceGetAttribute", cudaDeviceGetAttribute(value, attribute, 0));
+    return value.get(ValueLayout.JAVA_INT, 0);
+  }
+
+  private static String driverVersion(Arena arena) {
+    MemorySegment version = arena.allocate(ValueLayout.JAVA_INT);
+    check("cudaDriverGetVersion", cudaDriverGetVersion(version));
+    return version(version.get(ValueLayout.JAVA_INT, 0));
+  }
+
+  private static String runtimeVersion(Arena arena) {
+    MemorySegment version = arena.allocate(ValueLayout.JAVA_INT);
+    check("cudaRuntimeGetVersion", cudaRuntimeGetVersion(version));
+    return version(version.get(ValueLayout.JAVA_INT, 0));
+  }
+
+  /** 13020 is 13.2; 0 is what there is without a driver. */
+  private static String version(int v) {
+    return v == 0 ? "none" : v / 1000 + "." + v % 1000 / 10;
+  }
+
+  /** The one attempt to load, at first need. */
+  private static final class Loaded {
+    static final @Nullable String PROBLEM = problem();
+
+    private static @Nullable String problem() {
+      try {
+        String problem = load();
+        return problem != null ? problem : probe();
+      } catch (CudaException | IllegalStateException e) {
+        return e.getMessage();
+      } catch (UnsatisfiedLinkError e) {
+        return firstLine(e);
+      } catch (IOException e) {
+        return "the jar's %s cannot be extracted: %s".formatted(NAME, e);
+      }
+    }
+
+    private static @Nullable String load() throws IOException {
+      if (!System.getProperty("os.name", "").toLowerCase(Locale.ROOT).contains("linux")) {
+        return "the CUDA backend runs on Linux only";
+      }
+      String given = System.getProperty(LIBRARY);
+      if (given != null && !Files.isRegularFile(Path.of(given))) {
+        return "system property %s names %s, which is not a file".formatted(LIBRARY, given);
+      }
+      Path library = given != null ? Path.of(given) : find(libraryPath(), List.of(NAME));
+      boolean bundled = given == null && isBundled();
+      if (library == null && !bundled) {
+        return "there is no %s: build native/ and name it in system property %s"
+            .formatted(NAME, LIBRARY);
+      }
+      String runtimeGiven = System.getProperty(RUNTIME);
+      if (runtimeGiven != null && !Files.isRegularFile(Path.of(runtimeGiven))) {
+        return "system property %s names %s, which is not a file".formatted(RUNTIME, runtimeGiven);
+      }
+      Path runtime =
+          runtimeGiven != null ? Path.of(runtimeGiven) : find(runtimePath(), RUNTIME_NAMES);
+      if (runtime != null && !runtime.equals(library)) {
+        System.load(runtime.toAbsolutePath().toString());
+      }
+      try {
+        if (bundled) {
+          loadBundled();
+        } else if (library != null) {
+          System.load(library.toAbsolutePath().toString());
+        }
+      } catch (UnsatisfiedLinkError e) {
+        return runtime == null
+            ? "%s; there is no CUDA runtime %s in %s: install the CUDA runtime or name it in system property %s"
+                .formatted(firstLine(e), RUNTIME_NAMES.getFirst(), runtimePath(), RUNTIME)
+            : "%s; the CUDA runtime is %s".formatted(firstLine(e), runtime);
+      }
+      SymbolLookup symbols = SymbolLookup.loaderLookup();
+      List<String> missing =
+          FUNCTIONS.stream().filter(name -> symbols.find(name).isEmpty()).toList();
+      if (!missing.isEmpty()) {
+        return "%s lacks %s: use the library of this release, and a CUDA runtime 12 or 13"
+            .formatted(bundled ? "the jar's " + NAME : library, missing);
+      }
+      return null;
+    }
+
+    /** Looks for a device. */
+    private static @Nullable String probe() {
+      int version = kullback_cuda_abi_version();
+      if (version != KULLBACK_CUDA_ABI_VERSION()) {
+        return "the native library has ABI version %d, this release needs %d: use the library of this release"
+            .formatted(version, KULLBACK_CUDA_ABI_VERSION());
+      }
+      try (Arena arena = Arena.ofConfined()) {
+        MemorySegment count = arena.allocate(ValueLayout.JAVA_INT);
+        int status = cudaGetDeviceCount(count);
+        if (status != cudaSuccess()) {
+          cudaGetLastError(); // and forget it
+          return "there is no CUDA device: %s (driver %s, runtime %s)"
+              .formatted(error(status), driverVersion(arena), runtimeVersion(arena));
+        }
+        if (count.get(ValueLayout.JAVA_INT, 0) < 1) {
+          return "there is no CUDA device";
+        }
+        int major = attribute(arena, cudaDevAttrComputeCapabilityMajor());
+        if (major < LEAST_COMPUTE_CAPABILITY) {
+          return "the CUDA device has compute capability %d.%d, %d.0 or later is needed"
+              .formatted(
+                  major,
+                  attribute(arena, cudaDevAttrComputeCapabilityMinor()),
+                  LEAST_COMPUTE_CAPABILITY);
+        }
+      }
+      return null;
+    }
+
+    private static String firstLine(Throwable e) {
+      return String.valueOf(e.getMessage()).lines().findFirst().orElse("");
+    }
+
+    private static String resource() {
+      return "/META-INF/native/linux-%s/%s".formatted(System.getProperty("os.arch"), NAME);
+    }
+
+    private static boolean isBundled() {
+      return CudaLibrary.class.getResource(resource()) != null;
+    }
+
+    /** By way of a folder that nobody else can write to; the file is gone again when it is loaded. */
+    private static void loadBundled() throws IOException {
+      Path folder =
+          Files.createTempDirectory(
+              "kullback",
+              PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+      Path file = folder.resolve(NAME);
+      try (InputStream in = CudaLibrary.class.getResourceAsStream(resource())) {
+        if (in == null) {
+          throw new IOException("it is gone");
+        }
+        Files.copy(in, file);
+        System.load(file.toString());
+      } finally {
+        Files.deleteIfExists(file);
+        Files.deleteIfExists(folder);
+      }
+    }
+
+    private static @Nullable Path find(List<Path> folders, List<String> names) {
+      return names.stream()
+          .flatMap(name -> folders.stream().map(folder -> folder.resolve(name)))
+          .filter(Files::isRegularFile)
+          .findFirst()
+          .orElse(null);
+    }
+
+    private static List<Path> libraryPath() {
+      return Stream.of(System.getProperty("java.library.path", "").split(":"))
+          .filter(folder -> !folder.isEmpty())
+          .map(Path::of)
+          .toList();
+    }
+
+    private static List<Path> runtimePath() {
+      List<Path> folders = new ArrayList<>();
+      for (String variable : List.of("CUDA_HOME", "CUDA_PATH")) {
+        String home = System.getenv(variable);
+        if (home != null && !home.isEmpty()) {
+          folders.add(Path.of(home, "lib64"));
+          folders.add(Path.of(home, "lib"));
+        }
+      }
+      folders.addAll(libraryPath());
+      folders.add(Path.of("/usr/local/cuda/lib64"));
+      folders.add(Path.of("/usr/lib/" + System.getProperty("os.arch").replace("amd64", "x86_64") + "-linux-gnu"));
+      folders.add(Path.of("/usr/lib/wsl/lib"));
+      return folders;
+    }
+  }
+}

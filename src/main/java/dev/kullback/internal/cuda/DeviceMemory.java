@@ -1,0 +1,84 @@
+package dev.kullback.internal.cuda;
+
+import static dev.kullback.internal.cuda.CudaLibrary.check;
+import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
+
+import dev.kullback.CudaException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.function.BooleanSupplier;
+
+/** A block of device memory or of pinned host memory, until closed. Growing loses the contents. */
+final class DeviceMemory implements AutoCloseable {
+  private final boolean pinned;
+
+  /** Frees device memory that can be spared; whether there was some. */
+  private final BooleanSupplier spare;
+
+  private MemorySegment segment = MemorySegment.NULL;
+
+  private DeviceMemory(boolean pinned, BooleanSupplier spare) {
+    this.pinned = pinned;
+    this.spare = spare;
+  }
+
+  static DeviceMemory device(BooleanSupplier spare) {
+    return new DeviceMemory(false, spare);
+  }
+
+  static DeviceMemory pinned() {
+    return new DeviceMemory(true, () -> false);
+  }
+
+  /** At least so many bytes; the address alone where they are the device's. */
+  MemorySegment get(long bytes) {
+    if (segment.byteSize() < bytes) {
+      close();
+      MemorySegment address = allocate(bytes);
+      // of the device's memory only the size is known here: nothing reads or writes it
+      segment = address.reinterpret(bytes);
+    }
+    return segment;
+  }
+
+  private MemorySegment allocate(long bytes) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment pointer = arena.allocate(ValueLayout.ADDRESS);
+      int status;
+      do {
+        status =
+            pinned
+                ? cudaHostAlloc(pointer, bytes, cudaHostAllocDefault())
+                : cudaMalloc(pointer, bytes);
+        if (status != cudaSuccess()) {
+          cudaGetLastError(); // and forget it, if it can be forgotten
+        }
+      } while (status == CudaException.OUT_OF_MEMORY && spare.getAsBoolean());
+      if (status == CudaException.OUT_OF_MEMORY && !pinned) {
+        throw new CudaException(
+            status,
+            "%s: %d MiB do not fit the device's memory beside what is in use; %s"
+                .formatted(
+                    "cudaMalloc",
+                    Math.ceilDiv(bytes, 1 << 20),
+                    "use smaller batches, fewer threads, or Backend.VECTOR"));
+      }
+      check(pinned ? "cudaHostAlloc" : "cudaMalloc", status);
+      return pointer.get(ValueLayout.ADDRESS, 0);
+    }
+  }
+
+  /** A device that failed cannot free: there is nothing to do about it. */
+  @Override
+  public void close() {
+    if (segment.address() != 0) {
+      if (pinned) {
+        cudaFreeHost(segment);
+      } else {
+        cudaFree(segment);
+      }
+      segment = MemorySegment.NULL;
+    }
+  }
+}

@@ -1,0 +1,73 @@
+package dev.kullback.internal.cuda;
+
+import static dev.kullback.internal.cuda.CudaLibrary.check;
+import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
+import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
+
+import dev.kullback.internal.cuda.abi.kullback_cuda_batch;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/** A batch in device memory, uploaded and prepared by the first call that needs it. */
+final class Resident {
+  /** {@code kullback_cuda_batch}. */
+  private final MemorySegment descriptor;
+
+  private final DeviceMemory memory;
+
+  /** Passed when the batch is ready; null before it was uploaded. */
+  private @Nullable MemorySegment ready;
+
+  /** Calls that use it now. Guarded by the device, as is {@link #lastUse}. */
+  int users;
+
+  long lastUse;
+
+  Resident(HostBatch batch, BooleanSupplier spare) {
+    descriptor = kullback_cuda_batch.allocate(Arena.ofAuto());
+    kullback_cuda_batch.size(descriptor, batch.size());
+    kullback_cuda_batch.dimension(descriptor, batch.dimension());
+    kullback_cuda_batch.kind(descriptor, batch.kind());
+    kullback_cuda_batch.wide(descriptor, batch.wide() ? 1 : 0);
+    memory = DeviceMemory.device(spare);
+  }
+
+  MemorySegment descriptor() {
+    return descriptor;
+  }
+
+  /** Has the session's later work wait until the batch is on the device, and brings it there if nobody has. */
+  synchronized void require(HostBatch batch, Session session) {
+    MemorySegment event = ready;
+    if (event == null) {
+      long bytes = kullback_cuda_batch_bytes(descriptor);
+      if (bytes < 0) {
+        throw new IllegalArgumentException(
+            "%d Gaussians of dimension %d are too many for the device; split the batch by rows"
+                .formatted(batch.size(), batch.dimension()));
+      }
+      MemorySegment data = memory.get(bytes);
+      kullback_cuda_batch.data(descriptor, data);
+      session.upload(batch.mean(), data, 0);
+      session.upload(batch.scale(), data, kullback_cuda_scale_offset(descriptor));
+      session.computeAfterCopies();
+      check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
+      event = Session.newEvent();
+      ready = event;
+      check("cudaEventRecord", cudaEventRecord(event, session.compute()));
+    } else {
+      check("cudaStreamWaitEvent", cudaStreamWaitEvent(session.compute(), event, 0));
+    }
+  }
+
+  /** Nobody uses it any more, and what used it has passed on the device. */
+  synchronized void free() {
+    memory.close();
+    if (ready != null) {
+      cudaEventDestroy(ready);
+      ready = null;
+    }
+  }
+}
