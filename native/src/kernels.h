@@ -238,6 +238,33 @@ struct Output {
   }
 };
 
+template <class T, int W>
+KB_FN void storeVector(T *to, const Vec<T, W> &values) {
+  *(Vec<T, W> *)to = values;
+}
+
+#ifdef __CUDA_ARCH__
+// Left to itself the compiler stores the elements one by one.
+
+KB_FN void storeVector(float *to, const Vec<float, 2> &v) {
+  asm volatile("st.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(v.x[0]), "f"(v.x[1]) : "memory");
+}
+
+KB_FN void storeVector(float *to, const Vec<float, 4> &v) {
+  asm volatile("st.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x[0]), "f"(v.x[1]), "f"(v.x[2]), "f"(v.x[3])
+               : "memory");
+}
+
+KB_FN void storeVector(double *to, const Vec<double, 2> &v) {
+  asm volatile("st.v2.f64 [%0], {%1, %2};" ::"l"(to), "d"(v.x[0]), "d"(v.x[1]) : "memory");
+}
+
+KB_FN void storeVector(double *to, const Vec<double, 4> &v) {
+  storeVector(to, Vec<double, 2>{{v.x[0], v.x[1]}});
+  storeVector(to + 2, Vec<double, 2>{{v.x[2], v.x[3]}});
+}
+#endif
+
 // The epilogue of the matrix itself: stores W entries of row i from column j on, those within the region.
 struct Store {
   Output out;
@@ -257,7 +284,7 @@ struct Store {
     if (j >= r.column0 && j + W <= r.columnEnd && (uintptr_t)to % alignof(Vec<O, W>) == 0) {
       Vec<O, W> all;
       KB_UNROLL for (int n = 0; n < W; n++) all.x[n] = (O)kl[n];
-      *(Vec<O, W> *)to = all;
+      storeVector(to, all);
       return;
     }
     KB_UNROLL for (int n = 0; n < W; n++) {

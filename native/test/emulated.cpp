@@ -247,7 +247,8 @@ void checkFaults() {
   // a batch whose memory is too small
   kullback_cuda_batch batch = problem.batch;
   batch.data = allocate<char>(kullback_cuda_batch_bytes(&batch) - 1);
-  RUN(kullback_cuda_prepare(&batch, nullptr));
+  int status = kullback_cuda_prepare(&batch, nullptr); // may see the first kernel fail before it queues the second
+  EXPECT(status == cudaSuccess || status == cudaErrorIllegalAddress);
   EXPECT(cudaStreamSynchronize(nullptr) == cudaErrorIllegalAddress);
   kullback_emulated_reset();
 }
