@@ -1,5 +1,5 @@
 // The kernels on the host: the threads of a block one after the other, in an order that differs from phase to phase so that
-// a missing barrier shows, shared memory poisoned, and asynchronous copies made no sooner than they are waited for.
+// what depends on it shows, shared memory poisoned, and asynchronous copies made no sooner than they are waited for.
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -1,8 +1,9 @@
 // A CUDA runtime on the host. Device memory is one piece of shared memory mapped twice: where the caller sees it, at addresses that
 // fault when the host touches them, and at a shadow that kernels and copies use. Work is queued and done later, a thread a stream.
 //
-// As with CUDA, an error of a kernel is sticky, freeing synchronises, copies between pageable memory and the device are staged (to the device) or synchronous (from
-// it), and those of pinned memory are deferred. The null stream is a stream like the others; it does not wait for them.
+// As with CUDA, an error of a kernel is sticky, freeing synchronises, copies of pageable memory are staged on their way to the
+// device and synchronous on their way back, and those of pinned memory are deferred. The null stream is a stream like the
+// others; it does not wait for them.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -292,8 +293,9 @@ cudaError_t copy(
   }
   bool toDevice = d.isDevice(to);
   bool fromDevice = d.isDevice(from);
-  bool isKind = kind == cudaMemcpyDefault || (toDevice == (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) &&
-                                              fromDevice == (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice));
+  bool saysTo = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+  bool saysFrom = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+  bool isKind = kind == cudaMemcpyDefault || (toDevice == saysTo && fromDevice == saysFrom);
   if (!isKind || to == nullptr || from == nullptr || kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault) {
     return cudaErrorInvalidValue;
   }

@@ -11,9 +11,9 @@
  *     kullback_cuda_prepare(&b, stream);
  *
  * Functions that return a status return 0, a cudaError_t (> 0), or KULLBACK_CUDA_INVALID for an argument that is null, a size
- * below 1, a region outside the batch, dimensions that differ, or diagonal and full batches mixed. They check on the host, queue
- * work on `stream` (a cudaStream_t, or null) and return: none allocates, synchronises, prints, exits or throws. Batch descriptors are read before
- * they return; device memory is the caller's to keep until the stream has passed.
+ * below 1, a region outside the batch, dimensions that differ, or diagonal and full batches mixed. They check on the host,
+ * queue work on `stream` (a cudaStream_t, or null) and return: none allocates, synchronises, prints, exits or throws. Batch
+ * descriptors are read before they return; device memory is the caller's to keep until the stream has passed.
  *
  * No entry is ever NaN or negative, for parameters that are finite and scales that are positive: overflow gives +infinity. An
  * entry's bits depend on its two Gaussians and on the precision of the two batches, not on the region.
@@ -96,7 +96,8 @@ KULLBACK_API int32_t kullback_cuda_prepare(const kullback_cuda_batch *batch, voi
 
 /**
  * Bytes of device memory that kullback_cuda_pairwise needs as scratch for a region of at most so many rows and columns, and
- * kullback_cuda_aligned with rows = N and columns = 1; 0 where none is needed, -1 if an argument is invalid. `data` may be null here.
+ * kullback_cuda_aligned with rows = N and columns = 1; 0 where none is needed, -1 if an argument is invalid. `data` may be
+ * null here.
  */
 KULLBACK_API int64_t kullback_cuda_scratch_bytes(
     const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t rows, int64_t columns);

@@ -388,9 +388,9 @@ struct PairTiles {
   }
 };
 
-// A thread's MICRO × MICRO sums: of whole chunks, and of the present one. What rounding takes from the former (D. E. Knuth's TwoSum)
-// the next chunk begins with, so that chunks add up as if in twice the precision: some D·u² of S for the whole of it. Promoting to double instead takes another
-// MICRO × MICRO registers, and time where sums of double are slow.
+// A thread's MICRO × MICRO sums: of whole chunks, and of the present one. What rounding takes from the former (D. E. Knuth's
+// TwoSum) the next chunk begins with, so chunks add up as if in twice the precision, to some D·u² of S. Promoting to double
+// instead takes half as many registers again, more than there are, and time where sums of double are slow.
 template <class T, int MICRO>
 struct ChunkSums {
   T chunk[MICRO][MICRO], sum[MICRO][MICRO];
@@ -421,7 +421,8 @@ KB_FN float fusedMultiplyAdd(float a, float b, float c) { return fmaf(a, b, c); 
 
 KB_FN double fusedMultiplyAdd(double a, double b, double c) { return fma(a, b, c); }
 
-// Diagonal pairs in difference form: S + D = Σ_h [(μq − μp)² + vq]·(1/vp). Means enter as differences, so large ones do not cancel.
+// Diagonal pairs in difference form: S + D = Σ_h [(μq − μp)² + vq]·(1/vp). Means enter as differences, so large ones do not
+// cancel.
 template <class T, int MICRO_>
 struct DiagonalCore {
   static constexpr int MICRO = MICRO_;

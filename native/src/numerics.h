@@ -60,7 +60,8 @@ KB_FN constexpr double unit32() { return ERROR_UNITS * 0x1p-24; }
 // One rounding more for each 32 dimensions: the lanes of a pair add up D/32 terms each, a tile D/64 chunks.
 KB_FN double unit64(int dimension) { return (ERROR_UNITS + dimension / 32.0) * 0x1p-53; }
 
-// Whether the error bound unit·kl + noise is within tolerance·kl, margin being tolerance − unit; false for what overflowed or is NaN.
+// Whether the error bound unit·kl + noise is within tolerance·kl, margin being tolerance − unit; false for what overflowed or
+// is NaN.
 KB_FN bool isCertain(double kl, double noise, double margin) {
   double rest = kl * margin - noise;
   return rest >= 0 && rest < INFINITE;
@@ -151,7 +152,8 @@ KB_FN double standardize(int kind, double d, double s) {
 
 // Whether σ² is outside [2^−exponent, 2^exponent].
 KB_FN bool isBeyond(int kind, double s, int exponent) {
-  double most = kind == LOG_VARIANCE ? exponent * 0.6931471805599453 : scalbn(1.0, kind == STD ? exponent / 2 : exponent);
+  double most = kind == LOG_VARIANCE ? exponent * 0.6931471805599453
+                                     : scalbn(1.0, kind == STD ? exponent / 2 : exponent);
   double least = kind == LOG_VARIANCE ? -most : 1 / most;
   return !(s >= least && s <= most);
 }

@@ -2,6 +2,7 @@
 #include <quadmath.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -535,9 +536,11 @@ void checkRegimes() {
         Batch q = of(70, d, around(0, 1), logNormal(0.5, 0.5));
         compare("posteriors", q, of(66, d, around(0, 1), logNormal(0.5, 0.5)), sample);
         compare("posteriors, q is p", q, q, sample, true);
-        compare("collapsed", of(40, d, around(0, 1e-3), logNormal(1, 1e-3)), of(41, d, around(0, 1e-3), logNormal(1, 1e-3)), sample);
+        compare("collapsed", of(40, d, around(0, 1e-3), logNormal(1, 1e-3)),
+                of(41, d, around(0, 1e-3), logNormal(1, 1e-3)), sample);
         for (double mean : {500.0, 1000.0}) {
-          compare("means at 500, 1000", of(40, d, around(mean, 1), logNormal(0.05, 0.1)), of(33, d, around(mean, 1), logNormal(0.05, 0.1)), sample);
+          compare("means at 500, 1000", of(40, d, around(mean, 1), logNormal(0.05, 0.1)),
+                  of(33, d, around(mean, 1), logNormal(0.05, 0.1)), sample);
         }
         Batch one = of(1, d, around(0, 1), logNormal(0.5, 0.5));
         Batch copies = one;
@@ -561,22 +564,27 @@ void checkRegimes() {
           }
           compare("near-duplicates of float and double", copies, jittered(copies, 1e-8, other, !wide), 40);
         }
-        compare("sum cancels log-determinants", of(30, d, around(0, 1e-3), logNormal(30, 1e-3)), of(31, d, around(0, 1e-3), logNormal(31, 1e-3)), sample);
-        compare("ln σ from −69 to 69", of(30, d, around(0, 1), logNormal(1, 17)), of(31, d, around(0, 1), logNormal(1, 17)), sample);
+        compare("sum cancels log-determinants", of(30, d, around(0, 1e-3), logNormal(30, 1e-3)),
+                of(31, d, around(0, 1e-3), logNormal(31, 1e-3)), sample);
+        compare("ln sigma to +-69", of(30, d, around(0, 1), logNormal(1, 17)),
+                of(31, d, around(0, 1), logNormal(1, 17)), sample);
         auto extreme = [&](double exponent) {
           Element std = [=] { return std::exp2((below(2) ? 1 : -1) * exponent * (0.9 + 0.1 * (below(100) / 100.0))); };
           return of(24, d, around(0, 1), std);
         };
-        compare("variances at 2^±100", extreme(50), extreme(50), sample);
+        compare("variances at 2^+-100", extreme(50), extreme(50), sample);
         compare("edges of the type", extreme(wide ? 510 : 62), extreme(wide ? 510 : 62), sample);
-        compare("far means", of(20, d, around(0, wide ? 1e100 : 1e12), logNormal(1, 1)), of(21, d, around(0, 1e12), logNormal(1, 1)), sample);
-        compare("overflow", of(20, d, around(0, wide ? 1e300 : 1e37), logNormal(1, 1)), of(21, d, around(0, 1e18), logNormal(1e-3, 1)), sample);
+        compare("far means", of(20, d, around(0, wide ? 1e100 : 1e12), logNormal(1, 1)),
+                of(21, d, around(0, 1e12), logNormal(1, 1)), sample);
+        compare("overflow", of(20, d, around(0, wide ? 1e300 : 1e37), logNormal(1, 1)),
+                of(21, d, around(0, 1e18), logNormal(1e-3, 1)), sample);
       }
     }
   }
   for (int d : {1000, 4096}) { // many chunks; every rounding alike
     for (bool wide : {false, true}) {
-      compare("many dimensions", diagonal(9, d, 0, wide, around(0, 1), logNormal(0.7, 0.3)), diagonal(8, d, 0, wide, around(0, 1), logNormal(0.8, 0.3)), 20);
+      compare("many dimensions", diagonal(9, d, 0, wide, around(0, 1), logNormal(0.7, 0.3)),
+              diagonal(8, d, 0, wide, around(0, 1), logNormal(0.8, 0.3)), 20);
       auto alike = [&](double m, double s) {
         return diagonal(8, d, 0, wide, [=] { return m; }, [=] { return s; });
       };
@@ -700,7 +708,8 @@ void checkArguments() {
   expect(kullback_cuda_batch_bytes(nullptr) == -1, "bytes of null");
   kullback_cuda_batch noData = with([](auto &x) { x.data = nullptr; });
   expect(kullback_cuda_prepare(&noData, stream) == -1, "prepare without data");
-  auto pair = [&](const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int64_t stride, void *out, int wide) {
+  auto pair = [&](const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0,
+                  int64_t columns, int64_t stride, void *out, int wide) {
     return kullback_cuda_pairwise(q, p, row0, rows, column0, columns, 0, out, stride, wide, nullptr, stream);
   };
   kullback_cuda_batch other = with([](auto &x) { x.dimension = 2; });
@@ -731,11 +740,43 @@ void checkArguments() {
   RUN(cudaStreamSynchronize(stream));
 }
 
+// What a device takes, the shortest of several times with the wait for it.
+void measure() {
+  auto time = [](const char *what, const Batch &b) {
+    OnDevice on(b);
+    int64_t n = b.n;
+    Memory out(n * n * 4);
+    Memory scratch(kullback_cuda_scratch_bytes(&on.batch, &on.batch, n, n));
+    double shortest = INFINITE;
+    for (int round = 0; round < 10; round++) {
+      auto start = std::chrono::steady_clock::now();
+      RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, n, 0, n, 1, out.at, n, 0, scratch.at, stream));
+      RUN(cudaStreamSynchronize(stream));
+      std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      shortest = std::min(shortest, took.count());
+    }
+    int64_t terms = b.kind == KULLBACK_SCALE_TRIL ? (int64_t)b.d * (b.d + 3) / 2 : b.d;
+    printf("%-24s %6ld x %4d %10.1f us %8.1f G terms/s\n", what, (long)n, b.d, shortest * 1e6, n * n * terms / shortest * 1e-9);
+  };
+  for (auto [n, d] : {std::pair{1024, 128}, {4096, 256}, {16384, 512}}) {
+    time("float", diagonal(n, d, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)));
+  }
+  time("double", diagonal(4096, 256, KULLBACK_STD, true, around(0, 1), logNormal(0.5, 0.5)));
+  time("float, all recomputed", diagonal(4096, 256, KULLBACK_STD, false, around(0, 1e-3), logNormal(1, 1e-3)));
+  time("full", factors(1024, 32, false, 10, 0));
+  time("full", factors(2048, 64, false, 10, 0));
+}
+
 } // namespace
 
-int main() {
+// With the argument `time`, timings instead of checks.
+int main(int count, char **arguments) {
   RUN(cudaStreamCreateWithFlags(&stream, 1));
   printf("%s\n", kullback_cuda_description());
+  if (count > 1 && strcmp(arguments[1], "time") == 0) {
+    measure();
+    return 0;
+  }
   checkArguments();
   checkShapes();
   checkRegimes();

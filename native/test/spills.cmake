@@ -3,7 +3,11 @@ execute_process(
     COMMAND ${NVCC} -ccbin ${HOST} -std=c++17 -O3 --fmad=false -arch=sm_${ARCHITECTURE} -Xptxas -v -cubin -o /dev/null ${SOURCE}
     ERROR_VARIABLE log OUTPUT_VARIABLE log COMMAND_ERROR_IS_FATAL ANY)
 
-string(REGEX MATCHALL "Compiling entry function '[^']+'|[0-9]+ bytes stack frame, [0-9]+ bytes spill stores, [0-9]+ bytes spill loads|Used [0-9]+ registers[^\n]*" facts "${log}")
+string(CONCAT pattern
+    "Compiling entry function '[^']+'"
+    "|[0-9]+ bytes stack frame, [0-9]+ bytes spill stores, [0-9]+ bytes spill loads"
+    "|Used [0-9]+ registers[^\n]*")
+string(REGEX MATCHALL "${pattern}" facts "${log}")
 set(failed "")
 set(kernels 0)
 foreach(fact ${facts})
