@@ -1,0 +1,146 @@
+/*
+ * Kullback-Leibler divergences of batches of Gaussians on a CUDA device.
+ *
+ * A batch of N Gaussians of dimension D lives in one block of device memory. The caller asks for its size, copies the raw
+ * parameters in, and has the rest prepared on the device:
+ *
+ *     kullback_cuda_batch b = {0, n, d, KULLBACK_STD, 0};
+ *     cudaMalloc(&b.data, kullback_cuda_batch_bytes(&b));
+ *     cudaMemcpyAsync(b.data, mean, ...);
+ *     cudaMemcpyAsync((char *)b.data + kullback_cuda_scale_offset(&b), std, ...);
+ *     kullback_cuda_prepare(&b, stream);
+ *
+ * Functions that return a status return 0, a cudaError_t (> 0), or KULLBACK_CUDA_INVALID for an argument that is null, a size
+ * below 1, a region outside the batch, dimensions that differ, or diagonal and full batches mixed. They check on the host,
+ * queue work on `stream` (a cudaStream_t, or null) and return: none allocates, synchronises, prints, exits or throws. Batch
+ * descriptors are read before they return; device memory is the caller's to keep until the stream has passed.
+ *
+ * No entry is ever NaN or negative, for parameters that are finite and scales that are positive: overflow gives +infinity. An
+ * entry's bits depend on its two Gaussians and on the precision of the two batches, not on the region.
+ */
+#ifndef KULLBACK_CUDA_H
+#define KULLBACK_CUDA_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define KULLBACK_API __attribute__((visibility("default")))
+#else
+#define KULLBACK_API
+#endif
+
+/** Changes with every incompatible change of this file. */
+#define KULLBACK_CUDA_ABI_VERSION 1
+
+/** Status: an argument is invalid. */
+#define KULLBACK_CUDA_INVALID (-1)
+
+/* What the scales of a batch are. */
+
+/** Standard deviations, [N, D]. */
+#define KULLBACK_STD 0
+/** Variances, [N, D]. */
+#define KULLBACK_VARIANCE 1
+/** Natural logarithms of variances, [N, D]. */
+#define KULLBACK_LOG_VARIANCE 2
+/** Reciprocals of variances, [N, D]. */
+#define KULLBACK_PRECISION 3
+/** Lower triangular L of covariances L L^T, packed by rows with the diagonal as it is, [N, D(D+1)/2]. */
+#define KULLBACK_SCALE_TRIL 4
+
+/** A batch of Gaussians; plain data that the caller owns. */
+typedef struct kullback_cuda_batch {
+  /** Device memory of kullback_cuda_batch_bytes, aligned to 16 bytes at least. */
+  void *data;
+  /** N. */
+  int64_t size;
+  /** D. */
+  int64_t dimension;
+  /** One of KULLBACK_STD to KULLBACK_SCALE_TRIL. */
+  int32_t kind;
+  /**
+   * 0: the inputs are float, and results hold to a relative error of 1e-5. 1: double, and 1e-12; for KULLBACK_SCALE_TRIL times the
+   * condition number. The data of KULLBACK_SCALE_TRIL are double in memory in both cases. A pair is as precise as the more
+   * precise of its batches.
+   */
+  int32_t wide;
+} kullback_cuda_batch;
+
+/** KULLBACK_CUDA_ABI_VERSION of the library. */
+KULLBACK_API int32_t kullback_cuda_abi_version(void);
+
+/** What the library was built with, or that it is the emulation; a constant string. */
+KULLBACK_API const char *kullback_cuda_description(void);
+
+/**
+ * Name of a device, such as "NVIDIA H200", with a terminating zero.
+ *
+ * @param device its ordinal
+ * @param name host memory for the result
+ * @param capacity of `name` in bytes, at least 1; a longer name is cut
+ */
+KULLBACK_API int32_t kullback_cuda_device_name(int32_t device, char *name, int64_t capacity);
+
+/** Bytes of device memory that a batch needs at `data`, which may be null here; -1 if the batch is invalid or too large. */
+KULLBACK_API int64_t kullback_cuda_batch_bytes(const kullback_cuda_batch *batch);
+
+/** Where in `data` the scales go, in bytes; the means go to its start. -1 as kullback_cuda_batch_bytes. */
+KULLBACK_API int64_t kullback_cuda_scale_offset(const kullback_cuda_batch *batch);
+
+/** Fills the rest of `data` from the means and scales in it: once, before the batch is used. */
+KULLBACK_API int32_t kullback_cuda_prepare(const kullback_cuda_batch *batch, void *stream);
+
+/**
+ * Bytes of device memory that kullback_cuda_pairwise needs as scratch for a region of at most so many rows and columns, and
+ * kullback_cuda_aligned with rows = N and columns = 1; 0 where none is needed, -1 if an argument is invalid. `data` may be
+ * null here.
+ */
+KULLBACK_API int64_t kullback_cuda_scratch_bytes(
+    const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t rows, int64_t columns);
+
+/**
+ * out[(i - row0) * stride + (j - column0)] = KL(q_i || p_j) for i in [row0, row0 + rows) and j in [column0, column0 + columns).
+ *
+ * @param same not 0: q and p are one batch, so that i == j gives 0
+ * @param out device memory, float or double by out_wide; what lies between rows is not touched
+ * @param stride elements from one row of `out` to the next, at least `columns`
+ * @param out_wide 0: `out` is float, 1: double
+ * @param scratch device memory of kullback_cuda_scratch_bytes, aligned to 16 bytes; not shared with work on other streams
+ */
+KULLBACK_API int32_t kullback_cuda_pairwise(
+    const kullback_cuda_batch *q,
+    const kullback_cuda_batch *p,
+    int64_t row0,
+    int64_t rows,
+    int64_t column0,
+    int64_t columns,
+    int32_t same,
+    void *out,
+    int64_t stride,
+    int32_t out_wide,
+    void *scratch,
+    void *stream);
+
+/** out[i] = KL(q_i || p_i), for batches of one size. */
+KULLBACK_API int32_t kullback_cuda_aligned(
+    const kullback_cuda_batch *q,
+    const kullback_cuda_batch *p,
+    int32_t same,
+    void *out,
+    int32_t out_wide,
+    void *scratch,
+    void *stream);
+
+/** out[i] = KL(q_i || N(0, I)). */
+KULLBACK_API int32_t kullback_cuda_standard(
+    const kullback_cuda_batch *q, void *out, int32_t out_wide, void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,144 @@
+// The kernels on a CUDA device.
+#include <cuda_runtime.h>
+
+#include "kernels.h"
+
+namespace kullback {
+
+struct DeviceBlock {
+  int64_t index;
+
+  template <class T>
+  struct Own {
+    T value = T();
+
+    __device__ explicit Own(DeviceBlock &) {}
+    __device__ T &operator[](int) { return value; }
+  };
+
+  template <class F>
+  __device__ void lanes(const F &f) {
+    f((int)threadIdx.x);
+  }
+
+  template <class F>
+  __device__ void each(const F &f) {
+    f((int)threadIdx.x);
+    __syncthreads();
+  }
+
+  template <class T>
+  __device__ T &shared() {
+    __shared__ alignas(16) char memory[sizeof(T)];
+    return *reinterpret_cast<T *>(memory);
+  }
+
+  template <class T>
+  __device__ void reduce(Own<T> &own) {
+    for (int mask = LANES / 2; mask > 0; mask /= 2) {
+      own.value = own.value + exchange(own.value, mask);
+    }
+  }
+
+  // The value of the lane whose number differs in the bits of the mask.
+  template <class T>
+  __device__ static T exchange(const T &value, int mask) {
+    static_assert(sizeof(T) % 4 == 0, "whole words");
+    int words[sizeof(T) / 4];
+    memcpy(words, &value, sizeof words);
+    KB_UNROLL for (int n = 0; n < (int)(sizeof(T) / 4); n++) words[n] = __shfl_xor_sync(0xffffffff, words[n], mask);
+    T other;
+    memcpy(&other, words, sizeof words);
+    return other;
+  }
+
+  __device__ int add(int &counter) { return atomicAdd(&counter, 1); }
+
+  template <class V, class T>
+  __device__ void copy(int, V *to, const T *from) {
+    static_assert(sizeof(V) == 16, "cp.async copies 16 bytes past the L1 cache");
+    unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+  }
+
+  __device__ void commit(int) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+  template <int PENDING>
+  __device__ void wait(int) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+  }
+};
+
+// Blocks on a multiprocessor at least; left to itself the compiler spills for more.
+template <class Body>
+constexpr int RESIDENT = 2;
+
+template <class Epilogue>
+constexpr int RESIDENT<PairTiles<DiagonalCore<float, 8>, Epilogue>> = 1;
+
+template <class Body>
+__global__ void __launch_bounds__(THREADS, RESIDENT<Body>) kernel(const __grid_constant__ Body body, int64_t first) {
+  DeviceBlock block{first + blockIdx.x};
+  body(block);
+}
+
+struct Launch {
+  cudaStream_t stream;
+  int32_t status = 0;
+
+  explicit Launch(void *stream) : stream((cudaStream_t)stream) {}
+
+  template <class T>
+  T *reach(void *memory, int64_t) {
+    return (T *)memory;
+  }
+
+  template <class Body>
+  void operator()(const Body &body) {
+    constexpr int64_t MOST = 0x7fffffff;
+    int64_t blocks = body.blocks();
+    for (int64_t first = 0; first < blocks && status == 0; first += MOST) {
+      unsigned count = (unsigned)(blocks - first < MOST ? blocks - first : MOST);
+      void *arguments[] = {(void *)&body, &first};
+      status = cudaLaunchKernel((const void *)kernel<Body>, dim3(count), dim3(THREADS), arguments, 0, stream);
+    }
+    if (status != 0) {
+      cudaGetLastError(); // reported; not again by an unrelated call
+    }
+  }
+};
+
+} // namespace kullback
+
+#include "launchers.h"
+
+#define KB_TEXT_(x) #x
+#define KB_TEXT(x) KB_TEXT_(x)
+
+int32_t kullback_cuda_abi_version(void) { return KULLBACK_CUDA_ABI_VERSION; }
+
+const char *kullback_cuda_description(void) {
+  return "CUDA " KB_TEXT(__CUDACC_VER_MAJOR__) "." KB_TEXT(__CUDACC_VER_MINOR__)
+#ifdef KULLBACK_CUDA_ARCHITECTURES
+      ", " KULLBACK_CUDA_ARCHITECTURES
+#endif
+      ;
+}
+
+int32_t kullback_cuda_device_name(int32_t device, char *name, int64_t capacity) {
+  if (name == nullptr || capacity < 1) {
+    return KULLBACK_CUDA_INVALID;
+  }
+  cudaDeviceProp properties;
+  cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return error;
+  }
+  int64_t n = 0;
+  for (; n + 1 < capacity && properties.name[n] != 0; n++) {
+    name[n] = properties.name[n];
+  }
+  name[n] = 0;
+  return 0;
+}

@@ -1,0 +1,422 @@
+// The arithmetic of single values and of single pairs, the same text on a device and in the emulation.
+//
+// Compiled without contraction of products and sums (-fmad=false, -ffp-contract=off): an fma is one where it says fma.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <limits>
+
+#ifdef __CUDACC__
+#define KB_FN __host__ __device__ inline
+#else
+#define KB_FN inline
+#endif
+
+// Before a loop whose indices must be constants for arrays to live in registers.
+#ifdef __CUDA_ARCH__
+#define KB_UNROLL _Pragma("unroll")
+#define KB_UNROLL_4 _Pragma("unroll 4")
+#else
+#define KB_UNROLL
+#define KB_UNROLL_4
+#endif
+
+namespace kullback {
+
+enum Kind : int32_t { STD, VARIANCE, LOG_VARIANCE, PRECISION, SCALE_TRIL };
+
+// Both batches of float. The first pass must stay within 8e-6 to hold 1e-5, for ERROR_UNITS falls short of the worst order of
+// roundings by a fifth where S is much greater than KL. What is recomputed is held below the rounding of a float result.
+constexpr double FLOAT_TOLERANCE = 8e-6;
+constexpr double REFINED_TOLERANCE = 1e-7;
+constexpr double DOUBLE_TOLERANCE = 1e-12;
+constexpr double FULL_FLOAT_TOLERANCE = 1e-6;
+
+// S/2 made with unit roundoff u is taken to be within ERROR_UNITS·u·(S/2 + D) of exact, S + D being the sum over dimensions of
+// [(μq − μp)² + vq]/vp, no term of which is negative. Rounding d, v, 1/v and the numerator costs at most 6 units of (S + D)/2.
+// Accumulating a chunk of 64 terms costs 64 units in the worst order, 21 when all terms are alike, and some 4 when roundings
+// vary. Chunks add up in twice the precision (ChunkSums), which costs nothing that shows, however
+// many there are: 16 units of S/2 + D hold for every D near S = 0, where the bound decides, even when all terms are alike. Where the
+// log-determinants cancel a large S, the reserve in FLOAT_TOLERANCE covers the worst order.
+constexpr double ERROR_UNITS = 16;
+
+// Terms in one accumulator.
+constexpr int CHUNK = 64;
+
+constexpr int LANES = 32;
+
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
+constexpr double LARGEST = std::numeric_limits<double>::max();
+constexpr double NORMAL = std::numeric_limits<double>::min();
+
+// An entry that is to be recomputed. No result is NaN.
+constexpr double FLAG = std::numeric_limits<double>::quiet_NaN();
+
+KB_FN constexpr double unit32() { return ERROR_UNITS * 0x1p-24; }
+
+// One rounding more for each 32 dimensions: the lanes of a pair add up D/32 terms each, a tile D/64 chunks.
+KB_FN double unit64(int dimension) { return (ERROR_UNITS + dimension / 32.0) * 0x1p-53; }
+
+// Whether the error bound unit·kl + noise is within tolerance·kl, margin being tolerance − unit; false for what overflowed or
+// is NaN.
+KB_FN bool isCertain(double kl, double noise, double margin) {
+  double rest = kl * margin - noise;
+  return rest >= 0 && rest < INFINITE;
+}
+
+KB_FN int64_t bits(double x) {
+  int64_t b;
+  memcpy(&b, &x, sizeof b);
+  return b;
+}
+
+KB_FN double fromBits(int64_t b) {
+  double x;
+  memcpy(&x, &b, sizeof x);
+  return x;
+}
+
+// The exponent of a normal number; −1023 of 0 and subnormals, 1024 of infinities.
+KB_FN int exponentOf(double x) { return (int)(bits(x) >> 52 & 0x7ff) - 1023; }
+
+// The mantissa of a normal number, in [1, 2).
+KB_FN double mantissaOf(double x) {
+  return fromBits((bits(x) & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000);
+}
+
+// ln(a/b) of positive a and b.
+KB_FN double logQuotient(double a, double b) {
+  double r = a / b;
+  return r > 0x1p-1000 && r < 0x1p1000 ? log(r) : log(a) - log(b);
+}
+
+// ---- How a batch states its scales ----
+
+// σ².
+KB_FN double variance(int kind, double s) {
+  switch (kind) {
+    case STD: return s * s;
+    case LOG_VARIANCE: return exp(s);
+    case PRECISION: return 1 / s;
+    default: return s;
+  }
+}
+
+// 1/σ².
+KB_FN double precision(int kind, double s) { return kind == PRECISION ? s : 1 / variance(kind, s); }
+
+// ln(σq²/σp²).
+KB_FN double logRatio(int kind, double q, double p) {
+  switch (kind) {
+    case STD: return 2 * logQuotient(q, p);
+    case LOG_VARIANCE: return q - p;
+    case PRECISION: return logQuotient(p, q);
+    default: return logQuotient(q, p);
+  }
+}
+
+// The scale whose σ is 1.
+KB_FN double unitScale(int kind) { return kind == LOG_VARIANCE ? 0 : 1; }
+
+// ln σ².
+KB_FN double logVariance(int kind, double s) { return logRatio(kind, s, unitScale(kind)); }
+
+// σq²/σp² − 1, to a relative error of a few roundings however close the two are.
+KB_FN double excess(int kind, double q, double p) {
+  switch (kind) {
+    case STD: {
+      double a = (q - p) / p;
+      return a * (a + 2);
+    }
+    case LOG_VARIANCE: return expm1(q - p);
+    case PRECISION: return (p - q) / q;
+    default: return (q - p) / p;
+  }
+}
+
+// d/σ.
+KB_FN double standardize(int kind, double d, double s) {
+  switch (kind) {
+    case STD: return d / s;
+    case LOG_VARIANCE: {
+      double h = exp(-0.25 * s); // in two steps: exp(-s/2) alone can overflow where the product does not
+      return d == 0 ? 0 : d * h * h;
+    }
+    case PRECISION: return d * sqrt(s);
+    default: return d / sqrt(s);
+  }
+}
+
+// Whether σ² is outside [2^−exponent, 2^exponent].
+KB_FN bool isBeyond(int kind, double s, int exponent) {
+  double most = kind == LOG_VARIANCE ? exponent * 0.6931471805599453
+                                     : scalbn(1.0, kind == STD ? exponent / 2 : exponent);
+  double least = kind == LOG_VARIANCE ? -most : 1 / most;
+  return !(s >= least && s <= most);
+}
+
+// Variances that float and double tiles take; r = 1/v and d²·r then lose nothing to under- or overflow that matters.
+constexpr int RANGE32 = 100;
+constexpr int RANGE64 = 500;
+
+// (high + low)·2^exponent to some 100 bits, by error-free transformations (T. J. Dekker 1971): for the difference of variances
+// that are close but stated in different ways, which rounding to double would swamp.
+struct Variance {
+  double high, low;
+  int exponent;
+};
+
+// ln 2 in three parts; whole multiples up to 2²⁰ of the first two are exact.
+constexpr double LN2_HIGH = 0x1.62e42fef00000p-1;
+constexpr double LN2_MIDDLE = 0x1.473de6af00000p-34;
+constexpr double LN2_LOW = 0x1.3c7673007e5edp-69;
+
+// e^s by s = k ln 2 + 2²⁴ r, the series of e^r − 1, and e^2r − 1 = 2p + p² of p = e^r − 1.
+KB_FN Variance exactExp(double s) {
+  constexpr int HALVINGS = 24;
+  if (fabs(s) > 1e5) { // far beyond every other kind
+    return {1, 0, s > 0 ? 1 << 20 : -(1 << 20)};
+  }
+  double k = rint(s / LN2_HIGH);
+  double a = s - k * LN2_HIGH; // exact
+  double b = k * LN2_MIDDLE;
+  double r = a - b;
+  double t = a - r;
+  double rest = a - (r + t) + (t - b) - k * LN2_LOW;
+  r *= 0x1p-24;
+  rest *= 0x1p-24;
+  double square = r * r;
+  double squareRest = fma(r, r, -square) + 2 * r * rest;
+  double tail = r * square * (1 / 6.0 + r / 24);
+  double p = r + 0.5 * square;
+  double low = r - p + 0.5 * square + (rest + 0.5 * squareRest + tail);
+  for (int i = 0; i < HALVINGS; i++) {
+    square = p * p;
+    squareRest = fma(p, p, -square) + 2 * p * low;
+    double sum = 2 * p + square;
+    double sumRest = 2 * p - sum + square + (2 * low + squareRest);
+    p = sum + sumRest;
+    low = sum - p + sumRest;
+  }
+  double high = 1 + p;
+  return {high, 1 - high + p + low, (int)k};
+}
+
+KB_FN Variance exactVariance(int kind, double s) {
+  if (kind == LOG_VARIANCE) {
+    return exactExp(s);
+  }
+  bool subnormal = s < NORMAL;
+  double normal = subnormal ? s * 0x1p54 : s;
+  int e = exponentOf(normal) - (subnormal ? 54 : 0);
+  double m = mantissaOf(normal);
+  switch (kind) {
+    case STD: return {m * m, fma(m, m, -(m * m)), 2 * e};
+    case PRECISION: return {1 / m, fma(-(1 / m), m, 1.0) / m, -e};
+    default: return {m, 0, e};
+  }
+}
+
+// Whether the two are within a factor of some 100, so that logRatio is accurate.
+KB_FN bool isComparable(Variance q, Variance p) {
+  int e = q.exponent - p.exponent;
+  return -4 <= e && e <= 4;
+}
+
+// σq²/σp² − 1.
+KB_FN double excess(Variance q, Variance p) {
+  int e = q.exponent - p.exponent;
+  if (!isComparable(q, p)) {
+    return scalbn(q.high / p.high, e) - 1;
+  }
+  return (scalbn(q.high, e) - p.high + (scalbn(q.low, e) - p.low)) / p.high;
+}
+
+// ln(σq²/σp²) of comparable variances.
+KB_FN double logRatio(Variance q, Variance p) {
+  return log(q.high / p.high) + (q.exponent - p.exponent) * (LN2_HIGH + LN2_MIDDLE);
+}
+
+// ---- A term of the divergence, without cancellation ----
+
+// ½ (x − ln(1+x)); the logarithm is given where x is far from 0.
+KB_FN double excessTerm(double x, double logRatio) {
+  if (fabs(x) < 0x1p-8) { // the series' next term is x⁹/18
+    double series = 1 / 6.0 - x * (1 / 7.0 - x / 8);
+    return 0.5 * x * x * (1 / 2.0 - x * (1 / 3.0 - x * (1 / 4.0 - x * (1 / 5.0 - x * series))));
+  }
+  if (fabs(x) < 0.5) {
+    return 0.5 * (x - log1p(x));
+  }
+  return x == INFINITE ? x : 0.5 * x - 0.5 * logRatio;
+}
+
+// ½ (μq − μp)²/σp².
+KB_FN double meanTerm(double mq, double mp, int kind, double sp) {
+  double d = mq - mp;
+  double y = fabs(d) <= LARGEST ? standardize(kind, d, sp)
+                                : 2 * standardize(kind, 0.5 * mq - 0.5 * mp, sp); // the difference overflows
+  return 0.5 * y * y;
+}
+
+// One dimension's part of KL. No part is negative and none cancels, so the relative error of the sum is that of a term.
+KB_FN double stableTerm(double mq, int kindQ, double sq, double mp, int kindP, double sp) {
+  double x;
+  double log = FLAG;
+  if (kindQ == kindP) {
+    x = excess(kindQ, sq, sp);
+    if (!(fabs(x) < 0.5)) {
+      log = logRatio(kindQ, sq, sp);
+    }
+  } else {
+    Variance vq = exactVariance(kindQ, sq);
+    Variance vp = exactVariance(kindP, sp);
+    x = excess(vq, vp);
+    if (!(fabs(x) < 0.5)) {
+      log = isComparable(vq, vp) ? logRatio(vq, vp) : logVariance(kindQ, sq) - logVariance(kindP, sp);
+    }
+  }
+  return excessTerm(x, log) + meanTerm(mq, mp, kindP, sp);
+}
+
+// ---- Sums of logarithms ----
+
+// Π s over mantissas with the exponents summed apart: one logarithm, and no over- or underflow.
+struct LogProduct {
+  double mantissa = 1;
+  double exponent = 0;
+
+  KB_FN void multiply(double s) {
+    double x = s;
+    if (x < NORMAL) {
+      x *= 0x1p54;
+      exponent -= 54;
+    }
+    exponent += exponentOf(x);
+    mantissa *= mantissaOf(x);
+    exponent += exponentOf(mantissa);
+    mantissa = mantissaOf(mantissa);
+  }
+
+  // Up to 32 mantissas, each below 2, cannot overflow.
+  KB_FN LogProduct operator+(LogProduct o) const {
+    LogProduct product;
+    product.mantissa = mantissa * o.mantissa;
+    product.exponent = exponent + o.exponent;
+    return product;
+  }
+
+  KB_FN double log() const { return ::log(mantissa) + exponent * 0.6931471805599453; }
+};
+
+// A sum and what rounding took from it (A. Neumaier 1974).
+struct CompensatedSum {
+  double sum = 0;
+  double rest = 0;
+
+  KB_FN void add(double x) {
+    double t = sum + x;
+    rest += fabs(sum) >= fabs(x) ? (sum - t) + x : (x - t) + sum;
+    sum = t;
+  }
+
+  // In the same bits whichever way round.
+  KB_FN CompensatedSum operator+(CompensatedSum o) const {
+    CompensatedSum total;
+    bool swap = fabs(o.sum) > fabs(sum);
+    double a = swap ? o.sum : sum;
+    double b = swap ? sum : o.sum;
+    total.sum = a + b;
+    total.rest = (a - total.sum) + b + (rest + o.rest);
+    return total;
+  }
+};
+
+// ---- Full covariances ----
+
+KB_FN int64_t packedLength(int64_t dimension) { return dimension * (dimension + 1) / 2; }
+
+// Entries of L, and its diagonal's inverse, whose products the matrix kernel can neither over- nor underflow.
+constexpr double FULL_MOST = 0x1p250;
+
+// ½x² + x − ln(1+x) for x = s/t − 1.
+KB_FN double factorExcess(double x, double s, double t) {
+  if (fabs(x) < 0x1p-8) { // the series' next term is x⁹/9
+    double series = 1 / 6.0 - x * (1 / 7.0 - x / 8);
+    return x * x * (1 - x * (1 / 3.0 - x * (1 / 4.0 - x * (1 / 5.0 - x * series))));
+  }
+  if (fabs(x) < 0.5) {
+    return 0.5 * x * x + (x - log1p(x));
+  }
+  return x == INFINITE ? x : 0.5 * x * x + (x - logQuotient(s, t));
+}
+
+// (a − b)·t, where a − b may overflow.
+KB_FN double scaledDifference(double a, double b, double t) {
+  double d = a - b;
+  return fabs(d) <= LARGEST ? d * t : a * t - b * t;
+}
+
+// A power of two near 1/x, within double's range.
+KB_FN double inversePower(double x) {
+  int e = -exponentOf(x);
+  e = e < -1022 ? -1022 : e > 1023 ? 1023 : e;
+  return fromBits((int64_t)(e + 1023) << 52);
+}
+
+// Relative error allowed for batches of double: 1e-12 times the condition number ‖L‖‖L⁻¹‖, up to where it would show. The bounds
+// are those of the worst case.
+KB_FN double fullTolerance(double condition) {
+  return DOUBLE_TOLERANCE * (condition > 100 ? 100 : condition >= 1 ? condition : 1);
+}
+
+// Column c of E = L_p⁻¹(L_q − L_p), or for c = D of y = L_p⁻¹(μ_q − μ_p), by forward substitution:
+//
+//     KL = ½ (‖y‖² + Σ_{r>c} E_rc²) + Σ_k [½ E_kk² + E_kk − ln(1 + E_kk)]
+//
+// Returns the column's part of it. Rows are scaled by powers of two, exactly, so that nothing overflows that KL does not. The
+// solution goes to e[k·stride]; lanes that solve columns from `first` on walk the rows together.
+KB_FN double solveColumn(
+    int c,
+    int first,
+    int d,
+    const double *mq,
+    const double *lq,
+    const double *mp,
+    const double *lp,
+    double *e,
+    int stride) {
+  bool isMean = c == d;
+  int start = isMean ? 0 : c;
+  double sum = 0;
+  double squares = 0;
+  int64_t row = packedLength(first);
+  for (int k = first; k < d; row += ++k) {
+    double pivot = lp[row + k];
+    double t = inversePower(pivot);
+    double x = 0;
+    if (k >= start) {
+      x = isMean ? scaledDifference(mq[k], mp[k], t) : (lq[row + c] - lp[row + c]) * t;
+    }
+    for (int l = first; l < k; l++) {
+      double f = lp[row + l] * t;
+      if (f != 0 && l >= start) {
+        x -= f * e[(int64_t)l * stride];
+      }
+    }
+    if (k == c) {
+      x = (lq[row + k] - pivot) / pivot;
+      sum = factorExcess(x, lq[row + k], pivot);
+    } else {
+      x *= 1 / (pivot * t);
+      squares += x * x;
+    }
+    e[(int64_t)k * stride] = x;
+  }
+  return sum + 0.5 * squares;
+}
+
+} // namespace kullback

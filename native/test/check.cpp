@@ -1,0 +1,816 @@
+// Checks the library's results against quadruple precision, on the emulated device or on a real one.
+#include <quadmath.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kullback_cuda.h"
+
+#ifdef KULLBACK_EMULATED_CHECK
+#include "../emulated/cuda_runtime_subset.h"
+#else
+#include <cuda_runtime_api.h>
+#endif
+
+namespace {
+
+using Quad = __float128;
+
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
+
+int violations = 0;
+
+void violation(const std::string &what) {
+  if (violations++ < 50) {
+    printf("VIOLATION %s\n", what.c_str());
+  }
+}
+
+void expect(bool holds, const std::string &what) {
+  if (!holds) {
+    violation(what);
+  }
+}
+
+void run(int status, const char *what) {
+  if (status != 0) {
+    printf("%s: %d %s\n", what, status, status > 0 ? cudaGetErrorString((cudaError_t)status) : "invalid");
+    exit(2);
+  }
+}
+
+#define RUN(call) run((int)(call), #call)
+
+cudaStream_t stream = nullptr;
+
+struct Memory {
+  void *at = nullptr;
+
+  explicit Memory(int64_t bytes) {
+    if (bytes > 0) {
+      RUN(cudaMalloc(&at, bytes));
+    }
+  }
+  Memory(const Memory &) = delete;
+  ~Memory() { cudaFree(at); }
+
+  void write(const void *from, int64_t bytes, int64_t offset = 0) {
+    RUN(cudaMemcpyAsync((char *)at + offset, from, bytes, cudaMemcpyHostToDevice, stream));
+    RUN(cudaStreamSynchronize(stream));
+  }
+
+  void read(void *to, int64_t bytes) {
+    RUN(cudaMemcpyAsync(to, at, bytes, cudaMemcpyDeviceToHost, stream));
+    RUN(cudaStreamSynchronize(stream));
+  }
+};
+
+const char *KINDS[] = {"std", "variance", "logVariance", "precision", "scaleTril"};
+
+// ---- Batches on host and device ----
+
+struct Batch {
+  int64_t n;
+  int d;
+  int kind;
+  bool wide;
+  std::vector<double> mean, scale; // as the device gets them
+
+  int64_t length() const { return kind == KULLBACK_SCALE_TRIL ? (int64_t)d * (d + 1) / 2 : d; }
+};
+
+struct OnDevice {
+  kullback_cuda_batch batch;
+  Memory memory;
+
+  explicit OnDevice(const Batch &b)
+      : batch{nullptr, b.n, b.d, b.kind, b.wide}, memory(kullback_cuda_batch_bytes(&batch)) {
+    batch.data = memory.at;
+    int64_t offset = kullback_cuda_scale_offset(&batch);
+    if (b.wide || b.kind == KULLBACK_SCALE_TRIL) {
+      memory.write(b.mean.data(), b.mean.size() * 8);
+      memory.write(b.scale.data(), b.scale.size() * 8, offset);
+    } else {
+      std::vector<float> mean(b.mean.begin(), b.mean.end());
+      std::vector<float> scale(b.scale.begin(), b.scale.end());
+      memory.write(mean.data(), mean.size() * 4);
+      memory.write(scale.data(), scale.size() * 4, offset);
+    }
+    RUN(kullback_cuda_prepare(&batch, stream));
+  }
+};
+
+// A region's result, with every byte of it poisoned before, and what lies around it checked after.
+struct Result {
+  int64_t rows, columns, stride;
+  bool wide;
+  std::vector<char> bytes;
+
+  static constexpr int64_t GUARD = 96; // elements; keeps alignment, or not, by `shift`
+
+  Result(
+      const std::function<int(void *, int64_t, int)> &compute, int64_t rows, int64_t columns, bool wide, int64_t gap, int64_t shift)
+      : rows(rows), columns(columns), stride(columns + gap), wide(wide) {
+    int64_t element = wide ? 8 : 4;
+    int64_t front = GUARD + shift;
+    bytes.resize((front + rows * stride + GUARD) * element);
+    std::vector<char> before(bytes.size());
+    for (size_t n = 0; n < bytes.size() / element; n++) { // signalling NaNs
+      uint64_t pattern = wide ? 0x7ff40000deadbeef : 0x7fa0dead;
+      memcpy(&before[n * element], &pattern, element);
+    }
+    Memory out(bytes.size());
+    out.write(before.data(), before.size());
+    RUN(compute((char *)out.at + front * element, stride, wide));
+    out.read(bytes.data(), bytes.size());
+    for (int64_t n = 0; n < (int64_t)bytes.size() / element; n++) {
+      int64_t k = n - front;
+      bool within = k >= 0 && k < rows * stride && k % stride < columns;
+      if (!within && memcmp(&bytes[n * element], &before[n * element], element) != 0) {
+        violation("written outside the region");
+        break;
+      }
+    }
+    bytes.erase(bytes.begin(), bytes.begin() + front * element);
+    for (int64_t i = 0; i < rows; i++) {
+      for (int64_t j = 0; j < columns; j++) {
+        if (!(at(i, j) >= 0) || std::signbit(at(i, j))) {
+          violation("entry " + std::to_string(i) + ", " + std::to_string(j) + " is " + std::to_string(at(i, j)));
+          return;
+        }
+      }
+    }
+  }
+
+  double at(int64_t i, int64_t j) const {
+    int64_t k = i * stride + j;
+    return wide ? ((const double *)bytes.data())[k] : ((const float *)bytes.data())[k];
+  }
+};
+
+Result pairwise(
+    const OnDevice &q,
+    const OnDevice &p,
+    int64_t row0,
+    int64_t rows,
+    int64_t column0,
+    int64_t columns,
+    bool same,
+    bool wide,
+    int64_t gap = 0,
+    int64_t shift = 0) {
+  Memory scratch(kullback_cuda_scratch_bytes(&q.batch, &p.batch, rows, columns));
+  return Result(
+      [&](void *out, int64_t stride, int outWide) {
+        return kullback_cuda_pairwise(
+            &q.batch, &p.batch, row0, rows, column0, columns, same, out, stride, outWide, scratch.at, stream);
+      },
+      rows,
+      columns,
+      wide,
+      gap,
+      shift);
+}
+
+Result aligned(const OnDevice &q, const OnDevice &p, bool same, bool wide) {
+  Memory scratch(kullback_cuda_scratch_bytes(&q.batch, &p.batch, q.batch.size, 1));
+  return Result(
+      [&](void *out, int64_t, int outWide) {
+        return kullback_cuda_aligned(&q.batch, &p.batch, same, out, outWide, scratch.at, stream);
+      },
+      1,
+      q.batch.size,
+      wide,
+      0,
+      0);
+}
+
+Result standard(const OnDevice &q, bool wide) {
+  return Result(
+      [&](void *out, int64_t, int outWide) { return kullback_cuda_standard(&q.batch, out, outWide, stream); },
+      1,
+      q.batch.size,
+      wide,
+      0,
+      0);
+}
+
+// ---- The reference ----
+
+Quad variance(int kind, double s) {
+  switch (kind) {
+    case KULLBACK_STD: return (Quad)s * s;
+    case KULLBACK_VARIANCE: return s;
+    case KULLBACK_LOG_VARIANCE: return expq(s);
+    default: return 1 / (Quad)s;
+  }
+}
+
+// x − ln(1+x) of x = a/b − 1
+Quad excess(Quad a, Quad b) {
+  Quad x = (a - b) / b;
+  return fabsq(x) < 0.5Q ? x - log1pq(x) : x - logq(a / b);
+}
+
+Quad diagonalTerm(Quad mq, Quad vq, Quad mp, Quad vp) { return ((mq - mp) * (mq - mp) / vp + excess(vq, vp)) / 2; }
+
+// The factors' KL by triangular solves; and ‖L_p‖‖L_p⁻¹‖.
+Quad fullKl(int d, const double *mq, const double *lq, const double *mp, const double *lp, double *condition) {
+  std::vector<Quad> e(d);
+  Quad sum = 0;
+  double norm = 0;
+  double inverseNorm = 0;
+  auto at = [](const double *l, int r, int c) { return (Quad)l[r * (r + 1) / 2 + c]; };
+  auto solve = [&](int start, const std::function<Quad(int)> &right) {
+    for (int k = start; k < d; k++) {
+      Quad x = right(k);
+      for (int l = start; l < k; l++) {
+        x -= at(lp, k, l) * e[l];
+      }
+      e[k] = x / at(lp, k, k);
+    }
+  };
+  solve(0, [&](int k) { return (Quad)mq[k] - mp[k]; });
+  for (int k = 0; k < d; k++) {
+    sum += e[k] * e[k] / 2;
+  }
+  for (int c = 0; c < d; c++) {
+    solve(c, [&](int k) { return at(lq, k, c) - at(lp, k, c); });
+    // ½x² + x − ln(1+x)
+    sum += e[c] * e[c] / 2 + excess(at(lq, c, c), at(lp, c, c));
+    for (int k = c + 1; k < d; k++) {
+      sum += e[k] * e[k] / 2;
+    }
+    solve(c, [&](int k) { return (Quad)(k == c); });
+    for (int k = c; k < d; k++) {
+      norm += (double)(at(lp, k, c) * at(lp, k, c));
+      inverseNorm += (double)(e[k] * e[k]);
+    }
+  }
+  *condition = std::sqrt(norm) * std::sqrt(inverseNorm);
+  return sum;
+}
+
+Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition) {
+  if (q.kind == KULLBACK_SCALE_TRIL) {
+    return fullKl(
+        q.d, &q.mean[i * q.d], &q.scale[i * q.length()], &p.mean[j * p.d], &p.scale[j * p.length()], condition);
+  }
+  *condition = 1;
+  Quad sum = 0;
+  for (int h = 0; h < q.d; h++) {
+    int64_t a = i * q.d + h;
+    int64_t b = j * p.d + h;
+    sum += diagonalTerm(q.mean[a], variance(q.kind, q.scale[a]), p.mean[b], variance(p.kind, p.scale[b]));
+  }
+  return sum;
+}
+
+Batch unit(const Batch &like) {
+  Batch p{1, like.d, like.kind, like.wide, {}, {}};
+  p.mean.assign(like.d, 0);
+  p.scale.assign(like.length(), like.kind == KULLBACK_LOG_VARIANCE || like.kind == KULLBACK_SCALE_TRIL ? 0 : 1);
+  for (int h = 0; h < like.d && like.kind == KULLBACK_SCALE_TRIL; h++) {
+    p.scale[h * (h + 3) / 2] = 1;
+  }
+  return p;
+}
+
+// Relative error of a result against the reference, rounding to float aside; 0 for what must overflow or underflow and does.
+double errorOf(double value, Quad exact, bool wide) {
+  double most = wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  double least = wide ? 1e-290 : 1e-37;
+  if (exact == 0) {
+    return value == 0 ? 0 : INFINITE;
+  }
+  if (exact > (Quad)most * (1 - 1e-6Q)) {
+    return value == INFINITE || exact < (Quad)most * (1 + 1e-6Q) ? 0 : INFINITE;
+  }
+  if (exact < least) {
+    return std::fabs(value) <= 2 * least ? 0 : INFINITE;
+  }
+  return (double)(fabsq((Quad)value - exact) / exact);
+}
+
+// ---- The table ----
+
+struct Regime {
+  std::string name;
+  double worst = 0;     // relative error
+  double worstShare = 0; // of what is allowed
+  int64_t pairs = 0;
+};
+
+std::vector<Regime> regimes;
+
+Regime &regime(const std::string &name) {
+  for (auto &r : regimes) {
+    if (r.name == name) {
+      return r;
+    }
+  }
+  regimes.push_back({name});
+  return regimes.back();
+}
+
+void record(const std::string &name, double error, double allowed, const std::string &where) {
+  Regime &r = regime(name);
+  r.pairs++;
+  r.worst = std::max(r.worst, error);
+  r.worstShare = std::max(r.worstShare, error / allowed);
+  if (!(error <= allowed)) {
+    violation(name + ": " + where + ": relative error " + std::to_string(error / allowed) + " times what is allowed");
+  }
+}
+
+std::mt19937_64 generator(42);
+
+double normal() { return std::normal_distribution<double>()(generator); }
+int64_t below(int64_t n) { return std::uniform_int_distribution<int64_t>(0, n - 1)(generator); }
+
+// What is allowed: 1e-5, or 1e-12 times the condition; and the rounding to a float result.
+double allowed(const Batch &q, const Batch &p, double condition, bool wide) {
+  return q.wide || p.wide ? 1e-12 * std::max(1.0, condition) + (wide ? 0 : 0x1p-24) : 1e-5;
+}
+
+std::string describe(const Batch &q, const Batch &p, int64_t i, int64_t j) {
+  return std::string(KINDS[q.kind]) + " x " + KINDS[p.kind] + " [" + std::to_string(q.n) + ", " + std::to_string(p.n) + ", " +
+         std::to_string(q.d) + "] at " + std::to_string(i) + ", " + std::to_string(j);
+}
+
+std::string precisionOf(const Batch &q, const Batch &p, bool wide) {
+  std::string in = q.wide != p.wide ? ", float and double" : q.wide ? ", double" : ", float";
+  return (q.wide || p.wide) && !wide ? in + ", to float" : in;
+}
+
+// Every result of two batches; so many entries of each against the reference.
+void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sample, bool same = false) {
+  OnDevice onQ(q);
+  std::unique_ptr<OnDevice> other(same ? nullptr : new OnDevice(p));
+  const OnDevice &onP = same ? onQ : *other;
+  for (bool wide : {false, true}) {
+    if (!wide && (q.wide || p.wide) && q.n > 1 && below(3) != 0) {
+      continue;
+    }
+    int64_t gap = below(2) ? 0 : below(9);
+    int64_t shift = below(4);
+    Result all = pairwise(onQ, onP, 0, q.n, 0, p.n, same, wide, gap, shift);
+    double condition;
+    int64_t entries = q.n * p.n;
+    for (int64_t n = 0; n < std::min(sample, entries); n++) {
+      int64_t k = n == 0 ? 0 : n == 1 ? entries - 1 : sample >= entries ? n : below(entries);
+      int64_t i = k / p.n;
+      int64_t j = k % p.n;
+      Quad exact = kl(q, i, p, j, &condition);
+      record(
+          name + precisionOf(q, p, wide),
+          errorOf(all.at(i, j), exact, wide),
+          allowed(q, p, condition, wide),
+          describe(q, p, i, j));
+    }
+    for (int64_t i = 0; same && i < q.n; i++) {
+      expect(all.at(i, i) == 0, name + ": diagonal");
+    }
+    // a region, to the same bits
+    int64_t row0 = below(q.n);
+    int64_t rows = 1 + below(q.n - row0);
+    int64_t column0 = below(p.n);
+    int64_t columns = 1 + below(p.n - column0);
+    Result part = pairwise(onQ, onP, row0, rows, column0, columns, same, wide, 3, 1);
+    for (int64_t i = 0; i < rows; i++) {
+      for (int64_t j = 0; j < columns; j++) {
+        if (part.at(i, j) != all.at(row0 + i, column0 + j)) {
+          violation(name + ": a region differs, " + describe(q, p, row0 + i, column0 + j));
+          i = rows;
+          break;
+        }
+      }
+    }
+    if (q.n == p.n) {
+      Result pairs = aligned(onQ, onP, same, wide);
+      for (int64_t n = 0; n < std::min<int64_t>(sample, q.n); n++) {
+        Quad exact = kl(q, n, p, n, &condition);
+        record(
+            "aligned" + precisionOf(q, p, wide),
+            errorOf(pairs.at(0, n), exact, wide),
+            allowed(q, p, condition, wide),
+            describe(q, p, n, n));
+      }
+    }
+    Result toUnit = standard(onQ, wide);
+    Batch one = unit(q);
+    for (int64_t n = 0; n < std::min<int64_t>(sample, q.n); n++) {
+      Quad exact = kl(q, n, one, 0, &condition);
+      record(
+          "standard" + precisionOf(q, q, wide),
+          errorOf(toUnit.at(0, n), exact, wide),
+          allowed(q, q, condition, wide),
+          describe(q, one, n, 0));
+    }
+  }
+}
+
+// ---- Inputs ----
+
+double scaleOf(int kind, double std) {
+  switch (kind) {
+    case KULLBACK_STD: return std;
+    case KULLBACK_VARIANCE: return std * std;
+    case KULLBACK_LOG_VARIANCE: return 2 * std::log(std);
+    default: return 1 / (std * std);
+  }
+}
+
+double rounded(double x, bool wide) { return wide ? x : (float)x; }
+
+// As given, or the nearest that a type's normal numbers hold.
+double scaleWithin(int kind, double s, bool wide) {
+  double most = wide ? 0x1p1022 : 0x1p126;
+  return kind == KULLBACK_LOG_VARIANCE ? rounded(s, wide) : rounded(std::clamp(s, 1 / most, most), wide);
+}
+
+using Element = std::function<double()>;
+
+Batch diagonal(int64_t n, int d, int kind, bool wide, const Element &mean, const Element &std) {
+  Batch b{n, d, kind, wide, {}, {}};
+  for (int64_t k = 0; k < n * d; k++) {
+    b.mean.push_back(rounded(mean(), wide));
+    b.scale.push_back(scaleWithin(kind, scaleOf(kind, std()), wide));
+  }
+  return b;
+}
+
+// The rows of a batch again, moved by so much of their σ, in another kind and precision.
+Batch jittered(const Batch &b, double jitter, int kind, bool wide) {
+  Batch o{b.n, b.d, kind, wide, {}, {}};
+  for (size_t k = 0; k < b.mean.size(); k++) {
+    double std = std::sqrt((double)variance(b.kind, b.scale[k]));
+    o.mean.push_back(rounded(b.mean[k] + jitter * std * normal(), wide));
+    bool keep = kind == b.kind && jitter == 0;
+    o.scale.push_back(rounded(keep ? b.scale[k] : scaleOf(kind, std * (1 + jitter * normal())), wide));
+  }
+  return o;
+}
+
+// Lower triangular factors whose diagonal spans so many orders, in random order.
+Batch factors(int64_t n, int d, bool wide, double condition, double mean) {
+  Batch b{n, d, KULLBACK_SCALE_TRIL, wide, {}, {}};
+  for (int64_t i = 0; i < n; i++) {
+    for (int h = 0; h < d; h++) {
+      b.mean.push_back(rounded(mean + normal(), wide));
+    }
+    std::vector<double> scale(d);
+    for (int h = 0; h < d; h++) {
+      scale[h] = std::pow(condition, d == 1 ? 0 : -(double)h / (d - 1));
+    }
+    std::shuffle(scale.begin(), scale.end(), generator);
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        b.scale.push_back(rounded(r == c ? scale[r] * std::exp(0.1 * normal()) : 0.5 / std::sqrt(d) * scale[c] * normal(), wide));
+      }
+    }
+  }
+  return b;
+}
+
+Batch jitteredFactors(const Batch &b, double jitter) {
+  Batch o = b;
+  for (auto &m : o.mean) {
+    m = rounded(m + jitter * normal(), b.wide);
+  }
+  for (auto &l : o.scale) {
+    l = rounded(l * (1 + jitter * normal()), b.wide);
+  }
+  return o;
+}
+
+Element around(double centre, double spread) {
+  return [=] { return centre + spread * normal(); };
+}
+
+Element logNormal(double centre, double spread) {
+  return [=] { return centre * std::exp(spread * normal()); };
+}
+
+// ---- The checks ----
+
+const int DIMENSIONS[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 130, 255, 256, 257};
+
+void checkShapes() {
+  const int sizes[] = {1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 130};
+  int turn = 0;
+  for (int n : sizes) {
+    for (int m : sizes) {
+      int kindQ = turn % 4;
+      int kindP = turn / 4 % 4;
+      bool wideQ = turn % 3 == 1;
+      bool wideP = turn % 3 == 1 || turn % 9 == 5;
+      int d = DIMENSIONS[turn++ % 22];
+      compare(
+          "odd shapes",
+          diagonal(n, d, kindQ, wideQ, around(0, 1), logNormal(0.7, 0.4)),
+          diagonal(m, d, kindP, wideP, around(0, 1), logNormal(0.9, 0.4)),
+          24);
+    }
+  }
+}
+
+void checkRegimes() {
+  for (bool wide : {false, true}) {
+    for (int kind = 0; kind < 4; kind++) {
+      auto of = [&](int64_t n, int d, const Element &mean, const Element &std) {
+        return diagonal(n, d, kind, wide, mean, std);
+      };
+      for (int d : {1, 32, 257}) {
+        int64_t sample = d > 100 ? 40 : 100;
+        Batch q = of(70, d, around(0, 1), logNormal(0.5, 0.5));
+        compare("posteriors", q, of(66, d, around(0, 1), logNormal(0.5, 0.5)), sample);
+        compare("posteriors, q is p", q, q, sample, true);
+        compare("collapsed", of(40, d, around(0, 1e-3), logNormal(1, 1e-3)),
+                of(41, d, around(0, 1e-3), logNormal(1, 1e-3)), sample);
+        for (double mean : {500.0, 1000.0}) {
+          compare("means at 500, 1000", of(40, d, around(mean, 1), logNormal(0.05, 0.1)),
+                  of(33, d, around(mean, 1), logNormal(0.05, 0.1)), sample);
+        }
+        Batch one = of(1, d, around(0, 1), logNormal(0.5, 0.5));
+        Batch copies = one;
+        copies.n = 37;
+        for (int n = 1; n < 37; n++) {
+          copies.mean.insert(copies.mean.end(), one.mean.begin(), one.mean.end());
+          copies.scale.insert(copies.scale.end(), one.scale.begin(), one.scale.end());
+        }
+        for (double jitter : {1e-2, 1e-5, 1e-9}) {
+          char name[64];
+          snprintf(name, sizeof name, "near-duplicates %.0e", jitter);
+          compare(name, jittered(copies, jitter, kind, wide), jittered(copies, jitter, kind, wide), sample);
+        }
+        compare("identical", copies, copies, sample, false);
+        for (int other = 0; other < 4; other++) {
+          if (other != kind) {
+            for (double jitter : {0.0, 1e-5, 1e-9}) {
+              compare("mixed kinds, near-duplicates", copies, jittered(copies, jitter, other, wide), 40);
+            }
+            compare("mixed kinds", q, of(20, d, around(0, 1), logNormal(0.5, 0.5)), 40);
+          }
+          compare("near-duplicates of float and double", copies, jittered(copies, 1e-8, other, !wide), 40);
+        }
+        compare("sum cancels log-determinants", of(30, d, around(0, 1e-3), logNormal(30, 1e-3)),
+                of(31, d, around(0, 1e-3), logNormal(31, 1e-3)), sample);
+        compare("ln sigma to +-69", of(30, d, around(0, 1), logNormal(1, 17)),
+                of(31, d, around(0, 1), logNormal(1, 17)), sample);
+        auto extreme = [&](double exponent) {
+          Element std = [=] { return std::exp2((below(2) ? 1 : -1) * exponent * (0.9 + 0.1 * (below(100) / 100.0))); };
+          return of(24, d, around(0, 1), std);
+        };
+        compare("variances at 2^+-100", extreme(50), extreme(50), sample);
+        compare("edges of the type", extreme(wide ? 510 : 62), extreme(wide ? 510 : 62), sample);
+        compare("far means", of(20, d, around(0, wide ? 1e100 : 1e12), logNormal(1, 1)),
+                of(21, d, around(0, 1e12), logNormal(1, 1)), sample);
+        compare("overflow", of(20, d, around(0, wide ? 1e300 : 1e37), logNormal(1, 1)),
+                of(21, d, around(0, 1e18), logNormal(1e-3, 1)), sample);
+      }
+    }
+  }
+  for (int d : {1000, 4096}) { // many chunks; every rounding alike
+    for (bool wide : {false, true}) {
+      compare("many dimensions", diagonal(9, d, 0, wide, around(0, 1), logNormal(0.7, 0.3)),
+              diagonal(8, d, 0, wide, around(0, 1), logNormal(0.8, 0.3)), 20);
+      auto alike = [&](double m, double s) {
+        return diagonal(8, d, 0, wide, [=] { return m; }, [=] { return s; });
+      };
+      compare("terms alike", alike(0.1, 0.9), alike(0.7, 1.1), 8);
+      compare("terms alike", alike(0, 1.0 / 3), alike(0, 1.0 / 3.2), 8);
+    }
+  }
+}
+
+void checkFull() {
+  for (bool wide : {false, true}) {
+    int turn = 0;
+    for (int d : DIMENSIONS) {
+      int n = d > 100 ? 9 : std::vector<int>{1, 7, 63, 64, 65, 66, 130}[turn % 7];
+      int m = d > 100 ? 5 : std::vector<int>{65, 64, 8, 129, 9, 1}[turn % 6];
+      turn++;
+      compare("full, odd shapes", factors(n, d, wide, 10, 0), factors(m, d, wide, 10, 0), d > 200 ? 2 : d > 100 ? 5 : 20);
+    }
+    for (int d : {1, 5, 33, 64}) {
+      int64_t sample = d > 50 ? 12 : 40;
+      for (double condition : {1e3, 1e6}) { // of L
+        if (!wide && condition > 1e3) {
+          continue; // 1e12 is beyond the contract for float
+        }
+        std::string name = condition > 1e3 ? "full, cond 1e12" : "full, cond 1e6";
+        compare(name, factors(20, d, wide, condition, 0), factors(21, d, wide, condition, 0), sample);
+      }
+      Batch q = factors(22, d, wide, 10, 0);
+      compare("full, q is p", q, q, sample, true);
+      compare("full, identical", q, q, sample, false);
+      for (double jitter : {1e-2, 1e-5, 1e-9}) {
+        compare("full, near-duplicates", q, jitteredFactors(q, jitter), sample);
+      }
+      for (double mean : {500.0, 1000.0}) {
+        compare("full, means at 500, 1000", factors(20, d, wide, 30, mean), factors(21, d, wide, 30, mean), sample);
+      }
+      Batch huge = q;
+      Batch tiny = q;
+      for (auto &l : huge.scale) {
+        l *= wide ? 0x1p400 : 0x1p60;
+      }
+      for (auto &l : tiny.scale) {
+        l *= wide ? 0x1p-400 : 0x1p-60;
+      }
+      compare("full, huge and tiny", huge, tiny, 12);
+      compare("full, huge and tiny", tiny, huge, 12);
+      compare("full, huge and tiny", huge, huge, 12, true);
+      compare("full, huge and tiny", tiny, jitteredFactors(tiny, 1e-3), 12);
+    }
+    compare("full, mixed precision", factors(20, 12, wide, 10, 0), factors(19, 12, !wide, 10, 0), 40);
+  }
+}
+
+// The large tile, which takes an output of many; pieces of it are made with the small one.
+void checkLarge() {
+  Batch q = diagonal(2070, 5, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5));
+  Batch p = diagonal(2055, 5, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5));
+  OnDevice onQ(q);
+  OnDevice onP(p);
+  Result all = pairwise(onQ, onP, 3, 2067, 5, 2050, false, false, 2);
+  double condition;
+  for (int n = 0; n < 2000; n++) {
+    int64_t i = below(2067);
+    int64_t j = below(2050);
+    Quad exact = kl(q, i + 3, p, j + 5, &condition);
+    record("large output, float", errorOf(all.at(i, j), exact, false), 1e-5, describe(q, p, i + 3, j + 5));
+  }
+  for (int n = 0; n < 20; n++) {
+    int64_t row = below(2000);
+    int64_t column = below(2000);
+    Result part = pairwise(onQ, onP, row + 3, 50, column + 5, 50, false, false);
+    for (int64_t k = 0; k < 2500; k++) {
+      if (part.at(k / 50, k % 50) != all.at(row + k / 50, column + k % 50)) {
+        violation("the tiles' results differ");
+        break;
+      }
+    }
+  }
+  Batch wide = diagonal(2070, 70, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5));
+  OnDevice onWide(wide);
+  Result square = pairwise(onWide, onWide, 0, 2070, 0, 2070, true, false);
+  for (int n = 0; n < 500; n++) {
+    int64_t i = below(2070);
+    int64_t j = below(2070);
+    Quad exact = kl(wide, i, wide, j, &condition);
+    record("large output, float", errorOf(square.at(i, j), exact, false), 1e-5, describe(wide, wide, i, j));
+  }
+}
+
+// That the tiles' results are what is stored: recomputing all, which aligned pairs are by other means, would hide a tile that is wrong.
+void checkTilesCount() {
+  auto check = [](const char *name, const Batch &q, const Batch &p) {
+    OnDevice onQ(q);
+    OnDevice onP(p);
+    Result all = pairwise(onQ, onP, 0, q.n, 0, p.n, false, true);
+    Result one = aligned(onQ, onP, false, true);
+    int64_t different = 0;
+    for (int64_t i = 0; i < q.n; i++) {
+      different += all.at(i, i) != one.at(0, i);
+    }
+    expect(different > q.n / 2, std::string(name) + ": tiles are not used");
+  };
+  auto posteriors = [](int64_t n, int d, bool wide) {
+    return diagonal(n, d, KULLBACK_STD, wide, around(0, 1), logNormal(0.5, 0.5));
+  };
+  check("float", posteriors(100, 70, false), posteriors(100, 70, false));
+  check("float, large", posteriors(2050, 9, false), posteriors(2050, 9, false));
+  check("double", posteriors(100, 70, true), posteriors(100, 70, true));
+  check("float and double", posteriors(100, 70, false), posteriors(100, 70, true));
+  check("full", factors(100, 20, false, 10, 0), factors(100, 20, false, 10, 0));
+}
+
+void checkArguments() {
+  Batch b = diagonal(4, 3, KULLBACK_STD, false, around(0, 1), logNormal(1, 1));
+  Batch f = factors(4, 3, false, 10, 0);
+  OnDevice on(b);
+  OnDevice full(f);
+  Memory memory(1 << 16);
+  kullback_cuda_batch good = on.batch;
+  auto with = [&](auto change) {
+    kullback_cuda_batch bad = good;
+    change(bad);
+    return bad;
+  };
+  std::vector<kullback_cuda_batch> bad = {
+      with([](auto &x) { x.size = 0; }),
+      with([](auto &x) { x.size = -1; }),
+      with([](auto &x) { x.size = INT64_MAX; }),
+      with([](auto &x) { x.dimension = 0; }),
+      with([](auto &x) { x.dimension = INT64_MAX; }),
+      with([](auto &x) { x.size = x.dimension = 1 << 30; x.size <<= 20; x.size <<= 10; }),
+      with([](auto &x) { x.kind = 5; }),
+      with([](auto &x) { x.kind = -1; }),
+      with([](auto &x) { x.kind = KULLBACK_SCALE_TRIL; x.dimension = 1 << 20; }),
+      with([](auto &x) { x.wide = 2; }),
+  };
+  for (size_t n = 0; n < bad.size(); n++) {
+    expect(kullback_cuda_batch_bytes(&bad[n]) == -1, "bytes of bad batch " + std::to_string(n));
+    expect(kullback_cuda_scale_offset(&bad[n]) == -1, "scale offset of bad batch " + std::to_string(n));
+    expect(kullback_cuda_prepare(&bad[n], stream) == -1, "prepare of bad batch " + std::to_string(n));
+    expect(kullback_cuda_standard(&bad[n], memory.at, 0, stream) == -1, "standard of bad batch " + std::to_string(n));
+    expect(kullback_cuda_scratch_bytes(&bad[n], &good, 1, 1) == -1, "scratch of bad batch " + std::to_string(n));
+  }
+  expect(kullback_cuda_batch_bytes(nullptr) == -1, "bytes of null");
+  kullback_cuda_batch noData = with([](auto &x) { x.data = nullptr; });
+  expect(kullback_cuda_prepare(&noData, stream) == -1, "prepare without data");
+  auto pair = [&](const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0,
+                  int64_t columns, int64_t stride, void *out, int wide) {
+    return kullback_cuda_pairwise(q, p, row0, rows, column0, columns, 0, out, stride, wide, nullptr, stream);
+  };
+  kullback_cuda_batch other = with([](auto &x) { x.dimension = 2; });
+  expect(pair(&good, &good, 0, 4, 0, 4, 4, memory.at, 0) == 0, "good region");
+  expect(pair(&good, &good, 1, 4, 0, 4, 4, memory.at, 0) == -1, "rows beyond");
+  expect(pair(&good, &good, 0, 4, 1, 4, 4, memory.at, 0) == -1, "columns beyond");
+  expect(pair(&good, &good, -1, 2, 0, 4, 4, memory.at, 0) == -1, "row below 0");
+  expect(pair(&good, &good, 0, 0, 0, 4, 4, memory.at, 0) == -1, "no rows");
+  expect(pair(&good, &good, 0, 4, 0, 0, 4, memory.at, 0) == -1, "no columns");
+  expect(pair(&good, &good, INT64_MAX, 1, 0, 4, 4, memory.at, 0) == -1, "row0 overflows");
+  expect(pair(&good, &good, 0, 4, 0, 4, 3, memory.at, 0) == -1, "stride");
+  expect(pair(&good, &good, 0, 4, 0, 4, INT64_MAX, memory.at, 0) == -1, "stride overflows");
+  expect(pair(&good, &good, 0, 4, 0, 4, 4, nullptr, 0) == -1, "no output");
+  expect(pair(&good, &good, 0, 4, 0, 4, 4, (char *)memory.at + 2, 0) == -1, "output misaligned");
+  expect(pair(&good, &good, 0, 4, 0, 4, 4, memory.at, 2) == -1, "out_wide");
+  expect(pair(&good, &other, 0, 4, 0, 4, 4, memory.at, 0) == -1, "dimensions");
+  expect(pair(&good, &full.batch, 0, 4, 0, 4, 4, memory.at, 0) == -1, "diagonal and full");
+  expect(pair(&full.batch, &full.batch, 0, 4, 0, 4, 4, memory.at, 0) == -1, "full without scratch");
+  expect(pair(nullptr, &good, 0, 4, 0, 4, 4, memory.at, 0) == -1, "null batch");
+  kullback_cuda_batch fewer = with([](auto &x) { x.size = 3; });
+  expect(kullback_cuda_aligned(&good, &fewer, 0, memory.at, 0, nullptr, stream) == -1, "aligned of different sizes");
+  expect(kullback_cuda_standard(&good, nullptr, 0, stream) == -1, "standard without output");
+  char name[8];
+  expect(kullback_cuda_device_name(0, name, sizeof name) == 0 && strlen(name) < sizeof name, "device name");
+  expect(kullback_cuda_device_name(0, nullptr, 8) == -1, "device name without memory");
+  expect(kullback_cuda_device_name(99, name, sizeof name) > 0, "name of no device");
+  expect(kullback_cuda_abi_version() == KULLBACK_CUDA_ABI_VERSION, "ABI version");
+  RUN(cudaStreamSynchronize(stream));
+}
+
+// What a device takes, the shortest of several times with the wait for it.
+void measure() {
+  auto time = [](const char *what, const Batch &b) {
+    OnDevice on(b);
+    int64_t n = b.n;
+    Memory out(n * n * 4);
+    Memory scratch(kullback_cuda_scratch_bytes(&on.batch, &on.batch, n, n));
+    double shortest = INFINITE;
+    for (int round = 0; round < 10; round++) {
+      auto start = std::chrono::steady_clock::now();
+      RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, n, 0, n, 1, out.at, n, 0, scratch.at, stream));
+      RUN(cudaStreamSynchronize(stream));
+      std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      shortest = std::min(shortest, took.count());
+    }
+    int64_t terms = b.kind == KULLBACK_SCALE_TRIL ? (int64_t)b.d * (b.d + 3) / 2 : b.d;
+    printf("%-24s %6ld x %4d %10.1f us %8.1f G terms/s\n", what, (long)n, b.d, shortest * 1e6, n * n * terms / shortest * 1e-9);
+  };
+  for (auto [n, d] : {std::pair{1024, 128}, {4096, 256}, {16384, 512}}) {
+    time("float", diagonal(n, d, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)));
+  }
+  time("double", diagonal(4096, 256, KULLBACK_STD, true, around(0, 1), logNormal(0.5, 0.5)));
+  time("float, all recomputed", diagonal(4096, 256, KULLBACK_STD, false, around(0, 1e-3), logNormal(1, 1e-3)));
+  time("full", factors(1024, 32, false, 10, 0));
+  time("full", factors(2048, 64, false, 10, 0));
+}
+
+} // namespace
+
+// With the argument `time`, timings instead of checks.
+int main(int count, char **arguments) {
+  RUN(cudaStreamCreateWithFlags(&stream, 1));
+  printf("%s\n", kullback_cuda_description());
+  if (count > 1 && strcmp(arguments[1], "time") == 0) {
+    measure();
+    return 0;
+  }
+  checkArguments();
+  checkShapes();
+  checkRegimes();
+  checkFull();
+  checkLarge();
+  checkTilesCount();
+  printf("%-56s %8s %10s %s\n", "regime", "pairs", "worst", "of allowed");
+  for (auto &r : regimes) {
+    printf("%-56s %8ld %10.2e %9.1f%%\n", r.name.c_str(), (long)r.pairs, r.worst, 100 * r.worstShare);
+  }
+  RUN(cudaStreamDestroy(stream));
+  printf("%d violations\n", violations);
+  return violations > 0;
+}
