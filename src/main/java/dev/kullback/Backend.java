@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import dev.kullback.internal.cuda.CudaLibrary;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -15,7 +16,15 @@ public enum Backend {
   VECTOR,
 
   /** Plain Java; slower by an order of magnitude or two, as accurate, and runs everywhere. */
-  SCALAR;
+  SCALAR,
+
+  /**
+   * An NVIDIA device of compute capability 8.0 or later, through the native library built from {@code native/}; device 0, as
+   * {@code CUDA_VISIBLE_DEVICES} numbers them. As accurate as the others. Never chosen by {@link #AUTO}: no crossover has been
+   * measured yet from which on it pays, transfers included. Its first use in a process loads native code, for which Java wants
+   * {@code --enable-native-access}.
+   */
+  CUDA;
 
   static final String PROPERTY = "dev.kullback.backend";
   static final String BITS_PROPERTY = "dev.kullback.vectorBits";
@@ -35,13 +44,26 @@ public enum Backend {
                   .formatted(VectorWidth.BITS, FloatKernels.MR, FloatKernels.NR)
               : "vector: unavailable, " + problem;
       case SCALAR -> "scalar: available";
+      case CUDA -> {
+        String cuda = CudaLibrary.problem();
+        yield cuda == null
+            ? "cuda: available, " + CudaLibrary.describe()
+            : "cuda: unavailable, " + cuda;
+      }
     };
   }
 
-  /** VECTOR or SCALAR. */
+  /** VECTOR, SCALAR or CUDA. */
   static Backend select(Backend asked) {
     Backend wanted = asked == AUTO ? forced() : asked;
     forcedBits();
+    if (wanted == CUDA) {
+      String problem = CudaLibrary.problem();
+      if (problem != null) {
+        throw new IllegalStateException("the cuda backend cannot run: " + problem);
+      }
+      return CUDA;
+    }
     String problem = wanted == SCALAR ? null : vectorProblem();
     if (problem == null) {
       return wanted == SCALAR ? SCALAR : VECTOR;
@@ -65,7 +87,7 @@ public enum Backend {
       return valueOf(name.toUpperCase(Locale.ROOT));
     } catch (IllegalArgumentException e) {
       throw new IllegalArgumentException(
-          "system property %s is '%s'; it must be auto, vector or scalar".formatted(PROPERTY, name),
+          "system property %s is '%s'; it must be auto, vector, scalar or cuda".formatted(PROPERTY, name),
           e);
     }
   }

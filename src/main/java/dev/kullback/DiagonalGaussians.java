@@ -1,5 +1,7 @@
 package dev.kullback;
 
+import dev.kullback.internal.cuda.HostBatch;
+import dev.kullback.internal.cuda.abi.KullbackCuda;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -392,6 +394,22 @@ public final class DiagonalGaussians implements Gaussians {
   /** Whether nobody asked before: a batch used once need not keep its panels. */
   boolean isFirstUse() {
     return !used.get() && used.compareAndSet(false, true);
+  }
+
+  /** As it goes to a device. */
+  HostBatch host() {
+    int code =
+        switch (kind) {
+          case STD -> KullbackCuda.KULLBACK_STD();
+          case VARIANCE -> KullbackCuda.KULLBACK_VARIANCE();
+          case LOG_VARIANCE -> KullbackCuda.KULLBACK_LOG_VARIANCE();
+          case PRECISION -> KullbackCuda.KULLBACK_PRECISION();
+        };
+    return mean32 != null && scale32 != null
+        ? new HostBatch(
+            this, size, dimension, code, false, MemorySegment.ofArray(mean32), MemorySegment.ofArray(scale32))
+        : new HostBatch(
+            this, size, dimension, code, true, MemorySegment.ofArray(mean64()), MemorySegment.ofArray(scale64()));
   }
 
   Packed<double[]> columns64() {

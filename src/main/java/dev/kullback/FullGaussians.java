@@ -1,5 +1,7 @@
 package dev.kullback;
 
+import dev.kullback.internal.cuda.HostBatch;
+import dev.kullback.internal.cuda.abi.KullbackCuda;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -309,6 +311,18 @@ public final class FullGaussians implements Gaussians {
   @Override
   public String toString() {
     return "FullGaussians[%d x %d, %s]".formatted(size, dimension, isDouble ? "double" : "float");
+  }
+
+  /** As it goes to a device. */
+  HostBatch host() {
+    return new HostBatch(
+        this,
+        size,
+        dimension,
+        KullbackCuda.KULLBACK_SCALE_TRIL(),
+        isDouble,
+        MemorySegment.ofArray(mean),
+        MemorySegment.ofArray(scaleTril));
   }
 
   boolean isBeyond(int i) {

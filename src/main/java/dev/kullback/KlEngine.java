@@ -1,5 +1,7 @@
 package dev.kullback;
 
+import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.cuda.HostBatch;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -81,6 +83,7 @@ public final class KlEngine implements AutoCloseable {
   /** For pairs that are not both diagonal; without vectors {@link #pairs} does. */
   private final @Nullable BlockKernel<FullGaussians> full;
 
+  private final @Nullable CudaDevice cuda;
   private final BlockKernel<Gaussians> pairs = new FullScalarKernel();
   private final @Nullable Executor executor;
   private final @Nullable ExecutorService ownExecutor;
@@ -91,6 +94,7 @@ public final class KlEngine implements AutoCloseable {
     backend = Backend.select(builder.backend);
     diagonal = backend == Backend.VECTOR ? new VectorKernel() : new ScalarKernel();
     full = backend == Backend.VECTOR ? new FullVectorKernel() : null;
+    cuda = backend == Backend.CUDA ? new CudaDevice() : null;
     threads = builder.threads;
     ownExecutor = builder.executor == null && threads > 1 ? helpers(threads - 1) : null;
     executor = builder.executor != null ? builder.executor : ownExecutor;
@@ -231,9 +235,7 @@ public final class KlEngine implements AutoCloseable {
   public float[] toStandardNormal(Gaussians q, float[] out) {
     checkOpen();
     checkLength(q.size(), out.length);
-    for (int i = 0; i < q.size(); i++) {
-      out[i] = (float) standardKl(q, i);
-    }
+    standard(q, out, null, null);
     return out;
   }
 
@@ -241,9 +243,7 @@ public final class KlEngine implements AutoCloseable {
   public double[] toStandardNormal(Gaussians q, double[] out) {
     checkOpen();
     checkLength(q.size(), out.length);
-    for (int i = 0; i < q.size(); i++) {
-      out[i] = standardKl(q, i);
-    }
+    standard(q, null, out, null);
     return out;
   }
 
@@ -251,9 +251,7 @@ public final class KlEngine implements AutoCloseable {
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
     checkOpen();
     checkSegment(q.size(), q.isDouble(), out);
-    for (int i = 0; i < q.size(); i++) {
-      set(out, q.isDouble(), i, standardKl(q, i));
-    }
+    standard(q, null, null, out);
     return out;
   }
 
@@ -263,8 +261,10 @@ public final class KlEngine implements AutoCloseable {
         threads == 1
             ? "the calling thread"
             : threads + " threads" + (ownExecutor == null ? ", helpers on an executor given" : "");
-    return "%s on %s; %s"
-        .formatted(backend.name().toLowerCase(Locale.ROOT), workers, Backend.VECTOR.describe());
+    return cuda != null
+        ? Backend.CUDA.describe()
+        : "%s on %s; %s"
+            .formatted(backend.name().toLowerCase(Locale.ROOT), workers, Backend.VECTOR.describe());
   }
 
   /** Ends the engine's own threads; calls under way finish. Closing twice is harmless. */
@@ -274,6 +274,9 @@ public final class KlEngine implements AutoCloseable {
     if (ownExecutor != null) {
       ownExecutor.shutdown();
     }
+    if (cuda != null) {
+      cuda.close();
+    }
   }
 
   private void aligned(
@@ -282,6 +285,10 @@ public final class KlEngine implements AutoCloseable {
       float @Nullable [] out32,
       double @Nullable [] out64,
       @Nullable MemorySegment segment) {
+    if (cuda != null && !isDeterministic(q) && q.getClass() == p.getClass()) {
+      cuda.aligned(host(q), host(p), memory(out32, out64, segment), width(q, p, out32, out64));
+      return;
+    }
     boolean wide = q.isDouble() || p.isDouble();
     Tile tile = acquire();
     try {
@@ -298,6 +305,50 @@ public final class KlEngine implements AutoCloseable {
     } finally {
       release(tile);
     }
+  }
+
+  private void standard(
+      Gaussians q,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      @Nullable MemorySegment segment) {
+    if (cuda != null && !isDeterministic(q)) {
+      cuda.standard(host(q), memory(out32, out64, segment), width(q, q, out32, out64));
+      return;
+    }
+    for (int i = 0; i < q.size(); i++) {
+      double kl = standardKl(q, i);
+      if (out32 != null) {
+        out32[i] = (float) kl;
+      } else if (out64 != null) {
+        out64[i] = kl;
+      } else if (segment != null) {
+        set(segment, q.isDouble(), i, kl);
+      }
+    }
+  }
+
+  /** The batch as it goes to the device. */
+  private static HostBatch host(Gaussians batch) {
+    return switch (batch) {
+      case DiagonalGaussians d -> d.host();
+      case FullGaussians f -> f.host();
+    };
+  }
+
+  private static MemorySegment memory(
+      float @Nullable [] out32, double @Nullable [] out64, @Nullable MemorySegment segment) {
+    return out32 != null
+        ? MemorySegment.ofArray(out32)
+        : out64 != null ? MemorySegment.ofArray(out64) : Objects.requireNonNull(segment);
+  }
+
+  /** Bytes of an element of the output. */
+  private static int width(
+      Gaussians q, Gaussians p, float @Nullable [] out32, double @Nullable [] out64) {
+    return out64 != null || (out32 == null && (q.isDouble() || p.isDouble()))
+        ? Double.BYTES
+        : Float.BYTES;
   }
 
   private static double alignedKl(Gaussians q, Gaussians p, int i, Tile t) {
@@ -333,6 +384,14 @@ public final class KlEngine implements AutoCloseable {
     check(q, p);
     if (isDeterministic(q)) {
       zero((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out32, out64, segment);
+    } else if (cuda != null && q.getClass() == p.getClass()) {
+      cuda.pairwise(host(q), host(p), memory(out32, out64, segment), width(q, p, out32, out64));
+    } else if (cuda != null && FullGaussians.isExpandable(q) && FullGaussians.isExpandable(p)) {
+      cuda.pairwise(
+          FullGaussians.of(q).host(),
+          FullGaussians.of(p).host(),
+          memory(out32, out64, segment),
+          width(q, p, out32, out64));
     } else if (q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b) {
       pairwise(diagonal, a, b, out32, out64, segment);
     } else if (full != null && FullGaussians.isExpandable(q) && FullGaussians.isExpandable(p)) {

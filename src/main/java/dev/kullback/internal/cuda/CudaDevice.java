@@ -6,10 +6,7 @@ import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicReference;
@@ -29,7 +26,7 @@ public final class CudaDevice implements AutoCloseable {
   private final Semaphore permits = new Semaphore(MOST_SESSIONS, true);
 
   /** Set when the device failed for good. */
-  private final AtomicReference<@Nullable String> failure = new AtomicReference<>();
+  private final AtomicReference<@Nullable CudaException> failure = new AtomicReference<>();
 
   // guarded by this
   private final Map<Key, Resident> residents = new HashMap<>();
@@ -91,36 +88,138 @@ public final class CudaDevice implements AutoCloseable {
     try {
       permits.acquireUninterruptibly();
       try {
-        Session session = take();
-        Resident a = null;
-        Resident b = null;
-        RuntimeException failed = null;
-        try {
-          a = use(q);
-          b = use(p);
-          a.require(q, session);
-          b.require(p, session);
-          work.with(session, a, b);
-        } catch (RuntimeException e) {
-          failed = e;
-          throw e;
-        } finally {
-          // nothing is given back before the device is done with it
-          int status = session.settle();
-          if (failed == null && status != 0) {
-            fail("cudaStreamSynchronize", status);
-          } else if (status != 0) {
-            failure.compareAndSet(null, String.valueOf(failed.getMessage()));
-          }
-          release(session, a, b, failed != null);
-          Reference.reachabilityFence(q.owner());
-          Reference.reachabilityFence(p.owner());
-        }
+        run(take(), q, p, work);
       } finally {
         permits.release();
       }
     } finally {
       exit();
     }
+  }
+
+  private void run(Session session, HostBatch q, HostBatch p, Work work) {
+    Resident a = use(q);
+    Resident b = use(p);
+    @Nullable CudaException failed = null;
+    try {
+      a.require(q, session);
+      b.require(p, session);
+      work.with(session, a, b);
+    } catch (CudaException e) {
+      failed = e;
+      throw e;
+    } finally {
+      // nothing is given back before the device is done with it
+      int status = session.settle();
+      if (status != 0) {
+        failed =
+            failed != null
+                ? failed
+                : new CudaException(
+                    status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
+        failure.compareAndSet(null, failed);
+      }
+      release(session, a, b);
+      Reference.reachabilityFence(q);
+      Reference.reachabilityFence(p);
+    }
+    if (failed != null) {
+      throw failed;
+    }
+  }
+
+  private synchronized void enter() {
+    if (closed) {
+      throw new IllegalStateException("this KlEngine is closed");
+    }
+    CudaException failed = failure.get();
+    if (failed != null) {
+      throw new CudaException(
+          failed.code(),
+          "the device failed in an earlier call, which threw '%s'; close this engine, and if a new one fails as well, restart the process"
+              .formatted(failed.getMessage()));
+    }
+    calls++;
+  }
+
+  private synchronized void exit() {
+    calls--;
+    if (closed && calls == 0) {
+      free();
+    }
+  }
+
+  private Session take() {
+    Session session;
+    synchronized (this) {
+      session = idle.poll();
+    }
+    return session != null ? session : new Session(this::spare);
+  }
+
+  private synchronized Resident use(HostBatch batch) {
+    for (Reference<?> key = unreachable.poll(); key != null; key = unreachable.poll()) {
+      Resident old = residents.remove(key);
+      if (old != null) {
+        old.free();
+      }
+    }
+    Resident resident = residents.get(new Key(batch.owner(), null));
+    if (resident == null) {
+      resident = new Resident(batch, this::spare);
+      residents.put(new Key(batch.owner(), unreachable), resident);
+    }
+    resident.users++;
+    resident.lastUse = ++clock;
+    return resident;
+  }
+
+  private synchronized void release(Session session, Resident a, Resident b) {
+    a.users--;
+    b.users--;
+    if (session.isBroken()) {
+      session.close();
+    } else {
+      idle.push(session);
+    }
+  }
+
+  /** Frees the batch that nobody has used for longest, or what idle calls left; whether there was something. */
+  private synchronized boolean spare() {
+    Map.Entry<Key, Resident> oldest = null;
+    for (Map.Entry<Key, Resident> entry : residents.entrySet()) {
+      if (entry.getValue().users == 0
+          && (oldest == null || entry.getValue().lastUse < oldest.getValue().lastUse)) {
+        oldest = entry;
+      }
+    }
+    if (oldest != null) {
+      residents.remove(oldest.getKey());
+      oldest.getValue().free();
+      return true;
+    }
+    Session session = idle.poll();
+    if (session != null) {
+      session.close();
+    }
+    return session != null;
+  }
+
+  /** Ends the use of the device: at once, or when the calls under way have finished. */
+  @Override
+  public synchronized void close() {
+    if (!closed) {
+      closed = true;
+      if (calls == 0) {
+        free();
+      }
+    }
+  }
+
+  private void free() {
+    idle.forEach(Session::close);
+    idle.clear();
+    residents.values().forEach(Resident::free);
+    residents.clear();
   }
 }

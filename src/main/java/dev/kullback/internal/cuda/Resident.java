@@ -55,8 +55,12 @@ final class Resident {
       session.computeAfterCopies();
       check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
       event = Session.newEvent();
+      int status = cudaEventRecord(event, session.compute());
+      if (status != cudaSuccess()) {
+        cudaEventDestroy(event);
+      }
+      check("cudaEventRecord", status);
       ready = event;
-      check("cudaEventRecord", cudaEventRecord(event, session.compute()));
     } else {
       check("cudaStreamWaitEvent", cudaStreamWaitEvent(session.compute(), event, 0));
     }
