@@ -25,6 +25,9 @@ public final class DiagonalGaussians implements Gaussians {
 
   private static final double HALF_ULP = 0x1p-53;
 
+  /** e^±700 are normal numbers. */
+  private static final double MOST_LOG_VARIANCE = 1400;
+
   private final int size;
   private final int dimension;
   final Scale kind;
@@ -394,6 +397,27 @@ public final class DiagonalGaussians implements Gaussians {
     return !used.get() && used.compareAndSet(false, true);
   }
 
+  /**
+   * Checks that double holds σ, as a pair with a full covariance needs.
+   *
+   * @param role the batch's name in the message
+   */
+  void checkStd(String role) {
+    if (kind != Scale.LOG_VARIANCE) {
+      return;
+    }
+    for (int i = beyond64.nextSetBit(0); i >= 0; i = beyond64.nextSetBit(i + 1)) {
+      for (int h = 0; h < dimension; h++) {
+        double s = scale(i * dimension + h);
+        if (Math.abs(s) > MOST_LOG_VARIANCE) {
+          throw new IllegalArgumentException(
+              "%s[%d] (Gaussian %2$d, dimension %d) has log-variance %s; with a full covariance it must be in [-%s, %5$s]"
+                  .formatted(role, i, h, s, MOST_LOG_VARIANCE));
+        }
+      }
+    }
+  }
+
   Packed<double[]> columns64() {
     return columns64.get(this, DoubleKernels::packColumns);
   }
@@ -410,17 +434,6 @@ public final class DiagonalGaussians implements Gaussians {
   /** The same Gaussians as a batch of diagonal factors. */
   FullGaussians full() {
     return full.get(this, FullGaussians::expanded);
-  }
-
-  /** σ in double. */
-  double std(int index) {
-    double s = scale(index);
-    return switch (kind) {
-      case STD -> s;
-      case VARIANCE -> Math.sqrt(s);
-      case LOG_VARIANCE -> Math.exp(0.5 * s);
-      case PRECISION -> 1 / Math.sqrt(s);
-    };
   }
 
   private double[] toPrecisions() {
