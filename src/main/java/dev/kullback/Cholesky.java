@@ -40,9 +40,39 @@ final class Cholesky {
     return -1;
   }
 
-  /** The pivot at which {@link #factor} gave up. */
-  double pivot() {
+  /** The pivot at which {@link #factor} gave up; the high part of what {@link #std} found. */
+  double high() {
     return hi;
+  }
+
+  double low() {
+    return lo;
+  }
+
+  /** σ of a diagonal Gaussian, to the bits that the factor of a diagonal matrix has. */
+  void std(Scale kind, double s) {
+    hi = s;
+    lo = 0;
+    switch (kind) {
+      case STD -> {}
+      case VARIANCE -> squareRoot();
+      case PRECISION -> {
+        squareRoot();
+        double high = hi;
+        double low = lo;
+        hi = 1;
+        lo = 0;
+        divide(high, low);
+      }
+      case LOG_VARIANCE -> exp(0.5 * s);
+    }
+  }
+
+  /** e^x, which is to be within double's range. */
+  void exp(double x) {
+    Variance v = Variance.of(Scale.LOG_VARIANCE, x);
+    hi = Math.scalb(v.high(), v.exponent());
+    lo = Math.scalb(v.low(), v.exponent());
   }
 
   /** Replaces a factor by its inverse. */

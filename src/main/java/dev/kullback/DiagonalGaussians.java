@@ -27,6 +27,9 @@ public final class DiagonalGaussians implements Gaussians {
 
   private static final double HALF_ULP = 0x1p-53;
 
+  /** e^±700 are normal numbers. */
+  private static final double MOST_LOG_VARIANCE = 1400;
+
   private final int size;
   private final int dimension;
   final Scale kind;
@@ -396,6 +399,7 @@ public final class DiagonalGaussians implements Gaussians {
     return !used.get() && used.compareAndSet(false, true);
   }
 
+
   /** As it goes to a device. */
   HostBatch host() {
     int code =
@@ -410,6 +414,28 @@ public final class DiagonalGaussians implements Gaussians {
             this, size, dimension, code, false, MemorySegment.ofArray(mean32), MemorySegment.ofArray(scale32))
         : new HostBatch(
             this, size, dimension, code, true, MemorySegment.ofArray(mean64()), MemorySegment.ofArray(scale64()));
+  }
+
+  /**
+   * Checks that double holds σ, as a pair with a full covariance needs.
+   *
+   * @param role the batch's name in the message
+   */
+  void checkStd(String role) {
+    if (kind != Scale.LOG_VARIANCE) {
+      return;
+    }
+    for (int i = beyond64.nextSetBit(0); i >= 0; i = beyond64.nextSetBit(i + 1)) {
+      for (int h = 0; h < dimension; h++) {
+        double s = scale(i * dimension + h);
+        if (Math.abs(s) > MOST_LOG_VARIANCE) {
+          throw new IllegalArgumentException(
+              "%s[%d] (Gaussian %2$d, dimension %d) has log-variance %s; with a full covariance it must be in [-%s, %5$s]"
+                  .formatted(role, i, h, s, MOST_LOG_VARIANCE));
+        }
+      }
+    }
+
   }
 
   Packed<double[]> columns64() {
@@ -428,17 +454,6 @@ public final class DiagonalGaussians implements Gaussians {
   /** The same Gaussians as a batch of diagonal factors. */
   FullGaussians full() {
     return full.get(this, FullGaussians::expanded);
-  }
-
-  /** σ in double. */
-  double std(int index) {
-    double s = scale(index);
-    return switch (kind) {
-      case STD -> s;
-      case VARIANCE -> Math.sqrt(s);
-      case LOG_VARIANCE -> Math.exp(0.5 * s);
-      case PRECISION -> 1 / Math.sqrt(s);
-    };
   }
 
   private double[] toPrecisions() {

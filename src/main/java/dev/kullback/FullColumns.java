@@ -9,7 +9,7 @@ package dev.kullback;
  * </pre>
  *
  * @param values {@code [b][k][NR]} over the entries k of B
- * @param centre what is subtracted from all means, the mean of the batch's
+ * @param centre what is subtracted from all means, near those of the batch
  * @param tolerance relative error that batches of double are allowed
  */
 @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared

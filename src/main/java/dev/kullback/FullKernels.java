@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -43,6 +44,9 @@ final class FullKernels {
   /** Entries of K that a micro-kernel accumulates: a column panel's chunk, 16 KiB, stays in the L1 cache. 64 costs 5 %. */
   static final int KC = 128;
 
+  /** Gaussians whose means tell where a batch lies. */
+  private static final int SAMPLES = 31;
+
   /** For what the first-order error bounds leave out. */
   private static final double SAFETY = 1.0625;
 
@@ -64,12 +68,12 @@ final class FullKernels {
   // ‖|L||Lᵀ|‖:
   //
   // product          g·‖P‖·(‖Σq‖ + 2‖mq‖² + ‖mp‖²)     as 2‖mq‖‖P mp‖ ≤ ‖P‖(‖mq‖² + ‖mp‖²)
-  // Σq = LLᵀ         (D+1)·ν(Lq)·‖P‖
+  // Σq = LLᵀ         (D+3)·ν(Lq)·‖P‖                   L itself is rounded
   // P = WᵀW, P mp    D·ν(Wᵀ)·(‖Σq‖ + 3‖mq‖² + 5‖mp‖²)
   // m = μ − centre   4·‖P‖·(‖mq‖² + ‖mp‖²)
   //
   // half of which is at most weightQ·weightP + noiseP below. W = Lp⁻¹ is computed such that W Lp =
-  // I + G with |G| ≤ (D+4)|W||Lp|
+  // I + G with |G| ≤ (D+6)|W||Lp|
   // (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only
   // scales what it is used for.
 
@@ -108,7 +112,7 @@ final class FullKernels {
         offset[row] = g.isBeyond(row) ? Double.NaN : -g.logDet[row];
         noise[row] = g.logDetBound[row] + 4 * UNIT * Math.abs(g.logDet[row]);
         weight[row] =
-            0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 1) * norms[2 * V + i]);
+            0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * norms[2 * V + i]);
       }
     }
     return new FullRows(covariance, mean, offset, noise, weight);
@@ -169,7 +173,7 @@ final class FullKernels {
         double normW = norms[5 * V + i];
         double spreadW = norms[6 * V + i];
         double residual =
-            UNIT * (d + 4) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
+            UNIT * (d + 6) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
         offset[j] = g.isBeyond(j) ? Double.NaN : g.logDet[j] + 0.5 * (mahalanobis - d);
         noise[j] =
             g.logDetBound[j]
@@ -184,14 +188,18 @@ final class FullKernels {
     return new FullColumns(values, centre, offset, noise, weight, inverseError, tolerance);
   }
 
+  /** Medians of some Gaussians' means: unlike the mean of all, a few far away do not draw it from the others. */
   private static double[] centre(FullGaussians g) {
     int d = g.dimension();
+    int count = Math.min(g.size(), SAMPLES);
+    double[] sample = new double[count];
     double[] centre = new double[d];
-    for (int h = 0; h < g.size() * d; h++) {
-      centre[h % d] += g.mean[h];
-    }
     for (int h = 0; h < d; h++) {
-      centre[h] /= g.size();
+      for (int i = 0; i < count; i++) {
+        sample[i] = g.mean[(int) ((long) i * g.size() / count) * d + h];
+      }
+      Arrays.sort(sample);
+      centre[h] = sample[count / 2];
     }
     return centre;
   }

@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The divergence of one pair in double by a triangular solve, without cancellation: with {@code L_p E = L_q − L_p} and {@code
@@ -23,10 +24,11 @@ final class FullPair {
   private double[] y = {};
   private double[] squares = {};
 
-  /** Mean and packed L of one Gaussian, where they lie. */
+  /** Mean and packed L of one Gaussian, where they lie, L in two parts of which the low one may be missing. */
   private static final class Factor {
     double[] mean = {};
     double[] l = {};
+    double @Nullable [] low;
     int meanAt;
     int at;
 
@@ -34,11 +36,28 @@ final class FullPair {
     private double[] ownMean = {};
 
     private double[] own = {};
+    private double[] ownLow = {};
+    private int ownDimension;
+    private final Cholesky cholesky = new Cholesky();
 
     boolean equals(Factor other, int d) {
       int length = FullGaussians.packedLength(d);
       return Arrays.equals(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d)
-          && Arrays.equals(l, at, at + length, other.l, other.at, other.at + length);
+          && Arrays.equals(l, at, at + length, other.l, other.at, other.at + length)
+          && lowEquals(other, length);
+    }
+
+    private boolean lowEquals(Factor other, int length) {
+      for (int k = 0; k < length; k++) {
+        if (low(k) != other.low(k)) {
+          return false;
+        }
+      }
+      return true;
+    }
+
+    double low(int k) {
+      return low == null ? 0 : low[at + k];
     }
 
     void set(Gaussians g, int i) {
@@ -48,19 +67,28 @@ final class FullPair {
           mean = f.mean;
           meanAt = i * d;
           l = f.scaleTril;
+          low = f.scaleTrilLow;
           at = i * FullGaussians.packedLength(d);
         }
         case DiagonalGaussians diagonal -> {
-          if (ownMean.length != d) {
+          if (ownMean.length < d) {
             ownMean = new double[d];
             own = new double[FullGaussians.packedLength(d)];
+            ownLow = new double[own.length];
+          } else if (ownDimension != d) {
+            Arrays.fill(own, 0);
+            Arrays.fill(ownLow, 0);
           }
+          ownDimension = d;
           mean = ownMean;
           meanAt = 0;
           l = own;
+          low = ownLow;
           at = 0;
           for (int h = 0, k = 0; h < d; k += ++h + 1) {
-            own[k] = diagonal.std(i * d + h);
+            cholesky.std(diagonal.kind, diagonal.scale(i * d + h));
+            own[k] = cholesky.high();
+            ownLow[k] = cholesky.low();
             ownMean[h] = diagonal.mean(i * d + h);
           }
         }
@@ -72,6 +100,7 @@ final class FullPair {
   void clear() {
     q.mean = p.mean = y;
     q.l = p.l = y;
+    q.low = p.low = null;
   }
 
   /** KL(q_i ‖ p_j). */
@@ -92,6 +121,7 @@ final class FullPair {
     double[] e = this.e;
     double[] y = this.y;
     double[] squares = this.squares;
+    boolean isExact = q.low == null && p.low == null;
     Arrays.fill(squares, 0, d, 0);
     double sum = 0;
     for (int k = 0, row = 0; k < d; row += ++k) {
@@ -104,16 +134,24 @@ final class FullPair {
       for (int c = 0; c < k; c++) {
         e[row + c] = (lq[a + c] - lp[b + c]) * t;
       }
+      for (int c = 0; c < k && !isExact; c++) {
+        e[row + c] += (q.low(row + c) - p.low(row + c)) * t;
+      }
       double z = difference(q.mean[q.meanAt + k], p.mean[p.meanAt + k], t);
       for (int l = 0, above = 0; l < k; above += ++l) {
         double f = lp[b + l] * t;
-        if (f != 0) {
-          double diagonal = e[above + l];
-          for (int c = 0; c < l; c++) {
-            e[row + c] -= f * e[above + c];
+        if (Math.abs(f) <= Double.MAX_VALUE) {
+          if (f != 0) {
+            for (int c = 0; c <= l; c++) {
+              e[row + c] -= f * e[above + c];
+            }
+            z -= f * y[l];
           }
-          e[row + l] -= f * diagonal;
-          z -= f * y[l];
+        } else { // overflowed; what it multiplies may be 0
+          for (int c = 0; c <= l; c++) {
+            e[row + c] -= e[above + c] == 0 ? 0 : f * e[above + c];
+          }
+          z -= y[l] == 0 ? 0 : f * y[l];
         }
       }
       double inverse = 1 / (pivot * t);
@@ -123,7 +161,8 @@ final class FullPair {
         squares[c] += x * x;
       }
       y[k] = z * inverse;
-      e[row + k] = (lq[a + k] - pivot) / pivot;
+      double diagonal = lq[a + k] - pivot;
+      e[row + k] = (isExact ? diagonal : diagonal + (q.low(row + k) - p.low(row + k))) / pivot;
       sum += 0.5 * y[k] * y[k] + excess(e[row + k], lq[a + k], pivot);
     }
     double off = 0;
@@ -146,8 +185,10 @@ final class FullPair {
       for (int c = 0; c < r; c++, k++) {
         squares += q.scaleTril[k] * q.scaleTril[k];
       }
-      double s = q.scaleTril[k++];
-      sum += excess(s - 1, s, 1);
+      double s = q.scaleTril[k];
+      double low = q.scaleTrilLow == null ? 0 : q.scaleTrilLow[k];
+      k++;
+      sum += excess(s - 1 + low, s, 1);
     }
     return sum + 0.5 * squares;
   }

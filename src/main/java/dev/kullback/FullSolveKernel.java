@@ -14,8 +14,13 @@ final class FullSolveKernel {
 
   private int dimension;
 
-  /** Per entry of the packed factors, a vector: L_p, and E. */
+  /** Per entry of the packed factors, a vector: L_p in two parts, and E. */
   private double[] factor = {};
+
+  private double[] factorLow = {};
+
+  /** What a batch that has no low parts is taken to have. */
+  private double[] zeros = {};
 
   private double[] e = {};
 
@@ -38,9 +43,11 @@ final class FullSolveKernel {
   void pack(FullGaussians p, int first) {
     int d = p.dimension();
     int length = FullGaussians.packedLength(d);
-    if (dimension != d) {
-      dimension = d;
+    dimension = d;
+    if (mean.length < d * V) {
       factor = new double[length * V];
+      factorLow = new double[length * V];
+      zeros = new double[length];
       e = new double[length * V];
       mean = new double[d * V];
       scale = new double[d * V];
@@ -51,6 +58,11 @@ final class FullSolveKernel {
     }
     int count = Math.min(V, p.size() - first);
     FullKernels.lanes(p.scaleTril, first, count, length, factor, 0, V, scratch);
+    if (p.scaleTrilLow != null) {
+      FullKernels.lanes(p.scaleTrilLow, first, count, length, factorLow, 0, V, scratch);
+    } else {
+      Arrays.fill(factorLow, 0, length * V, 0);
+    }
     FullKernels.lanes(p.mean, first, count, d, mean, 0, V, scratch);
     for (int k = 0, diagonal = 0; k < d; diagonal += (++k + 1) * V) {
       for (int i = 0; i < V; i++) {
@@ -64,7 +76,9 @@ final class FullSolveKernel {
   /** KL(q_i ‖ p_j) for the columns packed, or +∞ where {@link FullPair} must decide; valid until the next call. */
   double[] row(FullGaussians q, int i) {
     int d = dimension;
-    solve(q.mean, i * d, q.scaleTril, i * FullGaussians.packedLength(d), d);
+    int l = i * FullGaussians.packedLength(d);
+    double[] low = q.scaleTrilLow;
+    solve(q.mean, i * d, q.scaleTril, l, low == null ? zeros : low, low == null ? 0 : l, d);
     for (int lane = 0; lane < V; lane++) {
       double sum = 0;
       for (int k = 0, at = i * FullGaussians.packedLength(d), pivot = lane; k < d; ) {
@@ -87,23 +101,24 @@ final class FullSolveKernel {
   }
 
   /** E, y and the sums of squares by column. In pieces that C2 compiles without boxing vectors. */
-  private void solve(double[] qMean, int qm, double[] qFactor, int q, int d) {
-    Arrays.fill(squares, 0);
+  private void solve(
+      double[] qMean, int qm, double[] qFactor, int q, double[] qLow, int ql, int d) {
+    Arrays.fill(squares, 0, d * V, 0);
     for (int k = 0, at = 0; k < d; at += ++k) {
-      head(qMean[qm + k], qFactor[q + at + k], k, at);
+      head(qMean[qm + k], qFactor[q + at + k], qLow[ql + at + k], k, at);
+      start(qFactor, q + at, qLow, ql + at, k, at);
       int c = 0;
       for (; c + 4 <= k; c += 4) {
-        start(qFactor, q + at, c, k, at);
         four(c, k, at);
       }
       for (; c < k; c++) {
-        one(qFactor[q + at + c], c, k, at);
+        one(c, k, at);
       }
     }
   }
 
   /** Row k of L_p, scaled; y_k; E_kk. */
-  private void head(double qMean, double qPivot, int k, int at) {
+  private void head(double qMean, double qPivot, double qLow, int k, int at) {
     DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
     DoubleVector z = DoubleVector.broadcast(S, qMean).sub(DoubleVector.fromArray(S, mean, k * V));
     z = z.mul(t);
@@ -114,17 +129,22 @@ final class FullSolveKernel {
     }
     z.mul(DoubleVector.fromArray(S, inverse, k * V)).intoArray(y, k * V);
     DoubleVector pivot = DoubleVector.fromArray(S, factor, (at + k) * V);
-    DoubleVector.broadcast(S, qPivot).sub(pivot).div(pivot).intoArray(e, (at + k) * V);
+    DoubleVector low =
+        DoubleVector.broadcast(S, qLow).sub(DoubleVector.fromArray(S, factorLow, (at + k) * V));
+    DoubleVector.broadcast(S, qPivot).sub(pivot).add(low).div(pivot).intoArray(e, (at + k) * V);
   }
 
-  /** What E_kc … E_k,c+3 begin with, the scaled difference of L_q and L_p. */
-  private void start(double[] qFactor, int q, int c, int k, int at) {
+  /** What row k of E begins with, the scaled difference of L_q and L_p. */
+  private void start(double[] qFactor, int q, double[] qLow, int ql, int k, int at) {
     DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
-    for (int j = c; j < c + 4; j++) {
-      DoubleVector.broadcast(S, qFactor[q + j])
-          .sub(DoubleVector.fromArray(S, factor, (at + j) * V))
-          .mul(t)
-          .intoArray(e, (at + j) * V);
+    for (int j = 0; j < k; j++) {
+      DoubleVector high =
+          DoubleVector.broadcast(S, qFactor[q + j])
+              .sub(DoubleVector.fromArray(S, factor, (at + j) * V));
+      DoubleVector low =
+          DoubleVector.broadcast(S, qLow[ql + j])
+              .sub(DoubleVector.fromArray(S, factorLow, (at + j) * V));
+      high.mul(t).add(low.mul(t)).intoArray(e, (at + j) * V);
     }
   }
 
@@ -165,11 +185,8 @@ final class FullSolveKernel {
     addSquares(c, c + 4, at);
   }
 
-  private void one(double qFactor, int c, int k, int at) {
-    DoubleVector x =
-        DoubleVector.broadcast(S, qFactor)
-            .sub(DoubleVector.fromArray(S, factor, (at + c) * V))
-            .mul(DoubleVector.fromArray(S, scale, k * V));
+  private void one(int c, int k, int at) {
+    DoubleVector x = DoubleVector.fromArray(S, e, (at + c) * V);
     for (int l = c, from = FullGaussians.packedLength(c) + c; l < k; from += ++l) {
       DoubleVector f = DoubleVector.fromArray(S, row, l * V);
       x = x.sub(f.mul(DoubleVector.fromArray(S, e, from * V)));

@@ -33,17 +33,18 @@ import org.jspecify.annotations.Nullable;
  * </pre>
  *
  * <p>Either side may be {@link DiagonalGaussians} or {@link FullGaussians}; a diagonal batch is written out as full factors for
- * a full one, and kept so, up to 128 MiB, beyond which pairs are computed one by one.
+ * a full one, and kept so, up to 128 MiB of factors, beyond which pairs are computed one by one.
  *
  * <p><b>Shapes.</b> {@code pairwise} fills {@code out[i*M + j] = KL(q_i ‖ p_j)} for N rows q and M columns p; {@code aligned}
  * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
  * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 128·D} floats and 16 KiB
  * (where entries are recomputed, {@code 16·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
- * 0.5 or 1 MiB if it writes to a memory segment, and {@code 200 KiB + 4·D²} bytes where a covariance is full.
+ * 0.5 or 1 MiB if it writes to a memory segment, and, where a covariance is full, 200 KiB and {@code 16·D²}
+ * bytes, or {@code 120·D²} once entries were recomputed.
  *
  * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite
- * entry that is a normal number of the output's type; with a full covariance, that of double is 1e-12 times the condition
- * number {@code ‖L_p‖‖L_p⁻¹‖}. Never negative; exactly 0 for identical parameters; +∞ where the value, or at the end of the
+ * entry that is a normal number of the output's type. With a full covariance, that of double is 1e-12 times the condition
+ * number {@code ‖L_p‖‖L_p⁻¹‖}, and that of float holds for {@code Σ_p} of condition numbers up to 1e6. Never negative; exactly 0 for identical parameters; +∞ where the value, or at the end of the
  * range twice it, overflows; never NaN.
  *
  * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
@@ -58,8 +59,8 @@ import org.jspecify.annotations.Nullable;
  * a few hundred bytes with several.
  *
  * <p>The methods that compute throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
- * dimensions that differ, an output that is too small, and a deterministic {@code p} (see {@link ScalePolicy}) with a {@code
- * q} that is not.
+ * dimensions that differ, an output that is too small, a deterministic {@code p} (see {@link ScalePolicy}) with a {@code q} that
+ * is not, and log-variances beyond ±1400 against a full covariance.
  */
 public final class KlEngine implements AutoCloseable {
   /**
@@ -643,6 +644,11 @@ public final class KlEngine implements AutoCloseable {
       throw new IllegalArgumentException(
           "q has dimension %d but p has %d; they must be equal"
               .formatted(q.dimension(), p.dimension()));
+    }
+    if (q instanceof DiagonalGaussians d && p instanceof FullGaussians) {
+      d.checkStd("q");
+    } else if (q instanceof FullGaussians && p instanceof DiagonalGaussians d) {
+      d.checkStd("p");
     }
     if (isDeterministic(p) && !isDeterministic(q)) {
       throw new IllegalArgumentException(

@@ -155,7 +155,7 @@ class FullGaussiansTest {
         "covariance[0] (Gaussian 0) is not symmetric: [1][0] is 0.1 but [0][1] is 0.2",
         () -> FullGaussians.ofCovariance(mean, new double[] {1, .2, .1, 1, 1, 0, 0, 1}, 2));
     rejects(
-        "covariance[0][1][0] (Gaussian 0, row 1, column 0) is NaN",
+        "covariance[0][0][1] (Gaussian 0, row 0, column 1) is NaN",
         () -> FullGaussians.ofCovariance(mean, new double[] {1, nan, nan, 1, 1, 0, 0, 1}, 2));
     rejects(
         "covariance[0] (Gaussian 0) is not symmetric",
