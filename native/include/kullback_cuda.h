@@ -51,6 +51,11 @@ extern "C" {
 #define KULLBACK_PRECISION 3
 /** Lower triangular L of covariances L L^T, packed by rows with the diagonal as it is, [N, D(D+1)/2]. */
 #define KULLBACK_SCALE_TRIL 4
+/**
+ * The same in two parts whose sum is L, [2, N, D(D+1)/2]: for factors that were computed, so that those of near-duplicates
+ * differ by what the Gaussians do.
+ */
+#define KULLBACK_SCALE_TRIL_PARTS 5
 
 /** A batch of Gaussians; plain data that the caller owns. */
 typedef struct kullback_cuda_batch {
@@ -60,11 +65,11 @@ typedef struct kullback_cuda_batch {
   int64_t size;
   /** D. */
   int64_t dimension;
-  /** One of KULLBACK_STD to KULLBACK_SCALE_TRIL. */
+  /** One of KULLBACK_STD to KULLBACK_SCALE_TRIL_PARTS. */
   int32_t kind;
   /**
-   * 0: the inputs are float, and results hold to a relative error of 1e-5. 1: double, and 1e-12; for KULLBACK_SCALE_TRIL times the
-   * condition number. The data of KULLBACK_SCALE_TRIL are double in memory in both cases. A pair is as precise as the more
+   * 0: the inputs are float, and results hold to a relative error of 1e-5. 1: double, and 1e-12; for full batches times the
+   * condition number. The data of full batches are double in memory in both cases. A pair is as precise as the more
    * precise of its batches.
    */
   int32_t wide;

@@ -691,7 +691,7 @@ struct FullMoments {
 // A full batch in device memory, K = D(D+1)/2 + D:
 //
 //     mean       [N][D]         as given
-//     scaleTril  [N][D(D+1)/2]  as given
+//     scaleTril  [N][D(D+1)/2]  as given; and the low parts, if there are any
 //     rows       [K][padded]    Σ packed, and the mean; while preparing W = L⁻¹ packed, [N][D(D+1)/2]
 //     columns    [depth][padded]  P = Σ⁻¹ packed, twice what is off the diagonal, and −2 P m; m relative to the centre
 //     solved     [N][D]         W m
@@ -699,7 +699,7 @@ struct FullMoments {
 //     centre     [D]            the mean of the means
 //     moments    [N]
 struct Full {
-  const double *mean, *scaleTril;
+  const double *mean, *scaleTril, *scaleTrilLow;
   double *rows, *columns, *solved, *centre;
   int *triangle;
   FullMoments *moments;
@@ -707,6 +707,7 @@ struct Full {
   int dimension, k, depth, wide;
 
   KB_FN const double *factor(int64_t i) const { return scaleTril + i * length; }
+  KB_FN const double *low(int64_t i) const { return scaleTrilLow == nullptr ? nullptr : scaleTrilLow + i * length; }
   KB_FN double *inverse(int64_t i) const { return rows + i * length; }
 };
 
@@ -721,11 +722,11 @@ KB_FN double roundings(int k) { return (k < FULL_CHUNK ? k : FULL_CHUNK) + ceilD
 // Error bounds, in units of rounding, with g = roundings(k), norms ‖·‖ of Frobenius, and ν(L) ≥ ‖|L||Lᵀ|‖:
 //
 //     product          g·‖P‖·(‖Σq‖ + 2‖mq‖² + ‖mp‖²)     as 2‖mq‖‖P mp‖ ≤ ‖P‖(‖mq‖² + ‖mp‖²)
-//     Σq = LLᵀ         (D+1)·ν(Lq)·‖P‖
+//     Σq = LLᵀ         (D+3)·ν(Lq)·‖P‖                   L itself is rounded
 //     P = WᵀW, P mp    D·ν(Wᵀ)·(‖Σq‖ + 3‖mq‖² + 5‖mp‖²)
 //     m = μ − centre   4·‖P‖·(‖mq‖² + ‖mp‖²)
 //
-// half of which is at most weightQ·weightP + noiseP. W = Lp⁻¹ is computed such that W Lp = I + G with |G| ≤ (D+4)|W||Lp|
+// half of which is at most weightQ·weightP + noiseP. W = Lp⁻¹ is computed such that W Lp = I + G with |G| ≤ (D+6)|W||Lp|
 // (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only scales what it is used for.
 
 // The share of ‖m_q‖² in a row's weight.
@@ -873,14 +874,14 @@ struct InvertFull {
   KB_FN FullMoments moments(const State &s) const {
     int d = g.dimension;
     double logDet = s.product.log();
-    double bound = 0x1p-53 * (d + 16 + 4 * fabs(logDet));
+    double bound = 0x1p-53 * (2 * d + 16 + 4 * fabs(logDet));
     double a = s.l.spread() / s.l.norm() * s.w.norm();
     double b = s.w.spread() / s.w.norm() * s.l.norm();
-    double residual = FULL_UNIT * (d + 4) * (a < b ? a : b);
+    double residual = FULL_UNIT * (d + 6) * (a < b ? a : b);
     FullMoments m;
     m.offsetQ = s.beyond ? FLAG : -logDet;
     m.noiseQ = bound + 4 * FULL_UNIT * fabs(logDet);
-    m.weightQ = 0.5 * FULL_UNIT * (d + 1) * s.l.spread();
+    m.weightQ = 0.5 * FULL_UNIT * (d + 3) * s.l.spread();
     m.offsetP = s.beyond ? FLAG : logDet + 0.5 * (s.mahalanobis - d);
     m.noiseP = bound + 4 * FULL_UNIT * (fabs(logDet) + d + s.mahalanobis) +
                0.5 * FULL_UNIT * s.means * 5 * d * s.w.spread() + residual * s.mahalanobis;
@@ -1126,7 +1127,8 @@ struct FullPair {
           int first = round == 0 ? 0 : round - 1;
           if (n <= d) {
             own[t].x += solveColumn(
-                n == 0 ? d : n - 1, first, d, q.mean + x.i * d, q.factor(x.i), p.mean + x.j * d, p.factor(x.j), e, LANES);
+                n == 0 ? d : n - 1, first, d, q.mean + x.i * d, q.factor(x.i), q.low(x.i), p.mean + x.j * d, p.factor(x.j),
+                p.low(x.j), e, LANES);
           }
         }
       }
@@ -1161,7 +1163,8 @@ struct StandardFull {
         for (int c = 0; c < r; c++) {
           squares += l[c] * l[c];
         }
-        own[t].x += 0.5 * squares + factorExcess(l[r] - 1, l[r], 1);
+        double low = q.low(i) == nullptr ? 0 : q.low(i)[packedLength(r) + r];
+        own[t].x += 0.5 * squares + factorExcess(l[r] - 1 + low, l[r], 1);
       }
     });
     block.reduce(own);

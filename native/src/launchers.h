@@ -33,7 +33,7 @@ struct Arena {
   bool fits() const { return bytes < SATURATED / 4; }
 };
 
-inline bool isFull(const kullback_cuda_batch *b) { return b->kind == KULLBACK_SCALE_TRIL; }
+inline bool isFull(const kullback_cuda_batch *b) { return b->kind >= KULLBACK_SCALE_TRIL; }
 
 inline Diagonal diagonal(const kullback_cuda_batch *b, Arena &arena) {
   Diagonal g;
@@ -66,7 +66,9 @@ inline Full full(const kullback_cuda_batch *b, Arena &arena) {
   g.padded = roundUp(b->size, ALIGN) + PADDING;
   g.depth = (int)roundUp(g.k, FullCore::DEPTH);
   g.mean = arena.take<double>(b->size, b->dimension);
-  g.scaleTril = arena.take<double>(b->size, g.length);
+  bool parts = b->kind == KULLBACK_SCALE_TRIL_PARTS;
+  g.scaleTril = arena.take<double>((parts ? 2 : 1) * b->size, g.length);
+  g.scaleTrilLow = parts && arena.fits() ? g.scaleTril + b->size * g.length : nullptr;
   g.rows = arena.take<double>(g.padded, g.k);
   g.columns = arena.take<double>(g.padded, g.depth);
   g.solved = arena.take<double>(b->size, b->dimension);
@@ -80,7 +82,7 @@ inline Full full(const kullback_cuda_batch *b, Arena &arena) {
 inline int64_t bytesOf(const kullback_cuda_batch *b) {
   constexpr int64_t MOST_FULL = (1 << 15) - 1; // two to an int in `triangle`
   constexpr int64_t MOST_DIAGONAL = 1 << 30;
-  if (b == nullptr || b->kind < KULLBACK_STD || b->kind > KULLBACK_SCALE_TRIL || (b->wide != 0 && b->wide != 1) ||
+  if (b == nullptr || b->kind < KULLBACK_STD || b->kind > KULLBACK_SCALE_TRIL_PARTS || (b->wide != 0 && b->wide != 1) ||
       b->size < 1 || b->size > SATURATED / 256 || b->dimension < 1 ||
       b->dimension > (isFull(b) ? MOST_FULL : MOST_DIAGONAL)) {
     return -1;

@@ -26,7 +26,7 @@
 
 namespace kullback {
 
-enum Kind : int32_t { STD, VARIANCE, LOG_VARIANCE, PRECISION, SCALE_TRIL };
+enum Kind : int32_t { STD, VARIANCE, LOG_VARIANCE, PRECISION, SCALE_TRIL, SCALE_TRIL_PARTS };
 
 // Both batches of float. The first pass must stay within 8e-6 to hold 1e-5, for ERROR_UNITS falls short of the worst order of
 // roundings by a fifth where S is much greater than KL. What is recomputed is held below the rounding of a float result.
@@ -373,6 +373,11 @@ KB_FN double fullTolerance(double condition) {
   return DOUBLE_TOLERANCE * (condition > 100 ? 100 : condition >= 1 ? condition : 1);
 }
 
+// Of the low parts of factors, of which either may be missing.
+KB_FN double lowDifference(const double *q, const double *p, int64_t k) {
+  return (q == nullptr ? 0 : q[k]) - (p == nullptr ? 0 : p[k]);
+}
+
 // Column c of E = L_p⁻¹(L_q − L_p), or for c = D of y = L_p⁻¹(μ_q − μ_p), by forward substitution:
 //
 //     KL = ½ (‖y‖² + Σ_{r>c} E_rc²) + Σ_k [½ E_kk² + E_kk − ln(1 + E_kk)]
@@ -385,8 +390,10 @@ KB_FN double solveColumn(
     int d,
     const double *mq,
     const double *lq,
+    const double *lowQ,
     const double *mp,
     const double *lp,
+    const double *lowP,
     double *e,
     int stride) {
   bool isMean = c == d;
@@ -399,16 +406,18 @@ KB_FN double solveColumn(
     double t = inversePower(pivot);
     double x = 0;
     if (k >= start) {
-      x = isMean ? scaledDifference(mq[k], mp[k], t) : (lq[row + c] - lp[row + c]) * t;
+      x = isMean ? scaledDifference(mq[k], mp[k], t)
+                 : (lq[row + c] - lp[row + c]) * t + lowDifference(lowQ, lowP, row + c) * t;
     }
     for (int l = first; l < k; l++) {
       double f = lp[row + l] * t;
       if (f != 0 && l >= start) {
-        x -= f * e[(int64_t)l * stride];
+        double y = e[(int64_t)l * stride];
+        x -= y == 0 ? 0 : f * y; // f may have overflowed
       }
     }
     if (k == c) {
-      x = (lq[row + k] - pivot) / pivot;
+      x = (lq[row + k] - pivot + lowDifference(lowQ, lowP, row + k)) / pivot;
       sum = factorExcess(x, lq[row + k], pivot);
     } else {
       x *= 1 / (pivot * t);

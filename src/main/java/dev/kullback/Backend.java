@@ -87,7 +87,8 @@ public enum Backend {
       return valueOf(name.toUpperCase(Locale.ROOT));
     } catch (IllegalArgumentException e) {
       throw new IllegalArgumentException(
-          "system property %s is '%s'; it must be auto, vector, scalar or cuda".formatted(PROPERTY, name),
+          "system property %s is '%s'; it must be auto, vector, scalar or cuda"
+              .formatted(PROPERTY, name),
           e);
     }
   }

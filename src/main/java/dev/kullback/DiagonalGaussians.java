@@ -399,7 +399,6 @@ public final class DiagonalGaussians implements Gaussians {
     return !used.get() && used.compareAndSet(false, true);
   }
 
-
   /** As it goes to a device. */
   HostBatch host() {
     int code =
@@ -409,11 +408,16 @@ public final class DiagonalGaussians implements Gaussians {
           case LOG_VARIANCE -> KullbackCuda.KULLBACK_LOG_VARIANCE();
           case PRECISION -> KullbackCuda.KULLBACK_PRECISION();
         };
-    return mean32 != null && scale32 != null
-        ? new HostBatch(
-            this, size, dimension, code, false, MemorySegment.ofArray(mean32), MemorySegment.ofArray(scale32))
-        : new HostBatch(
-            this, size, dimension, code, true, MemorySegment.ofArray(mean64()), MemorySegment.ofArray(scale64()));
+    boolean wide = mean64 != null;
+    return new HostBatch(
+        this,
+        size,
+        dimension,
+        code,
+        wide,
+        wide ? MemorySegment.ofArray(mean64()) : MemorySegment.ofArray(mean32()),
+        wide ? MemorySegment.ofArray(scale64()) : MemorySegment.ofArray(scale32()),
+        null);
   }
 
   /**
@@ -435,7 +439,6 @@ public final class DiagonalGaussians implements Gaussians {
         }
       }
     }
-
   }
 
   Packed<double[]> columns64() {

@@ -348,10 +348,13 @@ public final class FullGaussians implements Gaussians {
         this,
         size,
         dimension,
-        KullbackCuda.KULLBACK_SCALE_TRIL(),
+        scaleTrilLow == null
+            ? KullbackCuda.KULLBACK_SCALE_TRIL()
+            : KullbackCuda.KULLBACK_SCALE_TRIL_PARTS(),
         isDouble,
         MemorySegment.ofArray(mean),
-        MemorySegment.ofArray(scaleTril));
+        MemorySegment.ofArray(scaleTril),
+        scaleTrilLow == null ? null : MemorySegment.ofArray(scaleTrilLow));
   }
 
   boolean isBeyond(int i) {

@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import dev.kullback.internal.cuda.CudaLibrary;
 import java.util.stream.Stream;
 
 /**
@@ -9,9 +10,11 @@ import java.util.stream.Stream;
 final class Engines {
   private Engines() {}
 
-  /** Method source: the backends every test of results runs on. */
+  /** Method source: the backends every test of results runs on, in the run on the emulated device that alone. */
   static Stream<Backend> backends() {
-    return Stream.of(Backend.VECTOR, Backend.SCALAR);
+    return System.getProperty(CudaLibrary.LIBRARY) != null
+        ? Stream.of(Backend.CUDA)
+        : Stream.of(Backend.VECTOR, Backend.SCALAR);
   }
 
   static KlEngine on(Backend backend) {

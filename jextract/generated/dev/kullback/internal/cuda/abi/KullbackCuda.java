@@ -78,6 +78,15 @@ public class KullbackCuda extends CTypes {
     public static int KULLBACK_SCALE_TRIL() {
         return KULLBACK_SCALE_TRIL;
     }
+    private static final int KULLBACK_SCALE_TRIL_PARTS = (int)5L;
+    /**
+     * {@snippet lang=c :
+     * #define KULLBACK_SCALE_TRIL_PARTS 5
+     * }
+     */
+    public static int KULLBACK_SCALE_TRIL_PARTS() {
+        return KULLBACK_SCALE_TRIL_PARTS;
+    }
 
     private static class kullback_cuda_abi_version {
         public static final FunctionDescriptor DESC = FunctionDescriptor.of(

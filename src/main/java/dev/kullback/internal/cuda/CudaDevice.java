@@ -115,8 +115,7 @@ public final class CudaDevice implements AutoCloseable {
         failed =
             failed != null
                 ? failed
-                : new CudaException(
-                    status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
+                : new CudaException(status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
         failure.compareAndSet(null, failed);
       }
       release(session, a, b);

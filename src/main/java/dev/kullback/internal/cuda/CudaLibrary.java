@@ -26,6 +26,7 @@ import org.jspecify.annotations.Nullable;
  * libkullback_cuda.so} on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names, else the first {@code
  * libcudart.so} of a known version in {@code CUDA_HOME}, {@code CUDA_PATH}, on {@code java.library.path}, and in the usual places.
  */
+@SuppressWarnings("restricted") // loads native code: what this class is for
 public final class CudaLibrary {
   public static final String LIBRARY = "dev.kullback.cuda.library";
   public static final String RUNTIME = "dev.kullback.cuda.runtime";
@@ -294,7 +295,11 @@ public final class CudaLibrary {
       }
       folders.addAll(libraryPath());
       folders.add(Path.of("/usr/local/cuda/lib64"));
-      folders.add(Path.of("/usr/lib/" + System.getProperty("os.arch").replace("amd64", "x86_64") + "-linux-gnu"));
+      folders.add(
+          Path.of(
+              "/usr/lib/"
+                  + System.getProperty("os.arch").replace("amd64", "x86_64")
+                  + "-linux-gnu"));
       folders.add(Path.of("/usr/lib/wsl/lib"));
       return folders;
     }

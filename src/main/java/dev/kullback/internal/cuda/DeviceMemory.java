@@ -10,6 +10,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.function.BooleanSupplier;
 
 /** A block of device memory or of pinned host memory, until closed. Growing loses the contents. */
+@SuppressWarnings("restricted") // sizes what cudaMalloc returned
 final class DeviceMemory implements AutoCloseable {
   private final boolean pinned;
 

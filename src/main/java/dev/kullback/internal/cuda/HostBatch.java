@@ -1,6 +1,7 @@
 package dev.kullback.internal.cuda;
 
 import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A batch as it is copied to the device.
@@ -10,6 +11,7 @@ import java.lang.foreign.MemorySegment;
  * @param wide whether the contract is that of double
  * @param mean {@code [N, D]}, float or double as the kind and {@code wide} have it
  * @param scale {@code [N, D]}, or factors packed by rows
+ * @param scaleLow the low parts of factors of kind {@code KULLBACK_SCALE_TRIL_PARTS}
  */
 public record HostBatch(
     Object owner,
@@ -18,4 +20,5 @@ public record HostBatch(
     int kind,
     boolean wide,
     MemorySegment mean,
-    MemorySegment scale) {}
+    MemorySegment scale,
+    @Nullable MemorySegment scaleLow) {}

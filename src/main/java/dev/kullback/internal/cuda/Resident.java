@@ -51,7 +51,11 @@ final class Resident {
       MemorySegment data = memory.get(bytes);
       kullback_cuda_batch.data(descriptor, data);
       session.upload(batch.mean(), data, 0);
-      session.upload(batch.scale(), data, kullback_cuda_scale_offset(descriptor));
+      long offset = kullback_cuda_scale_offset(descriptor);
+      session.upload(batch.scale(), data, offset);
+      if (batch.scaleLow() != null) {
+        session.upload(batch.scaleLow(), data, offset + batch.scale().byteSize());
+      }
       session.computeAfterCopies();
       check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
       event = Session.newEvent();

@@ -69,8 +69,7 @@ final class Session implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment pointer = arena.allocate(ValueLayout.ADDRESS);
       check(
-          "cudaStreamCreateWithFlags",
-          cudaStreamCreateWithFlags(pointer, cudaStreamNonBlocking()));
+          "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(pointer, cudaStreamNonBlocking()));
       return pointer.get(ValueLayout.ADDRESS, 0);
     }
   }
@@ -79,8 +78,7 @@ final class Session implements AutoCloseable {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment pointer = arena.allocate(ValueLayout.ADDRESS);
       check(
-          "cudaEventCreateWithFlags",
-          cudaEventCreateWithFlags(pointer, cudaEventDisableTiming()));
+          "cudaEventCreateWithFlags", cudaEventCreateWithFlags(pointer, cudaEventDisableTiming()));
       return pointer.get(ValueLayout.ADDRESS, 0);
     }
   }
@@ -117,13 +115,15 @@ final class Session implements AutoCloseable {
   }
 
   /** The matrix [N, M] into {@code out}, strip by strip. */
-  void pairwise(Resident q, Resident p, long n, long m, boolean same, MemorySegment out, int width) {
+  void pairwise(
+      Resident q, Resident p, long n, long m, boolean same, MemorySegment out, int width) {
     long columns = Math.min(m, WIDEST);
     long most = Math.max(1, STRIP / (columns * width));
     long rows = Math.min(n, most > TILE ? most / TILE * TILE : most);
     long across = Math.ceilDiv(m, columns);
     long count = Math.ceilDiv(n, rows) * across;
-    MemorySegment work = work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), rows, columns));
+    MemorySegment work =
+        work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), rows, columns));
     for (long s = 0; s < count + 2; s++) {
       int b = (int) (s & 1);
       if (s >= 2) { // the strip before the last, while the last is computed
@@ -188,8 +188,7 @@ final class Session implements AutoCloseable {
     MemorySegment result = strips[0].get(n * width);
     check(
         "kullback_cuda_standard",
-        kullback_cuda_standard(
-            q.descriptor(), result, width == Double.BYTES ? 1 : 0, compute));
+        kullback_cuda_standard(q.descriptor(), result, width == Double.BYTES ? 1 : 0, compute));
     collect(result, n * width, out);
   }
 
