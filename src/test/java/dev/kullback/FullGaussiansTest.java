@@ -158,7 +158,7 @@ class FullGaussiansTest {
         "covariance[0][0][1] (Gaussian 0, row 0, column 1) is NaN",
         () -> FullGaussians.ofCovariance(mean, new double[] {1, nan, nan, 1, 1, 0, 0, 1}, 2));
     rejects(
-        "covariance[0] (Gaussian 0) is not symmetric",
+        "covariance[0][0][1] (Gaussian 0, row 0, column 1) is NaN",
         () -> FullGaussians.ofCovariance(mean, with(unit, 1, nan), 2));
     rejects("dimension must be at least 1", () -> FullGaussians.ofScaleTril(mean, unit, 0));
     rejects(
