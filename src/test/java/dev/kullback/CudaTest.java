@@ -1,0 +1,441 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.kullback.internal.cuda.CudaLibrary;
+import dev.kullback.internal.cuda.abi.KullbackCuda;
+import java.io.File;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The bridge to a device, on the emulated one: its life, its faults, its threads. */
+@Tag("cuda")
+@Timeout(120)
+class CudaTest {
+  private static final int OUT_OF_MEMORY = CudaException.OUT_OF_MEMORY;
+  private static final int LAUNCH_FAILURE = 719;
+
+  @BeforeEach
+  @AfterEach
+  void reset() {
+    Emulated.reset();
+  }
+
+  private static KlEngine engine() {
+    return KlEngine.builder().backend(Backend.CUDA).build();
+  }
+
+  private static DiagonalGaussians diagonal(boolean isDouble, int n, int d, int seed) {
+    return Batch.random(isDouble, n, d, 0, new Random(seed)).gaussians();
+  }
+
+  private static FullGaussians full(boolean isDouble, int n, int d, int seed) {
+    return FullBatch.random(isDouble, n, d, 10, 0, new Random(seed)).gaussians();
+  }
+
+  @Test
+  void saysThatItIsEmulated() {
+    assertThat(Backend.CUDA.describe()).startsWith("cuda: available, ").contains("emulated");
+    try (KlEngine engine = engine()) {
+      assertThat(engine.describe()).contains("emulated");
+    }
+  }
+
+  @Test
+  void isNeverChosenByItself() {
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThat(engine.describe()).startsWith("vector");
+      assertThat(Backend.AUTO.describe()).contains("takes vector");
+      engine.pairwise(diagonal(false, 9, 5, 1), diagonal(false, 7, 5, 2));
+      assertThat(Emulated.live()).isEmpty();
+    }
+  }
+
+  /** The header, the bindings and the library have the same functions. */
+  @Test
+  void headerBindingsAndLibraryAgree() throws IOException {
+    Path header =
+        Path.of(System.getProperty(CudaLibrary.LIBRARY)).resolve("../../include/kullback_cuda.h");
+    Matcher matcher =
+        Pattern.compile("KULLBACK_API\\s[^;(]*?(kullback_\\w+)\\(")
+            .matcher(Files.readString(header.normalize()));
+    Set<String> declared = new TreeSet<>();
+    while (matcher.find()) {
+      declared.add(matcher.group(1));
+    }
+    Set<String> bound =
+        Arrays.stream(KullbackCuda.class.getMethods())
+            .map(Method::getName)
+            .filter(name -> name.startsWith("kullback_") && !name.contains("$"))
+            .collect(Collectors.toCollection(TreeSet::new));
+    assertThat(declared).hasSizeGreaterThan(5).isEqualTo(bound);
+    assertThat(declared).allMatch(Emulated::exports);
+  }
+
+  @Test
+  void everythingIsReleased() {
+    KlEngine engine = engine();
+    DiagonalGaussians q = diagonal(false, 70, 9, 1);
+    DiagonalGaussians p = diagonal(true, 70, 9, 2);
+    FullGaussians f = full(true, 70, 9, 3);
+    engine.pairwise(q, p);
+    engine.pairwise(q, f);
+    engine.aligned(q, p);
+    engine.aligned(f, f);
+    engine.toStandardNormal(f);
+    assertThat(Emulated.live()).isNotEmpty();
+    engine.close();
+    assertThat(Emulated.live()).isEmpty();
+    engine.close();
+    assertThatThrownBy(() -> engine.pairwise(q, p))
+        .isInstanceOf(IllegalStateException.class)
+        .hasMessage("this KlEngine is closed");
+  }
+
+  /** A batch goes to the device once. */
+  @Test
+  void batchesStay() {
+    DiagonalGaussians q = diagonal(false, 70, 9, 1);
+    DiagonalGaussians p = diagonal(false, 50, 9, 2);
+    float[] out = new float[70 * 50];
+    try (KlEngine engine = engine()) {
+      engine.pairwise(q, p, out);
+      engine.pairwise(q, p, out);
+      long before = Emulated.live("allocations");
+      Emulated.fail("cudaMalloc", 1, OUT_OF_MEMORY); // is not called
+      float[] again = engine.pairwise(q, p);
+      assertThat(again).isEqualTo(out);
+      assertThat(Emulated.live("allocations")).isEqualTo(before);
+      Emulated.fail("cudaMalloc", 1, 0);
+    }
+  }
+
+  @Test
+  void nothingLeaksInTenThousandCalls() throws InterruptedException {
+    DiagonalGaussians kept = diagonal(false, 8, 3, 1);
+    float[] out = new float[64];
+    try (KlEngine engine = engine()) {
+      engine.pairwise(kept, kept, out);
+      engine.pairwise(kept, diagonal(false, 8, 3, 2), out);
+      long pinned = Emulated.live("pinned");
+      long streams = Emulated.live("streams");
+      for (int i = 0; i < 10_000; i++) {
+        engine.pairwise(kept, i % 4 == 0 ? diagonal(false, 8, 3, i) : kept, out);
+      }
+      assertThat(Emulated.live("pinned")).isEqualTo(pinned);
+      assertThat(Emulated.live("streams")).isEqualTo(streams);
+      // batches that are unreachable leave the device with a later call
+      for (int i = 0; i < 100 && Emulated.live("allocations") > 8; i++) {
+        System.gc();
+        Thread.sleep(20);
+        engine.pairwise(kept, kept, out);
+      }
+      assertThat(Emulated.live("allocations")).isLessThanOrEqualTo(8);
+    }
+    assertThat(Emulated.live()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aMatrixLargerThanTheDevice(boolean isDouble) {
+    Emulated.set("memory", 40L << 20);
+    int n = 3500;
+    int m = 2900;
+    DiagonalGaussians q = diagonal(isDouble, n, 3, 1);
+    DiagonalGaussians p = diagonal(isDouble, m, 3, 2);
+    try (KlEngine engine = engine();
+        Arena arena = Arena.ofConfined()) {
+      int width = isDouble ? 8 : 4;
+      assertThat((long) n * m * width).isGreaterThan(isDouble ? 40 << 20 : 24 << 20);
+      MemorySegment out = arena.allocate((long) n * m * width, 8);
+      engine.pairwise(q, p, out);
+      double[] expected = new double[n * m];
+      try (KlEngine vector = KlEngine.builder().backend(Backend.VECTOR).build()) {
+        vector.pairwise(q, p, expected);
+      }
+      for (int k = 0; k < n * m; k++) {
+        double kl =
+            isDouble
+                ? out.getAtIndex(java.lang.foreign.ValueLayout.JAVA_DOUBLE, k)
+                : out.getAtIndex(java.lang.foreign.ValueLayout.JAVA_FLOAT, k);
+        double tolerance = (isDouble ? 2e-12 : 1e-5) * expected[k];
+        if (!(Math.abs(kl - expected[k]) <= tolerance)) {
+          assertThat(kl).as("entry %d", k).isEqualTo(expected[k]);
+        }
+      }
+    }
+  }
+
+  /** More columns than a strip has: several strips side by side, the last of them narrow. */
+  @Test
+  void strips() {
+    int m = (1 << 15) + 77;
+    DiagonalGaussians q = diagonal(false, 140, 2, 1);
+    Batch columns = Batch.random(false, m, 2, 0, new Random(2));
+    float[] out = new float[140 * m];
+    float[] last = new float[140 * 77];
+    try (KlEngine engine = engine()) {
+      engine.pairwise(q, columns.gaussians(), out);
+      engine.pairwise(q, columns.rows(m - 77, m).gaussians(), last);
+    }
+    for (int i = 0; i < 140; i++) {
+      assertThat(Arrays.copyOfRange(out, (i + 1) * m - 77, (i + 1) * m))
+          .isEqualTo(Arrays.copyOfRange(last, i * 77, (i + 1) * 77));
+    }
+  }
+
+  @Test
+  void batchesThatNobodyUsesMakeRoom() {
+    Emulated.set("memory", 12L << 20);
+    try (KlEngine engine = engine()) {
+      List<DiagonalGaussians> batches = new ArrayList<>();
+      for (int i = 0; i < 12; i++) {
+        batches.add(diagonal(false, 1000, 64, i)); // some 1.3 MiB each
+      }
+      float[] first = engine.aligned(batches.get(0), batches.get(1));
+      for (DiagonalGaussians batch : batches) {
+        engine.aligned(batch, batches.get(0));
+      }
+      assertThat(engine.aligned(batches.get(0), batches.get(1))).isEqualTo(first);
+    }
+    assertThat(Emulated.live()).isEmpty();
+  }
+
+  @Test
+  void outOfMemory() {
+    Emulated.set("memory", 2L << 20);
+    DiagonalGaussians small = diagonal(false, 10, 8, 1);
+    DiagonalGaussians large = diagonal(false, 20_000, 64, 2);
+    try (KlEngine engine = engine()) {
+      float[] before = engine.pairwise(small, small);
+      assertThatThrownBy(() ->
+              engine.aligned(large, large.equals(small) ? small : diagonal(false, 20_000, 64, 3)))
+          .isInstanceOfSatisfying(
+              CudaException.class, e -> assertThat(e.code()).isEqualTo(OUT_OF_MEMORY))
+          .hasMessageContaining("MiB do not fit the device's memory");
+      assertThat(engine.pairwise(small, small)).isEqualTo(before);
+    }
+    assertThat(Emulated.live()).isEmpty();
+  }
+
+  /** Each call of the runtime fails in turn: an exception that names it, and nothing lost. */
+  @ParameterizedTest
+  @CsvSource({
+    "cudaMalloc, 2",
+    "cudaMalloc, 999",
+    "cudaHostAlloc, 2",
+    "cudaMemcpyAsync, 1",
+    "cudaStreamCreateWithFlags, 2",
+    "cudaEventCreateWithFlags, 2",
+    "cudaEventRecord, 400",
+    "cudaStreamWaitEvent, 400",
+    "cudaEventSynchronize, 400",
+    "launch, 701"
+  })
+  void faults(String call, int error) {
+    DiagonalGaussians q = diagonal(false, 33, 5, 1);
+    FullGaussians f = full(false, 33, 5, 2);
+    float[] expected;
+    try (KlEngine engine = engine()) {
+      expected = engine.pairwise(q, f);
+    }
+    int failures = 0;
+    for (int after = 1; ; after++) {
+      try (KlEngine engine = engine()) {
+        Emulated.fail(call, after, error);
+        boolean failed = false;
+        try {
+          assertThat(engine.pairwise(q, f)).isEqualTo(expected);
+        } catch (CudaException e) {
+          failed = true;
+          failures++;
+          assertThat(e.code()).isEqualTo(error);
+          assertThat(e).hasMessageContaining(call.equals("launch") ? "kullback_cuda_" : call);
+        }
+        Emulated.fail(call, 1, 0);
+        assertThat(engine.pairwise(q, f)).as("afterwards").isEqualTo(expected);
+        if (!failed && after > 1) { // an out-of-memory may be mended by making room
+          break;
+        }
+      }
+      assertThat(Emulated.live()).isEmpty();
+    }
+    assertThat(failures).isPositive();
+    assertThat(Emulated.live()).isEmpty();
+  }
+
+  @Test
+  void aDeviceThatFailsForGood() {
+    DiagonalGaussians q = diagonal(false, 33, 5, 1);
+    KlEngine engine = engine();
+    engine.pairwise(q, q);
+    Emulated.fail("kernel", 1, LAUNCH_FAILURE);
+    assertThatThrownBy(() -> engine.pairwise(q, diagonal(false, 33, 5, 2)))
+        .isInstanceOfSatisfying(
+            CudaException.class, e -> assertThat(e.code()).isEqualTo(LAUNCH_FAILURE));
+    assertThatThrownBy(() -> engine.pairwise(q, q))
+        .isInstanceOf(CudaException.class)
+        .hasMessageContaining("failed in an earlier call")
+        .hasMessageContaining("restart the process");
+    engine.close();
+    engine.close();
+    Emulated.reset();
+    try (KlEngine next = engine()) {
+      assertThat(next.pairwise(q, q)).hasSize(33 * 33);
+    }
+  }
+
+  @Test
+  void eightThreads() throws Exception {
+    List<Gaussians> batches =
+        List.of(
+            diagonal(false, 90, 6, 1),
+            diagonal(true, 70, 6, 2),
+            full(false, 60, 6, 3),
+            full(true, 65, 6, 4));
+    Emulated.set("delay_us", 50);
+    try (KlEngine engine = engine();
+        ExecutorService threads = Executors.newFixedThreadPool(8)) {
+      double[][] expected = new double[16][];
+      try (KlEngine alone = engine()) {
+        for (int k = 0; k < 16; k++) {
+          expected[k] = matrix(alone, batches.get(k / 4), batches.get(k % 4));
+        }
+      }
+      List<Future<?>> done = new ArrayList<>();
+      for (int t = 0; t < 8; t++) {
+        int start = t;
+        done.add(
+            threads.submit(() -> {
+              for (int i = 0; i < 48; i++) {
+                int k = (start * 5 + i) % 16;
+                assertThat(matrix(engine, batches.get(k / 4), batches.get(k % 4)))
+                    .isEqualTo(expected[k]);
+              }
+            }));
+      }
+      for (Future<?> future : done) {
+        future.get();
+      }
+    }
+    assertThat(Emulated.live()).isEmpty();
+  }
+
+  private static double[] matrix(KlEngine engine, Gaussians q, Gaussians p) {
+    return engine.pairwise(q, p, new double[q.size() * p.size()]);
+  }
+
+  @Test
+  void virtualThreads() throws Exception {
+    DiagonalGaussians q = diagonal(false, 40, 6, 1);
+    try (KlEngine engine = engine();
+        ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
+      float[] expected = engine.pairwise(q, q);
+      List<Future<float[]>> done = new ArrayList<>();
+      for (int i = 0; i < 200; i++) {
+        done.add(threads.submit(() -> engine.pairwise(q, q)));
+      }
+      for (Future<float[]> future : done) {
+        assertThat(future.get()).isEqualTo(expected);
+      }
+    }
+    assertThat(Emulated.live()).isEmpty();
+  }
+
+  @Test
+  void closeDuringACall() throws Exception {
+    DiagonalGaussians q = diagonal(false, 3000, 4, 1);
+    DiagonalGaussians p = diagonal(false, 3000, 4, 2);
+    float[] expected;
+    try (KlEngine engine = engine()) {
+      expected = engine.pairwise(q, p);
+    }
+    Emulated.set("delay_us", 20_000);
+    KlEngine engine = engine();
+    CountDownLatch begun = new CountDownLatch(1);
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<float[]> call =
+          thread.submit(() -> {
+            begun.countDown();
+            return engine.pairwise(q, p);
+          });
+      begun.await();
+      while (Emulated.live("streams") == 0) {
+        Thread.onSpinWait();
+      }
+      engine.close();
+      assertThatThrownBy(() -> engine.pairwise(q, p)).isInstanceOf(IllegalStateException.class);
+      assertThat(call.get()).isEqualTo(expected);
+    }
+    assertThat(Emulated.live()).isEmpty();
+  }
+
+  /** What is found when the library is loaded is told in one line, and AUTO goes on without. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "abi | 7 | the native library has ABI version 7",
+        "devices | 0 | there is no CUDA device: cudaErrorNoDevice",
+        "driver | 0 | there is no CUDA device: cudaErrorInsufficientDriver",
+        "compute_major | 7 | the CUDA device has compute capability 7"
+      })
+  void reasons(String what, int value, String reason) throws Exception {
+    List<String> lines = run(Emulated.class.getName(), what, String.valueOf(value));
+    assertThat(lines).hasSize(4);
+    assertThat(lines.get(0)).startsWith("cuda: unavailable, " + reason);
+    assertThat(lines.get(1)).isEqualTo("auto: takes vector");
+    assertThat(lines.get(2)).startsWith("vector on the calling thread");
+    assertThat(lines.get(3)).startsWith("the cuda backend cannot run: " + reason);
+  }
+
+  private static List<String> run(String... mainAndArguments) throws Exception {
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--add-modules",
+                "jdk.incubator.vector",
+                "--enable-native-access=ALL-UNNAMED",
+                "-D" + CudaLibrary.LIBRARY + "=" + System.getProperty(CudaLibrary.LIBRARY),
+                "-D" + CudaLibrary.RUNTIME + "=" + System.getProperty(CudaLibrary.RUNTIME),
+                "-cp",
+                System.getProperty("java.class.path")));
+    command.addAll(List.of(mainAndArguments));
+    Process process =
+        new ProcessBuilder(command)
+            .redirectError(ProcessBuilder.Redirect.to(new File("/dev/null")))
+            .start();
+    String out = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    return out.lines().toList();
+  }
+}
