@@ -19,9 +19,14 @@ final class Aligned extends RowCommand {
   @Mixin BatchOptions.P pOptions;
 
   @Override
+  BatchOptions.@Nullable Files pFiles() {
+    return pOptions.files();
+  }
+
+  @Override
   Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena) {
-    BatchOptions.@Nullable Files pFiles = pOptions.files();
-    Batch p = pFiles == null ? q : Batch.load(pFiles, policy, arena);
+    BatchOptions.@Nullable Files files = pFiles();
+    Batch p = files == null ? q : Batch.load(files, policy, arena);
     p.requireFit(q);
     if (p.size() != q.size()) {
       throw new UserError(

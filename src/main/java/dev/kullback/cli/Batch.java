@@ -8,6 +8,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.regex.Pattern;
 
 /** The checked parameters of a batch, means of [size, dimension]. */
 record Batch(
@@ -17,6 +18,13 @@ record Batch(
     int dimension,
     Npy.Array mean,
     Npy.Array scale) {
+
+  /** Asymmetry that passes for rounding in a float file, relative to √(Σ_rr Σ_cc), as in the library. */
+  private static final double ASYMMETRY32 = 1e-5;
+
+  /** How the library's messages name a Gaussian: twice. */
+  private static final Pattern GAUSSIAN =
+      Pattern.compile("^(\\w+)\\[(\\d+)\\](.*\\(Gaussian )\\2\\b");
 
   static Batch load(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
     Npy.Array mean = read(files.mean(), arena);
@@ -43,9 +51,6 @@ record Batch(
             "has shape %s, but with the means in %s, of shape %s, it must be %s"
                 .formatted(text(scale.shape()), files.mean(), text(shape), text(wanted)));
       }
-      if (policy != ScalePolicy.STRICT) {
-        throw new UserError("--clamp and --deterministic are for scales, not for matrices");
-      }
     }
     if (size == 0 || dimension == 0) {
       throw new UserError(files.mean(), "is an empty batch, of shape " + text(shape));
@@ -54,9 +59,14 @@ record Batch(
       throw new UserError(
           files.mean(), "has shape " + text(shape) + ": N and D must be below 2^31");
     }
-    if (!mean.element().equals(scale.element())) { // as doubles both keep their values
-      mean = toDouble(mean, arena);
-      scale = toDouble(scale, arena);
+    if (!mean.element().equals(scale.element())) { // in the wider of the two both keep their values
+      boolean isDouble = mean.isDouble() || scale.isDouble();
+      if (files.kind() == Scale.COVARIANCE && isDouble && !scale.isDouble()) {
+        symmetrise(files.scale(), scale, dimension);
+      }
+      ValueLayout element = isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT;
+      mean = mean.to(element, arena);
+      scale = scale.to(element, arena);
     }
     Batch batch = new Batch(files, policy, (int) size, (int) dimension, mean, scale);
     batch.check();
@@ -64,22 +74,38 @@ record Batch(
   }
 
   boolean isDouble() {
-    return mean.element().byteSize() == 8;
+    return mean.isDouble();
+  }
+
+  boolean isFull() {
+    return files.kind().isFull();
   }
 
   Gaussians gaussians() {
     return gaussians(0, size);
   }
 
-  /** The Gaussians {@code from} (included) to {@code to} (excluded). */
+  /**
+   * The Gaussians {@code from} (included) to {@code to} (excluded). Matrices are checked only here, and
+   * covariances factored, which takes long.
+   */
   Gaussians gaussians(int from, int to) {
     MemorySegment means = rows(mean, from, to);
     MemorySegment scales = rows(scale, from, to);
     try {
       return files.kind().gaussians(means, scales, dimension, mean.element(), policy);
     } catch (IllegalArgumentException e) {
-      throw new UserError(files.scale(), String.valueOf(e.getMessage()));
+      throw new UserError(files.scale(), renumbered(String.valueOf(e.getMessage()), from));
     }
+  }
+
+  private static String renumbered(String message, int from) {
+    return GAUSSIAN
+        .matcher(message)
+        .replaceFirst(m -> {
+          int i = from + Integer.parseInt(m.group(2));
+          return m.group(1) + "[" + i + "]" + m.group(3) + i;
+        });
   }
 
   private MemorySegment rows(Npy.Array array, int from, int to) {
@@ -112,13 +138,32 @@ record Batch(
     return new NpyHeader("", false, shape).shapeText();
   }
 
-  private static Npy.Array toDouble(Npy.Array from, Arena arena) {
-    long count = from.data().byteSize() / from.element().byteSize();
-    MemorySegment to = arena.allocate(ValueLayout.JAVA_DOUBLE, count);
-    for (long i = 0; i < count; i++) {
-      to.setAtIndex(ValueLayout.JAVA_DOUBLE, i, from.value(i));
+  /**
+   * Makes float covariances, [N, D, D], exactly symmetric, as the library wants those of a double
+   * batch to be; what is not finite is left for it to name.
+   */
+  private static void symmetrise(Path file, Npy.Array covariance, long d) {
+    ValueLayout.OfFloat element = (ValueLayout.OfFloat) covariance.element();
+    for (long i = 0; i < covariance.shape()[0]; i++) {
+      long first = i * d * d;
+      for (long r = 0; r < d; r++) {
+        for (long c = 0; c < r; c++) {
+          double lower = covariance.value(first + r * d + c);
+          double upper = covariance.value(first + c * d + r);
+          if (lower == upper || !Double.isFinite(lower)) {
+            continue;
+          }
+          double square = covariance.value(first + r * d + r) * covariance.value(first + c * d + c);
+          if (!(Math.abs(lower - upper) <= ASYMMETRY32 * Math.sqrt(Math.abs(square)))) {
+            throw new UserError(
+                file,
+                "covariance[%1$d] (Gaussian %1$d) is not symmetric: [%2$d][%3$d] is %4$s but [%3$d][%2$d] is %5$s"
+                    .formatted(i, r, c, (float) lower, (float) upper));
+          }
+          covariance.data().setAtIndex(element, first + c * d + r, (float) lower);
+        }
+      }
     }
-    return new Npy.Array(from.shape(), ValueLayout.JAVA_DOUBLE, to);
   }
 
   private void check() {
@@ -129,9 +174,8 @@ record Batch(
         throw wrong(files.mean(), i, "mean is " + value + ": repair or drop the row");
       }
     }
-    if (files.kind().isFull()) {
-      gaussians(); // the library's checks name the Gaussian, the row and the column
-      return;
+    if (isFull()) {
+      return; // the library's checks name the Gaussian, the row and the column
     }
     boolean deterministic = isDeterministic();
     // Clamping repairs a std or variance that is too small, but no precision makes sense at or

@@ -83,6 +83,7 @@ final class Demo implements Callable<Integer> {
           reference(from.resolve("local_kl_rows.npy"), referenceRows.length, local.size(), arena);
 
       Gaussians q = batch.gaussians();
+      Gaussians full = local.gaussians();
       float[] kl = new float[Math.multiplyExact(q.size(), q.size())];
       double cold = seconds(engine, q, kl);
       double warm = warmSeconds(engine, q, kl, cold);
@@ -106,7 +107,6 @@ final class Demo implements Callable<Integer> {
           warm * 1e3,
           worst);
       printTable(out, kl, labels);
-      Gaussians full = local.gaussians();
       cold = seconds(engine, full, kl);
       warm = warmSeconds(engine, full, kl, cold);
       out.printf(

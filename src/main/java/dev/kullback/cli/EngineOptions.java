@@ -12,7 +12,7 @@ final class EngineOptions {
       names = "--backend",
       paramLabel = "NAME",
       defaultValue = "AUTO",
-      description = "auto, vector or scalar; default: auto.")
+      description = "auto, vector, scalar or cuda; default: auto.")
   Backend backend;
 
   @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")

@@ -98,6 +98,10 @@ public final class Main {
       case OutOfMemoryError _ -> "out of memory (" + e.getMessage() + "): raise the heap with -Xmx";
       case UserError _, IllegalArgumentException _, IllegalStateException _ ->
           String.valueOf(e.getMessage());
+      // what the library throws of its own, of a device say: its message suffices
+      case RuntimeException r
+          when r.getMessage() != null && r.getClass().getName().startsWith("dev.kullback.") ->
+          r.getMessage();
       default -> "unexpected " + e + "; --debug shows where";
     };
   }

@@ -39,6 +39,27 @@ final class Npy {
           ? data.getAtIndex(f, index)
           : data.getAtIndex((ValueLayout.OfDouble) element, index);
     }
+
+    boolean isDouble() {
+      return element instanceof ValueLayout.OfDouble;
+    }
+
+    /** A float or double array in elements of another width or byte order. */
+    Array to(ValueLayout other, Arena arena) {
+      if (element.equals(other)) {
+        return this;
+      }
+      long count = data.byteSize() / element.byteSize();
+      MemorySegment to = arena.allocate(other, count);
+      for (long i = 0; i < count; i++) {
+        if (other instanceof ValueLayout.OfFloat f) {
+          to.setAtIndex(f, i, (float) value(i));
+        } else {
+          to.setAtIndex((ValueLayout.OfDouble) other, i, value(i));
+        }
+      }
+      return new Array(shape, other, to);
+    }
   }
 
   /**

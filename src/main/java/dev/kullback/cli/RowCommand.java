@@ -8,6 +8,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Locale;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
@@ -22,6 +23,11 @@ abstract class RowCommand implements Callable<Integer> {
   /** The formula, then for each row its value, in float or double elements. */
   record Rows(String formula, MemorySegment values) {}
 
+  /** Null where there is none. */
+  BatchOptions.@Nullable Files pFiles() {
+    return null;
+  }
+
   abstract Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena);
 
   static MemorySegment allocate(Arena arena, int rows, boolean isDouble) {
@@ -31,12 +37,13 @@ abstract class RowCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
+    ScalePolicy policy = result.policy(files, pFiles());
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFile npy = new OutputFile(result.output)) {
-      Batch q = Batch.load(files, result.policy(), arena);
+      Batch q = Batch.load(files, policy, arena);
       long start = System.nanoTime();
-      Rows rows = compute(engine, q, result.policy(), arena);
+      Rows rows = compute(engine, q, policy, arena);
       double seconds = (System.nanoTime() - start) * 1e-9;
 
       boolean isDouble = rows.values().byteSize() == 8L * q.size();

@@ -191,6 +191,22 @@ class MainTest {
   }
 
   @Test
+  void byteOrderIsNoWidth() throws IOException {
+    String line = "pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy";
+    succeed(line);
+    double[] expected = values(read("o.npy", N, M));
+    save("q.npy", ">f4", N, qMean);
+    save("t.npy", ">f4", M, pStd);
+    succeed(line);
+    Npy.Array got = read("o.npy", N, M);
+    assertThat(got.element().byteSize()).isEqualTo(4);
+    assertThat(values(got)).containsExactly(expected);
+    save("t.npy", ">f8", M, pStd);
+    succeed(line);
+    assertThat(read("o.npy", N, M).element().byteSize()).isEqualTo(8);
+  }
+
+  @Test
   void aligned() throws IOException {
     save("p.npy", "<f8", N, floats(N * D, v -> v));
     succeed("aligned --mean q.npy --std s.npy --p-mean p.npy --p-std s.npy -o o.npy");
@@ -526,6 +542,75 @@ class MainTest {
         "standard --mean q.npy --packed-tril packed.npy --clamp -o o.npy", "not for matrices");
   }
 
+  /** [N, D, D], with 2 on the diagonal, 1 below and {@code upper} above it. */
+  private void saveCovariances(String descr, double upper) throws IOException {
+    double[] covariance = new double[N * D * D];
+    for (int k = 0; k < covariance.length; k++) {
+      int row = k / D % D;
+      covariance[k] = row == k % D ? 2 : row > k % D ? 1 : upper;
+    }
+    NpyFiles.write(folder.resolve("cov.npy"), descr, new long[] {N, D, D}, covariance);
+  }
+
+  /** What passes for rounding depends on the type of the matrices, not on that of the means. */
+  @ParameterizedTest
+  @CsvSource({"<f4, <f8", ">f4, <f8", "<f4, >f8", "<f4, >f4", ">f4, <f4", "<f4, <f4"})
+  void asymmetryOfFloatCovariances(String descr, String mean) throws IOException {
+    save("q.npy", mean, N, qMean);
+    String line = "standard --mean q.npy --cov cov.npy -o o.npy";
+    saveCovariances(descr, 1);
+    succeed(line);
+    double[] expected = values(read("o.npy", N));
+    saveCovariances(descr, 1 + 3e-7);
+    succeed(line);
+    Npy.Array got = read("o.npy", N);
+    assertThat(got.element().byteSize()).isEqualTo(mean.charAt(2) - '0');
+    assertThat(values(got)).containsExactly(expected); // the lower triangle counts
+    succeed("aligned --mean q.npy --std s.npy --p-mean q.npy --p-cov cov.npy -o o.npy");
+    saveCovariances(descr, 1 + 1e-4);
+    assertUserError(
+        line,
+        "cov.npy: covariance[0] (Gaussian 0) is not symmetric: [1][0] is 1.0 but [0][1] is 1.0001");
+    saveCovariances(descr, Double.NaN);
+    assertUserError(line, "cov.npy: covariance[0] (Gaussian 0) is not symmetric: ", "is NaN");
+  }
+
+  @Test
+  void asymmetryOfDoubleCovariances() throws IOException {
+    saveCovariances("<f8", 1 + 3e-7);
+    assertUserError(
+        "standard --mean q.npy --cov cov.npy -o o.npy",
+        "cov.npy: covariance[0] (Gaussian 0) is not symmetric: [1][0] is 1.0 but [0][1] is 1.0000003");
+  }
+
+  /** The policies are for the side that has scales. */
+  @Test
+  void policiesBesideMatrices() throws IOException {
+    saveCovariances("<f4", 1);
+    save("z.npy", "<f4", N, new double[N * D]);
+    String full = " --mean q.npy --cov cov.npy -o o.npy";
+    String fullP = " --p-mean q.npy --p-cov cov.npy";
+    for (String command : new String[] {"pairwise", "aligned"}) {
+      String zero = command + " --mean q.npy --std z.npy -o o.npy";
+      succeed(zero + fullP + " --deterministic");
+      long[] shape = command.equals("pairwise") ? new long[] {N, N} : new long[] {N};
+      assertThat(values(read("o.npy", shape))).containsOnly(0);
+      succeed(zero + fullP + " --clamp");
+      assertThat(Arrays.stream(values(read("o.npy", shape)))).allMatch(v -> v > 50);
+      succeed(command + full + " --p-mean q.npy --p-std z.npy --clamp");
+      assertUserError(
+          command + full + " --p-mean q.npy --p-std z.npy --deterministic",
+          "z.npy: is 0 everywhere but ",
+          "cov.npy is not");
+      for (String policy : new String[] {" --clamp", " --deterministic"}) {
+        assertUserError(command + full + policy, "not for matrices");
+        assertUserError(command + full + fullP + policy, "not for matrices");
+      }
+    }
+    assertUserError("standard" + full + " --clamp", "not for matrices");
+    assertThat(run("pairwise --help").out()).contains("not for matrices");
+  }
+
   @Test
   void saysThatItsOutputIsLost() {
     PrintStream closed = new PrintStream(OutputStream.nullOutputStream());
@@ -594,6 +679,34 @@ class MainTest {
         .satisfiesExactly(
             line -> assertThat(line).startsWith("kullback: out of memory (heap): "),
             line -> assertThat(line).startsWith("kullback: unexpected ").contains("\\u000aon"));
+  }
+
+  /** As the library's, of a device that fails while it computes. */
+  static final class DeviceException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    DeviceException(String message) {
+      super(message, new IllegalStateException("the cause"));
+    }
+  }
+
+  @Test
+  void failuresOfTheEngineAreOneLine() {
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    DeviceException failure = new DeviceException("out of device memory:\n4 GB needed");
+    assertThat(new Main().report(failure, stream(err))).isEqualTo(1);
+    assertThat(err.toString(StandardCharsets.UTF_8).lines())
+        .containsExactly("kullback: out of device memory:\\u000a4 GB needed");
+    err.reset();
+    assertThat(new Main().report(new RuntimeException("odd"), stream(err))).isEqualTo(1);
+    assertThat(err.toString(StandardCharsets.UTF_8).lines())
+        .containsExactly(
+            "kullback: unexpected java.lang.RuntimeException: odd; --debug shows where");
+  }
+
+  @Test
+  void helpNamesEveryBackend() {
+    assertThat(run("pairwise --help").out()).contains("auto, vector, scalar or cuda");
   }
 
   @Test

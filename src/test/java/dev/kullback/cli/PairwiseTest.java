@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -40,7 +41,7 @@ class PairwiseTest {
         Heatmap image = new Heatmap(n, n);
         try (OutputFile npy = new OutputFile(output);
             Progress progress = new Progress(new PrintWriter(err), n)) {
-          Pairwise.compute(engine, q, q, npy, image, 4L * n * blockRows, progress);
+          Pairwise.compute(engine, 1, q, q, npy, image, 4L * n * blockRows, progress);
           npy.commit();
         }
         byte[] bytes = Files.readAllBytes(output);
@@ -52,6 +53,116 @@ class PairwiseTest {
       }
     }
     assertThat(err.toString()).isEmpty(); // no terminal, no bar
+  }
+
+  private static final int N = 11;
+  private static final int D = 3;
+
+  /** Means in m.npy, covariances with a diagonal of 2, but one of {@code last} at the end, in c.npy. */
+  private Batch full(double last, Arena arena) throws IOException {
+    double[] covariance = new double[N * D * D];
+    for (int k = 0; k < covariance.length; k++) {
+      covariance[k] = k / D % D == k % D ? 2 : 0.1 * (k / D / D);
+    }
+    covariance[covariance.length - 1] = last;
+    Path mean = folder.resolve("m.npy");
+    Path file = folder.resolve("c.npy");
+    NpyFiles.write(mean, "<f4", new long[] {N, D}, new Random(6).doubles(N * D).toArray());
+    NpyFiles.write(file, "<f4", new long[] {N, D, D}, covariance);
+    return Batch.load(
+        new BatchOptions.Files(mean, Scale.COVARIANCE, file), ScalePolicy.STRICT, arena);
+  }
+
+  private void compute(Batch q, Batch p, OutputFile npy, int blockRows) {
+    try (KlEngine engine = KlEngine.builder().build();
+        Progress progress = new Progress(new PrintWriter(new StringWriter()), N)) {
+      Pairwise.compute(engine, 1, q, p, npy, null, 4L * N * blockRows, progress);
+    }
+  }
+
+  @Test
+  void blocksOfFullCovariancesGiveTheSameFile() throws IOException {
+    Path output = folder.resolve("o.npy");
+    byte[] first = {};
+    try (Arena arena = Arena.ofConfined()) {
+      Batch q = full(2, arena);
+      Batch same = full(2, arena);
+      for (int blockRows = N; blockRows >= 0; blockRows--) {
+        for (Batch p : new Batch[] {q, same}) {
+          try (OutputFile npy = new OutputFile(output)) {
+            compute(q, p, npy, blockRows);
+            npy.commit();
+          }
+          byte[] bytes = Files.readAllBytes(output);
+          first = first.length == 0 ? bytes : first;
+          assertThat(bytes).hasSize(128 + 4 * N * N).isEqualTo(first);
+        }
+      }
+    }
+  }
+
+  /** They are checked where they are factored, in blocks, but all before anything is computed. */
+  @Test
+  void namesTheBadCovarianceOfALaterBlock() throws IOException {
+    Path output = folder.resolve("o.npy");
+    try (Arena arena = Arena.ofConfined()) {
+      Batch p = full(2, arena);
+      Batch q = full(-1, arena); // the load does not factor
+      for (int blockRows = N; blockRows > 0; blockRows -= 2) {
+        for (Batch columns : new Batch[] {p, q}) {
+          int rows = blockRows;
+          try (OutputFile npy = new OutputFile(output)) {
+            assertThatThrownBy(() -> compute(q, columns, npy, rows))
+                .isInstanceOf(UserError.class)
+                .hasMessageContaining(
+                    "c.npy: covariance[10] (Gaussian 10) is not positive definite");
+          }
+        }
+      }
+      Batch infinite = full(Double.NaN, arena);
+      try (OutputFile npy = new OutputFile(output)) {
+        assertThatThrownBy(() -> compute(infinite, p, npy, 4))
+            .hasMessageContaining(
+                "c.npy: covariance[10][2][2] (Gaussian 10, row 2, column 2) is NaN");
+      }
+    }
+  }
+
+  private static Batch batch(Scale kind, int size, int dimension) {
+    Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, MemorySegment.NULL);
+    Path file = Path.of("none.npy");
+    BatchOptions.Files files = new BatchOptions.Files(file, kind, file);
+    return new Batch(files, ScalePolicy.STRICT, size, dimension, none, none);
+  }
+
+  @Test
+  void blocksAreOfEqualWork() {
+    long bytes = 1L << 26;
+    Batch std = batch(Scale.STD, 100_000, 128);
+    Batch tril = batch(Scale.SCALE_TRIL, 100_000, 128);
+    assertThat(Pairwise.blockRows(std, batch(Scale.STD, 1000, 128), 1, bytes)).isEqualTo(8448);
+    Batch p = batch(Scale.COVARIANCE, 1000, 128);
+    assertThat(Pairwise.blockRows(tril, p, 1, bytes)).isEqualTo(128);
+    assertThat(Pairwise.blockRows(std, p, 1, bytes)).isEqualTo(128);
+    assertThat(Pairwise.blockRows(tril, p, 8, bytes)).isEqualTo(1024); // two tiles for a thread
+    assertThat(Pairwise.blockRows(tril, tril, 8, bytes)).isEqualTo(64);
+    assertThat(Pairwise.blockRows(p, p, 1, bytes)).isEqualTo(1000); // factored once
+    assertThat(Pairwise.blockRows(p, p, 1, 4000)).isEqualTo(1);
+  }
+
+  @Test
+  void blocksFitTheLibrary() {
+    long bytes = 1L << 26;
+    for (int d : new int[] {1, 8, 100, 1000, 5000}) {
+      long length = d * (d + 3L) / 2;
+      Batch p = batch(Scale.STD, 1, d);
+      Batch full = batch(Scale.COVARIANCE, Integer.MAX_VALUE, d);
+      assertThat(Pairwise.blockRows(full, p, 1, bytes)).isBetween(1, (int) ((1L << 28) / length));
+      Batch diagonal = batch(Scale.STD, Integer.MAX_VALUE, d);
+      Batch one = batch(Scale.COVARIANCE, 1, d);
+      assertThat(Pairwise.blockRows(diagonal, one, 64, bytes))
+          .isBetween(1, (int) ((1L << 24) / length));
+    }
   }
 
   @Test
