@@ -43,7 +43,7 @@ class ArchitectureTest {
   void theLibraryDependsOnTheJdkAlone() {
     noClasses()
         .that()
-        .resideInAPackage("dev.kullback")
+        .resideInAnyPackage("dev.kullback", "dev.kullback.internal..")
         .should()
         .dependOnClassesThat(
             DescribedPredicate.describe(
@@ -54,7 +54,7 @@ class ArchitectureTest {
   private static boolean foreign(JavaClass type) {
     String name = type.getBaseComponentType().getPackageName();
     return !type.getBaseComponentType().isPrimitive()
-        && !name.equals("dev.kullback")
+        && !name.matches("dev\\.kullback(\\.internal\\..*)?")
         && !name.matches("(java|jdk|com\\.sun\\.management|org\\.jspecify)(\\..*)?");
   }
 

@@ -27,11 +27,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -82,11 +84,10 @@ class CudaTest {
   /** The header, the bindings and the library have the same functions. */
   @Test
   void headerBindingsAndLibraryAgree() throws IOException {
-    Path header =
-        Path.of(System.getProperty(CudaLibrary.LIBRARY)).resolve("../../include/kullback_cuda.h");
+    Path header = Path.of("native/include/kullback_cuda.h");
     Matcher matcher =
         Pattern.compile("KULLBACK_API\\s[^;(]*?(kullback_\\w+)\\(")
-            .matcher(Files.readString(header.normalize()));
+            .matcher(Files.readString(header));
     Set<String> declared = new TreeSet<>();
     while (matcher.find()) {
       declared.add(matcher.group(1));
@@ -417,19 +418,87 @@ class CudaTest {
     assertThat(lines.get(3)).startsWith("the cuda backend cannot run: " + reason);
   }
 
+  /** From a folder of the class path, by way of a temporary file that is gone afterwards. */
+  @Test
+  void theLibraryOfTheClassPath(@TempDir Path folder) throws Exception {
+    Path resource =
+        folder.resolve(
+            "classes/META-INF/native/linux-%s/libkullback_cuda.so"
+                .formatted(System.getProperty("os.arch")));
+    Files.createDirectories(resource.getParent());
+    Files.copy(Path.of(System.getProperty(CudaLibrary.LIBRARY)), resource);
+    Path temporary = Files.createDirectory(folder.resolve("tmp"));
+    List<String> lines =
+        java(
+            "-Djava.io.tmpdir=" + temporary,
+            "-D" + CudaLibrary.RUNTIME + "=",
+            "-cp",
+            folder.resolve("classes") + ":" + System.getProperty("java.class.path"),
+            "dev.kullback.cli.Main",
+            "info",
+            "--backend",
+            "cuda");
+    assertThat(lines).anyMatch(line -> line.matches("backend +cuda: available, .*emulated.*"));
+    assertThat(lines).anyMatch(line -> line.matches("engine +cuda: available, .*emulated.*"));
+    try (Stream<Path> left = Files.list(temporary)) {
+      assertThat(left.filter(path -> path.getFileName().toString().startsWith("kullback")))
+          .isEmpty();
+    }
+  }
+
+  /** Properties that name no file, or a library that is something else. */
+  @Test
+  void librariesThatAreNone(@TempDir Path folder) throws Exception {
+    assertThat(cuda(CudaLibrary.LIBRARY, "/no/such.so"))
+        .isEqualTo(
+            "cuda: unavailable, system property %s names /no/such.so, which is not a file"
+                .formatted(CudaLibrary.LIBRARY));
+    Path text = Files.writeString(folder.resolve("text.so"), "not a library");
+    assertThat(cuda(CudaLibrary.LIBRARY, text.toString()))
+        .startsWith("cuda: unavailable, " + text + ": ")
+        .contains("file too short");
+    assertThat(cuda(CudaLibrary.RUNTIME, "/no/such.so"))
+        .contains(CudaLibrary.RUNTIME + " names /no/such.so, which is not a file");
+  }
+
+  private static String cuda(String property, String value) throws Exception {
+    List<String> command = new ArrayList<>();
+    if (!property.equals(CudaLibrary.LIBRARY)) {
+      command.add("-D" + CudaLibrary.LIBRARY + "=" + System.getProperty(CudaLibrary.LIBRARY));
+    } else {
+      command.add("-D" + CudaLibrary.RUNTIME + "=");
+    }
+    command.add("-D" + property + "=" + value);
+    command.addAll(
+        List.of("-cp", System.getProperty("java.class.path"), "dev.kullback.cli.Main", "info"));
+    return java(command.toArray(String[]::new)).stream()
+        .filter(line -> line.contains("cuda:"))
+        .map(line -> line.replaceFirst("^backend +", ""))
+        .findFirst()
+        .orElse("");
+  }
+
   private static List<String> run(String... mainAndArguments) throws Exception {
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                "-D" + CudaLibrary.LIBRARY + "=" + System.getProperty(CudaLibrary.LIBRARY),
+                "-D" + CudaLibrary.RUNTIME + "=" + System.getProperty(CudaLibrary.RUNTIME),
+                "-cp",
+                System.getProperty("java.class.path")));
+    command.addAll(List.of(mainAndArguments));
+    return java(command.toArray(String[]::new));
+  }
+
+  private static List<String> java(String... arguments) throws Exception {
     List<String> command =
         new ArrayList<>(
             List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "--add-modules",
                 "jdk.incubator.vector",
-                "--enable-native-access=ALL-UNNAMED",
-                "-D" + CudaLibrary.LIBRARY + "=" + System.getProperty(CudaLibrary.LIBRARY),
-                "-D" + CudaLibrary.RUNTIME + "=" + System.getProperty(CudaLibrary.RUNTIME),
-                "-cp",
-                System.getProperty("java.class.path")));
-    command.addAll(List.of(mainAndArguments));
+                "--enable-native-access=ALL-UNNAMED"));
+    command.addAll(List.of(arguments));
     Process process =
         new ProcessBuilder(command)
             .redirectError(ProcessBuilder.Redirect.to(new File("/dev/null")))

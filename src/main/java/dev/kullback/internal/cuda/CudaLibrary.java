@@ -22,9 +22,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * The native library and the CUDA runtime, loaded once in a process, at first need.
  *
- * <p>The library is what property {@value #LIBRARY} names, else the one that the jar carries, else the first {@code
- * libkullback_cuda.so} on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names, else the first {@code
- * libcudart.so} of a known version in {@code CUDA_HOME}, {@code CUDA_PATH}, on {@code java.library.path}, and in the usual places.
+ * <p>The library is what property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the class
+ * or module path, else the first on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names (nothing, if it is empty:
+ * the library then brings its own), else the first {@code libcudart.so} of a known version in {@code CUDA_HOME}, {@code CUDA_PATH},
+ * on {@code java.library.path}, and in the usual places.
  */
 @SuppressWarnings("restricted") // loads native code: what this class is for
 public final class CudaLibrary {
@@ -171,18 +172,23 @@ public final class CudaLibrary {
       if (given != null && !Files.isRegularFile(Path.of(given))) {
         return "system property %s names %s, which is not a file".formatted(LIBRARY, given);
       }
-      Path library = given != null ? Path.of(given) : find(libraryPath(), List.of(NAME));
       boolean bundled = given == null && isBundled();
+      Path library =
+          given != null ? Path.of(given) : bundled ? null : find(libraryPath(), List.of(NAME));
       if (library == null && !bundled) {
         return "there is no %s: build native/ and name it in system property %s"
             .formatted(NAME, LIBRARY);
       }
       String runtimeGiven = System.getProperty(RUNTIME);
-      if (runtimeGiven != null && !Files.isRegularFile(Path.of(runtimeGiven))) {
+      if (runtimeGiven != null
+          && !runtimeGiven.isEmpty()
+          && !Files.isRegularFile(Path.of(runtimeGiven))) {
         return "system property %s names %s, which is not a file".formatted(RUNTIME, runtimeGiven);
       }
       Path runtime =
-          runtimeGiven != null ? Path.of(runtimeGiven) : find(runtimePath(), RUNTIME_NAMES);
+          runtimeGiven == null
+              ? find(runtimePath(), RUNTIME_NAMES)
+              : runtimeGiven.isEmpty() ? null : Path.of(runtimeGiven);
       if (runtime != null && !runtime.equals(library)) {
         System.load(runtime.toAbsolutePath().toString());
       }
@@ -243,11 +249,11 @@ public final class CudaLibrary {
     }
 
     private static String resource() {
-      return "/META-INF/native/linux-%s/%s".formatted(System.getProperty("os.arch"), NAME);
+      return "META-INF/native/linux-%s/%s".formatted(System.getProperty("os.arch"), NAME);
     }
 
     private static boolean isBundled() {
-      return CudaLibrary.class.getResource(resource()) != null;
+      return CudaLibrary.class.getClassLoader().getResource(resource()) != null;
     }
 
     /** By way of a folder that nobody else can write to; the file is gone again when it is loaded. */
@@ -257,7 +263,7 @@ public final class CudaLibrary {
               "kullback",
               PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
       Path file = folder.resolve(NAME);
-      try (InputStream in = CudaLibrary.class.getResourceAsStream(resource())) {
+      try (InputStream in = CudaLibrary.class.getClassLoader().getResourceAsStream(resource())) {
         if (in == null) {
           throw new IOException("it is gone");
         }
