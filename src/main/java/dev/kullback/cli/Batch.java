@@ -150,7 +150,7 @@ record Batch(
         for (long c = 0; c < r; c++) {
           double lower = covariance.value(first + r * d + c);
           double upper = covariance.value(first + c * d + r);
-          if (lower == upper || !Double.isFinite(lower)) {
+          if (lower == upper || !Double.isFinite(lower) || !Double.isFinite(upper)) {
             continue;
           }
           double square = covariance.value(first + r * d + r) * covariance.value(first + c * d + c);

@@ -572,7 +572,7 @@ class MainTest {
         line,
         "cov.npy: covariance[0] (Gaussian 0) is not symmetric: [1][0] is 1.0 but [0][1] is 1.0001");
     saveCovariances(descr, Double.NaN);
-    assertUserError(line, "cov.npy: covariance[0] (Gaussian 0) is not symmetric: ", "is NaN");
+    assertUserError(line, "cov.npy: covariance[0][0][1] (Gaussian 0, row 0, column 1) is NaN");
   }
 
   @Test
