@@ -56,12 +56,7 @@ class AllocationTest {
     FullBatch batch = FullBatch.random(false, 21, 19, 100, 0, new Random(1));
     FullGaussians q = batch.gaussians();
     FullGaussians p = batch.rows(3, 21).gaussians(); // equal pairs, so some are refined
-    double[] mean = new Random(3).doubles(21 * 19L, 1, 1 + 1e-9).toArray();
-    double[] unit = new double[21 * 19 * 19];
-    for (int k = 0; k < mean.length; k++) {
-      unit[k * 19 + k % 19] = 1;
-    }
-    FullGaussians near = FullGaussians.ofScaleTril(mean, unit, 19);
+    FullGaussians near = near(21, 19);
     Batch scales = Batch.random(false, 21, 19, 0, new Random(2));
     DiagonalGaussians diagonal = scales.gaussians();
     float[] out = new float[q.size() * q.size()];
@@ -72,6 +67,35 @@ class AllocationTest {
       check(backend + " aligned", () -> engine.aligned(q, diagonal, out));
       check(backend + " standard", () -> engine.toStandardNormal(q, out));
     }
+  }
+
+  /** Working memory for one dimension serves another. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void warmCallsOfTwoDimensionsAllocateNothing(Backend backend) throws Throwable {
+    FullGaussians wide = near(21, 9);
+    FullGaussians narrow = near(21, 8);
+    FullGaussians otherWide = near(21, 9);
+    FullGaussians otherNarrow = near(21, 8);
+    float[] out = new float[21 * 21];
+    try (KlEngine engine = Engines.on(backend)) {
+      check(
+          backend + " full, D = 8 and 9, all refined",
+          () -> {
+            engine.pairwise(narrow, otherNarrow, out);
+            engine.pairwise(wide, otherWide, out);
+          });
+    }
+  }
+
+  /** Unit covariances, means 1e-9 apart: every entry is refined. */
+  private static FullGaussians near(int size, int dimension) {
+    double[] mean = new Random(3).doubles((long) size * dimension, 1, 1 + 1e-9).toArray();
+    double[] unit = new double[size * dimension * dimension];
+    for (int k = 0; k < mean.length; k++) {
+      unit[k * dimension + k % dimension] = 1;
+    }
+    return FullGaussians.ofScaleTril(mean, unit, dimension);
   }
 
   /**

@@ -75,6 +75,9 @@ record BigFloat(BigInteger mantissa, int exponent) {
 
   /** Natural logarithm of a positive number. */
   BigFloat ln() {
+    if (signum() <= 0) {
+      throw new ArithmeticException("logarithm of " + this);
+    }
     int power = mantissa.bitLength() + exponent;
     BigInteger unit = fixed(mantissa, mantissa.bitLength() - GUARD); // in [1/2, 1)
     return lnOfUnit(unit).plus(LN2.times(new BigFloat(BigInteger.valueOf(power), 0)));

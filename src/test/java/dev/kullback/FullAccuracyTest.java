@@ -1,37 +1,21 @@
 package dev.kullback;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.kullback.FullCheck.Due;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.DoubleStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Full covariances against the oracle. */
 @Tag("width")
 class FullAccuracyTest {
   private static final int[] DIMENSIONS = {1, 2, 3, 8, 31, 65};
-
-  /** For float the aim; for double what a condition number up to 1e8 leaves. */
-  private static Check.Precision precision(boolean isDouble, double condition) {
-    return isDouble
-        ? new Check.Precision(
-            Math.max(1e-12, Math.min(1e-12 * condition, 1e-9)), Double.MIN_NORMAL, Double.MAX_VALUE)
-        : new Check.Precision(2e-6, Float.MIN_NORMAL, Double.MAX_VALUE);
-  }
-
-  static double check(
-      Backend backend, String what, FullBatch q, FullBatch p, Check.Precision precision) {
-    double[] expected = FullOracle.pairwise(q, p);
-    try (KlEngine engine = Engines.on(backend)) {
-      double[] actual = engine.pairwise(q.gaussians(), p.gaussians(), new double[expected.length]);
-      double worst = Check.matrix(backend + ", " + what, p.size(), expected, actual, precision);
-      if (System.getProperty("show") != null) {
-        System.out.printf("%s %s: %.2g%n", backend, what, worst);
-      }
-      return worst;
-    }
-  }
 
   private static int size(int dimension) {
     return dimension < 30 ? 19 : 5;
@@ -51,8 +35,8 @@ class FullAccuracyTest {
           FullBatch p = FullBatch.random(isDouble, size(d) + 2, d, condition, 0, random);
           String what =
               "D=%d, %s, condition %.0e".formatted(d, isDouble ? "double" : "float", condition);
-          check(backend, what, q, p, precision(isDouble, condition));
-          check(backend, what + ", self", q, q, precision(isDouble, condition));
+          FullCheck.check(backend, what, q, p, Due.AIM);
+          FullCheck.check(backend, what + ", self", q, q, Due.AIM);
         }
       }
     }
@@ -64,7 +48,7 @@ class FullAccuracyTest {
   void largeDimension(Backend backend) {
     FullBatch q = FullBatch.random(true, 2, 129, 1e3, 0, new Random(1));
     FullBatch p = FullBatch.random(true, 3, 129, 1e3, 0, new Random(2));
-    check(backend, "D=129", q, p, precision(true, 1e3));
+    FullCheck.check(backend, "D=129", q, p, Due.AIM);
   }
 
   /** Every form of the matrices, against exact arithmetic on what it was given. */
@@ -79,7 +63,7 @@ class FullAccuracyTest {
         FullBatch.Kind b = FullBatch.Kind.values()[(a.ordinal() + 2) % 5];
         for (FullBatch.Kind kind : new FullBatch.Kind[] {a, b}) {
           String what = "%s of %s, %s".formatted(a, kind, isDouble ? "double" : "float");
-          check(backend, what, q.as(a), p.as(kind), precision(isDouble, condition));
+          FullCheck.check(backend, what, q.as(a), p.as(kind), Due.AIM);
         }
       }
     }
@@ -94,13 +78,12 @@ class FullAccuracyTest {
         FullBatch q = FullBatch.random(isDouble, 17, d, 100, 500, random);
         FullBatch p = FullBatch.random(isDouble, 18, d, 100, 500, random);
         FullBatch far = FullBatch.random(isDouble, 18, d, 100, -500, random);
-        check(backend, "means at 500, D=" + d, q, p, precision(isDouble, 100));
-        check(backend, "means at 500 and -500, D=" + d, q, far, precision(isDouble, 100));
+        FullCheck.check(backend, "means at 500, D=" + d, q, p, Due.AIM);
+        FullCheck.check(backend, "means at 500 and -500, D=" + d, q, far, Due.AIM);
         FullBatch both = concatenate(p, far);
-        check(backend, "clusters at 500 and -500, D=" + d, q, both, precision(isDouble, 100));
+        FullCheck.check(backend, "clusters at 500 and -500, D=" + d, q, both, Due.AIM);
         FullBatch narrow = scaled(both, 1e-3);
-        check(
-            backend, "narrow clusters, D=" + d, scaled(q, 1e-3), narrow, precision(isDouble, 100));
+        FullCheck.check(backend, "narrow clusters, D=" + d, scaled(q, 1e-3), narrow, Due.AIM);
       }
     }
   }
@@ -117,8 +100,101 @@ class FullAccuracyTest {
             FullBatch q = FullBatch.random(isDouble, 17, d, condition, 3, random);
             FullBatch p = perturbed(q, change, random);
             String what = "change %.0e, condition %.0e, D=%d".formatted(change, condition, d);
-            check(backend, what, q, p, precision(isDouble, condition));
+            FullCheck.check(backend, what, q, p, Due.AIM);
           }
+        }
+      }
+    }
+  }
+
+  static Stream<Arguments> kindsByBackend() {
+    return Engines.backends()
+        .flatMap(b -> Arrays.stream(FullBatch.Kind.values()).map(kind -> Arguments.of(b, kind)));
+  }
+
+  static Stream<Arguments> diagonalKindsByBackend() {
+    return Engines.backends()
+        .flatMap(b -> Arrays.stream(Batch.Kind.values()).map(kind -> Arguments.of(b, kind)));
+  }
+
+  /** Relative changes that the type holds. */
+  private static double[] changes(boolean isDouble) {
+    return isDouble
+        ? new double[] {1e-3, 1e-5, 1e-7, 1e-9, 1e-11, 1e-13}
+        : new double[] {1e-3, 1e-5, 1e-7};
+  }
+
+  /** Copies whose given numbers differ by a relative {@code change}, of every other one the matrix alone. */
+  @ParameterizedTest
+  @MethodSource("kindsByBackend")
+  void nearDuplicatesAsGiven(Backend backend, FullBatch.Kind kind) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      for (double change : changes(isDouble)) {
+        for (double condition : new double[] {1, 10, 100, 1e4}) {
+          if (condition * change > 0.1) {
+            continue; // perhaps not positive definite
+          }
+          for (int d : new int[] {1, 2, 3, 9}) {
+            Random random = new Random(d);
+            FullBatch drawn = FullBatch.random(isDouble, 5, d, condition, 3, random);
+            FullBatch q = scaled(drawn, 1.7).as(kind);
+            FullBatch p = changed(q, change, random);
+            String what =
+                "%s, %s, change %.0e, condition %.0e, D=%d"
+                    .formatted(kind, isDouble ? "double" : "float", change, condition, d);
+            FullCheck.check(backend, what, q, p, Due.CONTRACT);
+            FullCheck.aligned(backend, what, q, p, Due.CONTRACT);
+          }
+        }
+      }
+    }
+  }
+
+  /** Factors, and near them what they make in another form. */
+  @ParameterizedTest
+  @MethodSource("kindsByBackend")
+  void nearDuplicatesGivenOtherwise(Backend backend, FullBatch.Kind kind) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      for (double change : changes(isDouble)) {
+        for (int d : new int[] {1, 2, 5}) {
+          Random random = new Random(d);
+          // well conditioned
+          double[] tril = new double[5 * d * d];
+          for (int k = 0; k < tril.length; k++) {
+            int r = k / d % d;
+            int c = k % d;
+            tril[k] = c > r ? 0 : c < r ? random.nextInt(3) - 1 : 4 << random.nextInt(2);
+          }
+          double[] mean = random.doubles(5L * d).toArray();
+          FullBatch q = new FullBatch(FullBatch.Kind.SCALE_TRIL, isDouble, mean, tril, d);
+          FullBatch p = changed(q.as(kind), change, random);
+          String what =
+              "%s, %s, change %.0e, D=%d".formatted(kind, isDouble ? "double" : "float", change, d);
+          FullCheck.check(backend, what, q, p, Due.CONTRACT);
+          FullCheck.check(backend, what + ", reversed", p, q, Due.CONTRACT);
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("diagonalKindsByBackend")
+  void nearDuplicatesOfDiagonal(Backend backend, Batch.Kind kind) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      for (double change : changes(isDouble)) {
+        for (int d : new int[] {1, 2, 9}) {
+          Random random = new Random(d);
+          double[] mean = random.doubles(5L * d, 1, 2).toArray();
+          double[] std = random.doubles(5L * d, 0.1, 2).toArray();
+          Batch diagonal = Batch.ofStd(kind, isDouble, mean, std, d);
+          FullBatch written = FullBatch.of(diagonal);
+          FullBatch near = changed(written, change, random);
+          String what =
+              "%s, %s, change %.0e, D=%d".formatted(kind, isDouble ? "double" : "float", change, d);
+          DiagonalGaussians a = diagonal.gaussians();
+          FullGaussians b = near.gaussians();
+          FullCheck.check(backend, what, written, a, near, b, Due.CONTRACT);
+          FullCheck.check(backend, what + ", reversed", near, b, written, a, Due.CONTRACT);
         }
       }
     }
@@ -136,10 +212,10 @@ class FullAccuracyTest {
         FullBatch p =
             scaled(
                 FullBatch.random(isDouble, 9, 5, isDouble ? 1e14 : 1e10, 0, new Random(2)), unit);
-        check(backend, "nearly singular, unit " + unit, q, p, precision(isDouble, 1e14));
+        FullCheck.check(backend, "nearly singular, unit " + unit, q, p, Due.AIM);
         FullBatch good = scaled(FullBatch.random(isDouble, 9, 5, 10, 0, new Random(1)), unit);
-        check(backend, "unit " + unit, good, q, precision(isDouble, 10));
-        check(backend, "unit " + unit, q, good, precision(isDouble, 10));
+        FullCheck.check(backend, "unit " + unit, good, q, Due.AIM);
+        FullCheck.check(backend, "unit " + unit, q, good, Due.AIM);
       }
     }
   }
@@ -154,17 +230,24 @@ class FullAccuracyTest {
         double[] mean = random.doubles(13 * 6, 0, 1).toArray();
         double[] std = random.doubles(13 * 6, 0.1, 2).toArray();
         Batch diagonal = Batch.ofStd(kind, isDouble, mean, std, 6);
-        FullBatch written = written(diagonal);
-        Check.Precision precision = precision(isDouble, 100);
-        try (KlEngine engine = Engines.on(backend)) {
-          double[] out = new double[11 * 13];
-          double[] expected = FullOracle.pairwise(full, written);
-          engine.pairwise(full.gaussians(), diagonal.gaussians(), out);
-          Check.matrix("full of diagonal", 13, expected, out, precision);
-          expected = FullOracle.pairwise(written, full);
-          engine.pairwise(diagonal.gaussians(), full.gaussians(), out);
-          Check.matrix("diagonal of full", 11, expected, out, precision);
-        }
+        FullBatch written = FullBatch.of(diagonal);
+        String what = (isDouble ? "double " : "float ") + kind;
+        FullCheck.check(
+            backend,
+            "full of diagonal, " + what,
+            full,
+            full.gaussians(),
+            written,
+            diagonal.gaussians(),
+            Due.AIM);
+        FullCheck.check(
+            backend,
+            "diagonal of full, " + what,
+            written,
+            diagonal.gaussians(),
+            full,
+            full.gaussians(),
+            Due.AIM);
       }
     }
   }
@@ -184,20 +267,20 @@ class FullAccuracyTest {
         }
         FullBatch standard =
             new FullBatch(FullBatch.Kind.SCALE_TRIL, isDouble, new double[d], unit, d);
-        double[] matrix = FullOracle.pairwise(q, p);
-        double[] expected = new double[9];
-        for (int i = 0; i < 9; i++) {
-          expected[i] = matrix[i * 9 + i];
-        }
+        String what = "D=%d, %s".formatted(d, isDouble ? "double" : "float");
+        FullCheck.aligned(backend, what, q, p, Due.AIM);
+        double[] expected = FullOracle.pairwise(q, standard);
+        Check.Precision precision = isDouble ? Check.Precision.DOUBLE : Check.Precision.WIDENED;
         try (KlEngine engine = Engines.on(backend)) {
           FullGaussians a = q.gaussians();
-          double[] out = engine.aligned(a, p.gaussians(), new double[9]);
-          Check.matrix("aligned", 1, expected, out, precision(isDouble, 100));
-          Check.matrix("aligned", 1, expected, engine.aligned(a, p.gaussians()));
-          expected = FullOracle.pairwise(q, standard);
-          engine.toStandardNormal(a, out);
-          Check.matrix("standard", 1, expected, out, precision(isDouble, 100));
+          double[] out = engine.toStandardNormal(a, new double[9]);
+          Check.matrix("standard", 1, expected, out, precision);
           Check.matrix("standard", 1, expected, engine.toStandardNormal(a));
+          float[] single = engine.aligned(a, p.gaussians());
+          engine.aligned(a, p.gaussians(), out);
+          for (int i = 0; i < 9; i++) {
+            assertThat(single[i]).isEqualTo((float) out[i]);
+          }
         }
       }
     }
@@ -234,20 +317,24 @@ class FullAccuracyTest {
         b.dimension());
   }
 
-  /** A diagonal batch as factors; logarithms and roots round in double. */
-  private static FullBatch written(Batch b) {
+  /** A relative change of every number, symmetric matrices staying so; of means, in every other row. */
+  private static FullBatch changed(FullBatch b, double change, Random random) {
     int d = b.dimension();
-    double[] tril = new double[b.size() * d * d];
-    for (int h = 0; h < b.mean().length; h++) {
-      double s = b.scale()[h];
-      tril[h * d + h % d] =
-          switch (b.kind()) {
-            case STD -> s;
-            case VARIANCE -> Math.sqrt(s);
-            case LOG_VARIANCE -> Math.exp(0.5 * s);
-            case PRECISION -> 1 / Math.sqrt(s);
-          };
+    double[] mean = b.mean().clone();
+    for (int h = 0; h < mean.length; h++) {
+      mean[h] *= 1 + h / d % 2 * change * random.nextGaussian();
     }
-    return new FullBatch(FullBatch.Kind.SCALE_TRIL, true, b.mean(), tril, d);
+    double[] matrix = b.matrix().clone();
+    for (int k = 0; k < matrix.length; k++) {
+      matrix[k] *= 1 + change * (2 * random.nextDouble() - 1);
+    }
+    if (b.kind() == FullBatch.Kind.COVARIANCE || b.kind() == FullBatch.Kind.PRECISION) {
+      for (int k = 0; k < matrix.length; k++) {
+        int r = k / d % d;
+        int c = k % d;
+        matrix[k] = c > r ? matrix[k / (d * d) * d * d + c * d + r] : matrix[k];
+      }
+    }
+    return new FullBatch(b.kind(), b.isDouble(), mean, matrix, d);
   }
 }

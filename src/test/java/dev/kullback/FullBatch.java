@@ -54,6 +54,27 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
     return new FullBatch(Kind.SCALE_TRIL, isDouble, mean, tril, d);
   }
 
+  /** A diagonal batch with its matrices written out, exactly: half of a logarithm of a variance is one of a deviation. */
+  static FullBatch of(Batch b) {
+    int d = b.dimension();
+    Kind kind =
+        switch (b.kind()) {
+          case STD -> Kind.SCALE_TRIL;
+          case VARIANCE -> Kind.COVARIANCE;
+          case LOG_VARIANCE -> Kind.PACKED_LOG;
+          case PRECISION -> Kind.PRECISION;
+        };
+    int each = kind.isPacked() ? d * (d + 1) / 2 : d * d;
+    double[] matrix = new double[b.size() * each];
+    for (int h = 0; h < b.mean().length; h++) {
+      int k = h % d;
+      double s = b.scale()[h];
+      matrix[h / d * each + (kind.isPacked() ? k * (k + 3) / 2 : k * (d + 1))] =
+          kind.isPacked() ? 0.5 * s : s;
+    }
+    return new FullBatch(kind, b.isDouble(), b.mean(), matrix, d);
+  }
+
   private static double[][] rotation(int d, Random random) {
     double[][] rows = new double[d][d];
     for (int r = 0; r < d; r++) {

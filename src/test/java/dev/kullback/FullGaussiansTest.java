@@ -11,10 +11,12 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What batches of full covariance accept and reject, and what holds exactly. */
@@ -251,6 +253,40 @@ class FullGaussiansTest {
     try (KlEngine engine = Engines.on(backend)) {
       assertZeroDiagonal(engine, q, p);
       assertZeroDiagonal(engine, p, q);
+    }
+  }
+
+  /** The same number given to either. */
+  @ParameterizedTest
+  @EnumSource
+  void equalToDiagonalOfEveryKind(Batch.Kind kind) {
+    Random random = new Random(1);
+    double[] integers = IntStream.range(1, 200).mapToDouble(k -> k).toArray();
+    double[] drawn =
+        random
+            .doubles(204)
+            .map(x -> kind == Batch.Kind.LOG_VARIANCE ? 40 * x - 20 : Math.exp(40 * x - 20))
+            .toArray();
+    for (boolean isDouble : new boolean[] {false, true}) {
+      for (int d : new int[] {1, 3, 17, 199, 204}) {
+        for (double[] scale : new double[][] {integers, drawn}) {
+          // other kinds' drawn numbers may have roots that round otherwise
+          if (scale.length % d != 0 || kind == Batch.Kind.PRECISION && scale == drawn) {
+            continue;
+          }
+          double[] mean = random.doubles(scale.length).toArray();
+          Batch batch = new Batch(kind, isDouble, mean, scale, d);
+          DiagonalGaussians q = batch.gaussians();
+          FullGaussians p = FullBatch.of(batch).gaussians();
+          Engines.backends()
+              .forEach(backend -> {
+                try (KlEngine engine = Engines.on(backend)) {
+                  assertZeroDiagonal(engine, q, p);
+                  assertZeroDiagonal(engine, p, q);
+                }
+              });
+        }
+      }
     }
   }
 

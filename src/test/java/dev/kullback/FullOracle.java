@@ -25,11 +25,25 @@ final class FullOracle {
   }
 
   static double[] pairwise(FullBatch q, FullBatch p) {
-    FullOracle oracle = new FullOracle(q, p);
-    double[] result = new double[q.size() * p.size()];
-    for (int i = 0; i < q.size(); i++) {
-      for (int j = 0; j < p.size(); j++) {
-        result[i * p.size() + j] = oracle.kl(i, j).toDouble();
+    return new FullOracle(q, p).pairwise();
+  }
+
+  /** {@code ‖L_p‖‖L_p⁻¹‖} of p_j, norms of Frobenius: the roots of the traces of Σ and P. */
+  double condition(int j) {
+    BigFloat covariance = BigFloat.ZERO;
+    BigFloat precision = BigFloat.ZERO;
+    for (int k = 0; k < dimension * dimension; k += dimension + 1) {
+      covariance = covariance.plus(p[j].covariance[k]);
+      precision = precision.plus(p[j].precision[k]);
+    }
+    return Math.sqrt(covariance.times(precision).toDouble());
+  }
+
+  double[] pairwise() {
+    double[] result = new double[q.length * p.length];
+    for (int i = 0; i < q.length; i++) {
+      for (int j = 0; j < p.length; j++) {
+        result[i * p.length + j] = kl(i, j).toDouble();
       }
     }
     return result;
@@ -131,6 +145,9 @@ final class FullOracle {
         l[r * d + c] = c < r ? sum.dividedBy(v[c]) : BigFloat.ONE;
       }
       v[r] = scaled[r];
+      if (v[r].signum() <= 0) {
+        throw new ArithmeticException("not positive definite: pivot " + r + " is " + v[r]);
+      }
       product = product.times(v[r]);
     }
     BigFloat[] w = new BigFloat[d * d]; // L⁻¹
