@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * The native library and the CUDA runtime, loaded once in a process, at first need.
  *
  * <p>The library is what property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the class
- * or module path, else the first on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names (nothing, if it is empty:
+ * path, else the first on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names (nothing, if it is empty:
  * the library then brings its own), else the first {@code libcudart.so} of a known version in {@code CUDA_HOME}, {@code CUDA_PATH},
  * on {@code java.library.path}, and in the usual places.
  */
