@@ -56,7 +56,13 @@ import org.jspecify.annotations.Nullable;
  * same for every number of threads.
  *
  * <p><b>Allocation.</b> A warm call (batches used twice before, caller's output) allocates nothing with one thread, and
- * a few hundred bytes with several.
+ * a few hundred bytes with several, or on a CUDA device.
+ *
+ * <p><b>CUDA.</b> With {@link Backend#CUDA} the device computes all but pairs of a diagonal with a full Gaussian in {@code aligned}, and such pairs of
+ * batches too large to be written out. The number of threads does not matter; four calls run at once, further ones wait, and a
+ * call blocks its thread (a virtual one's carrier, too) while it waits for the device. Batches stay on the device from their
+ * first use until they are unreachable, their memory is needed, or the engine is closed. A call holds up to 16 MiB of pinned and 16
+ * MiB of device memory for strips of the result (of {@code aligned} and {@code toStandardNormal} all of it), kept for the next. What computes throws {@link CudaException} when the device fails.
  *
  * <p>The methods that compute throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
  * dimensions that differ, an output that is too small, a deterministic {@code p} (see {@link ScalePolicy}) with a {@code q} that
@@ -158,7 +164,7 @@ public final class KlEngine implements AutoCloseable {
     /**
      * A new engine.
      *
-     * @throws IllegalStateException if {@link Backend#VECTOR} was asked for and cannot run, saying why
+     * @throws IllegalStateException if {@link Backend#VECTOR} or {@link Backend#CUDA} was asked for and cannot run, saying why
      */
     public KlEngine build() {
       return new KlEngine(this);

@@ -16,7 +16,8 @@
  *
  * {@link dev.kullback.KlEngine} checks arguments and cuts the matrix into blocks; {@code VectorKernel} walks a block tile by
  * tile; {@code FloatKernels} (of which the build derives {@code DoubleKernels}) holds the packing and the micro-kernels.
- * {@code FullVectorKernel} and {@code FullKernels} do the same for full covariances, as one matrix product.
+ * {@code FullVectorKernel} and {@code FullKernels} do the same for full covariances, as one matrix product. On a CUDA device,
+ * {@code internal.cuda.CudaDevice} moves batches and strips of the matrix, and kernels of the same mathematics compute.
  * Every tile goes through the fast kernel; an epilogue bounds each entry's rounding error, and the entries that may miss the
  * contract are recomputed by a more precise kernel. All kernels work lane by lane: an entry's bits depend on its two
  * Gaussians alone, for full covariances also on what p's means are centred on, never on where in a tile it falls.

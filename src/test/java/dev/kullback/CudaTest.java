@@ -44,6 +44,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class CudaTest {
   private static final int OUT_OF_MEMORY = CudaException.OUT_OF_MEMORY;
   private static final int LAUNCH_FAILURE = 719;
+  private static final List<String> ACCESS = List.of("--enable-native-access=ALL-UNNAMED");
 
   @BeforeEach
   @AfterEach
@@ -410,7 +411,7 @@ class CudaTest {
         "compute_major | 7 | the CUDA device has compute capability 7"
       })
   void reasons(String what, int value, String reason) throws Exception {
-    List<String> lines = run(Emulated.class.getName(), what, String.valueOf(value));
+    List<String> lines = run(ACCESS, Emulated.class.getName(), what, String.valueOf(value));
     assertThat(lines).hasSize(4);
     assertThat(lines.get(0)).startsWith("cuda: unavailable, " + reason);
     assertThat(lines.get(1)).isEqualTo("auto: takes vector");
@@ -430,6 +431,7 @@ class CudaTest {
     Path temporary = Files.createDirectory(folder.resolve("tmp"));
     List<String> lines =
         java(
+            ACCESS,
             "-Djava.io.tmpdir=" + temporary,
             "-D" + CudaLibrary.RUNTIME + "=",
             "-cp",
@@ -461,6 +463,17 @@ class CudaTest {
         .contains(CudaLibrary.RUNTIME + " names /no/such.so, which is not a file");
   }
 
+  @Test
+  void nativeAccessDenied() throws Exception {
+    List<String> lines =
+        run(
+            List.of("--illegal-native-access=deny", "--enable-native-access=java.desktop"),
+            "dev.kullback.cli.Main",
+            "info");
+    assertThat(lines)
+        .anyMatch(line -> line.matches("backend +cuda: unavailable, .*--enable-native-access.*"));
+  }
+
   private static String cuda(String property, String value) throws Exception {
     List<String> command = new ArrayList<>();
     if (!property.equals(CudaLibrary.LIBRARY)) {
@@ -471,14 +484,15 @@ class CudaTest {
     command.add("-D" + property + "=" + value);
     command.addAll(
         List.of("-cp", System.getProperty("java.class.path"), "dev.kullback.cli.Main", "info"));
-    return java(command.toArray(String[]::new)).stream()
+    return java(ACCESS, command.toArray(String[]::new)).stream()
         .filter(line -> line.contains("cuda:"))
         .map(line -> line.replaceFirst("^backend +", ""))
         .findFirst()
         .orElse("");
   }
 
-  private static List<String> run(String... mainAndArguments) throws Exception {
+  private static List<String> run(List<String> options, String... mainAndArguments)
+      throws Exception {
     List<String> command =
         new ArrayList<>(
             List.of(
@@ -487,17 +501,17 @@ class CudaTest {
                 "-cp",
                 System.getProperty("java.class.path")));
     command.addAll(List.of(mainAndArguments));
-    return java(command.toArray(String[]::new));
+    return java(options, command.toArray(String[]::new));
   }
 
-  private static List<String> java(String... arguments) throws Exception {
+  private static List<String> java(List<String> options, String... arguments) throws Exception {
     List<String> command =
         new ArrayList<>(
             List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "--add-modules",
-                "jdk.incubator.vector",
-                "--enable-native-access=ALL-UNNAMED"));
+                "jdk.incubator.vector"));
+    command.addAll(options);
     command.addAll(List.of(arguments));
     Process process =
         new ProcessBuilder(command)

@@ -98,10 +98,12 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   private void run(Session session, HostBatch q, HostBatch p, Work work) {
-    Resident a = use(q);
-    Resident b = use(p);
+    Resident a = null;
+    Resident b = null;
     @Nullable CudaException failed = null;
     try {
+      a = use(q);
+      b = use(p);
       a.require(q, session);
       b.require(p, session);
       work.with(session, a, b);
@@ -173,9 +175,13 @@ public final class CudaDevice implements AutoCloseable {
     return resident;
   }
 
-  private synchronized void release(Session session, Resident a, Resident b) {
-    a.users--;
-    b.users--;
+  private synchronized void release(Session session, @Nullable Resident a, @Nullable Resident b) {
+    if (a != null) {
+      a.users--;
+    }
+    if (b != null) {
+      b.users--;
+    }
     if (session.isBroken()) {
       session.close();
     } else {

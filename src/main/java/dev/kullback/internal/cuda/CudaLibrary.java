@@ -155,10 +155,11 @@ public final class CudaLibrary {
       try {
         String problem = load();
         return problem != null ? problem : probe();
-      } catch (CudaException | IllegalStateException e) {
-        return e.getMessage();
-      } catch (UnsatisfiedLinkError e) {
-        return firstLine(e);
+      } catch (IllegalCallerException e) {
+        return firstLine(e)
+            + ": start java with --enable-native-access=dev.kullback, or ALL-UNNAMED";
+      } catch (RuntimeException | LinkageError e) {
+        return firstLine(e.getCause() != null ? e.getCause() : e);
       } catch (IOException e) {
         return "the jar's %s cannot be extracted: %s".formatted(NAME, e);
       }
@@ -245,7 +246,7 @@ public final class CudaLibrary {
     }
 
     private static String firstLine(Throwable e) {
-      return String.valueOf(e.getMessage()).lines().findFirst().orElse("");
+      return String.valueOf(e.getMessage()).lines().findFirst().orElse(e.toString());
     }
 
     private static String resource() {

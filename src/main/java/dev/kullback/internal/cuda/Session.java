@@ -50,6 +50,7 @@ final class Session implements AutoCloseable {
     }
     MemorySegment first = none;
     MemorySegment second = none;
+    boolean opened = false;
     try {
       first = newStream();
       second = newStream();
@@ -57,9 +58,11 @@ final class Session implements AutoCloseable {
         computed[b] = newEvent();
         copied[b] = newEvent();
       }
-    } catch (RuntimeException e) {
-      destroy(first, second);
-      throw e;
+      opened = true;
+    } finally {
+      if (!opened) {
+        destroy(first, second);
+      }
     }
     compute = first;
     copy = second;
