@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.FullCheck.Due;
 import java.util.Arrays;
@@ -8,6 +9,7 @@ import java.util.Random;
 import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -284,6 +286,16 @@ class FullAccuracyTest {
         }
       }
     }
+  }
+
+  @Test
+  void theOracleRejectsWhatIsNotPositiveDefinite() {
+    FullBatch indefinite =
+        new FullBatch(FullBatch.Kind.COVARIANCE, true, new double[2], new double[] {1, 2, 2, 1}, 2);
+    assertThatThrownBy(() -> FullOracle.pairwise(indefinite, indefinite))
+        .isInstanceOf(ArithmeticException.class);
+    assertThatThrownBy(BigFloat.ZERO::ln).isInstanceOf(ArithmeticException.class);
+    assertThatThrownBy(BigFloat.ONE.negate()::ln).isInstanceOf(ArithmeticException.class);
   }
 
   private static FullBatch concatenate(FullBatch a, FullBatch b) {
