@@ -75,7 +75,7 @@ struct Memory {
   }
 };
 
-const char *KINDS[] = {"std", "variance", "logVariance", "precision", "scaleTril"};
+const char *KINDS[] = {"std", "variance", "logVariance", "precision", "scaleTril", "scaleTrilParts"};
 
 // ---- Batches on host and device ----
 
@@ -85,8 +85,10 @@ struct Batch {
   int kind;
   bool wide;
   std::vector<double> mean, scale; // as the device gets them
+  std::vector<double> low;         // the second part of KULLBACK_SCALE_TRIL_PARTS
 
-  int64_t length() const { return kind == KULLBACK_SCALE_TRIL ? (int64_t)d * (d + 1) / 2 : d; }
+  bool isFull() const { return kind >= KULLBACK_SCALE_TRIL; }
+  int64_t length() const { return isFull() ? (int64_t)d * (d + 1) / 2 : d; }
 };
 
 struct OnDevice {
@@ -97,9 +99,12 @@ struct OnDevice {
       : batch{nullptr, b.n, b.d, b.kind, b.wide}, memory(kullback_cuda_batch_bytes(&batch)) {
     batch.data = memory.at;
     int64_t offset = kullback_cuda_scale_offset(&batch);
-    if (b.wide || b.kind == KULLBACK_SCALE_TRIL) {
+    if (b.wide || b.isFull()) {
       memory.write(b.mean.data(), b.mean.size() * 8);
       memory.write(b.scale.data(), b.scale.size() * 8, offset);
+      if (!b.low.empty()) {
+        memory.write(b.low.data(), b.low.size() * 8, offset + b.scale.size() * 8);
+      }
     } else {
       std::vector<float> mean(b.mean.begin(), b.mean.end());
       std::vector<float> scale(b.scale.begin(), b.scale.end());
@@ -224,20 +229,31 @@ Quad excess(Quad a, Quad b) {
 
 Quad diagonalTerm(Quad mq, Quad vq, Quad mp, Quad vp) { return ((mq - mp) * (mq - mp) / vp + excess(vq, vp)) / 2; }
 
+// A Gaussian's factor, packed, in one part or two.
+struct Factor {
+  const double *high, *low;
+
+  Factor(const Batch &b, int64_t i) : high(&b.scale[i * b.length()]), low(b.low.empty() ? nullptr : &b.low[i * b.length()]) {}
+
+  Quad operator()(int r, int c) const {
+    int k = r * (r + 1) / 2 + c;
+    return (Quad)high[k] + (low == nullptr ? 0 : low[k]);
+  }
+};
+
 // The factors' KL by triangular solves; and ‖L_p‖‖L_p⁻¹‖.
-Quad fullKl(int d, const double *mq, const double *lq, const double *mp, const double *lp, double *condition) {
+Quad fullKl(int d, const double *mq, const Factor &lq, const double *mp, const Factor &lp, double *condition) {
   std::vector<Quad> e(d);
   Quad sum = 0;
   double norm = 0;
   double inverseNorm = 0;
-  auto at = [](const double *l, int r, int c) { return (Quad)l[r * (r + 1) / 2 + c]; };
   auto solve = [&](int start, const std::function<Quad(int)> &right) {
     for (int k = start; k < d; k++) {
       Quad x = right(k);
       for (int l = start; l < k; l++) {
-        x -= at(lp, k, l) * e[l];
+        x -= lp(k, l) * e[l];
       }
-      e[k] = x / at(lp, k, k);
+      e[k] = x / lp(k, k);
     }
   };
   solve(0, [&](int k) { return (Quad)mq[k] - mp[k]; });
@@ -245,15 +261,15 @@ Quad fullKl(int d, const double *mq, const double *lq, const double *mp, const d
     sum += e[k] * e[k] / 2;
   }
   for (int c = 0; c < d; c++) {
-    solve(c, [&](int k) { return at(lq, k, c) - at(lp, k, c); });
+    solve(c, [&](int k) { return lq(k, c) - lp(k, c); });
     // ½x² + x − ln(1+x)
-    sum += e[c] * e[c] / 2 + excess(at(lq, c, c), at(lp, c, c));
+    sum += e[c] * e[c] / 2 + excess(lq(c, c), lp(c, c));
     for (int k = c + 1; k < d; k++) {
       sum += e[k] * e[k] / 2;
     }
     solve(c, [&](int k) { return (Quad)(k == c); });
     for (int k = c; k < d; k++) {
-      norm += (double)(at(lp, k, c) * at(lp, k, c));
+      norm += (double)(lp(k, c) * lp(k, c));
       inverseNorm += (double)(e[k] * e[k]);
     }
   }
@@ -262,9 +278,8 @@ Quad fullKl(int d, const double *mq, const double *lq, const double *mp, const d
 }
 
 Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition) {
-  if (q.kind == KULLBACK_SCALE_TRIL) {
-    return fullKl(
-        q.d, &q.mean[i * q.d], &q.scale[i * q.length()], &p.mean[j * p.d], &p.scale[j * p.length()], condition);
+  if (q.isFull()) {
+    return fullKl(q.d, &q.mean[i * q.d], Factor(q, i), &p.mean[j * p.d], Factor(p, j), condition);
   }
   *condition = 1;
   Quad sum = 0;
@@ -277,10 +292,10 @@ Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition)
 }
 
 Batch unit(const Batch &like) {
-  Batch p{1, like.d, like.kind, like.wide, {}, {}};
+  Batch p{1, like.d, like.isFull() ? KULLBACK_SCALE_TRIL : like.kind, like.wide, {}, {}, {}};
   p.mean.assign(like.d, 0);
-  p.scale.assign(like.length(), like.kind == KULLBACK_LOG_VARIANCE || like.kind == KULLBACK_SCALE_TRIL ? 0 : 1);
-  for (int h = 0; h < like.d && like.kind == KULLBACK_SCALE_TRIL; h++) {
+  p.scale.assign(like.length(), like.kind == KULLBACK_LOG_VARIANCE || like.isFull() ? 0 : 1);
+  for (int h = 0; h < like.d && like.isFull(); h++) {
     p.scale[h * (h + 3) / 2] = 1;
   }
   return p;
@@ -442,7 +457,7 @@ double scaleWithin(int kind, double s, bool wide) {
 using Element = std::function<double()>;
 
 Batch diagonal(int64_t n, int d, int kind, bool wide, const Element &mean, const Element &std) {
-  Batch b{n, d, kind, wide, {}, {}};
+  Batch b{n, d, kind, wide, {}, {}, {}};
   for (int64_t k = 0; k < n * d; k++) {
     b.mean.push_back(rounded(mean(), wide));
     b.scale.push_back(scaleWithin(kind, scaleOf(kind, std()), wide));
@@ -452,7 +467,7 @@ Batch diagonal(int64_t n, int d, int kind, bool wide, const Element &mean, const
 
 // The rows of a batch again, moved by so much of their σ, in another kind and precision.
 Batch jittered(const Batch &b, double jitter, int kind, bool wide) {
-  Batch o{b.n, b.d, kind, wide, {}, {}};
+  Batch o{b.n, b.d, kind, wide, {}, {}, {}};
   for (size_t k = 0; k < b.mean.size(); k++) {
     double std = std::sqrt((double)variance(b.kind, b.scale[k]));
     o.mean.push_back(rounded(b.mean[k] + jitter * std * normal(), wide));
@@ -464,7 +479,7 @@ Batch jittered(const Batch &b, double jitter, int kind, bool wide) {
 
 // Lower triangular factors whose diagonal spans so many orders, in random order.
 Batch factors(int64_t n, int d, bool wide, double condition, double mean) {
-  Batch b{n, d, KULLBACK_SCALE_TRIL, wide, {}, {}};
+  Batch b{n, d, KULLBACK_SCALE_TRIL, wide, {}, {}, {}};
   for (int64_t i = 0; i < n; i++) {
     for (int h = 0; h < d; h++) {
       b.mean.push_back(rounded(mean + normal(), wide));
@@ -490,6 +505,16 @@ Batch jitteredFactors(const Batch &b, double jitter) {
   }
   for (auto &l : o.scale) {
     l = rounded(l * (1 + jitter * normal()), b.wide);
+  }
+  return o;
+}
+
+// The same as computed factors: in two parts, the second of which is what double does not hold of the sum.
+Batch inParts(const Batch &b) {
+  Batch o = b;
+  o.kind = KULLBACK_SCALE_TRIL_PARTS;
+  for (auto l : b.scale) {
+    o.low.push_back(l * 0x1p-54 * normal());
   }
   return o;
 }
@@ -614,6 +639,11 @@ void checkFull() {
       }
       Batch q = factors(22, d, wide, 10, 0);
       compare("full, q is p", q, q, sample, true);
+      Batch parts = inParts(q);
+      compare("full, in parts", parts, parts, sample, true);
+      compare("full, in parts", parts, factors(20, d, wide, 10, 0), sample);
+      compare("full, in parts, near-duplicates", parts, inParts(q), sample);
+      compare("full, in parts, near-duplicates", q, parts, sample);
       compare("full, identical", q, q, sample, false);
       for (double jitter : {1e-2, 1e-5, 1e-9}) {
         compare("full, near-duplicates", q, jitteredFactors(q, jitter), sample);
@@ -716,9 +746,10 @@ void checkArguments() {
       with([](auto &x) { x.dimension = 0; }),
       with([](auto &x) { x.dimension = INT64_MAX; }),
       with([](auto &x) { x.size = x.dimension = 1 << 30; x.size <<= 20; x.size <<= 10; }),
-      with([](auto &x) { x.kind = 5; }),
+      with([](auto &x) { x.kind = 6; }),
       with([](auto &x) { x.kind = -1; }),
       with([](auto &x) { x.kind = KULLBACK_SCALE_TRIL; x.dimension = 1 << 20; }),
+      with([](auto &x) { x.kind = KULLBACK_SCALE_TRIL_PARTS; x.dimension = 1 << 20; }),
       with([](auto &x) { x.wide = 2; }),
   };
   for (size_t n = 0; n < bad.size(); n++) {
