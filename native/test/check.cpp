@@ -75,7 +75,7 @@ struct Memory {
   }
 };
 
-const char *KINDS[] = {"std", "variance", "logVariance", "precision", "scaleTril"};
+const char *KINDS[] = {"std", "variance", "logVariance", "precision", "scaleTril", "scaleTrilParts"};
 
 // ---- Batches on host and device ----
 
@@ -85,8 +85,10 @@ struct Batch {
   int kind;
   bool wide;
   std::vector<double> mean, scale; // as the device gets them
+  std::vector<double> low;         // the second part of KULLBACK_SCALE_TRIL_PARTS
 
-  int64_t length() const { return kind == KULLBACK_SCALE_TRIL ? (int64_t)d * (d + 1) / 2 : d; }
+  bool isFull() const { return kind >= KULLBACK_SCALE_TRIL; }
+  int64_t length() const { return isFull() ? (int64_t)d * (d + 1) / 2 : d; }
 };
 
 struct OnDevice {
@@ -97,9 +99,12 @@ struct OnDevice {
       : batch{nullptr, b.n, b.d, b.kind, b.wide}, memory(kullback_cuda_batch_bytes(&batch)) {
     batch.data = memory.at;
     int64_t offset = kullback_cuda_scale_offset(&batch);
-    if (b.wide || b.kind == KULLBACK_SCALE_TRIL) {
+    if (b.wide || b.isFull()) {
       memory.write(b.mean.data(), b.mean.size() * 8);
       memory.write(b.scale.data(), b.scale.size() * 8, offset);
+      if (!b.low.empty()) {
+        memory.write(b.low.data(), b.low.size() * 8, offset + b.scale.size() * 8);
+      }
     } else {
       std::vector<float> mean(b.mean.begin(), b.mean.end());
       std::vector<float> scale(b.scale.begin(), b.scale.end());
@@ -224,20 +229,31 @@ Quad excess(Quad a, Quad b) {
 
 Quad diagonalTerm(Quad mq, Quad vq, Quad mp, Quad vp) { return ((mq - mp) * (mq - mp) / vp + excess(vq, vp)) / 2; }
 
+// A Gaussian's factor, packed, in one part or two.
+struct Factor {
+  const double *high, *low;
+
+  Factor(const Batch &b, int64_t i) : high(&b.scale[i * b.length()]), low(b.low.empty() ? nullptr : &b.low[i * b.length()]) {}
+
+  Quad operator()(int r, int c) const {
+    int k = r * (r + 1) / 2 + c;
+    return (Quad)high[k] + (low == nullptr ? 0 : low[k]);
+  }
+};
+
 // The factors' KL by triangular solves; and ‖L_p‖‖L_p⁻¹‖.
-Quad fullKl(int d, const double *mq, const double *lq, const double *mp, const double *lp, double *condition) {
+Quad fullKl(int d, const double *mq, const Factor &lq, const double *mp, const Factor &lp, double *condition) {
   std::vector<Quad> e(d);
   Quad sum = 0;
   double norm = 0;
   double inverseNorm = 0;
-  auto at = [](const double *l, int r, int c) { return (Quad)l[r * (r + 1) / 2 + c]; };
   auto solve = [&](int start, const std::function<Quad(int)> &right) {
     for (int k = start; k < d; k++) {
       Quad x = right(k);
       for (int l = start; l < k; l++) {
-        x -= at(lp, k, l) * e[l];
+        x -= lp(k, l) * e[l];
       }
-      e[k] = x / at(lp, k, k);
+      e[k] = x / lp(k, k);
     }
   };
   solve(0, [&](int k) { return (Quad)mq[k] - mp[k]; });
@@ -245,15 +261,15 @@ Quad fullKl(int d, const double *mq, const double *lq, const double *mp, const d
     sum += e[k] * e[k] / 2;
   }
   for (int c = 0; c < d; c++) {
-    solve(c, [&](int k) { return at(lq, k, c) - at(lp, k, c); });
+    solve(c, [&](int k) { return lq(k, c) - lp(k, c); });
     // ½x² + x − ln(1+x)
-    sum += e[c] * e[c] / 2 + excess(at(lq, c, c), at(lp, c, c));
+    sum += e[c] * e[c] / 2 + excess(lq(c, c), lp(c, c));
     for (int k = c + 1; k < d; k++) {
       sum += e[k] * e[k] / 2;
     }
     solve(c, [&](int k) { return (Quad)(k == c); });
     for (int k = c; k < d; k++) {
-      norm += (double)(at(lp, k, c) * at(lp, k, c));
+      norm += (double)(lp(k, c) * lp(k, c));
       inverseNorm += (double)(e[k] * e[k]);
     }
   }
@@ -262,9 +278,8 @@ Quad fullKl(int d, const double *mq, const double *lq, const double *mp, const d
 }
 
 Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition) {
-  if (q.kind == KULLBACK_SCALE_TRIL) {
-    return fullKl(
-        q.d, &q.mean[i * q.d], &q.scale[i * q.length()], &p.mean[j * p.d], &p.scale[j * p.length()], condition);
+  if (q.isFull()) {
+    return fullKl(q.d, &q.mean[i * q.d], Factor(q, i), &p.mean[j * p.d], Factor(p, j), condition);
   }
   *condition = 1;
   Quad sum = 0;
@@ -277,10 +292,10 @@ Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition)
 }
 
 Batch unit(const Batch &like) {
-  Batch p{1, like.d, like.kind, like.wide, {}, {}};
+  Batch p{1, like.d, like.isFull() ? KULLBACK_SCALE_TRIL : like.kind, like.wide, {}, {}, {}};
   p.mean.assign(like.d, 0);
-  p.scale.assign(like.length(), like.kind == KULLBACK_LOG_VARIANCE || like.kind == KULLBACK_SCALE_TRIL ? 0 : 1);
-  for (int h = 0; h < like.d && like.kind == KULLBACK_SCALE_TRIL; h++) {
+  p.scale.assign(like.length(), like.kind == KULLBACK_LOG_VARIANCE || like.isFull() ? 0 : 1);
+  for (int h = 0; h < like.d && like.isFull(); h++) {
     p.scale[h * (h + 3) / 2] = 1;
   }
   return p;
@@ -442,7 +457,7 @@ double scaleWithin(int kind, double s, bool wide) {
 using Element = std::function<double()>;
 
 Batch diagonal(int64_t n, int d, int kind, bool wide, const Element &mean, const Element &std) {
-  Batch b{n, d, kind, wide, {}, {}};
+  Batch b{n, d, kind, wide, {}, {}, {}};
   for (int64_t k = 0; k < n * d; k++) {
     b.mean.push_back(rounded(mean(), wide));
     b.scale.push_back(scaleWithin(kind, scaleOf(kind, std()), wide));
@@ -452,7 +467,7 @@ Batch diagonal(int64_t n, int d, int kind, bool wide, const Element &mean, const
 
 // The rows of a batch again, moved by so much of their σ, in another kind and precision.
 Batch jittered(const Batch &b, double jitter, int kind, bool wide) {
-  Batch o{b.n, b.d, kind, wide, {}, {}};
+  Batch o{b.n, b.d, kind, wide, {}, {}, {}};
   for (size_t k = 0; k < b.mean.size(); k++) {
     double std = std::sqrt((double)variance(b.kind, b.scale[k]));
     o.mean.push_back(rounded(b.mean[k] + jitter * std * normal(), wide));
@@ -464,7 +479,7 @@ Batch jittered(const Batch &b, double jitter, int kind, bool wide) {
 
 // Lower triangular factors whose diagonal spans so many orders, in random order.
 Batch factors(int64_t n, int d, bool wide, double condition, double mean) {
-  Batch b{n, d, KULLBACK_SCALE_TRIL, wide, {}, {}};
+  Batch b{n, d, KULLBACK_SCALE_TRIL, wide, {}, {}, {}};
   for (int64_t i = 0; i < n; i++) {
     for (int h = 0; h < d; h++) {
       b.mean.push_back(rounded(mean + normal(), wide));
@@ -490,6 +505,16 @@ Batch jitteredFactors(const Batch &b, double jitter) {
   }
   for (auto &l : o.scale) {
     l = rounded(l * (1 + jitter * normal()), b.wide);
+  }
+  return o;
+}
+
+// The same as computed factors: in two parts, the second of which is what double does not hold of the sum.
+Batch inParts(const Batch &b) {
+  Batch o = b;
+  o.kind = KULLBACK_SCALE_TRIL_PARTS;
+  for (auto l : b.scale) {
+    o.low.push_back(l * 0x1p-54 * normal());
   }
   return o;
 }
@@ -614,6 +639,11 @@ void checkFull() {
       }
       Batch q = factors(22, d, wide, 10, 0);
       compare("full, q is p", q, q, sample, true);
+      Batch parts = inParts(q);
+      compare("full, in parts", parts, parts, sample, true);
+      compare("full, in parts", parts, factors(20, d, wide, 10, 0), sample);
+      compare("full, in parts, near-duplicates", parts, inParts(q), sample);
+      compare("full, in parts, near-duplicates", q, parts, sample);
       compare("full, identical", q, q, sample, false);
       for (double jitter : {1e-2, 1e-5, 1e-9}) {
         compare("full, near-duplicates", q, jitteredFactors(q, jitter), sample);
@@ -716,9 +746,10 @@ void checkArguments() {
       with([](auto &x) { x.dimension = 0; }),
       with([](auto &x) { x.dimension = INT64_MAX; }),
       with([](auto &x) { x.size = x.dimension = 1 << 30; x.size <<= 20; x.size <<= 10; }),
-      with([](auto &x) { x.kind = 5; }),
+      with([](auto &x) { x.kind = 6; }),
       with([](auto &x) { x.kind = -1; }),
       with([](auto &x) { x.kind = KULLBACK_SCALE_TRIL; x.dimension = 1 << 20; }),
+      with([](auto &x) { x.kind = KULLBACK_SCALE_TRIL_PARTS; x.dimension = 1 << 20; }),
       with([](auto &x) { x.wide = 2; }),
   };
   for (size_t n = 0; n < bad.size(); n++) {
@@ -763,49 +794,282 @@ void checkArguments() {
   RUN(cudaStreamSynchronize(stream));
 }
 
-// What a device takes, the shortest of several times with the wait for it.
-void measure() {
-  auto time = [](const char *what, const Batch &b) {
-    OnDevice on(b);
-    int64_t n = b.n;
-    Memory out(n * n * 4);
-    Memory scratch(kullback_cuda_scratch_bytes(&on.batch, &on.batch, n, n));
-    double shortest = INFINITE;
-    for (int round = 0; round < 10; round++) {
-      auto start = std::chrono::steady_clock::now();
-      RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, n, 0, n, 1, out.at, n, 0, scratch.at, stream));
-      RUN(cudaStreamSynchronize(stream));
-      std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-      shortest = std::min(shortest, took.count());
+// Every kernel, both tile sizes and both paths that recompute, on little data: for tools that slow a device down a hundredfold.
+void checkSmall() {
+  int turn = 0;
+  for (bool wide : {false, true}) {
+    for (int kind = 0; kind < 4; kind++) {
+      int d = std::vector<int>{3, 33, 66, 130}[turn % 4];
+      Batch q = diagonal(66, d, kind, wide, around(0, 1), logNormal(0.5, 0.5));
+      compare("small", q, diagonal(35, d, (kind + turn++ / 4) % 4, wide, around(0, 1), logNormal(0.5, 0.5)), 6);
+      Batch near = diagonal(11, d, kind, wide, around(0, 1e-3), logNormal(1, 1e-3));
+      compare("small, q is p", near, near, 6, true);
+      compare("small, near-duplicates", near, jittered(near, 1e-9, kind, wide), 6);
+      compare("small, float and double", near, jittered(near, 1e-5, kind, !wide), 6);
+      compare("small, beyond the tiles' range", near, diagonal(9, d, kind, wide, around(0, 1), logNormal(1, wide ? 90 : 17)), 6);
     }
-    int64_t terms = b.kind == KULLBACK_SCALE_TRIL ? (int64_t)b.d * (b.d + 3) / 2 : b.d;
-    printf("%-24s %6ld x %4d %10.1f us %8.1f G terms/s\n", what, (long)n, b.d, shortest * 1e6, n * n * terms / shortest * 1e-9);
-  };
-  for (auto [n, d] : {std::pair{1024, 128}, {4096, 256}, {16384, 512}}) {
-    time("float", diagonal(n, d, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)));
+    for (int d : {1, 5, 18}) {
+      Batch q = factors(66, d, wide, 10, 0);
+      compare("small, full", q, factors(9, d, wide, 10, 0), 6);
+      Batch near = factors(11, d, wide, 10, 0);
+      compare("small, full, q is p", near, near, 6, true);
+      compare("small, full, near-duplicates", near, jitteredFactors(near, 1e-9), 6);
+      compare("small, full, in parts", inParts(near), inParts(near), 6);
+    }
+    compare("small, full, wide", factors(3, 66, wide, 10, 0), factors(2, 66, wide, 10, 0), 6);
   }
-  time("double", diagonal(4096, 256, KULLBACK_STD, true, around(0, 1), logNormal(0.5, 0.5)));
-  time("float, all recomputed", diagonal(4096, 256, KULLBACK_STD, false, around(0, 1e-3), logNormal(1, 1e-3)));
-  time("full", factors(1024, 32, false, 10, 0));
-  time("full", factors(2048, 64, false, 10, 0));
+  // wide enough for tiles of 128
+  compare("small, large tiles", diagonal(130, 70, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)),
+          diagonal(16300, 70, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)), 100);
+}
+
+// ---- Times ----
+
+// Time between two points of the stream.
+struct Stopwatch {
+#ifdef KULLBACK_EMULATED_CHECK // which has no time of its own
+  std::chrono::steady_clock::time_point started;
+
+  void start() {
+    RUN(cudaStreamSynchronize(stream));
+    started = std::chrono::steady_clock::now();
+  }
+
+  double stop() {
+    RUN(cudaStreamSynchronize(stream));
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  }
+#else
+  cudaEvent_t from, to;
+
+  Stopwatch() {
+    RUN(cudaEventCreate(&from));
+    RUN(cudaEventCreate(&to));
+  }
+  Stopwatch(const Stopwatch &) = delete;
+  ~Stopwatch() {
+    cudaEventDestroy(from);
+    cudaEventDestroy(to);
+  }
+
+  void start() { RUN(cudaEventRecord(from, stream)); }
+
+  double stop() {
+    float milliseconds;
+    RUN(cudaEventRecord(to, stream));
+    RUN(cudaEventSynchronize(to));
+    RUN(cudaEventElapsedTime(&milliseconds, from, to));
+    return milliseconds * 1e-3;
+  }
+#endif
+};
+
+// What a device can do in a second at its highest clock; 0 where it is not known. An H200: 33.5e12 and 66.9e12.
+struct Peak {
+  double instructions = 0;   // of fp32
+  double operations = 0;     // of fp64, on tensor cores where it has them
+  int multiprocessors = 0;
+  double clock = 0;
+
+  Peak() {
+#ifndef KULLBACK_EMULATED_CHECK
+    int major, minor, kilohertz;
+    RUN(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    RUN(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+    RUN(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
+    RUN(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, 0));
+    clock = kilohertz * 1e3;
+    bool isA100 = major == 8 && minor == 0;
+    instructions = clock * multiprocessors * (isA100 ? 64 : 128);
+    operations = clock * multiprocessors * (isA100 ? 128 : major == 9 ? 256 : 0);
+#endif
+  }
+};
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// A batch's matrix against itself, timed in three ways.
+struct Timed {
+  enum { PREPARED, PREPARATION, TRANSFERS, WAYS };
+
+  std::string what;
+  Batch b;
+  OnDevice on;
+  Memory out, scratch;
+  void *input, *result; // pinned
+  int64_t inputBytes, outBytes;
+  int calls[WAYS];
+  std::vector<double> seconds[WAYS];
+
+  Timed(const char *what, const Batch &given)
+      : what(what),
+        b(given),
+        on(b),
+        out(b.n * b.n * (b.wide ? 8 : 4)),
+        scratch(kullback_cuda_scratch_bytes(&on.batch, &on.batch, b.n, b.n)),
+        inputBytes(kullback_cuda_scale_offset(&on.batch) + b.n * b.length() * (b.wide || b.isFull() ? 8 : 4)),
+        outBytes(b.n * b.n * (b.wide ? 8 : 4)) {
+    RUN(cudaHostAlloc(&input, inputBytes, 0));
+    RUN(cudaHostAlloc(&result, outBytes, 0));
+    on.memory.read(input, inputBytes);
+  }
+  Timed(const Timed &) = delete;
+  ~Timed() {
+    cudaFreeHost(input);
+    cudaFreeHost(result);
+  }
+
+  void compute(int way) {
+    if (way == TRANSFERS) {
+      RUN(cudaMemcpyAsync(on.memory.at, input, inputBytes, cudaMemcpyHostToDevice, stream));
+    }
+    if (way != PREPARED) {
+      RUN(kullback_cuda_prepare(&on.batch, stream));
+    }
+    RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, b.n, 0, b.n, 1, out.at, b.n, b.wide, scratch.at, stream));
+    if (way == TRANSFERS) {
+      RUN(cudaMemcpyAsync(result, out.at, outBytes, cudaMemcpyDeviceToHost, stream));
+    }
+  }
+
+  double time(Stopwatch &watch, int way, int count) {
+    watch.start();
+    for (int n = 0; n < count; n++) {
+      compute(way);
+    }
+    return watch.stop() / count;
+  }
+
+  // Enough calls in a row that a launch's latency and an event's resolution do not count.
+  void warm(Stopwatch &watch) {
+    constexpr double WARM = 0.2;
+    constexpr double GROUP = 2e-3;
+    for (int way = 0; way < WAYS; way++) {
+      double least = INFINITE;
+      double spent = 0;
+      for (int count = 1; spent < WARM; count = std::min(2 * count, 64)) {
+        double once = time(watch, way, count);
+        spent += std::max(once * count, 1e-6);
+        least = std::min(least, once);
+      }
+      calls[way] = (int)std::clamp(GROUP / least, 1.0, 1000.0);
+    }
+  }
+
+  // The result that was timed last, against the reference.
+  void verify() {
+    double condition;
+    for (int n = 0; n < 20; n++) {
+      int64_t i = below(b.n);
+      int64_t j = below(b.n);
+      double value = b.wide ? ((double *)result)[i * b.n + j] : ((float *)result)[i * b.n + j];
+      Quad exact = kl(b, i, b, j, &condition);
+      record("timed: " + what, errorOf(value, exact, b.wide), allowed(b, b, condition, b.wide), describe(b, b, i, j));
+    }
+  }
+
+  // Of the two forms that a matrix can be had as: three instructions a term; a product with two multiply-adds a term, for full
+  // batches one a term of their product.
+  void print(const Peak &peak) const {
+    constexpr double MOST = 3;
+    double pairs = (double)b.n * b.n;
+    double prepared = median(seconds[PREPARED]);
+    double direct = b.isFull() || b.wide || peak.instructions == 0 ? 0 : 3 * pairs * b.d / peak.instructions;
+    double terms = b.isFull() ? (double)b.length() + b.d : 2.0 * b.d;
+    double product = peak.operations == 0 ? 0 : 2 * pairs * terms / peak.operations;
+    printf("| kullback: %s | (%ld,%d) | %.1f | %.1f | %.1f |", what.c_str(), (long)b.n, b.d, prepared * 1e6,
+           median(seconds[PREPARATION]) * 1e6, median(seconds[TRANSFERS]) * 1e6);
+    for (double floor : {direct, product}) {
+      if (floor > 0) {
+        printf(" %.1f: %.2f |", floor * 1e6, prepared / floor);
+      } else {
+        printf(" |");
+      }
+    }
+    bool asked = direct > 0 && b.n == 4096 && b.d == 256 && what == "diagonal, float";
+    printf("%s |\n", !asked ? "" : prepared <= MOST * direct ? " direct: asked at most 3, met" : " direct: asked at most 3, **missed**");
+    if (asked) {
+      expect(prepared <= MOST * direct, "time: more than 3 times the floor of the direct form");
+    }
+  }
+};
+
+// Medians of interleaved repetitions, as a markdown table.
+void measure() {
+#ifdef KULLBACK_EMULATED_CHECK
+  const int64_t part = 64; // of each batch: what is tried here is the table
+#else
+  const int64_t part = 1;
+#endif
+  const int ROUNDS = 15;
+  Stopwatch watch;
+  std::vector<std::unique_ptr<Timed>> all;
+  auto add = [&](const char *what, const Batch &b) {
+    all.push_back(std::make_unique<Timed>(what, b));
+    all.back()->warm(watch);
+  };
+  auto posteriors = [&](int64_t n, int d, bool wide) {
+    return diagonal(n / part, d, KULLBACK_STD, wide, around(0, 1), logNormal(0.5, 0.5));
+  };
+  for (auto [n, d] : {std::pair{100, 256}, {1024, 128}, {4096, 256}, {16384, 512}}) {
+    add("diagonal, float", posteriors(n, d, false));
+  }
+  add("diagonal, float, all recomputed", diagonal(4096 / part, 256, KULLBACK_STD, false, around(0, 1e-3), logNormal(1, 1e-3)));
+  add("diagonal, double", posteriors(1024, 128, true));
+  add("diagonal, double", posteriors(4096, 256, true));
+  for (auto [n, d] : {std::pair{256, 32}, {1024, 32}, {2048, 64}}) {
+    add("full, float", factors(n / part, d / (part > 1 ? 4 : 1), false, 10, 0));
+  }
+  for (int round = 0; round < ROUNDS; round++) {
+    for (auto &timed : all) {
+      for (int way = 0; way < Timed::WAYS; way++) {
+        timed->seconds[way].push_back(timed->time(watch, way, timed->calls[way]));
+      }
+    }
+  }
+  Peak peak;
+  if (peak.multiprocessors > 0) {
+    printf("%d multiprocessors at up to %.0f MHz: %.1f T fp32 instructions/s, %.1f T fp64 operations/s\n", peak.multiprocessors,
+           peak.clock * 1e-6, peak.instructions * 1e-12, peak.operations * 1e-12);
+  }
+  printf("\n");
+  printf("| what | (B,H) | prepared, µs | with preparation, µs | with transfers, µs | direct floor, µs: ratio "
+         "| fp64 product floor, µs: ratio | note |\n|---|---|---|---|---|---|---|---|\n");
+  for (auto &timed : all) {
+    timed->print(peak);
+  }
+  printf("\n");
+  for (auto &timed : all) {
+    timed->verify();
+  }
 }
 
 } // namespace
 
-// With the argument `time`, timings instead of checks.
+// Without an argument, all checks; with `small`, those of checkSmall; with `time`, times.
 int main(int count, char **arguments) {
+  std::string mode = count > 1 ? arguments[1] : "all";
+  setvbuf(stdout, nullptr, _IOLBF, 1 << 12);
   RUN(cudaStreamCreateWithFlags(&stream, 1));
   printf("%s\n", kullback_cuda_description());
-  if (count > 1 && strcmp(arguments[1], "time") == 0) {
+  if (mode == "all") {
+    checkArguments();
+    checkShapes();
+    checkRegimes();
+    checkFull();
+    checkLarge();
+    checkTilesCount();
+  } else if (mode == "small") {
+    checkSmall();
+  } else if (mode == "time") {
     measure();
-    return 0;
+  } else {
+    printf("usage: %s [small | time]\n", arguments[0]);
+    return 2;
   }
-  checkArguments();
-  checkShapes();
-  checkRegimes();
-  checkFull();
-  checkLarge();
-  checkTilesCount();
   printf("%-56s %8s %10s %s\n", "regime", "pairs", "worst", "of allowed");
   for (auto &r : regimes) {
     printf("%-56s %8ld %10.2e %9.1f%%\n", r.name.c_str(), (long)r.pairs, r.worst, 100 * r.worstShare);
