@@ -64,6 +64,7 @@ struct Device {
   std::map<void *, std::shared_ptr<Stream>> streams;
   std::map<void *, std::shared_ptr<Event>> events;
   std::map<char *, size_t> allocations, pinned;
+  std::vector<char *> freed;
   std::vector<std::weak_ptr<Stream>> running; // streams that were destroyed, too
   std::mt19937 random{1};
   char *memory = nullptr;
@@ -162,6 +163,16 @@ struct Device {
       }
     }
     return true;
+  }
+
+  // Pinned memory that was freed goes back when no copy can want it.
+  void dropFreed() {
+    if (isIdle()) {
+      for (char *memory : freed) {
+        free(memory);
+      }
+      freed.clear();
+    }
   }
 
   void waitIdle(std::unique_lock<std::mutex> &lock) {
@@ -348,6 +359,7 @@ void clear(Device &d, std::unique_lock<std::mutex> &lock) {
     free(at);
   }
   d.pinned.clear();
+  d.dropFreed();
   d.allocations.clear();
   d.unmap();
 }
@@ -560,11 +572,15 @@ cudaError_t cudaFreeHost(void *memory) {
   if ((error != cudaSuccess && error != d.error) || memory == nullptr) {
     return report(error);
   }
-  d.waitIdle(lock);
-  if (d.pinned.erase((char *)memory) == 0) {
+  auto at = d.pinned.find((char *)memory);
+  if (at == d.pinned.end()) {
     return report(cudaErrorInvalidValue);
   }
-  free(memory);
+  // Unlike cudaFree it is not said to wait: copies still queued find poison.
+  memset(at->first, POISON, at->second);
+  d.freed.push_back(at->first);
+  d.pinned.erase(at);
+  d.dropFreed();
   return report(d.error);
 }
 

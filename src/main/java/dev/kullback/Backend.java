@@ -46,9 +46,7 @@ public enum Backend {
       case SCALAR -> "scalar: available";
       case CUDA -> {
         String cuda = CudaLibrary.problem();
-        yield cuda == null
-            ? "cuda: available, " + CudaLibrary.describe()
-            : "cuda: unavailable, " + cuda;
+        yield "cuda: " + (cuda == null ? CudaLibrary.describe() : "unavailable, " + cuda);
       }
     };
   }

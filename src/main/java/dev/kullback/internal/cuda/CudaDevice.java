@@ -88,7 +88,16 @@ public final class CudaDevice implements AutoCloseable {
     try {
       permits.acquireUninterruptibly();
       try {
-        run(take(), q, p, work);
+        CudaLibrary.select();
+        try {
+          run(take(), q, p, work);
+        } catch (CudaException e) {
+          // cudaMalloc has made room already, but other calls need memory of the device, too
+          if (e.code() != CudaException.OUT_OF_MEMORY || failure.get() != null || !spareAll()) {
+            throw e;
+          }
+          run(take(), q, p, work);
+        }
       } finally {
         permits.release();
       }
@@ -100,7 +109,7 @@ public final class CudaDevice implements AutoCloseable {
   private void run(Session session, HostBatch q, HostBatch p, Work work) {
     Resident a = null;
     Resident b = null;
-    @Nullable CudaException failed = null;
+    CudaException failed = null;
     try {
       a = use(q);
       b = use(p);
@@ -111,18 +120,21 @@ public final class CudaDevice implements AutoCloseable {
       failed = e;
       throw e;
     } finally {
-      // nothing is given back before the device is done with it
-      int status = session.settle();
-      if (status != 0) {
-        failed =
-            failed != null
-                ? failed
-                : new CudaException(status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
-        failure.compareAndSet(null, failed);
+      try { // nothing is given back before the device is done with it
+        int status = session.settle();
+        if (status != 0) {
+          failed =
+              failed != null
+                  ? failed
+                  : new CudaException(
+                      status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
+          failure.compareAndSet(null, failed);
+        }
+      } finally {
+        release(session, a, b);
+        Reference.reachabilityFence(q);
+        Reference.reachabilityFence(p);
       }
-      release(session, a, b);
-      Reference.reachabilityFence(q);
-      Reference.reachabilityFence(p);
     }
     if (failed != null) {
       throw failed;
@@ -210,6 +222,14 @@ public final class CudaDevice implements AutoCloseable {
     return session != null;
   }
 
+  private boolean spareAll() {
+    boolean spared = false;
+    while (spare()) {
+      spared = true;
+    }
+    return spared;
+  }
+
   /** Ends the use of the device: at once, or when the calls under way have finished. */
   @Override
   public synchronized void close() {
@@ -222,6 +242,7 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   private void free() {
+    CudaLibrary.select();
     idle.forEach(Session::close);
     idle.clear();
     residents.values().forEach(Resident::free);

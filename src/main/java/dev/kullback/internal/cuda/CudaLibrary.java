@@ -53,6 +53,7 @@ public final class CudaLibrary {
           "kullback_cuda_pairwise",
           "kullback_cuda_aligned",
           "kullback_cuda_standard",
+          "cudaSetDevice",
           "cudaGetDeviceCount",
           "cudaDeviceGetAttribute",
           "cudaRuntimeGetVersion",
@@ -88,13 +89,14 @@ public final class CudaLibrary {
 
   /** The device and what drives it, in one line. Only where there is no {@link #problem}. */
   public static String describe() {
+    select();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocate(256);
       check("kullback_cuda_device_name", kullback_cuda_device_name(0, name, name.byteSize()));
       MemorySegment free = arena.allocate(ValueLayout.JAVA_LONG);
       MemorySegment total = arena.allocate(ValueLayout.JAVA_LONG);
       check("cudaMemGetInfo", cudaMemGetInfo(free, total));
-      return "%s, compute capability %d.%d, %.1f of %.1f GiB free, driver %s, runtime %s; library %s"
+      return "available, %s, compute capability %d.%d, %.1f of %.1f GiB free, driver %s, runtime %s; library %s"
           .formatted(
               name.getString(0),
               attribute(arena, cudaDevAttrComputeCapabilityMajor()),
@@ -104,7 +106,15 @@ public final class CudaLibrary {
               driverVersion(arena),
               runtimeVersion(arena),
               text(kullback_cuda_description()));
+    } catch (CudaException e) {
+      cudaGetLastError(); // and forget it, if it can be forgotten
+      return "unavailable, the device does not answer: " + e.getMessage();
     }
+  }
+
+  /** Makes device 0 that of the calling thread, whatever others made of it; a failure shows in the next call. */
+  static void select() {
+    cudaSetDevice(0);
   }
 
   /** Throws what a call's status means, unless it is success. */
@@ -175,7 +185,11 @@ public final class CudaLibrary {
       }
       boolean bundled = given == null && isBundled();
       Path library =
-          given != null ? Path.of(given) : bundled ? null : find(libraryPath(), List.of(NAME));
+          given != null
+              ? Path.of(given)
+              : bundled
+                  ? null
+                  : all(libraryPath(), List.of(NAME)).stream().findFirst().orElse(null);
       if (library == null && !bundled) {
         return "there is no %s: build native/ and name it in system property %s"
             .formatted(NAME, LIBRARY);
@@ -186,12 +200,15 @@ public final class CudaLibrary {
           && !Files.isRegularFile(Path.of(runtimeGiven))) {
         return "system property %s names %s, which is not a file".formatted(RUNTIME, runtimeGiven);
       }
-      Path runtime =
-          runtimeGiven == null
-              ? find(runtimePath(), RUNTIME_NAMES)
-              : runtimeGiven.isEmpty() ? null : Path.of(runtimeGiven);
-      if (runtime != null && !runtime.equals(library)) {
-        System.load(runtime.toAbsolutePath().toString());
+      List<String> failures = new ArrayList<>();
+      if (runtimeGiven == null) {
+        for (Path runtime : all(runtimePath(), RUNTIME_NAMES)) {
+          if (isLoaded(runtime, failures)) {
+            break;
+          }
+        }
+      } else if (!runtimeGiven.isEmpty() && !isLoaded(Path.of(runtimeGiven), failures)) {
+        return failures.getFirst();
       }
       try {
         if (bundled) {
@@ -200,17 +217,19 @@ public final class CudaLibrary {
           System.load(library.toAbsolutePath().toString());
         }
       } catch (UnsatisfiedLinkError e) {
-        return runtime == null
-            ? "%s; there is no CUDA runtime %s in %s: install the CUDA runtime or name it in system property %s"
-                .formatted(firstLine(e), RUNTIME_NAMES.getFirst(), runtimePath(), RUNTIME)
-            : "%s; the CUDA runtime is %s".formatted(firstLine(e), runtime);
+        String reason = firstLine(e);
+        return !reason.contains("libcudart")
+            ? reason
+            : "%s: install that version of the CUDA runtime, or name it in system property %s%s"
+                .formatted(reason, RUNTIME, failures.isEmpty() ? "" : "; not loaded: " + failures);
       }
       SymbolLookup symbols = SymbolLookup.loaderLookup();
       List<String> missing =
           FUNCTIONS.stream().filter(name -> symbols.find(name).isEmpty()).toList();
       if (!missing.isEmpty()) {
-        return "%s lacks %s: use the library of this release, and a CUDA runtime 12 or 13"
-            .formatted(bundled ? "the jar's " + NAME : library, missing);
+        return "%s lacks %s and %d other functions: use the library of this release, and a CUDA runtime 12 or 13"
+            .formatted(
+                bundled ? "the jar's " + NAME : library, missing.getFirst(), missing.size() - 1);
       }
       return null;
     }
@@ -276,12 +295,21 @@ public final class CudaLibrary {
       }
     }
 
-    private static @Nullable Path find(List<Path> folders, List<String> names) {
-      return names.stream()
-          .flatMap(name -> folders.stream().map(folder -> folder.resolve(name)))
+    private static List<Path> all(List<Path> folders, List<String> names) {
+      return folders.stream()
+          .flatMap(folder -> names.stream().map(folder::resolve))
           .filter(Files::isRegularFile)
-          .findFirst()
-          .orElse(null);
+          .toList();
+    }
+
+    private static boolean isLoaded(Path library, List<String> failures) {
+      try {
+        System.load(library.toAbsolutePath().toString());
+        return true;
+      } catch (UnsatisfiedLinkError e) {
+        failures.add(firstLine(e));
+        return false;
+      }
     }
 
     private static List<Path> libraryPath() {

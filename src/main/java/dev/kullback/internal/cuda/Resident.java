@@ -40,34 +40,43 @@ final class Resident {
 
   /** Has the session's later work wait until the batch is on the device, and brings it there if nobody has. */
   synchronized void require(HostBatch batch, Session session) {
-    MemorySegment event = ready;
-    if (event == null) {
-      long bytes = kullback_cuda_batch_bytes(descriptor);
-      if (bytes < 0) {
-        throw new IllegalArgumentException(
-            "%d Gaussians of dimension %d are too many for the device; split the batch by rows"
-                .formatted(batch.size(), batch.dimension()));
-      }
-      MemorySegment data = memory.get(bytes);
-      kullback_cuda_batch.data(descriptor, data);
-      session.upload(batch.mean(), data, 0);
-      long offset = kullback_cuda_scale_offset(descriptor);
-      session.upload(batch.scale(), data, offset);
-      if (batch.scaleLow() != null) {
-        session.upload(batch.scaleLow(), data, offset + batch.scale().byteSize());
-      }
-      session.computeAfterCopies();
-      check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
-      event = Session.newEvent();
-      int status = cudaEventRecord(event, session.compute());
-      if (status != cudaSuccess()) {
-        cudaEventDestroy(event);
-      }
-      check("cudaEventRecord", status);
-      ready = event;
-    } else {
-      check("cudaStreamWaitEvent", cudaStreamWaitEvent(session.compute(), event, 0));
+    if (ready != null) {
+      check("cudaStreamWaitEvent", cudaStreamWaitEvent(session.compute(), ready, 0));
+      return;
     }
+    MemorySegment event = null;
+    try {
+      upload(batch, session);
+      event = Session.newEvent();
+      check("cudaEventRecord", cudaEventRecord(event, session.compute()));
+      ready = event;
+    } finally {
+      if (ready == null) { // what was queued is not to run into the next attempt
+        session.settle();
+        if (event != null) {
+          cudaEventDestroy(event);
+        }
+      }
+    }
+  }
+
+  private void upload(HostBatch batch, Session session) {
+    long bytes = kullback_cuda_batch_bytes(descriptor);
+    if (bytes < 0) {
+      throw new IllegalArgumentException(
+          "%d Gaussians of dimension %d are too many, or of too many dimensions, for the CUDA backend"
+              .formatted(batch.size(), batch.dimension()));
+    }
+    MemorySegment data = memory.get(bytes);
+    kullback_cuda_batch.data(descriptor, data);
+    long offset = kullback_cuda_scale_offset(descriptor);
+    session.upload(batch.mean(), data, 0);
+    session.upload(batch.scale(), data, offset);
+    if (batch.scaleLow() != null) {
+      session.upload(batch.scaleLow(), data, offset + batch.scale().byteSize());
+    }
+    session.computeAfterCopies();
+    check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
   }
 
   /** Nobody uses it any more, and what used it has passed on the device. */

@@ -204,6 +204,8 @@ final class Session implements AutoCloseable {
 
   /** Copies a strip to its pinned block when it has been computed. */
   private void download(MemorySegment strip, long bytes, int b) {
+    // what used the pinned block last, an upload perhaps, is to be done with it before it may grow
+    check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
     check("cudaEventRecord", cudaEventRecord(computed[b], compute));
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
     check(
