@@ -455,7 +455,7 @@ class CudaTest {
     try (KlEngine engine = engine()) {
       expected = engine.pairwise(q, p);
     }
-    Emulated.set("delay_us", 20_000);
+    Emulated.set("delay_us", 50_000);
     KlEngine engine = engine();
     CountDownLatch begun = new CountDownLatch(1);
     try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
