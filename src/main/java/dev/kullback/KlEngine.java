@@ -7,6 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.SplittableRandom;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
@@ -411,6 +412,36 @@ public final class KlEngine implements AutoCloseable {
     Objects.requireNonNull(consumer, "consumer");
     check(q, p);
     reduce(q, p, new TileStream(consumer));
+  }
+
+  /**
+   * {@code KL(q_i ‖ p_i)} estimated as the mean of {@code ln q_i(x) − ln p_i(x)} over samples x of q_i: a check of the closed form,
+   * or of a program that samples. In double, on the calling thread whatever the backend; {@code O(N·S·D)}, with a full covariance
+   * {@code O(N·S·D²)}. A deterministic q gives 0.
+   *
+   * <p>Reproducible: pair i draws from the i-th {@link SplittableRandom#split()} of a {@link SplittableRandom} of the seed, D values of
+   * {@code nextGaussian()} a sample. So the bits depend on the seed and the JDK's generator alone, and pair i's not on later pairs.
+   *
+   * @param samples S, of each pair, at least 2
+   * @throws IllegalArgumentException if the batches' sizes differ or there are fewer than 2 samples
+   */
+  public MonteCarlo monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
+    checkAligned(q, p);
+    if (samples < 2) {
+      throw new IllegalArgumentException("samples must be at least 2, is " + samples);
+    }
+    double[] estimates = new double[q.size()];
+    double[] errors = new double[q.size()];
+    if (!isDeterministic(q)) {
+      SplittableRandom random = new SplittableRandom(seed);
+      Sampler sampler = new Sampler(q, p);
+      for (int i = 0; i < estimates.length; i++) {
+        sampler.sample(i, samples, random.split());
+        estimates[i] = sampler.mean();
+        errors[i] = sampler.standardError();
+      }
+    }
+    return new MonteCarlo(samples, estimates, errors);
   }
 
   /** What runs, with how many threads, and why the vector backend does not where it does not. */
