@@ -7,6 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.SplittableRandom;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
@@ -15,6 +16,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -77,6 +79,9 @@ public final class KlEngine implements AutoCloseable {
 
   static final int BLOCK_COLUMNS = 2048;
 
+  /** Rows of a block that a device computes for a reduction: 8 MiB come off it at once. */
+  private static final int DEVICE_ROWS = 512;
+
   /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
   private static final int TALL_DIMENSION = 512;
 
@@ -91,7 +96,9 @@ public final class KlEngine implements AutoCloseable {
   private final @Nullable BlockKernel<FullGaussians> full;
 
   private final @Nullable CudaDevice cuda;
+  private final @Nullable CudaKernel device;
   private final BlockKernel<Gaussians> pairs = new FullScalarKernel();
+  private final BlockKernel<Gaussians> zeros = new ZeroKernel();
   private final @Nullable Executor executor;
   private final @Nullable ExecutorService ownExecutor;
   private final AtomicReferenceArray<@Nullable Tile> tiles;
@@ -102,6 +109,7 @@ public final class KlEngine implements AutoCloseable {
     diagonal = backend == Backend.VECTOR ? new VectorKernel() : new ScalarKernel();
     full = backend == Backend.VECTOR ? new FullVectorKernel() : null;
     cuda = backend == Backend.CUDA ? new CudaDevice() : null;
+    device = cuda != null ? new CudaKernel(cuda) : null;
     threads = builder.threads;
     ownExecutor = builder.executor == null && threads > 1 ? helpers(threads - 1) : null;
     executor = builder.executor != null ? builder.executor : ownExecutor;
@@ -262,6 +270,180 @@ public final class KlEngine implements AutoCloseable {
     return out;
   }
 
+  /**
+   * The k smallest of {@code KL(q_i ‖ p_j)} over j, for every row i, nearest first, ties to the lower index. The order is that of
+   * exact arithmetic: candidates that the kernels' error bound does not tell apart are recomputed to 1e-13 (full covariances: to
+   * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double), for batches of float, too, before they are ordered or cut.
+   *
+   * <p>Memory besides the result: for 64 rows a thread, {@code 2k + 64} candidates of 12 bytes, more where many are uncertain.
+   *
+   * @param k in [1, M]
+   * @return N rows of k neighbors
+   * @throws IllegalArgumentException if k is not in [1, M] or the result does not fit an array
+   */
+  public Neighbors nearest(Gaussians q, Gaussians p, int k) {
+    return neighbors(q, p, k, false);
+  }
+
+  /**
+   * {@link #nearest(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}: {@code values[i*k + r] = KL(q_i ‖
+   * p_j)} for {@code j = indices[i*k + r]}. Rounded to float, values may be equal whose indices are in the order of the exact ones.
+   */
+  public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
+    nearest(q, p, k, false, indices, values, null, values.length);
+  }
+
+  /** {@link #nearest(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
+  public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
+    nearest(q, p, k, false, indices, null, values, values.length);
+  }
+
+  /**
+   * {@link #nearest(Gaussians, Gaussians, int)} among {@code j ≠ i}: for batches whose Gaussians correspond one to one, above all
+   * a batch and itself, where a Gaussian's nearest is itself.
+   *
+   * @param k in [1, M − 1]
+   * @throws IllegalArgumentException if the batches' sizes differ, k is not in [1, M − 1] or the result does not fit an array
+   */
+  public Neighbors nearestOthers(Gaussians q, Gaussians p, int k) {
+    return neighbors(q, p, k, true);
+  }
+
+  /** {@link #nearestOthers(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
+  public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
+    nearest(q, p, k, true, indices, values, null, values.length);
+  }
+
+  /** {@link #nearestOthers(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
+  public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
+    nearest(q, p, k, true, indices, null, values, values.length);
+  }
+
+  /**
+   * All j with {@code KL(q_i ‖ p_j) ≤ radius}, for every row i, by ascending j. Decided as in exact arithmetic: entries that the
+   * kernels' error bound does not tell from the radius are recomputed as {@link #nearest} does.
+   *
+   * @param radius in nats, ≥ 0; 0 finds equal Gaussians, +∞ all
+   * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ pairs are found
+   */
+  public Neighbors within(Gaussians q, Gaussians p, double radius) {
+    check(q, p);
+    if (!(radius >= 0)) {
+      throw new IllegalArgumentException("radius must be >= 0, is " + radius);
+    }
+    WithinRows rows = new WithinRows(q, p, radius);
+    reduce(q, p, rows);
+    return rows.result();
+  }
+
+  /**
+   * {@code ln Σ_j exp(−KL(q_i ‖ p_j))} as a new array of N. The error is that of a KL: absolute, at most the contract's relative
+   * error times the KL of the terms that count.
+   */
+  public double[] logSumExp(Gaussians q, Gaussians p) {
+    return logSumExp(q, p, new double[q.size()]);
+  }
+
+  /** {@code ln Σ_j exp(−KL(q_i ‖ p_j))} into {@code out}; returns {@code out}. */
+  public double[] logSumExp(Gaussians q, Gaussians p, double[] out) {
+    return statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, out);
+  }
+
+  /**
+   * {@code ln Σ_j exp(w_j − KL(q_i ‖ p_j))} into {@code out}; returns {@code out}. For a mixture, {@code w_j} is the logarithm of
+   * the weight of {@code p_j}.
+   *
+   * @param logWeights w, M of them; −∞ leaves a term out, and all −∞ give −∞
+   * @throws IllegalArgumentException if a weight is NaN or +∞, or there are not M
+   */
+  public double[] logSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
+    check(q, p);
+    if (logWeights.length != p.size()) {
+      throw new IllegalArgumentException(
+          "logWeights has %d elements but p has %d Gaussians"
+              .formatted(logWeights.length, p.size()));
+    }
+    for (int j = 0; j < logWeights.length; j++) {
+      if (!(logWeights[j] < Double.POSITIVE_INFINITY)) {
+        throw new IllegalArgumentException(
+            "logWeights[%d] is %s; it must be finite or -Infinity".formatted(j, logWeights[j]));
+      }
+    }
+    return statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, logWeights, out);
+  }
+
+  /** {@code min_j KL(q_i ‖ p_j)} as a new array of N. */
+  public double[] rowMin(Gaussians q, Gaussians p) {
+    return rowMin(q, p, new double[q.size()]);
+  }
+
+  /** {@code min_j KL(q_i ‖ p_j)} into {@code out}; returns {@code out}. */
+  public double[] rowMin(Gaussians q, Gaussians p, double[] out) {
+    return statistic(RowStatistic.Kind.MIN, q, p, null, out);
+  }
+
+  /** {@code Σ_j KL(q_i ‖ p_j)} as a new array of N; +∞ where a term or the sum is. */
+  public double[] rowSum(Gaussians q, Gaussians p) {
+    return rowSum(q, p, new double[q.size()]);
+  }
+
+  /** {@code Σ_j KL(q_i ‖ p_j)} into {@code out}, +∞ where a term or the sum is; returns {@code out}. */
+  public double[] rowSum(Gaussians q, Gaussians p, double[] out) {
+    return statistic(RowStatistic.Kind.SUM, q, p, null, out);
+  }
+
+  /** {@code Σ_j KL(q_i ‖ p_j) / M} as a new array of N; +∞ where the sum is. */
+  public double[] rowMean(Gaussians q, Gaussians p) {
+    return rowMean(q, p, new double[q.size()]);
+  }
+
+  /** {@code Σ_j KL(q_i ‖ p_j) / M} into {@code out}, +∞ where the sum is; returns {@code out}. */
+  public double[] rowMean(Gaussians q, Gaussians p, double[] out) {
+    return statistic(RowStatistic.Kind.MEAN, q, p, null, out);
+  }
+
+  /**
+   * Computes the matrix tile by tile, each handed to the consumer once, in no order, while it is in the cache. Memory is that of a tile
+   * for each thread, 1 MiB (on a CUDA device 8), whatever the matrix's size. The consumer runs on the thread that computed the tile, which
+   * computes no other before it returns: with several threads it must be safe for use by them at once. What it throws ends
+   * the call, when the tiles under way are done, and is thrown on.
+   */
+  public void forEachTile(Gaussians q, Gaussians p, Consumer<? super KlTile> consumer) {
+    Objects.requireNonNull(consumer, "consumer");
+    check(q, p);
+    reduce(q, p, new TileStream(consumer));
+  }
+
+  /**
+   * {@code KL(q_i ‖ p_i)} estimated as the mean of {@code ln q_i(x) − ln p_i(x)} over samples x of q_i: a check of the closed form,
+   * or of a program that samples. In double, on the calling thread whatever the backend; {@code O(N·S·D)}, with a full covariance
+   * {@code O(N·S·D²)}. A deterministic q gives 0.
+   *
+   * <p>Reproducible: pair i draws from the i-th {@link SplittableRandom#split()} of a {@link SplittableRandom} of the seed, D values of
+   * {@code nextGaussian()} a sample. So the bits depend on the seed and the JDK's generator alone, and pair i's not on later pairs.
+   *
+   * @param samples S, of each pair, at least 2
+   * @throws IllegalArgumentException if the batches' sizes differ or there are fewer than 2 samples
+   */
+  public MonteCarlo monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
+    checkAligned(q, p);
+    if (samples < 2) {
+      throw new IllegalArgumentException("samples must be at least 2, is " + samples);
+    }
+    double[] estimates = new double[q.size()];
+    double[] errors = new double[q.size()];
+    if (!isDeterministic(q)) {
+      SplittableRandom random = new SplittableRandom(seed);
+      Sampler sampler = new Sampler(q, p);
+      for (int i = 0; i < estimates.length; i++) {
+        sampler.sample(i, samples, random.split());
+        estimates[i] = sampler.mean();
+        errors[i] = sampler.standardError();
+      }
+    }
+    return new MonteCarlo(samples, estimates, errors);
+  }
+
   /** What runs, with how many threads, and why the vector backend does not where it does not. */
   public String describe() {
     String workers =
@@ -286,6 +468,63 @@ public final class KlEngine implements AutoCloseable {
     }
     if (cuda != null) {
       cuda.close();
+    }
+  }
+
+  private Neighbors neighbors(Gaussians q, Gaussians p, int k, boolean others) {
+    checkNearest(q, p, k, others);
+    int[] start = new int[q.size() + 1];
+    Arrays.setAll(start, i -> i * k);
+    Neighbors result = new Neighbors(start, new int[q.size() * k], new double[q.size() * k]);
+    nearest(q, p, k, others, result.indices(), null, result.values(), q.size() * k);
+    return result;
+  }
+
+  private void nearest(
+      Gaussians q,
+      Gaussians p,
+      int k,
+      boolean others,
+      int[] indices,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      int length) {
+    checkNearest(q, p, k, others);
+    checkLength("indices", q.size() * k, indices.length);
+    checkLength("values", q.size() * k, length);
+    Tile tile = acquire();
+    try {
+      tile.nearest.set(q, p, k, others, indices, out32, out64);
+      reduce(q, p, tile.nearest, tile);
+    } finally {
+      release(tile);
+    }
+  }
+
+  private double[] statistic(
+      RowStatistic.Kind kind,
+      Gaussians q,
+      Gaussians p,
+      double @Nullable [] logWeights,
+      double[] out) {
+    check(q, p);
+    checkLength(q.size(), out.length);
+    Tile tile = acquire();
+    try {
+      tile.statistic.set(kind, p.size(), logWeights, out);
+      reduce(q, p, tile.statistic, tile);
+    } finally {
+      release(tile);
+    }
+    return out;
+  }
+
+  private void reduce(Gaussians q, Gaussians p, RowReduction reduction) {
+    Tile tile = acquire();
+    try {
+      reduce(q, p, reduction, tile);
+    } finally {
+      release(tile);
     }
   }
 
@@ -339,7 +578,7 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /** The batch as it goes to the device. */
-  private static HostBatch host(Gaussians batch) {
+  static HostBatch host(Gaussians batch) {
     return switch (batch) {
       case DiagonalGaussians d -> d.host();
       case FullGaussians f -> f.host();
@@ -433,7 +672,8 @@ public final class KlEngine implements AutoCloseable {
           block(kernel, q, p, out32, out64, segment, b, tile);
         }
       } else {
-        new Job<>(kernel, q, p, out32, out64, segment, blocks, tile).run(helpers);
+        new Job((b, t) -> block(kernel, q, p, out32, out64, segment, b, t), blocks, tile)
+            .run(helpers);
       }
     } finally {
       release(tile);
@@ -481,21 +721,85 @@ public final class KlEngine implements AutoCloseable {
     }
   }
 
+  /** Hands the blocks of the matrix to a reduction; {@code tile} leads the call. */
+  private void reduce(Gaussians q, Gaussians p, RowReduction reduction, Tile tile) {
+    if (isDeterministic(q)) {
+      reduce(zeros, q, p, reduction, tile);
+    } else if (device != null && q.getClass() == p.getClass()) {
+      reduce(device, q, p, reduction, tile);
+    } else if (device != null && FullGaussians.isExpandable(q) && FullGaussians.isExpandable(p)) {
+      reduce(device, FullGaussians.of(q), FullGaussians.of(p), reduction, tile);
+    } else if (q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b) {
+      reduce(diagonal, a, b, reduction, tile);
+    } else if (full != null && FullGaussians.isExpandable(q) && FullGaussians.isExpandable(p)) {
+      reduce(full, FullGaussians.of(q), FullGaussians.of(p), reduction, tile);
+    } else {
+      reduce(pairs, q, p, reduction, tile);
+    }
+  }
+
+  private <G extends Gaussians> void reduce(
+      BlockKernel<G> kernel, G q, G p, RowReduction reduction, Tile tile) {
+    int height = bandRows(kernel, q);
+    long parts =
+        (long) Math.ceilDiv(q.size(), height)
+            * (reduction.isByBlock() ? Math.ceilDiv(p.size(), BLOCK_COLUMNS) : 1);
+    Executor helpers = executor;
+    kernel.prepare(q, p, tile);
+    if (helpers == null || threads == 1 || parts == 1) {
+      for (long b = 0; b < parts; b++) {
+        band(kernel, q, p, reduction, height, b, tile);
+      }
+    } else {
+      new Job((b, t) -> band(kernel, q, p, reduction, height, b, t), parts, tile).run(helpers);
+    }
+  }
+
+  /** Part {@code index} of the work: a band of rows, or a block. */
+  private static <G extends Gaussians> void band(
+      BlockKernel<G> kernel, G q, G p, RowReduction reduction, int height, long index, Tile t) {
+    int across = reduction.isByBlock() ? Math.ceilDiv(p.size(), BLOCK_COLUMNS) : 1;
+    int row0 = (int) (index / across) * height;
+    int row1 = Math.min(row0 + height, q.size());
+    int from = (int) (index % across) * BLOCK_COLUMNS;
+    int to = reduction.isByBlock() ? Math.min(from + BLOCK_COLUMNS, p.size()) : p.size();
+    reduction.begin(row0, row1, t);
+    for (int column0 = from; column0 < to; column0 += BLOCK_COLUMNS) {
+      int column1 = Math.min(column0 + BLOCK_COLUMNS, to);
+      t.useBlock(true, height * Math.min(BLOCK_COLUMNS, p.size()));
+      t.stride = column1 - column0;
+      t.base = -(row0 * t.stride + column0);
+      kernel.block(q, p, row0, row1, column0, column1, t);
+      reduction.block(row0, row1, column0, column1, t);
+    }
+    reduction.end(row0, row1, t);
+  }
+
+  /** Rows of a band: a block's, fewer where there would be too few bands for the threads, more where a device is called for each. */
+  private int bandRows(BlockKernel<?> kernel, Gaussians q) {
+    if (kernel == device) {
+      return DEVICE_ROWS;
+    }
+    int panel = DiagonalGaussians.WIDEST_PANEL;
+    int share = Math.ceilDiv(Math.ceilDiv(q.size(), threads), panel) * panel;
+    return Math.min(blockRows(q.dimension()), share);
+  }
+
   private static int blockRows(int dimension) {
     int rows = (int) Math.min(BLOCK_ROWS, (long) BLOCK_ROWS * TALL_DIMENSION / dimension);
     int panel = DiagonalGaussians.WIDEST_PANEL;
     return Math.max(panel, rows / panel * panel);
   }
 
+  /** Part of a call, by number; any thread may do any. */
+  private interface Work {
+    void part(long index, Tile t);
+  }
+
   /** One call's work, shared between its caller and helpers. */
-  private final class Job<G extends Gaussians> implements Runnable {
-    private final BlockKernel<G> kernel;
-    private final G q;
-    private final G p;
-    private final float @Nullable [] out32;
-    private final double @Nullable [] out64;
-    private final @Nullable MemorySegment segment;
-    private final long blocks;
+  private final class Job implements Runnable {
+    private final Work work;
+    private final long parts;
 
     /** The caller's, which holds what the call prepared. */
     private final Tile tile;
@@ -505,29 +809,16 @@ public final class KlEngine implements AutoCloseable {
     private int active;
     private boolean finished;
 
-    Job(
-        BlockKernel<G> kernel,
-        G q,
-        G p,
-        float @Nullable [] out32,
-        double @Nullable [] out64,
-        @Nullable MemorySegment segment,
-        long blocks,
-        Tile tile) {
+    Job(Work work, long parts, Tile tile) {
+      this.work = work;
+      this.parts = parts;
       this.tile = tile;
-      this.kernel = kernel;
-      this.q = q;
-      this.p = p;
-      this.out32 = out32;
-      this.out64 = out64;
-      this.segment = segment;
-      this.blocks = blocks;
     }
 
     /** Works with whatever helpers begin in time, and returns when all that began have ended. */
     void run(Executor helpers) {
       try {
-        for (long k = Math.min(threads, blocks); k > 1; k--) {
+        for (long k = Math.min(threads, parts); k > 1; k--) {
           helpers.execute(this);
         }
       } catch (RejectedExecutionException e) {
@@ -578,9 +869,9 @@ public final class KlEngine implements AutoCloseable {
     private void work(Tile t) {
       try {
         for (long b = next.getAndIncrement();
-            b < blocks && failure == null;
+            b < parts && failure == null;
             b = next.getAndIncrement()) {
-          block(kernel, q, p, out32, out64, segment, b, t);
+          work.part(b, t);
         }
       } catch (RuntimeException | Error e) {
         failure = e;
@@ -674,6 +965,25 @@ public final class KlEngine implements AutoCloseable {
     }
   }
 
+  private void checkNearest(Gaussians q, Gaussians p, int k, boolean others) {
+    check(q, p);
+    if (others && q.size() != p.size()) {
+      throw new IllegalArgumentException(
+          "q has %d Gaussians but p has %d; nearestOthers needs as many of each"
+              .formatted(q.size(), p.size()));
+    }
+    int most = others ? p.size() - 1 : p.size();
+    if (k < 1 || k > most) {
+      throw new IllegalArgumentException(
+          "k must be in [1, %d], the %sGaussians of p, is %d"
+              .formatted(most, others ? "other " : "", k));
+    }
+    if ((long) q.size() * k > Integer.MAX_VALUE - 8) {
+      throw new IllegalArgumentException(
+          "%d x %d neighbors do not fit an array; split q by rows".formatted(q.size(), k));
+    }
+  }
+
   private int arrayLength(Gaussians q, Gaussians p) {
     checkOpen();
     long n = (long) q.size() * p.size();
@@ -686,9 +996,13 @@ public final class KlEngine implements AutoCloseable {
   }
 
   private static void checkLength(int needed, int length) {
+    checkLength("out", needed, length);
+  }
+
+  private static void checkLength(String array, int needed, int length) {
     if (length < needed) {
       throw new IllegalArgumentException(
-          "out has %d elements but %d are needed".formatted(length, needed));
+          "%s has %d elements but %d are needed".formatted(array, length, needed));
     }
   }
 

@@ -17,6 +17,9 @@ final class PairKl {
   /** Contract for batches of double. */
   static final double DOUBLE_TOLERANCE = 1e-12;
 
+  /** What ranks are decided by. */
+  private static final double RANK_TOLERANCE = 1e-13;
+
   /** Variances that float kernels take; r = 1/v and d²·r then lose nothing to under- or overflow that matters. */
   static final float LEAST32 = 0x1p-100f;
 
@@ -45,7 +48,16 @@ final class PairKl {
 
   /** KL(q_i ‖ p_j), to the contract of the batches' precision. */
   static double of(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
-    double tolerance = q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
+    return within(q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE, q, i, p, j);
+  }
+
+  /** KL(q_i ‖ p_j) to 1e-13, whatever the batches' precision. */
+  static double precise(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+    return within(RANK_TOLERANCE, q, i, p, j);
+  }
+
+  private static double within(
+      double tolerance, DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
     double unit = unit64(q.dimension());
     double kl = difference(q, i, p, j);
     return isCertain(kl, q.noiseQ(i, unit) + p.noiseP(j, unit), tolerance - unit)

@@ -1,5 +1,7 @@
 package dev.kullback;
 
+import java.util.Arrays;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** One thread's output and working memory in a pairwise call; pooled, so that warm calls allocate nothing. */
@@ -59,7 +61,15 @@ final class Tile {
   /** Whether the last tile was near throughout, so that the next one probably is. */
   boolean near;
 
-  /** A block on its way to a memory segment, made on first use. */
+  /** The reductions of the calls that this tile leads, and by row of a band what they have so far. */
+  final NearestRows nearest = new NearestRows();
+
+  final RowStatistic statistic = new RowStatistic();
+  final KlTile shown = new KlTile();
+  private Candidates[] candidates = {};
+  private double[] state = {};
+
+  /** A block on its way to a memory segment or a reduction, made on first use. */
   private float @Nullable [] block32;
 
   private double @Nullable [] block64;
@@ -68,7 +78,7 @@ final class Tile {
     out32 = null;
     out64 = null;
     if (wide) {
-      if (block64 == null) {
+      if (block64 == null || block64.length < capacity) {
         block64 = new double[capacity];
       }
       out64 = block64;
@@ -78,6 +88,31 @@ final class Tile {
       }
       out32 = block32;
     }
+  }
+
+  /** The block that {@link #useBlock} made. */
+  double[] block64() {
+    return Objects.requireNonNull(block64);
+  }
+
+  /** Those of row i of a band. */
+  Candidates candidates(int i) {
+    if (candidates.length <= i) {
+      int length = candidates.length;
+      candidates = Arrays.copyOf(candidates, Math.max(i + 1, KlEngine.BLOCK_ROWS));
+      for (int k = length; k < candidates.length; k++) {
+        candidates[k] = new Candidates();
+      }
+    }
+    return candidates[i];
+  }
+
+  /** At least {@code length} numbers, the same while the band is. */
+  double[] state(int length) {
+    if (state.length < length) {
+      state = new double[length];
+    }
+    return state;
   }
 
   void put(int i, int j, double kl) {
@@ -104,6 +139,8 @@ final class Tile {
     out32 = null;
     out64 = null;
     near = false;
+    nearest.clear();
+    statistic.clear();
     full.clear();
   }
 }

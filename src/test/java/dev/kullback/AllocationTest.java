@@ -69,6 +69,29 @@ class AllocationTest {
     }
   }
 
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void warmReductionsAllocateNothing(Backend backend) throws Throwable {
+    Gaussians full = FullBatch.random(false, 21, 9, 10, 0, new Random(1)).gaussians();
+    for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_6}) {
+      Regime.Case drawn = regime.draw(false, 21, 35, 9);
+      DiagonalGaussians q = drawn.q().gaussians();
+      DiagonalGaussians p = drawn.p().gaussians();
+      int[] indices = new int[21 * 35];
+      float[] values = new float[21 * 35];
+      double[] twice = new double[21 * 35];
+      double[] w = new double[35];
+      try (KlEngine engine = Engines.on(backend)) {
+        String what = backend + " " + regime;
+        check(what + " nearest 3", () -> engine.nearest(q, p, 3, indices, values));
+        check(what + " nearest all", () -> engine.nearest(q, p, 35, indices, twice));
+        check(what + " nearest mixed", () -> engine.nearest(q, full, 4, indices, values));
+        check(what + " logSumExp", () -> engine.logSumExp(q, p, w, twice));
+        check(what + " rowMean", () -> engine.rowMean(q, p, twice));
+      }
+    }
+  }
+
   /** Working memory for one dimension serves another. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")

@@ -59,11 +59,25 @@ public final class CudaDevice implements AutoCloseable {
 
   /** {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
   public void pairwise(HostBatch q, HostBatch p, MemorySegment out, int width) {
+    region(q, p, 0, q.size(), 0, p.size(), out, width);
+  }
+
+  /** Rows and columns of that matrix from [row0, column0] on, without gaps. */
+  public void region(
+      HostBatch q,
+      HostBatch p,
+      int row0,
+      int rows,
+      int column0,
+      int columns,
+      MemorySegment out,
+      int width) {
     run(
         q,
         p,
         (session, a, b) ->
-            session.pairwise(a, b, q.size(), p.size(), q.owner() == p.owner(), out, width));
+            session.pairwise(
+                a, b, row0, rows, column0, columns, q.owner() == p.owner(), out, width));
   }
 
   /** {@code out[i] = KL(q_i ‖ p_i)}, in elements of {@code width} bytes. */

@@ -117,9 +117,17 @@ final class Session implements AutoCloseable {
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(compute, copied[next ^ 1], 0));
   }
 
-  /** The matrix [N, M] into {@code out}, strip by strip. */
+  /** N rows and M columns of the matrix, from [row0, column0] on, into {@code out}, strip by strip. */
   void pairwise(
-      Resident q, Resident p, long n, long m, boolean same, MemorySegment out, int width) {
+      Resident q,
+      Resident p,
+      long row0,
+      long n,
+      long column0,
+      long m,
+      boolean same,
+      MemorySegment out,
+      int width) {
     long columns = Math.min(m, WIDEST);
     long most = Math.max(1, STRIP / (columns * width));
     long rows = Math.min(n, most > TILE ? most / TILE * TILE : most);
@@ -154,9 +162,9 @@ final class Session implements AutoCloseable {
             kullback_cuda_pairwise(
                 q.descriptor(),
                 p.descriptor(),
-                row,
+                row0 + row,
                 height,
-                column,
+                column0 + column,
                 breadth,
                 same ? 1 : 0,
                 strip,

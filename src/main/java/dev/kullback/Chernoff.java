@@ -1,0 +1,121 @@
+package dev.kullback;
+
+/** Chernoff α-divergences of the pairs of a batch, in double. Holds the working memory of one thread. */
+abstract class Chernoff {
+  final int dimension;
+  final double alpha;
+
+  private Chernoff(int dimension, double alpha) {
+    this.dimension = dimension;
+    this.alpha = alpha;
+  }
+
+  static Chernoff of(Gaussians batch, double alpha) {
+    return switch (batch) {
+      case DiagonalGaussians d -> new Diagonal(d, alpha);
+      case FullGaussians f -> new Full(f, alpha);
+    };
+  }
+
+  /** C_α(p_i ‖ p_j). */
+  abstract double divergence(int i, int j);
+
+  private static final class Diagonal extends Chernoff {
+    private final DiagonalGaussians batch;
+    private final double[] variance;
+
+    /** Of a pair: (1−α)Σ_i + αΣ_j. */
+    private final double[] mixed;
+
+    Diagonal(DiagonalGaussians batch, double alpha) {
+      super(batch.dimension(), alpha);
+      this.batch = batch;
+      variance = new double[batch.size() * dimension];
+      for (int k = 0; k < variance.length; k++) {
+        variance[k] = batch.kind.variance(batch.scale(k));
+      }
+      mixed = new double[dimension];
+    }
+
+    @Override
+    double divergence(int i, int j) {
+      double squares = 0;
+      for (int h = 0, a = i * dimension, b = j * dimension; h < dimension; h++, a++, b++) {
+        mixed[h] = (1 - alpha) * variance[a] + alpha * variance[b];
+        double d = batch.mean(a) - batch.mean(b);
+        squares += d * d / mixed[h];
+      }
+      double logDets = (1 - alpha) * batch.logDet[i] + alpha * batch.logDet[j];
+      return 0.5 * (alpha * (1 - alpha) * squares + LogProduct.of(mixed, 0, dimension)) - logDets;
+    }
+  }
+
+  private static final class Full extends Chernoff {
+    private final FullGaussians batch;
+
+    /** Of a pair, packed by rows: L with {@code LLᵀ = (1−α)Σ_i + αΣ_j}. */
+    private final double[] l;
+
+    private final double[] x;
+    private final double[] diagonal;
+
+    Full(FullGaussians batch, double alpha) {
+      super(batch.dimension(), alpha);
+      this.batch = batch;
+      l = new double[FullGaussians.packedLength(dimension)];
+      x = new double[dimension];
+      diagonal = new double[dimension];
+    }
+
+    @Override
+    double divergence(int i, int j) {
+      factor(i, j);
+      double squares = 0;
+      for (int r = 0, row = 0; r < dimension; row += ++r) { // L y = μ_i − μ_j
+        double y = batch.mean[i * dimension + r] - batch.mean[j * dimension + r];
+        for (int c = 0; c < r; c++) {
+          y -= l[row + c] * x[c];
+        }
+        diagonal[r] = l[row + r];
+        x[r] = y / diagonal[r];
+        squares += x[r] * x[r];
+      }
+      double logDets = (1 - alpha) * batch.logDet[i] + alpha * batch.logDet[j];
+      return 0.5 * alpha * (1 - alpha) * squares
+          + LogProduct.of(diagonal, 0, dimension)
+          - logDets;
+    }
+
+    /**
+     * Updates the factor of the one by the columns of the other's, by rotations: no covariance is formed, which would square the
+     * condition number (J. Dongarra et al., LINPACK Users' Guide, 1979, DCHUD).
+     */
+    private void factor(int i, int j) {
+      double a = Math.sqrt(1 - alpha);
+      double b = Math.sqrt(alpha);
+      int from = i * l.length;
+      int update = j * l.length;
+      for (int k = 0; k < l.length; k++) {
+        l[k] = a * batch.scaleTril[from + k];
+      }
+      for (int column = 0; column < dimension; column++) {
+        for (int r = column; r < dimension; r++) {
+          x[r] = b * batch.scaleTril[update + FullGaussians.packedLength(r) + column];
+        }
+        for (int c = column; c < dimension; c++) {
+          int k = FullGaussians.packedLength(c) + c;
+          double radius = Math.hypot(l[k], x[c]);
+          double cos = l[k] / radius;
+          double sin = x[c] / radius;
+          l[k] = radius;
+          for (int r = c + 1; r < dimension; r++) {
+            k += r;
+            double t = l[k];
+            l[k] = cos * t + sin * x[r];
+            x[r] = cos * x[r] - sin * t;
+          }
+        }
+      }
+    }
+  }
+}

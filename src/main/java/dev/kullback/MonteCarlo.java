@@ -1,0 +1,34 @@
+package dev.kullback;
+
+/** Estimates of {@code KL(q_i ‖ p_i)}, in nats, from samples of q_i, with their standard errors. Made by {@link KlEngine#monteCarlo}. */
+public final class MonteCarlo {
+  private final int samples;
+  private final double[] estimates;
+  private final double[] standardErrors;
+
+  MonteCarlo(int samples, double[] estimates, double[] standardErrors) {
+    this.samples = samples;
+    this.estimates = estimates;
+    this.standardErrors = standardErrors;
+  }
+
+  /** Number N of pairs. */
+  public int size() {
+    return estimates.length;
+  }
+
+  /** Samples of each pair. */
+  public int samples() {
+    return samples;
+  }
+
+  /** The estimate of {@code KL(q_i ‖ p_i)}: unbiased, so it may be negative. */
+  public double estimate(int i) {
+    return estimates[i];
+  }
+
+  /** The standard error of {@code estimate(i)}, itself estimated from the samples. */
+  public double standardError(int i) {
+    return standardErrors[i];
+  }
+}

@@ -1,0 +1,68 @@
+package dev.kullback;
+
+/**
+ * Some columns j of each row i of the matrix {@code KL(q_i ‖ p_j)}, in nats, as compressed sparse rows: row i has the entries
+ * {@code start(i)} to {@code start(i + 1) − 1} of {@link #indices()} and {@link #values()}. Made by {@link KlEngine#nearest} (k in
+ * every row, nearest first) and {@link KlEngine#within} (as many as there are, by ascending column).
+ *
+ * <p>Values are double also where the batches are of float: rounding them would make ties of what is ordered.
+ */
+public final class Neighbors {
+  private final int[] start;
+  private final int[] indices;
+  private final double[] values;
+
+  Neighbors(int[] start, int[] indices, double[] values) {
+    this.start = start;
+    this.indices = indices;
+    this.values = values;
+  }
+
+  /** Number N of rows. */
+  public int size() {
+    return start.length - 1;
+  }
+
+  /** Number of neighbors of row i. */
+  public int count(int i) {
+    return start[i + 1] - start[i];
+  }
+
+  /** The column of row i's neighbor r, {@code 0 ≤ r < count(i)}. */
+  public int index(int i, int r) {
+    return indices[at(i, r)];
+  }
+
+  /** {@code KL(q_i ‖ p_j)} of row i's neighbor r, {@code j = index(i, r)}. */
+  public double value(int i, int r) {
+    return values[at(i, r)];
+  }
+
+  /** Where row i begins in the arrays; i up to N, where the last row ends. */
+  public int start(int i) {
+    return start[i];
+  }
+
+  /** The columns of all rows: this object's own array. */
+  public int[] indices() {
+    return indices;
+  }
+
+  /** The divergences of all rows: this object's own array. */
+  public double[] values() {
+    return values;
+  }
+
+  private int at(int i, int r) {
+    if (r < 0 || r >= count(i)) {
+      throw new IndexOutOfBoundsException(
+          "neighbor %d of row %d, which has %d".formatted(r, i, count(i)));
+    }
+    return start[i] + r;
+  }
+
+  @Override
+  public String toString() {
+    return "Neighbors[%d rows, %d entries]".formatted(size(), indices.length);
+  }
+}

@@ -1,0 +1,37 @@
+package dev.kullback;
+
+/**
+ * What decides between two candidates, or a candidate and a radius, that a kernel's error bound leaves undecided. A kernel's value
+ * v stands for an exact one in {@code [v(1 − error), v(1 + error)]}; 0 and ∞ are exact.
+ */
+final class Ranks {
+  /** The contract of the float kernels, and of the double ones. */
+  private static final double FLOAT_ERROR = 1e-5;
+
+  private static final double DOUBLE_ERROR = 1e-12;
+
+  /** With a full covariance that of double grows with the condition number, of which the kernels allow 100 at most. */
+  private static final double FULL_ERROR = 1e-10;
+
+  private Ranks() {}
+
+  /** Relative error of the kernels' values at most. */
+  static double error(Gaussians q, Gaussians p) {
+    if (!q.isDouble() && !p.isDouble()) {
+      return FLOAT_ERROR;
+    }
+    return q instanceof DiagonalGaussians && p instanceof DiagonalGaussians
+        ? DOUBLE_ERROR
+        : FULL_ERROR;
+  }
+
+  /** KL(q_i ‖ p_j) as well as double gives it, whatever the batches' precision. */
+  static double kl(Gaussians q, int i, Gaussians p, int j, Tile t) {
+    if (q == p && i == j) {
+      return 0;
+    }
+    return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
+        ? PairKl.precise(a, i, b, j)
+        : t.full.pair.kl(q, i, p, j);
+  }
+}

@@ -1,0 +1,105 @@
+package dev.kullback;
+
+import java.util.concurrent.atomic.AtomicReferenceArray;
+
+/** The columns of each row within a radius. Where the kernels' error bound does not tell, an entry is recomputed. */
+final class WithinRows extends RowReduction {
+  private final Gaussians q;
+  private final Gaussians p;
+  private final double radius;
+  private final double error;
+
+  /** By first row of a band: what it has; then null. */
+  private final AtomicReferenceArray<int[]> indices;
+
+  private final AtomicReferenceArray<double[]> values;
+
+  /** {@code start[i + 1]}: entries of row i, until all are known. */
+  private final int[] start;
+
+  WithinRows(Gaussians q, Gaussians p, double radius) {
+    this.q = q;
+    this.p = p;
+    this.radius = radius;
+    error = Ranks.error(q, p);
+    indices = new AtomicReferenceArray<>(q.size());
+    values = new AtomicReferenceArray<>(q.size());
+    start = new int[q.size() + 1];
+  }
+
+  @Override
+  void begin(int row0, int row1, Tile t) {
+    for (int i = 0; i < row1 - row0; i++) {
+      t.candidates(i).clear();
+    }
+  }
+
+  @Override
+  void block(int row0, int row1, int column0, int column1, Tile t) {
+    double[] kl = t.block64();
+    int width = column1 - column0;
+    for (int i = row0; i < row1; i++) {
+      Candidates c = t.candidates(i - row0);
+      for (int j = 0; j < width; j++) {
+        double x = kl[(i - row0) * width + j];
+        if (x * (1 - error) <= radius) {
+          if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
+            x = Ranks.kl(q, i, p, column0 + j, t);
+          }
+          if (x <= radius) {
+            c.add(column0 + j, x);
+          }
+        }
+      }
+    }
+  }
+
+  @Override
+  void end(int row0, int row1, Tile t) {
+    long count = 0;
+    for (int i = 0; i < row1 - row0; i++) {
+      count += t.candidates(i).count;
+    }
+    int[] index = new int[length(count)];
+    double[] value = new double[index.length];
+    int to = 0;
+    for (int i = 0; i < row1 - row0; i++) {
+      Candidates c = t.candidates(i);
+      System.arraycopy(c.index, 0, index, to, c.count);
+      System.arraycopy(c.value, 0, value, to, c.count);
+      to += c.count;
+      start[row0 + i + 1] = c.count;
+    }
+    indices.set(row0, index);
+    values.set(row0, value);
+  }
+
+  /** What all bands have. */
+  Neighbors result() {
+    long total = 0;
+    for (int i = 1; i < start.length; i++) {
+      total += start[i];
+    }
+    int[] index = new int[length(total)];
+    double[] value = new double[index.length];
+    for (int i = 0; i < start.length - 1; i++) {
+      int[] band = indices.get(i);
+      if (band != null) {
+        System.arraycopy(band, 0, index, start[i], band.length);
+        System.arraycopy(values.get(i), 0, value, start[i], band.length);
+        indices.set(i, null);
+        values.set(i, null);
+      }
+      start[i + 1] += start[i];
+    }
+    return new Neighbors(start, index, value);
+  }
+
+  private static int length(long count) {
+    if (count > Integer.MAX_VALUE - 8) {
+      throw new IllegalArgumentException(
+          "%d pairs within the radius do not fit an array; split q by rows".formatted(count));
+    }
+    return (int) count;
+  }
+}

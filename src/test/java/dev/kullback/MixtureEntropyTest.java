@@ -1,0 +1,198 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.within;
+
+import java.util.Arrays;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Bounds on a mixture's entropy against what sampling finds, and where they are exact. */
+@Tag("width")
+class MixtureEntropyTest {
+  private static final double UNIT = 0.5 * (1 + Math.log(2 * Math.PI));
+
+  /** Of 100 random mixtures, diagonal and full, of all degrees of overlap. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void boundsBracketMonteCarlo(Backend backend) {
+    Random random = new Random(1);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int trial = 0; trial < 100; trial++) {
+        int m = 1 + random.nextInt(8);
+        int d = 1 + random.nextInt(4);
+        double spread = Math.pow(10, random.nextDouble(-1, 1));
+        FullBatch drawn = FullBatch.random(true, m, d, d == 1 ? 1 : 10, 0, random);
+        double[] mean = new double[m * d];
+        double[] matrix = drawn.matrix().clone();
+        for (int k = 0; k < mean.length; k++) {
+          mean[k] = spread * random.nextGaussian();
+        }
+        boolean full = trial % 2 == 0;
+        for (int k = 0; k < matrix.length; k++) {
+          matrix[k] *= full || k % (d * d) % (d + 1) == 0 ? 1 : 0;
+        }
+        double[] weights = random.doubles(m, 0, 1).toArray();
+        double sum = Arrays.stream(weights).sum();
+        for (int i = 0; i < m; i++) {
+          weights[i] /= sum;
+        }
+        double[] std = new double[m * d];
+        for (int k = 0; k < std.length; k++) {
+          std[k] = matrix[k / d * d * d + k % d * (d + 1)];
+        }
+        Gaussians components =
+            full
+                ? FullGaussians.ofScaleTril(mean, matrix, d)
+                : DiagonalGaussians.ofStd(mean, std, d);
+        MixtureEntropy entropy = MixtureEntropy.of(components, weights);
+        double upper = entropy.upperBound(engine);
+        double[] sampled = sampled(mean, matrix, d, weights, random);
+        String what = "%s, trial %d: %s".formatted(backend, trial, components);
+        double slack = 5 * sampled[1] + 1e-12;
+        assertThat(upper).as(what).isGreaterThanOrEqualTo(sampled[0] - slack);
+        assertThat(entropy.conditionalEntropy()).as(what).isLessThanOrEqualTo(sampled[0] + slack);
+        for (double alpha : new double[] {0, 0.2, 0.5, 0.9, 1}) {
+          assertThat(entropy.lowerBound(alpha)).as(what).isLessThanOrEqualTo(sampled[0] + slack);
+        }
+        assertThat(entropy.lowerBound())
+            .isEqualTo(entropy.lowerBound(0.5))
+            .isGreaterThanOrEqualTo(entropy.conditionalEntropy() - 1e-12);
+        assertThat(entropy.lowerBound(1)).isCloseTo(entropy.conditionalEntropy(), within(1e-9));
+      }
+    }
+  }
+
+  /** Mean of {@code −ln p(x)} over samples x of the mixture, and its standard error. */
+  private static double[] sampled(
+      double[] mean, double[] tril, int d, double[] weights, Random random) {
+    int samples = 1500;
+    double sum = 0;
+    double squares = 0;
+    double[] x = new double[d];
+    double[] z = new double[d];
+    for (int s = 0; s < samples; s++) {
+      double u = random.nextDouble();
+      int i = 0;
+      for (; i < weights.length - 1 && u >= weights[i]; i++) {
+        u -= weights[i];
+      }
+      for (int r = 0; r < d; r++) {
+        z[r] = random.nextGaussian();
+        x[r] = mean[i * d + r];
+        for (int c = 0; c <= r; c++) {
+          x[r] += tril[(i * d + r) * d + c] * z[c];
+        }
+      }
+      double density = 0;
+      for (int j = 0; j < weights.length; j++) {
+        double exponent = 0;
+        for (int r = 0; r < d; r++) {
+          double y = x[r] - mean[j * d + r];
+          for (int c = 0; c < r; c++) {
+            y -= tril[(j * d + r) * d + c] * z[c];
+          }
+          z[r] = y / tril[(j * d + r) * d + r];
+          exponent -= 0.5 * z[r] * z[r] + Math.log(tril[(j * d + r) * d + r] * Math.sqrt(2 * Math.PI));
+        }
+        density += weights[j] * Math.exp(exponent);
+      }
+      double h = -Math.log(density);
+      sum += h;
+      squares += h * h;
+    }
+    double average = sum / samples;
+    return new double[] {
+      average, Math.sqrt(Math.max(0, squares / samples - average * average) / samples)
+    };
+  }
+
+  /** Both bounds are exact for one component, equal components, and components far apart. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void exactCases(Backend backend) {
+    try (KlEngine engine = Engines.on(backend)) {
+      for (boolean full : new boolean[] {false, true}) {
+        check(engine, mixture(full, 1, 2, 0), 2 * UNIT + 2 * Math.log(3));
+        check(engine, mixture(full, 5, 2, 0), 2 * UNIT + 2 * Math.log(3));
+        check(engine, mixture(full, 5, 2, 1e4), 2 * UNIT + 2 * Math.log(3) + Math.log(5));
+      }
+      double[] weights = {0.25, 0, 0.75};
+      Gaussians apart =
+          DiagonalGaussians.ofStd(new double[] {0, 1, 1e6}, new double[] {1, 1e-9, 2}, 1);
+      double expected =
+          UNIT + 0.75 * Math.log(2) - 0.25 * Math.log(0.25) - 0.75 * Math.log(0.75);
+      check(engine, MixtureEntropy.of(apart, weights), expected);
+    }
+  }
+
+  private static void check(KlEngine engine, MixtureEntropy entropy, double expected) {
+    assertThat(entropy.upperBound(engine)).isCloseTo(expected, within(1e-12));
+    assertThat(entropy.lowerBound()).isCloseTo(expected, within(1e-12));
+  }
+
+  /** Components of std 3 throughout, a distance apart along every axis. */
+  private static MixtureEntropy mixture(boolean full, int m, int d, double distance) {
+    double[] mean = new double[m * d];
+    double[] std = new double[m * d];
+    double[] tril = new double[m * d * d];
+    for (int k = 0; k < mean.length; k++) {
+      mean[k] = k / d * distance;
+      std[k] = 3;
+      tril[k * d + k % d] = 3;
+    }
+    return MixtureEntropy.of(
+        full ? FullGaussians.ofScaleTril(mean, tril, d) : DiagonalGaussians.ofStd(mean, std, d));
+  }
+
+  /** Two components, diagonal and full alike, against the formula by hand. */
+  @Test
+  void chernoffByHand() {
+    double[] mean = {0, 0, 1, 2};
+    double[] std = {1, 2, 3, 0.5};
+    double alpha = 0.3;
+    double c = 0;
+    double back = 0;
+    for (int h = 0; h < 2; h++) {
+      double a = std[h] * std[h];
+      double b = std[2 + h] * std[2 + h];
+      double mixed = (1 - alpha) * a + alpha * b;
+      double other = (1 - alpha) * b + alpha * a;
+      double d = mean[2 + h] * mean[2 + h];
+      c += 0.5 * alpha * (1 - alpha) * d / mixed
+          + 0.5 * Math.log(mixed / Math.pow(a, 1 - alpha) / Math.pow(b, alpha));
+      back += 0.5 * alpha * (1 - alpha) * d / other
+          + 0.5 * Math.log(other / Math.pow(b, 1 - alpha) / Math.pow(a, alpha));
+    }
+    double expected =
+        2 * UNIT + 0.5 * Math.log(1 * 2 * 3 * 0.5)
+            - 0.5 * Math.log(0.5 + 0.5 * Math.exp(-c))
+            - 0.5 * Math.log(0.5 + 0.5 * Math.exp(-back));
+    double[] tril = {1, 0, 0, 2, 3, 0, 0, 0.5};
+    assertThat(MixtureEntropy.of(DiagonalGaussians.ofStd(mean, std, 2)).lowerBound(alpha))
+        .isCloseTo(expected, within(1e-14));
+    assertThat(MixtureEntropy.of(FullGaussians.ofScaleTril(mean, tril, 2)).lowerBound(alpha))
+        .isCloseTo(expected, within(1e-14));
+  }
+
+  @Test
+  void rejected() {
+    DiagonalGaussians two =
+        DiagonalGaussians.ofStd(new double[] {0, 1}, new double[] {1, 1}, 1);
+    for (double[] weights :
+        new double[][] {{1}, {0.5, 0.6}, {-0.5, 1.5}, {Double.NaN, 1}, {0, 0}, {0.3, 0.3, 0.4}}) {
+      assertThatIllegalArgumentException().isThrownBy(() -> MixtureEntropy.of(two, weights));
+    }
+    for (double alpha : new double[] {-0.1, 1.1, Double.NaN}) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> MixtureEntropy.of(two).lowerBound(alpha));
+    }
+    DiagonalGaussians zero =
+        DiagonalGaussians.ofStd(new float[2], new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    assertThatIllegalArgumentException().isThrownBy(() -> MixtureEntropy.of(zero));
+  }
+}

@@ -1,0 +1,104 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.within;
+
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+/** Sampled divergences agree with the closed form, by their own standard errors. */
+class MonteCarloTest {
+  private static final int N = 40;
+  private static final int D = 5;
+
+  private static Gaussians[] batches(boolean isDouble) {
+    return new Gaussians[] {
+      Batch.random(isDouble, N, D, 0, new Random(1)).gaussians(),
+      Batch.ofStd(
+              Batch.Kind.LOG_VARIANCE,
+              isDouble,
+              new Random(2).doubles(N * D).toArray(),
+              new Random(3).doubles(N * D, 0.5, 2).toArray(),
+              D)
+          .gaussians(),
+      FullBatch.random(isDouble, N, D, 20, 0, new Random(4)).gaussians(),
+      FullBatch.random(isDouble, N, D, 5, 0.5, new Random(5)).as(FullBatch.Kind.COVARIANCE).gaussians(),
+    };
+  }
+
+  @Test
+  void withinFiveStandardErrors() {
+    int samples = 2000;
+    try (KlEngine engine = KlEngine.builder().build()) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Gaussians[] batches = batches(isDouble);
+        for (Gaussians q : batches) {
+          for (Gaussians p : batches) {
+            double[] exact = engine.aligned(q, p, new double[N]);
+            MonteCarlo sampled = engine.monteCarlo(q, p, samples, 42);
+            assertThat(sampled.size()).isEqualTo(N);
+            assertThat(sampled.samples()).isEqualTo(samples);
+            for (int i = 0; i < N; i++) {
+              assertThat(sampled.estimate(i))
+                  .as("%s, %s, pair %d", q, p, i)
+                  .isCloseTo(exact[i], within(5 * sampled.standardError(i) + 1e-12));
+              // the spread of ln q − ln p over √S
+              assertThat(sampled.standardError(i)).isLessThan(0.3 * (exact[i] + 0.5));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** With equal covariances ln q − ln p is normal of variance 2 KL. */
+  @Test
+  void standardErrorIsRight() {
+    DiagonalGaussians q = DiagonalGaussians.ofStd(new double[] {0, 0}, new double[] {1, 1}, 2);
+    DiagonalGaussians p = DiagonalGaussians.ofStd(new double[] {1, -2}, new double[] {1, 1}, 2);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      MonteCarlo sampled = engine.monteCarlo(q, p, 40_000, 7);
+      assertThat(sampled.standardError(0)).isCloseTo(Math.sqrt(2 * 2.5 / 40_000), within(2e-4));
+    }
+  }
+
+  @Test
+  void reproducible() {
+    Batch batch = Batch.random(true, N, D, 0, new Random(1));
+    Gaussians q = batch.gaussians();
+    Gaussians p = Batch.random(true, N, D, 0, new Random(2)).gaussians();
+    try (KlEngine engine = KlEngine.builder().build();
+        KlEngine other = KlEngine.builder().threads(3).backend(Backend.SCALAR).build()) {
+      MonteCarlo first = engine.monteCarlo(q, p, 10, 1);
+      MonteCarlo again = other.monteCarlo(q, p, 10, 1);
+      MonteCarlo seeded = engine.monteCarlo(q, p, 10, 2);
+      MonteCarlo part =
+          engine.monteCarlo(
+              batch.rows(0, 3).gaussians(),
+              Batch.random(true, N, D, 0, new Random(2)).rows(0, 3).gaussians(),
+              10,
+              1);
+      for (int i = 0; i < N; i++) {
+        assertThat(again.estimate(i)).isEqualTo(first.estimate(i));
+        assertThat(seeded.estimate(i)).isNotEqualTo(first.estimate(i));
+        assertThat(i >= 3 || part.estimate(i) == first.estimate(i)).isTrue();
+      }
+    }
+  }
+
+  @Test
+  void rejected() {
+    Batch batch = Batch.random(true, 3, D, 0, new Random(1));
+    Gaussians q = batch.gaussians();
+    DiagonalGaussians zero =
+        DiagonalGaussians.ofStd(
+            new float[3 * D], new float[3 * D], D, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.monteCarlo(q, q, 1, 0));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.monteCarlo(q, batch.rows(0, 2).gaussians(), 9, 0));
+      assertThat(engine.monteCarlo(zero, q, 9, 0).estimate(2)).isZero();
+    }
+  }
+}

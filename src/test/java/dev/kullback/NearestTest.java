@@ -1,0 +1,344 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.Random;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** The nearest k and those within a radius, in the order of exact arithmetic. */
+@Tag("width")
+class NearestTest {
+  /** The exact divergences of a row from all columns, sorted, ties by index. */
+  private record Exact(Integer[] order, BigFloat[] kl) {
+    static Exact of(int columns, IntFunction<BigFloat> row) {
+      BigFloat[] kl = IntStream.range(0, columns).mapToObj(row).toArray(BigFloat[]::new);
+      Integer[] order = IntStream.range(0, columns).boxed().toArray(Integer[]::new);
+      Arrays.sort(order, Comparator.comparing(j -> kl[j], (a, b) -> a.minus(b).signum()));
+      return new Exact(order, kl);
+    }
+
+    void checkNearest(String what, Neighbors actual, int i, double contract, int except) {
+      int r = 0;
+      for (int j : order) {
+        if (j == except || r == actual.count(i)) {
+          continue;
+        }
+        assertThat(actual.index(i, r)).as("%s: row %d, neighbor %d", what, i, r).isEqualTo(j);
+        double exact = kl[j].toDouble();
+        assertThat(Math.abs(actual.value(i, r) - exact))
+            .as("%s: row %d, neighbor %d, value %s of %s", what, i, r, actual.value(i, r), exact)
+            .isLessThanOrEqualTo(contract * exact);
+        r++;
+      }
+      assertThat(r).isEqualTo(actual.count(i));
+    }
+
+    void checkWithin(String what, Neighbors actual, int i, double radius) {
+      int[] expected =
+          IntStream.range(0, kl.length)
+              .filter(j -> kl[j].minus(BigFloat.of(radius)).signum() <= 0)
+              .toArray();
+      int[] found = Arrays.copyOfRange(actual.indices(), actual.start(i), actual.start(i + 1));
+      assertThat(found).as("%s: row %d, radius %s", what, i, radius).isEqualTo(expected);
+    }
+
+    /** Between the values of ranks r and r + 1, or the next that are not equal; infinite past the last. */
+    double between(int r) {
+      for (; r + 1 < order.length; r++) {
+        double low = kl[order[r]].toDouble();
+        double high = kl[order[r + 1]].toDouble();
+        if (high > low * (1 + 4e-13)) {
+          return 0.5 * (low + high);
+        }
+      }
+      return Double.MAX_VALUE;
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void exactOrderOfDiagonalBatches(Backend backend) {
+    for (Regime regime :
+        new Regime[] {Regime.VAE, Regime.NEAR_1E_6, Regime.DUPLICATES, Regime.OFFSET_1E3}) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Regime.Case drawn = regime.draw(isDouble, 3, 83, 5);
+        Oracle oracle = new Oracle(drawn.q(), drawn.p());
+        String what = backend + " " + regime + (isDouble ? " double" : " float");
+        check(
+            backend,
+            what,
+            drawn.q().gaussians(),
+            drawn.p().gaussians(),
+            oracle::kl,
+            isDouble ? 1e-12 : 1e-5);
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void exactOrderOfFullBatches(Backend backend) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      FullBatch all = FullBatch.random(isDouble, 60, 6, 30, 0, new Random(5));
+      FullBatch q = all.rows(0, 4);
+      FullOracle oracle = new FullOracle(q, all);
+      double contract = isDouble ? 1e-10 : 1e-5;
+      check(backend, backend + " full", q.gaussians(), all.gaussians(), oracle::kl, contract);
+      Batch scales = Batch.random(isDouble, 41, 6, 0, new Random(6));
+      FullOracle mixed = new FullOracle(q, FullBatch.of(scales));
+      check(backend, backend + " mixed", q.gaussians(), scales.gaussians(), mixed::kl, contract);
+    }
+  }
+
+  private interface Kl {
+    BigFloat of(int i, int j);
+  }
+
+  private static void check(
+      Backend backend, String what, Gaussians q, Gaussians p, Kl kl, double contract) {
+    int m = p.size();
+    Exact[] exact = new Exact[q.size()];
+    for (int i = 0; i < exact.length; i++) {
+      int row = i;
+      exact[i] = Exact.of(m, j -> kl.of(row, j));
+    }
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int k : new int[] {1, 2, 7, m - 1, m}) {
+        Neighbors nearest = engine.nearest(q, p, k);
+        assertThat(nearest.size()).isEqualTo(q.size());
+        for (int i = 0; i < exact.length; i++) {
+          assertThat(nearest.count(i)).isEqualTo(k);
+          exact[i].checkNearest(what + ", k = " + k, nearest, i, contract, -1);
+        }
+      }
+      for (int r : new int[] {0, 4, m - 2}) {
+        double radius = exact[0].between(r);
+        Neighbors within = engine.within(q, p, radius);
+        for (int i = 0; i < exact.length; i++) {
+          exact[i].checkWithin(what, within, i, radius);
+        }
+      }
+    }
+  }
+
+  /**
+   * Candidates whose divergences differ by 1e-10 relative, in batches of float and of double, where the float
+   * kernels leave 1e-6.
+   */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void nearTies(Backend backend) {
+    int m = 300;
+    int d = 9;
+    Random random = new Random(1);
+    for (boolean isDouble : new boolean[] {false, true}) {
+      double[] mean = new double[m * d];
+      double[] std = new double[m * d];
+      for (int h = 0; h < d; h++) {
+        mean[h] = random.nextGaussian();
+        std[h] = random.nextDouble(0.5, 1.5);
+      }
+      for (int j = 1; j < m; j++) {
+        System.arraycopy(mean, 0, mean, j * d, d);
+        System.arraycopy(std, 0, std, j * d, d);
+        mean[j * d + 3] = 1e-3 * (1 + random.nextInt(m) * (isDouble ? 0x1p-26 : 0x1p-20));
+      }
+      mean[3] = 1e-3;
+      Batch p = new Batch(Batch.Kind.STD, isDouble, mean, std, d);
+      double[] from = new double[2 * d];
+      double[] one = new double[2 * d];
+      Arrays.fill(one, 1);
+      from[3] = 30;
+      from[d + 3] = -30;
+      Batch q = new Batch(Batch.Kind.STD, isDouble, from, one, d);
+      Oracle oracle = new Oracle(q, p);
+      String what = backend + (isDouble ? " double" : " float");
+      Exact first = Exact.of(m, j -> oracle.kl(0, j));
+      double gap =
+          first.kl[first.order[m - 1]].toDouble() / first.kl[first.order[0]].toDouble() - 1;
+      assertThat(gap).as("they are near ties").isBetween(1e-12, 1e-6);
+      check(backend, what, q.gaussians(), p.gaussians(), oracle::kl, isDouble ? 1e-12 : 1e-5);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void severalBlocksOfColumns(Backend backend) {
+    int m = 4500;
+    Batch p = Batch.random(false, m, 3, 0, new Random(2));
+    Batch q = p.rows(2040, 2060);
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] kl = engine.pairwise(q.gaussians(), p.gaussians(), new double[20 * m]);
+      for (int k : new int[] {1, 100, m}) {
+        Neighbors nearest = engine.nearest(q.gaussians(), p.gaussians(), k);
+        for (int i = 0; i < q.size(); i++) {
+          assertThat(nearest.index(i, 0)).isEqualTo(2040 + i);
+          assertThat(nearest.value(i, 0)).isZero();
+          double[] sorted = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
+          for (int r = 0; r < k; r++) {
+            double expected = sorted[nearest.index(i, r)];
+            assertThat(nearest.value(i, r)).isBetween(expected * (1 - 1e-5), expected * (1 + 1e-5));
+          }
+          Arrays.sort(sorted);
+          for (int r = 0; r < k; r++) {
+            assertThat(nearest.value(i, r))
+                .isBetween(sorted[r] * (1 - 1e-5), sorted[r] * (1 + 1e-5));
+            assertThat(r == 0 || nearest.value(i, r - 1) <= nearest.value(i, r)).isTrue();
+          }
+        }
+      }
+      assertThat(engine.within(q.gaussians(), p.gaussians(), 0).indices())
+          .isEqualTo(IntStream.range(2040, 2060).toArray());
+      assertThat(engine.within(q.gaussians(), p.gaussians(), Double.POSITIVE_INFINITY).count(7))
+          .isEqualTo(m);
+    }
+  }
+
+  /** Equal columns, near and far, in order of index, whatever else is there. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void tiesGoToTheLowerIndex(Backend backend) {
+    int m = 2300;
+    float[] mean = new float[m];
+    float[] std = new float[m];
+    Arrays.fill(std, 1);
+    for (int j = 0; j < m; j++) {
+      mean[j] = j % 3;
+    }
+    DiagonalGaussians p = DiagonalGaussians.ofStd(mean, std, 1);
+    DiagonalGaussians q = DiagonalGaussians.ofStd(new float[] {0.25f}, new float[] {1}, 1);
+    DiagonalGaussians far = DiagonalGaussians.ofStd(new float[] {0}, new float[] {1e38f}, 1);
+    DiagonalGaussians thin =
+        DiagonalGaussians.ofLogVariance(new double[m], doubles(m, -800), 1); // all infinite
+    try (KlEngine engine = Engines.on(backend)) {
+      Neighbors nearest = engine.nearest(q, p, 1000);
+      for (int r = 0; r < 767; r++) {
+        assertThat(nearest.index(0, r)).isEqualTo(3 * r);
+      }
+      for (int r = 767; r < 1000; r++) {
+        assertThat(nearest.index(0, r)).isEqualTo(3 * (r - 767) + 1);
+      }
+      Neighbors zeros = engine.nearest(p, p, 5);
+      assertThat(zeros.index(301, 4)).isEqualTo(13);
+      assertThat(zeros.value(301, 4)).isZero();
+      Neighbors infinite = engine.nearest(far, thin, 70);
+      assertThat(infinite.indices()).isEqualTo(IntStream.range(0, 70).toArray());
+      assertThat(infinite.value(0, 69)).isEqualTo(Double.POSITIVE_INFINITY);
+      assertThat(engine.within(far, thin, Double.MAX_VALUE).count(0)).isZero();
+      assertThat(engine.within(far, thin, Double.POSITIVE_INFINITY).count(0)).isEqualTo(m);
+    }
+  }
+
+  private static double[] doubles(int n, double value) {
+    double[] result = new double[n];
+    Arrays.fill(result, value);
+    return result;
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void othersLeaveOutTheSame(Backend backend) {
+    Batch batch = Regime.VAE.draw(false, 90, 1, 4).q();
+    Oracle oracle = new Oracle(batch, batch);
+    DiagonalGaussians q = batch.gaussians();
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int k : new int[] {1, 5, 89}) {
+        Neighbors nearest = engine.nearestOthers(q, q, k);
+        int[] indices = new int[90 * k + 1];
+        indices[90 * k] = -7;
+        float[] values = new float[90 * k];
+        engine.nearestOthers(q, q, k, indices, values);
+        assertThat(indices).startsWith(nearest.indices()).endsWith(-7);
+        engine.nearestOthers(q, q, k, indices, nearest.values());
+        for (int i = 0; i < 90; i += 29) {
+          int row = i;
+          Exact.of(90, j -> oracle.kl(row, j))
+              .checkNearest(backend + " others", nearest, i, 1e-5, i);
+          assertThat(values[i * k]).isEqualTo((float) nearest.value(i, 0));
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void oneColumnAndDeterministicRows(Backend backend) {
+    DiagonalGaussians p = Batch.random(true, 1, 3, 0, new Random(3)).gaussians();
+    DiagonalGaussians q = Batch.random(true, 70, 3, 0, new Random(4)).gaussians();
+    DiagonalGaussians zero =
+        DiagonalGaussians.ofStd(new float[6], new float[6], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThat(engine.nearest(q, p, 1).indices()).containsOnly(0).hasSize(70);
+      assertThat(engine.within(q, p, 1e9).indices()).containsOnly(0).hasSize(70);
+      assertThat(engine.nearest(zero, q, 2).indices()).isEqualTo(new int[] {0, 1, 0, 1});
+      assertThat(engine.within(zero, q, 0).count(1)).isEqualTo(70);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsForEveryThreadCount(Backend backend) {
+    for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_AND_FAR, Regime.DUPLICATES}) {
+      Regime.Case drawn = regime.draw(false, 200, 2300, 7);
+      DiagonalGaussians q = drawn.q().gaussians();
+      DiagonalGaussians p = drawn.p().gaussians();
+      Neighbors nearest;
+      Neighbors within;
+      double radius;
+      try (KlEngine engine = Engines.on(backend)) {
+        nearest = engine.nearest(q, p, 12);
+        radius = nearest.value(5, 7);
+        within = engine.within(q, p, radius);
+      }
+      for (int threads = 2; threads <= 8; threads++) {
+        try (KlEngine engine = Engines.on(backend, threads)) {
+          same(nearest, engine.nearest(q, p, 12));
+          same(within, engine.within(q, p, radius));
+        }
+      }
+    }
+  }
+
+  private static void same(Neighbors expected, Neighbors actual) {
+    assertThat(actual.indices()).isEqualTo(expected.indices());
+    Check.sameBits("values", 1, expected.values(), actual.values());
+    for (int i = 0; i <= expected.size(); i++) {
+      assertThat(actual.start(i)).isEqualTo(expected.start(i));
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void rejected(Backend backend) {
+    DiagonalGaussians q = Batch.random(false, 4, 3, 0, new Random(1)).gaussians();
+    DiagonalGaussians p = Batch.random(false, 6, 3, 0, new Random(1)).gaussians();
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int k : new int[] {0, -1, 7, Integer.MAX_VALUE}) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> engine.nearest(q, p, k))
+            .withMessageContaining("6")
+            .withMessageContaining(String.valueOf(k));
+      }
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.nearestOthers(q, q, 4));
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.nearestOthers(q, p, 1));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.nearest(q, p, 2, new int[7], new float[8]))
+          .withMessageContaining("indices");
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.nearest(q, p, 2, new int[8], new double[7]))
+          .withMessageContaining("values");
+      for (double radius : new double[] {-1, -Double.MIN_VALUE, Double.NaN}) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> engine.within(q, p, radius))
+            .withMessageContaining(String.valueOf(radius));
+      }
+    }
+  }
+}

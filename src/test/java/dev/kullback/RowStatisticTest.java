@@ -1,0 +1,193 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import java.util.Arrays;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** One number of each row, and the stream of tiles, against the matrix. */
+@Tag("width")
+class RowStatisticTest {
+  private record Pair(String name, Gaussians q, Gaussians p) {}
+
+  /** Sizes that leave tails; several bands of rows, or several blocks of columns. */
+  private static Pair[] pairs() {
+    Random random = new Random(1);
+    Batch small = Batch.random(false, 131, 7, 0, random);
+    Batch wide = Batch.random(true, 2100, 3, 5, random);
+    FullBatch full = FullBatch.random(false, 70, 7, 10, 0, random);
+    return new Pair[] {
+      new Pair("float", small.gaussians(), small.rows(0, 77).gaussians()),
+      new Pair("double", wide.rows(3, 43).gaussians(), wide.gaussians()),
+      new Pair("full", full.gaussians(), full.rows(1, 30).gaussians()),
+      new Pair("mixed", small.gaussians(), full.gaussians()),
+      new Pair("one", small.rows(0, 1).gaussians(), small.rows(1, 2).gaussians()),
+      new Pair(
+          "near",
+          Regime.NEAR_1E_6.draw(false, 70, 33, 5).q().gaussians(),
+          Regime.NEAR_1E_6.draw(false, 70, 33, 5).p().gaussians()),
+    };
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void matchTheMatrix(Backend backend) {
+    for (Pair pair : pairs()) {
+      int n = pair.q.size();
+      int m = pair.p.size();
+      double[] w = new Random(2).doubles(m, -700, 5).toArray();
+      w[m / 2] = Double.NEGATIVE_INFINITY;
+      w[0] = 1;
+      try (KlEngine engine = Engines.on(backend)) {
+        double[] kl = engine.pairwise(pair.q, pair.p, new double[n * m]);
+        double[] min = engine.rowMin(pair.q, pair.p);
+        double[] sum = engine.rowSum(pair.q, pair.p);
+        double[] mean = engine.rowMean(pair.q, pair.p);
+        double[] lse = engine.logSumExp(pair.q, pair.p);
+        double[] weighted = engine.logSumExp(pair.q, pair.p, w, new double[n]);
+        for (int i = 0; i < n; i++) {
+          double[] row = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
+          double total = Arrays.stream(row).sum();
+          assertThat(min[i]).isEqualTo(Arrays.stream(row).min().orElseThrow());
+          assertThat(sum[i]).isCloseTo(total, within(1e-13 * total));
+          assertThat(mean[i]).isCloseTo(total / m, within(1e-13 * total / m));
+          assertThat(lse[i]).as(pair.name).isCloseTo(logSumExp(row, new double[m]), within(1e-12));
+          double expected = logSumExp(row, w);
+          assertThat(weighted[i])
+              .as(pair.name)
+              .isCloseTo(expected, within(1e-12 * Math.max(1, Math.abs(expected))));
+        }
+      }
+    }
+  }
+
+  private static double logSumExp(double[] kl, double[] w) {
+    double max = Double.NEGATIVE_INFINITY;
+    for (int j = 0; j < kl.length; j++) {
+      max = Math.max(max, w[j] - kl[j]);
+    }
+    double sum = 0;
+    for (int j = 0; j < kl.length; j++) {
+      sum += Math.exp(w[j] - kl[j] - max);
+    }
+    return max + Math.log(sum);
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsForEveryThreadCount(Backend backend) {
+    for (Pair pair : pairs()) {
+      int m = pair.p.size();
+      double[] w = new Random(2).doubles(m, -5, 0).toArray();
+      double[][] expected = null;
+      for (int threads = 1; threads <= 8; threads++) {
+        try (KlEngine engine = Engines.on(backend, threads)) {
+          double[][] actual = {
+            engine.rowMin(pair.q, pair.p),
+            engine.rowSum(pair.q, pair.p),
+            engine.rowMean(pair.q, pair.p),
+            engine.logSumExp(pair.q, pair.p),
+            engine.logSumExp(pair.q, pair.p, w, new double[pair.q.size()])
+          };
+          expected = expected == null ? actual : expected;
+          for (int s = 0; s < actual.length; s++) {
+            Check.sameBits(pair.name + ", threads " + threads, 1, expected[s], actual[s]);
+          }
+        }
+      }
+    }
+  }
+
+  /** Terms that exp underflows on, infinite divergences, weights of nothing. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void extremes(Backend backend) {
+    DiagonalGaussians q =
+        DiagonalGaussians.ofLogVariance(new double[] {0, 1e5}, new double[] {0, 0}, 1);
+    DiagonalGaussians p =
+        DiagonalGaussians.ofLogVariance(new double[] {0, 0}, new double[] {0, -800}, 1);
+    double none = Double.NEGATIVE_INFINITY;
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThat(engine.pairwise(q, p, new double[4])[3]).isEqualTo(Double.POSITIVE_INFINITY);
+      assertThat(engine.logSumExp(q, p)[0]).isZero();
+      assertThat(engine.logSumExp(q, p)[1]).isCloseTo(-5e9, within(5e9 * 1e-12));
+      assertThat(engine.rowSum(q, p)[1]).isEqualTo(Double.POSITIVE_INFINITY);
+      assertThat(engine.rowMean(q, p)[1]).isEqualTo(Double.POSITIVE_INFINITY);
+      assertThat(engine.rowMin(q, p)[1]).isCloseTo(5e9, within(5e9 * 1e-12));
+      assertThat(engine.logSumExp(q, p, new double[] {none, none}, new double[2]))
+          .containsOnly(none);
+      assertThat(engine.logSumExp(q, p, new double[] {none, 0}, new double[2])[1]).isEqualTo(none);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.logSumExp(q, p, new double[] {0, Double.NaN}, new double[2]))
+          .withMessageContaining("logWeights[1]");
+      assertThatIllegalArgumentException()
+          .isThrownBy(() ->
+              engine.logSumExp(q, p, new double[] {Double.POSITIVE_INFINITY, 0}, new double[2]));
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.logSumExp(q, p, new double[3], new double[2]));
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.rowMin(q, p, new double[1]));
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void tilesCoverTheMatrixOnce(Backend backend) {
+    for (Pair pair : pairs()) {
+      int n = pair.q.size();
+      int m = pair.p.size();
+      for (int threads : new int[] {1, 4}) {
+        try (KlEngine engine = Engines.on(backend, threads)) {
+          double[] kl = engine.pairwise(pair.q, pair.p, new double[n * m]);
+          double[] seen = new double[n * m];
+          LongAdder entries = new LongAdder();
+          engine.forEachTile(
+              pair.q,
+              pair.p,
+              tile -> {
+                for (int i = 0; i < tile.rows(); i++) {
+                  for (int j = 0; j < tile.columns(); j++) {
+                    seen[(tile.row0() + i) * m + tile.column0() + j] = tile.value(i, j);
+                  }
+                }
+                assertThat(tile.values()[tile.columns() * tile.rows() - 1])
+                    .isEqualTo(tile.value(tile.rows() - 1, tile.columns() - 1));
+                entries.add((long) tile.rows() * tile.columns());
+              });
+          assertThat(entries.sum()).isEqualTo((long) n * m);
+          Check.sameBits(pair.name, m, kl, seen);
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void whatTheConsumerThrowsEndsTheCall(Backend backend) {
+    DiagonalGaussians q = Batch.random(false, 4096, 1, 0, new Random(1)).gaussians();
+    for (int threads : new int[] {1, 3}) {
+      AtomicInteger calls = new AtomicInteger();
+      IllegalStateException thrown = new IllegalStateException("enough");
+      try (KlEngine engine = Engines.on(backend, threads)) {
+        assertThatThrownBy(() ->
+                engine.forEachTile(
+                    q,
+                    q,
+                    tile -> {
+                      calls.incrementAndGet();
+                      throw thrown;
+                    }))
+            .isSameAs(thrown);
+        assertThat(calls.get()).isBetween(1, threads);
+        assertThat(engine.rowMin(q, q)).containsOnly(0); // the engine is as good as before
+      }
+    }
+  }
+}
