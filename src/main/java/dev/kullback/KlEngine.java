@@ -275,7 +275,7 @@ public final class KlEngine implements AutoCloseable {
    * exact arithmetic: candidates that the kernels' error bound does not tell apart are recomputed to 1e-13 (full covariances: to
    * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double), for batches of float, too, before they are ordered or cut.
    *
-   * <p>Memory besides the result: for 64 rows a thread, {@code 2k + 64} candidates of 12 bytes, more where many are uncertain.
+   * <p>Memory besides the result: for 64 rows a thread, {@code k + 64} candidates of 12 bytes, more where many are uncertain.
    *
    * @param k in [1, M]
    * @return N rows of k neighbors
