@@ -387,18 +387,17 @@ class NearestTest {
           .withMessageContaining("values");
       assertThatNullPointerException().isThrownBy(() -> engine.nearest(q, null, 1));
       assertThatNullPointerException().isThrownBy(() -> engine.within(null, p, 1));
-      engine.close();
-      assertThatIllegalStateException().isThrownBy(() -> engine.nearest(q, p, 1));
-      assertThatIllegalStateException().isThrownBy(() -> engine.within(q, p, 1));
-      assertThatIllegalStateException().isThrownBy(() -> engine.rowSum(q, p));
-      assertThatIllegalStateException().isThrownBy(() -> engine.forEachTile(q, p, tile -> {}));
-    }
-    try (KlEngine engine = Engines.on(backend)) {
       for (double radius : new double[] {-1, -Double.MIN_VALUE, Double.NaN}) {
         assertThatIllegalArgumentException()
             .isThrownBy(() -> engine.within(q, p, radius))
             .withMessageContaining(String.valueOf(radius));
       }
     }
+    KlEngine closed = Engines.on(backend);
+    closed.close();
+    assertThatIllegalStateException().isThrownBy(() -> closed.nearest(q, p, 1));
+    assertThatIllegalStateException().isThrownBy(() -> closed.within(q, p, 1));
+    assertThatIllegalStateException().isThrownBy(() -> closed.rowSum(q, p));
+    assertThatIllegalStateException().isThrownBy(() -> closed.forEachTile(q, p, tile -> {}));
   }
 }
