@@ -2,18 +2,21 @@ package dev.kullback;
 
 import java.util.Arrays;
 
-/** Columns of one row and their values: a list that grows. Of a search for the nearest k, those that may still be among them. */
+/**
+ * Columns of one row and their values: a list that grows. In a search for the nearest k, the first k are a heap of the nearest so
+ * far, the farthest at its root, and behind it lie those that the error of the values leaves as near.
+ */
 final class Candidates {
   int[] index = {};
   double[] value = {};
   int count;
 
-  /** What the exact values of k candidates do not exceed. */
-  double bound;
+  /** In a search: what is not less is not among the nearest k, however the errors fall. */
+  double cut;
 
   void clear() {
     count = 0;
-    bound = Double.POSITIVE_INFINITY;
+    cut = Double.POSITIVE_INFINITY;
   }
 
   void ensureCapacity(int capacity) {
@@ -23,7 +26,7 @@ final class Candidates {
     }
   }
 
-  void add(int j, double kl) {
+  void append(int j, double kl) {
     if (count == index.length) {
       ensureCapacity(Math.max(64, (int) Math.min(2L * count, Integer.MAX_VALUE - 8)));
     }
@@ -32,27 +35,64 @@ final class Candidates {
   }
 
   /**
-   * Sorts, and drops what is not among the k nearest.
+   * Adds one of the columns, which come in order: of the first k any, later one less than {@link #cut}.
    *
    * @param error relative error of the values
    */
-  void prune(int k, double error) {
-    sort();
-    if (count > k) {
-      bound = value[k - 1] * (1 + error);
-      int kept = k;
-      while (kept < count && value[kept] * (1 - error) < bound) {
-        kept++;
+  void offer(int j, double kl, int k, double error) {
+    if (count < k) {
+      append(j, kl);
+      if (count == k) {
+        heapify(k);
+        setCut(error);
       }
-      count = kept;
+    } else if (kl < value[0]) { // an equal one has a greater index
+      int last = index[0];
+      double farthest = value[0];
+      index[0] = j;
+      value[0] = kl;
+      sift(0, k);
+      setCut(error);
+      appendUncertain(last, farthest, k);
+    } else {
+      appendUncertain(j, kl, k);
     }
+  }
+
+  private void setCut(double error) {
+    cut = value[0] * (1 + error) / (1 - error);
+  }
+
+  private void appendUncertain(int j, double kl, int k) {
+    if (kl < cut) {
+      if (count == index.length) {
+        dropCertain(k);
+        ensureCapacity((int) Math.min(count + (count >> 1) + 64L, Integer.MAX_VALUE - 8));
+      }
+      append(j, kl);
+    }
+  }
+
+  private void dropCertain(int k) {
+    int kept = k;
+    for (int s = k; s < count; s++) {
+      if (value[s] < cut) {
+        index[kept] = index[s];
+        value[kept++] = value[s];
+      }
+    }
+    count = kept;
+  }
+
+  /** Ends a search: the nearest k and those that may be, ascending. */
+  void finish(int k) {
+    dropCertain(k);
+    sort();
   }
 
   /** Heapsort, ascending, ties by index: in place, and never slow. */
   void sort() {
-    for (int i = count / 2 - 1; i >= 0; i--) {
-      sift(i, count);
-    }
+    heapify(count);
     for (int end = count - 1; end > 0; end--) {
       int j = index[0];
       double kl = value[0];
@@ -61,6 +101,12 @@ final class Candidates {
       index[end] = j;
       value[end] = kl;
       sift(0, end);
+    }
+  }
+
+  private void heapify(int end) {
+    for (int i = end / 2 - 1; i >= 0; i--) {
+      sift(i, end);
     }
   }
 

@@ -81,9 +81,7 @@ abstract class Chernoff {
         squares += x[r] * x[r];
       }
       double logDets = (1 - alpha) * batch.logDet[i] + alpha * batch.logDet[j];
-      return 0.5 * alpha * (1 - alpha) * squares
-          + LogProduct.of(diagonal, 0, dimension)
-          - logDets;
+      return 0.5 * alpha * (1 - alpha) * squares + LogProduct.of(diagonal, 0, dimension) - logDets;
     }
 
     /**
@@ -103,6 +101,9 @@ abstract class Chernoff {
           x[r] = b * batch.scaleTril[update + FullGaussians.packedLength(r) + column];
         }
         for (int c = column; c < dimension; c++) {
+          if (x[c] == 0) {
+            continue;
+          }
           int k = FullGaussians.packedLength(c) + c;
           double radius = Math.hypot(l[k], x[c]);
           double cos = l[k] / radius;

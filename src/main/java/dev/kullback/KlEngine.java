@@ -41,13 +41,17 @@ import org.jspecify.annotations.Nullable;
  * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
  * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 128·D} floats and 16 KiB
  * (where entries are recomputed, {@code 16·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
- * 0.5 or 1 MiB if it writes to a memory segment, and, where a covariance is full, 200 KiB and {@code 16·D²}
+ * 0.5 or 1 MiB if it writes to a memory segment, 1 MiB if it reduces rows, and, where a covariance is full, 200 KiB and {@code 16·D²}
  * bytes, or {@code 120·D²} once entries were recomputed.
  *
  * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite
  * entry that is a normal number of the output's type. With a full covariance, that of double is 1e-12 times the condition
  * number {@code ‖L_p‖‖L_p⁻¹‖}, and that of float holds for {@code Σ_p} of condition numbers up to 1e6. Never negative; exactly 0 for identical parameters; +∞ where the value, or at the end of the
  * range twice it, overflows; never NaN.
+ *
+ * <p><b>Reductions.</b> {@code nearest}, {@code within}, {@code logSumExp}, {@code rowMin}, {@code rowSum}, {@code rowMean} and {@code
+ * forEachTile} compute the same entries, at most {@code 64 × 2048} at a time, and keep none. A thread owns whole rows, at least
+ * 32, so a call of fewer is one thread's; only {@code forEachTile} shares out columns, too. {@code nearest} and {@code within} decide as exact arithmetic does.
  *
  * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
  * {@code double[]} keeps all that was computed. A {@link MemorySegment} receives native-order {@code double} when either batch
@@ -64,7 +68,8 @@ import org.jspecify.annotations.Nullable;
  * batches too large to be written out. The number of threads does not matter; four calls run at once, further ones wait, and a
  * call blocks its thread (a virtual one's carrier, too) while it waits for the device. Batches stay on the device from their
  * first use until they are unreachable, their memory is needed, or the engine is closed. A call holds up to 16 MiB of pinned and 16
- * MiB of device memory for strips of the result (of {@code aligned} and {@code toStandardNormal} all of it), kept for the next. What computes throws {@link CudaException} when the device fails.
+ * MiB of device memory for strips of the result (of {@code aligned} and {@code toStandardNormal} all of it), kept for the next. Reductions take {@code 512 × 2048} entries at a time from the device, on as many threads as the
+ * engine has, which reduce them. What computes throws {@link CudaException} when the device fails.
  *
  * <p>The methods that compute throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
  * dimensions that differ, an output that is too small, a deterministic {@code p} (see {@link ScalePolicy}) with a {@code q} that
@@ -275,7 +280,7 @@ public final class KlEngine implements AutoCloseable {
    * exact arithmetic: candidates that the kernels' error bound does not tell apart are recomputed to 1e-13 (full covariances: to
    * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double), for batches of float, too, before they are ordered or cut.
    *
-   * <p>Memory besides the result: for 64 rows a thread, {@code 2k + 64} candidates of 12 bytes, more where many are uncertain.
+   * <p>Memory besides the result: for 64 rows a thread (512 with a CUDA device), {@code k + 64} candidates of 12 bytes, more where many are uncertain.
    *
    * @param k in [1, M]
    * @return N rows of k neighbors

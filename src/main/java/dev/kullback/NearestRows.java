@@ -51,7 +51,7 @@ final class NearestRows extends RowReduction {
     for (int i = 0; i < row1 - row0; i++) {
       Candidates c = t.candidates(i);
       c.clear();
-      c.ensureCapacity((int) Math.min(most, 2L * k + 64));
+      c.ensureCapacity((int) Math.min(most, k + 64L));
     }
   }
 
@@ -72,24 +72,35 @@ final class NearestRows extends RowReduction {
 
   /** {@code kl[shift + j]} for columns j in [from, to). */
   private void scan(double[] kl, int shift, int from, int to, Candidates c) {
-    double low = 1 - error;
-    double bound = c.bound;
-    for (int j = from; j < to; j++) {
-      double x = kl[shift + j];
-      if (x * low < bound || c.count < k) {
-        if (c.count == c.index.length) {
-          c.prune(k, error);
-          bound = c.bound;
-          if (c.count > c.index.length / 4 * 3) { // much is uncertain
-            c.ensureCapacity((int) Math.min(2L * c.count, batch(p).size()));
-          }
-          if (!(x * low < bound)) {
-            continue;
-          }
+    int j = from;
+    for (; j < to && c.count < k; j++) {
+      c.offer(j, kl[shift + j], k, error);
+    }
+    double cut = c.cut;
+    while (j < to) {
+      while (j + 8 <= to && isNoneLess(kl, shift + j, cut)) {
+        j += 8;
+      }
+      for (int end = Math.min(j + 8, to); j < end; j++) {
+        if (kl[shift + j] < cut) {
+          c.offer(j, kl[shift + j], k, error);
+          cut = c.cut;
         }
-        c.add(j, x);
       }
     }
+  }
+
+  /** Of eight: one branch instead of one each saves up to 1.5 ns an entry (Zen 5). */
+  @SuppressWarnings("ShortCircuitBoolean")
+  private static boolean isNoneLess(double[] kl, int at, double cut) {
+    return !(kl[at] < cut
+        | kl[at + 1] < cut
+        | kl[at + 2] < cut
+        | kl[at + 3] < cut
+        | kl[at + 4] < cut
+        | kl[at + 5] < cut
+        | kl[at + 6] < cut
+        | kl[at + 7] < cut);
   }
 
   @Override
@@ -98,7 +109,7 @@ final class NearestRows extends RowReduction {
     Gaussians b = batch(p);
     for (int i = row0; i < row1; i++) {
       Candidates c = t.candidates(i - row0);
-      c.prune(k, error);
+      c.finish(k);
       if (decide(c, a, i, b, t)) {
         c.sort();
       }

@@ -47,7 +47,7 @@ final class WithinRows extends RowReduction {
             x = Ranks.kl(q, i, p, column0 + j, t);
           }
           if (x <= radius) {
-            c.add(column0 + j, x);
+            c.append(column0 + j, x);
           }
         }
       }

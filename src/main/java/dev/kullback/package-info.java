@@ -18,7 +18,8 @@
  * tile; {@code FloatKernels} (of which the build derives {@code DoubleKernels}) holds the packing and the micro-kernels.
  * {@code FullVectorKernel} and {@code FullKernels} do the same for full covariances, as one matrix product. On a CUDA device,
  * {@code internal.cuda.CudaDevice} moves batches and strips of the matrix, and kernels of the same mathematics compute.
- * Every tile goes through the fast kernel; an epilogue bounds each entry's rounding error, and the entries that may miss the
+ * A {@code RowReduction} takes the blocks in the matrix's stead, a band of rows after the other; {@code Ranks} decides what the
+ * kernels' error bound leaves open. Every tile goes through the fast kernel; an epilogue bounds each entry's rounding error, and the entries that may miss the
  * contract are recomputed by a more precise kernel. All kernels work lane by lane: an entry's bits depend on its two
  * Gaussians alone, for full covariances also on what p's means are centred on, never on where in a tile it falls.
  */

@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.within;
 
 import java.util.Arrays;
 import java.util.Random;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -97,7 +97,8 @@ class MixtureEntropyTest {
             y -= tril[(j * d + r) * d + c] * z[c];
           }
           z[r] = y / tril[(j * d + r) * d + r];
-          exponent -= 0.5 * z[r] * z[r] + Math.log(tril[(j * d + r) * d + r] * Math.sqrt(2 * Math.PI));
+          exponent -=
+              0.5 * z[r] * z[r] + Math.log(tril[(j * d + r) * d + r] * Math.sqrt(2 * Math.PI));
         }
         density += weights[j] * Math.exp(exponent);
       }
@@ -124,8 +125,7 @@ class MixtureEntropyTest {
       double[] weights = {0.25, 0, 0.75};
       Gaussians apart =
           DiagonalGaussians.ofStd(new double[] {0, 1, 1e6}, new double[] {1, 1e-9, 2}, 1);
-      double expected =
-          UNIT + 0.75 * Math.log(2) - 0.25 * Math.log(0.25) - 0.75 * Math.log(0.75);
+      double expected = UNIT + 0.75 * Math.log(2) - 0.25 * Math.log(0.25) - 0.75 * Math.log(0.75);
       check(engine, MixtureEntropy.of(apart, weights), expected);
     }
   }
@@ -163,13 +163,16 @@ class MixtureEntropyTest {
       double mixed = (1 - alpha) * a + alpha * b;
       double other = (1 - alpha) * b + alpha * a;
       double d = mean[2 + h] * mean[2 + h];
-      c += 0.5 * alpha * (1 - alpha) * d / mixed
-          + 0.5 * Math.log(mixed / Math.pow(a, 1 - alpha) / Math.pow(b, alpha));
-      back += 0.5 * alpha * (1 - alpha) * d / other
-          + 0.5 * Math.log(other / Math.pow(b, 1 - alpha) / Math.pow(a, alpha));
+      c +=
+          0.5 * alpha * (1 - alpha) * d / mixed
+              + 0.5 * Math.log(mixed / Math.pow(a, 1 - alpha) / Math.pow(b, alpha));
+      back +=
+          0.5 * alpha * (1 - alpha) * d / other
+              + 0.5 * Math.log(other / Math.pow(b, 1 - alpha) / Math.pow(a, alpha));
     }
     double expected =
-        2 * UNIT + 0.5 * Math.log(1 * 2 * 3 * 0.5)
+        2 * UNIT
+            + 0.5 * Math.log(1 * 2 * 3 * 0.5)
             - 0.5 * Math.log(0.5 + 0.5 * Math.exp(-c))
             - 0.5 * Math.log(0.5 + 0.5 * Math.exp(-back));
     double[] tril = {1, 0, 0, 2, 3, 0, 0, 0.5};
@@ -181,8 +184,7 @@ class MixtureEntropyTest {
 
   @Test
   void rejected() {
-    DiagonalGaussians two =
-        DiagonalGaussians.ofStd(new double[] {0, 1}, new double[] {1, 1}, 1);
+    DiagonalGaussians two = DiagonalGaussians.ofStd(new double[] {0, 1}, new double[] {1, 1}, 1);
     for (double[] weights :
         new double[][] {{1}, {0.5, 0.6}, {-0.5, 1.5}, {Double.NaN, 1}, {0, 0}, {0.3, 0.3, 0.4}}) {
       assertThatIllegalArgumentException().isThrownBy(() -> MixtureEntropy.of(two, weights));

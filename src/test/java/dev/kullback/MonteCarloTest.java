@@ -23,7 +23,9 @@ class MonteCarloTest {
               D)
           .gaussians(),
       FullBatch.random(isDouble, N, D, 20, 0, new Random(4)).gaussians(),
-      FullBatch.random(isDouble, N, D, 5, 0.5, new Random(5)).as(FullBatch.Kind.COVARIANCE).gaussians(),
+      FullBatch.random(isDouble, N, D, 5, 0.5, new Random(5))
+          .as(FullBatch.Kind.COVARIANCE)
+          .gaussians(),
     };
   }
 

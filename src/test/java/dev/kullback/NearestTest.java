@@ -2,6 +2,8 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import java.util.Arrays;
 import java.util.Comparator;
@@ -201,6 +203,55 @@ class NearestTest {
     }
   }
 
+  /** Parameters from few values, so that near ties and equal divergences of different Gaussians abound. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void ranksOfCoarseParameters(Backend backend) {
+    Random random = new Random(7);
+    for (int trial = 0; trial < 40; trial++) {
+      boolean isDouble = trial % 4 == 0;
+      int d = 1 + random.nextInt(3);
+      int m = 2 + random.nextInt(60);
+      double step = Math.pow(2, -random.nextInt(22));
+      double[] mean = new double[(m + 2) * d];
+      double[] std = new double[mean.length];
+      for (int k = 0; k < mean.length; k++) {
+        // dimensions differ in scale: what exchanges them is not a tie
+        mean[k] = (k % d + 1) * 0.7 + step * random.nextInt(4);
+        std[k] = 1 + step * random.nextInt(3);
+      }
+      Batch all = new Batch(Batch.Kind.STD, isDouble, mean, std, d);
+      Batch q = all.rows(m, m + 2);
+      Batch p = all.rows(0, m);
+      Oracle oracle = new Oracle(q, p);
+      Neighbors nearest;
+      int k = 1 + random.nextInt(m);
+      try (KlEngine engine = Engines.on(backend)) {
+        nearest = engine.nearest(q.gaussians(), p.gaussians(), k);
+      }
+      for (int i = 0; i < 2; i++) {
+        for (int r = 1; r < k; r++) {
+          BigFloat before = oracle.kl(i, nearest.index(i, r - 1));
+          BigFloat after = oracle.kl(i, nearest.index(i, r));
+          double gap = after.minus(before).toDouble();
+          String what = "%s, trial %d, row %d, rank %d".formatted(backend, trial, i, r);
+          assertThat(gap).as(what).isGreaterThanOrEqualTo(-2e-13 * after.toDouble());
+          assertThat(gap == 0 && nearest.value(i, r - 1) == nearest.value(i, r))
+              .as(what)
+              .isIn(false, nearest.index(i, r - 1) < nearest.index(i, r));
+        }
+        double last = nearest.value(i, k - 1);
+        for (int j = 0; j < m; j++) {
+          int column = j;
+          int row = i;
+          if (IntStream.range(0, k).noneMatch(r -> nearest.index(row, r) == column)) {
+            assertThat(oracle.kl(i, j).toDouble()).isGreaterThanOrEqualTo(last * (1 - 2e-5));
+          }
+        }
+      }
+    }
+  }
+
   /** Equal columns, near and far, in order of index, whatever else is there. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
@@ -334,11 +385,19 @@ class NearestTest {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> engine.nearest(q, p, 2, new int[8], new double[7]))
           .withMessageContaining("values");
+      assertThatNullPointerException().isThrownBy(() -> engine.nearest(q, null, 1));
+      assertThatNullPointerException().isThrownBy(() -> engine.within(null, p, 1));
       for (double radius : new double[] {-1, -Double.MIN_VALUE, Double.NaN}) {
         assertThatIllegalArgumentException()
             .isThrownBy(() -> engine.within(q, p, radius))
             .withMessageContaining(String.valueOf(radius));
       }
     }
+    KlEngine closed = Engines.on(backend);
+    closed.close();
+    assertThatIllegalStateException().isThrownBy(() -> closed.nearest(q, p, 1));
+    assertThatIllegalStateException().isThrownBy(() -> closed.within(q, p, 1));
+    assertThatIllegalStateException().isThrownBy(() -> closed.rowSum(q, p));
+    assertThatIllegalStateException().isThrownBy(() -> closed.forEachTile(q, p, tile -> {}));
   }
 }

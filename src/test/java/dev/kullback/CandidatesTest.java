@@ -1,0 +1,56 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.Random;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+/** A search keeps the nearest k by value and index, and what the error leaves as near, and no more. */
+class CandidatesTest {
+  @Test
+  void keepsWhatMayBeAmongTheNearest() {
+    Random random = new Random(1);
+    Candidates c = new Candidates();
+    for (int trial = 0; trial < 3000; trial++) {
+      int n = 1 + random.nextInt(400);
+      int k = 1 + random.nextInt(random.nextBoolean() ? n : Math.min(n, 8));
+      double error = trial % 3 == 0 ? 1e-12 : 0.03;
+      double[] value = values(n, trial % 5, random);
+      c.clear();
+      for (int j = 0; j < n; j++) {
+        if (c.count < k || value[j] < c.cut) {
+          c.offer(j, value[j], k, error);
+        }
+      }
+      c.finish(k);
+      Integer[] order = IntStream.range(0, n).boxed().toArray(Integer[]::new);
+      Arrays.sort(order, Comparator.comparingDouble(j -> value[j])); // stable: ties by index
+      double cut = value[order[k - 1]] * (1 + error) / (1 - error);
+      int kept = (int) IntStream.range(0, n).filter(s -> s < k || value[order[s]] < cut).count();
+      assertThat(c.count).as("trial %d", trial).isEqualTo(kept);
+      for (int s = 0; s < kept; s++) {
+        assertThat(c.index[s]).as("trial %d, rank %d", trial, s).isEqualTo(order[s]);
+        assertThat(c.value[s]).isEqualTo(value[order[s]]);
+      }
+    }
+  }
+
+  /** Random; few different ones; descending; zeros and infinities among them; all within the error. */
+  private static double[] values(int n, int kind, Random random) {
+    double[] value = new double[n];
+    for (int j = 0; j < n; j++) {
+      value[j] =
+          switch (kind) {
+            case 0 -> random.nextDouble();
+            case 1 -> 1 + random.nextInt(5);
+            case 2 -> n - j;
+            case 3 -> new double[] {0, 1, Double.POSITIVE_INFINITY}[random.nextInt(3)];
+            default -> 1 + 0.01 * random.nextDouble();
+          };
+    }
+    return value;
+  }
+}
