@@ -1,6 +1,5 @@
 package dev.kullback;
 
-import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorMask;
@@ -122,7 +121,7 @@ final class Epilogue {
 
   /** Whether {@link #storeWhole} applies. */
   static boolean isWhole(Tile t, int d) {
-    return t.out32 != null && t.columns == FloatKernels.NR && d <= FloatKernels.PROMOTED;
+    return t.columns == FloatKernels.NR && d <= FloatKernels.PROMOTED;
   }
 
   /**
@@ -131,7 +130,8 @@ final class Epilogue {
    */
   static boolean storeWhole(Tile t, Packed<float[]> q, Packed<float[]> p, double margin) {
     float[] acc = t.acc32;
-    float[] out = Objects.requireNonNull(t.out32);
+    float @Nullable [] out32 = t.out32;
+    double @Nullable [] out64 = t.out64;
     double[] columnOffset = p.offsetP();
     double[] columnNoise = p.noiseP();
     VectorMask<Double> within = S.maskAll(true);
@@ -145,7 +145,11 @@ final class Epilogue {
                 .fma(HALVES, DoubleVector.fromArray(S, columnOffset, t.column + j).add(offset));
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, t.column + j).add(noise);
         within = within.and(isCertain(kl, noises, margin));
-        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out, to + j);
+        if (out32 != null) {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
+        } else if (out64 != null) {
+          kl.intoArray(out64, to + j);
+        }
       }
     }
     return within.allTrue();
