@@ -584,7 +584,8 @@ public final class DiagonalGaussians implements Gaussians {
     return to;
   }
 
-  private static long elements(MemorySegment segment, ValueLayout element, String name) {
+  /** How many elements a segment holds. */
+  static long elements(MemorySegment segment, ValueLayout element, String name) {
     long width = element.byteSize();
     if (segment.byteSize() % width != 0) {
       throw new IllegalArgumentException(

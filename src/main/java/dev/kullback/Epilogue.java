@@ -14,7 +14,7 @@ final class Epilogue {
 
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
 
-  private static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
+  static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
 
   private Epilogue() {}
 

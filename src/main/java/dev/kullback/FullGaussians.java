@@ -428,12 +428,7 @@ public final class FullGaussians implements Gaussians {
   }
 
   private static Source source(MemorySegment s, ValueLayout element, String name) {
-    long width = element.byteSize();
-    if (s.byteSize() % width != 0) {
-      throw new IllegalArgumentException(
-          "%s has %d bytes, not a multiple of the element size %d"
-              .formatted(name, s.byteSize(), width));
-    }
+    long length = DiagonalGaussians.elements(s, element, name);
     Reader reader =
         switch (element) {
           case ValueLayout.OfDouble layout -> {
@@ -452,7 +447,7 @@ public final class FullGaussians implements Gaussians {
               throw new IllegalArgumentException(
                   "element layout must be float or double, is " + element);
         };
-    return new Source(s.byteSize() / width, reader);
+    return new Source(length, reader);
   }
 
   private static FullGaussians of(

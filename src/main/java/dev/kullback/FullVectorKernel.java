@@ -30,7 +30,6 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
   private static final int V = S.length();
   private static final int MR = FullKernels.MR;
   private static final int NR = FullKernels.NR;
-  private static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
 
   /**
    * For batches of double: 1e-12 times the condition number ‖L_p‖‖L_p⁻¹‖, up to where it would show. The bounds are those of the
@@ -153,7 +152,7 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
             kl.mul(tolerance)
                     .sub(error)
                     .viewAsIntegralLanes()
-                    .compare(VectorOperators.UGE, INFINITY_BITS)
+                    .compare(VectorOperators.UGE, Epilogue.INFINITY_BITS)
                     .toLong()
                 << v;
         int to = t.base + i * t.stride + j + v;

@@ -547,14 +547,7 @@ public final class KlEngine implements AutoCloseable {
     Tile tile = acquire();
     try {
       for (int i = 0; i < q.size(); i++) {
-        double kl = alignedKl(q, p, i, tile);
-        if (out32 != null) {
-          out32[i] = (float) kl;
-        } else if (out64 != null) {
-          out64[i] = kl;
-        } else if (segment != null) {
-          set(segment, wide, i, kl);
-        }
+        put(out32, out64, segment, wide, i, alignedKl(q, p, i, tile));
       }
     } finally {
       release(tile);
@@ -571,14 +564,7 @@ public final class KlEngine implements AutoCloseable {
       return;
     }
     for (int i = 0; i < q.size(); i++) {
-      double kl = standardKl(q, i);
-      if (out32 != null) {
-        out32[i] = (float) kl;
-      } else if (out64 != null) {
-        out64[i] = kl;
-      } else if (segment != null) {
-        set(segment, q.isDouble(), i, kl);
-      }
+      put(out32, out64, segment, q.isDouble(), i, standardKl(q, i));
     }
   }
 
@@ -621,11 +607,24 @@ public final class KlEngine implements AutoCloseable {
     };
   }
 
-  private static void set(MemorySegment out, boolean wide, long i, double kl) {
-    if (wide) {
-      out.set(ValueLayout.JAVA_DOUBLE_UNALIGNED, 8 * i, kl);
-    } else {
-      out.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4 * i, (float) kl);
+  /** Stores a result in the output that is not null; {@code wide} tells what a segment holds. */
+  private static void put(
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      @Nullable MemorySegment segment,
+      boolean wide,
+      int i,
+      double kl) {
+    if (out32 != null) {
+      out32[i] = (float) kl;
+    } else if (out64 != null) {
+      out64[i] = kl;
+    } else if (segment != null) {
+      if (wide) {
+        segment.set(ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * i, kl);
+      } else {
+        segment.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * i, (float) kl);
+      }
     }
   }
 

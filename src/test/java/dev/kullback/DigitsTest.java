@@ -38,12 +38,7 @@ class DigitsTest {
     DiagonalGaussians q = new Batch(Batch.Kind.STD, false, mean, std, DIMENSION).gaussians();
     try (KlEngine engine = Engines.on(backend, 2)) {
       float[] kl = engine.pairwise(q, q);
-      double[] chosen = new double[rows.length * IMAGES];
-      for (int k = 0; k < rows.length; k++) {
-        for (int j = 0; j < IMAGES; j++) {
-          chosen[k * IMAGES + j] = kl[rows[k] * IMAGES + j];
-        }
-      }
+      double[] chosen = chosen(kl);
       Check.matrix(
           backend + ", digits, rows of digits_kl_row_index", IMAGES, expected, chosen, AIM);
       for (int i = 0; i < IMAGES; i++) {
@@ -76,6 +71,17 @@ class DigitsTest {
     }
   }
 
+  /** The rows that there are references for. */
+  private double[] chosen(float[] kl) {
+    double[] chosen = new double[rows.length * IMAGES];
+    for (int k = 0; k < rows.length; k++) {
+      for (int j = 0; j < IMAGES; j++) {
+        chosen[k * IMAGES + j] = kl[rows[k] * IMAGES + j];
+      }
+    }
+    return chosen;
+  }
+
   /** Full covariances: what lies near each image, by principal components. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
@@ -85,12 +91,7 @@ class DigitsTest {
     FullGaussians q = FullGaussians.ofScaleTril(localMean, scaleTril, 8);
     try (KlEngine engine = Engines.on(backend, 2)) {
       float[] kl = engine.pairwise(q, q);
-      double[] chosen = new double[rows.length * IMAGES];
-      for (int k = 0; k < rows.length; k++) {
-        for (int j = 0; j < IMAGES; j++) {
-          chosen[k * IMAGES + j] = kl[rows[k] * IMAGES + j];
-        }
-      }
+      double[] chosen = chosen(kl);
       Check.matrix(backend + ", local Gaussians", IMAGES, read("local_kl_rows"), chosen, AIM);
       for (int i = 0; i < IMAGES; i++) {
         assertThat(kl[i * IMAGES + i]).isEqualTo(0f);

@@ -59,11 +59,8 @@ final class DeviceMemory implements AutoCloseable {
       if (status == CudaException.OUT_OF_MEMORY && !pinned) {
         throw new CudaException(
             status,
-            "%s: %d MiB do not fit the device's memory beside what is in use; %s"
-                .formatted(
-                    "cudaMalloc",
-                    Math.ceilDiv(bytes, 1 << 20),
-                    "use smaller batches, fewer threads, or Backend.VECTOR"));
+            "cudaMalloc: %d MiB do not fit the device's memory beside what is in use; use smaller batches, fewer threads, or Backend.VECTOR"
+                .formatted(Math.ceilDiv(bytes, 1 << 20)));
       }
       check(pinned ? "cudaHostAlloc" : "cudaMalloc", status);
       return pointer.get(ValueLayout.ADDRESS, 0);
