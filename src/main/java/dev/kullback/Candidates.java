@@ -3,131 +3,162 @@ package dev.kullback;
 import java.util.Arrays;
 
 /**
- * Columns of one row and their values: a list that grows. In a search for the nearest k, the first k are a heap of the nearest so
- * far, the farthest at its root, and behind it lie those that the error of the values leaves as near.
+ * Columns of one row and their values: a list that grows. A search for the k nearest adds what may be among them, and drops what
+ * cannot whenever the list is full: the nearest k come first then, and behind them those that the error of the values leaves as
+ * near.
  */
 final class Candidates {
   int[] index = {};
   double[] value = {};
   int count;
 
-  /** In a search: what is not less is not among the nearest k, however the errors fall. */
+  /** In a search: what is not less is not among the nearest k, however the errors fall; ∞ when not known. */
   double cut;
 
+  private long[] keys = {};
+  private int[] sortedIndex = {};
+  private double[] sortedValue = {};
+  private int k;
+  private double error;
+
+  /** Begins a list. */
   void clear() {
     count = 0;
-    cut = Double.POSITIVE_INFINITY;
   }
 
-  void ensureCapacity(int capacity) {
+  /**
+   * Begins a search, whose columns come in order.
+   *
+   * @param columns how many at most
+   * @param error relative error of the values
+   */
+  void search(int k, int columns, double error) {
+    this.k = k;
+    this.error = error;
+    count = 0;
+    cut = Double.POSITIVE_INFINITY;
+    // The longer the list the fewer selections, each of which takes time in its length.
+    ensureCapacity((int) Math.min(columns, k + Math.max(64, k / 2L)));
+  }
+
+  void append(int j, double kl) {
+    if (count == index.length) {
+      ensureCapacity((int) Math.min(count + Math.max(64, count / 2L), Integer.MAX_VALUE - 8));
+    }
+    index[count] = j;
+    value[count++] = kl;
+  }
+
+  private void ensureCapacity(int capacity) {
     if (index.length < capacity) {
       index = Arrays.copyOf(index, capacity);
       value = Arrays.copyOf(value, capacity);
     }
   }
 
-  void append(int j, double kl) {
-    if (count == index.length) {
-      ensureCapacity(Math.max(64, (int) Math.min(2L * count, Integer.MAX_VALUE - 8)));
-    }
-    index[count] = j;
-    value[count++] = kl;
+  /** What an entry of a search must be at most to count. */
+  double limit() {
+    return isOpen() ? Double.POSITIVE_INFINITY : Math.nextDown(cut);
   }
 
-  /**
-   * Adds one of the columns, which come in order: of the first k any, later one less than {@link #cut}.
-   *
-   * @param error relative error of the values
-   */
-  void offer(int j, double kl, int k, double error) {
-    if (count < k) {
-      append(j, kl);
-      if (count == k) {
-        heapify(k);
-        setCut(error);
-      }
-    } else if (kl < value[0]) { // an equal one has a greater index
-      int last = index[0];
-      double farthest = value[0];
-      index[0] = j;
-      value[0] = kl;
-      sift(0, k);
-      setCut(error);
-      appendUncertain(last, farthest, k);
-    } else {
-      appendUncertain(j, kl, k);
+  private boolean isOpen() {
+    return count < k && cut == Double.POSITIVE_INFINITY;
+  }
+
+  /** Tells a search, still empty, of values no greater than some of those to come, one each: the k-th smallest bounds the search. */
+  void bound(double[] least, int n) {
+    Arrays.sort(least, 0, n);
+    if (least[k - 1] > 0) { // else cut would be 0 and shut out the zeros
+      cut = cut(least[k - 1]);
     }
   }
 
-  private void setCut(double error) {
-    cut = value[0] * (1 + error) / (1 - error);
+  private double cut(double farthest) {
+    return farthest * (1 + error) / (1 - error);
   }
 
-  private void appendUncertain(int j, double kl, int k) {
-    if (kl < cut) {
-      if (count == index.length) {
-        dropCertain(k);
-        ensureCapacity((int) Math.min(count + (count >> 1) + 64L, Integer.MAX_VALUE - 8));
+  /** Adds an entry to a search if it may be among the nearest k. */
+  void offer(int j, double kl) {
+    if (kl < cut || isOpen()) {
+      if (count == index.length && count > k) {
+        drop();
       }
       append(j, kl);
     }
   }
 
-  private void dropCertain(int k) {
+  /** Sorts, and drops what is not among the nearest k, however the errors fall. */
+  private void drop() {
+    sort();
+    cut = cut(value[k - 1]);
     int kept = k;
-    for (int s = k; s < count; s++) {
-      if (value[s] < cut) {
-        index[kept] = index[s];
-        value[kept++] = value[s];
-      }
+    while (kept < count && value[kept] < cut) {
+      kept++;
     }
     count = kept;
+    if (count > index.length - (index.length >> 2)) { // or it would be full again at once
+      ensureCapacity((int) Math.min(count + (count >> 1) + 64L, Integer.MAX_VALUE - 8));
+    }
   }
 
   /** Ends a search: the nearest k and those that may be, ascending. */
-  void finish(int k) {
-    dropCertain(k);
-    sort();
+  void finish() {
+    if (count > k) {
+      drop();
+    } else {
+      sort();
+    }
   }
 
-  /** Heapsort, ascending, ties by index: in place, and never slow. */
+  /**
+   * Ascending, ties by index. What is sorted is the leading bits of each value, those in which they differ first, with its place behind
+   * them.
+   */
   void sort() {
-    heapify(count);
-    for (int end = count - 1; end > 0; end--) {
-      int j = index[0];
-      double kl = value[0];
-      index[0] = index[end];
-      value[0] = value[end];
-      index[end] = j;
-      value[end] = kl;
-      sift(0, end);
+    int n = count;
+    if (keys.length < n) {
+      keys = new long[index.length];
+      sortedIndex = new int[index.length];
+      sortedValue = new double[index.length];
     }
+    long least = Long.MAX_VALUE;
+    long greatest = 0;
+    for (int s = 0; s < n; s++) {
+      long bits = bits(value[s]);
+      least = Math.min(least, bits);
+      greatest = Math.max(greatest, bits);
+    }
+    int place = 32 - Integer.numberOfLeadingZeros(n);
+    int range = 64 - Long.numberOfLeadingZeros(greatest - least);
+    int dropped = Math.max(0, range + place - 63);
+    for (int s = 0; s < n; s++) {
+      keys[s] = (bits(value[s]) - least) >>> dropped << place | s;
+    }
+    Arrays.sort(keys, 0, n);
+    int mask = (1 << place) - 1;
+    for (int s = 0; s < n; s++) {
+      int from = (int) keys[s] & mask;
+      int j = index[from];
+      double kl = value[from];
+      int to = s;
+      for (; to > 0 && isBefore(kl, j, sortedValue[to - 1], sortedIndex[to - 1]); to--) {
+        sortedIndex[to] = sortedIndex[to - 1]; // they differ in bits dropped
+        sortedValue[to] = sortedValue[to - 1];
+      }
+      sortedIndex[to] = j;
+      sortedValue[to] = kl;
+    }
+    int[] i = index;
+    double[] v = value;
+    index = sortedIndex;
+    value = sortedValue;
+    sortedIndex = i;
+    sortedValue = v;
   }
 
-  private void heapify(int end) {
-    for (int i = end / 2 - 1; i >= 0; i--) {
-      sift(i, end);
-    }
-  }
-
-  private void sift(int root, int end) {
-    int j = index[root];
-    double kl = value[root];
-    int at = root;
-    for (int child = 2 * at + 1; child < end; child = 2 * at + 1) {
-      if (child + 1 < end
-          && isBefore(value[child], index[child], value[child + 1], index[child + 1])) {
-        child++;
-      }
-      if (!isBefore(kl, j, value[child], index[child])) {
-        break;
-      }
-      index[at] = index[child];
-      value[at] = value[child];
-      at = child;
-    }
-    index[at] = j;
-    value[at] = kl;
+  /** In the order of the values, none of which is negative; −0 would be. */
+  private static long bits(double kl) {
+    return Double.doubleToRawLongBits(kl + 0.0);
   }
 
   private static boolean isBefore(double a, int i, double b, int j) {

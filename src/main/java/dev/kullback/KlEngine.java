@@ -100,6 +100,7 @@ public final class KlEngine implements AutoCloseable {
   /** For pairs that are not both diagonal; without vectors {@link #pairs} does. */
   private final @Nullable BlockKernel<FullGaussians> full;
 
+  private final boolean vectors;
   private final @Nullable CudaDevice cuda;
   private final @Nullable CudaKernel device;
   private final BlockKernel<Gaussians> pairs = new FullScalarKernel();
@@ -113,6 +114,7 @@ public final class KlEngine implements AutoCloseable {
     backend = Backend.select(builder.backend);
     diagonal = backend == Backend.VECTOR ? new VectorKernel() : new ScalarKernel();
     full = backend == Backend.VECTOR ? new FullVectorKernel() : null;
+    vectors = backend != Backend.SCALAR && Backend.hasVectors();
     cuda = backend == Backend.CUDA ? new CudaDevice() : null;
     device = cuda != null ? new CudaKernel(cuda) : null;
     threads = builder.threads;
@@ -905,7 +907,7 @@ public final class KlEngine implements AutoCloseable {
         return tile;
       }
     }
-    return new Tile();
+    return new Tile(vectors ? new VectorScan() : new ScalarScan());
   }
 
   private void release(Tile tile) {

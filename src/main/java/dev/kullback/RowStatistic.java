@@ -11,9 +11,6 @@ final class RowStatistic extends RowReduction {
     LOG_SUM_EXP
   }
 
-  /** Terms of less than e⁻⁶⁰ times the greatest so far are left out: 2³¹ of them do not reach half an ulp. */
-  private static final double NEGLIGIBLE = -60;
-
   private static final double[] NONE = {};
 
   private Kind kind = Kind.MIN;
@@ -39,9 +36,8 @@ final class RowStatistic extends RowReduction {
   void begin(int row0, int row1, Tile t) {
     double first =
         switch (kind) {
-          case MIN -> Double.POSITIVE_INFINITY;
+          case MIN, LOG_SUM_EXP -> Double.POSITIVE_INFINITY;
           case SUM, MEAN -> 0;
-          case LOG_SUM_EXP -> Double.NEGATIVE_INFINITY;
         };
     double[] state = t.state(2 * (row1 - row0));
     for (int i = 0; i < row1 - row0; i++) {
@@ -56,10 +52,15 @@ final class RowStatistic extends RowReduction {
     int width = column1 - column0;
     double[] state = t.state(2 * (row1 - row0));
     for (int i = 0; i < row1 - row0; i++) {
+      int from = i * width;
+      int to = from + width;
       switch (kind) {
-        case MIN -> state[2 * i] = Math.min(state[2 * i], min(kl, i * width, width));
-        case SUM, MEAN -> state[2 * i] += sum(kl, i * width, width);
-        case LOG_SUM_EXP -> addExp(kl, i * width, width, column0, state, 2 * i);
+        case MIN -> state[2 * i] = Math.min(state[2 * i], t.scan.min(kl, from, to));
+        case SUM, MEAN -> state[2 * i] += t.scan.sum(kl, from, to);
+        case LOG_SUM_EXP -> {
+          weigh(kl, from, width, column0);
+          addExp(kl, from, to, t.scan, state, 2 * i);
+        }
       }
     }
   }
@@ -73,62 +74,28 @@ final class RowStatistic extends RowReduction {
           switch (kind) {
             case MIN, SUM -> x;
             case MEAN -> x / columns;
-            case LOG_SUM_EXP -> x == Double.NEGATIVE_INFINITY ? x : x + Math.log(state[2 * i + 1]);
+            case LOG_SUM_EXP -> x == Double.POSITIVE_INFINITY ? -x : Math.log(state[2 * i + 1]) - x;
           };
     }
   }
 
-  private static double min(double[] kl, int from, int width) {
-    double min = kl[from];
-    for (int j = from + 1; j < from + width; j++) {
-      min = Math.min(min, kl[j]);
-    }
-    return min;
-  }
-
-  /** Four partial sums: shorter chains, and smaller errors. */
-  private static double sum(double[] kl, int from, int width) {
-    double a = 0;
-    double b = 0;
-    double c = 0;
-    double d = 0;
-    int j = from;
-    for (; j + 4 <= from + width; j += 4) {
-      a += kl[j];
-      b += kl[j + 1];
-      c += kl[j + 2];
-      d += kl[j + 3];
-    }
-    for (; j < from + width; j++) { // scalar tail
-      a += kl[j];
-    }
-    return (a + b) + (c + d);
-  }
-
-  /** {@code state[at]} is the greatest of w − KL so far, {@code state[at + 1]} the sum of {@code exp(w − KL)} over its. */
-  private void addExp(double[] kl, int from, int width, int column, double[] state, int at) {
+  /** KL − w; where w is −∞, without weight, that is ∞. */
+  private void weigh(double[] kl, int from, int width, int column) {
     double[] w = logWeights;
     if (w != null) {
       for (int j = 0; j < width; j++) {
-        double weight = w[column + j];
-        // ∞ − ∞ is NaN: without weight a term is nothing
-        kl[from + j] =
-            weight == Double.NEGATIVE_INFINITY ? Double.POSITIVE_INFINITY : kl[from + j] - weight;
+        kl[from + j] -= w[column + j];
       }
     }
-    double max = state[at];
-    double greatest = Math.max(max, -min(kl, from, width));
-    if (greatest == Double.NEGATIVE_INFINITY) {
-      return;
+  }
+
+  /** {@code state[at]} is the least of KL − w so far, {@code state[at + 1]} the sum of {@code exp(w − KL)} over its. */
+  private static void addExp(double[] kl, int from, int to, RowScan scan, double[] state, int at) {
+    double before = state[at];
+    double least = Math.min(before, scan.min(kl, from, to));
+    if (least < Double.POSITIVE_INFINITY) { // ∞ − ∞ is NaN
+      state[at] = least;
+      state[at + 1] = state[at + 1] * Math.exp(least - before) + scan.sumExp(least, kl, from, to);
     }
-    double sum = max == Double.NEGATIVE_INFINITY ? 0 : state[at + 1] * Math.exp(max - greatest);
-    for (int j = from; j < from + width; j++) {
-      double x = -kl[j] - greatest;
-      if (x > NEGLIGIBLE) {
-        sum += Math.exp(x);
-      }
-    }
-    state[at] = greatest;
-    state[at + 1] = sum;
   }
 }

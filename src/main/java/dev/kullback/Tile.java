@@ -66,6 +66,12 @@ final class Tile {
 
   final RowStatistic statistic = new RowStatistic();
   final KlTile shown = new KlTile();
+
+  /** How its vectors or none go through what a band has, and scratch for that. */
+  final RowScan scan;
+
+  final double[] least = new double[NearestRows.MOST_GROUPS];
+  private int[] positions = {};
   private Candidates[] candidates = {};
   private double[] state = {};
 
@@ -73,6 +79,10 @@ final class Tile {
   private float @Nullable [] block32;
 
   private double @Nullable [] block64;
+
+  Tile(RowScan scan) {
+    this.scan = scan;
+  }
 
   void useBlock(boolean wide, int capacity) {
     out32 = null;
@@ -105,6 +115,14 @@ final class Tile {
       }
     }
     return candidates[i];
+  }
+
+  /** Scratch for the positions of so many values. */
+  int[] positions(int length) {
+    if (positions.length < length) {
+      positions = new int[length];
+    }
+    return positions;
   }
 
   /** At least {@code length} numbers, the same while the band is. */

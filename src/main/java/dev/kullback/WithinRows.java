@@ -38,17 +38,20 @@ final class WithinRows extends RowReduction {
   void block(int row0, int row1, int column0, int column1, Tile t) {
     double[] kl = t.block64();
     int width = column1 - column0;
+    int[] at = t.positions(width);
+    double limit = Math.nextUp(radius / (1 - error));
     for (int i = row0; i < row1; i++) {
       Candidates c = t.candidates(i - row0);
-      for (int j = 0; j < width; j++) {
-        double x = kl[(i - row0) * width + j];
-        if (x * (1 - error) <= radius) {
-          if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
-            x = Ranks.kl(q, i, p, column0 + j, t);
-          }
-          if (x <= radius) {
-            c.append(column0 + j, x);
-          }
+      int from = (i - row0) * width;
+      int count = t.scan.atMost(limit, kl, from, from + width, at);
+      for (int s = 0; s < count; s++) {
+        int j = column0 + at[s];
+        double x = kl[from + at[s]];
+        if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
+          x = Ranks.kl(q, i, p, j, t);
+        }
+        if (x <= radius) {
+          c.append(j, x);
         }
       }
     }

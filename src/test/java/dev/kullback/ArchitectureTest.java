@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 class ArchitectureTest {
   private static final String VECTOR = "jdk.incubator.vector";
   private static final String KERNELS =
-      "dev\\.kullback\\.(FloatKernels|DoubleKernels|NearKernel|VectorKernel|CholeskyKernel|FullKernels|FullSolveKernel|FullVectorKernel|Epilogue|VectorWidth|Transpose|LogProduct\\$Vectors)(\\$.*)?";
+      "dev\\.kullback\\.(FloatKernels|DoubleKernels|NearKernel|VectorKernel|CholeskyKernel|FullKernels|FullSolveKernel|FullVectorKernel|Epilogue|VectorScan|VectorWidth|Transpose|LogProduct\\$Vectors)(\\$.*)?";
 
   private static final Path MAIN = main();
   private static final JavaClasses CLASSES = new ClassFileImporter().importPath(MAIN);

@@ -18,14 +18,17 @@ class CandidatesTest {
       int n = 1 + random.nextInt(400);
       int k = 1 + random.nextInt(random.nextBoolean() ? n : Math.min(n, 8));
       double error = trial % 3 == 0 ? 1e-12 : 0.03;
-      double[] value = values(n, trial % 5, random);
-      c.clear();
+      double[] value = values(n, trial % 6, random);
+      c.search(k, n, error);
+      if (trial % 7 == 0) {
+        c.bound(value.clone(), n);
+      }
       for (int j = 0; j < n; j++) {
-        if (c.count < k || value[j] < c.cut) {
-          c.offer(j, value[j], k, error);
+        if (value[j] <= c.limit()) {
+          c.offer(j, value[j]);
         }
       }
-      c.finish(k);
+      c.finish();
       Integer[] order = IntStream.range(0, n).boxed().toArray(Integer[]::new);
       Arrays.sort(order, Comparator.comparingDouble(j -> value[j])); // stable: ties by index
       double cut = value[order[k - 1]] * (1 + error) / (1 - error);
@@ -38,7 +41,7 @@ class CandidatesTest {
     }
   }
 
-  /** Random; few different ones; descending; zeros and infinities among them; all within the error. */
+  /** Random; few different ones; descending; zeros and infinities among them; all within the error; almost equal ones and one far away. */
   private static double[] values(int n, int kind, Random random) {
     double[] value = new double[n];
     for (int j = 0; j < n; j++) {
@@ -47,6 +50,7 @@ class CandidatesTest {
             case 0 -> random.nextDouble();
             case 1 -> 1 + random.nextInt(5);
             case 2 -> n - j;
+            case 4 -> 1 + 0x1p-52 * random.nextInt(1000) + (j == 0 ? 1e300 : 0);
             case 3 -> new double[] {0, 1, Double.POSITIVE_INFINITY}[random.nextInt(3)];
             default -> 1 + 0.01 * random.nextDouble();
           };

@@ -1,0 +1,27 @@
+package dev.kullback;
+
+/** What reductions do with a piece {@code values[from…to)} of a row, none of which is NaN. */
+interface RowScan {
+  /**
+   * Finds the values ≤ {@code limit}.
+   *
+   * @param at where their positions less {@code from} go, ascending
+   * @return how many there are
+   */
+  int atMost(double limit, double[] values, int from, int to, int[] at);
+
+  /**
+   * Deals the values into groups and stores the least of each: the k-th smallest of these is no less than that of the values. Values
+   * of an incomplete last deal may be left out.
+   *
+   * @param groups a multiple of 32, at most {@code to − from}
+   */
+  void leastOfGroups(double[] values, int from, int to, int groups, double[] least);
+
+  double min(double[] values, int from, int to);
+
+  double sum(double[] values, int from, int to);
+
+  /** {@code Σ exp(shift − values[j])} for a shift that is at most their minimum; terms below e⁻⁶⁰ may be left out. */
+  double sumExp(double shift, double[] values, int from, int to);
+}
