@@ -1,6 +1,11 @@
 package dev.kullback.bench;
 
-/** Checks a contender's matrix against double references before anything is timed. */
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.function.IntConsumer;
+import java.util.stream.IntStream;
+
+/** Checks a contender's result against double references before anything is timed. */
 final class Agreement {
   /** Whole rows; enough to meet every tile column, few enough to stay cheap at 4096x256. */
   private static final int SAMPLED_ROWS = 9;
@@ -20,6 +25,7 @@ final class Agreement {
   static void contract(String name, Batch q, Batch p, float[] out) {
     forSampledEntries(
         q.shape(),
+        p.shape(),
         (i, j, at) -> {
           double expected = kl(q, p, i, j);
           if (!(out[at] >= 0 && Math.abs(out[at] - expected) <= 1e-5 * expected)) {
@@ -28,10 +34,71 @@ final class Agreement {
         });
   }
 
+  /** The k nearest, ties to the lower index: the indices exactly, the values to the library's contract. */
+  static void nearest(String name, Batch q, Batch p, int k, int[] indices, float[] values) {
+    forSampledRows(
+        q.shape(),
+        i -> {
+          double[] kl = row(q, p, i);
+          int[] nearest =
+              IntStream.range(0, kl.length)
+                  .boxed()
+                  .sorted(Comparator.comparingDouble(j -> kl[j]))
+                  .limit(k)
+                  .mapToInt(Integer::intValue)
+                  .toArray();
+          for (int r = 0; r < k; r++) {
+            int j = nearest[r];
+            int at = i * k + r;
+            if (indices[at] != j || !(Math.abs(values[at] - kl[j]) <= 1e-5 * kl[j])) {
+              throw differs(
+                  name,
+                  "neighbor " + r + " of row " + i,
+                  indices[at] + ", KL " + values[at],
+                  j + ", KL " + kl[j]);
+            }
+          }
+        });
+  }
+
+  /** The least of each row, to the library's contract. */
+  static void rowMin(String name, Batch q, Batch p, double[] out) {
+    forSampledRows(
+        q.shape(),
+        i -> {
+          double expected = Arrays.stream(row(q, p, i)).min().orElseThrow();
+          if (!(Math.abs(out[i] - expected) <= 1e-5 * expected)) {
+            throw differs(name, "row " + i, out[i], expected);
+          }
+        });
+  }
+
+  /** {@code ln Σ_j exp(−KL_ij)}: relative errors of 1e-5 in KL move it by 1e-5 of the terms' mean KL, weighted by the terms. */
+  static void logSumExp(String name, Batch q, Batch p, double[] out) {
+    forSampledRows(
+        q.shape(),
+        i -> {
+          double[] row = row(q, p, i);
+          double least = Arrays.stream(row).min().orElseThrow();
+          double sum = 0;
+          double weighted = 0;
+          for (double kl : row) {
+            double term = Math.exp(least - kl);
+            sum += term;
+            weighted += term * kl;
+          }
+          double expected = Math.log(sum) - least;
+          if (!(Math.abs(out[i] - expected) <= 1e-5 * weighted / sum)) {
+            throw differs(name, "row " + i, out[i], expected);
+          }
+        });
+  }
+
   /** What a float formula that subtracts D gives: the error is relative to KL + D. */
   static void roughKl(String name, Batch q, Batch p, float[] out) {
     forSampledEntries(
         q.shape(),
+        p.shape(),
         (i, j, at) -> {
           double expected = kl(q, p, i, j);
           if (!(Math.abs(out[at] - expected) <= 1e-4 * (expected + q.shape().dimension()))) {
@@ -45,6 +112,7 @@ final class Agreement {
     int d = q.shape().dimension();
     forSampledEntries(
         q.shape(),
+        p.shape(),
         (i, j, at) -> {
           double expected = 0;
           double magnitude = 0;
@@ -63,6 +131,7 @@ final class Agreement {
   static void product(String name, Shape shape, double[] q, double[] p, double[] out) {
     int d = shape.dimension();
     forSampledEntries(
+        shape,
         shape,
         (i, j, at) -> {
           double expected = 0;
@@ -97,7 +166,7 @@ final class Agreement {
         entry.check(i, i, i);
       }
     } else {
-      forSampledEntries(q.shape(), entry);
+      forSampledEntries(q.shape(), p.shape(), entry);
     }
   }
 
@@ -130,6 +199,12 @@ final class Agreement {
     return sum / 2;
   }
 
+  private static double[] row(Batch q, Batch p, int i) {
+    double[] row = new double[p.shape().size()];
+    Arrays.setAll(row, j -> kl(q, p, i, j));
+    return row;
+  }
+
   /** KL(q_i ‖ p_j), every term ≥ 0: ½ Σ x² + 2(x − ln(1 + x)) + y². */
   private static double kl(Batch q, Batch p, int i, int j) {
     int d = q.shape().dimension();
@@ -160,19 +235,31 @@ final class Agreement {
     void check(int i, int j, int at);
   }
 
-  private static void forSampledEntries(Shape shape, Entry entry) {
-    int n = shape.size();
+  private static void forSampledEntries(Shape q, Shape p, Entry entry) {
+    int m = p.size();
+    forSampledRows(
+        q,
+        i -> {
+          for (int j = 0; j < m; j++) {
+            entry.check(i, j, i * m + j);
+          }
+        });
+  }
+
+  private static void forSampledRows(Shape q, IntConsumer row) {
+    int n = q.size();
     int rows = Math.min(n, SAMPLED_ROWS);
     for (int r = 0; r < rows; r++) {
-      int i = rows == 1 ? 0 : (int) ((long) r * (n - 1) / (rows - 1));
-      for (int j = 0; j < n; j++) {
-        entry.check(i, j, i * n + j);
-      }
+      row.accept(rows == 1 ? 0 : (int) ((long) r * (n - 1) / (rows - 1)));
     }
   }
 
   private static Disagreement differs(String name, int i, int j, double actual, double expected) {
+    return differs(name, "[" + i + "][" + j + "]", actual, expected);
+  }
+
+  private static Disagreement differs(String name, String at, Object actual, Object expected) {
     return new Disagreement(
-        name + " disagrees at [" + i + "][" + j + "]: " + actual + ", reference " + expected);
+        name + " disagrees at " + at + ": " + actual + ", reference " + expected);
   }
 }

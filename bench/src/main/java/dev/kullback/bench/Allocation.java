@@ -7,9 +7,16 @@ import java.util.stream.Stream;
 
 /** Bytes that warm calls allocate, as the JVM counts them for all of its threads. */
 final class Allocation {
-  /** Prepared batches and the caller's array: what the API calls allocation-free. */
+  /** Prepared batches and the caller's arrays: what the API calls allocation-free. */
   static final List<String> CONTENDERS =
-      List.of("kl-prepared", "kl-rect-prepared", "kl-near-mixed", "kl-prepared-2-threads");
+      List.of(
+          "kl-prepared",
+          "kl-rect-prepared",
+          "kl-near-mixed",
+          "kl-prepared-2-threads",
+          "nearest-10",
+          "log-sum-exp",
+          "query");
 
   static final List<Shape> SHAPES = List.of(new Shape(100, 256), new Shape(1024, 256));
 
@@ -30,9 +37,6 @@ final class Allocation {
 
   /** Measures after {@code seconds} of calls, when C2's code has replaced all that allocates. */
   static Bytes measure(Contender contender, double seconds) {
-    if (!THREADS.isThreadAllocatedMemorySupported()) {
-      throw new Unavailable("this JVM does not count a thread's allocations");
-    }
     long end = System.nanoTime() + (long) (seconds * 1e9);
     int calls = 0;
     do {
@@ -41,22 +45,29 @@ final class Allocation {
     } while (calls < MIN_WARM_CALLS || System.nanoTime() < end);
     // The counters' own first use allocates.
     THREADS.getTotalThreadAllocatedBytes();
-    THREADS.getCurrentThreadAllocatedBytes();
-    long callerBefore = THREADS.getCurrentThreadAllocatedBytes();
+    byCaller();
+    long callerBefore = byCaller();
     long allBefore = THREADS.getTotalThreadAllocatedBytes();
     for (int i = 0; i < CALLS; i++) {
       contender.call();
     }
     long all = THREADS.getTotalThreadAllocatedBytes() - allBefore;
-    long caller = THREADS.getCurrentThreadAllocatedBytes() - callerBefore;
+    long caller = byCaller() - callerBefore;
     return new Bytes(caller, all, CALLS);
+  }
+
+  /** Bytes that the calling thread has allocated so far. */
+  static long byCaller() {
+    if (!THREADS.isThreadAllocatedMemorySupported()) {
+      throw new Unavailable("this JVM does not count a thread's allocations");
+    }
+    return THREADS.getCurrentThreadAllocatedBytes();
   }
 
   /** A markdown table. */
   static String table(List<String> contenders, List<Shape> shapes, double seconds) {
     StringBuilder table = new StringBuilder();
-    table.append(
-        "| warm `pairwise(q, p, out)` | shape | calls | bytes, caller | bytes, all threads |\n");
+    table.append("| warm call | shape | calls | bytes, caller | bytes, all threads |\n");
     table.append("|---|---|---|---|---|\n");
     for (String name : contenders) {
       for (Shape shape : shapes) {

@@ -1,5 +1,6 @@
 package dev.kullback.bench;
 
+import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /** The inputs of every contender: row-major [size, dimension] arrays, the same in each process. */
@@ -30,6 +31,15 @@ record Batch(float[] mean, float[] std, Shape shape) {
   /** As {@link #nearDuplicates}, ε going round 1e-2 … 1e-6 from row to row. */
   static Batch nearDuplicates(Shape shape, long seed) {
     return perturbed(shape, MIXED, seed);
+  }
+
+  /** The rows from {@code from} to before {@code to}, as a batch of their own. */
+  Batch rows(int from, int to) {
+    int d = shape.dimension();
+    return new Batch(
+        Arrays.copyOfRange(mean, from * d, to * d),
+        Arrays.copyOfRange(std, from * d, to * d),
+        new Shape(to - from, d));
   }
 
   private static Batch perturbed(Shape shape, double[] epsilons, long seed) {

@@ -15,8 +15,9 @@ import org.ejml.data.FMatrixRMaj;
 import org.ejml.dense.row.CommonOps_FDRM;
 
 /**
- * Everything that is timed, by name; with full covariances, {@link FullContenders}. The matrix is square, [B, B]; {@code -rect} takes a second batch of B rows for its
- * columns where the others compare the batch with itself.
+ * Everything that is timed, by name; with full covariances, {@link FullContenders}, reductions and queries, {@link
+ * ReductionContenders}. The matrix is square, [B, B]; {@code -rect} takes a second batch of B rows for its columns where the
+ * others compare the batch with itself.
  */
 final class Contenders {
   private static final Map<String, Function<Shape, Contender>> ALL = new LinkedHashMap<>();
@@ -48,6 +49,7 @@ final class Contenders {
     ALL.put("torch-product-kl", shape -> new TorchContender("torch-product-kl", shape));
     ALL.put("torch-broadcast-kl", shape -> new TorchContender("torch-broadcast-kl", shape));
     ALL.putAll(FullContenders.all());
+    ALL.putAll(ReductionContenders.all());
   }
 
   private Contenders() {}
@@ -106,7 +108,7 @@ final class Contenders {
     };
   }
 
-  private static DiagonalGaussians gaussians(Batch batch) {
+  static DiagonalGaussians gaussians(Batch batch) {
     return DiagonalGaussians.ofStd(batch.mean(), batch.std(), batch.shape().dimension());
   }
 

@@ -1,12 +1,11 @@
 package dev.kullback.bench;
 
-import dev.kullback.KlEngine;
-import java.time.Instant;
-import java.time.temporal.ChronoUnit;
+import static dev.kullback.bench.Report.number;
+import static dev.kullback.bench.Report.quantile;
+import static dev.kullback.bench.Report.rate;
+
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import java.util.stream.Stream;
 
 /**
@@ -30,34 +29,12 @@ final class Ratios {
       """;
 
   /** Long enough that a timer's or an interrupt's microseconds do not count. */
-  private static final double SAMPLE_SECONDS = 4e-3;
+  static final double SAMPLE_SECONDS = 4e-3;
 
   /** Quartiles of fewer quotients would say little. */
   private static final int MIN_ROUNDS = 7;
 
   private static final int MAX_ROUNDS = 1001;
-
-  private enum Bound {
-    AT_MOST("≤"),
-    BELOW("<"),
-    AT_LEAST("≥"),
-    NONE("");
-
-    final String sign;
-
-    Bound(String sign) {
-      this.sign = sign;
-    }
-
-    boolean met(double ratio, double limit) {
-      return switch (this) {
-        case AT_MOST -> ratio <= limit;
-        case BELOW -> ratio < limit;
-        case AT_LEAST -> ratio >= limit;
-        case NONE -> true;
-      };
-    }
-  }
 
   /** Time of a over time of b, and what it should be. */
   private record Comparison(String a, String b, Shape shape, Bound bound, double limit) {
@@ -72,16 +49,6 @@ final class Ratios {
     @Override
     public String toString() {
       return a + "/" + b + " " + shape;
-    }
-
-    String wanted(double ratio) {
-      if (bound == Bound.NONE) {
-        return "";
-      }
-      return bound.sign
-          + " "
-          + number(limit)
-          + (bound.met(ratio, limit) ? ", met" : ", **missed**");
     }
   }
 
@@ -132,6 +99,18 @@ final class Ratios {
       list.add(Comparison.of("ejml-full-hoisted", "kl-full", shape));
     }
     list.add(Comparison.of("torch-full-aligned", "kl-full-aligned", "5x3"));
+    // Reductions over the matrix of the same batches.
+    list.add(Comparison.of("nearest-10", "kl-prepared", "4096x128", Bound.AT_MOST, 1.15));
+    list.add(Comparison.of("nearest-10", "kl-prepared", "1024x256"));
+    list.add(Comparison.of("nearest-10", "kl-prepared", "10000x32"));
+    for (String shape : new String[] {"4096x128", "1024x256", "10000x32"}) {
+      list.add(Comparison.of("row-min", "kl-rect-prepared", shape));
+      list.add(Comparison.of("log-sum-exp", "kl-rect-prepared", shape));
+    }
+    // Of the same entries, so the query's rate over the matrix's.
+    list.add(Comparison.of("query-matrix", "query", "10000x128", Bound.AT_LEAST, 0.7));
+    list.add(Comparison.of("query-matrix-8", "query-8", "10000x128"));
+    list.add(Comparison.of("query-matrix-64", "query-64", "10000x128"));
     // Every entry flagged, over none. Last: they change the profiles of the code they share.
     for (String shape : new String[] {"1024x128", "1024x256"}) {
       for (String e : new String[] {"1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "mixed"}) {
@@ -249,7 +228,7 @@ final class Ratios {
   private static volatile Object sink;
 
   /** Seconds a call. */
-  private static double time(Contender contender, int calls) {
+  static double time(Contender contender, int calls) {
     long start = System.nanoTime();
     for (int i = 0; i < calls; i++) {
       sink = contender.call();
@@ -269,55 +248,20 @@ final class Ratios {
             number(quantile(result.ratios, 0.25)),
             number(quantile(result.ratios, 0.75)),
             result.ratios.length,
-            comparison.wanted(median));
+            comparison.bound.verdict(median, comparison.limit));
   }
 
   /** The time and, to compare shapes, the (i, j, h) triples in 10⁹ a second. */
   private static String duration(double seconds, double terms) {
-    return "%s ms (%s G/s)".formatted(number(seconds * 1e3), number(terms / seconds / 1e9));
-  }
-
-  /** Three digits. */
-  private static String number(double value) {
-    int decimals = Math.clamp(2 - (int) Math.floor(Math.log10(value)), 0, 6);
-    String text = String.format(Locale.ROOT, "%." + decimals + "f", value);
-    return text.contains(".") ? text.replaceFirst("\\.?0+$", "") : text;
-  }
-
-  /** Linear between the order statistics. */
-  private static double quantile(double[] values, double q) {
-    double[] sorted = values.clone();
-    Arrays.sort(sorted);
-    double at = q * (sorted.length - 1);
-    int below = (int) at;
-    int above = Math.min(below + 1, sorted.length - 1);
-    return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
+    return "%s ms (%s)".formatted(number(seconds * 1e3), rate(terms, seconds));
   }
 
   private static String conditions(Options options) {
-    StringBuilder text = new StringBuilder();
-    line(
-        text,
-        "CPU",
-        Cpu.read().name() + "; " + Runtime.getRuntime().availableProcessors() + " in sight");
-    line(
-        text,
-        "Java",
-        System.getProperty("java.vm.name")
-            + " "
-            + Runtime.version()
-            + ", "
-            + System.getProperty("os.name")
-            + " "
-            + System.getProperty("os.version"));
-    try (KlEngine engine = KlEngine.builder().build()) {
-      line(text, "Kullback", engine.describe().strip().replaceAll("\\s*\\R\\s*", "; "));
-    }
-    line(text, "OpenBLAS", describeIf(options, "openblas", () -> OpenBlas.load().describe()));
-    line(text, "libtorch", describeIf(options, "torch", () -> Torch.load().describe()));
-    line(text, "Threads", "1, unless the name says otherwise");
-    line(text, "Date", Instant.now().truncatedTo(ChronoUnit.MINUTES).toString());
-    return text.toString();
+    return Report.conditions(
+        1,
+        "OpenBLAS: " + describeIf(options, "openblas", () -> OpenBlas.load().describe()),
+        "libtorch: " + describeIf(options, "torch", () -> Torch.load().describe()),
+        "Threads: 1, unless the name says otherwise");
   }
 
   private interface Description {
@@ -334,10 +278,6 @@ final class Ratios {
     } catch (Unavailable e) {
       return e.getMessage();
     }
-  }
-
-  private static void line(StringBuilder text, String key, String value) {
-    text.append("- ").append(key).append(": ").append(value).append('\n');
   }
 
   /** Null when the question has been answered already. */
