@@ -6,8 +6,9 @@ interface BlockKernel<G extends Gaussians> {
   void prepare(G q, G p, Tile tile);
 
   /**
-   * {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1) of the call that {@code tile} describes. Starts
-   * are multiples of {@link KlEngine#BLOCK_ROWS} and {@link KlEngine#BLOCK_COLUMNS}.
+   * {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1) of the call that {@code tile} describes. The
+   * first row is a multiple of {@link KlEngine#ROW_PANEL}, the first column one of {@link KlEngine#BLOCK_COLUMNS}; there are at most
+   * {@link KlEngine#BLOCK_ROWS} rows.
    */
   void block(G q, G p, int row0, int row1, int column0, int column1, Tile tile);
 }

@@ -15,11 +15,29 @@ final class Candidates {
   /** In a search: what is not less is not among the nearest k, however the errors fall; ∞ when not known. */
   double cut;
 
-  private long[] keys = {};
-  private int[] sortedIndex = {};
-  private double[] sortedValue = {};
+  private final Scratch scratch;
   private int k;
   private double error;
+
+  /** For sorting; of a thread, whose lists share it. */
+  static final class Scratch {
+    long[] keys = {};
+    int[] index = {};
+    double[] value = {};
+
+    void ensureCapacity(int capacity) {
+      if (keys.length < capacity) {
+        int length = Math.max(capacity, Math.min(2 * keys.length, 1 << 30));
+        keys = new long[length];
+        index = new int[length];
+        value = new double[length];
+      }
+    }
+  }
+
+  Candidates(Scratch scratch) {
+    this.scratch = scratch;
+  }
 
   /** Begins a list. */
   void clear() {
@@ -116,11 +134,6 @@ final class Candidates {
    */
   void sort() {
     int n = count;
-    if (keys.length < n) {
-      keys = new long[index.length];
-      sortedIndex = new int[index.length];
-      sortedValue = new double[index.length];
-    }
     long least = Long.MAX_VALUE;
     long greatest = 0;
     for (int s = 0; s < n; s++) {
@@ -131,10 +144,14 @@ final class Candidates {
     int place = 32 - Integer.numberOfLeadingZeros(n);
     int range = 64 - Long.numberOfLeadingZeros(greatest - least);
     int dropped = Math.max(0, range + place - 63);
+    scratch.ensureCapacity(n);
+    long[] keys = scratch.keys;
     for (int s = 0; s < n; s++) {
       keys[s] = (bits(value[s]) - least) >>> dropped << place | s;
     }
     Arrays.sort(keys, 0, n);
+    int[] sortedIndex = scratch.index;
+    double[] sortedValue = scratch.value;
     int mask = (1 << place) - 1;
     for (int s = 0; s < n; s++) {
       int from = (int) keys[s] & mask;
@@ -148,12 +165,8 @@ final class Candidates {
       sortedIndex[to] = j;
       sortedValue[to] = kl;
     }
-    int[] i = index;
-    double[] v = value;
-    index = sortedIndex;
-    value = sortedValue;
-    sortedIndex = i;
-    sortedValue = v;
+    System.arraycopy(sortedIndex, 0, index, 0, n);
+    System.arraycopy(sortedValue, 0, value, 0, n);
   }
 
   /** In the order of the values, none of which is negative; −0 would be. */

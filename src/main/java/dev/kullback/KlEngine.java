@@ -8,6 +8,7 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.SplittableRandom;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
@@ -50,8 +51,8 @@ import org.jspecify.annotations.Nullable;
  * range twice it, overflows; never NaN.
  *
  * <p><b>Reductions.</b> {@code nearest}, {@code within}, {@code logSumExp}, {@code rowMin}, {@code rowSum}, {@code rowMean} and {@code
- * forEachTile} compute the same entries, at most {@code 64 × 2048} at a time, and keep none. A thread owns whole rows, at least
- * 32, so a call of fewer is one thread's; only {@code forEachTile} shares out columns, too. {@code nearest} and {@code within} decide as exact arithmetic does.
+ * forEachTile} compute the same entries, a tile of at most {@code 32 × 4096} at a time, and keep none. A thread owns whole rows, at least
+ * 8, so a call of fewer is one thread's; only {@code forEachTile} shares out columns, too. {@code nearest} and {@code within} decide as exact arithmetic does.
  *
  * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
  * {@code double[]} keeps all that was computed. A {@link MemorySegment} receives native-order {@code double} when either batch
@@ -61,6 +62,10 @@ import org.jspecify.annotations.Nullable;
  * alone and starts none. With {@code threads(n)} the caller and n − 1 helpers share a call's work. Results are bitwise the
  * same for every number of threads.
  *
+ * <p><b>Interruption.</b> A call that computes entries of the matrix looks at its caller's interrupt status before each tile, of at most
+ * {@code 64 × 2048} entries in {@code pairwise}, and ends with a {@link CancellationException}, the status still set and the output
+ * incomplete, when helpers have ended theirs. {@code pairwise} on a CUDA device is not interrupted.
+ *
  * <p><b>Allocation.</b> A warm call (batches used twice before, caller's output) allocates nothing with one thread, and
  * a few hundred bytes with several, or on a CUDA device.
  *
@@ -68,7 +73,7 @@ import org.jspecify.annotations.Nullable;
  * batches too large to be written out. The number of threads does not matter; four calls run at once, further ones wait, and a
  * call blocks its thread (a virtual one's carrier, too) while it waits for the device. Batches stay on the device from their
  * first use until they are unreachable, their memory is needed, or the engine is closed. A call holds up to 16 MiB of pinned and 16
- * MiB of device memory for strips of the result (of {@code aligned} and {@code toStandardNormal} all of it), kept for the next. Reductions take {@code 512 × 2048} entries at a time from the device, on as many threads as the
+ * MiB of device memory for strips of the result (of {@code aligned} and {@code toStandardNormal} all of it), kept for the next. Reductions take {@code 256 × 4096} entries at a time from the device, on as many threads as the
  * engine has, which reduce them. What computes throws {@link CudaException} when the device fails.
  *
  * <p>The methods that compute throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
@@ -84,8 +89,23 @@ public final class KlEngine implements AutoCloseable {
 
   static final int BLOCK_COLUMNS = 2048;
 
-  /** Rows of a block that a device computes for a reduction: 8 MiB come off it at once. */
-  private static final int DEVICE_ROWS = 512;
+  /**
+   * A block of a reduction, 1 MiB of doubles as the others are at most. The fewer blocks a row has, the fewer of its entries pass for near before
+   * the search knows better: nearest(k = 10) over pairwise, 8192 x 8192 x 32, takes 1.24 times its time, with 64 x 2048 1.29,
+   * and k = 100 2.4 and 2.9 times; at D = 256 and 512 they are level (Zen 5).
+   */
+  static final int REDUCED_ROWS = 32;
+
+  static final int REDUCED_COLUMNS = 4096;
+
+  /**
+   * Rows of a band, for all of which a block's columns pass at once: with bands of a block's height 100,000 columns of D = 32, 26 MB, came
+   * from the memory too often, at two thirds of the rate. On a device also the rows of a block: 8 MiB come off it at once.
+   */
+  static final int BAND_ROWS = 256;
+
+  /** What the kernels' starts of rows are multiples of. */
+  static final int ROW_PANEL = 8;
 
   /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
   private static final int TALL_DIMENSION = 512;
@@ -282,7 +302,8 @@ public final class KlEngine implements AutoCloseable {
    * exact arithmetic: candidates that the kernels' error bound does not tell apart are recomputed to 1e-13 (full covariances: to
    * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double), for batches of float, too, before they are ordered or cut.
    *
-   * <p>Memory besides the result: for 64 rows a thread (512 with a CUDA device), {@code k + 64} candidates of 12 bytes, more where many are uncertain.
+   * <p>Memory besides the result: for each thread {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, of fewer if k is above 1000, more where many are
+   * uncertain.
    *
    * @param k in [1, M]
    * @return N rows of k neighbors
@@ -443,6 +464,7 @@ public final class KlEngine implements AutoCloseable {
       SplittableRandom random = new SplittableRandom(seed);
       Sampler sampler = new Sampler(q, p);
       for (int i = 0; i < estimates.length; i++) {
+        checkInterrupt(Thread.currentThread());
         sampler.sample(i, samples, random.split());
         estimates[i] = sampler.mean();
         errors[i] = sampler.standardError();
@@ -695,6 +717,7 @@ public final class KlEngine implements AutoCloseable {
       @Nullable MemorySegment segment,
       long index,
       Tile t) {
+    t.checkInterrupt();
     int height = blockRows(q.dimension());
     int across = Math.ceilDiv(p.size(), BLOCK_COLUMNS);
     int row0 = (int) (index / across) * height;
@@ -746,10 +769,11 @@ public final class KlEngine implements AutoCloseable {
 
   private <G extends Gaussians> void reduce(
       BlockKernel<G> kernel, G q, G p, RowReduction reduction, Tile tile) {
-    int height = bandRows(kernel, q);
+    int share = Math.ceilDiv(Math.ceilDiv(q.size(), threads), ROW_PANEL) * ROW_PANEL;
+    int height = Math.min(reduction.bandRows(), share);
     long parts =
         (long) Math.ceilDiv(q.size(), height)
-            * (reduction.isByBlock() ? Math.ceilDiv(p.size(), BLOCK_COLUMNS) : 1);
+            * (reduction.isByBlock() ? Math.ceilDiv(p.size(), REDUCED_COLUMNS) : 1);
     Executor helpers = executor;
     kernel.prepare(q, p, tile);
     if (helpers == null || threads == 1 || parts == 1) {
@@ -761,34 +785,30 @@ public final class KlEngine implements AutoCloseable {
     }
   }
 
-  /** Part {@code index} of the work: a band of rows, or a block. */
-  private static <G extends Gaussians> void band(
+  /** Part {@code index} of the work: a band of rows, or its blocks of some columns. */
+  private <G extends Gaussians> void band(
       BlockKernel<G> kernel, G q, G p, RowReduction reduction, int height, long index, Tile t) {
-    int across = reduction.isByBlock() ? Math.ceilDiv(p.size(), BLOCK_COLUMNS) : 1;
+    int across = reduction.isByBlock() ? Math.ceilDiv(p.size(), REDUCED_COLUMNS) : 1;
     int row0 = (int) (index / across) * height;
     int row1 = Math.min(row0 + height, q.size());
-    int from = (int) (index % across) * BLOCK_COLUMNS;
-    int to = reduction.isByBlock() ? Math.min(from + BLOCK_COLUMNS, p.size()) : p.size();
+    int from = (int) (index % across) * REDUCED_COLUMNS;
+    int to = reduction.isByBlock() ? Math.min(from + REDUCED_COLUMNS, p.size()) : p.size();
+    int rows = Math.min(height, kernel == device ? BAND_ROWS : REDUCED_ROWS);
+    t.band = row0;
     reduction.begin(row0, row1, t);
-    for (int column0 = from; column0 < to; column0 += BLOCK_COLUMNS) {
-      int column1 = Math.min(column0 + BLOCK_COLUMNS, to);
-      t.useBlock(true, height * Math.min(BLOCK_COLUMNS, p.size()));
-      t.stride = column1 - column0;
-      t.base = -(row0 * t.stride + column0);
-      kernel.block(q, p, row0, row1, column0, column1, t);
-      reduction.block(row0, row1, column0, column1, t);
+    for (int column0 = from; column0 < to; column0 += REDUCED_COLUMNS) {
+      int column1 = Math.min(column0 + REDUCED_COLUMNS, to);
+      for (int row = row0; row < row1; row += rows) {
+        t.checkInterrupt();
+        t.useBlock(true, rows * Math.min(REDUCED_COLUMNS, p.size()));
+        t.stride = column1 - column0;
+        t.base = -(row * t.stride + column0);
+        int end = Math.min(row + rows, row1);
+        kernel.block(q, p, row, end, column0, column1, t);
+        reduction.block(row, end, column0, column1, t);
+      }
     }
     reduction.end(row0, row1, t);
-  }
-
-  /** Rows of a band: a block's, fewer where there would be too few bands for the threads, more where a device is called for each. */
-  private int bandRows(BlockKernel<?> kernel, Gaussians q) {
-    if (kernel == device) {
-      return DEVICE_ROWS;
-    }
-    int panel = DiagonalGaussians.WIDEST_PANEL;
-    int share = Math.ceilDiv(Math.ceilDiv(q.size(), threads), panel) * panel;
-    return Math.min(blockRows(q.dimension()), share);
   }
 
   private static int blockRows(int dimension) {
@@ -901,13 +921,15 @@ public final class KlEngine implements AutoCloseable {
   }
 
   private Tile acquire() {
-    for (int i = 0; i < tiles.length(); i++) {
-      Tile tile = tiles.getAndSet(i, null);
-      if (tile != null) {
-        return tile;
-      }
+    Tile tile = null;
+    for (int i = 0; i < tiles.length() && tile == null; i++) {
+      tile = tiles.getAndSet(i, null);
     }
-    return new Tile(vectors ? new VectorScan() : new ScalarScan());
+    if (tile == null) {
+      tile = new Tile(vectors ? new VectorScan() : new ScalarScan());
+    }
+    tile.caller = Thread.currentThread();
+    return tile;
   }
 
   private void release(Tile tile) {
@@ -931,6 +953,13 @@ public final class KlEngine implements AutoCloseable {
       Arrays.fill(out64, 0, (int) n, 0);
     } else if (segment != null) {
       segment.asSlice(0, n * (wide ? 8 : 4)).fill((byte) 0);
+    }
+  }
+
+  /** Ends a call whose caller wants it to end. */
+  static void checkInterrupt(Thread caller) {
+    if (caller.isInterrupted()) {
+      throw new CancellationException("interrupted; what was computed is incomplete");
     }
   }
 

@@ -121,6 +121,7 @@ public final class MixtureEntropy {
    * </pre>
    *
    * <p>computed in double, pair by pair, on the calling thread: {@code O(M²D)}, for full covariances {@code O(M²D³)}.
+   * Ends with a {@link java.util.concurrent.CancellationException} if the thread is interrupted.
    *
    * @param alpha α, in [0, 1]; 0 and 1 give the {@link #conditionalEntropy()}
    */
@@ -131,6 +132,7 @@ public final class MixtureEntropy {
     Chernoff chernoff = Chernoff.of(components, alpha);
     double[] overlap = new double[weights.length];
     for (int i = 0; i < overlap.length; i++) {
+      KlEngine.checkInterrupt(Thread.currentThread());
       double sum = 0; // of terms from 0 to 1, one of which, j = i, is 1
       for (int j = 0; weights[i] > 0 && j < overlap.length; j++) {
         if (weights[j] > 0) {

@@ -18,7 +18,10 @@ final class NearestRows extends RowReduction {
   /** As four vectors of 512 bits have. */
   private static final int GROUPS_AT_A_TIME = 32;
 
-  static final int MOST_GROUPS = KlEngine.BLOCK_COLUMNS / 4;
+  static final int MOST_GROUPS = KlEngine.REDUCED_COLUMNS / 4;
+
+  /** Of a band, 4 MiB of them; a band has 8 rows at least. */
+  private static final int MOST_CANDIDATES = 1 << 18;
 
   private @Nullable Gaussians q;
   private @Nullable Gaussians p;
@@ -57,6 +60,12 @@ final class NearestRows extends RowReduction {
   }
 
   @Override
+  int bandRows() {
+    int rows = Math.clamp(MOST_CANDIDATES / k, KlEngine.ROW_PANEL, KlEngine.BAND_ROWS);
+    return rows - rows % KlEngine.ROW_PANEL;
+  }
+
+  @Override
   void begin(int row0, int row1, Tile t) {
     int columns = batch(p).size();
     for (int i = 0; i < row1 - row0; i++) {
@@ -69,7 +78,7 @@ final class NearestRows extends RowReduction {
     double[] kl = t.block64();
     int width = column1 - column0;
     for (int i = row0; i < row1; i++) {
-      Candidates c = t.candidates(i - row0);
+      Candidates c = t.candidates(i - t.band);
       int from = (i - row0) * width;
       if (others && i >= column0 && i < column1) {
         scan(kl, from, column0, i, c, t);

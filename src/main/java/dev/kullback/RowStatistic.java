@@ -49,17 +49,18 @@ final class RowStatistic extends RowReduction {
   @Override
   void block(int row0, int row1, int column0, int column1, Tile t) {
     double[] kl = t.block64();
+    double[] state = t.state(0);
     int width = column1 - column0;
-    double[] state = t.state(2 * (row1 - row0));
-    for (int i = 0; i < row1 - row0; i++) {
-      int from = i * width;
+    for (int i = row0; i < row1; i++) {
+      int from = (i - row0) * width;
       int to = from + width;
+      int at = 2 * (i - t.band);
       switch (kind) {
-        case MIN -> state[2 * i] = Math.min(state[2 * i], t.scan.min(kl, from, to));
-        case SUM, MEAN -> state[2 * i] += t.scan.sum(kl, from, to);
+        case MIN -> state[at] = Math.min(state[at], t.scan.min(kl, from, to));
+        case SUM, MEAN -> state[at] += t.scan.sum(kl, from, to);
         case LOG_SUM_EXP -> {
           weigh(kl, from, width, column0);
-          addExp(kl, from, to, t.scan, state, 2 * i);
+          addExp(kl, from, to, t.scan, state, at);
         }
       }
     }
@@ -67,7 +68,7 @@ final class RowStatistic extends RowReduction {
 
   @Override
   void end(int row0, int row1, Tile t) {
-    double[] state = t.state(2 * (row1 - row0));
+    double[] state = t.state(0);
     for (int i = 0; i < row1 - row0; i++) {
       double x = state[2 * i];
       out[row0 + i] =

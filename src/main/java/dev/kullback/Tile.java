@@ -10,6 +10,9 @@ final class Tile {
 
   private static final int CAPACITY = ROWS * DiagonalGaussians.WIDEST_PANEL;
 
+  /** Whose interruption ends the call. */
+  @Nullable Thread caller;
+
   /** {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of the output that is not null. */
   float @Nullable [] out32;
 
@@ -72,6 +75,11 @@ final class Tile {
 
   final double[] least = new double[NearestRows.MOST_GROUPS];
   private int[] positions = {};
+
+  /** First row of the band. */
+  int band;
+
+  private final Candidates.Scratch sorting = new Candidates.Scratch();
   private Candidates[] candidates = {};
   private double[] state = {};
 
@@ -109,9 +117,9 @@ final class Tile {
   Candidates candidates(int i) {
     if (candidates.length <= i) {
       int length = candidates.length;
-      candidates = Arrays.copyOf(candidates, Math.max(i + 1, KlEngine.BLOCK_ROWS));
+      candidates = Arrays.copyOf(candidates, Math.max(i + 1, KlEngine.REDUCED_ROWS));
       for (int k = length; k < candidates.length; k++) {
-        candidates[k] = new Candidates();
+        candidates[k] = new Candidates(sorting);
       }
     }
     return candidates[i];
@@ -133,6 +141,12 @@ final class Tile {
     return state;
   }
 
+  void checkInterrupt() {
+    if (caller != null) {
+      KlEngine.checkInterrupt(caller);
+    }
+  }
+
   void put(int i, int j, double kl) {
     int to = base + i * stride + j;
     if (out32 != null) {
@@ -144,6 +158,7 @@ final class Tile {
 
   /** Takes over what the call prepared. */
   void share(Tile other) {
+    caller = other.caller;
     q32 = other.q32;
     p32 = other.p32;
     full.q = other.full.q;
@@ -152,6 +167,7 @@ final class Tile {
 
   /** Drops the caller's arrays and batches before the tile goes back to the pool. */
   void clear() {
+    caller = null;
     q32 = null;
     p32 = null;
     out32 = null;

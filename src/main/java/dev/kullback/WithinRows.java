@@ -41,7 +41,7 @@ final class WithinRows extends RowReduction {
     int[] at = t.positions(width);
     double limit = Math.nextUp(radius / (1 - error));
     for (int i = row0; i < row1; i++) {
-      Candidates c = t.candidates(i - row0);
+      Candidates c = t.candidates(i - t.band);
       int from = (i - row0) * width;
       int count = t.scan.atMost(limit, kl, from, from + width, at);
       for (int s = 0; s < count; s++) {

@@ -13,7 +13,7 @@ class CandidatesTest {
   @Test
   void keepsWhatMayBeAmongTheNearest() {
     Random random = new Random(1);
-    Candidates c = new Candidates();
+    Candidates c = new Candidates(new Candidates.Scratch());
     for (int trial = 0; trial < 3000; trial++) {
       int n = 1 + random.nextInt(400);
       int k = 1 + random.nextInt(random.nextBoolean() ? n : Math.min(n, 8));
