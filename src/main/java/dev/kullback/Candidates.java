@@ -19,19 +19,61 @@ final class Candidates {
   private int k;
   private double error;
 
-  /** For sorting; of a thread, whose lists share it. */
+  /** For sorting; of a thread, whose lists share it. {@link Arrays#sort(long[])} allocates from 44 keys on. */
   static final class Scratch {
+    private final RowScan scan;
+
+    /** None of them negative. */
     long[] keys = {};
+
+    private long[] merged = {};
     int[] index = {};
     double[] value = {};
 
+    Scratch(RowScan scan) {
+      this.scan = scan;
+    }
+
     void ensureCapacity(int capacity) {
-      if (keys.length < capacity) {
-        int length = Math.max(capacity, Math.min(2 * keys.length, 1 << 30));
+      if (index.length < capacity) {
+        int length = Math.max(capacity, Math.min(2 * index.length, 1 << 30));
         keys = new long[length];
+        merged = new long[length];
         index = new int[length];
         value = new double[length];
       }
+    }
+
+    /** Sorts the first n keys. */
+    void sort(int n) {
+      for (int low = 0; low < n; low += RowScan.FEW) {
+        scan.sortFew(keys, low, Math.min(low + RowScan.FEW, n));
+      }
+      for (int width = RowScan.FEW; width < n; width *= 2) {
+        for (int low = 0; low < n; low += 2 * width) {
+          merge(keys, low, Math.min(low + width, n), Math.min(low + 2 * width, n), merged);
+        }
+        long[] sorted = merged;
+        merged = keys;
+        keys = sorted;
+      }
+    }
+
+    /** Without a branch that depends on the keys: each would be mispredicted every other time. */
+    private static void merge(long[] from, int low, int middle, int high, long[] to) {
+      int i = low;
+      int j = middle;
+      int s = low;
+      while (i < middle && j < high) {
+        long a = from[i];
+        long b = from[j];
+        long less = (a - b) >> 63; // −1 if a < b, else 0
+        to[s++] = b + ((a - b) & less);
+        i -= (int) less;
+        j += 1 + (int) less;
+      }
+      System.arraycopy(from, i, to, s, middle - i);
+      System.arraycopy(from, j, to, s + middle - i, high - j);
     }
   }
 
@@ -85,9 +127,14 @@ final class Candidates {
 
   /** Tells a search, still empty, of values no greater than some of those to come, one each: the k-th smallest bounds the search. */
   void bound(double[] least, int n) {
-    Arrays.sort(least, 0, n);
-    if (least[k - 1] > 0) { // else cut would be 0 and shut out the zeros
-      cut = cut(least[k - 1]);
+    scratch.ensureCapacity(n);
+    for (int g = 0; g < n; g++) {
+      scratch.keys[g] = bits(least[g]);
+    }
+    scratch.sort(n);
+    double bound = Double.longBitsToDouble(scratch.keys[k - 1]);
+    if (bound > 0) { // else cut would be 0 and shut out the zeros
+      cut = cut(bound);
     }
   }
 
@@ -149,7 +196,8 @@ final class Candidates {
     for (int s = 0; s < n; s++) {
       keys[s] = (bits(value[s]) - least) >>> dropped << place | s;
     }
-    Arrays.sort(keys, 0, n);
+    scratch.sort(n);
+    keys = scratch.keys;
     int[] sortedIndex = scratch.index;
     double[] sortedValue = scratch.value;
     int mask = (1 << place) - 1;

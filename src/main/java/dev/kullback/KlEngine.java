@@ -473,6 +473,33 @@ public final class KlEngine implements AutoCloseable {
     return new MonteCarlo(samples, estimates, errors);
   }
 
+  /**
+   * {@link #warmUp(Gaussians, Gaussians)} with made-up diagonal batches of float of this shape.
+   *
+   * @param n rows of q, of a query say
+   * @param m rows of p
+   * @throws IllegalArgumentException if a number is less than 1, or they are too large for batches
+   */
+  public void warmUp(int n, int m, int dimension) {
+    checkOpen();
+    if (n < 1 || m < 1 || dimension < 1 || (long) Math.max(n, m) * dimension > Integer.MAX_VALUE) {
+      throw new IllegalArgumentException(
+          "n = %d, m = %d and dimension = %d must be at least 1, n·dimension and m·dimension at most 2³¹ − 1"
+              .formatted(n, m, dimension));
+    }
+    warmUp(WarmUp.batch(n, dimension, 1), WarmUp.batch(m, dimension, 2));
+  }
+
+  /**
+   * Prepares a service for its first request: prepares both batches, grows this engine's working memory and calls {@code pairwise} (of at most 2²² entries),
+   * {@code nearest} with k = 10, {@code logSumExp} and {@code rowMin} until the VM has compiled them for such batches, as told by calls that
+   * get no faster for half a second. Takes one to five seconds, longer only where a call does. Results are the same cold and warm.
+   */
+  public void warmUp(Gaussians q, Gaussians p) {
+    check(q, p);
+    new WarmUp(this, q, p).run();
+  }
+
   /** What runs, with how many threads, and why the vector backend does not where it does not. */
   public String describe() {
     String workers =

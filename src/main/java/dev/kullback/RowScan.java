@@ -24,4 +24,10 @@ interface RowScan {
 
   /** {@code Σ exp(shift − values[j])} for a shift that is at most their minimum; terms below e⁻⁶⁰ may be left out. */
   double sumExp(double shift, double[] values, int from, int to);
+
+  /** Keys that {@link #sortFew} sorts at most. */
+  int FEW = 64;
+
+  /** Sorts {@code keys[from…to)}, none of them negative. */
+  void sortFew(long[] keys, int from, int to);
 }

@@ -60,4 +60,17 @@ final class ScalarScan implements RowScan {
     }
     return sum;
   }
+
+  /** By insertion. */
+  @Override
+  public void sortFew(long[] keys, int from, int to) {
+    for (int s = from + 1; s < to; s++) {
+      long key = keys[s];
+      int at = s;
+      for (; at > from && keys[at - 1] > key; at--) {
+        keys[at] = keys[at - 1];
+      }
+      keys[at] = key;
+    }
+  }
 }

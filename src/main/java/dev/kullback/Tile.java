@@ -79,7 +79,7 @@ final class Tile {
   /** First row of the band. */
   int band;
 
-  private final Candidates.Scratch sorting = new Candidates.Scratch();
+  private final Candidates.Scratch sorting;
   private Candidates[] candidates = {};
   private double[] state = {};
 
@@ -90,6 +90,7 @@ final class Tile {
 
   Tile(RowScan scan) {
     this.scan = scan;
+    sorting = new Candidates.Scratch(scan);
   }
 
   void useBlock(boolean wide, int capacity) {

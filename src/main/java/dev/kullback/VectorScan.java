@@ -1,14 +1,20 @@
 package dev.kullback;
 
+import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /** On the Vector API, for one thread. Sums depend on the vectors' width in their last digits. */
 final class VectorScan implements RowScan {
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
   private static final int V = S.length();
+  private static final VectorSpecies<Long> L =
+      VectorSpecies.of(long.class, VectorShape.forBitSize(VectorWidth.BITS));
+  private static final LongVector ONE = LongVector.broadcast(L, 1);
 
   private static final double LOG2_E = 1 / Math.log(2);
 
@@ -33,6 +39,8 @@ final class VectorScan implements RowScan {
 
   private final ScalarScan tail = new ScalarScan();
   private final double[] lanes = new double[V];
+  private final long[] unsorted = new long[FEW];
+  private final long[] ranks = new long[FEW];
 
   /** Four vectors a branch. */
   @Override
@@ -115,12 +123,12 @@ final class VectorScan implements RowScan {
       c = c.add(load(values, j + 2 * V));
       d = d.add(load(values, j + 3 * V));
     }
-    return total(a.add(b).add(c.add(d))) + tail.sum(values, j, to);
+    a.add(b).add(c.add(d)).intoArray(lanes, 0);
+    return total() + tail.sum(values, j, to);
   }
 
   /** In the lanes' order, which {@code reduceLanes} does not promise. */
-  private double total(DoubleVector v) {
-    v.intoArray(lanes, 0);
+  private double total() {
     double sum = 0;
     for (double lane : lanes) {
       sum += lane;
@@ -143,7 +151,8 @@ final class VectorScan implements RowScan {
         sum = sum.add(exp(x), counts);
       }
     }
-    return total(sum) + tail.sumExp(shift, values, j, to);
+    sum.intoArray(lanes, 0);
+    return total() + tail.sumExp(shift, values, j, to);
   }
 
   /** For x in (NEGLIGIBLE, 0], to 6e-16; else anything. */
@@ -162,5 +171,27 @@ final class VectorScan implements RowScan {
         .lanewise(VectorOperators.LSHL, 52)
         .reinterpretAsDoubles()
         .mul(y);
+  }
+
+  /** By their ranks, counted: n²/8 comparisons without a branch are faster than the branches of n ln n. */
+  @Override
+  public void sortFew(long[] keys, int from, int to) {
+    int n = to - from;
+    System.arraycopy(keys, from, unsorted, 0, n);
+    for (int i = 0; i < n; i += V) {
+      LongVector x = LongVector.fromArray(L, unsorted, i);
+      LongVector rank = LongVector.zero(L);
+      for (int j = 0; j < n; j++) {
+        rank = rank.add(ONE, x.compare(VectorOperators.GT, unsorted[j]));
+      }
+      rank.intoArray(ranks, i);
+    }
+    Arrays.fill(keys, from, to, -1);
+    for (int s = 0; s < n; s++) {
+      keys[from + (int) ranks[s]] = unsorted[s];
+    }
+    for (int s = from + 1; s < to; s++) {
+      keys[s] = keys[s] < 0 ? keys[s - 1] : keys[s]; // equal ones have one rank
+    }
   }
 }

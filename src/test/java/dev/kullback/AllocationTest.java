@@ -92,6 +92,24 @@ class AllocationTest {
     }
   }
 
+  /** After warmUp the first calls of a service allocate nothing, whatever query comes: what is asked of prepared references. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void warmUpLeavesNothingToAllocate(Backend backend) throws Throwable {
+    DiagonalGaussians p = WarmUp.batch(1500, 40, 5);
+    DiagonalGaussians query = WarmUp.batch(1, 40, 6);
+    int[] indices = new int[10];
+    float[] values = new float[10];
+    try (KlEngine engine = Engines.on(backend)) {
+      engine.warmUp(query, p);
+      long before = (long) ALLOCATED_BYTES.invokeExact();
+      for (int i = 0; i < CALLS; i++) {
+        engine.nearest(query, p, 10, indices, values);
+      }
+      assertThat((long) ALLOCATED_BYTES.invokeExact() - before).as("%s", backend).isZero();
+    }
+  }
+
   /** Working memory for one dimension serves another. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")

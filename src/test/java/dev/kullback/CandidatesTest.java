@@ -6,16 +6,18 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Random;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** A search keeps the nearest k by value and index, and what the error leaves as near, and no more. */
 class CandidatesTest {
-  @Test
-  void keepsWhatMayBeAmongTheNearest() {
+  @ParameterizedTest
+  @MethodSource("dev.kullback.RowScanTest#scans")
+  void keepsWhatMayBeAmongTheNearest(RowScan scan) {
     Random random = new Random(1);
-    Candidates c = new Candidates(new Candidates.Scratch());
+    Candidates c = new Candidates(new Candidates.Scratch(scan));
     for (int trial = 0; trial < 3000; trial++) {
-      int n = 1 + random.nextInt(400);
+      int n = 1 + random.nextInt(700);
       int k = 1 + random.nextInt(random.nextBoolean() ? n : Math.min(n, 8));
       double error = trial % 3 == 0 ? 1e-12 : 0.03;
       double[] value = values(n, trial % 6, random);

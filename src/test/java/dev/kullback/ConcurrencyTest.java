@@ -2,6 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
@@ -12,12 +13,14 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -193,6 +196,57 @@ class ConcurrencyTest {
   private float[] expected() {
     try (KlEngine engine = KlEngine.builder().build()) {
       return engine.pairwise(q, q);
+    }
+  }
+
+  /** Ends before the next tile, the status still set; the engine goes on. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void interruption(Backend backend) {
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = Engines.on(backend, threads)) {
+        double[] expected = engine.rowMin(q, q);
+        List<Runnable> calls =
+            List.of(
+                () -> engine.pairwise(q, q),
+                () -> engine.nearest(q, q, 3),
+                () -> engine.within(q, q, 1),
+                () -> engine.logSumExp(q, q),
+                () -> engine.monteCarlo(q, q, 2, 1),
+                () -> engine.warmUp(3, 5, 7),
+                () -> MixtureEntropy.of(q).lowerBound());
+        for (Runnable call : calls) {
+          Thread.currentThread().interrupt();
+          assertThatExceptionOfType(CancellationException.class)
+              .isThrownBy(call::run)
+              .withMessageContaining("interrupted");
+          assertThat(Thread.interrupted()).isTrue();
+        }
+        assertThat(engine.rowMin(q, q)).isEqualTo(expected);
+      }
+    }
+  }
+
+  /** Whoever computes the first tile interrupts the caller: each thread ends at most the tile it has begun. */
+  @Test
+  void interruptionBetweenTiles() {
+    DiagonalGaussians wide = Batch.random(false, 40_000, 24, 0, new Random(7)).gaussians();
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = Engines.on(Backend.AUTO, threads)) {
+        Thread caller = Thread.currentThread();
+        AtomicInteger tiles = new AtomicInteger();
+        assertThatExceptionOfType(CancellationException.class)
+            .isThrownBy(() ->
+                engine.forEachTile(
+                    q,
+                    wide,
+                    _ -> {
+                      caller.interrupt();
+                      tiles.incrementAndGet();
+                    }));
+        assertThat(Thread.interrupted()).isTrue();
+        assertThat(tiles.get()).isBetween(1, threads);
+      }
     }
   }
 }

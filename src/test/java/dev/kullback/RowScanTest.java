@@ -140,4 +140,23 @@ class RowScanTest {
       }
     }
   }
+
+  @ParameterizedTest
+  @MethodSource("scans")
+  void sortFew(RowScan scan) {
+    Random random = new Random(4);
+    for (int trial = 0; trial < 2000; trial++) {
+      int n = random.nextInt(RowScan.FEW + 1);
+      int from = random.nextInt(9);
+      int different = 1 + random.nextInt(100);
+      long[] keys = random.longs(from + n + 9L, 0, Long.MAX_VALUE).toArray();
+      for (int s = from; s < from + n; s++) {
+        keys[s] = trial % 2 == 0 ? keys[s] : keys[s] % different;
+      }
+      long[] expected = keys.clone();
+      Arrays.sort(expected, from, from + n);
+      scan.sortFew(keys, from, from + n);
+      assertThat(keys).containsExactly(expected);
+    }
+  }
 }
