@@ -464,7 +464,7 @@ public final class KlEngine implements AutoCloseable {
       SplittableRandom random = new SplittableRandom(seed);
       Sampler sampler = new Sampler(q, p);
       for (int i = 0; i < estimates.length; i++) {
-        checkInterrupt(Thread.currentThread());
+        Tile.checkInterrupt(Thread.currentThread());
         sampler.sample(i, samples, random.split());
         estimates[i] = sampler.mean();
         errors[i] = sampler.standardError();
@@ -474,9 +474,12 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * {@link #warmUp(Gaussians, Gaussians)} with made-up diagonal batches of float of this shape.
+   * Prepares a service for queries of this shape before its first request: calls {@code pairwise} (of at most 2²² entries), {@code nearest} with k = 10,
+   * {@code logSumExp} and {@code rowMin} with made-up diagonal batches of float, the query made anew for each call, until the VM has compiled what they
+   * run, as told by calls that get no faster for half a second. Takes one to five seconds, longer only where a call does. Results are the
+   * same cold and warm. The references' own panels are made by their second use, which {@link #warmUp(Gaussians, Gaussians)} is.
    *
-   * @param n rows of q, of a query say
+   * @param n rows of q, those of a query
    * @param m rows of p
    * @throws IllegalArgumentException if a number is less than 1, or they are too large for batches
    */
@@ -487,17 +490,22 @@ public final class KlEngine implements AutoCloseable {
           "n = %d, m = %d and dimension = %d must be at least 1, n·dimension and m·dimension at most 2³¹ − 1"
               .formatted(n, m, dimension));
     }
-    warmUp(WarmUp.batch(n, dimension, 1), WarmUp.batch(m, dimension, 2));
+    WarmUp.run(this, n, m, dimension);
   }
 
   /**
-   * Prepares a service for its first request: prepares both batches, grows this engine's working memory and calls {@code pairwise} (of at most 2²² entries),
-   * {@code nearest} with k = 10, {@code logSumExp} and {@code rowMin} until the VM has compiled them for such batches, as told by calls that
-   * get no faster for half a second. Takes one to five seconds, longer only where a call does. Results are the same cold and warm.
+   * {@link #warmUp(int, int, int)} with the caller's batches, of whatever kind and precision, which are then prepared, too. Diagonal
+   * batches of float are preceded by made-up ones of their shape, for what the code does with Gaussians that the caller's do not have.
    */
   public void warmUp(Gaussians q, Gaussians p) {
     check(q, p);
-    new WarmUp(this, q, p).run();
+    if (q instanceof DiagonalGaussians
+        && p instanceof DiagonalGaussians
+        && !q.isDouble()
+        && !p.isDouble()) {
+      WarmUp.run(this, q.size(), p.size(), p.dimension());
+    }
+    WarmUp.run(this, q, p);
   }
 
   /** What runs, with how many threads, and why the vector backend does not where it does not. */
@@ -877,7 +885,7 @@ public final class KlEngine implements AutoCloseable {
       } catch (RejectedExecutionException e) {
         // fewer helpers; the caller does what they would have done
       } catch (Throwable e) { // an executor may throw anything
-        failure = e; // thrown on when the helpers that did begin have ended
+        fail(e); // thrown on when the helpers that did begin have ended
       }
       work(tile);
       awaitHelpers();
@@ -910,7 +918,7 @@ public final class KlEngine implements AutoCloseable {
           release(own);
         }
       } catch (RuntimeException | Error e) {
-        failure = e;
+        fail(e);
       } finally {
         synchronized (this) {
           active--;
@@ -927,18 +935,27 @@ public final class KlEngine implements AutoCloseable {
           work.part(b, t);
         }
       } catch (RuntimeException | Error e) {
+        fail(e);
+      }
+    }
+
+    /** Ends the call: nobody begins another tile. The first failure is the one thrown. */
+    private synchronized void fail(Throwable e) {
+      if (failure == null) {
         failure = e;
       }
+      tile.ended = true;
     }
 
     private synchronized void awaitHelpers() {
       finished = true;
       boolean interrupted = false;
-      while (active > 0) { // a block each at most
+      while (active > 0) {
         try {
           wait();
         } catch (InterruptedException e) {
           interrupted = true;
+          fail(Tile.interrupted());
         }
       }
       if (interrupted) {
@@ -980,13 +997,6 @@ public final class KlEngine implements AutoCloseable {
       Arrays.fill(out64, 0, (int) n, 0);
     } else if (segment != null) {
       segment.asSlice(0, n * (wide ? 8 : 4)).fill((byte) 0);
-    }
-  }
-
-  /** Ends a call whose caller wants it to end. */
-  static void checkInterrupt(Thread caller) {
-    if (caller.isInterrupted()) {
-      throw new CancellationException("interrupted; what was computed is incomplete");
     }
   }
 

@@ -132,7 +132,7 @@ public final class MixtureEntropy {
     Chernoff chernoff = Chernoff.of(components, alpha);
     double[] overlap = new double[weights.length];
     for (int i = 0; i < overlap.length; i++) {
-      KlEngine.checkInterrupt(Thread.currentThread());
+      Tile.checkInterrupt(Thread.currentThread());
       double sum = 0; // of terms from 0 to 1, one of which, j = i, is 1
       for (int j = 0; weights[i] > 0 && j < overlap.length; j++) {
         if (weights[j] > 0) {

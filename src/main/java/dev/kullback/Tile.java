@@ -2,6 +2,7 @@ package dev.kullback;
 
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.concurrent.CancellationException;
 import org.jspecify.annotations.Nullable;
 
 /** One thread's output and working memory in a pairwise call; pooled, so that warm calls allocate nothing. */
@@ -10,8 +11,13 @@ final class Tile {
 
   private static final int CAPACITY = ROWS * DiagonalGaussians.WIDEST_PANEL;
 
-  /** Whose interruption ends the call. */
+  /** The tile of the call's caller, whose interruption ends the call. */
+  private Tile lead = this;
+
   @Nullable Thread caller;
+
+  /** Of a lead: the call has failed. */
+  volatile boolean ended;
 
   /** {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of the output that is not null. */
   float @Nullable [] out32;
@@ -142,10 +148,25 @@ final class Tile {
     return state;
   }
 
+  /** Before each block: throws if the call is to end. */
   void checkInterrupt() {
-    if (caller != null) {
-      KlEngine.checkInterrupt(caller);
+    Thread thread = lead.caller;
+    if (thread != null) {
+      checkInterrupt(thread);
     }
+    if (lead.ended) {
+      throw new CancellationException("another thread of the call failed");
+    }
+  }
+
+  static void checkInterrupt(Thread caller) {
+    if (caller.isInterrupted()) {
+      throw interrupted();
+    }
+  }
+
+  static CancellationException interrupted() {
+    return new CancellationException("interrupted; what was computed is incomplete");
   }
 
   void put(int i, int j, double kl) {
@@ -159,7 +180,7 @@ final class Tile {
 
   /** Takes over what the call prepared. */
   void share(Tile other) {
-    caller = other.caller;
+    lead = other;
     q32 = other.q32;
     p32 = other.p32;
     full.q = other.full.q;
@@ -168,7 +189,9 @@ final class Tile {
 
   /** Drops the caller's arrays and batches before the tile goes back to the pool. */
   void clear() {
+    lead = this;
     caller = null;
+    ended = false;
     q32 = null;
     p32 = null;
     out32 = null;

@@ -8,7 +8,12 @@ import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
-/** On the Vector API, for one thread. Sums depend on the vectors' width in their last digits. */
+/**
+ * On the Vector API, for one thread. Sums depend on the vectors' width in their last digits.
+ *
+ * <p>No vector goes to or comes from a method of ours: inlined into a large caller C2 may have no room left for those, and boxes
+ * what they take.
+ */
 final class VectorScan implements RowScan {
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
   private static final int V = S.length();
@@ -38,37 +43,30 @@ final class VectorScan implements RowScan {
   }
 
   private final ScalarScan tail = new ScalarScan();
-  private final double[] lanes = new double[V];
+  private final double[] lanes = new double[4 * V];
   private final long[] unsorted = new long[FEW];
   private final long[] ranks = new long[FEW];
 
-  /** Four vectors a branch. */
   @Override
   public int atMost(double limit, double[] values, int from, int to, int[] at) {
     int count = 0;
     int j = from;
     for (; j + 4 * V <= to; j += 4 * V) {
-      VectorMask<Double> a = load(values, j).compare(VectorOperators.LE, limit);
-      VectorMask<Double> b = load(values, j + V).compare(VectorOperators.LE, limit);
-      VectorMask<Double> c = load(values, j + 2 * V).compare(VectorOperators.LE, limit);
-      VectorMask<Double> d = load(values, j + 3 * V).compare(VectorOperators.LE, limit);
-      if (a.or(b).or(c.or(d)).anyTrue()) {
-        long bits = a.toLong() | b.toLong() << V | c.toLong() << (2 * V) | d.toLong() << (3 * V);
-        for (; bits != 0; bits &= bits - 1) {
-          at[count++] = j - from + Long.numberOfTrailingZeros(bits);
-        }
+      DoubleVector a = DoubleVector.fromArray(S, values, j);
+      DoubleVector b = DoubleVector.fromArray(S, values, j + V);
+      DoubleVector c = DoubleVector.fromArray(S, values, j + 2 * V);
+      DoubleVector d = DoubleVector.fromArray(S, values, j + 3 * V);
+      // not as masks, which C2 may box where they live across a branch
+      long bits =
+          a.compare(VectorOperators.LE, limit).toLong()
+              | b.compare(VectorOperators.LE, limit).toLong() << V
+              | c.compare(VectorOperators.LE, limit).toLong() << (2 * V)
+              | d.compare(VectorOperators.LE, limit).toLong() << (3 * V);
+      for (; bits != 0; bits &= bits - 1) {
+        at[count++] = j - from + Long.numberOfTrailingZeros(bits);
       }
     }
     return ScalarScan.atMost(limit, values, from, j, to, at, count);
-  }
-
-  private static DoubleVector load(double[] values, int j) {
-    return DoubleVector.fromArray(S, values, j);
-  }
-
-  /** Without the care that {@link DoubleVector#min} takes of NaN and −0. */
-  private static DoubleVector min(DoubleVector a, DoubleVector b) {
-    return a.blend(b, b.compare(VectorOperators.LT, a));
   }
 
   /** Four chains of comparisons at a time: one waits six cycles for each. */
@@ -76,15 +74,20 @@ final class VectorScan implements RowScan {
   public void leastOfGroups(double[] values, int from, int to, int groups, double[] least) {
     for (int g = 0; g < groups; g += 4 * V) {
       int j = from + g;
-      DoubleVector a = load(values, j);
-      DoubleVector b = load(values, j + V);
-      DoubleVector c = load(values, j + 2 * V);
-      DoubleVector d = load(values, j + 3 * V);
+      DoubleVector a = DoubleVector.fromArray(S, values, j);
+      DoubleVector b = DoubleVector.fromArray(S, values, j + V);
+      DoubleVector c = DoubleVector.fromArray(S, values, j + 2 * V);
+      DoubleVector d = DoubleVector.fromArray(S, values, j + 3 * V);
       for (j += groups; j + 4 * V <= to; j += groups) {
-        a = min(a, load(values, j));
-        b = min(b, load(values, j + V));
-        c = min(c, load(values, j + 2 * V));
-        d = min(d, load(values, j + 3 * V));
+        // without the care that DoubleVector.min takes of NaN and −0
+        DoubleVector x = DoubleVector.fromArray(S, values, j);
+        a = a.blend(x, x.compare(VectorOperators.LT, a));
+        x = DoubleVector.fromArray(S, values, j + V);
+        b = b.blend(x, x.compare(VectorOperators.LT, b));
+        x = DoubleVector.fromArray(S, values, j + 2 * V);
+        c = c.blend(x, x.compare(VectorOperators.LT, c));
+        x = DoubleVector.fromArray(S, values, j + 3 * V);
+        d = d.blend(x, x.compare(VectorOperators.LT, d));
       }
       a.intoArray(least, g);
       b.intoArray(least, g + V);
@@ -95,19 +98,12 @@ final class VectorScan implements RowScan {
 
   @Override
   public double min(double[] values, int from, int to) {
-    DoubleVector a = DoubleVector.broadcast(S, Double.POSITIVE_INFINITY);
-    DoubleVector b = a;
-    DoubleVector c = a;
-    DoubleVector d = a;
-    int j = from;
-    for (; j + 4 * V <= to; j += 4 * V) {
-      a = min(a, load(values, j));
-      b = min(b, load(values, j + V));
-      c = min(c, load(values, j + 2 * V));
-      d = min(d, load(values, j + 3 * V));
+    if (to - from < 4 * V) {
+      return tail.min(values, from, to);
     }
-    return Math.min(
-        min(min(a, b), min(c, d)).reduceLanes(VectorOperators.MIN), tail.min(values, j, to));
+    int whole = from + (to - from) / (4 * V) * 4 * V;
+    leastOfGroups(values, from, whole, 4 * V, lanes);
+    return Math.min(tail.min(lanes, 0, 4 * V), tail.min(values, whole, to));
   }
 
   @Override
@@ -118,10 +114,10 @@ final class VectorScan implements RowScan {
     DoubleVector d = a;
     int j = from;
     for (; j + 4 * V <= to; j += 4 * V) {
-      a = a.add(load(values, j));
-      b = b.add(load(values, j + V));
-      c = c.add(load(values, j + 2 * V));
-      d = d.add(load(values, j + 3 * V));
+      a = a.add(DoubleVector.fromArray(S, values, j));
+      b = b.add(DoubleVector.fromArray(S, values, j + V));
+      c = c.add(DoubleVector.fromArray(S, values, j + 2 * V));
+      d = d.add(DoubleVector.fromArray(S, values, j + 3 * V));
     }
     a.add(b).add(c.add(d)).intoArray(lanes, 0);
     return total() + tail.sum(values, j, to);
@@ -130,8 +126,8 @@ final class VectorScan implements RowScan {
   /** In the lanes' order, which {@code reduceLanes} does not promise. */
   private double total() {
     double sum = 0;
-    for (double lane : lanes) {
-      sum += lane;
+    for (int i = 0; i < V; i++) {
+      sum += lanes[i];
     }
     return sum;
   }
@@ -145,32 +141,30 @@ final class VectorScan implements RowScan {
     DoubleVector sum = DoubleVector.zero(S);
     int j = from;
     for (; j + V <= to; j += V) {
-      DoubleVector x = DoubleVector.broadcast(S, shift).sub(load(values, j));
-      VectorMask<Double> counts = x.compare(VectorOperators.GT, ScalarScan.NEGLIGIBLE);
-      if (counts.anyTrue()) {
-        sum = sum.add(exp(x), counts);
+      DoubleVector x = DoubleVector.broadcast(S, shift).sub(DoubleVector.fromArray(S, values, j));
+      long counts = x.compare(VectorOperators.GT, ScalarScan.NEGLIGIBLE).toLong();
+      if (counts != 0) {
+        DoubleVector rounded = x.mul(LOG2_E).add(ROUND);
+        DoubleVector k = rounded.sub(ROUND);
+        DoubleVector r =
+            k.fma(
+                DoubleVector.broadcast(S, -LN2_LOW),
+                k.fma(DoubleVector.broadcast(S, -LN2_HIGH), x));
+        DoubleVector y = DoubleVector.broadcast(S, EXP[0]);
+        for (int n = 1; n < EXP.length; n++) {
+          y = y.fma(r, DoubleVector.broadcast(S, EXP[n]));
+        }
+        DoubleVector power =
+            rounded
+                .viewAsIntegralLanes()
+                .add(Double.MAX_EXPONENT)
+                .lanewise(VectorOperators.LSHL, 52)
+                .reinterpretAsDoubles();
+        sum = sum.add(power.mul(y), VectorMask.fromLong(S, counts));
       }
     }
     sum.intoArray(lanes, 0);
     return total() + tail.sumExp(shift, values, j, to);
-  }
-
-  /** For x in (NEGLIGIBLE, 0], to 6e-16; else anything. */
-  private static DoubleVector exp(DoubleVector x) {
-    DoubleVector rounded = x.mul(LOG2_E).add(ROUND);
-    DoubleVector k = rounded.sub(ROUND);
-    DoubleVector r =
-        k.fma(DoubleVector.broadcast(S, -LN2_LOW), k.fma(DoubleVector.broadcast(S, -LN2_HIGH), x));
-    DoubleVector y = DoubleVector.broadcast(S, EXP[0]);
-    for (int n = 1; n < 13; n++) {
-      y = y.fma(r, DoubleVector.broadcast(S, EXP[n]));
-    }
-    return rounded
-        .viewAsIntegralLanes()
-        .add(Double.MAX_EXPONENT)
-        .lanewise(VectorOperators.LSHL, 52)
-        .reinterpretAsDoubles()
-        .mul(y);
   }
 
   /** By their ranks, counted: n²/8 comparisons without a branch are faster than the branches of n ln n. */

@@ -1,6 +1,9 @@
 package dev.kullback;
 
+import java.util.List;
 import java.util.Random;
+import java.util.function.IntToDoubleFunction;
+import java.util.function.Supplier;
 
 /** Calls an engine until the VM has compiled what the calls run, told by their getting no faster. */
 final class WarmUp {
@@ -13,12 +16,16 @@ final class WarmUp {
   private static final int MOST_WINDOWS = 20;
   private static final double GAIN = 0.9;
 
+  /** So alike that the fast kernels' values are recomputed. */
+  private static final double NEAR = 1e-4;
+
   /** Up to which the matrix is computed, too. */
   private static final long MOST_ENTRIES = 1 << 22;
 
   private final KlEngine engine;
-  private final Gaussians q;
+  private final List<Supplier<? extends Gaussians>> queries;
   private final Gaussians p;
+  private final boolean wide;
   private final int k;
   private final int[] indices;
   private final float[] values32;
@@ -26,22 +33,58 @@ final class WarmUp {
   private final double[] sums;
   private final boolean matrix;
 
-  WarmUp(KlEngine engine, Gaussians q, Gaussians p) {
+  private WarmUp(
+      KlEngine engine,
+      List<Supplier<? extends Gaussians>> queries,
+      int n,
+      Gaussians p,
+      boolean wide) {
     this.engine = engine;
-    this.q = q;
+    this.queries = queries;
     this.p = p;
-    boolean wide = q.isDouble() || p.isDouble();
-    long entries = (long) q.size() * p.size();
+    this.wide = wide;
+    long entries = (long) n * p.size();
     matrix = entries <= MOST_ENTRIES;
-    k = Math.min(10, p.size());
-    indices = new int[q.size() * k];
+    k = (int) Math.min(Math.min(10, p.size()), Math.max(1, MOST_ENTRIES / n));
+    indices = new int[n * k];
     int length = matrix ? (int) entries : indices.length;
     values32 = new float[wide ? 0 : length];
     values64 = new double[wide ? length : 0];
-    sums = new double[q.size()];
+    sums = new double[n];
   }
 
-  void run() {
+  /** With the caller's batches. */
+  static void run(KlEngine engine, Gaussians q, Gaussians p) {
+    new WarmUp(engine, List.of(() -> q), q.size(), p, q.isDouble() || p.isDouble()).run();
+  }
+
+  /** With batches of its own: queries made anew each time, of Gaussians far from all of p and of some near an eighth of it. */
+  static void run(KlEngine engine, int n, int m, int dimension) {
+    Random random = new Random(1);
+    float[][] far = parameters(n, dimension, _ -> 1, random);
+    float[][] near = parameters(n, dimension, _ -> NEAR, random);
+    float[][] p = parameters(m, dimension, j -> j % 8 == 7 ? NEAR : 1, random);
+    List<Supplier<? extends Gaussians>> queries =
+        List.of(
+            () -> DiagonalGaussians.ofStd(far[0], far[1], dimension),
+            () -> DiagonalGaussians.ofStd(near[0], near[1], dimension));
+    new WarmUp(engine, queries, n, DiagonalGaussians.ofStd(p[0], p[1], dimension), false).run();
+  }
+
+  /** Means about 0 and standard deviations about 1, spread as told by row. */
+  private static float[][] parameters(
+      int size, int dimension, IntToDoubleFunction spread, Random random) {
+    float[] mean = new float[size * dimension];
+    float[] std = new float[mean.length];
+    for (int k = 0; k < mean.length; k++) {
+      double s = spread.applyAsDouble(k / dimension);
+      mean[k] = (float) (s * random.nextGaussian());
+      std[k] = (float) Math.exp(0.3 * s * random.nextGaussian());
+    }
+    return new float[][] {mean, std};
+  }
+
+  private void run() {
     double before = Double.POSITIVE_INFINITY;
     int stable = 0;
     for (int w = 0; w < MOST_WINDOWS && stable < STABLE_WINDOWS; w++) {
@@ -57,7 +100,9 @@ final class WarmUp {
     long start = System.nanoTime();
     long now = start;
     do {
-      round();
+      for (Supplier<? extends Gaussians> query : queries) {
+        round(query.get());
+      }
       long end = System.nanoTime();
       best = Math.min(best, (end - now) * 1e-9);
       now = end;
@@ -65,32 +110,18 @@ final class WarmUp {
     return best;
   }
 
-  private void round() {
-    if (q.isDouble() || p.isDouble()) {
-      if (matrix) {
-        engine.pairwise(q, p, values64);
-      }
+  private void round(Gaussians q) {
+    if (matrix && wide) {
+      engine.pairwise(q, p, values64);
+    } else if (matrix) {
+      engine.pairwise(q, p, values32);
+    }
+    if (wide) {
       engine.nearest(q, p, k, indices, values64);
     } else {
-      if (matrix) {
-        engine.pairwise(q, p, values32);
-      }
       engine.nearest(q, p, k, indices, values32);
     }
     engine.logSumExp(q, p, sums);
     engine.rowMin(q, p, sums);
-  }
-
-  /** Made-up Gaussians, every eighth of which is near one of every batch made so: they are recomputed. */
-  static DiagonalGaussians batch(int size, int dimension, long seed) {
-    Random random = new Random(seed);
-    float[] mean = new float[Math.multiplyExact(size, dimension)];
-    float[] std = new float[mean.length];
-    for (int k = 0; k < mean.length; k++) {
-      double spread = k / dimension % 8 == 0 ? 1e-4 : 1;
-      mean[k] = (float) (spread * random.nextGaussian());
-      std[k] = (float) Math.exp(0.3 * spread * random.nextGaussian());
-    }
-    return DiagonalGaussians.ofStd(mean, std, dimension);
   }
 }

@@ -96,8 +96,8 @@ class AllocationTest {
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
   void warmUpLeavesNothingToAllocate(Backend backend) throws Throwable {
-    DiagonalGaussians p = WarmUp.batch(1500, 40, 5);
-    DiagonalGaussians query = WarmUp.batch(1, 40, 6);
+    DiagonalGaussians p = Batch.random(false, 10_000, 40, 0, new Random(5)).gaussians();
+    DiagonalGaussians query = Batch.random(false, 1, 40, 0, new Random(6)).gaussians();
     int[] indices = new int[10];
     float[] values = new float[10];
     try (KlEngine engine = Engines.on(backend)) {
