@@ -479,18 +479,18 @@ public final class KlEngine implements AutoCloseable {
    * run, as told by calls that get no faster for half a second. Takes one to five seconds, longer only where a call does. Results are the
    * same cold and warm. The references' own panels are made by their second use, which {@link #warmUp(Gaussians, Gaussians)} is.
    *
-   * @param n rows of q, those of a query
+   * @param n rows of q, those of a query; no more of q and of p are made than have 2²⁴ elements
    * @param m rows of p
-   * @throws IllegalArgumentException if a number is less than 1, or they are too large for batches
+   * @throws IllegalArgumentException if a number is less than 1
    */
   public void warmUp(int n, int m, int dimension) {
     checkOpen();
-    if (n < 1 || m < 1 || dimension < 1 || (long) Math.max(n, m) * dimension > Integer.MAX_VALUE) {
+    if (n < 1 || m < 1 || dimension < 1) {
       throw new IllegalArgumentException(
-          "n = %d, m = %d and dimension = %d must be at least 1, n·dimension and m·dimension at most 2³¹ − 1"
-              .formatted(n, m, dimension));
+          "n = %d, m = %d and dimension = %d must be at least 1".formatted(n, m, dimension));
     }
-    WarmUp.run(this, n, m, dimension);
+    int most = Math.max(1, WarmUp.MOST_ELEMENTS / dimension);
+    WarmUp.run(this, Math.min(n, most), Math.min(m, most), dimension);
   }
 
   /**

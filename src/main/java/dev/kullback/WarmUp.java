@@ -19,6 +19,9 @@ final class WarmUp {
   /** So alike that the fast kernels' values are recomputed. */
   private static final double NEAR = 1e-4;
 
+  /** Of a made-up batch, 64 MiB. */
+  static final int MOST_ELEMENTS = 1 << 24;
+
   /** Up to which the matrix is computed, too. */
   private static final long MOST_ENTRIES = 1 << 22;
 

@@ -173,15 +173,15 @@ class NearestTest {
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
   void severalBlocksOfColumns(Backend backend) {
-    int m = 4500;
+    int m = 9000;
     Batch p = Batch.random(false, m, 3, 0, new Random(2));
-    Batch q = p.rows(2040, 2060);
+    Batch q = p.rows(4080, 4100);
     try (KlEngine engine = Engines.on(backend)) {
       double[] kl = engine.pairwise(q.gaussians(), p.gaussians(), new double[20 * m]);
       for (int k : new int[] {1, 100, m}) {
         Neighbors nearest = engine.nearest(q.gaussians(), p.gaussians(), k);
         for (int i = 0; i < q.size(); i++) {
-          assertThat(nearest.index(i, 0)).isEqualTo(2040 + i);
+          assertThat(nearest.index(i, 0)).isEqualTo(4080 + i);
           assertThat(nearest.value(i, 0)).isZero();
           double[] sorted = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
           for (int r = 0; r < k; r++) {
@@ -197,7 +197,7 @@ class NearestTest {
         }
       }
       assertThat(engine.within(q.gaussians(), p.gaussians(), 0).indices())
-          .isEqualTo(IntStream.range(2040, 2060).toArray());
+          .isEqualTo(IntStream.range(4080, 4100).toArray());
       assertThat(engine.within(q.gaussians(), p.gaussians(), Double.POSITIVE_INFINITY).count(7))
           .isEqualTo(m);
     }
@@ -337,7 +337,7 @@ class NearestTest {
   @MethodSource("dev.kullback.Engines#backends")
   void sameBitsForEveryThreadCount(Backend backend) {
     for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_AND_FAR, Regime.DUPLICATES}) {
-      Regime.Case drawn = regime.draw(false, 200, 2300, 7);
+      Regime.Case drawn = regime.draw(false, 300, 4400, 3);
       DiagonalGaussians q = drawn.q().gaussians();
       DiagonalGaussians p = drawn.p().gaussians();
       Neighbors nearest;

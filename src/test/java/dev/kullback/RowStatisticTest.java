@@ -21,8 +21,8 @@ class RowStatisticTest {
   /** Sizes that leave tails; several bands of rows, or several blocks of columns. */
   private static Pair[] pairs() {
     Random random = new Random(1);
-    Batch small = Batch.random(false, 131, 7, 0, random);
-    Batch wide = Batch.random(true, 2100, 3, 5, random);
+    Batch small = Batch.random(false, 300, 7, 0, random);
+    Batch wide = Batch.random(true, 4200, 3, 5, random);
     FullBatch full = FullBatch.random(false, 70, 7, 10, 0, random);
     return new Pair[] {
       new Pair("float", small.gaussians(), small.rows(0, 77).gaussians()),

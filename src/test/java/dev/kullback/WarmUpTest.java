@@ -1,0 +1,49 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Every kind of batch can be warmed up with, and nothing but time differs afterwards. */
+class WarmUpTest {
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void allKinds(Backend backend) {
+    Gaussians single = Batch.random(false, 3, 4, 0, new Random(1)).gaussians();
+    Gaussians twice = Batch.random(true, 5, 4, 0, new Random(2)).gaussians();
+    Gaussians full = FullBatch.random(false, 7, 4, 10, 0, new Random(3)).gaussians();
+    Gaussians zero =
+        DiagonalGaussians.ofStd(new float[8], new float[8], 4, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] cold = engine.rowMin(single, full);
+      engine.warmUp(1, 1, 1);
+      engine.warmUp(1, Integer.MAX_VALUE, 1 << 20);
+      engine.warmUp(twice, single);
+      engine.warmUp(single, full);
+      engine.warmUp(zero, twice);
+      Check.sameBits("rowMin", 1, cold, engine.rowMin(single, full));
+    }
+  }
+
+  @Test
+  void rejected() {
+    Gaussians four = Batch.random(false, 3, 4, 0, new Random(1)).gaussians();
+    Gaussians five = Batch.random(false, 3, 5, 0, new Random(1)).gaussians();
+    KlEngine engine = Engines.on(Backend.AUTO);
+    for (int[] shape : new int[][] {{0, 1, 1}, {1, -1, 1}, {1, 1, 0}}) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.warmUp(shape[0], shape[1], shape[2]))
+          .withMessageContaining("m = " + shape[1]);
+    }
+    assertThatIllegalArgumentException().isThrownBy(() -> engine.warmUp(four, five));
+    engine.close();
+    assertThatIllegalStateException().isThrownBy(() -> engine.warmUp(1, 1, 1));
+    assertThatIllegalStateException().isThrownBy(() -> engine.warmUp(four, four));
+    assertThat(engine.describe()).isNotEmpty();
+  }
+}
