@@ -481,15 +481,16 @@ public final class KlEngine implements AutoCloseable {
    *
    * @param n rows of q, those of a query; no more of q and of p are made than have 2²⁴ elements
    * @param m rows of p
-   * @throws IllegalArgumentException if a number is less than 1
+   * @throws IllegalArgumentException if a number is less than 1, or dimension more than 2²⁴
    */
   public void warmUp(int n, int m, int dimension) {
     checkOpen();
-    if (n < 1 || m < 1 || dimension < 1) {
+    if (n < 1 || m < 1 || dimension < 1 || dimension > WarmUp.MOST_ELEMENTS) {
       throw new IllegalArgumentException(
-          "n = %d, m = %d and dimension = %d must be at least 1".formatted(n, m, dimension));
+          "n = %d, m = %d and dimension = %d must be at least 1, dimension at most %d"
+              .formatted(n, m, dimension, WarmUp.MOST_ELEMENTS));
     }
-    int most = Math.max(1, WarmUp.MOST_ELEMENTS / dimension);
+    int most = WarmUp.MOST_ELEMENTS / dimension;
     WarmUp.run(this, Math.min(n, most), Math.min(m, most), dimension);
   }
 

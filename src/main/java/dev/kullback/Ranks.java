@@ -27,6 +27,7 @@ final class Ranks {
 
   /** KL(q_i ‖ p_j) as well as double gives it, whatever the batches' precision. */
   static double kl(Gaussians q, int i, Gaussians p, int j, Tile t) {
+    t.checkInterrupt(); // of a tile all entries may come here
     if (q == p && i == j) {
       return 0;
     }
