@@ -202,7 +202,9 @@ class MainTest extends CommandFixture {
 
   @Test
   void helpVersionInfo() {
-    for (String command : "|pairwise |aligned |standard |info |demo ".split("\\|")) {
+    for (String command :
+        "|pairwise |aligned |standard |topk |within |logsumexp |entropy |info |demo "
+            .split("\\|")) {
       Result result = run(command + "--help");
       assertThat(result.status()).isZero();
       assertThat(result.out()).startsWith("Usage: kullback " + command);
@@ -518,6 +520,11 @@ class MainTest extends CommandFixture {
         "pairwise --mean q.npy --std s.npy -o ",
         "aligned --mean q.npy --std s.npy -o ",
         "standard --mean q.npy --std s.npy -o ",
+        "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o ",
+        "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices ",
+        "within --radius 2 --mean q.npy --std s.npy --indices i.npy -o ",
+        "logsumexp --mean q.npy --std s.npy -o ",
+        "entropy --mean q.npy --std s.npy -o ",
         "pairwise --mean q.npy --std s.npy -o o.npy --heatmap ",
       })
   void badOutputs(String line) throws IOException {
