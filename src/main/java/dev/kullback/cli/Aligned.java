@@ -2,7 +2,6 @@ package dev.kullback.cli;
 
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
-import dev.kullback.ScalePolicy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -24,10 +23,8 @@ final class Aligned extends RowCommand {
   }
 
   @Override
-  Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena) {
-    BatchOptions.@Nullable Files files = pFiles();
-    Batch p = files == null ? q : Batch.load(files, policy, arena);
-    p.requireFit(q);
+  Rows compute(KlEngine engine, Batch q, Arena arena) {
+    Batch p = q.columns(pFiles(), arena);
     if (p.size() != q.size()) {
       throw new UserError(
           p.files().mean(),

@@ -9,6 +9,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /** The checked parameters of a batch, means of [size, dimension]. */
 record Batch(
@@ -73,8 +74,23 @@ record Batch(
     return batch;
   }
 
+  /** The p that this q is compared with: itself where p has no files. */
+  Batch columns(BatchOptions.@Nullable Files pFiles, Arena arena) {
+    if (pFiles == null) {
+      return this;
+    }
+    Batch p = load(pFiles, policy, arena);
+    p.requireFit(this);
+    return p;
+  }
+
   boolean isDouble() {
     return mean.isDouble();
+  }
+
+  /** The type of what is computed of both. */
+  static ValueLayout element(Batch q, Batch p) {
+    return q.isDouble() || p.isDouble() ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT;
   }
 
   boolean isFull() {
@@ -113,7 +129,7 @@ record Batch(
     return array.data().asSlice(from * rowBytes, (to - from) * rowBytes);
   }
 
-  void requireFit(Batch q) {
+  private void requireFit(Batch q) {
     if (dimension != q.dimension) {
       throw new UserError(
           files.mean(),
@@ -123,6 +139,35 @@ record Batch(
       throw new UserError(
           files.scale(),
           "is 0 everywhere but %s is not: KL(q||p) is undefined".formatted(q.files.scale()));
+    }
+  }
+
+  /** The weights of its Gaussians, or their logarithms, from a file. */
+  double[] weights(Path file, boolean log) {
+    try (Arena arena = Arena.ofConfined()) {
+      Npy.Array array = read(file, arena);
+      if (!Arrays.equals(array.shape(), new long[] {size})) {
+        throw new UserError(
+            file,
+            "has shape %s, but %s has %d rows: it must be (%3$d,)"
+                .formatted(text(array.shape()), files.mean(), size));
+      }
+      double[] weights = new double[size];
+      for (int i = 0; i < size; i++) {
+        double weight = array.value(i);
+        if (!(weight < Double.POSITIVE_INFINITY && (log || weight >= 0))) {
+          throw new UserError(
+              file,
+              "element %d: %s is %s: it must be %s (counted from 0)"
+                  .formatted(
+                      i,
+                      log ? "log-weight" : "weight",
+                      weight,
+                      log ? "finite or -Infinity" : "finite and >= 0"));
+        }
+        weights[i] = weight;
+      }
+      return weights;
     }
   }
 

@@ -17,12 +17,17 @@ import picocli.CommandLine.ScopeType;
  */
 @Command(
     name = "kullback",
-    description = "KL divergences between batches of diagonal Gaussians, from and to .npy files.",
+    description =
+        "KL divergences between batches of Gaussians, diagonal or full, from and to .npy files.",
     synopsisSubcommandLabel = "COMMAND",
     subcommands = {
       Pairwise.class,
       Aligned.class,
       Standard.class,
+      TopK.class,
+      Within.class,
+      LogSumExp.class,
+      Entropy.class,
       InfoCommand.class,
       Demo.class,
     },

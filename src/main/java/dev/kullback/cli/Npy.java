@@ -77,7 +77,12 @@ final class Npy {
   /** The header of an array in native byte order and C order, format version 1. */
   static byte[] header(ValueLayout element, long... shape) {
     char order = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? '<' : '>';
-    String descr = order + "f" + element.byteSize();
+    boolean isInteger =
+        element instanceof ValueLayout.OfInt || element instanceof ValueLayout.OfLong;
+    return header(order + (isInteger ? "i" : "f") + element.byteSize(), shape);
+  }
+
+  static byte[] header(String descr, long... shape) {
     String shapeText = new NpyHeader(descr, false, shape).shapeText();
     String dict =
         "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shapeText + ", }";

@@ -1,9 +1,12 @@
 package dev.kullback.cli;
 
+import java.io.BufferedOutputStream;
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
@@ -21,12 +24,16 @@ import java.util.concurrent.ThreadLocalRandom;
  */
 final class OutputFile implements Closeable {
   private static final long CHUNK = 1 << 26;
+  private static final int BUFFER = 1 << 16;
 
   private final Path name;
   private final Path target;
   private final Path temporary;
   private final Thread hook;
   private final FileChannel channel;
+
+  /** Of {@link #putInt} and others. */
+  private final ByteBuffer buffer = ByteBuffer.allocate(BUFFER).order(ByteOrder.nativeOrder());
 
   /** Finds out at once, before anything is computed, whether the file can be written. */
   OutputFile(Path name) {
@@ -88,6 +95,10 @@ final class OutputFile implements Closeable {
     return target;
   }
 
+  Path name() {
+    return name;
+  }
+
   /** Whether both would replace the same file. */
   boolean hasTargetOf(OutputFile other) {
     return target.equals(other.target);
@@ -118,6 +129,11 @@ final class OutputFile implements Closeable {
    * be told and cleaned up after, a store to a mapped page with SIGBUS.
    */
   void write(MemorySegment bytes) {
+    flush();
+    append(bytes);
+  }
+
+  private void append(MemorySegment bytes) {
     try {
       for (long at = 0; at < bytes.byteSize(); at += CHUNK) {
         ByteBuffer chunk = bytes.asSlice(at, Math.min(CHUNK, bytes.byteSize() - at)).asByteBuffer();
@@ -130,13 +146,92 @@ final class OutputFile implements Closeable {
     }
   }
 
-  void commit() {
+  /** Appends an int, in native byte order, as the following do. */
+  void putInt(int value) {
+    room().putInt(value);
+  }
+
+  void putLong(long value) {
+    room().putLong(value);
+  }
+
+  /** Appends a double, or rounded to a float; returns what it appended. */
+  double put(double value, boolean isDouble) {
+    if (isDouble) {
+      room().putDouble(value);
+      return value;
+    }
+    room().putFloat((float) value);
+    return (float) value;
+  }
+
+  private ByteBuffer room() {
+    if (buffer.remaining() < Double.BYTES) {
+      flush();
+    }
+    return buffer;
+  }
+
+  private void flush() {
+    append(MemorySegment.ofBuffer(buffer.flip()));
+    buffer.clear();
+  }
+
+  /** Puts a header in the place of one of the same length, when it is known what to say. */
+  void replaceHeader(byte[] header) {
+    flush();
+    try {
+      for (ByteBuffer bytes = ByteBuffer.wrap(header); bytes.hasRemaining(); ) {
+        channel.write(bytes, bytes.position());
+      }
+    } catch (IOException e) {
+      throw new UserError(name, e);
+    }
+  }
+
+  /** What was written so far. */
+  void copyTo(OutputStream out) throws IOException {
+    flush();
+    Files.copy(temporary, out);
+  }
+
+  /** Appends; closing it closes nothing. */
+  OutputStream stream() {
+    OutputStream stream =
+        new OutputStream() {
+          @Override
+          public void write(int b) {
+            OutputFile.this.write(new byte[] {(byte) b});
+          }
+
+          @Override
+          public void write(byte[] bytes, int from, int length) {
+            OutputFile.this.write(MemorySegment.ofArray(bytes).asSlice(from, length));
+          }
+        };
+    return new BufferedOutputStream(stream, BUFFER);
+  }
+
+  /** All of {@link #commit} but the renaming, for a file that is to appear together with another. */
+  void finish() {
+    if (!channel.isOpen()) {
+      return;
+    }
+    flush();
     try {
       channel.force(true);
       channel.close();
       if (Files.exists(target) && Files.getFileStore(target).supportsFileAttributeView("posix")) {
         Files.setPosixFilePermissions(temporary, Files.getPosixFilePermissions(target));
       }
+    } catch (IOException e) {
+      throw new UserError(name, e);
+    }
+  }
+
+  void commit() {
+    finish();
+    try {
       Files.move(temporary, target, StandardCopyOption.ATOMIC_MOVE);
     } catch (IOException e) {
       throw new UserError(name, e);

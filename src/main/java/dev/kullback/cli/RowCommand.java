@@ -17,6 +17,7 @@ import picocli.CommandLine.Spec;
 abstract class RowCommand implements Callable<Integer> {
   @Mixin BatchOptions.Q qOptions;
   @Mixin ResultOptions result;
+  @Mixin PolicyOptions policyOptions;
   @Mixin EngineOptions engineOptions;
   @Spec CommandSpec spec;
 
@@ -28,7 +29,7 @@ abstract class RowCommand implements Callable<Integer> {
     return null;
   }
 
-  abstract Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena);
+  abstract Rows compute(KlEngine engine, Batch q, Arena arena);
 
   static MemorySegment allocate(Arena arena, int rows, boolean isDouble) {
     return arena.allocate(isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT, rows);
@@ -37,13 +38,13 @@ abstract class RowCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
-    ScalePolicy policy = result.policy(files, pFiles());
+    ScalePolicy policy = policyOptions.policy(files, pFiles());
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFile npy = new OutputFile(result.output)) {
       Batch q = Batch.load(files, policy, arena);
       long start = System.nanoTime();
-      Rows rows = compute(engine, q, policy, arena);
+      Rows rows = compute(engine, q, arena);
       double seconds = (System.nanoTime() - start) * 1e-9;
 
       boolean isDouble = rows.values().byteSize() == 8L * q.size();
@@ -56,12 +57,8 @@ abstract class RowCommand implements Callable<Integer> {
           .getOut()
           .printf(
               Locale.ROOT,
-              "%s: %d, %s, in %.3g s; %s%nwrote %s%n",
-              rows.formula(),
-              q.size(),
-              isDouble ? "float64" : "float32",
-              seconds,
-              stats,
+              "%s%nwrote %s%n",
+              stats.summary(rows.formula() + ": " + q.size(), isDouble, seconds),
               result.output);
       return 0;
     }

@@ -1,7 +1,6 @@
 package dev.kullback.cli;
 
 import dev.kullback.KlEngine;
-import dev.kullback.ScalePolicy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import picocli.CommandLine.Command;
@@ -14,7 +13,7 @@ import picocli.CommandLine.Command;
 final class Standard extends RowCommand {
 
   @Override
-  Rows compute(KlEngine engine, Batch q, ScalePolicy policy, Arena arena) {
+  Rows compute(KlEngine engine, Batch q, Arena arena) {
     MemorySegment out = allocate(arena, q.size(), q.isDouble());
     return new Rows("KL(q_i||N(0,I))", engine.toStandardNormal(q.gaussians(), out));
   }

@@ -17,23 +17,44 @@ final class Stats {
   void add(MemorySegment block, boolean isDouble) {
     long n = block.byteSize() / (isDouble ? 8 : 4);
     for (long i = 0; i < n; i++) {
-      double value =
+      add(
           isDouble
               ? block.getAtIndex(ValueLayout.JAVA_DOUBLE, i)
-              : block.getAtIndex(ValueLayout.JAVA_FLOAT, i);
-      min = Math.min(min, value);
-      max = Math.max(max, value);
-      if (Double.isInfinite(value)) {
-        infinite++;
-      } else {
-        sum += value;
-      }
+              : block.getAtIndex(ValueLayout.JAVA_FLOAT, i));
     }
-    count += n;
+  }
+
+  void add(double value) {
+    min = Math.min(min, value);
+    max = Math.max(max, value);
+    if (Double.isInfinite(value)) {
+      infinite++;
+    } else {
+      sum += value;
+    }
+    count++;
+  }
+
+  long count() {
+    return count;
+  }
+
+  /** What a command says of its result. */
+  String summary(String what, boolean isDouble, double seconds) {
+    return String.format(
+        Locale.ROOT,
+        "%s, %s, in %.3g s; %s",
+        what,
+        isDouble ? "float64" : "float32",
+        seconds,
+        this);
   }
 
   @Override
   public String toString() {
+    if (count == 0) {
+      return "no values";
+    }
     String mean = count == infinite ? "none" : number(sum / (count - infinite));
     String text = "min " + number(min) + ", mean " + mean + ", max " + number(max);
     return infinite == 0 ? text : text + " (" + infinite + " infinite, left out of the mean)";

@@ -9,101 +9,22 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;
-import java.lang.foreign.Arena;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Random;
 import java.util.function.DoubleUnaryOperator;
-import java.util.stream.IntStream;
-import java.util.stream.LongStream;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-class MainTest {
-  private static final int N = 7;
-  private static final int M = 5;
-  private static final int D = 6;
-
-  @TempDir Path folder;
-
-  private final Random random = new Random(3);
-  private final double[] qMean = floats(N * D, v -> 3 * v);
-  private final double[] qStd = floats(N * D, Math::exp);
-  private final double[] pMean = floats(M * D, v -> 3 * v);
-  private final double[] pStd = floats(M * D, Math::exp);
-
-  private double[] floats(int count, DoubleUnaryOperator f) {
-    return IntStream.range(0, count)
-        .mapToDouble(_ -> (float) f.applyAsDouble(random.nextGaussian()))
-        .toArray();
-  }
-
-  @BeforeEach
-  void writeInputs() throws IOException {
-    save("q.npy", "<f4", N, qMean);
-    save("s.npy", "<f4", N, qStd);
-    save("p.npy", "<f4", M, pMean);
-    save("t.npy", "<f4", M, pStd);
-  }
-
-  private void save(String name, String descr, int rows, double... values) throws IOException {
-    NpyFiles.write(folder.resolve(name), descr, new long[] {rows, values.length / rows}, values);
-  }
-
-  record Result(int status, String out, String err) {}
-
-  /** Words that end in .npy or .png are files in the folder. */
-  private Result run(String commandLine) {
-    String[] args =
-        Stream.of(commandLine.split(" "))
-            .filter(a -> !a.isEmpty())
-            .map(a -> a.matches(".*\\.(npy|png)") ? folder.resolve(a).toString() : a)
-            .toArray(String[]::new);
-    return runRaw(args);
-  }
-
-  private static Result runRaw(String... args) {
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    ByteArrayOutputStream err = new ByteArrayOutputStream();
-    int status = Main.run(args, stream(out), stream(err));
-    return new Result(
-        status, out.toString(StandardCharsets.UTF_8), err.toString(StandardCharsets.UTF_8));
-  }
-
-  private static PrintStream stream(ByteArrayOutputStream bytes) {
-    return new PrintStream(bytes, true, StandardCharsets.UTF_8);
-  }
-
-  private void succeed(String commandLine) {
-    Result result = run(commandLine);
-    assertThat(result.err()).isEmpty();
-    assertThat(result.status()).isZero();
-    assertThat(result.out()).contains("wrote " + folder);
-  }
-
-  private Npy.Array read(String name, long... shape) throws IOException {
-    Npy.Array array = Npy.readFloats(folder.resolve(name), Arena.ofAuto());
-    assertThat(array.shape()).containsExactly(shape);
-    return array;
-  }
-
-  private static double[] values(Npy.Array array) {
-    long count = array.data().byteSize() / array.element().byteSize();
-    return LongStream.range(0, count).mapToDouble(array::value).toArray();
-  }
-
+class MainTest extends CommandFixture {
   private static double kl(double[] m, double[] s, int i, double[] n, double[] t, int j) {
     double sum = 0;
     for (int h = 0; h < D; h++) {
@@ -282,7 +203,8 @@ class MainTest {
   @Test
   void helpVersionInfo() {
     for (String command :
-        new String[] {"", "pairwise ", "aligned ", "standard ", "info ", "demo "}) {
+        "|pairwise |aligned |standard |topk |within |logsumexp |entropy |info |demo "
+            .split("\\|")) {
       Result result = run(command + "--help");
       assertThat(result.status()).isZero();
       assertThat(result.out()).startsWith("Usage: kullback " + command);
@@ -300,7 +222,6 @@ class MainTest {
     return Stream.of(
         List.of("", "Missing required subcommand"),
         List.of("frobnicate", "Unmatched argument"),
-        List.of("topk", "Unmatched argument"),
         List.of("pairwise", "--mean"),
         List.of(good, "--output"),
         List.of("pairwise --std s.npy -o o.npy", "--mean"),
@@ -320,7 +241,7 @@ class MainTest {
         List.of(goodOut + "--clamp --deterministic", "not both"),
         List.of(goodOut + "--frob", "--frob"),
         List.of(goodOut + "extra", "extra"),
-        List.of(goodOut + "--heatmap o.npy", "of the matrix and of the heatmap"),
+        List.of(goodOut + "--heatmap o.npy", "is the name of both outputs"),
         List.of("standard --mean q.npy --std s.npy -o o.npy --p-mean p.npy", "--p-mean"),
         List.of("aligned --mean q.npy --std s.npy -o o.npy --heatmap h.png", "--heatmap"),
         List.of("aligned --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy", "5 rows"),
@@ -331,33 +252,6 @@ class MainTest {
   @MethodSource
   void badUsage(List<String> lineAndMessage) throws IOException {
     assertUserError(lineAndMessage.get(0), lineAndMessage.get(1));
-  }
-
-  /** One line, status 2, the folder as it was. */
-  private void assertUserError(String commandLine, String... messages) throws IOException {
-    if (!Files.exists(folder.resolve("o.npy"))) {
-      Files.writeString(folder.resolve("o.npy"), "precious");
-    }
-    List<String> before = contents();
-    Result result = run(commandLine);
-    assertThat(result.err())
-        .startsWith("kullback: ")
-        .contains(messages)
-        .matches("[^\\r\\n]+\\R"); // one line
-    assertThat(result.out()).isEmpty();
-    assertThat(result.status()).isEqualTo(2);
-    assertThat(contents()).isEqualTo(before);
-  }
-
-  private List<String> contents() throws IOException {
-    List<String> contents = new ArrayList<>();
-    try (Stream<Path> files = Files.list(folder)) {
-      for (Path file : files.sorted().toList()) {
-        String bytes = Files.isRegularFile(file) ? Arrays.toString(Files.readAllBytes(file)) : "";
-        contents.add(file + bytes);
-      }
-    }
-    return contents;
   }
 
   @ParameterizedTest
@@ -626,6 +520,11 @@ class MainTest {
         "pairwise --mean q.npy --std s.npy -o ",
         "aligned --mean q.npy --std s.npy -o ",
         "standard --mean q.npy --std s.npy -o ",
+        "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o ",
+        "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices ",
+        "within --radius 2 --mean q.npy --std s.npy --indices i.npy -o ",
+        "logsumexp --mean q.npy --std s.npy -o ",
+        "entropy --mean q.npy --std s.npy -o ",
         "pairwise --mean q.npy --std s.npy -o o.npy --heatmap ",
       })
   void badOutputs(String line) throws IOException {

@@ -117,6 +117,21 @@ class NpyTest {
         .isEqualTo(dict + " ".repeat(117 - dict.length()) + "\n");
     assertThat(new String(Npy.header(ValueLayout.JAVA_DOUBLE, 5), StandardCharsets.ISO_8859_1))
         .contains("'<f8'", "'shape': (5,), ");
+    assertThat(new String(Npy.header(ValueLayout.JAVA_INT, 5, 2), StandardCharsets.ISO_8859_1))
+        .contains("'<i4'", "'shape': (5, 2), ");
+    assertThat(new String(Npy.header(ValueLayout.JAVA_LONG, 2), StandardCharsets.ISO_8859_1))
+        .contains("'<i8'");
+    assertThat(new String(Npy.header("|S3"), StandardCharsets.ISO_8859_1))
+        .contains("'descr': '|S3'", "'shape': (), ");
+  }
+
+  /** Where the number of rows is known only at the end, its header takes the place of that of none. */
+  @Test
+  void headersOfAnyNumberOfRowsAreOfOneLength() {
+    for (long rows : new long[] {0, 9, 10, 1L << 32, Long.MAX_VALUE}) {
+      assertThat(Npy.header(ValueLayout.JAVA_DOUBLE, rows)).hasSize(128);
+      assertThat(Npy.header(ValueLayout.JAVA_INT, rows, 2)).hasSize(128);
+    }
   }
 
   @Test

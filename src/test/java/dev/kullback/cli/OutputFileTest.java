@@ -3,12 +3,17 @@ package dev.kullback.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.net.URISyntaxException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
@@ -62,6 +67,57 @@ class OutputFileTest {
       assertThat(names()).hasSize(2);
     }
     assertThat(target).hasContent("old");
+    assertThat(names()).containsExactly("a");
+  }
+
+  /** Single values, whole segments, a stream and a header come in the order of the calls. */
+  @Test
+  void putsInOrder() throws IOException {
+    ByteBuffer expected = ByteBuffer.allocate(1 << 20).order(ByteOrder.nativeOrder());
+    expected.put("header".getBytes(StandardCharsets.US_ASCII));
+    ByteArrayOutputStream copy = new ByteArrayOutputStream();
+    try (OutputFile file = new OutputFile(folder.resolve("a"))) {
+      file.write("HEADER".getBytes(StandardCharsets.US_ASCII));
+      for (int k = 0; k < 10_000; k++) { // more than the buffer holds
+        file.putInt(k);
+        assertThat(file.put(k + 0.1, true)).isEqualTo(k + 0.1);
+        assertThat(file.put(k + 0.1, false)).isEqualTo((float) (k + 0.1));
+        file.putLong(-k);
+        expected.putInt(k).putDouble(k + 0.1).putFloat((float) (k + 0.1)).putLong(-k);
+      }
+      file.write(NEW);
+      try (OutputStream stream = file.stream()) {
+        stream.write('x');
+        stream.write(NEW, 1, 2);
+      }
+      file.putInt(7);
+      file.replaceHeader("header".getBytes(StandardCharsets.US_ASCII));
+      file.putInt(8);
+      expected.put(NEW).put("xew".getBytes(StandardCharsets.US_ASCII)).putInt(7).putInt(8);
+      file.copyTo(copy);
+      file.commit();
+    }
+    byte[] bytes = Arrays.copyOf(expected.array(), expected.position());
+    assertThat(folder.resolve("a")).hasBinaryContent(bytes);
+    assertThat(copy.toByteArray()).isEqualTo(bytes);
+  }
+
+  /** So that two files appear together, what may fail comes before either is renamed. */
+  @Test
+  void finishesBeforeTheCommit() throws IOException {
+    Path target = Files.writeString(folder.resolve("a"), "old");
+    try (OutputFile file = new OutputFile(target)) {
+      file.putInt(0);
+      file.finish();
+      assertThat(target).hasContent("old");
+      assertThatThrownBy(() -> file.write(NEW)).isInstanceOf(UserError.class); // it is closed
+      file.commit();
+      assertThat(target).hasBinaryContent(new byte[4]);
+    }
+    try (OutputFile file = new OutputFile(target)) {
+      file.finish();
+    }
+    assertThat(target).hasBinaryContent(new byte[4]);
     assertThat(names()).containsExactly("a");
   }
 

@@ -150,6 +150,22 @@ class PairwiseTest {
     assertThat(Pairwise.blockRows(p, p, 1, 4000)).isEqualTo(1);
   }
 
+  /** Of a reduction: 16 tiles a thread, whatever the number of columns, unless its result is large. */
+  @Test
+  void blocksKeepTheThreadsBusy() {
+    Batch std = batch(Scale.STD, 1_000_000, 128);
+    assertThat(RowBlocks.ofReduction(std, std, 1, 10)).isEqualTo(1024);
+    assertThat(RowBlocks.ofReduction(std, std, 8, 10)).isEqualTo(8192);
+    assertThat(RowBlocks.ofReduction(std, batch(Scale.STD, 10, 2), 8, 10)).isGreaterThan(100_000);
+    assertThat(RowBlocks.ofReduction(batch(Scale.STD, 50, 128), std, 8, 10)).isEqualTo(50);
+    long quarter = Runtime.getRuntime().maxMemory() / 4;
+    long rows = RowBlocks.ofReduction(std, std, 1024, 1_000_000);
+    assertThat(rows * 12_000_000).isBetween(quarter / 2, quarter);
+    assertThat(RowBlocks.ofReduction(std, std, 8, Integer.MAX_VALUE)).isEqualTo(1);
+    Batch p = batch(Scale.COVARIANCE, 5000, 128);
+    assertThat(RowBlocks.ofReduction(p, p, 1, 10)).isEqualTo(5000); // factored once
+  }
+
   @Test
   void blocksFitTheLibrary() {
     long bytes = 1L << 26;
@@ -159,6 +175,8 @@ class PairwiseTest {
       Batch full = batch(Scale.COVARIANCE, Integer.MAX_VALUE, d);
       assertThat(Pairwise.blockRows(full, p, 1, bytes)).isBetween(1, (int) ((1L << 28) / length));
       Batch diagonal = batch(Scale.STD, Integer.MAX_VALUE, d);
+      assertThat(Pairwise.blockRows(diagonal, p, 64, bytes)).isBetween(1, (1 << 28) / d);
+      assertThat(RowBlocks.ofReduction(diagonal, diagonal, 1024, 1)).isBetween(1, (1 << 28) / d);
       Batch one = batch(Scale.COVARIANCE, 1, d);
       assertThat(Pairwise.blockRows(diagonal, one, 64, bytes))
           .isBetween(1, (int) ((1L << 24) / length));

@@ -1,0 +1,66 @@
+package dev.kullback.cli;
+
+import dev.kullback.KlEngine;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+@Command(
+    name = "logsumexp",
+    description = "Writes ln sum_j exp(w_j - KL(q_i || p_j)), [N].",
+    customSynopsis = {
+      "kullback logsumexp --mean Q.npy --std S.npy [--p-mean P.npy --p-std T.npy]",
+      "                          [--log-weights W.npy] -o OUT.npy [...]",
+    },
+    sortOptions = false)
+final class LogSumExp extends RowCommand {
+  @Mixin BatchOptions.P pOptions;
+
+  @Option(
+      names = "--log-weights",
+      paramLabel = "W.npy",
+      description = "w, [M], the logarithms of p's weights, -inf for none; default: 0.")
+  @Nullable Path logWeights;
+
+  @Override
+  BatchOptions.@Nullable Files pFiles() {
+    return pOptions.files();
+  }
+
+  @Override
+  Rows compute(KlEngine engine, Batch q, Arena arena) {
+    Batch p = q.columns(pFiles(), arena);
+    double @Nullable [] weights = logWeights == null ? null : p.weights(logWeights, true);
+    try (Progress progress = new Progress(spec.commandLine().getErr(), q.size())) {
+      int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 1);
+      return compute(engine, new RowBlocks(q, p, blockRows, progress), weights, arena);
+    }
+  }
+
+  static Rows compute(KlEngine engine, RowBlocks blocks, double @Nullable [] weights, Arena arena) {
+    ValueLayout element = Batch.element(blocks.q(), blocks.p());
+    MemorySegment out = arena.allocate(element, blocks.q().size());
+    double[] sums = new double[blocks.rows()];
+    blocks.forEach((first, rows, p) -> {
+      if (weights == null) {
+        engine.logSumExp(rows, p, sums);
+      } else {
+        engine.logSumExp(rows, p, weights, sums);
+      }
+      for (int i = 0; i < rows.size(); i++) {
+        if (element instanceof ValueLayout.OfDouble d) {
+          out.setAtIndex(d, first + i, sums[i]);
+        } else {
+          out.setAtIndex((ValueLayout.OfFloat) element, first + i, (float) sums[i]);
+        }
+      }
+    });
+    return new Rows(
+        "ln sum_j exp(%sKL(q_i||p_j))".formatted(weights == null ? "-" : "w_j - "), out);
+  }
+}

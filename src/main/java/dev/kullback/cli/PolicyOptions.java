@@ -1,0 +1,34 @@
+package dev.kullback.cli;
+
+import dev.kullback.ScalePolicy;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/** What scales to accept. */
+final class PolicyOptions {
+  @Option(
+      names = "--clamp",
+      description =
+          "Raise std to 1e-8, clamp log-variance to [-30, 20]; default: reject std <= 0."
+              + " For whichever of q and p has scales; not for matrices.")
+  boolean clamp;
+
+  @Option(
+      names = "--deterministic",
+      description =
+          "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is.")
+  boolean deterministic;
+
+  /** p may be null: it is q, or N(0,I). */
+  ScalePolicy policy(BatchOptions.Files q, BatchOptions.@Nullable Files p) {
+    if (clamp && deterministic) {
+      throw new UserError("give --clamp or --deterministic, not both");
+    }
+    if ((clamp || deterministic) && q.kind().isFull() && (p == null || p.kind().isFull())) {
+      throw new UserError("--clamp and --deterministic are for scales, not for matrices");
+    }
+    return clamp
+        ? ScalePolicy.CLAMPED
+        : deterministic ? ScalePolicy.DETERMINISTIC_IF_ZERO : ScalePolicy.STRICT;
+  }
+}
