@@ -70,6 +70,44 @@ class ConcurrencyTest {
     }
   }
 
+  /** Prepared references, queries of different sizes from platform and virtual threads: as if each were alone. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void manyQueriesOfTheSameReferences(Backend backend) throws Exception {
+    DiagonalGaussians references = Batch.random(false, 5000, 6, 0, new Random(8)).gaussians();
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = Engines.on(backend, threads);
+          KlEngine alone = Engines.on(backend);
+          ExecutorService platform = Executors.newFixedThreadPool(8);
+          ExecutorService virtual = Executors.newVirtualThreadPerTaskExecutor()) {
+        List<Future<?>> calls = new ArrayList<>();
+        for (int caller = 0; caller < 32; caller++) {
+          int k = 1 + caller;
+          DiagonalGaussians query =
+              Batch.random(false, 1 + caller % 9, 6, 0, new Random(caller)).gaussians();
+          Neighbors nearest = alone.nearest(query, references, k);
+          double radius = nearest.value(0, k - 1);
+          int[] within = alone.within(query, references, radius).indices();
+          double[] sums = alone.logSumExp(query, references);
+          Runnable call =
+              () -> {
+                for (int repetition = 0; repetition < 5; repetition++) {
+                  Neighbors found = engine.nearest(query, references, k);
+                  assertThat(found.indices()).isEqualTo(nearest.indices());
+                  assertThat(found.values()).isEqualTo(nearest.values());
+                  assertThat(engine.within(query, references, radius).indices()).isEqualTo(within);
+                  assertThat(engine.logSumExp(query, references)).isEqualTo(sums);
+                }
+              };
+          calls.add((caller % 2 == 0 ? platform : virtual).submit(call));
+        }
+        for (Future<?> call : calls) {
+          call.get();
+        }
+      }
+    }
+  }
+
   @Test
   void executorThatRejects() {
     checkExecutor(
