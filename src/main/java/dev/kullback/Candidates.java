@@ -8,6 +8,9 @@ import java.util.Arrays;
  * near.
  */
 final class Candidates {
+  /** Capacity that lasts from call to call. */
+  private static final int MOST_KEPT = 1 << 16;
+
   int[] index = {};
   double[] value = {};
   int count;
@@ -41,6 +44,15 @@ final class Candidates {
         merged = new long[length];
         index = new int[length];
         value = new double[length];
+      }
+    }
+
+    void trim() {
+      if (index.length > MOST_KEPT) {
+        keys = new long[0];
+        merged = new long[0];
+        index = new int[0];
+        value = new double[0];
       }
     }
 
@@ -133,9 +145,7 @@ final class Candidates {
     }
     scratch.sort(n);
     double bound = Double.longBitsToDouble(scratch.keys[k - 1]);
-    if (bound > 0) { // else cut would be 0 and shut out the zeros
-      cut = cut(bound);
-    }
+    cut = Math.max(cut(bound), Math.nextUp(bound)); // the greater of 0 and of subnormal numbers
   }
 
   private double cut(double farthest) {
@@ -166,63 +176,92 @@ final class Candidates {
     }
   }
 
-  /** Ends a search: the nearest k and those that may be, ascending. */
+  /** The nearest k and those that may be, ascending. */
   void finish() {
-    if (count > k) {
-      drop();
-    } else {
-      sort();
+    if (count < k) {
+      throw new AssertionError(count + " of " + k + " found");
     }
+    drop();
+  }
+
+  /** After {@link #finish}, if the values were made certain: drops all but the nearest k. */
+  void keepNearest() {
+    count = k;
+    cut = cut(value[k - 1]);
+  }
+
+  /** Lets go of arrays that are large, for a list that is done. */
+  void trim() {
+    if (index.length > MOST_KEPT) {
+      count = 0;
+      index = new int[0];
+      value = new double[0];
+    }
+    scratch.trim();
+  }
+
+  /** Ascending, ties by index. */
+  void sort() {
+    sort(0, count);
   }
 
   /**
-   * Ascending, ties by index. What is sorted is the leading bits of each value, those in which they differ first, with its place behind
-   * them.
+   * What is sorted is the leading bits of each value, those in which they differ first, with its place behind them; then what agrees in
+   * those by the rest, and equal ones by index.
    */
-  void sort() {
-    int n = count;
+  private void sort(int from, int to) {
+    int n = to - from;
     long least = Long.MAX_VALUE;
     long greatest = 0;
-    for (int s = 0; s < n; s++) {
+    for (int s = from; s < to; s++) {
       long bits = bits(value[s]);
       least = Math.min(least, bits);
       greatest = Math.max(greatest, bits);
     }
+    scratch.ensureCapacity(n);
+    if (least >= greatest) {
+      sortIndex(from, to);
+      return;
+    }
     int place = 32 - Integer.numberOfLeadingZeros(n);
     int range = 64 - Long.numberOfLeadingZeros(greatest - least);
     int dropped = Math.max(0, range + place - 63);
-    scratch.ensureCapacity(n);
-    long[] keys = scratch.keys;
     for (int s = 0; s < n; s++) {
-      keys[s] = (bits(value[s]) - least) >>> dropped << place | s;
+      scratch.keys[s] = (bits(value[from + s]) - least) >>> dropped << place | s;
     }
     scratch.sort(n);
-    keys = scratch.keys;
-    int[] sortedIndex = scratch.index;
-    double[] sortedValue = scratch.value;
     int mask = (1 << place) - 1;
     for (int s = 0; s < n; s++) {
-      int from = (int) keys[s] & mask;
-      int j = index[from];
-      double kl = value[from];
-      int to = s;
-      for (; to > 0 && isBefore(kl, j, sortedValue[to - 1], sortedIndex[to - 1]); to--) {
-        sortedIndex[to] = sortedIndex[to - 1]; // they differ in bits dropped
-        sortedValue[to] = sortedValue[to - 1];
-      }
-      sortedIndex[to] = j;
-      sortedValue[to] = kl;
+      int at = from + ((int) scratch.keys[s] & mask);
+      scratch.index[s] = index[at];
+      scratch.value[s] = value[at];
     }
-    System.arraycopy(sortedIndex, 0, index, 0, n);
-    System.arraycopy(sortedValue, 0, value, 0, n);
+    System.arraycopy(scratch.index, 0, index, from, n);
+    System.arraycopy(scratch.value, 0, value, from, n);
+    for (int s = from, end; s < to; s = end) {
+      long leading = (bits(value[s]) - least) >>> dropped;
+      end = s + 1;
+      while (end < to && (bits(value[end]) - least) >>> dropped == leading) {
+        end++;
+      }
+      if (end - s > 1) {
+        sort(s, end);
+      }
+    }
+  }
+
+  private void sortIndex(int from, int to) {
+    for (int s = from; s < to; s++) {
+      scratch.keys[s - from] = index[s];
+    }
+    scratch.sort(to - from);
+    for (int s = from; s < to; s++) {
+      index[s] = (int) scratch.keys[s - from];
+    }
   }
 
   /** In the order of the values, none of which is negative; −0 would be. */
   private static long bits(double kl) {
     return Double.doubleToRawLongBits(kl + 0.0);
-  }
-
-  private static boolean isBefore(double a, int i, double b, int j) {
-    return a < b || (a == b && i < j);
   }
 }

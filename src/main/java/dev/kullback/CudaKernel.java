@@ -12,6 +12,16 @@ final class CudaKernel implements BlockKernel<Gaussians> {
   }
 
   @Override
+  public void begin() {
+    device.enter();
+  }
+
+  @Override
+  public void end() {
+    device.exit();
+  }
+
+  @Override
   public void prepare(Gaussians q, Gaussians p, Tile t) {}
 
   @Override

@@ -390,6 +390,17 @@ public final class DiagonalGaussians implements Gaussians {
         && Arrays.equals(scale32(), a, a + dimension, p.scale32(), b, b + dimension);
   }
 
+  /** Whether two of this batch are equal, number by number. */
+  boolean hasSameParameters(int i, int j) {
+    boolean same = true;
+    for (int h = 0; h < dimension && same; h++) {
+      same =
+          mean(i * dimension + h) == mean(j * dimension + h)
+              && scale(i * dimension + h) == scale(j * dimension + h);
+    }
+    return same;
+  }
+
   Packed<float[]> columns32() {
     return columns32.get(this, FloatKernels::packColumns);
   }

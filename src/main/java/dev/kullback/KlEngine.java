@@ -9,7 +9,6 @@ import java.util.Locale;
 import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.concurrent.CancellationException;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -42,7 +41,7 @@ import org.jspecify.annotations.Nullable;
  * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
  * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 128·D} floats and 16 KiB
  * (where entries are recomputed, {@code 16·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
- * 0.5 or 1 MiB if it writes to a memory segment, 1 MiB if it reduces rows, and, where a covariance is full, 200 KiB and {@code 16·D²}
+ * 0.5 or 1 MiB if it writes to a memory segment, 1 MiB (with a CUDA device 8) if it reduces rows, besides what {@link #nearest} says, and, where a covariance is full, 200 KiB and {@code 16·D²}
  * bytes, or {@code 120·D²} once entries were recomputed.
  *
  * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite
@@ -64,7 +63,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Interruption.</b> A call that computes entries of the matrix looks at its caller's interrupt status before each tile, of at most
  * {@code 64 × 2048} entries in {@code pairwise}, and ends with a {@link CancellationException}, the status still set and the output
- * incomplete, when helpers have ended theirs. {@code pairwise} on a CUDA device is not interrupted.
+ * incomplete, when helpers have ended theirs. The first preparation of a batch, {@code aligned}, {@code toStandardNormal} and {@code pairwise} on
+ * a CUDA device are not interrupted.
  *
  * <p><b>Allocation.</b> A warm call (batches used twice before, caller's output) allocates nothing with one thread, and
  * a few hundred bytes with several, or on a CUDA device.
@@ -140,7 +140,8 @@ public final class KlEngine implements AutoCloseable {
     threads = builder.threads;
     ownExecutor = builder.executor == null && threads > 1 ? helpers(threads - 1) : null;
     executor = builder.executor != null ? builder.executor : ownExecutor;
-    tiles = new AtomicReferenceArray<>(2 * threads + 16);
+    tiles =
+        new AtomicReferenceArray<>(2 * (threads + Runtime.getRuntime().availableProcessors()) + 16);
   }
 
   private static ExecutorService helpers(int n) {
@@ -299,11 +300,12 @@ public final class KlEngine implements AutoCloseable {
 
   /**
    * The k smallest of {@code KL(q_i ‖ p_j)} over j, for every row i, nearest first, ties to the lower index. The order is that of
-   * exact arithmetic: candidates that the kernels' error bound does not tell apart are recomputed to 1e-13 (full covariances: to
-   * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double), for batches of float, too, before they are ordered or cut.
+   * exact arithmetic: candidates that the kernels' error bound does not tell apart are recomputed before they are ordered or cut, for batches
+   * of float, too: to 1e-13, and where that does not tell either, of diagonal batches to the last bit of double. A full covariance leaves
+   * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double. Values that nothing is near are the kernels', to the contract.
    *
-   * <p>Memory besides the result: for each thread {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, of fewer if k is above 1000, more where many are
-   * uncertain.
+   * <p>Memory besides the result: for each thread {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, of fewer if k is above 1000; where many are uncertain,
+   * {@code k + max(4096, k)} and those of another block. Calls with k beyond some 40,000 allocate them anew.
    *
    * @param k in [1, M]
    * @return N rows of k neighbors
@@ -349,10 +351,11 @@ public final class KlEngine implements AutoCloseable {
 
   /**
    * All j with {@code KL(q_i ‖ p_j) ≤ radius}, for every row i, by ascending j. Decided as in exact arithmetic: entries that the
-   * kernels' error bound does not tell from the radius are recomputed as {@link #nearest} does.
+   * kernels' error bound does not tell from the radius are recomputed as {@link #nearest} does. A value of {@link #nearest} as radius may
+   * so leave out its own pair. Memory: 12 bytes a pair found, at the end twice.
    *
    * @param radius in nats, ≥ 0; 0 finds equal Gaussians, +∞ all
-   * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ pairs are found
+   * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
     check(q, p);
@@ -382,7 +385,7 @@ public final class KlEngine implements AutoCloseable {
    * the weight of {@code p_j}.
    *
    * @param logWeights w, M of them; −∞ leaves a term out, and all −∞ give −∞
-   * @throws IllegalArgumentException if a weight is NaN or +∞, or there are not M
+   * @throws IllegalArgumentException if a weight is NaN or +∞, there are not M, or they are in {@code out}
    */
   public double[] logSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
     check(q, p);
@@ -390,6 +393,10 @@ public final class KlEngine implements AutoCloseable {
       throw new IllegalArgumentException(
           "logWeights has %d elements but p has %d Gaussians"
               .formatted(logWeights.length, p.size()));
+    }
+    if (logWeights == out) {
+      throw new IllegalArgumentException(
+          "logWeights and out are the same array; weights are read until all rows are done");
     }
     for (int j = 0; j < logWeights.length; j++) {
       if (!(logWeights[j] < Double.POSITIVE_INFINITY)) {
@@ -445,7 +452,7 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@code KL(q_i ‖ p_i)} estimated as the mean of {@code ln q_i(x) − ln p_i(x)} over samples x of q_i: a check of the closed form,
    * or of a program that samples. In double, on the calling thread whatever the backend; {@code O(N·S·D)}, with a full covariance
-   * {@code O(N·S·D²)}. A deterministic q gives 0.
+   * {@code O(N·S·D²)}. A deterministic q gives 0; where a sample overflows, estimate and error are +∞.
    *
    * <p>Reproducible: pair i draws from the i-th {@link SplittableRandom#split()} of a {@link SplittableRandom} of the seed, D values of
    * {@code nextGaussian()} a sample. So the bits depend on the seed and the JDK's generator alone, and pair i's not on later pairs.
@@ -476,7 +483,7 @@ public final class KlEngine implements AutoCloseable {
   /**
    * Prepares a service for queries of this shape before its first request: calls {@code pairwise} (of at most 2²² entries), {@code nearest} with k = 10,
    * {@code logSumExp} and {@code rowMin} with made-up diagonal batches of float, the query made anew for each call, until the VM has compiled what they
-   * run, as told by calls that get no faster for half a second. Takes one to five seconds, longer only where a call does. Results are the
+   * run, as told by calls that get no faster for half a second. Takes one to five seconds, longer only where eight calls do. Results are the
    * same cold and warm. The references' own panels are made by their second use, which {@link #warmUp(Gaussians, Gaussians)} is.
    *
    * @param n rows of q, those of a query; no more of q and of p are made than have 2²⁴ elements
@@ -805,19 +812,25 @@ public final class KlEngine implements AutoCloseable {
 
   private <G extends Gaussians> void reduce(
       BlockKernel<G> kernel, G q, G p, RowReduction reduction, Tile tile) {
-    int share = Math.ceilDiv(Math.ceilDiv(q.size(), threads), ROW_PANEL) * ROW_PANEL;
-    int height = Math.min(reduction.bandRows(), share);
+    // as many for each thread
+    int bands = Math.ceilDiv(Math.ceilDiv(q.size(), reduction.bandRows()), threads) * threads;
+    int height = Math.ceilDiv(Math.ceilDiv(q.size(), bands), ROW_PANEL) * ROW_PANEL;
     long parts =
         (long) Math.ceilDiv(q.size(), height)
             * (reduction.isByBlock() ? Math.ceilDiv(p.size(), REDUCED_COLUMNS) : 1);
     Executor helpers = executor;
-    kernel.prepare(q, p, tile);
-    if (helpers == null || threads == 1 || parts == 1) {
-      for (long b = 0; b < parts; b++) {
-        band(kernel, q, p, reduction, height, b, tile);
+    kernel.begin();
+    try {
+      kernel.prepare(q, p, tile);
+      if (helpers == null || threads == 1 || parts == 1) {
+        for (long b = 0; b < parts; b++) {
+          band(kernel, q, p, reduction, height, b, tile);
+        }
+      } else {
+        new Job((b, t) -> band(kernel, q, p, reduction, height, b, t), parts, tile).run(helpers);
       }
-    } else {
-      new Job((b, t) -> band(kernel, q, p, reduction, height, b, t), parts, tile).run(helpers);
+    } finally {
+      kernel.end();
     }
   }
 
@@ -890,15 +903,8 @@ public final class KlEngine implements AutoCloseable {
       }
       work(tile);
       awaitHelpers();
-      Throwable t = failure;
-      if (t instanceof RuntimeException e) {
-        throw e;
-      }
-      if (t instanceof Error e) {
-        throw e;
-      }
-      if (t != null) {
-        throw new CompletionException(t);
+      if (failure != null) {
+        throw KlEngine.<RuntimeException>any(failure);
       }
     }
 
@@ -918,7 +924,7 @@ public final class KlEngine implements AutoCloseable {
         } finally {
           release(own);
         }
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) { // consumers of other languages throw checked exceptions, too
         fail(e);
       } finally {
         synchronized (this) {
@@ -935,7 +941,7 @@ public final class KlEngine implements AutoCloseable {
             b = next.getAndIncrement()) {
           work.part(b, t);
         }
-      } catch (RuntimeException | Error e) {
+      } catch (Throwable e) {
         fail(e);
       }
     }
@@ -963,6 +969,12 @@ public final class KlEngine implements AutoCloseable {
         Thread.currentThread().interrupt();
       }
     }
+  }
+
+  /** Throws it as it is, checked or not. */
+  @SuppressWarnings({"unchecked", "TypeParameterUnusedInFormals"})
+  private static <E extends Throwable> E any(Throwable e) throws E {
+    throw (E) e;
   }
 
   private Tile acquire() {

@@ -129,6 +129,9 @@ public final class MixtureEntropy {
     if (!(alpha >= 0 && alpha <= 1)) {
       throw new IllegalArgumentException("alpha must be in [0, 1], is " + alpha);
     }
+    if (alpha == 0 || alpha == 1) {
+      return conditionalEntropy(); // 0·∞ would be NaN
+    }
     Chernoff chernoff = Chernoff.of(components, alpha);
     double[] overlap = new double[weights.length];
     for (int i = 0; i < overlap.length; i++) {

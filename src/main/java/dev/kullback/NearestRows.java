@@ -23,6 +23,9 @@ final class NearestRows extends RowReduction {
   /** Of a band, 4 MiB of them; a band has 8 rows at least. */
   private static final int MOST_CANDIDATES = 1 << 18;
 
+  /** Candidates beyond k from which on they are settled, so that a list has an end whatever the columns. */
+  private static final int MOST_UNCERTAIN = 4096;
+
   private @Nullable Gaussians q;
   private @Nullable Gaussians p;
   private int k;
@@ -81,16 +84,16 @@ final class NearestRows extends RowReduction {
       Candidates c = t.candidates(i - t.band);
       int from = (i - row0) * width;
       if (others && i >= column0 && i < column1) {
-        scan(kl, from, column0, i, c, t);
-        scan(kl, from + i + 1 - column0, i + 1, column1, c, t);
+        scan(kl, from, i, column0, i, c, t);
+        scan(kl, from + i + 1 - column0, i, i + 1, column1, c, t);
       } else {
-        scan(kl, from, column0, column1, c, t);
+        scan(kl, from, i, column0, column1, c, t);
       }
     }
   }
 
-  /** {@code kl[from…]} is of columns [column0, column1). */
-  private void scan(double[] kl, int from, int column0, int column1, Candidates c, Tile t) {
+  /** {@code kl[from…]} is of row i, columns [column0, column1). */
+  private void scan(double[] kl, int from, int i, int column0, int column1, Candidates c, Tile t) {
     int width = column1 - column0;
     long groups = Math.ceilDiv((long) GROUPS * k, GROUPS_AT_A_TIME) * GROUPS_AT_A_TIME;
     if (c.count == 0 && groups <= width / 4) {
@@ -102,18 +105,19 @@ final class NearestRows extends RowReduction {
     for (int s = 0; s < count; s++) {
       c.offer(column0 + at[s], kl[from + at[s]]);
     }
+    if (c.count - k > Math.max(MOST_UNCERTAIN, k)) {
+      c.finish();
+      settle(c, i, t);
+      c.keepNearest();
+    }
   }
 
   @Override
   void end(int row0, int row1, Tile t) {
-    Gaussians a = batch(q);
-    Gaussians b = batch(p);
     for (int i = row0; i < row1; i++) {
       Candidates c = t.candidates(i - row0);
       c.finish();
-      if (decide(c, a, i, b, t)) {
-        c.sort();
-      }
+      settle(c, i, t);
       int to = i * k;
       System.arraycopy(c.index, 0, indices, to, k);
       for (int r = 0; r < k; r++) {
@@ -123,18 +127,37 @@ final class NearestRows extends RowReduction {
           out64[to + r] = c.value[r];
         }
       }
+      c.trim();
     }
   }
 
-  /** Recomputes the candidates, sorted, whose order is uncertain; whether there are any. */
-  private boolean decide(Candidates c, Gaussians q, int i, Gaussians p, Tile t) {
+  /** Recomputes the candidates, sorted, whose order is uncertain, and those it still is of once more. */
+  private void settle(Candidates c, int i, Tile t) {
+    if (recompute(c, i, error, false, t)) {
+      c.sort();
+      if (recompute(c, i, Ranks.PRECISE_ERROR, true, t)) {
+        c.sort();
+      }
+    }
+  }
+
+  /** Recomputes those that are not farther from a neighbor than the error; whether there are any. */
+  private boolean recompute(Candidates c, int i, double error, boolean exact, Tile t) {
+    Gaussians a = batch(q);
+    Gaussians b = batch(p);
     boolean any = false;
     boolean touchesLast = false;
+    int last = -1;
     for (int s = 0; s < c.count; s++) {
       double kl = c.value[s];
       boolean touchesNext = s + 1 < c.count && c.value[s + 1] * (1 - error) <= kl * (1 + error);
       if ((touchesLast || touchesNext) && kl > 0 && kl < Double.POSITIVE_INFINITY) {
-        c.value[s] = Ranks.kl(q, i, p, c.index[s], t);
+        int j = c.index[s];
+        c.value[s] =
+            touchesLast && last >= 0 && Ranks.isSame(b, last, j)
+                ? c.value[s - 1]
+                : exact ? Ranks.exact(a, i, b, j, kl, t) : Ranks.precise(a, i, b, j, t);
+        last = j;
         any = true;
       }
       touchesLast = touchesNext;

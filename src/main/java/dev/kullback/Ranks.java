@@ -2,7 +2,8 @@ package dev.kullback;
 
 /**
  * What decides between two candidates, or a candidate and a radius, that a kernel's error bound leaves undecided. A kernel's value
- * v stands for an exact one in {@code [v(1 − error), v(1 + error)]}; 0 and ∞ are exact.
+ * v stands for an exact one in {@code [v(1 − error), v(1 + error)]}: the contract allows a square of the error more, of which the kernels
+ * keep well clear. 0 and ∞ count as exact.
  */
 final class Ranks {
   /** The contract of the float kernels, and of the double ones. */
@@ -12,6 +13,9 @@ final class Ranks {
 
   /** With a full covariance that of double grows with the condition number, of which the kernels allow 100 at most. */
   private static final double FULL_ERROR = 1e-10;
+
+  /** Of {@link #precise}, with diagonal batches twice over, as both that are compared have it. */
+  static final double PRECISE_ERROR = 2e-13;
 
   private Ranks() {}
 
@@ -25,8 +29,8 @@ final class Ranks {
         : FULL_ERROR;
   }
 
-  /** KL(q_i ‖ p_j) as well as double gives it, whatever the batches' precision. */
-  static double kl(Gaussians q, int i, Gaussians p, int j, Tile t) {
+  /** KL(q_i ‖ p_j) to {@link #PRECISE_ERROR}, whatever the batches' precision. */
+  static double precise(Gaussians q, int i, Gaussians p, int j, Tile t) {
     t.checkInterrupt(); // of a tile all entries may come here
     if (q == p && i == j) {
       return 0;
@@ -34,5 +38,20 @@ final class Ranks {
     return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
         ? PairKl.precise(a, i, b, j)
         : t.full.pair.kl(q, i, p, j);
+  }
+
+  /** {@link ExactKl} where there is one, else {@code kl}, which {@link #precise} gave. */
+  static double exact(Gaussians q, int i, Gaussians p, int j, double kl, Tile t) {
+    t.checkInterrupt();
+    double exact =
+        q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
+            ? ExactKl.kl(a, i, b, j)
+            : Double.NaN;
+    return Double.isNaN(exact) ? kl : exact;
+  }
+
+  /** Whether two columns certainly have the same divergences. */
+  static boolean isSame(Gaussians p, int i, int j) {
+    return p instanceof DiagonalGaussians d && d.hasSameParameters(i, j);
   }
 }

@@ -4,6 +4,8 @@ import java.util.SplittableRandom;
 
 /** Samples {@code ln q_i(x) − ln p_i(x)}, x from q_i. Holds the working memory of one thread. */
 final class Sampler {
+  private static final int SAMPLES_A_CHECK = 1024;
+
   private final Side q;
   private final Side p;
   private final int dimension;
@@ -49,7 +51,7 @@ final class Sampler {
           logDet = g.logDet[i];
           for (int h = 0; h < d; h++) {
             mean[h] = g.mean(i * d + h);
-            scale[h] = Math.sqrt(g.kind.variance(g.scale(i * d + h)));
+            scale[h] = std(g.kind, g.scale(i * d + h));
           }
         }
         case FullGaussians g -> {
@@ -58,6 +60,16 @@ final class Sampler {
           System.arraycopy(g.scaleTril, i * scale.length, scale, 0, scale.length);
         }
       }
+    }
+
+    /** Not by way of the variance, which may underflow. */
+    private static double std(Scale kind, double s) {
+      return switch (kind) {
+        case STD -> s;
+        case VARIANCE -> Math.sqrt(s);
+        case LOG_VARIANCE -> Math.exp(0.5 * s);
+        case PRECISION -> 1 / Math.sqrt(s);
+      };
     }
 
     /** {@code out = Lz}. */
@@ -102,7 +114,10 @@ final class Sampler {
     double logDets = p.logDet - q.logDet;
     double sum = 0;
     double squares = 0;
-    for (int s = 1; s <= samples; s++) {
+    for (long s = 1; s <= samples; s++) {
+      if (s % SAMPLES_A_CHECK == 0) {
+        Tile.checkInterrupt(Thread.currentThread());
+      }
       for (int h = 0; h < dimension; h++) {
         z[h] = random.nextGaussian();
       }
@@ -116,6 +131,10 @@ final class Sampler {
         difference += (x[h] - z[h]) * (x[h] + z[h]);
       }
       double ratio = 0.5 * difference + logDets;
+      if (ratio == Double.POSITIVE_INFINITY) {
+        mean = standardError = ratio;
+        return;
+      }
       double d = ratio - sum; // B. P. Welford's running mean and variance, 1962
       sum += d / s;
       squares += d * (ratio - sum);

@@ -5,10 +5,12 @@ package dev.kullback;
  * variances that are close but stated in different ways, which rounding to double would swamp.
  */
 record Variance(double high, double low, int exponent) {
-  // ln 2 in three parts; whole multiples up to 2²⁰ of the first two are exact
-  private static final double LN2_HIGH = 0x1.62e42fef00000p-1;
-  private static final double LN2_MIDDLE = 0x1.473de6af00000p-34;
-  private static final double LN2_LOW = 0x1.3c7673007e5edp-69;
+  /** Of the first two parts of ln 2, up to which they are exact. */
+  static final int MOST_MULTIPLES = 1 << 20;
+
+  static final double LN2_HIGH = 0x1.62e42fef00000p-1;
+  static final double LN2_MIDDLE = 0x1.473de6af00000p-34;
+  static final double LN2_LOW = 0x1.3c7673007e5edp-69;
 
   private static final int HALVINGS = 24;
 

@@ -138,7 +138,7 @@ final class VectorScan implements RowScan {
    */
   @Override
   public double sumExp(double shift, double[] values, int from, int to) {
-    DoubleVector sum = DoubleVector.zero(S);
+    Arrays.fill(lanes, 0); // the sum, as no vector lives across the branch either
     int j = from;
     for (; j + V <= to; j += V) {
       DoubleVector x = DoubleVector.broadcast(S, shift).sub(DoubleVector.fromArray(S, values, j));
@@ -160,10 +160,11 @@ final class VectorScan implements RowScan {
                 .add(Double.MAX_EXPONENT)
                 .lanewise(VectorOperators.LSHL, 52)
                 .reinterpretAsDoubles();
-        sum = sum.add(power.mul(y), VectorMask.fromLong(S, counts));
+        DoubleVector.fromArray(S, lanes, 0)
+            .add(power.mul(y), VectorMask.fromLong(S, counts))
+            .intoArray(lanes, 0);
       }
     }
-    sum.intoArray(lanes, 0);
     return total() + tail.sumExp(shift, values, j, to);
   }
 

@@ -13,7 +13,7 @@ final class WarmUp {
   /** Of windows without gain, one may have waited for the compiler. */
   private static final int STABLE_WINDOWS = 2;
 
-  private static final int MOST_WINDOWS = 20;
+  private static final double MOST_SECONDS = 5;
   private static final double GAIN = 0.9;
 
   /** So alike that the fast kernels' values are recomputed. */
@@ -89,27 +89,29 @@ final class WarmUp {
 
   private void run() {
     double before = Double.POSITIVE_INFINITY;
-    int stable = 0;
-    for (int w = 0; w < MOST_WINDOWS && stable < STABLE_WINDOWS; w++) {
+    long start = System.nanoTime();
+    for (int stable = 0; stable < STABLE_WINDOWS && seconds(start) < MOST_SECONDS; ) {
       double best = window();
       stable = best > GAIN * before ? stable + 1 : 0;
       before = Math.min(before, best);
     }
   }
 
+  private static double seconds(long since) {
+    return (System.nanoTime() - since) * 1e-9;
+  }
+
   /** The shortest round's seconds. */
   private double window() {
     double best = Double.POSITIVE_INFINITY;
     long start = System.nanoTime();
-    long now = start;
     do {
+      long now = System.nanoTime();
       for (Supplier<? extends Gaussians> query : queries) {
         round(query.get());
       }
-      long end = System.nanoTime();
-      best = Math.min(best, (end - now) * 1e-9);
-      now = end;
-    } while (now - start < WINDOW_SECONDS * 1e9);
+      best = Math.min(best, seconds(now));
+    } while (seconds(start) < WINDOW_SECONDS);
     return best;
   }
 

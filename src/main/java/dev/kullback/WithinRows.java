@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /** The columns of each row within a radius. Where the kernels' error bound does not tell, an entry is recomputed. */
@@ -13,6 +14,9 @@ final class WithinRows extends RowReduction {
   private final AtomicReferenceArray<int[]> indices;
 
   private final AtomicReferenceArray<double[]> values;
+
+  /** Entries of the bands that are done. */
+  private final AtomicLong total = new AtomicLong();
 
   /** {@code start[i + 1]}: entries of row i, until all are known. */
   private final int[] start;
@@ -48,7 +52,10 @@ final class WithinRows extends RowReduction {
         int j = column0 + at[s];
         double x = kl[from + at[s]];
         if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
-          x = Ranks.kl(q, i, p, j, t);
+          x = Ranks.precise(q, i, p, j, t);
+          if (Math.abs(x - radius) <= Ranks.PRECISE_ERROR * radius) {
+            x = Ranks.exact(q, i, p, j, x, t);
+          }
         }
         if (x <= radius) {
           c.append(j, x);
@@ -63,6 +70,7 @@ final class WithinRows extends RowReduction {
     for (int i = 0; i < row1 - row0; i++) {
       count += t.candidates(i).count;
     }
+    length(total.addAndGet(count));
     int[] index = new int[length(count)];
     double[] value = new double[index.length];
     int to = 0;
@@ -73,17 +81,16 @@ final class WithinRows extends RowReduction {
       to += c.count;
       start[row0 + i + 1] = c.count;
     }
+    for (int i = 0; i < row1 - row0; i++) {
+      t.candidates(i).trim();
+    }
     indices.set(row0, index);
     values.set(row0, value);
   }
 
   /** What all bands have. */
   Neighbors result() {
-    long total = 0;
-    for (int i = 1; i < start.length; i++) {
-      total += start[i];
-    }
-    int[] index = new int[length(total)];
+    int[] index = new int[length(total.get())];
     double[] value = new double[index.length];
     for (int i = 0; i < start.length - 1; i++) {
       int[] band = indices.get(i);

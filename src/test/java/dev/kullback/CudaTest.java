@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.internal.cuda.CudaLibrary;
@@ -25,6 +26,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -63,6 +65,23 @@ class CudaTest {
 
   private static FullGaussians full(boolean isDouble, int n, int d, int seed) {
     return FullBatch.random(isDouble, n, d, 10, 0, new Random(seed)).gaussians();
+  }
+
+  /** A reduction is one call, though it comes to the device for each of its blocks. */
+  @Test
+  void closeDuringAReduction() {
+    DiagonalGaussians q = Batch.random(false, 600, 3, 0, new Random(1)).gaussians();
+    KlEngine engine = Engines.on(Backend.CUDA);
+    AtomicInteger rows = new AtomicInteger();
+    engine.forEachTile(
+        q,
+        q,
+        tile -> {
+          engine.close();
+          rows.addAndGet(tile.rows());
+        });
+    assertThat(rows.get()).isEqualTo(600);
+    assertThatIllegalStateException().isThrownBy(() -> engine.rowMin(q, q));
   }
 
   @Test

@@ -197,4 +197,13 @@ class MixtureEntropyTest {
         DiagonalGaussians.ofStd(new float[2], new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     assertThatIllegalArgumentException().isThrownBy(() -> MixtureEntropy.of(zero));
   }
+
+  @Test
+  void extremeAlpha() {
+    MixtureEntropy apart =
+        MixtureEntropy.of(DiagonalGaussians.ofStd(new double[] {0, 1e200}, new double[] {1, 1}, 1));
+    for (double alpha : new double[] {0, 1}) {
+      assertThat(apart.lowerBound(alpha)).isEqualTo(apart.conditionalEntropy());
+    }
+  }
 }

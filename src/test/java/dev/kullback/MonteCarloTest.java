@@ -103,4 +103,20 @@ class MonteCarloTest {
       assertThat(engine.monteCarlo(zero, q, 9, 0).estimate(2)).isZero();
     }
   }
+
+  @Test
+  void endsOfTheRange() {
+    try (KlEngine engine = Engines.on(Backend.AUTO)) {
+      DiagonalGaussians far = DiagonalGaussians.ofStd(new double[] {1e200}, new double[] {1}, 1);
+      DiagonalGaussians zero = DiagonalGaussians.ofStd(new double[1], new double[] {1}, 1);
+      MonteCarlo infinite = engine.monteCarlo(far, zero, 100, 1);
+      assertThat(infinite.estimate(0)).isPositive().isInfinite();
+      assertThat(infinite.standardError(0)).isInfinite();
+      DiagonalGaussians q = DiagonalGaussians.ofLogVariance(new double[1], new double[] {-800}, 1);
+      DiagonalGaussians p = DiagonalGaussians.ofLogVariance(new double[1], new double[] {-801}, 1);
+      MonteCarlo narrow = engine.monteCarlo(q, p, 100_000, 1);
+      assertThat(Math.abs(narrow.estimate(0) - 0.5 * (Math.E - 1 - 1)))
+          .isLessThan(5 * narrow.standardError(0));
+    }
+  }
 }

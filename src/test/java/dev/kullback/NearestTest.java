@@ -365,6 +365,91 @@ class NearestTest {
     }
   }
 
+  /** Divergences below double's normal numbers, after a call whose candidates would show. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void subnormalDivergences(Backend backend) {
+    double[] one = new double[600];
+    Arrays.fill(one, 1);
+    double[] tiny = new double[600];
+    Arrays.fill(tiny, 1e-156);
+    DiagonalGaussians p = DiagonalGaussians.ofStd(tiny, one, 1);
+    DiagonalGaussians far =
+        DiagonalGaussians.ofStd(
+            IntStream.range(0, 600).mapToDouble(j -> 600 - j).toArray(), one, 1);
+    DiagonalGaussians q = DiagonalGaussians.ofStd(new double[1], new double[] {1}, 1);
+    try (KlEngine engine = Engines.on(backend)) {
+      assertThat(engine.nearest(q, far, 3).indices()).containsExactly(599, 598, 597);
+      assertThat(engine.nearest(q, p, 3).indices()).containsExactly(0, 1, 2);
+      assertThat(engine.nearest(q, p, 3).value(0, 2)).isEqualTo(5e-313);
+    }
+  }
+
+  /** Sums of the same terms in another order are equal, and differ in double: the index decides. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void tiesOfPermutedDimensions(Backend backend) {
+    int d = 5;
+    int m = 400;
+    Random random = new Random(9);
+    for (boolean isDouble : new boolean[] {false, true}) {
+      double[] mean = new double[m * d];
+      double[] std = new double[m * d];
+      for (int j = 0; j < m; j++) {
+        if (j % 2 == 0) {
+          for (int h = 0; h < d; h++) {
+            mean[j * d + h] = (float) random.nextGaussian();
+            std[j * d + h] = (float) random.nextDouble(0.5, 1.5);
+          }
+        } else { // the one before, turned
+          for (int h = 0; h < d; h++) {
+            mean[j * d + h] = mean[(j - 1) * d + (h + 2) % d];
+            std[j * d + h] = std[(j - 1) * d + (h + 2) % d];
+          }
+        }
+      }
+      double[] one = new double[d];
+      Arrays.fill(one, 1);
+      Gaussians p = new Batch(Batch.Kind.STD, isDouble, mean, std, d).gaussians();
+      Gaussians q = new Batch(Batch.Kind.STD, isDouble, new double[d], one, d).gaussians();
+      try (KlEngine engine = Engines.on(backend)) {
+        Neighbors all = engine.nearest(q, p, m);
+        for (int r = 0; r < m; r += 2) {
+          assertThat(all.index(0, r + 1)).isEqualTo(all.index(0, r) + 1);
+          assertThat(all.value(0, r + 1)).isEqualTo(all.value(0, r));
+        }
+        for (int k : new int[] {1, 7, 101}) {
+          assertThat(engine.nearest(q, p, k).indices()).isEqualTo(Arrays.copyOf(all.indices(), k));
+        }
+        double radius = all.value(0, 100);
+        assertThat(engine.within(q, p, radius).count(0)).isEqualTo(102);
+        assertThat(engine.within(q, p, Math.nextDown(radius)).count(0)).isEqualTo(100);
+      }
+    }
+  }
+
+  /** Equal columns without end do not make lists without end: what is certain to lose is dropped on the way. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void manyEqualColumns(Backend backend) {
+    int m = 40_000;
+    double[] mean = new double[m];
+    double[] std = new double[m];
+    Arrays.fill(std, 1);
+    Arrays.fill(mean, 2);
+    mean[m - 1] = 1;
+    mean[17] = 1;
+    Batch p = new Batch(Batch.Kind.STD, false, mean, std, 1);
+    Batch q = new Batch(Batch.Kind.STD, false, new double[2], new double[] {1, 1}, 1);
+    try (KlEngine engine = Engines.on(backend)) {
+      Neighbors nearest = engine.nearest(q.gaussians(), p.gaussians(), 5);
+      for (int i = 0; i < 2; i++) {
+        assertThat(Arrays.copyOfRange(nearest.indices(), 5 * i, 5 * i + 5))
+            .containsExactly(17, m - 1, 0, 1, 2);
+      }
+    }
+  }
+
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
   void rejected(Backend backend) {

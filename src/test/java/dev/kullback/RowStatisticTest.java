@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import java.io.IOException;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -189,5 +190,80 @@ class RowStatisticTest {
         assertThat(engine.rowMin(q, q)).containsOnly(0); // the engine is as good as before
       }
     }
+  }
+
+  /** Blocks without weight, then the nearest, then those that hardly count. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void logSumExpOverSeveralBlocks(Backend backend) {
+    int m = 3 * 4096 + 5;
+    Batch p = Batch.random(false, m, 2, 0, new Random(4));
+    Batch q = Batch.random(false, 3, 2, 0, new Random(5));
+    double[] w = new Random(6).doubles(m, -3, 0).toArray();
+    Arrays.fill(w, 0, 4100, Double.NEGATIVE_INFINITY);
+    Arrays.fill(w, 4100, 8192, -30);
+    double[] before = w.clone();
+    for (int threads : new int[] {1, 4}) {
+      try (KlEngine engine = Engines.on(backend, threads)) {
+        double[] kl = engine.pairwise(q.gaussians(), p.gaussians(), new double[3 * m]);
+        double[] sums = engine.logSumExp(q.gaussians(), p.gaussians(), w, new double[3]);
+        double[] plain = engine.logSumExp(q.gaussians(), p.gaussians());
+        double[] min = engine.rowMin(q.gaussians(), p.gaussians());
+        for (int i = 0; i < 3; i++) {
+          double[] row = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
+          assertThat(sums[i]).isCloseTo(logSumExp(row, w), within(1e-12));
+          assertThat(plain[i]).isCloseTo(logSumExp(row, new double[m]), within(1e-12));
+          assertThat(min[i]).isEqualTo(Arrays.stream(row).min().orElseThrow());
+        }
+        assertThat(w).isEqualTo(before);
+        Gaussians all = p.gaussians();
+        assertThatThrownBy(() -> engine.logSumExp(all, all, w, w))
+            .isInstanceOf(IllegalArgumentException.class)
+            .hasMessageContaining("same array");
+      }
+    }
+  }
+
+  /** A consumer of another language, on whichever thread it runs. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void checkedExceptionsOfTheConsumer(Backend backend) {
+    DiagonalGaussians q = Batch.random(false, 4096, 1, 0, new Random(1)).gaussians();
+    IOException thrown = new IOException("checked");
+    for (int threads : new int[] {1, 3}) {
+      for (boolean onCaller : new boolean[] {false, true}) {
+        Thread caller = Thread.currentThread();
+        AtomicInteger running = new AtomicInteger();
+        try (KlEngine engine = Engines.on(backend, threads)) {
+          if (threads == 1 && !onCaller) {
+            continue;
+          }
+          assertThatThrownBy(() ->
+                  engine.forEachTile(
+                      q,
+                      q,
+                      tile -> {
+                        running.incrementAndGet();
+                        try {
+                          if ((Thread.currentThread() == caller) == onCaller) {
+                            RowStatisticTest.<RuntimeException>sneak(thrown);
+                          }
+                          Thread.sleep(1);
+                        } catch (InterruptedException e) {
+                          throw new AssertionError(e);
+                        } finally {
+                          running.decrementAndGet();
+                        }
+                      }))
+              .isSameAs(thrown);
+          assertThat(running.get()).isZero();
+        }
+      }
+    }
+  }
+
+  @SuppressWarnings({"unchecked", "TypeParameterUnusedInFormals"})
+  private static <E extends Throwable> void sneak(Throwable e) throws E {
+    throw (E) e;
   }
 }

@@ -155,8 +155,9 @@ public final class CudaDevice implements AutoCloseable {
     }
   }
 
-  private synchronized void enter() {
-    if (closed) {
+  /** Begins a call, which may consist of several: until its {@link #exit} a close frees nothing. */
+  public synchronized void enter() {
+    if (closed && calls == 0) {
       throw new IllegalStateException("this KlEngine is closed");
     }
     CudaException failed = failure.get();
@@ -169,7 +170,8 @@ public final class CudaDevice implements AutoCloseable {
     calls++;
   }
 
-  private synchronized void exit() {
+  /** Ends what {@link #enter} began. */
+  public synchronized void exit() {
     calls--;
     if (closed && calls == 0) {
       free();
