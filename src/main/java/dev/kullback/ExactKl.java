@@ -11,6 +11,9 @@ final class ExactKl {
   /** Half an ulp, and some: what a result may be off by to be the exact one rounded, but for a tie. */
   private static final double ROUNDED = 0x1p-58;
 
+  /** Exponents of variances, and of differences of means, whose squares and quotients keep both parts. */
+  private static final int MOST_EXPONENT = 400;
+
   /** Of the sum S + D and of the products of variances: high and low part. */
   private double high;
 
@@ -28,6 +31,12 @@ final class ExactKl {
     for (int h = 0; h < d; h++) {
       Variance vq = Variance.of(q.kind, q.scale(i * d + h));
       Variance vp = Variance.of(p.kind, p.scale(j * d + h));
+      double x = q.mean(i * d + h) - p.mean(j * d + h);
+      if (Math.abs(vq.exponent()) > MOST_EXPONENT
+          || Math.abs(vp.exponent()) > MOST_EXPONENT
+          || (x != 0 && Math.abs(Math.getExponent(x)) > MOST_EXPONENT)) {
+        return Double.NaN;
+      }
       sum.addTerm(q.mean(i * d + h), p.mean(j * d + h), vq, vp);
       ratio.multiply(vp);
       ratio.divide(vq);

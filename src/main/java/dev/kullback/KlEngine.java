@@ -301,7 +301,7 @@ public final class KlEngine implements AutoCloseable {
   /**
    * The k smallest of {@code KL(q_i ‖ p_j)} over j, for every row i, nearest first, ties to the lower index. The order is that of
    * exact arithmetic: candidates that the kernels' error bound does not tell apart are recomputed before they are ordered or cut, for batches
-   * of float, too: to 1e-13, and where that does not tell either, of diagonal batches to the last bit of double. A full covariance leaves
+   * of float, too: to 1e-13, and where that does not tell either, of diagonal batches in twice double's precision (but for divergences below some 1e-7, and variances beyond 2^±400). A full covariance leaves
    * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double. Values that nothing is near are the kernels', to the contract.
    *
    * <p>Memory besides the result: for each thread {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, of fewer if k is above 1000; where many are uncertain,
@@ -497,8 +497,7 @@ public final class KlEngine implements AutoCloseable {
           "n = %d, m = %d and dimension = %d must be at least 1, dimension at most %d"
               .formatted(n, m, dimension, WarmUp.MOST_ELEMENTS));
     }
-    int most = WarmUp.MOST_ELEMENTS / dimension;
-    WarmUp.run(this, Math.min(n, most), Math.min(m, most), dimension);
+    WarmUp.run(this, n, m, dimension);
   }
 
   /**

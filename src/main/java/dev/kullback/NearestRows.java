@@ -127,7 +127,6 @@ final class NearestRows extends RowReduction {
           out64[to + r] = c.value[r];
         }
       }
-      c.trim();
     }
   }
 

@@ -131,8 +131,8 @@ final class Sampler {
         difference += (x[h] - z[h]) * (x[h] + z[h]);
       }
       double ratio = 0.5 * difference + logDets;
-      if (ratio == Double.POSITIVE_INFINITY) {
-        mean = standardError = ratio;
+      if (!(ratio < Double.POSITIVE_INFINITY)) { // or NaN, of ∞ − ∞
+        mean = standardError = Double.POSITIVE_INFINITY;
         return;
       }
       double d = ratio - sum; // B. P. Welford's running mean and variance, 1962

@@ -87,6 +87,10 @@ final class Tile {
 
   private final Candidates.Scratch sorting;
   private Candidates[] candidates = {};
+
+  /** Lists that the call has used. */
+  private int used;
+
   private double[] state = {};
 
   /** A block on its way to a memory segment or a reduction, made on first use. */
@@ -129,6 +133,7 @@ final class Tile {
         candidates[k] = new Candidates(sorting);
       }
     }
+    used = Math.max(used, i + 1);
     return candidates[i];
   }
 
@@ -189,6 +194,9 @@ final class Tile {
 
   /** Drops the caller's arrays and batches before the tile goes back to the pool. */
   void clear() {
+    for (; used > 0; used--) {
+      candidates[used - 1].trim();
+    }
     lead = this;
     caller = null;
     ended = false;

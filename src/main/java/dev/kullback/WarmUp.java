@@ -62,7 +62,10 @@ final class WarmUp {
   }
 
   /** With batches of its own: queries made anew each time, of Gaussians far from all of p and of some near an eighth of it. */
-  static void run(KlEngine engine, int n, int m, int dimension) {
+  static void run(KlEngine engine, int rows, int columns, int dimension) {
+    int most = Math.max(1, MOST_ELEMENTS / dimension);
+    int n = Math.min(rows, most);
+    int m = Math.min(columns, most);
     Random random = new Random(1);
     float[][] far = parameters(n, dimension, _ -> 1, random);
     float[][] near = parameters(n, dimension, _ -> NEAR, random);

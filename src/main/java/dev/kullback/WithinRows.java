@@ -81,9 +81,6 @@ final class WithinRows extends RowReduction {
       to += c.count;
       start[row0 + i + 1] = c.count;
     }
-    for (int i = 0; i < row1 - row0; i++) {
-      t.candidates(i).trim();
-    }
     indices.set(row0, index);
     values.set(row0, value);
   }

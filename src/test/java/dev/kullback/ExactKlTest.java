@@ -39,6 +39,34 @@ class ExactKlTest {
     assertThat(found).isGreaterThan(16 * 3 * 20 * 2);
   }
 
+  /** What loses digits on the way, or all of them, is left to others. */
+  @Test
+  void isNothingAtTheEndsOfTheRange() {
+    double[] apart = {0, 3};
+    double[] same = {0, 0};
+    DiagonalGaussians q = DiagonalGaussians.ofLogVariance(same, new double[] {-800, 0}, 2);
+    DiagonalGaussians p = DiagonalGaussians.ofLogVariance(apart, new double[] {-800, 0}, 2);
+    assertThat(ExactKl.kl(q, 0, p, 0)).isNaN();
+    DiagonalGaussians one = DiagonalGaussians.ofLogVariance(new double[1], new double[1], 1);
+    DiagonalGaussians wide =
+        DiagonalGaussians.ofLogVariance(new double[] {1}, new double[] {1e6}, 1);
+    assertThat(ExactKl.kl(one, 0, wide, 0)).isNaN();
+    for (double std : new double[] {1e-160, 1e-170, 1e160}) {
+      DiagonalGaussians a = DiagonalGaussians.ofStd(new double[1], new double[] {std}, 1);
+      DiagonalGaussians b =
+          DiagonalGaussians.ofStd(new double[] {100 * std}, new double[] {std}, 1);
+      assertThat(ExactKl.kl(a, 0, b, 0)).isNaN();
+    }
+    try (KlEngine engine = Engines.on(Backend.AUTO)) {
+      DiagonalGaussians ties =
+          DiagonalGaussians.ofLogVariance(
+              new double[] {0, 3, 0, -3}, new double[] {-800, 0, -800, 0}, 2);
+      Neighbors nearest = engine.nearest(q, ties, 2);
+      assertThat(nearest.indices()).containsExactly(0, 1);
+      assertThat(nearest.values()).containsExactly(4.5, 4.5);
+    }
+  }
+
   private static Batch batch(Batch.Kind kind, int n, int d, double spread, Random random) {
     double[] mean = new double[n * d];
     double[] scale = new double[n * d];

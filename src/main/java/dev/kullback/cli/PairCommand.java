@@ -52,7 +52,7 @@ abstract class PairCommand implements Callable<Integer> {
       Batch p = q.columns(pFiles, arena);
       String summary = run(engine, q, p, output, second);
       if (second != null) {
-        output.finish(); // what may fail does so before either is there
+        output.finish(); // what may fail but the renaming does so before either is there
         second.commit();
       }
       output.commit();
