@@ -47,6 +47,7 @@ final class Candidates {
       }
     }
 
+    /** As a list does. */
     void trim() {
       if (index.length > MOST_KEPT) {
         keys = new long[0];
@@ -197,7 +198,6 @@ final class Candidates {
       index = new int[0];
       value = new double[0];
     }
-    scratch.trim();
   }
 
   /** Ascending, ties by index. */

@@ -382,23 +382,15 @@ public final class DiagonalGaussians implements Gaussians {
     return scale64 != null ? scale64[index] : scale32()[index];
   }
 
-  /** Whether two rows of float batches of one kind have equal parameters. */
+  /** Whether two rows of batches of one kind and precision have equal parameters. */
   boolean isEqual(int i, DiagonalGaussians p, int j) {
     int a = i * dimension;
     int b = j * dimension;
-    return Arrays.equals(mean32(), a, a + dimension, p.mean32(), b, b + dimension)
-        && Arrays.equals(scale32(), a, a + dimension, p.scale32(), b, b + dimension);
-  }
-
-  /** Whether two of this batch are equal, number by number. */
-  boolean hasSameParameters(int i, int j) {
-    boolean same = true;
-    for (int h = 0; h < dimension && same; h++) {
-      same =
-          mean(i * dimension + h) == mean(j * dimension + h)
-              && scale(i * dimension + h) == scale(j * dimension + h);
-    }
-    return same;
+    return mean64 != null
+        ? Arrays.equals(mean64(), a, a + dimension, p.mean64(), b, b + dimension)
+            && Arrays.equals(scale64(), a, a + dimension, p.scale64(), b, b + dimension)
+        : Arrays.equals(mean32(), a, a + dimension, p.mean32(), b, b + dimension)
+            && Arrays.equals(scale32(), a, a + dimension, p.scale32(), b, b + dimension);
   }
 
   Packed<float[]> columns32() {

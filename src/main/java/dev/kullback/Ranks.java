@@ -32,9 +32,6 @@ final class Ranks {
   /** KL(q_i ‖ p_j) to {@link #PRECISE_ERROR}, whatever the batches' precision. */
   static double precise(Gaussians q, int i, Gaussians p, int j, Tile t) {
     t.checkInterrupt(); // of a tile all entries may come here
-    if (q == p && i == j) {
-      return 0;
-    }
     return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
         ? PairKl.precise(a, i, b, j)
         : t.full.pair.kl(q, i, p, j);
@@ -52,6 +49,6 @@ final class Ranks {
 
   /** Whether two columns certainly have the same divergences. */
   static boolean isSame(Gaussians p, int i, int j) {
-    return p instanceof DiagonalGaussians d && d.hasSameParameters(i, j);
+    return p instanceof DiagonalGaussians d && d.isEqual(i, d, j);
   }
 }

@@ -75,7 +75,7 @@ final class RowStatistic extends RowReduction {
           switch (kind) {
             case MIN, SUM -> x;
             case MEAN -> x / columns;
-            case LOG_SUM_EXP -> x == Double.POSITIVE_INFINITY ? -x : Math.log(state[2 * i + 1]) - x;
+            case LOG_SUM_EXP -> Math.log(state[2 * i + 1]) - x; // without a term −∞ − ∞
           };
     }
   }

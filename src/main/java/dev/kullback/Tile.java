@@ -197,6 +197,7 @@ final class Tile {
     for (; used > 0; used--) {
       candidates[used - 1].trim();
     }
+    sorting.trim();
     lead = this;
     caller = null;
     ended = false;
