@@ -2,6 +2,7 @@ package dev.kullback;
 
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
@@ -11,8 +12,13 @@ import org.jspecify.annotations.Nullable;
 final class Epilogue {
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
   private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
+  private static final VectorSpecies<Long> L = S.withLanes(long.class);
 
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
+
+  /** 1, 2, 4, … */
+  private static final LongVector BIT_OF_LANE =
+      LongVector.broadcast(L, 1).lanewise(VectorOperators.LSHL, LongVector.zero(L).addIndex(1));
 
   static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
 
@@ -239,7 +245,9 @@ final class Epilogue {
     float[] out32 = t.out32;
     double[] out64 = t.out64;
     for (int j = 0; j < columns; j += S.length()) {
-      VectorMask<Double> mask = VectorMask.fromLong(S, bits >>> (first + j));
+      // not VectorMask.fromLong: see VectorScan
+      VectorMask<Double> mask =
+          BIT_OF_LANE.and(bits >>> (first + j)).compare(VectorOperators.NE, 0).cast(S);
       DoubleVector kl = DoubleVector.fromArray(S, values, from + j);
       if (out32 != null) {
         ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0))

@@ -2,15 +2,20 @@ package dev.kullback;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.lang.ArchRule;
 import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
 import java.net.URI;
 import java.nio.file.Path;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorSpecies;
 import org.junit.jupiter.api.Test;
 
 /** What may depend on what. */
@@ -37,6 +42,29 @@ class ArchitectureTest {
             type.getDirectDependenciesFromSelf().stream()
                 .anyMatch(
                     dependency -> dependency.getTargetClass().getPackageName().equals(VECTOR)));
+  }
+
+  /**
+   * C2 of JDK 25.0.3 may make an empty mask of a long that came from a mask (see VectorScan), which inlining can bring together from
+   * anywhere.
+   */
+  @Test
+  void noMaskIsMadeOfBits() {
+    ArchRule rule =
+        noClasses()
+            .should()
+            .callMethod(VectorMask.class, "fromLong", VectorSpecies.class, long.class);
+    rule.check(CLASSES);
+    assertThatThrownBy(() -> rule.check(new ClassFileImporter().importClasses(FromLong.class)))
+        .as("the rule bites")
+        .isInstanceOf(AssertionError.class);
+  }
+
+  /** What the rule forbids. */
+  private static final class FromLong {
+    static VectorMask<Double> of(long bits) {
+      return VectorMask.fromLong(DoubleVector.SPECIES_PREFERRED, bits);
+    }
   }
 
   @Test
