@@ -471,7 +471,7 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   Packed<float[]> packed32(float[] values, int width) {
-    return packed(values, width, PairKl.unit32(dimension), beyond32);
+    return packed(values, width, PairKl.unit32(), beyond32);
   }
 
   Packed<double[]> packed64(double[] values, int width) {
@@ -508,9 +508,12 @@ public final class DiagonalGaussians implements Gaussians {
     return logDet[i] - 0.5 * dimension;
   }
 
-  /** What row i adds to the error bound {@code unit·KL + noiseQ + noiseP} of {@link PairKl#isCertain}. */
+  /**
+   * What row i adds to the error bound of {@link PairKl#isCertain}: {@code unit·½(S + D)} and those of the log-determinants are {@code
+   * unit·KL + noiseQ + noiseP}.
+   */
   double noiseQ(int i, double unit) {
-    return logDetBound[i] + unit * (dimension + logDet[i]);
+    return logDetBound[i] + unit * (0.5 * dimension + logDet[i]);
   }
 
   double noiseP(int i, double unit) {

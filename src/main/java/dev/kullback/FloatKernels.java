@@ -46,13 +46,13 @@ final class FloatKernels {
   static final int NR = Math.max(NV * S.length(), MR);
 
   /**
-   * Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#ERROR_UNITS} allows
+   * Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#UNITS32} allows
    * for.
    */
-  static final int KC = 64;
+  static final int KC = PairKl.BLOCK;
 
   /** Dimensions whose chunks of KC add up in this precision before they are promoted to double. */
-  static final int PROMOTED = 4 * KC;
+  static final int PROMOTED = PairKl.BLOCKS;
 
   /** Dimensions packed at a time; 64 took 216 µs instead of 192 at 1024 x 256, for shorter runs of the rows. */
   private static final int PACK = 256;

@@ -6,7 +6,8 @@ import jdk.incubator.vector.VectorSpecies;
 /**
  * The divergence of nearly identical Gaussians of one {@link Scale} in float, without cancellation: {@code KL = ½ Σ_h [d²/v_p +
  * z² P(z)]}, where z is the relative (for log-variances absolute) difference of the raw scales and {@code z² P(z) = σq²/σp² −
- * 1 − ln(σq²/σp²)}. Nearby values subtract exactly and no term is negative, so the sum has the relative error of a term.
+ * 1 − ln(σq²/σp²)}. Nearby values subtract exactly and no term is negative, so nothing cancels: a term is good to 21 roundings, 8e-7 of P
+ * included, and is in at most 128 of the sums before promotion, together 9e-6.
  */
 final class NearKernel {
   /**

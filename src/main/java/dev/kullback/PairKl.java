@@ -5,11 +5,8 @@ package dev.kullback;
  * the stable form where rounding could show.
  */
 final class PairKl {
-  /**
-   * What the float kernels' error bound must stay within, to hold 1e-5: {@link #ERROR_UNITS} falls short of the worst order of
-   * roundings by a fifth where S is much greater than KL.
-   */
-  static final double FLOAT_TOLERANCE = 8e-6;
+  /** What the float kernels' error bound must stay within: the contract, less two roundings to float. */
+  static final double FLOAT_TOLERANCE = 1e-5 - 0x1p-23;
 
   /** What the double form must reach on float inputs: below the rounding of a float result. */
   static final double REFINED_TOLERANCE = 1e-7;
@@ -28,18 +25,25 @@ final class PairKl {
   static final double MOST64 = 0x1p500;
 
   /**
-   * {@code S/2} made with unit roundoff u is taken to be within {@code ERROR_UNITS·u·(S/2 + D)} of exact. No term of S + D is
-   * negative. Rounding d, v, 1/v and the term's numerator costs at most 6 units of {@code (S + D)/2}; accumulating 64 terms
-   * costs 64 units in the worst order, 21 when all terms are alike, and some 4 when roundings vary. So 16 units of {@code S/2 +
-   * D} hold near S = 0, where the bound decides, even when all terms are alike. Where the log-determinants cancel a large S, terms
-   * chosen so that every sum rounds down came to 1.15 times the tolerance: the reserve in {@link #FLOAT_TOLERANCE}.
+   * {@code A = ½(S + D)}, a sum of terms {@code t/2 ≥ 0}, is made with unit roundoff u. Rounding d, v, 1/v and the numerator costs at
+   * most 6 units of a term. A term is in all later sums of its chunk of 64 and in those of up to 4 chunks, each of which may lose
+   * u times itself: at most 64 + 3 units more. So the error is at most 73·u·A, whatever the order of the terms and the
+   * roundings.
    */
-  static final double ERROR_UNITS = 16;
+  private static final double UNITS64 = 6 + 64 + 3;
+
+  /**
+   * With float there is more to say, for an error of 73·u·A takes terms of very different size in each chunk, and such Gaussians are not
+   * alike: {@code KL ≥ ½ Σ (t − 1 − ln t)}. An entry with {@code 58·u·A ≤ τ·KL}, τ the contract, has error ≤ λτ·KL + (1 − λ)·58·u·A ≤
+   * τ·KL for λ = 0.17, since Σ [w_h t_h − (λτ/u)(t_h − 1 − ln t_h) − (1 − λ)·58 t_h] ≤ 0 for the units w_h of the term at each place
+   * of the four chunks and any t_h. ErrorBoundTest adds it up from these constants.
+   */
+  static final double UNITS32 = 58;
 
   /** The kernels' chunks, and how they group them. */
-  private static final int BLOCK = 64;
+  static final int BLOCK = 64;
 
-  private static final int BLOCKS = 4 * BLOCK;
+  static final int BLOCKS = 4 * BLOCK;
 
   /** Math.fma without hardware support goes through BigDecimal. */
   private static final boolean FMA = Backend.hasFma();
@@ -65,14 +69,14 @@ final class PairKl {
         : stable(q, i, p, j);
   }
 
-  /** {@link #ERROR_UNITS} of float; promotion every few dimensions makes it independent of how many there are. */
-  static double unit32(int dimension) {
-    return ERROR_UNITS * 0x1p-24;
+  /** Relative error of A by the float kernels; promotion makes it independent of D. */
+  static double unit32() {
+    return UNITS32 * 0x1p-24;
   }
 
-  /** {@link #ERROR_UNITS} of double, and one rounding more for each block after the first. */
+  /** Relative error of A in double, where groups of four chunks add up one after the other; three roundings are the epilogue's. */
   static double unit64(int dimension) {
-    return (ERROR_UNITS + (double) dimension / BLOCK) * 0x1p-53;
+    return (UNITS64 + 3 + (double) dimension / BLOCKS) * 0x1p-53;
   }
 
   /**

@@ -155,7 +155,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   private static double margin(DiagonalGaussians q, DiagonalGaussians p) {
     return isWide(q, p)
         ? PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension())
-        : PairKl.FLOAT_TOLERANCE - PairKl.unit32(q.dimension());
+        : PairKl.FLOAT_TOLERANCE - PairKl.unit32();
   }
 
   /** Keeps the diagonal of KL(q‖q), which is 0, from counting as uncertain. */
@@ -203,7 +203,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         t.columns,
         wide ? q.columns64() : q32(t),
         wide ? p.columns64() : p32(t),
-        wide ? PairKl.unit64(d) : PairKl.unit32(d),
+        wide ? PairKl.unit64(d) : PairKl.unit32(),
         wide ? PairKl.DOUBLE_TOLERANCE : PairKl.FLOAT_TOLERANCE);
     boolean all = true;
     long close = 0;
