@@ -30,19 +30,31 @@ public enum Backend {
   static final String BITS_PROPERTY = "dev.kullback.vectorBits";
   private static final String VECTOR_MODULE = "jdk.incubator.vector";
 
+  private static final String NOT_COMPILED =
+      "this JVM does not compile vector code to vector instructions: is a flag in an options file, as -XX:TieredStopAtLevel, or a"
+          + " compiler other than C2?";
+
   private static final AtomicBoolean WARNED = new AtomicBoolean();
 
   /** The backend's name, whether it can run in this process, and if not, why and what to do; one line. */
   public String describe() {
-    String problem = vectorProblem();
     return switch (this) {
-      case AUTO ->
-          "auto: " + (problem == null ? "takes vector" : "takes scalar, as vector cannot run");
-      case VECTOR ->
-          problem == null
-              ? "vector: available, %d-bit vectors, %d x %d float tiles"
-                  .formatted(VectorWidth.BITS, FloatKernels.MR, FloatKernels.NR)
-              : "vector: unavailable, " + problem;
+      case AUTO -> {
+        String problem = autoProblem();
+        yield "auto: "
+            + (problem == null ? "takes vector" : "takes scalar, as vector cannot run well");
+      }
+      case VECTOR -> {
+        String problem = vectorProblem();
+        yield problem != null
+            ? "vector: unavailable, " + problem
+            : "vector: available, %d-bit vectors, %d x %d float tiles%s"
+                .formatted(
+                    VectorWidth.BITS,
+                    FloatKernels.MR,
+                    FloatKernels.NR,
+                    VectorWidth.isCompiled() ? "" : "; but " + NOT_COMPILED);
+      }
       case SCALAR -> "scalar: available";
       case CUDA -> {
         String cuda = CudaLibrary.problem();
@@ -55,28 +67,37 @@ public enum Backend {
   static Backend select(Backend asked) {
     Backend wanted = asked == AUTO ? forced() : asked;
     forcedBits();
-    if (wanted == CUDA) {
-      String problem = CudaLibrary.problem();
-      if (problem != null) {
-        throw new IllegalStateException("the cuda backend cannot run: " + problem);
+    return switch (wanted) {
+      case SCALAR -> SCALAR;
+      case CUDA -> {
+        refuse("cuda", CudaLibrary.problem());
+        yield CUDA;
       }
-      return CUDA;
+      case VECTOR -> {
+        refuse("vector", vectorProblem());
+        yield VECTOR;
+      }
+      case AUTO -> {
+        String problem = autoProblem();
+        if (problem != null && jvmProblem() == null) {
+          refuse("vector", widthProblem()); // what was asked for is not passed over
+        }
+        if (problem != null && WARNED.compareAndSet(false, true)) {
+          System.getLogger("dev.kullback")
+              .log(
+                  System.Logger.Level.WARNING,
+                  "Kullback computes without vectors, far slower: {0}",
+                  problem);
+        }
+        yield problem == null ? VECTOR : SCALAR;
+      }
+    };
+  }
+
+  private static void refuse(String backend, @Nullable String problem) {
+    if (problem != null) {
+      throw new IllegalStateException("the %s backend cannot run: %s".formatted(backend, problem));
     }
-    String problem = wanted == SCALAR ? null : vectorProblem();
-    if (problem == null) {
-      return wanted == SCALAR ? SCALAR : VECTOR;
-    }
-    if (wanted == VECTOR) {
-      throw new IllegalStateException("the vector backend cannot run: " + problem);
-    }
-    if (WARNED.compareAndSet(false, true)) {
-      System.getLogger("dev.kullback")
-          .log(
-              System.Logger.Level.WARNING,
-              "Kullback computes without vectors, far slower: {0}",
-              problem);
-    }
-    return SCALAR;
   }
 
   private static Backend forced() {
@@ -103,8 +124,8 @@ public enum Backend {
     };
   }
 
-  /** Why {@link #VECTOR} cannot run here, or null. */
-  private static @Nullable String vectorProblem() {
+  /** Why this JVM as it was started cannot run {@link #VECTOR}, or null. */
+  private static @Nullable String jvmProblem() {
     try {
       forcedBits();
     } catch (IllegalArgumentException e) {
@@ -130,6 +151,26 @@ public enum Backend {
     return null;
   }
 
+  /** Of a width that is forced; to be asked only where there is no {@link #jvmProblem}. */
+  private static @Nullable String widthProblem() {
+    return forcedBits() <= VectorWidth.MOST_BITS
+        ? null
+        : "system property %s is %d, but the widest vectors here have %d bits"
+            .formatted(BITS_PROPERTY, forcedBits(), VectorWidth.MOST_BITS);
+  }
+
+  /** Why {@link #VECTOR} cannot run here, or null. */
+  private static @Nullable String vectorProblem() {
+    String problem = jvmProblem();
+    return problem != null ? problem : widthProblem();
+  }
+
+  /** Why {@link #AUTO} does not take {@link #VECTOR}, or null. */
+  private static @Nullable String autoProblem() {
+    String problem = vectorProblem();
+    return problem != null || VectorWidth.isCompiled() ? problem : NOT_COMPILED;
+  }
+
   /** The last TieredStopAtLevel on the command line, which the JVM tells of at level 1 only, or nothing. */
   private static String stopAtLevel() {
     Stream<String> options =
@@ -145,13 +186,13 @@ public enum Backend {
         .reduce("", (first, second) -> second);
   }
 
-  /** Whether {@link #VECTOR} can run. */
+  /** Whether {@link #VECTOR} can run, and well. */
   static boolean hasVectors() {
     return Vectors.AVAILABLE;
   }
 
   private static final class Vectors {
-    static final boolean AVAILABLE = vectorProblem() == null;
+    static final boolean AVAILABLE = autoProblem() == null;
   }
 
   /** Whether {@link Math#fma} is an instruction. */

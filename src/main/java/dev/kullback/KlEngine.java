@@ -4,6 +4,7 @@ import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.cuda.HostBatch;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
@@ -13,6 +14,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -513,6 +515,23 @@ public final class KlEngine implements AutoCloseable {
       WarmUp.run(this, q.size(), p.size(), p.dimension());
     }
     WarmUp.run(this, q, p);
+  }
+
+  /**
+   * Runs every operation on made-up batches of all kinds and many shapes until the VM has compiled it, and compares each result with
+   * plain arithmetic in double, and with that of the same call before: what a compiler makes of vector code depends on the processor
+   * and the VM's build. For a service's start, or a test on the machine that it will run on. Allocates some MB.
+   *
+   * @param time how long to take, about: ten seconds see every kernel compiled. Each operation is tried on each kind and shape whatever
+   *     the time, which takes some seconds
+   * @throws IllegalArgumentException if the time is not positive
+   */
+  public Verification verify(Duration time) {
+    checkOpen();
+    if (!time.isPositive()) {
+      throw new IllegalArgumentException("time must be positive, is " + time);
+    }
+    return Verify.run(this, TimeUnit.NANOSECONDS.convert(time));
   }
 
   /** What runs, with how many threads, and why the vector backend does not where it does not. */

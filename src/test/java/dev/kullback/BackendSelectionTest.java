@@ -111,14 +111,44 @@ class BackendSelectionTest {
     result.assertOneWarning(flag.contains("FMA") ? "UseFMA" : "C2");
   }
 
+  /** Flags that no command line shows, and a VM that boxes vectors whatever its flags: told by speed. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "-XX:TieredStopAtLevel=2",
+        "-XX:+UnlockDiagnosticVMOptions -XX:DisableIntrinsic=_VectorTernaryOp"
+      })
+  void virtualMachinesThatDoNotCompileVectors(String options) throws Exception {
+    Path file = Files.writeString(scratch.resolve("options"), options);
+    List<String> flags = List.of("--add-modules", "jdk.incubator.vector", "@" + file);
+    Result result = run(false, flags, "AUTO", "AUTO", "VECTOR");
+    result.assertRight("AUTO", 2);
+    result.assertRight("VECTOR", 1); // slowly
+    assertThat(result.lines("AUTO describes")).first().asString().contains("scalar");
+    assertThat(result.lines("VECTOR describes")).first().asString().contains("not compile");
+    result.assertOneWarning("not compile");
+  }
+
+  /** On any x86: one that has vectors of 512 bits can be told to do without. */
   @ParameterizedTest
   @ValueSource(strings = {"128", "256", "512"})
   void forcedWidths(String bits) throws Exception {
     List<String> flags =
-        List.of("--add-modules", "jdk.incubator.vector", "-Ddev.kullback.vectorBits=" + bits);
-    Result result = run(false, flags, "VECTOR");
-    result.assertRight("VECTOR", 1);
-    assertThat(result.lines("VECTOR describes")).singleElement().asString().contains(bits);
+        List.of(
+            "--add-modules",
+            "jdk.incubator.vector",
+            "-XX:+IgnoreUnrecognizedVMOptions",
+            "-XX:UseAVX=2",
+            "-Ddev.kullback.vectorBits=" + bits);
+    Result result = run(false, flags, "VECTOR", "AUTO");
+    if (Integer.parseInt(bits) <= Math.min(256, VectorWidth.MOST_BITS)) {
+      result.assertRight("VECTOR", 1);
+      result.assertRight("AUTO", 1);
+      assertThat(result.lines("VECTOR describes")).singleElement().asString().contains(bits);
+    } else {
+      assertThat(result.lines("VECTOR throws")).singleElement().asString().contains(bits);
+      assertThat(result.lines("AUTO throws")).singleElement().asString().contains(bits);
+    }
   }
 
   @Test

@@ -10,10 +10,16 @@ import java.util.stream.Stream;
 final class Engines {
   private Engines() {}
 
-  /** Method source: the backends every test of results runs on, in the run on the emulated device that alone. */
+  /**
+   * Method source: the backends every test of results runs on; in the run on the emulated device that alone, and where a width is forced
+   * the one that has one.
+   */
   static Stream<Backend> backends() {
-    return System.getProperty(CudaLibrary.LIBRARY) != null
-        ? Stream.of(Backend.CUDA)
+    if (System.getProperty(CudaLibrary.LIBRARY) != null) {
+      return Stream.of(Backend.CUDA);
+    }
+    return System.getProperty(Backend.BITS_PROPERTY) != null
+        ? Stream.of(Backend.VECTOR)
         : Stream.of(Backend.VECTOR, Backend.SCALAR);
   }
 

@@ -28,6 +28,7 @@ import picocli.CommandLine.ScopeType;
       Within.class,
       LogSumExp.class,
       Entropy.class,
+      VerifyCommand.class,
       InfoCommand.class,
       Demo.class,
     },
