@@ -87,7 +87,7 @@ struct Diagonal {
   }
 
   KB_FN double noiseQ(int64_t i, double unit) const {
-    return moments[i].logDetBound + unit * (dimension + moments[i].logDet);
+    return moments[i].logDetBound + unit * (0.5 * dimension + moments[i].logDet);
   }
 
   KB_FN double noiseP(int64_t i, double unit) const { return moments[i].logDetBound - unit * moments[i].logDet; }
