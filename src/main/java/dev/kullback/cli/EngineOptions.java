@@ -19,13 +19,18 @@ final class EngineOptions {
   int threads = Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
 
   KlEngine engine() {
-    if (threads < 1 || threads > MAX_THREADS) {
-      throw new UserError("--threads is " + threads + ": give 1 to " + MAX_THREADS);
-    }
     try {
-      return KlEngine.builder().backend(backend).threads(threads).build();
+      return engine(backend);
     } catch (IllegalArgumentException | IllegalStateException e) { // it cannot run here
       throw new UserError("--backend " + backend + ": " + e.getMessage());
     }
+  }
+
+  /** Throws as {@link KlEngine.Builder#build()} does where the backend cannot run. */
+  KlEngine engine(Backend backend) {
+    if (threads < 1 || threads > MAX_THREADS) {
+      throw new UserError("--threads is " + threads + ": give 1 to " + MAX_THREADS);
+    }
+    return KlEngine.builder().backend(backend).threads(threads).build();
   }
 }

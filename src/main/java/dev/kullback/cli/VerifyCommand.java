@@ -65,10 +65,9 @@ final class VerifyCommand implements Callable<Integer> {
     }
     List<KlEngine> engines = new ArrayList<>();
     for (Backend backend : List.of(Backend.VECTOR, Backend.SCALAR, Backend.CUDA)) {
-      engineOptions.backend = backend;
       try {
-        engines.add(engineOptions.engine());
-      } catch (UserError e) {
+        engines.add(engineOptions.engine(backend));
+      } catch (IllegalStateException e) { // it cannot run here
         out.printf("%s%n", backend.describe());
       }
     }

@@ -245,7 +245,22 @@ class MainTest extends CommandFixture {
         List.of("standard --mean q.npy --std s.npy -o o.npy --p-mean p.npy", "--p-mean"),
         List.of("aligned --mean q.npy --std s.npy -o o.npy --heatmap h.png", "--heatmap"),
         List.of("aligned --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy", "5 rows"),
+        List.of("verify --seconds 0", "--seconds"),
+        List.of("verify --seconds NaN", "--seconds"),
+        List.of("verify --seconds 1 --threads 0", "--threads"),
         List.of("demo", "kullback.home"));
+  }
+
+  @Test
+  void verifyTellsOfEachBackend() {
+    Result result = runRaw("verify", "--seconds", "0.1", "--threads", "1");
+    assertThat(result.err()).isEmpty();
+    assertThat(result.status()).isZero();
+    assertThat(result.out())
+        .contains("vector on the calling thread", "scalar on the calling thread", "cuda: ")
+        .containsPattern("logSumExp +\\d+ calls .* ok\n")
+        .endsWith("all right" + System.lineSeparator())
+        .doesNotContain("WRONG");
   }
 
   @ParameterizedTest

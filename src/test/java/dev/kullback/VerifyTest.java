@@ -1,0 +1,66 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+class VerifyTest {
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void everyOperationIsRight(Backend backend) {
+    try (KlEngine engine = Engines.on(backend, 2)) {
+      Verification found = engine.verify(Duration.ofMillis(1));
+      assertThat(found.isRight()).as("%s", found).isTrue();
+      assertThat(found.operations())
+          .extracting(Verification.Operation::name)
+          .contains("pairwise", "aligned", "toStandardNormal", "nearest", "within", "logSumExp")
+          .doesNotHaveDuplicates();
+      assertThat(found.operations())
+          .allSatisfy(operation -> {
+            assertThat(operation.calls()).isGreaterThan(50);
+            assertThat(operation.entries()).isGreaterThan(operation.calls());
+            assertThat(operation.worst()).isBetween(Double.MIN_VALUE, 1.0);
+          });
+      assertThat(found.toString().lines())
+          .hasSameSizeAs(found.operations())
+          .allMatch(line -> line.endsWith(" ok"));
+    }
+  }
+
+  @Test
+  void oneWrongOperationMakesAllWrong() {
+    var right = new Verification.Operation("pairwise", 3, 9, 0.25, "");
+    var wrong =
+        new Verification.Operation(
+            "logSumExp", 3, 9, 17, "float, 1 x 1: entry 0 is 2 instead of 1");
+    assertThat(new Verification(List.of(right)).isRight()).isTrue();
+    Verification found = new Verification(List.of(right, wrong));
+    assertThat(found.isRight()).isFalse();
+    assertThat(found.toString()).contains("pairwise", "ok", "WRONG", "entry 0 is 2 instead of 1");
+  }
+
+  @Test
+  void arguments() {
+    KlEngine engine = Engines.on(Backend.SCALAR);
+    try (engine) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.verify(Duration.ZERO))
+          .withMessageContaining("time");
+      Thread.currentThread().interrupt();
+      try {
+        engine.verify(Duration.ofDays(1000_000));
+        throw new AssertionError("not interrupted");
+      } catch (CancellationException e) {
+        assertThat(Thread.interrupted()).isTrue();
+      }
+    }
+    assertThatIllegalStateException().isThrownBy(() -> engine.verify(Duration.ofSeconds(1)));
+  }
+}
