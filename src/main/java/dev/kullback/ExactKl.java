@@ -12,9 +12,8 @@ package dev.kullback;
  */
 final class ExactKl {
   /**
-   * Up to this |x| the term {@code f = x − ln(1+x)} comes from its series, with a relative error of 2⁻⁸⁴; beyond, the x are summed and the 1 + x multiplied,
-   * for one logarithm. What then cancels is at most 66 f, so a sum of 2D terms errs by {@code 2D·3·2⁻¹⁰⁶·66 f} = D·2⁻⁹⁷·f; and 1 + x, to
-   * 2⁻⁹⁶, and the logarithm, to 2⁻⁹⁷, are within 2⁻⁸⁵ of f ≥ 2⁻¹¹.
+   * Up to this |x| a term {@code f = x − ln(1+x)} comes from its series, to 2⁻⁸⁴·⁷. Beyond, where {@code |x| ≤ 66 f} and {@code f ≥
+   * 2⁻¹¹·¹}, the x are summed and the 1 + x, to 2⁻⁹⁶, multiplied for one logarithm, to 2⁻⁹⁷.
    */
   private static final double MOST_IN_SERIES = 0x1p-5;
 
@@ -30,17 +29,20 @@ final class ExactKl {
   private final DoubleDouble product = new DoubleDouble();
   private final DoubleDouble sum = new DoubleDouble();
 
-  /** KL rounded, and what that left of it: {@code KL = value·(1 + rest)}, |rest| ≤ 2⁻⁵³, for a normal value. */
+  /** KL rounded, and what that left: {@code KL = value·(1 + rest)}, |rest| ≤ 2⁻⁵³. */
   double value;
 
   double rest;
 
-  /** From where on the values of two pairs are told apart: twice the relative error. */
+  /**
+   * Twice the relative error, so that equal divergences are within it. 2D sums, each to 3·2⁻¹⁰⁶ of 66 KL at most, make D·2⁻⁹⁷; the terms
+   * {@code 2⁻⁸⁴·⁷ + 66·2⁻⁹⁶ + 2⁻⁹⁷/f < 2⁻⁸⁴}. Where {@link #setExcess} has no better than 2⁻⁹⁷, {@code ½ Σ|x| 2⁻⁹⁷ < 2⁻⁹⁶ √(D KL)} come on top.
+   */
   static double tolerance(int dimension) {
     return (dimension + 8192.0) * 0x1p-96;
   }
 
-  /** Whether KL is greater than x, and told apart from it. */
+  /** Whether KL is greater than x, beyond the tolerance. */
   boolean isBeyond(double x, double tolerance) {
     return value > x || (value == x && rest > tolerance);
   }
@@ -51,7 +53,7 @@ final class ExactKl {
     rest = 0;
   }
 
-  /** Computes {@code KL(q_i ‖ p_j) > 0}; false, where a log-variance is beyond ±10⁵, without. */
+  /** Computes {@code KL(q_i ‖ p_j) > 0}, a normal number; false if it cannot, as log-variances are beyond ±10⁵. */
   boolean compute(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
     sum.set(0);
     product.set(1);
@@ -102,8 +104,8 @@ final class ExactKl {
   }
 
   /**
-   * Sets x. Where both batches state their scales as one kind, or as σ and σ², the difference is of exact numbers, so that x is accurate to its
-   * last bits, however small; else 1 + x is, to 2⁻⁹⁷.
+   * Sets x. Where both batches state their scales in one way, or as σ and σ², this is a difference of exact numbers, and x accurate however
+   * small it is; else 1 + x is, to 2⁻⁹⁷.
    */
   private void setExcess(Scale kind, double sq, Scale other, double sp) {
     if (kind == other && kind == Scale.LOG_VARIANCE) {
@@ -121,8 +123,8 @@ final class ExactKl {
   }
 
   /**
-   * {@code x − ln(1+x) = x − 2 artanh z = z (x − 2 (z²/3 + z⁴/5 + …))} with {@code z = x/(2 + x)}. What double rounds, from {@code z⁶/7} on, is 2⁻³² of
-   * it, and what is left out 2⁻⁹³.
+   * {@code x − ln(1+x) = x − 2 artanh z = z (x − 2 (z²/3 + z⁴/5 + z⁶/7 + …))} with {@code z = x/(2 + x)}. What is in double, from {@code
+   * z⁶} on, makes at most 2⁻³²·⁷ of it, and what is left out 2⁻⁹³.
    */
   private void addSeries() {
     w.set(x);
