@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Columns of one row and their values: a list that grows. A search for the k nearest adds what may be among them, and drops what
@@ -8,6 +9,9 @@ import java.util.Arrays;
  * near.
  */
 final class Candidates {
+  /** Makes a rest, of half an ulp at most, positive, as sorting needs it. */
+  private static final double REST_SHIFT = 0x1p-52;
+
   /** Capacity that lasts from call to call. */
   private static final int MOST_KEPT = 1 << 16;
 
@@ -33,6 +37,9 @@ final class Candidates {
     int[] index = {};
     double[] value = {};
 
+    /** What rounding left of a list's values, relative, and {@link #REST_SHIFT}. */
+    double[] rest = {};
+
     Scratch(RowScan scan) {
       this.scan = scan;
     }
@@ -44,6 +51,7 @@ final class Candidates {
         merged = new long[length];
         index = new int[length];
         value = new double[length];
+        rest = new double[length];
       }
     }
 
@@ -54,6 +62,7 @@ final class Candidates {
         merged = new long[0];
         index = new int[0];
         value = new double[0];
+        rest = new double[0];
       }
     }
 
@@ -200,34 +209,73 @@ final class Candidates {
     }
   }
 
+  /** Before {@link #setUnrounded}: no value leaves a rest. */
+  void beginUnrounded() {
+    scratch.ensureCapacity(count);
+    Arrays.fill(scratch.rest, 0, count, REST_SHIFT);
+  }
+
+  /** Gives the candidate at s the value {@code kl·(1 + rest)}. */
+  void setUnrounded(int s, double kl, double rest) {
+    value[s] = kl;
+    scratch.rest[s] = REST_SHIFT + rest;
+  }
+
+  /**
+   * Ascending by the unrounded values. Neighbors within the tolerance, relative, count as equal, and so do all that these join: they come
+   * by index, and have one value.
+   */
+  void sortUnrounded(double tolerance) {
+    sort(value, scratch.rest, 0, count);
+    for (int s = 0, end; s < count; s = end) {
+      end = s + 1;
+      while (end < count && distance(end - 1, end) <= tolerance) {
+        end++;
+      }
+      if (end - s > 1) {
+        Arrays.fill(value, s, end, value[s]);
+        sortIndex(s, end);
+      }
+    }
+  }
+
+  /** Relative distance of two that are next to each other; NaN for zeros and infinities. */
+  private double distance(int a, int b) {
+    return (value[b] - value[a]) / value[a] + (scratch.rest[b] - scratch.rest[a]);
+  }
+
   /** Ascending, ties by index. */
   void sort() {
-    sort(0, count);
+    sort(value, null, 0, count);
   }
 
   /**
    * What is sorted is the leading bits of each value, those in which they differ first, with its place behind them; then what agrees in
-   * those by the rest, and equal ones by index.
+   * those by the bits behind, and equal ones by their rests if they have any, and by index.
    */
-  private void sort(int from, int to) {
+  private void sort(double[] by, double @Nullable [] rest, int from, int to) {
     int n = to - from;
     long least = Long.MAX_VALUE;
     long greatest = 0;
     for (int s = from; s < to; s++) {
-      long bits = bits(value[s]);
+      long bits = bits(by[s]);
       least = Math.min(least, bits);
       greatest = Math.max(greatest, bits);
     }
     scratch.ensureCapacity(n);
     if (least >= greatest) {
-      sortIndex(from, to);
+      if (rest == null || by == rest) {
+        sortIndex(from, to);
+      } else {
+        sort(rest, rest, from, to);
+      }
       return;
     }
     int place = 32 - Integer.numberOfLeadingZeros(n);
     int range = 64 - Long.numberOfLeadingZeros(greatest - least);
     int dropped = Math.max(0, range + place - 63);
     for (int s = 0; s < n; s++) {
-      scratch.keys[s] = (bits(value[from + s]) - least) >>> dropped << place | s;
+      scratch.keys[s] = (bits(by[from + s]) - least) >>> dropped << place | s;
     }
     scratch.sort(n);
     int mask = (1 << place) - 1;
@@ -238,14 +286,20 @@ final class Candidates {
     }
     System.arraycopy(scratch.index, 0, index, from, n);
     System.arraycopy(scratch.value, 0, value, from, n);
+    if (rest != null) {
+      for (int s = 0; s < n; s++) {
+        scratch.value[s] = rest[from + ((int) scratch.keys[s] & mask)];
+      }
+      System.arraycopy(scratch.value, 0, rest, from, n);
+    }
     for (int s = from, end; s < to; s = end) {
-      long leading = (bits(value[s]) - least) >>> dropped;
+      long leading = (bits(by[s]) - least) >>> dropped;
       end = s + 1;
-      while (end < to && (bits(value[end]) - least) >>> dropped == leading) {
+      while (end < to && (bits(by[end]) - least) >>> dropped == leading) {
         end++;
       }
       if (end - s > 1) {
-        sort(s, end);
+        sort(by, rest, s, end);
       }
     }
   }

@@ -1,115 +1,163 @@
 package dev.kullback;
 
 /**
- * The divergence of diagonal Gaussians in twice the precision of double, by error-free transformations (T. J. Dekker 1971, D. E.
- * Knuth): for the order of candidates that double does not tell apart.
+ * The divergence of diagonal Gaussians in twice the precision of double, for the order of candidates that double does not tell apart:
+ *
+ * <pre>
+ * KL = ½ Σ_h [x − ln(1+x) + y²], x = σq²/σp² − 1, y = (μq − μp)/σp
+ * </pre>
+ *
+ * of which no term is negative, so that the relative error is a term's and that of the sum, however small KL is and whatever its
+ * exponent. Working memory of a thread.
  */
 final class ExactKl {
-  /** A few of the 100 bits that {@link Variance} has, relative to the sum of all terms. */
-  private static final double UNIT = 0x1p-96;
+  /**
+   * Up to this |x| a term {@code f = x − ln(1+x)} comes from its series, to 2⁻⁸⁴·⁷. Beyond, where {@code |x| ≤ 66 f} and {@code f ≥
+   * 2⁻¹¹·¹}, the x are summed and the 1 + x, to 2⁻⁹⁶, multiplied for one logarithm, to 2⁻⁹⁷.
+   */
+  private static final double MOST_IN_SERIES = 0x1p-5;
 
-  /** Half an ulp, and some: what a result may be off by to be the exact one rounded, but for a tie. */
-  private static final double ROUNDED = 0x1p-58;
+  private static final double THIRD_REST = Math.fma(-3, 1 / 3.0, 1) / 3;
+  private static final double FIFTH_REST = Math.fma(-5, 1 / 5.0, 1) / 5;
 
-  /** Exponents of variances, and of differences of means, whose squares and quotients keep both parts. */
-  private static final int MOST_EXPONENT = 400;
+  private final Variance vq = new Variance();
+  private final Variance vp = new Variance();
+  private final DoubleDouble x = new DoubleDouble();
+  private final DoubleDouble z = new DoubleDouble();
+  private final DoubleDouble w = new DoubleDouble();
+  private final DoubleDouble series = new DoubleDouble();
+  private final DoubleDouble product = new DoubleDouble();
+  private final DoubleDouble sum = new DoubleDouble();
 
-  /** Of the sum S + D and of the products of variances: high and low part. */
-  private double high;
+  /** KL rounded, and what that left: {@code KL = value·(1 + rest)}, |rest| ≤ 2⁻⁵³. */
+  double value;
 
-  private double low;
-  private long exponent;
+  double rest;
 
-  private ExactKl() {}
+  /**
+   * Twice the relative error, so that equal divergences are within it. 2D sums, each to 3·2⁻¹⁰⁶ of 66 KL at most, make D·2⁻⁹⁷; the terms
+   * {@code 2⁻⁸⁴·⁷ + 66·2⁻⁹⁶ + 2⁻⁹⁷/f < 2⁻⁸⁴}. Where {@link #setExcess} has no better than 2⁻⁹⁷, {@code ½ Σ|x| 2⁻⁹⁷ < 2⁻⁹⁶ √(D KL)} come on top.
+   */
+  static double tolerance(int dimension) {
+    return (dimension + 8192.0) * 0x1p-96;
+  }
 
-  /** {@code KL = ½ (Σ_h [(μq − μp)² + vq]/vp − D + ln Π vp/vq)}, rounded; NaN where cancellation or range do not let it be so. */
-  static double kl(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  /** Whether KL is greater than x, beyond the tolerance. */
+  boolean isBeyond(double x, double tolerance) {
+    return value > x || (value == x && rest > tolerance);
+  }
+
+  /** Stands for a KL that is known no better. */
+  void set(double kl) {
+    value = kl;
+    rest = 0;
+  }
+
+  /** Computes {@code KL(q_i ‖ p_j) > 0}, a normal number; false if it cannot, as log-variances are beyond ±10⁵. */
+  boolean compute(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+    sum.set(0);
+    product.set(1);
     int d = q.dimension();
-    ExactKl sum = new ExactKl();
-    ExactKl ratio = new ExactKl();
-    ratio.high = 1;
+    int a = i * d;
+    int b = j * d;
     for (int h = 0; h < d; h++) {
-      Variance vq = Variance.of(q.kind, q.scale(i * d + h));
-      Variance vp = Variance.of(p.kind, p.scale(j * d + h));
-      double x = q.mean(i * d + h) - p.mean(j * d + h);
-      if (Math.abs(vq.exponent()) > MOST_EXPONENT
-          || Math.abs(vp.exponent()) > MOST_EXPONENT
-          || (x != 0 && Math.abs(Math.getExponent(x)) > MOST_EXPONENT)) {
-        return Double.NaN;
+      if (!addTerm(q.kind, q.mean(a + h), q.scale(a + h), p.kind, p.mean(b + h), p.scale(b + h))) {
+        return false;
       }
-      sum.addTerm(q.mean(i * d + h), p.mean(j * d + h), vq, vp);
-      ratio.multiply(vp);
-      ratio.divide(vq);
-      ratio.normalize();
     }
-    if (Math.abs(ratio.exponent) > Variance.MOST_MULTIPLES) {
-      return Double.NaN;
+    subtractLog();
+    sum.scale(-1);
+    value = sum.toDouble();
+    rest = sum.low() / sum.high();
+    return value > 0;
+  }
+
+  private boolean addTerm(Scale kind, double mq, double sq, Scale other, double mp, double sp) {
+    boolean same = kind == other && sq == sp;
+    if (same && mq == mp) {
+      return true;
     }
-    double magnitude = sum.high + d + Math.abs((double) ratio.exponent);
-    sum.add(-d, 0);
-    sum.addLog(ratio);
-    double kl = 0.5 * (sum.high + sum.low);
-    return magnitude * d * UNIT <= kl * ROUNDED ? kl : Double.NaN;
+    if (!Variance.isExact(kind, sq) || !Variance.isExact(other, sp)) {
+      return false;
+    }
+    vp.set(other, sp);
+    if (!same) {
+      vq.set(kind, sq);
+      x.set(vq);
+      x.divide(vp);
+      if (Math.abs(x.toDouble() - 1) < MOST_IN_SERIES) {
+        setExcess(kind, sq, other, sp);
+        addSeries();
+      } else {
+        product.multiply(x);
+        x.add(-1);
+        sum.add(x);
+      }
+    }
+    if (mq != mp) {
+      x.setDifference(mq, mp);
+      x.multiply(x);
+      x.divide(vp);
+      sum.add(x);
+    }
+    return true;
   }
 
-  private void addTerm(double mq, double mp, Variance vq, Variance vp) {
-    double x = mq - mp;
-    double back = x - mq;
-    double xLow = mq - (x - back) - (mp + back);
-    double square = x * x;
-    double squareLow = Math.fma(x, x, -square) + 2 * x * xLow;
-    ExactKl term = new ExactKl();
-    term.add(Math.scalb(vq.high(), vq.exponent()), Math.scalb(vq.low(), vq.exponent()));
-    term.add(square, squareLow);
-    term.divide(vp);
-    int e = (int) term.exponent;
-    add(Math.scalb(term.high, e), Math.scalb(term.low, e));
+  /**
+   * Sets x. Where both batches state their scales in one way, or as σ and σ², this is a difference of exact numbers, and x accurate however
+   * small it is; else 1 + x is, to 2⁻⁹⁷.
+   */
+  private void setExcess(Scale kind, double sq, Scale other, double sp) {
+    if (kind == other && kind == Scale.LOG_VARIANCE) {
+      x.setDifference(sq, sp);
+      x.expm1();
+    } else if (kind == other && kind == Scale.PRECISION) {
+      x.setDifference(sp, sq);
+      w.set(sq);
+      x.divide(w);
+    } else {
+      x.set(vq);
+      x.subtract(vp);
+      x.divide(vp);
+    }
   }
 
-  private void add(double x, double xLow) {
-    double s = high + x;
-    double back = s - high;
-    double error = high - (s - back) + (x - back);
-    set(s, error + low + xLow);
+  /**
+   * {@code x − ln(1+x) = x − 2 artanh z = z (x − 2 (z²/3 + z⁴/5 + z⁶/7 + …))} with {@code z = x/(2 + x)}. What is in double, from {@code
+   * z⁶} on, makes at most 2⁻³²·⁷ of it, and what is left out 2⁻⁹³.
+   */
+  private void addSeries() {
+    w.set(x);
+    w.add(2);
+    z.set(x);
+    z.divide(w);
+    w.set(z);
+    w.multiply(z);
+    double t = w.toDouble();
+    series.set(w);
+    series.multiply(1 / 7.0 + t * (1 / 9.0 + t * (1 / 11.0 + t * (1 / 13.0 + t / 15))));
+    series.add(1 / 5.0, FIFTH_REST);
+    series.multiply(w);
+    series.add(1 / 3.0, THIRD_REST);
+    series.multiply(w);
+    series.scale(1);
+    x.subtract(series);
+    x.multiply(z);
+    sum.add(x);
   }
 
-  /** Of these s is the greater. */
-  private void set(double s, double error) {
-    high = s + error;
-    low = s - high + error;
-  }
-
-  private void multiply(Variance v) {
-    double product = high * v.high();
-    set(product, Math.fma(high, v.high(), -product) + high * v.low() + low * v.high());
-    exponent += v.exponent();
-  }
-
-  private void divide(Variance v) {
-    double quotient = high / v.high();
-    double rest = Math.fma(-quotient, v.high(), high) + low - quotient * v.low();
-    set(quotient, rest / v.high());
-    exponent -= v.exponent();
-  }
-
-  private void normalize() {
-    int e = Math.getExponent(high);
-    high = Math.scalb(high, -e);
-    low = Math.scalb(low, -e);
-    exponent += e;
-  }
-
-  /** ln x = y + ln(1 + δ) with y = ln x in double and {@code δ = x e^−y − 1}. */
-  private void addLog(ExactKl x) {
-    double y = Math.log(x.high);
-    Variance inverse = Variance.of(Scale.LOG_VARIANCE, -y);
-    double a = Math.scalb(inverse.high(), inverse.exponent());
-    double b = Math.scalb(inverse.low(), inverse.exponent());
-    double product = x.high * a;
-    double rest = Math.fma(x.high, a, -product) + x.high * b + x.low * a;
-    double delta = product - 1 + rest;
-    add(y, delta - 0.5 * delta * delta);
-    add(x.exponent * Variance.LN2_HIGH, 0);
-    add(x.exponent * Variance.LN2_MIDDLE, x.exponent * Variance.LN2_LOW);
+  /** The logarithm of the product: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}. */
+  private void subtractLog() {
+    long e = product.takeExponent();
+    double y = Math.log(product.high());
+    w.set(-y);
+    w.exp();
+    w.multiply(product);
+    w.add(-1);
+    sum.add(-y);
+    sum.subtract(w);
+    w.setLn2();
+    w.multiply((double) e);
+    sum.subtract(w);
   }
 }

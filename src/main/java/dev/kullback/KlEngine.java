@@ -53,7 +53,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Reductions.</b> {@code nearest}, {@code within}, {@code logSumExp}, {@code rowMin}, {@code rowSum}, {@code rowMean} and {@code
  * forEachTile} compute the same entries, a tile of at most {@code 32 × 4096} at a time, and keep none. A thread owns whole rows, at least
- * 8, so a call of fewer is one thread's; only {@code forEachTile} shares out columns, too. {@code nearest} and {@code within} decide as exact arithmetic does.
+ * 8, so a call of fewer is one thread's; only {@code forEachTile} shares out columns, too. {@code nearest} and {@code within} decide as exact arithmetic does, as far as {@link #nearest} says.
  *
  * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
  * {@code double[]} keeps all that was computed. A {@link MemorySegment} receives native-order {@code double} when either batch
@@ -302,9 +302,15 @@ public final class KlEngine implements AutoCloseable {
 
   /**
    * The k smallest of {@code KL(q_i ‖ p_j)} over j, for every row i, nearest first, ties to the lower index. The order is that of
-   * exact arithmetic: candidates that the kernels' error bound does not tell apart are recomputed before they are ordered or cut, for batches
-   * of float, too: to 1e-13, and where that does not tell either, of diagonal batches in twice double's precision (but for divergences below some 1e-7, and variances beyond 2^±400). A full covariance leaves
-   * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double. Values that nothing is near are the kernels', to the contract.
+   * exact arithmetic, not of rounded values: candidates that the kernels' error bound does not tell apart are recomputed before they are
+   * ordered or cut, for batches of float, too: to 1e-13, and where that does not tell either, of diagonal batches in twice double's
+   * precision. Values that nothing is near are the kernels', to the contract.
+   *
+   * <p>In twice double's precision equal divergences always count as equal, and have one value. Others do only if they differ by at most
+   * {@code (D + 8192)·2⁻⁹⁵} of their value, 2e-25 where D is small, or if those between them join them by such steps. This holds for divergences
+   * from 1e-300 to where they overflow, log-variances within ±10⁵, and batches that state their scales in one way, or one σ and the other σ²; where they do
+   * not, equal divergences count as equal if their terms are the same, and {@code 2⁻⁹⁵·√(D/KL)} comes on top. A full covariance leaves
+   * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double.
    *
    * <p>Memory besides the result: for each thread {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, of fewer if k is above 1000; where many are uncertain,
    * {@code k + max(4096, k)} and those of another block. Calls with k beyond some 40,000 allocate them anew.
@@ -353,8 +359,8 @@ public final class KlEngine implements AutoCloseable {
 
   /**
    * All j with {@code KL(q_i ‖ p_j) ≤ radius}, for every row i, by ascending j. Decided as in exact arithmetic: entries that the
-   * kernels' error bound does not tell from the radius are recomputed as {@link #nearest} does. A value of {@link #nearest} as radius may
-   * so leave out its own pair. Memory: 12 bytes a pair found, at the end twice.
+   * kernels' error bound does not tell from the radius are recomputed as {@link #nearest} does, and what counts as equal there is within. A
+   * value of {@link #nearest} as radius may leave out its own pair, if it was rounded down. Memory: 12 bytes a pair found, at the end twice.
    *
    * @param radius in nats, ≥ 0; 0 finds equal Gaussians, +∞ all
    * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found

@@ -134,8 +134,9 @@ final class NearestRows extends RowReduction {
   private void settle(Candidates c, int i, Tile t) {
     if (recompute(c, i, error, false, t)) {
       c.sort();
+      c.beginUnrounded();
       if (recompute(c, i, Ranks.PRECISE_ERROR, true, t)) {
-        c.sort();
+        c.sortUnrounded(ExactKl.tolerance(batch(p).dimension()));
       }
     }
   }
@@ -152,10 +153,13 @@ final class NearestRows extends RowReduction {
       boolean touchesNext = s + 1 < c.count && c.value[s + 1] * (1 - error) <= kl * (1 + error);
       if ((touchesLast || touchesNext) && kl > 0 && kl < Double.POSITIVE_INFINITY) {
         int j = c.index[s];
-        c.value[s] =
-            touchesLast && last >= 0 && Ranks.isSame(b, last, j)
-                ? c.value[s - 1]
-                : exact ? Ranks.exact(a, i, b, j, kl, t) : Ranks.precise(a, i, b, j, t);
+        boolean repeats = touchesLast && last >= 0 && Ranks.isSame(b, last, j);
+        if (exact) {
+          ExactKl x = repeats ? t.exact : Ranks.exact(a, i, b, j, kl, t);
+          c.setUnrounded(s, x.value, x.rest);
+        } else {
+          c.value[s] = repeats ? c.value[s - 1] : Ranks.precise(a, i, b, j, t);
+        }
         last = j;
         any = true;
       }

@@ -37,14 +37,16 @@ final class Ranks {
         : t.full.pair.kl(q, i, p, j);
   }
 
-  /** {@link ExactKl} where there is one, else {@code kl}, which {@link #precise} gave. */
-  static double exact(Gaussians q, int i, Gaussians p, int j, double kl, Tile t) {
+  /** KL(q_i ‖ p_j) unrounded where it is to be had, else {@code kl}, which {@link #precise} gave; valid until the next. */
+  static ExactKl exact(Gaussians q, int i, Gaussians p, int j, double kl, Tile t) {
     t.checkInterrupt();
-    double exact =
-        q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
-            ? ExactKl.kl(a, i, b, j)
-            : Double.NaN;
-    return Double.isNaN(exact) ? kl : exact;
+    if (!(q instanceof DiagonalGaussians a
+        && p instanceof DiagonalGaussians b
+        && kl >= Double.MIN_NORMAL
+        && t.exact.compute(a, i, b, j))) {
+      t.exact.set(kl);
+    }
+    return t.exact;
   }
 
   /** Whether two columns certainly have the same divergences. */

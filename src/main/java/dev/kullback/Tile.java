@@ -59,6 +59,8 @@ final class Tile {
   /** Working memory of full covariances. */
   final FullScratch full = new FullScratch();
 
+  final ExactKl exact = new ExactKl();
+
   /** Per row, one bit a column: the entries that the last judgement found within the contract, and possibly near. */
   final long[] certain = new long[ROWS];
 

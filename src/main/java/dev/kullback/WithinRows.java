@@ -9,6 +9,7 @@ final class WithinRows extends RowReduction {
   private final Gaussians p;
   private final double radius;
   private final double error;
+  private final double tolerance;
 
   /** By first row of a band: what it has; then null. */
   private final AtomicReferenceArray<int[]> indices;
@@ -26,6 +27,7 @@ final class WithinRows extends RowReduction {
     this.p = p;
     this.radius = radius;
     error = Ranks.error(q, p);
+    tolerance = ExactKl.tolerance(q.dimension());
     indices = new AtomicReferenceArray<>(q.size());
     values = new AtomicReferenceArray<>(q.size());
     start = new int[q.size() + 1];
@@ -52,16 +54,23 @@ final class WithinRows extends RowReduction {
         int j = column0 + at[s];
         double x = kl[from + at[s]];
         if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
-          x = Ranks.precise(q, i, p, j, t);
-          if (Math.abs(x - radius) <= Ranks.PRECISE_ERROR * radius) {
-            x = Ranks.exact(q, i, p, j, x, t);
-          }
+          x = decided(i, j, t);
         }
         if (x <= radius) {
           c.append(j, x);
         }
       }
     }
+  }
+
+  /** KL(q_i ‖ p_j), infinite if it is beyond the radius by less than rounding leaves. */
+  private double decided(int i, int j, Tile t) {
+    double kl = Ranks.precise(q, i, p, j, t);
+    if (Math.abs(kl - radius) > Ranks.PRECISE_ERROR * radius) {
+      return kl;
+    }
+    ExactKl exact = Ranks.exact(q, i, p, j, kl, t);
+    return exact.isBeyond(radius, tolerance) ? Double.POSITIVE_INFINITY : exact.value;
   }
 
   @Override

@@ -8,6 +8,7 @@ import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -88,6 +89,31 @@ class AllocationTest {
         check(what + " nearest mixed", () -> engine.nearest(q, full, 4, indices, values));
         check(what + " logSumExp", () -> engine.logSumExp(q, p, w, twice));
         check(what + " rowMean", () -> engine.rowMean(q, p, twice));
+      }
+    }
+  }
+
+  /** Turned dimensions in every way to state a scale: candidates that the last resort decides. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void warmTiesAllocateNothing(Backend backend) throws Throwable {
+    int d = 9;
+    int m = 35;
+    double[] mean = new Random(7).doubles(m * d).toArray();
+    double[] std = new Random(8).doubles(m * d, 0.5, 1.5).toArray();
+    for (int k = d; k < m * d; k++) {
+      mean[k] = mean[k - d + (k % d < d - 1 ? 1 : 1 - d)];
+      std[k] = std[k - d + (k % d < d - 1 ? 1 : 1 - d)];
+    }
+    double[] ones = new double[d];
+    Arrays.fill(ones, 1);
+    DiagonalGaussians q = DiagonalGaussians.ofStd(new double[d], ones, d);
+    int[] indices = new int[m];
+    double[] values = new double[m];
+    for (Batch.Kind kind : Batch.Kind.values()) {
+      DiagonalGaussians p = Batch.ofStd(kind, true, mean, std, d).gaussians();
+      try (KlEngine engine = Engines.on(backend)) {
+        check(backend + " ties, " + kind, () -> engine.nearest(q, p, m, indices, values));
       }
     }
   }

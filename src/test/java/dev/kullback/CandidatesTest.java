@@ -43,6 +43,41 @@ class CandidatesTest {
     }
   }
 
+  /** Few values, with rests by which some are equal but for 2⁻⁸², also one that was rounded up and one that was rounded down. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.RowScanTest#scans")
+  void restsDecideBetweenEqualValues(RowScan scan) {
+    Random random = new Random(2);
+    Candidates c = new Candidates(new Candidates.Scratch(scan));
+    for (int trial = 0; trial < 1000; trial++) {
+      int n = 1 + random.nextInt(trial % 10 == 0 ? 700 : 9);
+      int[] quarterUlps = new int[n]; // above 1
+      c.clear();
+      for (int j = 0; j < n; j++) {
+        quarterUlps[j] = random.nextInt(7) - 2;
+        c.append(j, 0);
+      }
+      c.beginUnrounded();
+      for (int j = 0; j < n; j++) {
+        boolean isUp = quarterUlps[j] > 2 || (quarterUlps[j] == 2 && random.nextBoolean());
+        double rest = (quarterUlps[j] - (isUp ? 4 : 0)) * 0x1p-54 + random.nextInt(2) * 0x1p-82;
+        c.setUnrounded(j, isUp ? Math.nextUp(1.0) : 1, rest);
+      }
+      c.sortUnrounded(0x1p-80);
+      Integer[] order = IntStream.range(0, n).boxed().toArray(Integer[]::new);
+      Arrays.sort(order, Comparator.comparingInt(j -> quarterUlps[j])); // stable: ties by index
+      for (int s = 0; s < n; s++) {
+        assertThat(c.index[s]).as("trial %d, rank %d", trial, s).isEqualTo(order[s]);
+        if (s > 0) {
+          assertThat(c.value[s]).isGreaterThanOrEqualTo(c.value[s - 1]);
+          if (quarterUlps[order[s]] == quarterUlps[order[s - 1]]) {
+            assertThat(c.value[s]).isEqualTo(c.value[s - 1]);
+          }
+        }
+      }
+    }
+  }
+
   /** Random; few different ones; descending; zeros and infinities among them; all within the error; almost equal ones and one far away. */
   private static double[] values(int n, int kind, Random random) {
     double[] value = new double[n];
