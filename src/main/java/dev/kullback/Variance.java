@@ -14,6 +14,9 @@ record Variance(double high, double low, int exponent) {
 
   private static final int HALVINGS = 24;
 
+  /** The exponent of a variance that is not told. */
+  private static final int BEYOND = 1 << 20;
+
   static Variance of(Scale kind, double s) {
     return kind == Scale.LOG_VARIANCE ? exp(s) : power(kind, s);
   }
@@ -34,7 +37,7 @@ record Variance(double high, double low, int exponent) {
   /** By {@code s = k ln 2 + 2²⁴ r}, the series of {@code e^r − 1}, and {@code e^2r − 1 = 2p + p²} of {@code p = e^r − 1}. */
   private static Variance exp(double s) {
     if (Math.abs(s) > 1e5) { // far beyond every other kind
-      return new Variance(1, 0, s > 0 ? 1 << 20 : -(1 << 20));
+      return new Variance(1, 0, s > 0 ? BEYOND : -BEYOND);
     }
     double k = Math.rint(s / LN2_HIGH);
     double a = s - k * LN2_HIGH; // exact
@@ -61,21 +64,21 @@ record Variance(double high, double low, int exponent) {
     return new Variance(high, 1 - high + p + low, (int) k);
   }
 
-  /** Whether the two are within a factor of some 100, so that {@link #logRatio} is accurate. */
-  static boolean isComparable(Variance q, Variance p) {
-    return Math.abs(q.exponent - p.exponent) <= 4;
+  /** False of a log-variance so great that other kinds have none like it. */
+  boolean isHeld() {
+    return Math.abs(exponent) < BEYOND;
   }
 
   /** σq²/σp² − 1. */
   static double excess(Variance q, Variance p) {
     int e = q.exponent - p.exponent;
-    if (!isComparable(q, p)) {
+    if (Math.abs(e) > 4) {
       return Math.scalb(q.high / p.high, e) - 1;
     }
     return (Math.scalb(q.high, e) - p.high + (Math.scalb(q.low, e) - p.low)) / p.high;
   }
 
-  /** ln(σq²/σp²) of comparable variances. */
+  /** ln(σq²/σp²), where it is not near 0. */
   static double logRatio(Variance q, Variance p) {
     return Math.log(q.high / p.high) + (q.exponent - p.exponent) * (LN2_HIGH + LN2_MIDDLE);
   }
