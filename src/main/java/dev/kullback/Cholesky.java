@@ -50,8 +50,8 @@ final class Cholesky {
   }
 
   /**
-   * A power of two near 1/√x, or 1 where x is not positive: rows and columns of a matrix that are scaled so, exactly, have the same
-   * factor, scaled by rows, and neither its low parts nor their products underflow.
+   * A power of two near 1/√x, or 1 where x is not positive. A matrix whose rows and columns are multiplied by those of its diagonal has
+   * the same factor but for its rows, which they multiply, too; and there nothing that matters underflows.
    */
   static double inverseRoot(double x) {
     int exponent = x > 0 ? Math.getExponent(x) >> 1 : 0;
@@ -125,7 +125,7 @@ final class Cholesky {
     normalize(x, rest / dh);
   }
 
-  /** Of a double. */
+  /** Of a high part without a low one, of any magnitude. */
   private void scaledSquareRoot() {
     double t = inverseRoot(hi);
     hi = hi * t * t;

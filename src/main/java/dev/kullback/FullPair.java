@@ -204,9 +204,8 @@ final class FullPair {
       sum = u;
     }
     double kl = sum + errors + 0.5 * (off + offErrors);
-    return kl >= 0
-        ? kl
-        : Double.POSITIVE_INFINITY; // NaN: ∞ − ∞ within E, or what an infinite sum lost
+    // NaN: ∞ − ∞ within E, or as what rounding took from an infinite sum
+    return kl >= 0 ? kl : Double.POSITIVE_INFINITY;
   }
 
   /** KL(q_i ‖ N(0, I)): the same with {@code E = L_q − I} and {@code y = μ_q}. */

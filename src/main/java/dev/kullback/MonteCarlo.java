@@ -28,9 +28,9 @@ public final class MonteCarlo {
   }
 
   /**
-   * The standard error of {@code estimate(i)}, itself estimated from the samples: the root of their variance over S and of the square of
-   * what rounding may have done, a bound found with some of the samples. The second part is less than 1e-9 of the first unless an ill-conditioned
-   * covariance or a dimension of millions makes it more, and all there is where the samples do not differ.
+   * The standard error of {@code estimate(i)}, itself estimated from the samples: the root of their variance over S, plus the square of
+   * a bound on what rounding does. That is some 1e-11 of the whole at S = 1000, more where a covariance is ill-conditioned, and
+   * all of it where the samples do not differ.
    */
   public double standardError(int i) {
     return standardErrors[i];

@@ -29,17 +29,17 @@ final class Sampler {
     pair =
         q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
             ? new DiagonalPair(a, b)
-            : new FullPairs(q, p);
+            : new FactorPair(q, p);
   }
 
   /** The difference of two Gaussians, and δ of a sample. */
   private abstract static class Pair {
-    /** Half an ulp, times what the roundings of a term, and of a sum beside its D additions, may come to. */
     private static final double HALF_ULP = 0x1p-53;
 
+    /** Of a term at most; its sum has D more. */
     private static final int ROUNDINGS = 16;
 
-    /** Of a σ computed in twice the precision of double, a few bits less than that. */
+    /** Relative error of a σ computed in twice the precision of double. */
     private static final double CONVERSION = 0x1p-100;
 
     final double[] delta;
@@ -58,7 +58,7 @@ final class Sampler {
     /** Sets δ. */
     abstract void displace(double[] z);
 
-    /** {@code Σ_h |z_h + δ_h|} times what of δ_h a rounding takes its share of. */
+    /** {@code Σ_h |z_h + δ_h|·g_h}, where a rounding changes δ_h by its share of g_h. */
     abstract double magnitudes(double[] z);
 
     /** Whether some σ is not as it was given. */
@@ -140,7 +140,7 @@ final class Sampler {
   }
 
   /** {@code δ = L_p⁻¹((L_q − L_p) z + μ_q − μ_p)}. */
-  private static final class FullPairs extends Pair {
+  private static final class FactorPair extends Pair {
     private final Gaussians q;
     private final Gaussians p;
     private final FullPair.Factor factorQ = new FullPair.Factor();
@@ -151,7 +151,7 @@ final class Sampler {
 
     private final double[] error;
 
-    FullPairs(Gaussians q, Gaussians p) {
+    FactorPair(Gaussians q, Gaussians p) {
       super(q.dimension());
       this.q = q;
       this.p = p;
@@ -201,7 +201,10 @@ final class Sampler {
       }
     }
 
-    /** Rounding enters each row by the magnitudes of what is added up there, with signs that z stands for, and is solved like them. */
+    /**
+     * Rounding enters each row in proportion to the magnitudes that are added up there, and L_p⁻¹ amplifies it like anything else:
+     * in the place of its unknown signs stand those of z.
+     */
     @Override
     double magnitudes(double[] z) {
       double total = 0;

@@ -126,10 +126,10 @@ class MonteCarloTest {
         assertThat(exact[i]).isLessThan(largest);
         double error = (sampled.estimate(i) - exact[i]) / sampled.standardError(i);
         squares += error * error;
-        pairs++;
-        // what rounding adds does not show
-        sampler.sample(i, samples, new SplittableRandom(i));
-        assertThat(sampler.floor()).isLessThan(1e-6 * sampler.standardError());
+        if (pairs++ < 10) { // what rounding adds does not show
+          sampler.sample(i, samples, new SplittableRandom(i));
+          assertThat(sampler.floor()).isLessThan(1e-6 * sampler.standardError());
+        }
       }
       assertThat(squares / pairs).as("%s, %s", q, p).isBetween(0.7, 1.4);
     }
