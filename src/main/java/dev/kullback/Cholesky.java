@@ -49,15 +49,24 @@ final class Cholesky {
     return lo;
   }
 
+  /**
+   * A power of two near 1/√x, or 1 where x is not positive. A matrix whose rows and columns are multiplied by those of its diagonal has
+   * the same factor but for its rows, which they multiply, too; and there nothing that matters underflows.
+   */
+  static double inverseRoot(double x) {
+    int exponent = x > 0 ? Math.getExponent(x) >> 1 : 0;
+    return Double.longBitsToDouble((long) (Double.MAX_EXPONENT - exponent) << 52);
+  }
+
   /** σ of a diagonal Gaussian, to the bits that the factor of a diagonal matrix has. */
   void std(Scale kind, double s) {
     hi = s;
     lo = 0;
     switch (kind) {
       case STD -> {}
-      case VARIANCE -> squareRoot();
+      case VARIANCE -> scaledSquareRoot();
       case PRECISION -> {
-        squareRoot();
+        scaledSquareRoot();
         double high = hi;
         double low = lo;
         hi = 1;
@@ -114,6 +123,15 @@ final class Cholesky {
     double p = x * dh;
     double rest = (hi - p) - productError(x, dh, p) + (lo - x * dl);
     normalize(x, rest / dh);
+  }
+
+  /** Of a high part without a low one, of any magnitude. */
+  private void scaledSquareRoot() {
+    double t = inverseRoot(hi);
+    hi = hi * t * t;
+    squareRoot();
+    hi /= t;
+    lo /= t;
   }
 
   private void squareRoot() {

@@ -734,14 +734,14 @@ public final class DiagonalGaussians implements Gaussians {
     int to = from + dimension;
     if (kind == Scale.LOG_VARIANCE) {
       double sum = 0;
-      double rest = 0;
-      for (int h = from; h < to; h++) { // Neumaier's compensated sum
+      double errors = 0;
+      for (int h = from; h < to; h++) {
         double x = scale(h);
         double t = sum + x;
-        rest += Math.abs(sum) >= Math.abs(x) ? (sum - t) + x : (x - t) + sum;
+        errors += Compensation.error(sum, x, t);
         sum = t;
       }
-      logDet[row] = 0.5 * (sum + rest);
+      logDet[row] = 0.5 * (sum + errors);
       logDetBound[row] = HALF_ULP * 2 * Math.abs(logDet[row]);
       return;
     }

@@ -31,12 +31,6 @@ public final class FullGaussians implements Gaussians {
   /** Logarithms of the diagonal up to which its elements are normal numbers. */
   private static final double MOST_LOG = 700;
 
-  /** Matrices without a larger diagonal element are scaled up to be factored, by a power of 4, so that no product underflows. */
-  private static final double SMALL = 0x1p-600;
-
-  private static final double UP = 0x1p600;
-  private static final double ROOT = 0x1p300;
-
   private static final double HALF_ULP = 0x1p-53;
 
   /** Asymmetry that passes for rounding, relative to {@code √(Σ_rr Σ_cc)}. */
@@ -575,7 +569,10 @@ public final class FullGaussians implements Gaussians {
     }
   }
 
-  /** Factors covariances or precisions, several at a time where there are vectors. */
+  /**
+   * Factors covariances or precisions, several at a time where there are vectors, with rows and columns scaled as {@link
+   * Cholesky#inverseRoot} says.
+   */
   private static void factor(
       Source matrix,
       double[] factors,
@@ -590,7 +587,7 @@ public final class FullGaussians implements Gaussians {
     double[] full = new double[d * d];
     double[] high = new double[length * lanes];
     double[] low = new double[length * lanes];
-    boolean[] small = new boolean[lanes];
+    double[] scales = new double[d * lanes];
     CholeskyKernel kernel = lanes > 1 ? new CholeskyKernel() : null;
     Cholesky cholesky = new Cholesky();
     for (int first = 0; first < n; first += lanes) {
@@ -601,22 +598,17 @@ public final class FullGaussians implements Gaussians {
           matrix.reader.read((long) (first + i) * d * d, full, 0, d * d);
           checkSymmetric(full, first + i, d, isDouble, kind);
         }
-        small[i] = isSmall(full, d);
-        double scale = small[i] ? UP : 1;
+        scale(full, d, scales, i * d);
         for (int r = 0, k = i; r < d; r++) {
           for (int c = 0; c <= r; c++, k += lanes) {
-            high[k] = scale * (flip ? full[(d - 1 - c) * d + d - 1 - r] : full[r * d + c]);
+            high[k] = flip ? full[(d - 1 - c) * d + d - 1 - r] : full[r * d + c];
           }
         }
       }
       if (kernel == null) {
         int failed = cholesky.factor(high, low, d);
         if (failed >= 0) {
-          throw notPositiveDefinite(
-              kind,
-              first,
-              flip ? d - 1 - failed : failed,
-              small[0] ? cholesky.high() / UP : cholesky.high());
+          throw notPositiveDefinite(kind, first, failed, d, cholesky.high(), scales, 0);
         }
         if (flip) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
           cholesky.invert(high, low, d);
@@ -627,10 +619,7 @@ public final class FullGaussians implements Gaussians {
             int failed = kernel.failed[i];
             if (failed >= 0) {
               throw notPositiveDefinite(
-                  kind,
-                  first + i,
-                  flip ? d - 1 - failed : failed,
-                  small[i] ? kernel.pivots[i] / UP : kernel.pivots[i]);
+                  kind, first + i, failed, d, kernel.pivots[i], scales, i * d);
             }
           }
         }
@@ -639,9 +628,9 @@ public final class FullGaussians implements Gaussians {
         }
       }
       for (int i = 0; i < count; i++) {
-        double root = !small[i] ? 1 : flip ? ROOT : 1 / ROOT;
         int to = (first + i) * length;
         for (int r = 0; r < d; r++) {
+          double root = flip ? scales[i * d + r] : 1 / scales[i * d + r];
           for (int c = 0; c <= r; c++, to++) {
             int k = (flip ? packedLength(d - 1 - c) + d - 1 - r : packedLength(r) + c) * lanes + i;
             factors[to] = root * high[k];
@@ -652,8 +641,23 @@ public final class FullGaussians implements Gaussians {
     }
   }
 
+  /** Scales the lower triangle in place; by what, to {@code scales[at…]}. */
+  private static void scale(double[] full, int d, double[] scales, int at) {
+    for (int r = 0; r < d; r++) {
+      double t = Cholesky.inverseRoot(full[r * d + r]);
+      scales[at + r] = t;
+      for (int c = 0; c <= r; c++) { // the greater first: less than the product does not underflow
+        double u = scales[at + c];
+        full[r * d + c] *= Math.max(t, u);
+        full[r * d + c] *= Math.min(t, u);
+      }
+    }
+  }
+
   private static IllegalArgumentException notPositiveDefinite(
-      Kind kind, int i, int row, double pivot) {
+      Kind kind, int i, int failed, int d, double scaled, double[] scales, int at) {
+    int row = kind == Kind.PRECISION ? d - 1 - failed : failed;
+    double pivot = scaled / scales[at + row] / scales[at + row];
     return new IllegalArgumentException(
         "%s[%d] (Gaussian %2$d) is not positive definite: pivot %d is %s"
             .formatted(kind.argument, i, row, pivot));
@@ -676,14 +680,6 @@ public final class FullGaussians implements Gaussians {
         }
       }
     }
-  }
-
-  private static boolean isSmall(double[] full, int d) {
-    double most = 0;
-    for (int k = 0; k < d * d; k += d + 1) {
-      most = Math.max(most, full[k]);
-    }
-    return most < SMALL;
   }
 
   private static double asymmetry(double[] full, int d, int r, int c, boolean isDouble) {

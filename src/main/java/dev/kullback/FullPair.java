@@ -11,26 +11,28 @@ import org.jspecify.annotations.Nullable;
  * KL = ½ (‖y‖² + Σ_{r>c} E_rc²) + Σ_k [½ E_kk² + E_kk − ln(1 + E_kk)]
  * </pre>
  *
- * <p>which is {@code ½ (‖y‖² + ‖X‖² − D) − Σ ln X_kk} for {@code X = I + E}. No term is negative, so the relative error is that of
- * a term: some {@code D·cond(L_p)} roundings. Holds the working memory of one thread.
+ * <p>which is {@code ½ (‖y‖² + ‖X‖² − D) − Σ ln X_kk} for {@code X = I + E}. No term is negative, and sums are of blocks, so the
+ * relative error is that of a term: some {@code D·cond(L_p)} roundings. Holds the working memory of one thread.
  */
 final class FullPair {
+  private static final int BLOCK = Compensation.BLOCK;
+
   private final Factor q = new Factor();
   private final Factor p = new Factor();
 
-  /** E, packed as L is, without its diagonal; y; and sums by column. */
+  /** E, packed as L is; y; and a block of rows' sums of squares by column. */
   private double[] e = {};
 
   private double[] y = {};
   private double[] squares = {};
 
   /** Mean and packed L of one Gaussian, where they lie, L in two parts of which the low one may be missing. */
-  private static final class Factor {
-    double[] mean = {};
-    double[] l = {};
-    double @Nullable [] low;
-    int meanAt;
-    int at;
+  static final class Factor {
+    private double[] mean = {};
+    private double[] l = {};
+    private double @Nullable [] low;
+    private int meanAt;
+    private int at;
 
     /** Those of a diagonal Gaussian, written out; zero off the diagonal. */
     private double[] ownMean = {};
@@ -39,6 +41,11 @@ final class FullPair {
     private double[] ownLow = {};
     private int ownDimension;
     private final Cholesky cholesky = new Cholesky();
+
+    /** Whether L is computed from what the caller gave. */
+    boolean isConverted() {
+      return low != null;
+    }
 
     boolean equals(Factor other, int d) {
       int length = FullGaussians.packedLength(d);
@@ -54,6 +61,14 @@ final class FullPair {
         }
       }
       return true;
+    }
+
+    double mean(int h) {
+      return mean[meanAt + h];
+    }
+
+    double high(int k) {
+      return l[at + k];
     }
 
     double low(int k) {
@@ -83,7 +98,7 @@ final class FullPair {
           mean = ownMean;
           meanAt = 0;
           l = own;
-          low = ownLow;
+          low = diagonal.kind == Scale.STD ? null : ownLow;
           at = 0;
           for (int h = 0, k = 0; h < d; k += ++h + 1) {
             cholesky.std(diagonal.kind, diagonal.scale(i * d + h));
@@ -123,7 +138,8 @@ final class FullPair {
     double[] squares = this.squares;
     boolean isExact = q.low == null && p.low == null;
     Arrays.fill(squares, 0, d, 0);
-    double sum = 0;
+    double off = 0;
+    double offErrors = 0;
     for (int k = 0, row = 0; k < d; row += ++k) {
       int a = q.at + row;
       int b = p.at + row;
@@ -163,48 +179,66 @@ final class FullPair {
       y[k] = z * inverse;
       double diagonal = lq[a + k] - pivot;
       e[row + k] = (isExact ? diagonal : diagonal + (q.low(row + k) - p.low(row + k))) / pivot;
-      sum += 0.5 * y[k] * y[k] + excess(e[row + k], lq[a + k], pivot);
+      if ((k + 1) % BLOCK == 0 || k + 1 == d) {
+        for (int from = 0; from < k; from += BLOCK) {
+          double acc = 0;
+          for (int end = Math.min(k, from + BLOCK), c = from; c < end; c++) {
+            acc += squares[c];
+            squares[c] = 0;
+          }
+          double u = off + acc;
+          offErrors += Compensation.error(off, acc, u);
+          off = u;
+        }
+      }
     }
-    double off = 0;
-    for (int c = 0; c < d; c++) {
-      off += squares[c];
+    double sum = 0;
+    double errors = 0;
+    for (int from = 0, at = 0; from < d; from += BLOCK) {
+      double acc = 0;
+      for (int end = Math.min(d, from + BLOCK), k = from; k < end; at += ++k + 1) {
+        acc += 0.5 * y[k] * y[k] + excess(e[at], lq[q.at + at], lp[p.at + at]);
+      }
+      double u = sum + acc;
+      errors += Compensation.error(sum, acc, u);
+      sum = u;
     }
-    double kl = sum + 0.5 * off;
-    return kl >= 0 ? kl : Double.POSITIVE_INFINITY; // NaN: ∞ − ∞ within E
+    double kl = sum + errors + 0.5 * (off + offErrors);
+    // NaN: ∞ − ∞ within E, or as what rounding took from an infinite sum
+    return kl >= 0 ? kl : Double.POSITIVE_INFINITY;
   }
 
   /** KL(q_i ‖ N(0, I)): the same with {@code E = L_q − I} and {@code y = μ_q}. */
   static double standard(FullGaussians q, int i) {
     int d = q.dimension();
     int k = i * FullGaussians.packedLength(d);
-    double squares = 0;
     double sum = 0;
-    for (int r = 0; r < d; r++) {
+    double errors = 0;
+    for (int r = 0; r < d; r++, k++) {
+      double s = q.scaleTril[k + r];
+      double low = q.scaleTrilLow == null ? 0 : q.scaleTrilLow[k + r];
       double m = q.mean[i * d + r];
-      squares += m * m;
-      for (int c = 0; c < r; c++, k++) {
-        squares += q.scaleTril[k] * q.scaleTril[k];
-      }
-      double s = q.scaleTril[k];
-      double low = q.scaleTrilLow == null ? 0 : q.scaleTrilLow[k];
-      k++;
-      sum += excess(s - 1 + low, s, 1);
+      double acc = excess(s - 1 + low, s, 1) + 0.5 * m * m;
+      int c = 0;
+      do {
+        double squares = 0;
+        for (int end = Math.min(r, c + BLOCK); c < end; c++, k++) {
+          squares += q.scaleTril[k] * q.scaleTril[k];
+        }
+        acc += 0.5 * squares;
+        double t = sum + acc;
+        errors += Compensation.error(sum, acc, t);
+        sum = t;
+        acc = 0;
+      } while (c < r);
     }
-    return sum + 0.5 * squares;
+    return Compensation.total(sum, errors);
   }
 
   /** {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}. */
   static double excess(double x, double s, double t) {
-    if (Math.abs(x) < 0x1p-8) { // the series' next term is x⁹/9
-      return x
-          * x
-          * (1
-              - x
-                  * (1 / 3.0
-                      - x * (1 / 4.0 - x * (1 / 5.0 - x * (1 / 6.0 - x * (1 / 7.0 - x / 8))))));
-    }
     if (Math.abs(x) < 0.5) {
-      return 0.5 * x * x + (x - Math.log1p(x));
+      return 0.5 * x * x + PairKl.lessLog(x);
     }
     double r = s / t;
     double log = r > 0x1p-1000 && r < 0x1p1000 ? Math.log(r) : Math.log(s) - Math.log(t);

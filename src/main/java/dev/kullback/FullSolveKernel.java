@@ -11,6 +11,7 @@ import jdk.incubator.vector.VectorSpecies;
 final class FullSolveKernel {
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
   static final int V = S.length();
+  private static final int BLOCK = Compensation.BLOCK;
 
   private int dimension;
 
@@ -30,11 +31,16 @@ final class FullSolveKernel {
   private double[] scale = {};
   private double[] inverse = {};
 
-  /** A row of L_p, scaled; y; sums by column. */
+  /** A row of L_p, scaled; y; a block of rows' sums of squares by column. */
   private double[] row = {};
 
   private double[] y = {};
   private double[] squares = {};
+
+  /** Of all squares off the diagonal: the sum, and what rounding took from it. */
+  private final double[] off = new double[V];
+
+  private final double[] offErrors = new double[V];
 
   private final double[] kl = new double[V];
   private final double[] scratch = new double[Transpose.SCRATCH];
@@ -81,29 +87,32 @@ final class FullSolveKernel {
     solve(q.mean, i * d, q.scaleTril, l, low == null ? zeros : low, low == null ? 0 : l, d);
     for (int lane = 0; lane < V; lane++) {
       double sum = 0;
-      for (int k = 0, at = i * FullGaussians.packedLength(d), pivot = lane; k < d; ) {
-        double z = y[k * V + lane];
-        double s = q.scaleTril[at];
-        double t = factor[pivot];
-        sum += 0.5 * z * z + FullPair.excess(e[pivot], s, t);
-        k++;
-        at += k + 1;
-        pivot += (k + 1) * V;
+      double errors = 0;
+      for (int from = 0, at = l, pivot = lane; from < d; from += BLOCK) {
+        double acc = 0;
+        for (int end = Math.min(d, from + BLOCK), k = from; k < end; ) {
+          double z = y[k * V + lane];
+          acc += 0.5 * z * z + FullPair.excess(e[pivot], q.scaleTril[at], factor[pivot]);
+          k++;
+          at += k + 1;
+          pivot += (k + 1) * V;
+        }
+        double t = sum + acc;
+        errors += Compensation.error(sum, acc, t);
+        sum = t;
       }
-      double off = 0;
-      for (int c = 0; c < d; c++) {
-        off += squares[c * V + lane];
-      }
-      double x = sum + 0.5 * off;
+      double x = sum + errors + 0.5 * (off[lane] + offErrors[lane]);
       kl[lane] = x >= 0 ? x : Double.POSITIVE_INFINITY;
     }
     return kl;
   }
 
-  /** E, y and the sums of squares by column. In pieces that C2 compiles without boxing vectors. */
+  /** E, y and the sum of the squares off the diagonal. In pieces that C2 compiles without boxing vectors. */
   private void solve(
       double[] qMean, int qm, double[] qFactor, int q, double[] qLow, int ql, int d) {
     Arrays.fill(squares, 0, d * V, 0);
+    Arrays.fill(off, 0);
+    Arrays.fill(offErrors, 0);
     for (int k = 0, at = 0; k < d; at += ++k) {
       head(qMean[qm + k], qFactor[q + at + k], qLow[ql + at + k], k, at);
       start(qFactor, q + at, qLow, ql + at, k, at);
@@ -113,6 +122,11 @@ final class FullSolveKernel {
       }
       for (; c < k; c++) {
         one(c, k, at);
+      }
+      if ((k + 1) % BLOCK == 0 || k + 1 == d) {
+        for (int from = 0; from < k; from += BLOCK) {
+          addBlock(from, Math.min(k, from + BLOCK));
+        }
       }
     }
   }
@@ -200,5 +214,20 @@ final class FullSolveKernel {
       DoubleVector x = DoubleVector.fromArray(S, e, (at + c) * V);
       DoubleVector.fromArray(S, squares, c * V).add(x.mul(x)).intoArray(squares, c * V);
     }
+  }
+
+  /** Adds the squares of a block of rows in some of its columns to those added so far. */
+  private void addBlock(int from, int to) {
+    DoubleVector acc = DoubleVector.zero(S);
+    for (int c = from; c < to; c++) {
+      acc = acc.add(DoubleVector.fromArray(S, squares, c * V));
+    }
+    Arrays.fill(squares, from * V, to * V, 0);
+    DoubleVector sum = DoubleVector.fromArray(S, off, 0);
+    DoubleVector t = sum.add(acc);
+    DoubleVector back = t.sub(sum);
+    DoubleVector error = sum.sub(t.sub(back)).add(acc.sub(back));
+    t.intoArray(off, 0);
+    DoubleVector.fromArray(S, offErrors, 0).add(error).intoArray(offErrors, 0);
   }
 }

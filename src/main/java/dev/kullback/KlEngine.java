@@ -460,7 +460,8 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@code KL(q_i ‖ p_i)} estimated as the mean of {@code ln q_i(x) − ln p_i(x)} over samples x of q_i: a check of the closed form,
    * or of a program that samples. In double, on the calling thread whatever the backend; {@code O(N·S·D)}, with a full covariance
-   * {@code O(N·S·D²)}. A deterministic q gives 0; where a sample overflows, estimate and error are +∞.
+   * {@code O(N·S·D²)}. A sample is computed from what q and p differ by, so the standard error, which includes a bound on rounding, holds for
+   * divergences of 1e-31, too. A deterministic q gives 0; where a sample overflows, estimate and error are +∞.
    *
    * <p>Reproducible: pair i draws from the i-th {@link SplittableRandom#split()} of a {@link SplittableRandom} of the seed, D values of
    * {@code nextGaussian()} a sample. So the bits depend on the seed and the JDK's generator alone, and pair i's not on later pairs.

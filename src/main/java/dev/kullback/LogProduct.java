@@ -17,7 +17,7 @@ final class LogProduct {
   private LogProduct() {}
 
   static double of(float[] s, int from, int to) {
-    return Backend.hasVectors() ? Vectors.of(s, from, to) : scalar(s, from, to);
+    return Backend.hasVectors() ? Vectors.of(s, from, to) : scalar(s, from, to, 1, 0);
   }
 
   /** Apart, to be loaded where there are vectors only. */
@@ -43,7 +43,7 @@ final class LogProduct {
         mantissas *= product.lane(i);
       }
       long exponent = exponents.reduceLanes(VectorOperators.ADD);
-      return (h < to ? scalar(s, h, to) : 0) + Math.log(mantissas) + exponent * LN2;
+      return scalar(s, h, to, mantissas, exponent); // not two logarithms, which may cancel
     }
 
     private static DoubleVector widen(float[] s, int h) {
@@ -52,12 +52,11 @@ final class LogProduct {
     }
   }
 
-  private static double scalar(float[] s, int from, int to) {
-    double a = 1;
+  /** Of these and {@code a·2^exponent}. */
+  private static double scalar(float[] s, int from, int to, double a, long exponent) {
     double b = 1;
     double c = 1;
     double d = 1;
-    long exponent = 0;
     int h = from;
     for (;
         h + 16 <= to;

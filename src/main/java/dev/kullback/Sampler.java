@@ -2,118 +2,241 @@ package dev.kullback;
 
 import java.util.SplittableRandom;
 
-/** Samples {@code ln q_i(x) − ln p_i(x)}, x from q_i. Holds the working memory of one thread. */
+/**
+ * Samples {@code ln q_i(x) − ln p_i(x)}, x from q_i. With {@code x = μ_q + L_q z} and {@code δ = L_p⁻¹(x − μ_p) − z} that is
+ *
+ * <pre>
+ * Σ_h δ_h (z_h + ½ δ_h) + ln det L_p − ln det L_q
+ * </pre>
+ *
+ * <p>where δ and the logarithms are made of differences of the parameters, so that rounding is relative to what q and p differ by,
+ * as the spread of the samples is. Holds the working memory of one thread.
+ */
 final class Sampler {
   private static final int SAMPLES_A_CHECK = 1024;
 
-  private final Side q;
-  private final Side p;
   private final int dimension;
   private final double[] z;
-  private final double[] x;
+  private final Pair pair;
 
   private double mean;
-  private double standardError;
+  private double spread;
+  private double floor;
 
   Sampler(Gaussians q, Gaussians p) {
-    this.q = new Side(q);
-    this.p = new Side(p);
     dimension = q.dimension();
     z = new double[dimension];
-    x = new double[dimension];
+    pair =
+        q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
+            ? new DiagonalPair(a, b)
+            : new FactorPair(q, p);
   }
 
-  /** Mean, and factor packed by rows, of one Gaussian of a batch. */
-  private static final class Side {
-    final Gaussians batch;
-    final double[] mean;
+  /** The difference of two Gaussians, and δ of a sample. */
+  private abstract static class Pair {
+    private static final double HALF_ULP = 0x1p-53;
 
-    /** L; of a diagonal Gaussian σ alone. */
-    final double[] scale;
+    /** Of a term at most; its sum has D more. */
+    private static final int ROUNDINGS = 16;
 
-    double logDet;
+    /** Relative error of a σ computed in twice the precision of double. */
+    private static final double CONVERSION = 0x1p-100;
 
-    Side(Gaussians batch) {
-      int d = batch.dimension();
-      this.batch = batch;
-      mean = new double[d];
-      scale = new double[isFull() ? FullGaussians.packedLength(d) : d];
+    final double[] delta;
+
+    /** {@code ln det L_p − ln det L_q}, and the magnitudes of its terms. */
+    double logDets;
+
+    double logMagnitudes;
+
+    Pair(int d) {
+      delta = new double[d];
     }
 
-    boolean isFull() {
-      return batch instanceof FullGaussians;
+    abstract void set(int i);
+
+    /** Sets δ. */
+    abstract void displace(double[] z);
+
+    /** {@code Σ_h |z_h + δ_h|·g_h}, where a rounding changes δ_h by its share of g_h. */
+    abstract double magnitudes(double[] z);
+
+    /** Whether some σ is not as it was given. */
+    abstract boolean isConverted();
+
+    /** What rounding may do to the sample. */
+    final double rounding(double[] z) {
+      double sum = logMagnitudes + magnitudes(z);
+      for (int h = 0; h < z.length; h++) {
+        sum += Math.abs(delta[h]) * (Math.abs(z[h]) + Math.abs(delta[h]));
+      }
+      return HALF_ULP * (z.length + ROUNDINGS) * sum + (isConverted() ? CONVERSION * z.length : 0);
+    }
+  }
+
+  private static final class DiagonalPair extends Pair {
+    private final DiagonalGaussians q;
+    private final DiagonalGaussians p;
+
+    /** {@code σ_q/σ_p − 1} and {@code (μ_q − μ_p)/σ_p}. */
+    private final double[] excess;
+
+    private final double[] mean;
+
+    DiagonalPair(DiagonalGaussians q, DiagonalGaussians p) {
+      super(q.dimension());
+      this.q = q;
+      this.p = p;
+      excess = new double[delta.length];
+      mean = new double[delta.length];
     }
 
+    @Override
     void set(int i) {
-      int d = mean.length;
-      switch (batch) {
-        case DiagonalGaussians g -> {
-          logDet = g.logDet[i];
-          for (int h = 0; h < d; h++) {
-            mean[h] = g.mean(i * d + h);
-            scale[h] = std(g.kind, g.scale(i * d + h));
-          }
-        }
-        case FullGaussians g -> {
-          logDet = g.logDet[i];
-          System.arraycopy(g.mean, i * d, mean, 0, d);
-          System.arraycopy(g.scaleTril, i * scale.length, scale, 0, scale.length);
+      logDets = 0;
+      logMagnitudes = 0;
+      for (int h = 0, k = i * delta.length; h < delta.length; h++, k++) {
+        double sq = q.scale(k);
+        double sp = p.scale(k);
+        double x =
+            q.kind == p.kind
+                ? q.kind.excess(sq, sp)
+                : Variance.excess(Variance.of(q.kind, sq), Variance.of(p.kind, sp));
+        excess[h] = x / (1 + Math.sqrt(1 + x));
+        mean[h] = p.kind.standardize(q.mean(k) - p.mean(k), sp);
+        if (Math.abs(x) < 0.5) {
+          double log = 0.5 * Math.log1p(x);
+          logDets -= log;
+          logMagnitudes += Math.abs(log);
+        } else {
+          double lq = 0.5 * q.kind.logVariance(sq);
+          double lp = 0.5 * p.kind.logVariance(sp);
+          logDets += lp - lq;
+          logMagnitudes += Math.abs(lp) + Math.abs(lq);
         }
       }
     }
 
-    /** Not by way of the variance, which may underflow. */
-    private static double std(Scale kind, double s) {
-      return switch (kind) {
-        case STD -> s;
-        case VARIANCE -> Math.sqrt(s);
-        case LOG_VARIANCE -> Math.exp(0.5 * s);
-        case PRECISION -> 1 / Math.sqrt(s);
-      };
-    }
-
-    /** {@code out = Lz}. */
-    void multiply(double[] z, double[] out) {
-      if (!isFull()) {
-        for (int h = 0; h < out.length; h++) {
-          out[h] = scale[h] * z[h];
-        }
-        return;
-      }
-      for (int r = 0, k = 0; r < out.length; r++) {
-        double sum = 0;
-        for (int c = 0; c <= r; c++, k++) {
-          sum += scale[k] * z[c];
-        }
-        out[r] = sum;
+    @Override
+    void displace(double[] z) {
+      for (int h = 0; h < z.length; h++) {
+        delta[h] = excess[h] * z[h] + mean[h];
       }
     }
 
-    /** {@code x = L⁻¹x}. */
-    void solve(double[] x) {
-      if (!isFull()) {
-        for (int h = 0; h < x.length; h++) {
-          x[h] /= scale[h];
-        }
-        return;
+    @Override
+    double magnitudes(double[] z) {
+      double sum = 0;
+      for (int h = 0; h < z.length; h++) {
+        sum += Math.abs(z[h] + delta[h]) * (Math.abs(excess[h] * z[h]) + Math.abs(mean[h]));
       }
-      for (int r = 0, k = 0; r < x.length; r++, k++) {
-        double sum = x[r];
-        for (int c = 0; c < r; c++, k++) {
-          sum -= scale[k] * x[c];
-        }
-        x[r] = sum / scale[k];
+      return sum;
+    }
+
+    @Override
+    boolean isConverted() {
+      return q.kind != p.kind;
+    }
+  }
+
+  /** {@code δ = L_p⁻¹((L_q − L_p) z + μ_q − μ_p)}. */
+  private static final class FactorPair extends Pair {
+    private final Gaussians q;
+    private final Gaussians p;
+    private final FullPair.Factor factorQ = new FullPair.Factor();
+    private final FullPair.Factor factorP = new FullPair.Factor();
+
+    /** {@code L_q − L_p}, and a vector of working memory. */
+    private final double[] difference;
+
+    private final double[] error;
+
+    FactorPair(Gaussians q, Gaussians p) {
+      super(q.dimension());
+      this.q = q;
+      this.p = p;
+      difference = new double[FullGaussians.packedLength(delta.length)];
+      error = new double[delta.length];
+    }
+
+    @Override
+    void set(int i) {
+      factorQ.set(q, i);
+      factorP.set(p, i);
+      for (int k = 0; k < difference.length; k++) {
+        difference[k] = factorQ.high(k) - factorP.high(k) + (factorQ.low(k) - factorP.low(k));
       }
+      logDets = 0;
+      logMagnitudes = 0;
+      for (int h = 0, k = 0; h < delta.length; k += ++h + 1) {
+        double x = difference[k] / factorP.high(k);
+        if (Math.abs(x) < 0.5) {
+          double log = Math.log1p(x);
+          logDets -= log;
+          logMagnitudes += Math.abs(log);
+        } else {
+          double lq = Math.log(factorQ.high(k));
+          double lp = Math.log(factorP.high(k));
+          logDets += lp - lq;
+          logMagnitudes += Math.abs(lp) + Math.abs(lq);
+        }
+      }
+    }
+
+    private double meanDifference(int h) {
+      return factorQ.mean(h) - factorP.mean(h);
+    }
+
+    @Override
+    void displace(double[] z) {
+      for (int r = 0, row = 0; r < z.length; row += ++r) {
+        double sum = meanDifference(r);
+        for (int c = 0; c <= r; c++) {
+          sum += difference[row + c] * z[c];
+        }
+        for (int c = 0; c < r; c++) {
+          sum -= factorP.high(row + c) * delta[c];
+        }
+        delta[r] = sum / factorP.high(row + r);
+      }
+    }
+
+    /**
+     * Rounding enters each row in proportion to the magnitudes that are added up there, and L_p⁻¹ amplifies it like anything else:
+     * in the place of its unknown signs stand those of z.
+     */
+    @Override
+    double magnitudes(double[] z) {
+      double total = 0;
+      for (int r = 0, row = 0; r < z.length; row += ++r) {
+        double sum = Math.abs(meanDifference(r));
+        for (int c = 0; c <= r; c++) {
+          sum += Math.abs(difference[row + c] * z[c]) + Math.abs(factorP.high(row + c) * delta[c]);
+        }
+        sum *= z[r];
+        for (int c = 0; c < r; c++) {
+          sum -= factorP.high(row + c) * error[c];
+        }
+        error[r] = sum / factorP.high(row + r);
+        total += Math.abs(error[r]) * Math.abs(z[r] + delta[r]);
+      }
+      return total;
+    }
+
+    @Override
+    boolean isConverted() {
+      return factorQ.isConverted() || factorP.isConverted();
     }
   }
 
   /** Draws for pair i. */
   void sample(int i, int samples, SplittableRandom random) {
-    q.set(i);
-    p.set(i);
-    double logDets = p.logDet - q.logDet;
+    pair.set(i);
+    double[] delta = pair.delta;
     double sum = 0;
+    double rest = 0;
     double squares = 0;
+    floor = 0;
     for (long s = 1; s <= samples; s++) {
       if (s % SAMPLES_A_CHECK == 0) {
         Tile.checkInterrupt(Thread.currentThread());
@@ -121,33 +244,41 @@ final class Sampler {
       for (int h = 0; h < dimension; h++) {
         z[h] = random.nextGaussian();
       }
-      q.multiply(z, x);
+      pair.displace(z);
+      double ratio = 0;
       for (int h = 0; h < dimension; h++) {
-        x[h] += q.mean[h] - p.mean[h];
+        ratio += delta[h] * (z[h] + 0.5 * delta[h]);
       }
-      p.solve(x);
-      double difference = 0;
-      for (int h = 0; h < dimension; h++) {
-        difference += (x[h] - z[h]) * (x[h] + z[h]);
-      }
-      double ratio = 0.5 * difference + logDets;
+      ratio += pair.logDets;
       if (!(ratio < Double.POSITIVE_INFINITY)) { // or NaN, of ∞ − ∞
-        mean = standardError = Double.POSITIVE_INFINITY;
+        mean = spread = Double.POSITIVE_INFINITY;
         return;
       }
-      double d = ratio - sum; // B. P. Welford's running mean and variance, 1962
-      sum += d / s;
-      squares += d * (ratio - sum);
+      if (Long.bitCount(s) == 1) { // some of the samples, the first and ever fewer
+        double rounding = pair.rounding(z);
+        floor = rounding >= 0 ? Math.max(floor, rounding) : Double.POSITIVE_INFINITY;
+      }
+      // B. P. Welford's running mean and variance, 1962, the mean in two parts
+      double d = ratio - sum - rest;
+      double next = sum + d / s;
+      rest += Compensation.error(sum, d / s, next);
+      sum = next;
+      squares += d * (ratio - sum - rest);
     }
-    mean = sum;
-    standardError = Math.sqrt(squares / (samples - 1) / samples);
+    mean = sum + rest;
+    spread = Math.sqrt(squares / (samples - 1) / samples);
   }
 
   double mean() {
     return mean;
   }
 
+  /** What rounding may have done to the mean. */
+  double floor() {
+    return floor;
+  }
+
   double standardError() {
-    return standardError;
+    return Math.hypot(spread, floor);
   }
 }

@@ -61,7 +61,10 @@ enum Scale {
 
     @Override
     double excess(double q, double p) {
-      return Math.expm1(q - p);
+      double d = q - p;
+      double x = Math.expm1(d);
+      // the rounding of a large d would show
+      return d > -100 && x <= Double.MAX_VALUE ? x + (1 + x) * Compensation.error(q, -p, d) : x;
     }
 
     @Override

@@ -8,6 +8,9 @@ final class Variance extends DoubleDouble {
   /** Log-variances that {@link #exp} takes, far beyond every other kind. */
   private static final double MOST_LOG = 1e5;
 
+  /** The exponent of a variance that is not told. */
+  private static final int BEYOND = 1 << 20;
+
   static Variance of(Scale kind, double s) {
     Variance v = new Variance();
     v.set(kind, s);
@@ -32,28 +35,23 @@ final class Variance extends DoubleDouble {
           exp();
         } else {
           set(1);
-          scale(s > 0 ? 1 << 20 : -(1 << 20));
+          scale(s > 0 ? BEYOND : -BEYOND);
         }
       }
       case PRECISION -> setInverse(s);
     }
   }
 
-  /** Whether the two are within a factor of some 30, so that {@link #logRatio} is accurate. */
-  static boolean isComparable(Variance q, Variance p) {
-    return Math.abs(q.exponent() - p.exponent()) <= 4;
-  }
-
   /** σq²/σp² − 1. */
   static double excess(Variance q, Variance p) {
     int e = q.exponent() - p.exponent();
-    if (!isComparable(q, p)) {
+    if (Math.abs(e) > 4) {
       return Math.scalb(q.high() / p.high(), e) - 1;
     }
     return (Math.scalb(q.high(), e) - p.high() + (Math.scalb(q.low(), e) - p.low())) / p.high();
   }
 
-  /** ln(σq²/σp²) of comparable variances. */
+  /** ln(σq²/σp²), where it is not near 0. */
   static double logRatio(Variance q, Variance p) {
     return Math.log(q.high() / p.high()) + (q.exponent() - p.exponent()) * LN2;
   }

@@ -202,6 +202,66 @@ class FullAccuracyTest {
     }
   }
 
+  /** A diagonal batch, and a full one whose numbers are that, or the next but {@code steps}, from one end of double to the other. */
+  @ParameterizedTest
+  @MethodSource("diagonalKindsByBackend")
+  void neighboursOfDiagonalOfAnyMagnitude(Backend backend, Batch.Kind kind) {
+    // where a factor has no digits below double's least, log-variances must differ by more
+    double[] scale = Arrays.stream(FullBatch.magnitudes(kind)).filter(s -> s > -1374).toArray();
+    for (int steps = 0; steps < 3; steps++) {
+      double[] next = scale.clone();
+      for (int k = 0; k < next.length; k++) {
+        for (int i = 0; i < steps; i++) {
+          next[k] = Math.nextAfter(next[k], 1);
+        }
+      }
+      double[] mean = new double[scale.length];
+      Batch diagonal = new Batch(kind, true, mean, scale, 1);
+      FullBatch written = FullBatch.of(diagonal);
+      FullBatch near = FullBatch.of(new Batch(kind, true, mean, next, 1));
+      DiagonalGaussians a = diagonal.gaussians();
+      FullGaussians b = near.gaussians();
+      String what = kind + ", " + steps + " steps";
+      FullCheck.check(backend, what, written, a, near, b, Due.CONTRACT);
+      FullCheck.check(backend, what + ", reversed", near, b, written, a, Due.CONTRACT);
+    }
+  }
+
+  /** Matrices that a change of units makes tiny, huge, or both, of covariances and precisions. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void unitsOfEachDimension(Backend backend) {
+    double[][] units = {
+      {1e-150, 1e-150, 1e-150},
+      {1e-152, 1e-153, 1e-151},
+      {1, 1e-150, 1e-75},
+      {1e-140, 1, 1e140},
+      {1e150, 1e-150, 1},
+      {1e152, 1e152, 1e152}
+    };
+    for (FullBatch.Kind kind :
+        new FullBatch.Kind[] {FullBatch.Kind.COVARIANCE, FullBatch.Kind.PRECISION}) {
+      for (int d : new int[] {2, 3}) {
+        for (double[] unit : units) {
+          for (double change : new double[] {1e-2, 1e-5, 1e-9, 1e-13}) {
+            Random random = new Random(d);
+            FullBatch drawn = FullBatch.random(true, 5, d, 10, 0, random).as(kind);
+            double[] matrix = drawn.matrix().clone();
+            double[] mean = new double[5 * d];
+            for (int k = 0; k < matrix.length; k++) {
+              matrix[k] = matrix[k] * unit[k / d % d] * unit[k % d];
+            }
+            FullBatch q = new FullBatch(kind, true, mean, matrix, d);
+            FullBatch p = changed(q, change, random);
+            String what =
+                "%s, units %s, change %.0e".formatted(kind, Arrays.toString(unit), change);
+            FullCheck.check(backend, what, q, p, Due.AIM);
+          }
+        }
+      }
+    }
+  }
+
   /** A direction of almost no variance; and units from 1e-30 to 1e30. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")

@@ -75,6 +75,34 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
     return new FullBatch(kind, b.isDouble(), b.mean(), matrix, d);
   }
 
+  /** Scales, an even number, from one end of what a diagonal Gaussian may have beside a full one to the other. */
+  static double[] magnitudes(Batch.Kind kind) {
+    if (kind == Batch.Kind.LOG_VARIANCE) {
+      return new double[] {
+        -1400, -1399.7, -1370.3, -1000.1, -745, -708.3, -100.7, -1e-3, 0.1, 3, 350.3, 709.2, 1399.9,
+        1400
+      };
+    }
+    return new double[] {
+      Double.MIN_VALUE,
+      3e-323,
+      1e-315,
+      Double.MIN_NORMAL,
+      3e-308,
+      1e-300,
+      1e-290,
+      1e-200,
+      1e-160,
+      1e-20,
+      3,
+      1e20,
+      1e154,
+      1e300,
+      1.7e308,
+      Double.MAX_VALUE
+    };
+  }
+
   private static double[][] rotation(int d, Random random) {
     double[][] rows = new double[d][d];
     for (int r = 0; r < d; r++) {
