@@ -3,7 +3,6 @@ package dev.kullback;
 import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
@@ -130,10 +129,12 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
     double[] noise = q.noise();
     float @Nullable [] out32 = t.out32;
     double @Nullable [] out64 = t.out64;
+    double more = wide ? 0 : FLOAT_TOLERANCE; // no choice of vectors, which C2 may box
     for (int i = row0; i < row1; i++) {
       long bits = 0;
       for (int v = 0; v < columns; v += V) {
-        DoubleVector sum = DoubleVector.fromArray(S, product, panel + (i - row0) * NR + v);
+        int at = panel + (i - row0) * NR + v;
+        DoubleVector sum = DoubleVector.fromArray(S, product, at);
         DoubleVector offsets = DoubleVector.fromArray(S, c.offset(), j + v).add(offset[i]);
         DoubleVector kl = sum.mul(0.5).add(offsets);
         DoubleVector error =
@@ -142,10 +143,7 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
         error =
             DoubleVector.fromArray(S, c.weight(), j + v)
                 .fma(DoubleVector.broadcast(S, bound[i - row0]), error);
-        DoubleVector tolerance =
-            wide
-                ? DoubleVector.fromArray(S, c.tolerance(), j + v)
-                : DoubleVector.broadcast(S, FLOAT_TOLERANCE);
+        DoubleVector tolerance = DoubleVector.fromArray(S, c.tolerance(), j + v).add(more);
         // 0 ≤ kl·tolerance − error < ∞ as one comparison, for as unsigned integers negatives and
         // NaN are greater
         bits |=
@@ -156,8 +154,11 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
                     .toLong()
                 << v;
         int to = t.base + i * t.stride + j + v;
-        if (v + V > columns) {
-          storeSome(kl, S.indexInRange(v, columns), out32, out64, to);
+        if (v + V > columns) { // by way of where the sums were
+          kl.intoArray(product, at);
+          for (int l = 0; l < columns - v; l++) {
+            t.put(i, j + v + l, product[at + l]);
+          }
         } else if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         } else if (out64 != null) {
@@ -165,20 +166,6 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
         }
       }
       open[i - row0] = bits & (-1L >>> -columns);
-    }
-  }
-
-  private static void storeSome(
-      DoubleVector kl,
-      VectorMask<Double> valid,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      int to) {
-    if (out32 != null) {
-      ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0))
-          .intoArray(out32, to, valid.cast(HALF));
-    } else if (out64 != null) {
-      kl.intoArray(out64, to, valid);
     }
   }
 

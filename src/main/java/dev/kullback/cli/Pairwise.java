@@ -25,6 +25,9 @@ final class Pairwise extends PairCommand {
 
   @Override
   @Nullable Path secondOutput() {
+    if (heatmap != null) {
+      Pictures.require();
+    }
     return heatmap;
   }
 

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  * <p>The library is what property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the class
  * path, else the first on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names (nothing, if it is empty:
  * the library then brings its own), else the first {@code libcudart.so} of a known version in {@code CUDA_HOME}, {@code CUDA_PATH},
- * on {@code java.library.path}, and in the usual places.
+ * on {@code java.library.path}, and in the usual places; else the library's own RUNPATH finds it, or nothing does.
  */
 @SuppressWarnings("restricted") // loads native code: what this class is for
 public final class CudaLibrary {
