@@ -441,8 +441,8 @@ class NearestTest {
   @MethodSource("dev.kullback.Engines#backends")
   void tiesOfPermutedDimensionsOfAnySize(Backend backend) {
     Batch.Kind[] kinds = Batch.Kind.values();
-    for (int d : new int[] {2, 33, 1024, 65_536}) {
-      boolean isHuge = d == 65_536;
+    for (int d : dimensions(backend)) {
+      boolean isHuge = d > 1024;
       for (double kl :
           isHuge ? new double[] {1e-300, 1e-2} : new double[] {1e-300, 1e-70, 1e-6, 1e-2, 1e3}) {
         for (int c = 0; c < (isHuge ? 1 : 2 * kinds.length); c++) {
@@ -456,6 +456,11 @@ class NearestTest {
         }
       }
     }
+  }
+
+  /** Up to what the emulated device has memory for. */
+  private static int[] dimensions(Backend backend) {
+    return new int[] {2, 33, 1024, backend == Backend.CUDA ? 8192 : 65_536};
   }
 
   private static void checkTies(
@@ -507,9 +512,9 @@ class NearestTest {
   void unroundedValuesDecide(Backend backend) {
     try (KlEngine engine = Engines.on(backend)) {
       for (boolean isDouble : new boolean[] {false, true}) {
-        for (int d : new int[] {2, 33, 1024, 65_536}) {
-          for (double delta : d < 65_536 ? new double[] {1e-9, 1e-11} : new double[] {1e-11}) {
-            int m = d < 65_536 ? 7 : 3;
+        for (int d : dimensions(backend)) {
+          for (double delta : d > 1024 ? new double[] {1e-11} : new double[] {1e-9, 1e-11}) {
+            int m = d > 1024 ? 3 : 7;
             double[] mean = new double[m * d];
             double[] std = ones(m * d);
             for (int j = 0; j < m; j++) {
