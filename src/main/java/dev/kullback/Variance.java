@@ -5,18 +5,13 @@ package dev.kullback;
  * would swamp. Exact of σ and σ²; of 1/σ² with a relative error of 2⁻¹⁰⁵, of ln σ² with one of 2⁻⁹⁸.
  */
 final class Variance extends DoubleDouble {
-  /** Log-variances that {@link #exp} takes, far beyond every other kind. */
-  private static final double MOST_LOG = 1e5;
+  /** The exponent of a variance that is not told. */
+  private static final int BEYOND = 1 << 20;
 
   static Variance of(Scale kind, double s) {
     Variance v = new Variance();
     v.set(kind, s);
     return v;
-  }
-
-  /** Whether it is more than a number far beyond every other. */
-  static boolean isExact(Scale kind, double s) {
-    return kind != Scale.LOG_VARIANCE || Math.abs(s) <= MOST_LOG;
   }
 
   void set(Scale kind, double s) {
@@ -27,16 +22,21 @@ final class Variance extends DoubleDouble {
       }
       case VARIANCE -> set(s);
       case LOG_VARIANCE -> {
-        if (isExact(kind, s)) {
+        if (Math.abs(s) <= 1e5) {
           set(s);
           exp();
-        } else {
+        } else { // far beyond every other kind
           set(1);
-          scale(s > 0 ? 1 << 20 : -(1 << 20));
+          scale(s > 0 ? BEYOND : -BEYOND);
         }
       }
       case PRECISION -> setInverse(s);
     }
+  }
+
+  /** False of a log-variance so great that other kinds have none like it. */
+  boolean isHeld() {
+    return Math.abs(exponent()) < BEYOND;
   }
 
   /** Whether the two are within a factor of some 30, so that {@link #logRatio} is accurate. */
