@@ -77,12 +77,12 @@ final class ExactKl {
     if (same && mq == mp) {
       return true;
     }
-    if (!Variance.isExact(kind, sq) || !Variance.isExact(other, sp)) {
+    vq.set(kind, sq);
+    vp.set(other, sp);
+    if (!vq.isHeld() || !vp.isHeld()) {
       return false;
     }
-    vp.set(other, sp);
     if (!same) {
-      vq.set(kind, sq);
       x.set(vq);
       x.divide(vp);
       if (Math.abs(x.toDouble() - 1) < MOST_IN_SERIES) {

@@ -195,7 +195,7 @@ final class PairKl {
       x = Variance.excess(vq, vp);
       if (!(Math.abs(x) < 0.5)) {
         logRatio =
-            Variance.isExact(q.kind, sq) && Variance.isExact(kind, sp)
+            vq.isHeld() && vp.isHeld()
                 ? Variance.logRatio(vq, vp)
                 : q.kind.logVariance(sq) - kind.logVariance(sp);
       }

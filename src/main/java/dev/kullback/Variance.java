@@ -5,9 +5,6 @@ package dev.kullback;
  * would swamp. Exact of σ and σ²; of 1/σ² with a relative error of 2⁻¹⁰⁵, of ln σ² with one of 2⁻⁹⁸.
  */
 final class Variance extends DoubleDouble {
-  /** Log-variances that {@link #exp} takes, far beyond every other kind. */
-  private static final double MOST_LOG = 1e5;
-
   /** The exponent of a variance that is not told. */
   private static final int BEYOND = 1 << 20;
 
@@ -15,11 +12,6 @@ final class Variance extends DoubleDouble {
     Variance v = new Variance();
     v.set(kind, s);
     return v;
-  }
-
-  /** Whether it is more than a number far beyond every other. */
-  static boolean isExact(Scale kind, double s) {
-    return kind != Scale.LOG_VARIANCE || Math.abs(s) <= MOST_LOG;
   }
 
   void set(Scale kind, double s) {
@@ -30,16 +22,21 @@ final class Variance extends DoubleDouble {
       }
       case VARIANCE -> set(s);
       case LOG_VARIANCE -> {
-        if (isExact(kind, s)) {
+        if (Math.abs(s) <= 1e5) {
           set(s);
           exp();
-        } else {
+        } else { // far beyond every other kind
           set(1);
           scale(s > 0 ? BEYOND : -BEYOND);
         }
       }
       case PRECISION -> setInverse(s);
     }
+  }
+
+  /** False of a log-variance so great that other kinds have none like it. */
+  boolean isHeld() {
+    return Math.abs(exponent()) < BEYOND;
   }
 
   /** σq²/σp² − 1. */
