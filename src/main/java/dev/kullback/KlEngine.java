@@ -136,7 +136,7 @@ public final class KlEngine implements AutoCloseable {
     backend = Backend.select(builder.backend);
     diagonal = backend == Backend.VECTOR ? new VectorKernel() : new ScalarKernel();
     full = backend == Backend.VECTOR ? new FullVectorKernel() : null;
-    vectors = backend != Backend.SCALAR && Backend.hasVectors();
+    vectors = backend == Backend.VECTOR || (backend == Backend.CUDA && Backend.hasVectors());
     cuda = backend == Backend.CUDA ? new CudaDevice() : null;
     device = cuda != null ? new CudaKernel(cuda) : null;
     threads = builder.threads;
@@ -362,7 +362,7 @@ public final class KlEngine implements AutoCloseable {
    * kernels' error bound does not tell from the radius are recomputed as {@link #nearest} does, and what counts as equal there is within. A
    * value of {@link #nearest} as radius may leave out its own pair, if it was rounded down. Memory: 12 bytes a pair found, at the end twice.
    *
-   * @param radius in nats, ≥ 0; 0 finds equal Gaussians, +∞ all
+   * @param radius in nats, ≥ 0; 0 finds equal Gaussians, and those whose divergence underflows, +∞ all
    * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
@@ -525,9 +525,9 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Runs every operation on made-up batches of all kinds and many shapes until the VM has compiled it, and compares each result with
-   * plain arithmetic in double, and with that of the same call before: what a compiler makes of vector code depends on the processor
-   * and the VM's build. For a service's start, or a test on the machine that it will run on. Allocates some MB.
+   * Runs every operation, but {@link #monteCarlo}, on made-up batches of all kinds and many shapes until the VM has compiled it, and
+   * compares each result with plain arithmetic in double, and with that of the same call before: what a compiler makes of vector code
+   * depends on the processor and the VM's build. For a service's start, or a test on the machine that it will run on. Allocates some MB.
    *
    * @param time how long to take, about: ten seconds see every kernel compiled. Each operation is tried on each kind and shape whatever
    *     the time, which takes some seconds

@@ -26,14 +26,14 @@ final class PairKl {
 
   /**
    * {@code A = ½(S + D)}, a sum of terms {@code t/2 ≥ 0}, is made with unit roundoff u. Rounding d, v, 1/v and the numerator costs at
-   * most 6 units of a term. A term is in all later sums of its chunk of 64 and in those of up to 4 chunks, each of which may lose
-   * u times itself: at most 64 + 3 units more. So the error is at most 73·u·A, whatever the order of the terms and the
+   * most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all later sums of its chunk of 64 and in those of up to 4 chunks, each of which may lose
+   * u times itself: at most 64 + 3 units more. So the error is at most 75·u·A, whatever the order of the terms and the
    * roundings.
    */
-  private static final double UNITS64 = 6 + 64 + 3;
+  private static final double UNITS64 = 8 + 64 + 3;
 
   /**
-   * With float there is more to say, for an error of 73·u·A takes terms of very different size in each chunk, and such Gaussians are not
+   * With float there is more to say, for an error of so much takes terms of very different size in each chunk, and such Gaussians are not
    * alike: {@code KL ≥ ½ Σ (t − 1 − ln t)}. An entry with {@code 58·u·A ≤ τ·KL}, τ the contract, has error ≤ λτ·KL + (1 − λ)·58·u·A ≤
    * τ·KL for λ = 0.17, since Σ [w_h t_h − (λτ/u)(t_h − 1 − ln t_h) − (1 − λ)·58 t_h] ≤ 0 for the units w_h of the term at each place
    * of the four chunks and any t_h. ErrorBoundTest adds it up from these constants.
@@ -162,7 +162,8 @@ final class PairKl {
     double kl = q.isBeyond64(i) ? Double.NaN : 0.5 * (sum + errors) - q.logDet[i];
     double tolerance = q.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
     double unit = unit64(d);
-    if (isCertain(kl, q.noiseQ(i, unit), tolerance - unit)) {
+    double noise = q.noiseQ(i, unit) + 0.5 * unit * d; // for terms that may be −1
+    if (isCertain(kl, noise, tolerance - unit)) {
       return kl;
     }
     sum = 0;

@@ -44,28 +44,32 @@ final class VectorWidth {
     private static final long MOST_NANOS = 12 * STEPS;
 
     /**
-     * C2 has the step in 20 to 60 ms, later where many methods wait for it: so long does the probe take at most where vectors are not
-     * compiled, once.
+     * C2 has the step in 20 to 60 ms of an idle processor. Of work, not of time: on a starved one, where C2 gets as little as we do, the
+     * clock says nothing. It passes once, where vectors are not compiled.
      */
     private static final long PATIENCE = 3_000_000_000L;
+
+    /** Of a chunk of steps, interpreted 0.3 ms; what takes longer was not work. */
+    private static final long MOST_WORK = 1_000_000;
 
     static final boolean PROBED = probe();
 
     private static boolean probe() {
       double[] in = new double[DOUBLE.length()];
       double[] out = new double[DOUBLE.length()];
-      long start = System.nanoTime();
-      long now = start;
-      boolean fast = false;
-      while (!fast && now - start < PATIENCE) {
+      long now = System.nanoTime();
+      long chunk = Long.MAX_VALUE;
+      for (long work = 0;
+          work < PATIENCE && chunk >= MOST_NANOS;
+          work += Math.min(chunk, MOST_WORK)) {
         long before = now;
         for (int i = 0; i < STEPS; i++) {
           step(in, out);
         }
         now = System.nanoTime();
-        fast = now - before < MOST_NANOS;
+        chunk = now - before;
       }
-      return fast;
+      return chunk < MOST_NANOS;
     }
 
     private static void step(double[] in, double[] out) {

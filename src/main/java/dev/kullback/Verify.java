@@ -22,20 +22,26 @@ final class Verify {
     {1, 67, 7},
     {18, 18, 129},
     {5, 19, 3},
-    {9, 33, 65},
+    {12, 12, 5},
+    {9, 33, 300},
     {3, 4200, 5},
   };
 
-  /** Entries of a small one. */
-  private static final int SMALL = 400;
+  /** Terms of a small one. */
+  private static final int SMALL = 6_600;
 
-  private static final int MOST_FULL_DIMENSION = 12;
+  /** Of full covariances: blocks of eight and a rest; the second, with several of their larger blocks, is the dimension of one shape. */
+  private static final int FULL_DIMENSION = 12;
+
+  private static final int LARGE_FULL_DIMENSION = 67;
 
   /** The second finds compiled what the first was interpreted in. */
   private static final int ROUNDS = 2;
 
   /** Of so many calls one has batches made anew, which are packed elsewhere than those that are kept. */
   private static final int CALLS_A_FRESH_ONE = 8;
+
+  private static final List<Scale> SCALES = List.of(Scale.values());
 
   private static final int NEIGHBORS = 3;
   private static final int ROWS_A_DUPLICATE = 7;
@@ -151,7 +157,11 @@ final class Verify {
               (engine, q, p, c, r) -> {
                 Neighbors found = engine.within(q, p, c.radius);
                 r.values = found.values();
-                r.indices = found.indices();
+                r.indices =
+                    IntStream.concat(
+                            IntStream.rangeClosed(0, c.n).map(found::start),
+                            Arrays.stream(found.indices()))
+                        .toArray();
               },
               Case::within),
           new Operation(
@@ -202,13 +212,13 @@ final class Verify {
                       }),
               c -> Expected.of(c.kl, c.contract)));
 
-  /** Every kind of batches has code of its own somewhere. */
+  /** Every kind of batches has code of its own somewhere; the diagonal ones state their scales in turn in each way. */
   private enum Kind {
     FLOAT("float", false),
-    LOG_VARIANCE("float log-variances", false),
     NEAR_FLOAT("float near-duplicates", false),
     DOUBLE("double", true),
     NEAR_DOUBLE("double near-duplicates", true),
+    MIXED("float and double", true),
     FULL("full float", false),
     COVARIANCE("full double covariances", true),
     NEAR_FULL("full double near-duplicates", true),
@@ -240,6 +250,8 @@ final class Verify {
   /** Batches of one kind and shape, and what the plain text makes of them. */
   private static final class Case {
     final Kind kind;
+    final Scale scaleQ;
+    final Scale scaleP;
     final int n;
     final int m;
     final int d;
@@ -258,21 +270,27 @@ final class Verify {
     /** Batches that the engine's preparation has no part in. */
     private final Gaussians plainQ;
 
-    Case(Kind kind, int[] shape, int round) {
+    Case(Kind kind, int[] shape, int turn, int round) {
       this.kind = kind;
+      scaleQ = SCALES.get(turn % SCALES.size());
+      scaleP = kind == Kind.MIXED ? SCALES.get((turn + 1 + round) % SCALES.size()) : scaleQ;
       n = shape[0];
       m = shape[1];
       boolean full = kind.isFull(true) || kind.isFull(false);
-      d = full ? Math.min(shape[2], MOST_FULL_DIMENSION) : shape[2];
-      isSelf = n == m && round % 2 == 1 && kind.isFull(true) == kind.isFull(false);
+      d =
+          full
+              ? (shape[2] == 64 ? LARGE_FULL_DIMENSION : Math.min(shape[2], FULL_DIMENSION))
+              : shape[2];
+      isSelf =
+          n == m && round % 2 == 1 && kind != Kind.MIXED && kind.isFull(true) == kind.isFull(false);
       SplittableRandom random = new SplittableRandom(100L * round + d);
       Parameters normal = Parameters.normal(d);
       Parameters center = kind.isNear() ? normal.around(1, 1, random) : normal;
       double spread = kind.isNear() ? NEAR : 1;
       Parameters a = center.around(n, spread, random);
       Parameters b = isSelf ? a : center.around(m, spread, random);
-      makeQ = a.maker(kind, kind.isFull(true));
-      makeP = isSelf ? makeQ : b.maker(kind, kind.isFull(false));
+      makeQ = a.maker(kind, kind.isDouble && kind != Kind.MIXED, kind.isFull(true), scaleQ);
+      makeP = isSelf ? makeQ : b.maker(kind, kind.isDouble, kind.isFull(false), scaleP);
       q = makeQ.get();
       p = isSelf ? q : makeP.get();
       contract = !kind.isDouble ? FLOAT_CONTRACT : full ? FULL_CONTRACT : DOUBLE_CONTRACT;
@@ -305,6 +323,11 @@ final class Verify {
       return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
           ? PairKl.stable(a, i, b, j)
           : pair.kl(q, i, p, j);
+    }
+
+    /** Whether a call takes no more than some microseconds. */
+    boolean isSmall() {
+      return n * m * d <= SMALL;
     }
 
     int k(int excluded) {
@@ -350,8 +373,11 @@ final class Verify {
     Expected within() {
       int[] at = IntStream.range(0, n * m).filter(s -> kl[s] <= radius).toArray();
       double[] values = Arrays.stream(at).mapToDouble(s -> kl[s]).toArray();
-      int[] columns = Arrays.stream(at).map(s -> s % m).toArray();
-      return new Expected(values, Expected.scaled(values, contract), columns);
+      IntStream starts =
+          IntStream.rangeClosed(0, n)
+              .map(i -> (int) Arrays.stream(at).filter(s -> s < i * m).count());
+      int[] indices = IntStream.concat(starts, Arrays.stream(at).map(s -> s % m)).toArray();
+      return new Expected(values, Expected.scaled(values, contract), indices);
     }
 
     /** Allowed is the contract's error of each term's KL, by the term's share. */
@@ -378,7 +404,8 @@ final class Verify {
 
     @Override
     public String toString() {
-      return "%s, %d x %d, D = %d%s".formatted(kind.title, n, m, d, isSelf ? ", q = p" : "");
+      return "%s (%s), %d x %d, D = %d%s"
+          .formatted(kind.title, scaleQ.argument, n, m, d, isSelf ? ", q = p" : "");
     }
   }
 
@@ -413,23 +440,49 @@ final class Verify {
       return new Parameters(d, mean, std, below);
     }
 
-    Supplier<Gaussians> maker(Kind kind, boolean full) {
+    Supplier<Gaussians> maker(Kind kind, boolean isDouble, boolean full, Scale scale) {
       int d = dimension;
-      if (!full) {
-        double[] logVariance = Arrays.stream(std).map(s -> 2 * Math.log(s)).toArray();
-        return kind.isDouble
-            ? () -> DiagonalGaussians.ofStd(mean, std, d)
-            : kind == Kind.LOG_VARIANCE
-                ? () -> DiagonalGaussians.ofLogVariance(narrow(mean), narrow(logVariance), d)
-                : () -> DiagonalGaussians.ofStd(narrow(mean), narrow(std), d);
+      if (full) {
+        double[] scaleTril = scaleTril();
+        if (kind == Kind.COVARIANCE) {
+          double[] covariance = covariance(scaleTril);
+          return () -> FullGaussians.ofCovariance(mean, covariance, d);
+        }
+        return isDouble
+            ? () -> FullGaussians.ofScaleTril(mean, scaleTril, d)
+            : () -> FullGaussians.ofScaleTril(narrow(mean), narrow(scaleTril), d);
       }
-      double[] scaleTril = scaleTril();
-      double[] covariance = kind == Kind.COVARIANCE ? covariance(scaleTril) : scaleTril;
-      return kind == Kind.COVARIANCE
-          ? () -> FullGaussians.ofCovariance(mean, covariance, d)
-          : kind.isDouble
-              ? () -> FullGaussians.ofScaleTril(mean, scaleTril, d)
-              : () -> FullGaussians.ofScaleTril(narrow(mean), narrow(scaleTril), d);
+      double[] s = Arrays.stream(std).map(x -> scale(scale, x)).toArray();
+      return isDouble
+          ? () -> diagonal(scale, mean, s)
+          : () -> diagonal(scale, narrow(mean), narrow(s));
+    }
+
+    private static double scale(Scale scale, double std) {
+      return switch (scale) {
+        case STD -> std;
+        case VARIANCE -> std * std;
+        case LOG_VARIANCE -> 2 * Math.log(std);
+        case PRECISION -> 1 / (std * std);
+      };
+    }
+
+    private Gaussians diagonal(Scale scale, double[] mean, double[] s) {
+      return switch (scale) {
+        case STD -> DiagonalGaussians.ofStd(mean, s, dimension);
+        case VARIANCE -> DiagonalGaussians.ofVariance(mean, s, dimension);
+        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, s, dimension);
+        case PRECISION -> DiagonalGaussians.ofPrecision(mean, s, dimension);
+      };
+    }
+
+    private Gaussians diagonal(Scale scale, float[] mean, float[] s) {
+      return switch (scale) {
+        case STD -> DiagonalGaussians.ofStd(mean, s, dimension);
+        case VARIANCE -> DiagonalGaussians.ofVariance(mean, s, dimension);
+        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, s, dimension);
+        case PRECISION -> DiagonalGaussians.ofPrecision(mean, s, dimension);
+      };
     }
 
     double[] scaleTril() {
@@ -505,8 +558,8 @@ final class Verify {
     int slice = 0;
     for (int round = 0; round < ROUNDS; round++) {
       for (Kind kind : Kind.values()) {
-        for (int[] shape : shapes) {
-          Case c = new Case(kind, shape, round);
+        for (int turn = 0; turn < shapes.length; turn++) {
+          Case c = new Case(kind, shapes[turn], turn + round, round);
           for (int o = 0; o < OPERATIONS.size(); o++) {
             long end = start + (long) ((double) nanos * ++slice / slices);
             Operation operation = OPERATIONS.get(o);
@@ -527,7 +580,7 @@ final class Verify {
 
   private void tryOut(int o, Operation operation, Case c, long end) {
     Expected expected = operation.expected.apply(c);
-    long calls = c.n * c.m <= SMALL ? least : Math.min(2, least);
+    long calls = c.isSmall() ? least : Math.min(2, least);
     long n = 0;
     do {
       Tile.checkInterrupt(Thread.currentThread());

@@ -2,8 +2,8 @@ package dev.kullback;
 
 /** What {@link HotTest} runs in virtual machines of its own: everything, from the interpreter until C2 has compiled it. */
 public final class HotProbe {
-  /** With each kind of batches on each of seven small shapes, in two rounds: 60,000 and more of most operations. */
-  private static final int CALLS = 500;
+  /** With each kind of batches on each of six small shapes, in two rounds: 60,000 and more of most operations. */
+  private static final int CALLS = 550;
 
   private HotProbe() {}
 
@@ -11,7 +11,7 @@ public final class HotProbe {
   public static void main(String[] arguments) {
     try (KlEngine engine = Engines.on(Backend.VECTOR)) {
       System.out.println(engine.describe());
-      System.out.println(Verify.run(engine, new int[][] {{200, 200, 24}, {30, 1100, 16}}, 0, 1));
+      System.out.println(Verify.run(engine, new int[][] {{130, 130, 24}, {16, 1100, 16}}, 0, 1));
       System.out.println(Verify.run(engine, Verify.SHAPES, 0, CALLS));
     }
   }

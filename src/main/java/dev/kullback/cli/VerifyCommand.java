@@ -6,7 +6,10 @@ import dev.kullback.Verification;
 import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -39,36 +42,50 @@ final class VerifyCommand implements Callable<Integer> {
     if (!(seconds > 0 && seconds <= MOST_SECONDS)) {
       throw new UserError("--seconds is " + seconds + ": give more than 0, at most 1e6");
     }
-    PrintWriter out = spec.commandLine().getOut();
-    List<KlEngine> engines = engines(out);
-    boolean right = true;
+    Map<Backend, KlEngine> engines = engines();
     try {
-      Duration each = Duration.ofNanos((long) (1e9 * seconds / engines.size()));
-      for (KlEngine engine : engines) {
-        out.printf("%s%n", engine.describe());
-        out.flush();
-        Verification found = engine.verify(each);
-        out.printf("%s%n", found);
-        out.flush();
-        right &= found.isRight();
-      }
+      return verify(engines);
     } finally {
-      engines.forEach(KlEngine::close);
+      engines.values().forEach(KlEngine::close);
     }
-    out.printf(right ? "all right%n" : "WRONG results: do not use this backend on this JVM%n");
-    return right ? 0 : 1;
   }
 
-  private List<KlEngine> engines(PrintWriter out) {
-    if (engineOptions.backend != Backend.AUTO) {
-      return List.of(engineOptions.engine());
+  private int verify(Map<Backend, KlEngine> engines) {
+    PrintWriter out = spec.commandLine().getOut();
+    Duration each = Duration.ofNanos(Math.max(1, (long) (1e9 * seconds / engines.size())));
+    List<String> wrong = new ArrayList<>();
+    List<String> right = new ArrayList<>();
+    engines.forEach((backend, engine) -> {
+      out.printf("%s%n", backend.describe());
+      out.flush();
+      Verification found = engine.verify(each);
+      out.printf("%s%n", found);
+      out.flush();
+      (found.isRight() ? right : wrong).add(backend.name().toLowerCase(Locale.ROOT));
+    });
+    if (!wrong.isEmpty()) {
+      out.printf("WRONG: %s: not to be used on this machine and JVM%n", String.join(", ", wrong));
+      return 1;
     }
-    List<KlEngine> engines = new ArrayList<>();
+    out.printf("all right: %s%n", String.join(", ", right));
+    return 0;
+  }
+
+  private Map<Backend, KlEngine> engines() {
+    Map<Backend, KlEngine> engines = new EnumMap<>(Backend.class);
+    KlEngine asked =
+        engineOptions.engine(); // refuses what the properties ask for and is not to be had
+    if (engineOptions.backend != Backend.AUTO) {
+      engines.put(engineOptions.backend, asked);
+      return engines;
+    }
+    asked.close();
+    PrintWriter out = spec.commandLine().getOut();
     for (Backend backend : List.of(Backend.VECTOR, Backend.SCALAR, Backend.CUDA)) {
       try {
-        engines.add(engineOptions.engine(backend));
+        engines.put(backend, engineOptions.engine(backend));
       } catch (IllegalStateException e) { // it cannot run here
-        out.printf("%s%n", backend.describe());
+        out.printf("not tried: %s%n", backend.describe());
       }
     }
     return engines;

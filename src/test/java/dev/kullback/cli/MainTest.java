@@ -257,9 +257,9 @@ class MainTest extends CommandFixture {
     assertThat(result.err()).isEmpty();
     assertThat(result.status()).isZero();
     assertThat(result.out())
-        .contains("vector on the calling thread", "scalar on the calling thread", "cuda: ")
+        .contains("vector: available", "scalar: available", "not tried: cuda: ")
         .containsPattern("logSumExp +\\d+ calls .* ok\n")
-        .endsWith("all right" + System.lineSeparator())
+        .endsWith("all right: vector, scalar" + System.lineSeparator())
         .doesNotContain("WRONG");
   }
 
