@@ -61,6 +61,7 @@ public final class DiagonalGaussians implements Gaussians {
 
   private final Lazy<DiagonalGaussians, Packed<double[]>> columns64 = new Lazy<>();
   private final Lazy<DiagonalGaussians, float[]> nearColumns = new Lazy<>();
+  private final Lazy<DiagonalGaussians, Packed<float[]>> short32 = new Lazy<>();
   private final Lazy<DiagonalGaussians, double[]> precisions = new Lazy<>();
   private final Lazy<DiagonalGaussians, FullGaussians> full = new Lazy<>();
 
@@ -395,6 +396,12 @@ public final class DiagonalGaussians implements Gaussians {
 
   Packed<float[]> columns32() {
     return columns32.get(this, FloatKernels::packColumns);
+  }
+
+  /** What the epilogue needs of each row for shorter chunks, without panels. */
+  Packed<float[]> short32() {
+    return short32.get(
+        this, g -> g.packed(new float[0], FloatKernels.NR, PairKl.unitShort(), g.beyond32));
   }
 
   /** Whether nobody asked before: a batch used once need not keep its panels. */

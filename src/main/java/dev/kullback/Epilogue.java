@@ -16,6 +16,8 @@ final class Epilogue {
 
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
 
+  private static final long ALL_LANES = -1L >>> -S.length();
+
   /** 1, 2, 4, … */
   private static final LongVector BIT_OF_LANE =
       LongVector.broadcast(L, 1).lanewise(VectorOperators.LSHL, LongVector.zero(L).addIndex(1));
@@ -211,6 +213,36 @@ final class Epilogue {
   }
 
   /**
+   * Sets in {@code t.foreseen} the bits of the entries that {@link PairKl#SHORT_BLOCK} settles, by the KL that {@link #judge} left in
+   * {@code t.sum}.
+   */
+  static void foresee(Tile t, int nr, Packed<?> q, Packed<?> p) {
+    double margin = PairKl.FORESEEN_TOLERANCE - PairKl.unitShort();
+    for (int i = 0; i < t.rows; i++) {
+      double noise = q.noiseQ()[t.row + i];
+      long foreseen = 0;
+      for (int j = 0; j < t.columns; j += S.length()) {
+        DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + j).add(noise);
+        DoubleVector kl = DoubleVector.fromArray(S, t.sum, i * nr + j);
+        foreseen |= isCertain(kl, noises, margin).toLong() << j;
+      }
+      t.foreseen[i] = foreseen;
+    }
+  }
+
+  /** Turns S + D into KL in place, for rows [from, to) of the tile. */
+  static void toKl(Tile t, int from, int to, double[] sum, int nr, Packed<?> q, Packed<?> p) {
+    for (int i = from; i < to; i++) {
+      double offset = q.offsetQ()[t.row + i];
+      for (int j = 0; j < t.columns; j += S.length()) {
+        int at = (i - from) * nr + j;
+        DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + j).add(offset);
+        DoubleVector.fromArray(S, sum, at).fma(HALVES, offsets).intoArray(sum, at);
+      }
+    }
+  }
+
+  /**
    * Turns the near kernel's sums into KL in place and sets the bits of the entries that it is right for, and in {@code t.close}
    * of those that are 0.
    *
@@ -245,10 +277,18 @@ final class Epilogue {
     float[] out32 = t.out32;
     double[] out64 = t.out64;
     for (int j = 0; j < columns; j += S.length()) {
+      DoubleVector kl = DoubleVector.fromArray(S, values, from + j);
+      if ((~(bits >>> (first + j)) & ALL_LANES) == 0) {
+        if (out32 != null) {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
+        } else if (out64 != null) {
+          kl.intoArray(out64, to + j);
+        }
+        continue;
+      }
       // not VectorMask.fromLong: see VectorScan
       VectorMask<Double> mask =
           BIT_OF_LANE.and(bits >>> (first + j)).compare(VectorOperators.NE, 0).cast(S);
-      DoubleVector kl = DoubleVector.fromArray(S, values, from + j);
       if (out32 != null) {
         ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0))
             .intoArray(out32, to + j, mask.cast(HALF));

@@ -146,12 +146,13 @@ final class FloatKernels {
   }
 
   /**
-   * {@code sum[r][c] = S + D} of one tile, row-major {@code [rowCount, NR]}, promoted every {@link #PROMOTED} dimensions. What the kernels read of the columns stays in the L1 cache for every row panel after the first.
+   * {@code sum[r][c] = S + D} of one tile, row-major {@code [rowCount, NR]}, promoted every so many dimensions. What the kernels read of the columns stays in the L1 cache for every row panel after the first.
    *
    * @param rowPanel the first row panel
    * @param rowCount, columnCount how many count; up to whole panels the others may be computed too
    * @param acc scratch of the same shape
    * @param promote false, with at most PROMOTED dimensions, to leave the result in {@code acc}
+   * @param chunk, promoted {@link #KC} and {@link #PROMOTED}, or less for smaller errors
    */
   static void tile(
       float[] rows,
@@ -163,11 +164,13 @@ final class FloatKernels {
       int d,
       float[] acc,
       double[] sum,
-      boolean promote) {
+      boolean promote,
+      int chunk,
+      int promoted) {
     int c = columnPanel * NR * 2 * d;
-    for (int h = 0; h < d; h += KC) {
-      int length = Math.min(KC, d - h);
-      boolean first = h % PROMOTED == 0;
+    for (int h = 0; h < d; h += chunk) {
+      int length = Math.min(chunk, d - h);
+      boolean first = h % promoted == 0;
       for (int i = 0; i < rowCount; i += MR) {
         int r = (rowPanel * MR + i) * 2 * d + h * 2 * MR;
         for (int j = 0; j < columnCount; j += NV * S.length()) {
@@ -181,8 +184,8 @@ final class FloatKernels {
           }
         }
       }
-      if (promote && (h + KC >= d || (h + KC) % PROMOTED == 0)) {
-        Epilogue.promote(acc, sum, Math.ceilDiv(rowCount, MR) * MR * NR, h < PROMOTED);
+      if (promote && (h + chunk >= d || (h + chunk) % promoted == 0)) {
+        Epilogue.promote(acc, sum, Math.ceilDiv(rowCount, MR) * MR * NR, h < promoted);
       }
     }
   }

@@ -66,6 +66,9 @@ final class Tile {
 
   final long[] close = new long[ROWS];
 
+  /** Per row, one bit a column: the entries that float settles by shorter chunks. */
+  final long[] foreseen = new long[ROWS];
+
   /** Per row, one bit a column: the entries still to be recomputed. */
   final long[] open = new long[ROWS];
 

@@ -90,7 +90,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
           if (whole) {
             Epilogue.promote(t.acc32, t.sum, t.rows * nr, true);
           }
-          refine(q, p, t, nr);
+          refine(q, p, panel, t, nr);
         }
         if (diagonal) {
           zero(t);
@@ -127,7 +127,9 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         p.dimension(),
         t.acc32,
         t.sum,
-        promote);
+        promote,
+        FloatKernels.KC,
+        FloatKernels.PROMOTED);
   }
 
   private static void tile64(
@@ -142,7 +144,9 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         p.dimension(),
         t.acc64,
         sum,
-        true);
+        true,
+        DoubleKernels.KC,
+        DoubleKernels.PROMOTED);
   }
 
   private static boolean store(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
@@ -187,10 +191,11 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   }
 
   /**
-   * Recomputes the uncertain entries by the near form, in double, and by the stable form, in this order, each settling what it
-   * is right for. Only open entries are stored, so a value does not depend on what else its tile needs.
+   * Recomputes the uncertain entries by the near form, in float by shorter chunks, in double, and by the stable form, in this order, each
+   * settling what it is right for. Only open entries are stored, so a value does not depend on what else its tile needs.
    */
-  private static void refine(DiagonalGaussians q, DiagonalGaussians p, Tile t, int nr) {
+  private static void refine(
+      DiagonalGaussians q, DiagonalGaussians p, int rowPanel, Tile t, int nr) {
     boolean wide = isWide(q, p);
     int d = q.dimension();
     Epilogue.judge(
@@ -216,6 +221,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
       if (close != 0 && q.kind == p.kind) {
         t.near = settleNear(q, p, t) == 0 && all;
       }
+      settleShort(q, p, rowPanel, t);
       settleWide(q, p, t);
     }
     for (int i = 0; i < t.rows; i++) {
@@ -241,6 +247,43 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
       open += Long.bitCount(t.open[i]);
     }
     return open;
+  }
+
+  /** Stores the open entries that shorter chunks settle, which the fast kernel's values tell before. */
+  private static void settleShort(DiagonalGaussians q, DiagonalGaussians p, int rowPanel, Tile t) {
+    int nr = FloatKernels.NR;
+    Epilogue.foresee(t, nr, q.short32(), p.short32());
+    for (int i = 0; i < t.rows; i += FloatKernels.MR) {
+      int end = Math.min(i + FloatKernels.MR, t.rows);
+      long settled = 0;
+      for (int k = i; k < end; k++) {
+        settled |= t.open[k] & t.foreseen[k];
+      }
+      if (settled == 0) {
+        continue;
+      }
+      FloatKernels.tile(
+          t.rows32,
+          rowPanel + i / FloatKernels.MR,
+          end - i,
+          p32(t).values(),
+          t.column / nr,
+          t.columns,
+          p.dimension(),
+          t.acc32,
+          t.refined,
+          true,
+          PairKl.SHORT_BLOCK,
+          PairKl.SHORT_BLOCK);
+      Epilogue.toKl(t, i, end, t.refined, nr, q32(t), p32(t));
+      for (int k = i; k < end; k++) {
+        settled = t.open[k] & t.foreseen[k];
+        if (settled != 0) {
+          Epilogue.put(t, k, settled, 0, t.columns, t.refined, (k - i) * nr);
+        }
+        t.open[k] &= ~settled;
+      }
+    }
   }
 
   /** Of the open entries of a row that came out as 0, those that are. */

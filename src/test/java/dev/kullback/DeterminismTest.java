@@ -11,7 +11,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class DeterminismTest {
   /** Regimes that mix the kernels within tiles, and one that does not. */
   private static final Regime[] REGIMES = {
-    Regime.VAE, Regime.NEAR_AND_FAR, Regime.NEAR_1E_3, Regime.DUPLICATES, Regime.WIDE
+    Regime.VAE, Regime.ALIKE, Regime.NEAR_AND_FAR, Regime.NEAR_1E_3, Regime.DUPLICATES, Regime.WIDE
   };
 
   @ParameterizedTest

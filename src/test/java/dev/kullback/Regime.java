@@ -19,6 +19,17 @@ enum Regime {
       });
     }
   },
+  /** Spread by 0.1 to 0.45: about where the float kernels' error bounds pass and fail. */
+  ALIKE(Kinds.ALL_PAIRS) {
+    @Override
+    void fill(Rows rows, Random random) {
+      rows.each((row, h) -> {
+        double spread = 0.1 + 0.05 * (row % 8);
+        rows.mean[row][h] = spread * random.nextGaussian();
+        rows.std[row][h] = Math.exp(spread * random.nextGaussian());
+      });
+    }
+  },
   /** One row, its mean and scale changed by about 1e-2 in every dimension. */
   NEAR_1E_2(Kinds.ALL_PAIRS, 1e-2),
   NEAR_1E_3(Kinds.ALL_PAIRS, 1e-3),
