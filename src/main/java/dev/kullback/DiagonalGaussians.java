@@ -539,13 +539,13 @@ public final class DiagonalGaussians implements Gaussians {
     return wide;
   }
 
-  private static DiagonalGaussians of(
+  static DiagonalGaussians of(
       float[] mean, float[] scale, int dimension, Scale kind, ScalePolicy policy) {
     checkShape(mean.length, scale.length, dimension, kind, policy);
     return new DiagonalGaussians(mean.clone(), scale.clone(), null, null, dimension, kind, policy);
   }
 
-  private static DiagonalGaussians of(
+  static DiagonalGaussians of(
       double[] mean, double[] scale, int dimension, Scale kind, ScalePolicy policy) {
     checkShape(mean.length, scale.length, dimension, kind, policy);
     return new DiagonalGaussians(null, null, mean.clone(), scale.clone(), dimension, kind, policy);

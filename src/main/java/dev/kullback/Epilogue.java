@@ -230,18 +230,6 @@ final class Epilogue {
     }
   }
 
-  /** Turns S + D into KL in place, for rows [from, to) of the tile. */
-  static void toKl(Tile t, int from, int to, double[] sum, int nr, Packed<?> q, Packed<?> p) {
-    for (int i = from; i < to; i++) {
-      double offset = q.offsetQ()[t.row + i];
-      for (int j = 0; j < t.columns; j += S.length()) {
-        int at = (i - from) * nr + j;
-        DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + j).add(offset);
-        DoubleVector.fromArray(S, sum, at).fma(HALVES, offsets).intoArray(sum, at);
-      }
-    }
-  }
-
   /**
    * Turns the near kernel's sums into KL in place and sets the bits of the entries that it is right for, and in {@code t.close}
    * of those that are 0.

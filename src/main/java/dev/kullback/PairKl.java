@@ -26,9 +26,9 @@ final class PairKl {
 
   /**
    * {@code A = ½(S + D)}, a sum of terms {@code t/2 ≥ 0}, is made with unit roundoff u. Rounding d, v, 1/v and the numerator costs at
-   * most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all later sums of its chunk of 64 and in those of up to 4 chunks, each of which may lose
-   * u times itself: at most 64 + 3 units more. So the error is at most 75·u·A, whatever the order of the terms and the
-   * roundings.
+   * most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all later sums of its chunk of 64
+   * and in those of up to 4 chunks, each of which may lose u times itself: at most 64 + 3 units more. So the error is at most 75·u·A,
+   * whatever the order of the terms and the roundings.
    */
   private static final double UNITS64 = 8 + 64 + 3;
 

@@ -81,7 +81,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         if (wide) {
           tile64(panel, t.rows, p, column, t.columns, t, t.sum);
         } else {
-          tile32(panel, p, t, !whole);
+          tile32(panel, t.rows, p, t, t.sum, !whole, FloatKernels.KC, FloatKernels.PROMOTED);
         }
         if (diagonal) {
           exclude(t, nr);
@@ -116,20 +116,28 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
     }
   }
 
-  private static void tile32(int rowPanel, DiagonalGaussians p, Tile t, boolean promote) {
+  private static void tile32(
+      int rowPanel,
+      int rows,
+      DiagonalGaussians p,
+      Tile t,
+      double[] sum,
+      boolean promote,
+      int chunk,
+      int promoted) {
     FloatKernels.tile(
         t.rows32,
         rowPanel,
-        t.rows,
+        rows,
         p32(t).values(),
         t.column / FloatKernels.NR,
         t.columns,
         p.dimension(),
         t.acc32,
-        t.sum,
+        sum,
         promote,
-        FloatKernels.KC,
-        FloatKernels.PROMOTED);
+        chunk,
+        promoted);
   }
 
   private static void tile64(
@@ -240,10 +248,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
     int open = 0;
     for (int i = 0; i < t.rows; i++) {
       long settled = t.open[i] & (t.certain[i] | duplicates(q, p, t, i));
-      if (settled != 0) {
-        Epilogue.put(t, i, settled, 0, t.columns, t.refined, i * FloatKernels.NR);
-      }
-      t.open[i] &= ~settled;
+      settle(t, i, settled, 0, t.columns, i * FloatKernels.NR);
       open += Long.bitCount(t.open[i]);
     }
     return open;
@@ -255,34 +260,39 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
     Epilogue.foresee(t, nr, q.short32(), p.short32());
     for (int i = 0; i < t.rows; i += FloatKernels.MR) {
       int end = Math.min(i + FloatKernels.MR, t.rows);
-      long settled = 0;
+      long any = 0;
       for (int k = i; k < end; k++) {
-        settled |= t.open[k] & t.foreseen[k];
+        any |= t.open[k] & t.foreseen[k];
       }
-      if (settled == 0) {
+      if (any == 0) {
         continue;
       }
-      FloatKernels.tile(
-          t.rows32,
-          rowPanel + i / FloatKernels.MR,
-          end - i,
-          p32(t).values(),
-          t.column / nr,
-          t.columns,
-          p.dimension(),
-          t.acc32,
+      int panel = rowPanel + i / FloatKernels.MR;
+      tile32(panel, end - i, p, t, t.refined, true, PairKl.SHORT_BLOCK, PairKl.SHORT_BLOCK);
+      Epilogue.judge(
+          t,
+          i,
+          end,
           t.refined,
-          true,
-          PairKl.SHORT_BLOCK,
-          PairKl.SHORT_BLOCK);
-      Epilogue.toKl(t, i, end, t.refined, nr, q32(t), p32(t));
+          nr,
+          0,
+          t.columns,
+          q.short32(),
+          p.short32(),
+          PairKl.unitShort(),
+          PairKl.FLOAT_TOLERANCE);
       for (int k = i; k < end; k++) {
-        settled = t.open[k] & t.foreseen[k];
-        if (settled != 0) {
-          Epilogue.put(t, k, settled, 0, t.columns, t.refined, (k - i) * nr);
-        }
-        t.open[k] &= ~settled;
+        // no others, which only what else the tile needs has brought here
+        settle(t, k, t.open[k] & t.foreseen[k], 0, t.columns, (k - i) * nr);
       }
+    }
+  }
+
+  /** Stores these entries of a row, {@code t.refined[from]} being column {@code first} of the tile, and closes them. */
+  private static void settle(Tile t, int i, long entries, int first, int columns, int from) {
+    if (entries != 0) {
+      Epilogue.put(t, i, entries, first, columns, t.refined, from);
+      t.open[i] &= ~entries;
     }
   }
 
@@ -336,11 +346,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
           unit,
           PairKl.REFINED_TOLERANCE);
       for (int i = from; i < to; i++) {
-        long settled = t.open[i] & t.certain[i];
-        if (settled != 0) {
-          Epilogue.put(t, i, settled, first, columns, t.refined, (i - from) * nr);
-        }
-        t.open[i] &= ~settled;
+        settle(t, i, t.open[i] & t.certain[i], first, columns, (i - from) * nr);
       }
     }
   }

@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.function.Function;
+import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
-import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 
 /**
@@ -343,8 +343,8 @@ final class Verify {
       return Arrays.copyOfRange(kl, i * m, (i + 1) * m);
     }
 
-    double[] rows(ToDoubleFunction<Integer> f) {
-      return IntStream.range(0, n).mapToDouble(f::applyAsDouble).toArray();
+    double[] rows(IntToDoubleFunction f) {
+      return IntStream.range(0, n).mapToDouble(f).toArray();
     }
 
     double[] toStandardNormal() {
@@ -459,8 +459,8 @@ final class Verify {
       }
       double[] s = Arrays.stream(std).map(x -> scale(scale, x)).toArray();
       return isDouble
-          ? () -> diagonal(scale, mean, s)
-          : () -> diagonal(scale, narrow(mean), narrow(s));
+          ? () -> DiagonalGaussians.of(mean, s, d, scale, ScalePolicy.STRICT)
+          : () -> DiagonalGaussians.of(narrow(mean), narrow(s), d, scale, ScalePolicy.STRICT);
     }
 
     private static double scale(Scale scale, double std) {
@@ -469,24 +469,6 @@ final class Verify {
         case VARIANCE -> std * std;
         case LOG_VARIANCE -> 2 * Math.log(std);
         case PRECISION -> 1 / (std * std);
-      };
-    }
-
-    private Gaussians diagonal(Scale scale, double[] mean, double[] s) {
-      return switch (scale) {
-        case STD -> DiagonalGaussians.ofStd(mean, s, dimension);
-        case VARIANCE -> DiagonalGaussians.ofVariance(mean, s, dimension);
-        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, s, dimension);
-        case PRECISION -> DiagonalGaussians.ofPrecision(mean, s, dimension);
-      };
-    }
-
-    private Gaussians diagonal(Scale scale, float[] mean, float[] s) {
-      return switch (scale) {
-        case STD -> DiagonalGaussians.ofStd(mean, s, dimension);
-        case VARIANCE -> DiagonalGaussians.ofVariance(mean, s, dimension);
-        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, s, dimension);
-        case PRECISION -> DiagonalGaussians.ofPrecision(mean, s, dimension);
       };
     }
 

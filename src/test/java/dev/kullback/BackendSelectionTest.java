@@ -3,16 +3,14 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.File;
-import java.io.IOException;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -166,37 +164,20 @@ class BackendSelectionTest {
   private Result run(boolean modular, List<String> flags, String... backends) throws Exception {
     String main = root(KlEngine.class);
     String test = root(Probe.class);
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.add("-Duser.language=en");
-    command.addAll(flags);
+    List<String> arguments = new ArrayList<>();
+    arguments.add("-Duser.language=en");
+    arguments.addAll(flags);
     if (modular) {
-      command.addAll(List.of("--module-path", main, "--patch-module", "dev.kullback=" + test));
-      command.addAll(List.of("--module", "dev.kullback/" + Probe.class.getName()));
+      arguments.addAll(List.of("--module-path", main, "--patch-module", "dev.kullback=" + test));
+      arguments.addAll(List.of("--module", "dev.kullback/" + Probe.class.getName()));
     } else {
-      command.addAll(List.of("--class-path", main + File.pathSeparator + test));
-      command.add(Probe.class.getName());
+      arguments.addAll(List.of("--class-path", main + File.pathSeparator + test));
+      arguments.add(Probe.class.getName());
     }
-    command.addAll(Arrays.asList(backends));
-    Path out = scratch.resolve("out");
-    Path err = scratch.resolve("err");
-    Process process =
-        new ProcessBuilder(command)
-            .redirectOutput(out.toFile())
-            .redirectError(err.toFile())
-            .start();
-    boolean ended = process.waitFor(60, TimeUnit.SECONDS);
-    process.destroyForcibly().waitFor();
-    assertThat(ended).as("ended in time: %s", command).isTrue();
-    Result result = new Result(lines(out), lines(err));
-    assertThat(process.exitValue()).as("%s%n%s", command, result).isZero();
-    return result;
-  }
-
-  private static List<String> lines(Path file) throws IOException {
-    try (Stream<String> lines = Files.lines(file)) {
-      return lines.toList();
-    }
+    arguments.addAll(Arrays.asList(backends));
+    ChildJvm jvm = ChildJvm.run(scratch, Duration.ofSeconds(60), arguments);
+    assertThat(jvm.status()).as("%s%n%s", arguments, jvm).isZero();
+    return new Result(jvm.out().lines().toList(), jvm.err().lines().toList());
   }
 
   /**

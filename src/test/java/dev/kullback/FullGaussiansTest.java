@@ -277,16 +277,21 @@ class FullGaussiansTest {
           Batch batch = new Batch(kind, isDouble, mean, scale, d);
           DiagonalGaussians q = batch.gaussians();
           FullGaussians p = FullBatch.of(batch).gaussians();
-          Engines.backends()
-              .forEach(backend -> {
-                try (KlEngine engine = Engines.on(backend)) {
-                  assertZeroDiagonal(engine, q, p);
-                  assertZeroDiagonal(engine, p, q);
-                }
-              });
+          assertZeroDiagonals(q, p);
         }
       }
     }
+  }
+
+  /** Both ways, on every backend. */
+  private static void assertZeroDiagonals(Gaussians q, Gaussians p) {
+    Engines.backends()
+        .forEach(backend -> {
+          try (KlEngine engine = Engines.on(backend)) {
+            assertZeroDiagonal(engine, q, p);
+            assertZeroDiagonal(engine, p, q);
+          }
+        });
   }
 
   /** The same from the least number of double to the greatest, in one dimension and among others. */
@@ -298,13 +303,7 @@ class FullGaussiansTest {
       Batch batch = new Batch(kind, true, new double[scale.length], scale, d);
       DiagonalGaussians q = batch.gaussians();
       FullGaussians p = FullBatch.of(batch).gaussians();
-      Engines.backends()
-          .forEach(backend -> {
-            try (KlEngine engine = Engines.on(backend)) {
-              assertZeroDiagonal(engine, q, p);
-              assertZeroDiagonal(engine, p, q);
-            }
-          });
+      assertZeroDiagonals(q, p);
     }
   }
 

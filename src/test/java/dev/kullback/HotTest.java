@@ -2,11 +2,10 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.io.TempDir;
@@ -45,20 +44,14 @@ class HotTest {
   @ParameterizedTest
   @MethodSource("machines")
   void everyOperation(List<String> flags) throws Exception {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
-    command.addAll(flags);
-    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
-    command.add(HotProbe.class.getName());
-    Path file = scratch.resolve("printed");
-    Process process =
-        new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(file.toFile()).start();
-    boolean ended = process.waitFor(10, TimeUnit.MINUTES);
-    process.destroyForcibly().waitFor();
-    String printed = Files.readString(file);
-    assertThat(ended).as(printed).isTrue();
-    assertThat(process.exitValue()).as(printed).isZero();
+    List<String> arguments = new ArrayList<>();
+    arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
+    arguments.addAll(flags);
+    arguments.addAll(List.of("-cp", System.getProperty("java.class.path")));
+    arguments.add(HotProbe.class.getName());
+    ChildJvm jvm = ChildJvm.run(scratch, Duration.ofMinutes(10), arguments);
+    String printed = jvm.out();
+    assertThat(jvm.status()).as("%s", jvm).isZero();
     assertThat(printed).doesNotContain("WRONG");
     assertThat(
             Pattern.compile(" (\\d+) calls .* ok$", Pattern.MULTILINE).matcher(printed).results())

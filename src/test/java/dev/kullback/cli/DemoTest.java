@@ -2,6 +2,7 @@ package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.ChildJvm;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -10,9 +11,9 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -65,10 +66,10 @@ class DemoTest {
   /** As an image of few modules is, or one for servers. */
   @Test
   void withoutAwt() throws Exception {
-    Result demo = withoutDesktop("demo", "--data", DATA.toString(), "--out", folder.toString());
-    assertThat(demo.err).isEmpty();
-    assertThat(demo.status).isZero();
-    assertThat(demo.out)
+    ChildJvm demo = withoutDesktop("demo", "--data", DATA.toString(), "--out", folder.toString());
+    assertThat(demo.err()).isEmpty();
+    assertThat(demo.status()).isZero();
+    assertThat(demo.out())
         .contains(
             "wrote %s, no picture: a heatmap needs the module java.desktop: use a Java that has it\n"
                 .formatted(folder.resolve("digits-kl.npy")));
@@ -79,43 +80,28 @@ class DemoTest {
     String std = DATA.resolve("digits_std.npy").toString();
     Path kl = folder.resolve("kl.npy");
     Path png = folder.resolve("kl.png");
-    Result pairwise =
+    ChildJvm pairwise =
         withoutDesktop(
             "pairwise", "--mean", mean, "--std", std, "-o", "" + kl, "--heatmap", "" + png);
-    assertThat(pairwise.err)
+    assertThat(pairwise.err())
         .isEqualTo("kullback: a heatmap needs the module java.desktop: use a Java that has it\n");
-    assertThat(pairwise.status).isEqualTo(1);
+    assertThat(pairwise.status()).isEqualTo(1);
     assertThat(kl).doesNotExist();
   }
 
-  private record Result(int status, String out, String err) {}
-
-  private Result withoutDesktop(String... arguments) throws Exception {
-    List<String> command =
+  private ChildJvm withoutDesktop(String... arguments) throws Exception {
+    List<String> all =
         new ArrayList<>(
             List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "--limit-modules=java.logging,jdk.incubator.vector",
                 "--add-modules=jdk.incubator.vector",
                 "--class-path=" + System.getProperty("java.class.path"),
                 Main.class.getName()));
-    command.addAll(List.of(arguments));
-    Path standard = folder.resolve("standard");
-    Path errors = folder.resolve("errors");
-    Process process =
-        new ProcessBuilder(command)
-            .redirectOutput(standard.toFile())
-            .redirectError(errors.toFile())
-            .start();
-    boolean ended = process.waitFor(60, TimeUnit.SECONDS);
-    process.destroyForcibly().waitFor();
-    assertThat(ended).as("ended in time: %s", command).isTrue();
+    all.addAll(List.of(arguments));
+    ChildJvm jvm = ChildJvm.run(folder, Duration.ofSeconds(60), all);
     String incubating = "WARNING: Using incubator modules: jdk.incubator.vector\n";
-    assertThat(errors).content().startsWith(incubating);
-    return new Result(
-        process.exitValue(),
-        Files.readString(standard),
-        Files.readString(errors).substring(incubating.length()));
+    assertThat(jvm.err()).startsWith(incubating);
+    return new ChildJvm(jvm.status(), jvm.out(), jvm.err().substring(incubating.length()));
   }
 
   @Test
