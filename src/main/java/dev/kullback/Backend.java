@@ -39,11 +39,7 @@ public enum Backend {
   /** The backend's name, whether it can run in this process, and if not, why and what to do; one line. */
   public String describe() {
     return switch (this) {
-      case AUTO -> {
-        String problem = autoProblem();
-        yield "auto: "
-            + (problem == null ? "takes vector" : "takes scalar, as vector cannot run well");
-      }
+      case AUTO -> "auto: " + describeAuto();
       case VECTOR -> {
         String problem = vectorProblem();
         yield problem != null
@@ -61,6 +57,19 @@ public enum Backend {
         yield "cuda: " + (cuda == null ? CudaLibrary.describe() : "unavailable, " + cuda);
       }
     };
+  }
+
+  private static String describeAuto() {
+    String byProperty = ", as system property " + PROPERTY + " says";
+    try {
+      Backend forced = forced();
+      if (forced != AUTO) {
+        return "takes " + select(forced).name().toLowerCase(Locale.ROOT) + byProperty;
+      }
+    } catch (IllegalArgumentException | IllegalStateException e) {
+      return "unavailable, " + e.getMessage();
+    }
+    return autoProblem() == null ? "takes vector" : "takes scalar, as vector cannot run well";
   }
 
   /** VECTOR, SCALAR or CUDA. */
@@ -186,9 +195,9 @@ public enum Backend {
         .reduce("", (first, second) -> second);
   }
 
-  /** Whether {@link #VECTOR} can run, and well. */
+  /** Whether batches are checked and packed with vectors: where {@link #VECTOR} runs well, and the process is not to run {@link #SCALAR}. */
   static boolean hasVectors() {
-    return Vectors.AVAILABLE;
+    return !SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY)) && Vectors.AVAILABLE;
   }
 
   private static final class Vectors {

@@ -20,6 +20,9 @@ abstract class Chernoff {
   /** C_α(p_i ‖ p_j). */
   abstract double divergence(int i, int j);
 
+  /** What that counts at a {@link Checkpoint}. */
+  abstract long terms();
+
   private static final class Diagonal extends Chernoff {
     private final DiagonalGaussians batch;
     private final double[] variance;
@@ -35,6 +38,11 @@ abstract class Chernoff {
         variance[k] = batch.kind.variance(batch.scale(k));
       }
       mixed = new double[dimension];
+    }
+
+    @Override
+    long terms() {
+      return (long) Checkpoint.PLAIN * dimension;
     }
 
     @Override
@@ -65,6 +73,11 @@ abstract class Chernoff {
       l = new double[FullGaussians.packedLength(dimension)];
       x = new double[dimension];
       diagonal = new double[dimension];
+    }
+
+    @Override
+    long terms() {
+      return 4 * FullPair.terms(dimension); // rotations
     }
 
     @Override

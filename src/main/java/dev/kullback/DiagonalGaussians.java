@@ -27,6 +27,9 @@ public final class DiagonalGaussians implements Gaussians {
 
   private static final double HALF_ULP = 0x1p-53;
 
+  /** What checking an element counts at a {@link Checkpoint}. */
+  private static final int CHECKING = 16;
+
   /** e^±700 are normal numbers. */
   private static final double MOST_LOG_VARIANCE = 1400;
 
@@ -88,10 +91,13 @@ public final class DiagonalGaussians implements Gaussians {
     logDetBound = new double[size];
     double least = kind.bound(PairKl.LEAST32);
     double most = kind.bound(PairKl.MOST32);
+    boolean vectors = Backend.hasVectors();
+    Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < size; i++) {
-      check(i, least, most);
+      checkpoint.passUninterrupted((long) CHECKING * dimension);
+      check(i, least, most, vectors);
       if (!deterministic) {
-        sumLogStd(i);
+        sumLogStd(i, vectors);
       }
     }
   }
@@ -352,6 +358,35 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   @Override
+  public void prepare() {
+    used.set(true); // so that calls look for what is kept
+    precisions();
+    if (!Backend.hasVectors()) {
+      return;
+    }
+    if (!isDouble()) {
+      columns32();
+      short32();
+      nearColumns();
+    }
+    columns64();
+  }
+
+  @Override
+  public long memoryBytes() {
+    long parameters = (isDouble() ? 2L * Double.BYTES : 2L * Float.BYTES) * size * dimension;
+    long rows = 2L * Double.BYTES * size + (beyond32.size() + beyond64.size()) / Byte.SIZE;
+    return parameters
+        + rows
+        + columns32.bytes(c -> (long) Float.BYTES * c.values().length + c.rowBytes())
+        + columns64.bytes(c -> (long) Double.BYTES * c.values().length + c.rowBytes())
+        + nearColumns.bytes(c -> (long) Float.BYTES * c.length)
+        + short32.bytes(Packed::rowBytes)
+        + precisions.bytes(r -> (long) Double.BYTES * r.length)
+        + full.bytes(FullGaussians::memoryBytes);
+  }
+
+  @Override
   public String toString() {
     return "DiagonalGaussians[%d x %d, %s, %s]"
         .formatted(size, dimension, isDouble() ? "double" : "float", kind.argument);
@@ -471,7 +506,9 @@ public final class DiagonalGaussians implements Gaussians {
 
   private double[] toPrecisions() {
     double[] r = new double[size * dimension];
+    Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < r.length; i++) {
+      checkpoint.pass(CHECKING);
       r[i] = kind == Scale.PRECISION ? scale(i) : 1 / kind.variance(scale(i));
     }
     return r;
@@ -541,12 +578,16 @@ public final class DiagonalGaussians implements Gaussians {
 
   static DiagonalGaussians of(
       float[] mean, float[] scale, int dimension, Scale kind, ScalePolicy policy) {
+    Objects.requireNonNull(mean, "mean");
+    Objects.requireNonNull(scale, kind.argument);
     checkShape(mean.length, scale.length, dimension, kind, policy);
     return new DiagonalGaussians(mean.clone(), scale.clone(), null, null, dimension, kind, policy);
   }
 
   static DiagonalGaussians of(
       double[] mean, double[] scale, int dimension, Scale kind, ScalePolicy policy) {
+    Objects.requireNonNull(mean, "mean");
+    Objects.requireNonNull(scale, kind.argument);
     checkShape(mean.length, scale.length, dimension, kind, policy);
     return new DiagonalGaussians(null, null, mean.clone(), scale.clone(), dimension, kind, policy);
   }
@@ -597,8 +638,17 @@ public final class DiagonalGaussians implements Gaussians {
     return to;
   }
 
-  /** How many elements a segment holds. */
+  /** How many elements a segment holds, which can be read. */
   static long elements(MemorySegment segment, ValueLayout element, String name) {
+    Objects.requireNonNull(segment, name);
+    Objects.requireNonNull(element, "element");
+    if (!segment.scope().isAlive()) {
+      throw new IllegalStateException(name + " belongs to a closed arena");
+    }
+    if (!segment.isAccessibleBy(Thread.currentThread())) {
+      throw new WrongThreadException(
+          name + " is confined to another thread; call from that one, or take a shared arena");
+    }
     long width = element.byteSize();
     if (segment.byteSize() % width != 0) {
       throw new IllegalArgumentException(
@@ -658,10 +708,9 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /** Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold. */
-  private void check(int row, double least, double most) {
+  private void check(int row, double least, double most, boolean quick) {
     int from = row * dimension;
     int to = from + dimension;
-    boolean quick = Backend.hasVectors();
     if (!quick || !isFinite(from, to)) {
       checkMean(from, to);
     }
@@ -736,7 +785,7 @@ public final class DiagonalGaussians implements Gaussians {
   /**
    * Sets {@link #logDet}, by one logarithm of the product; for log-variances by their compensated sum.
    */
-  private void sumLogStd(int row) {
+  private void sumLogStd(int row, boolean vectors) {
     int from = row * dimension;
     int to = from + dimension;
     if (kind == Scale.LOG_VARIANCE) {
@@ -753,7 +802,9 @@ public final class DiagonalGaussians implements Gaussians {
       return;
     }
     double log =
-        scale32 != null ? LogProduct.of(scale32, from, to) : LogProduct.of(scale64(), from, to);
+        scale32 != null
+            ? LogProduct.of(scale32, from, to, vectors)
+            : LogProduct.of(scale64(), from, to);
     double factor = kind == Scale.STD ? 1 : kind == Scale.VARIANCE ? 0.5 : -0.5;
     logDet[row] = factor * log;
     logDetBound[row] = HALF_ULP * (dimension + 16 + 4 * Math.abs(logDet[row]));

@@ -20,4 +20,9 @@ record FullColumns(
     double[] noise,
     double[] weight,
     double[] inverseError,
-    double[] tolerance) {}
+    double[] tolerance) {
+  long bytes() {
+    long rows = 5L * offset.length; // those that have one number a row
+    return Double.BYTES * (values.length + centre.length + rows);
+  }
+}

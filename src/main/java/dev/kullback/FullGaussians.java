@@ -38,6 +38,9 @@ public final class FullGaussians implements Gaussians {
 
   private static final double ASYMMETRY64 = 1e-10;
 
+  /** How many times as long as a KL a Cholesky factorization in twice double's precision takes, about, a lane. */
+  private static final long FACTORING = 16;
+
   /** Doubles up to which a diagonal batch is worth an expansion to full factors, 128 MiB. */
   private static final long MOST_EXPANDED = 1 << 24;
 
@@ -85,10 +88,11 @@ public final class FullGaussians implements Gaussians {
     logDetBound = new double[size];
     double[] diagonal = new double[dimension];
     int length = packedLength(dimension);
+    boolean vectors = Backend.hasVectors();
     for (int i = 0; i < size; i++) {
       boolean ordinary =
-          isOrdinary(mean, i * dimension, (i + 1) * dimension)
-              && isOrdinary(scaleTril, i * length, (i + 1) * length);
+          isOrdinary(mean, i * dimension, (i + 1) * dimension, vectors)
+              && isOrdinary(scaleTril, i * length, (i + 1) * length, vectors);
       for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
         diagonal[r] = scaleTril[k];
         ordinary &= diagonal[r] >= 1 / MOST;
@@ -102,8 +106,8 @@ public final class FullGaussians implements Gaussians {
   }
 
   /** Whether all magnitudes are at most {@link #MOST}. */
-  private static boolean isOrdinary(double[] values, int from, int to) {
-    if (Backend.hasVectors()) {
+  private static boolean isOrdinary(double[] values, int from, int to, boolean vectors) {
+    if (vectors) {
       return DoubleKernels.within(values, from, to, -MOST, MOST);
     }
     boolean ordinary = true;
@@ -142,7 +146,9 @@ public final class FullGaussians implements Gaussians {
     double[] scaleTril = new double[g.size() * packedLength(d)];
     double[] low = g.kind == Scale.STD ? null : new double[scaleTril.length];
     Cholesky cholesky = new Cholesky();
+    Checkpoint checkpoint = new Checkpoint();
     for (int h = 0, k = -1; h < g.size() * d; h++) {
+      checkpoint.pass(Checkpoint.PLAIN);
       k += h % d + 1;
       cholesky.std(g.kind, g.scale(h));
       scaleTril[k] = cholesky.high();
@@ -351,6 +357,24 @@ public final class FullGaussians implements Gaussians {
         scaleTrilLow == null ? null : MemorySegment.ofArray(scaleTrilLow));
   }
 
+  @Override
+  public void prepare() {
+    used.set(true); // so that calls look for what is kept
+    if (Backend.hasVectors()) {
+      rows();
+      columns();
+    }
+  }
+
+  @Override
+  public long memoryBytes() {
+    long doubles = mean.length + (scaleTrilLow == null ? 1L : 2L) * scaleTril.length + 2L * size;
+    return Double.BYTES * doubles
+        + beyond.size() / Byte.SIZE
+        + rows.bytes(FullRows::bytes)
+        + columns.bytes(FullColumns::bytes);
+  }
+
   boolean isBeyond(int i) {
     return beyond.get(i);
   }
@@ -446,9 +470,7 @@ public final class FullGaussians implements Gaussians {
 
   private static FullGaussians of(
       MemorySegment mean, MemorySegment matrix, int dimension, ValueLayout element, Kind kind) {
-    Objects.requireNonNull(mean, "mean");
-    Objects.requireNonNull(matrix, kind.argument);
-    boolean isDouble = Objects.requireNonNull(element, "element") instanceof ValueLayout.OfDouble;
+    boolean isDouble = element instanceof ValueLayout.OfDouble;
     return of(
         source(mean, element, "mean"),
         source(matrix, element, kind.argument),
@@ -535,8 +557,11 @@ public final class FullGaussians implements Gaussians {
       Kind kind) {
     Cholesky cholesky = new Cholesky();
     int length = packedLength(dimension);
+    boolean vectors = Backend.hasVectors();
+    Checkpoint checkpoint = new Checkpoint();
     for (int i = 0, k = 0; i < n; i++) {
-      boolean ordinary = isOrdinary(factors, i * length, (i + 1) * length);
+      checkpoint.passUninterrupted((long) Checkpoint.PLAIN * length);
+      boolean ordinary = isOrdinary(factors, i * length, (i + 1) * length, vectors);
       for (int r = 0; r < dimension; r++) {
         for (int c = 0; c < r && !ordinary; c++) {
           if (!(Math.abs(factors[k + c]) <= Double.MAX_VALUE)) {
@@ -590,7 +615,9 @@ public final class FullGaussians implements Gaussians {
     double[] scales = new double[d * lanes];
     CholeskyKernel kernel = lanes > 1 ? new CholeskyKernel() : null;
     Cholesky cholesky = new Cholesky();
+    Checkpoint checkpoint = new Checkpoint();
     for (int first = 0; first < n; first += lanes) {
+      checkpoint.passUninterrupted(FACTORING * lanes * FullPair.terms(d));
       int count = Math.min(lanes, n - first);
       Arrays.fill(low, 0);
       for (int i = 0; i < lanes; i++) {

@@ -100,7 +100,9 @@ final class FullKernels {
     double[] sums = new double[d * V];
     double[] norms = new double[3 * V];
     double[] scratch = new double[Transpose.SCRATCH];
+    Checkpoint checkpoint = new Checkpoint();
     for (int first = 0; first < n; first += V) {
+      checkpoint.pass(V * FullPair.terms(d));
       int count = Math.min(V, n - first);
       lanes(g.scaleTril, first, count, length, l, 0, V, scratch);
       lanes(g.mean, first, count, d, mean, first / MR * MR * d + first % MR, MR, scratch);
@@ -152,7 +154,9 @@ final class FullKernels {
     double[] norms = new double[7 * V];
     double[] scratch = new double[Transpose.SCRATCH];
     double units = roundings(d);
+    Checkpoint checkpoint = new Checkpoint();
     for (int first = 0; first < n; first += V) {
+      checkpoint.pass(V * FullPair.terms(d));
       int count = Math.min(V, n - first);
       lanes(g.scaleTril, first, count, length, l, 0, V, scratch);
       lanes(g.mean, first, count, d, m, 0, V, scratch);

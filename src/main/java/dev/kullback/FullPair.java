@@ -20,6 +20,11 @@ final class FullPair {
   private final Factor q = new Factor();
   private final Factor p = new Factor();
 
+  /** What a pair counts at a {@link Checkpoint}: a third of D³ multiplications, and D² of all else. */
+  static long terms(int dimension) {
+    return (long) dimension * dimension * (8L * dimension + Checkpoint.PLAIN);
+  }
+
   /** E, packed as L is; y; and a block of rows' sums of squares by column. */
   private double[] e = {};
 

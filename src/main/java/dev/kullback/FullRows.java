@@ -11,4 +11,9 @@ package dev.kullback;
  */
 @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
 record FullRows(
-    double[] covariance, double[] mean, double[] offset, double[] noise, double[] weight) {}
+    double[] covariance, double[] mean, double[] offset, double[] noise, double[] weight) {
+  long bytes() {
+    return (long) Double.BYTES
+        * (covariance.length + mean.length + offset.length + noise.length + weight.length);
+  }
+}

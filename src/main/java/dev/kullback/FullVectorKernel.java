@@ -79,7 +79,7 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
     boolean wide = q.isDouble() || p.isDouble();
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
-      multiply(rows, row0, row1, columns, column, end, s);
+      multiply(rows, row0, row1, columns, column, end, t);
       for (int j = column; j < end; j += NR) {
         int panel = (j - column) * KlEngine.BLOCK_ROWS;
         store(wide, rows, columns, row0, row1, j, Math.min(NR, end - j), panel, t);
@@ -90,11 +90,13 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
 
   /** {@code product[b][row][NR] = A_i · B_j}; a chunk of the rows stays in the L2 cache while the columns' chunks pass. */
   private static void multiply(
-      FullRows q, int row0, int row1, FullColumns p, int column0, int column1, FullScratch s) {
+      FullRows q, int row0, int row1, FullColumns p, int column0, int column1, Tile t) {
+    FullScratch s = t.full;
     int k = FullKernels.length(p.centre().length);
     int panels = Math.ceilDiv(row1 - row0, MR);
     for (int k0 = 0; k0 < k; k0 += FullKernels.KC) {
       int count = Math.min(FullKernels.KC, k - k0);
+      t.pass(2L * (row1 - row0) * (column1 - column0) * count);
       FullKernels.packChunk(q, row0, row1, p.centre(), k0, count, s.rows);
       for (int j = column0; j < column1; j += NR) {
         FullKernels.tile(
@@ -184,6 +186,7 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
           solve.pack(p, j + v);
           packed = true;
         }
+        t.pass(FullPair.terms(q.dimension()));
         double[] kl = solve.row(q, i);
         for (; bits != 0; bits &= bits - 1) {
           int lane = Long.numberOfTrailingZeros(bits);
@@ -197,6 +200,7 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
     for (int i = row0; i < row1; i++) {
       for (long bits = open[i - row0]; bits != 0; bits &= bits - 1) {
         int column = j + Long.numberOfTrailingZeros(bits);
+        t.pass(FullPair.terms(q.dimension()));
         t.put(i, column, q == p && i == column ? 0 : t.full.pair.kl(q, i, p, column));
       }
     }

@@ -65,8 +65,11 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Interruption.</b> A call that computes entries of the matrix looks at its caller's interrupt status before each tile, of at most
  * {@code 64 × 2048} entries in {@code pairwise}, and ends with a {@link CancellationException}, the status still set and the output
- * incomplete, when helpers have ended theirs. The first preparation of a batch, {@code aligned}, {@code toStandardNormal} and {@code pairwise} on
- * a CUDA device are not interrupted.
+ * incomplete, when helpers have ended theirs. {@code aligned}, {@code toStandardNormal} and the first preparation of a batch look every few milliseconds. What is
+ * not interrupted is {@code pairwise} on a CUDA device, and a preparation that a helper has begun.
+ *
+ * <p><b>Virtual threads.</b> A call, the making of a batch and its preparation yield their carrier every few milliseconds, so that other virtual threads
+ * run beside calls however long; each yield may allocate.
  *
  * <p><b>Allocation.</b> A warm call (batches used twice before, caller's output) allocates nothing with one thread, and
  * a few hundred bytes with several, or on a CUDA device.
@@ -112,6 +115,8 @@ public final class KlEngine implements AutoCloseable {
   /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
   private static final int TALL_DIMENSION = 512;
 
+  private static final int MOST_THREADS = 1024;
+
   /** Tells a confined segment from one that helpers can write to. */
   private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});
 
@@ -139,7 +144,7 @@ public final class KlEngine implements AutoCloseable {
     vectors = backend == Backend.VECTOR || (backend == Backend.CUDA && Backend.hasVectors());
     cuda = backend == Backend.CUDA ? new CudaDevice() : null;
     device = cuda != null ? new CudaKernel(cuda) : null;
-    threads = builder.threads;
+    threads = builder.threads();
     ownExecutor = builder.executor == null && threads > 1 ? helpers(threads - 1) : null;
     executor = builder.executor != null ? builder.executor : ownExecutor;
     tiles =
@@ -164,28 +169,39 @@ public final class KlEngine implements AutoCloseable {
 
   /** Settings of an engine. Not safe for use by several threads. */
   public static final class Builder {
-    private int threads = 1;
+    private int threads; // 0: not told
     private @Nullable Executor executor;
     private Backend backend = Backend.AUTO;
 
     private Builder() {}
 
+    private int threads() {
+      if (threads > 0) {
+        return threads;
+      }
+      return executor == null
+          ? 1
+          : Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
+    }
+
     /**
-     * The number of threads that share a call's work, the caller included. Unless an executor is given, the engine owns the
-     * n − 1 others: daemon threads, started when first needed, ended by {@link KlEngine#close()}.
+     * The number of threads that share a call's work, the caller included; by default 1, with an {@link #executor} as many as there are processors.
+     * Unless an executor is given, the engine owns the n − 1 others: daemon threads, started when first needed, ended by {@link KlEngine#close()}.
      *
      * @throws IllegalArgumentException if n is not in [1, 1024]
      */
     public Builder threads(int n) {
-      if (n < 1 || n > 1024) {
-        throw new IllegalArgumentException("threads must be in [1, 1024], is " + n);
+      if (n < 1 || n > MOST_THREADS) {
+        throw new IllegalArgumentException(
+            "threads must be in [1, %d], is %d".formatted(MOST_THREADS, n));
       }
       threads = n;
       return this;
     }
 
     /**
-     * Runs the n − 1 helpers of {@link #threads} there instead of on own threads. The caller never waits for a helper that has
+     * Runs the n − 1 helpers of {@link #threads} there instead of on own threads. An executor may queue helpers for longer than their call takes; what
+     * it holds then is empty. The caller never waits for a helper that has
      * not begun, so a busy or refusing executor costs time only. {@link KlEngine#close()} leaves it alone.
      */
     public Builder executor(Executor e) {
@@ -216,14 +232,14 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
-    checkLength(arrayLength(q, p), out.length);
+    checkOut(arrayLength(q, p), out);
     pairwise(q, p, out, null, null);
     return out;
   }
 
   /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
-    checkLength(arrayLength(q, p), out.length);
+    checkOut(arrayLength(q, p), out);
     pairwise(q, p, null, out, null);
     return out;
   }
@@ -233,7 +249,7 @@ public final class KlEngine implements AutoCloseable {
    * segment confined to the calling thread is filled by that thread alone.
    */
   public MemorySegment pairwise(Gaussians q, Gaussians p, MemorySegment out) {
-    checkOpen();
+    check(q, p);
     checkSegment((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out);
     pairwise(q, p, null, null, out);
     return out;
@@ -241,13 +257,13 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code KL(q_i ‖ p_i)} as a new array of N; both batches have N Gaussians. */
   public float[] aligned(Gaussians q, Gaussians p) {
-    return aligned(q, p, new float[q.size()]);
+    return aligned(q, p, new float[rows(q)]);
   }
 
   /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
     checkAligned(q, p);
-    checkLength(q.size(), out.length);
+    checkOut(q.size(), out);
     aligned(q, p, out, null, null);
     return out;
   }
@@ -255,7 +271,7 @@ public final class KlEngine implements AutoCloseable {
   /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
     checkAligned(q, p);
-    checkLength(q.size(), out.length);
+    checkOut(q.size(), out);
     aligned(q, p, null, out, null);
     return out;
   }
@@ -273,13 +289,13 @@ public final class KlEngine implements AutoCloseable {
    * new array of N.
    */
   public float[] toStandardNormal(Gaussians q) {
-    return toStandardNormal(q, new float[q.size()]);
+    return toStandardNormal(q, new float[rows(q)]);
   }
 
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public float[] toStandardNormal(Gaussians q, float[] out) {
     checkOpen();
-    checkLength(q.size(), out.length);
+    checkOut(rows(q), out);
     standard(q, out, null, null);
     return out;
   }
@@ -287,7 +303,7 @@ public final class KlEngine implements AutoCloseable {
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public double[] toStandardNormal(Gaussians q, double[] out) {
     checkOpen();
-    checkLength(q.size(), out.length);
+    checkOut(rows(q), out);
     standard(q, null, out, null);
     return out;
   }
@@ -295,7 +311,7 @@ public final class KlEngine implements AutoCloseable {
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
     checkOpen();
-    checkSegment(q.size(), q.isDouble(), out);
+    checkSegment(rows(q), q.isDouble(), out);
     standard(q, null, null, out);
     return out;
   }
@@ -328,12 +344,12 @@ public final class KlEngine implements AutoCloseable {
    * p_j)} for {@code j = indices[i*k + r]}. Rounded to float, values may be equal whose indices are in the order of the exact ones.
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
-    nearest(q, p, k, false, indices, values, null, values.length);
+    nearest(q, p, k, false, indices, values, null, lengthOf(values));
   }
 
   /** {@link #nearest(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    nearest(q, p, k, false, indices, null, values, values.length);
+    nearest(q, p, k, false, indices, null, values, lengthOf(values));
   }
 
   /**
@@ -349,12 +365,12 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@link #nearestOthers(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
-    nearest(q, p, k, true, indices, values, null, values.length);
+    nearest(q, p, k, true, indices, values, null, lengthOf(values));
   }
 
   /** {@link #nearestOthers(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    nearest(q, p, k, true, indices, null, values, values.length);
+    nearest(q, p, k, true, indices, null, values, lengthOf(values));
   }
 
   /**
@@ -366,11 +382,26 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
+    return within(q, p, radius, Integer.MAX_VALUE - 8);
+  }
+
+  /**
+   * {@link #within(Gaussians, Gaussians, double)} of at most so many pairs, for a radius that may turn out to be too large: memory, as said there, is
+   * bounded by their number.
+   *
+   * @param maxPairs in [0, 2³¹ − 9]
+   * @throws IllegalArgumentException also if there are more pairs, as soon as they are found, or maxPairs is not in its range
+   */
+  public Neighbors within(Gaussians q, Gaussians p, double radius, int maxPairs) {
     check(q, p);
     if (!(radius >= 0)) {
       throw new IllegalArgumentException("radius must be >= 0, is " + radius);
     }
-    WithinRows rows = new WithinRows(q, p, radius);
+    if (maxPairs < 0 || maxPairs > Integer.MAX_VALUE - 8) {
+      throw new IllegalArgumentException(
+          "maxPairs must be in [0, %d], is %d".formatted(Integer.MAX_VALUE - 8, maxPairs));
+    }
+    WithinRows rows = new WithinRows(q, p, radius, maxPairs);
     reduce(q, p, rows);
     return rows.result();
   }
@@ -380,7 +411,7 @@ public final class KlEngine implements AutoCloseable {
    * error times the KL of the terms that count.
    */
   public double[] logSumExp(Gaussians q, Gaussians p) {
-    return logSumExp(q, p, new double[q.size()]);
+    return logSumExp(q, p, new double[rows(q)]);
   }
 
   /** {@code ln Σ_j exp(−KL(q_i ‖ p_j))} into {@code out}; returns {@code out}. */
@@ -389,14 +420,25 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * {@code ln Σ_j exp(w_j − KL(q_i ‖ p_j))} into {@code out}; returns {@code out}. For a mixture, {@code w_j} is the logarithm of
-   * the weight of {@code p_j}.
+   * {@code ln Σ_j exp(w_j − KL(q_i ‖ p_j))} as a new array of N. For a mixture, {@code w_j} is the logarithm of the weight of {@code p_j}.
+   * The error is that of {@link #logSumExp(Gaussians, Gaussians)}.
    *
    * @param logWeights w, M of them; −∞ leaves a term out, and all −∞ give −∞
-   * @throws IllegalArgumentException if a weight is NaN or +∞, there are not M, or they are in {@code out}
+   * @throws IllegalArgumentException if a weight is NaN or +∞, or there are not M
    */
-  public double[] logSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
+  public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights) {
     check(q, p);
+    return weightedLogSumExp(q, p, logWeights, new double[rows(q)]);
+  }
+
+  /**
+   * {@link #weightedLogSumExp(Gaussians, Gaussians, double[])} into {@code out}; returns {@code out}.
+   *
+   * @throws IllegalArgumentException also if {@code out} is {@code logWeights}
+   */
+  public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
+    check(q, p);
+    Objects.requireNonNull(logWeights, "logWeights");
     if (logWeights.length != p.size()) {
       throw new IllegalArgumentException(
           "logWeights has %d elements but p has %d Gaussians"
@@ -417,7 +459,7 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code min_j KL(q_i ‖ p_j)} as a new array of N. */
   public double[] rowMin(Gaussians q, Gaussians p) {
-    return rowMin(q, p, new double[q.size()]);
+    return rowMin(q, p, new double[rows(q)]);
   }
 
   /** {@code min_j KL(q_i ‖ p_j)} into {@code out}; returns {@code out}. */
@@ -427,7 +469,7 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code Σ_j KL(q_i ‖ p_j)} as a new array of N; +∞ where a term or the sum is. */
   public double[] rowSum(Gaussians q, Gaussians p) {
-    return rowSum(q, p, new double[q.size()]);
+    return rowSum(q, p, new double[rows(q)]);
   }
 
   /** {@code Σ_j KL(q_i ‖ p_j)} into {@code out}, +∞ where a term or the sum is; returns {@code out}. */
@@ -437,7 +479,7 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code Σ_j KL(q_i ‖ p_j) / M} as a new array of N; +∞ where the sum is. */
   public double[] rowMean(Gaussians q, Gaussians p) {
-    return rowMean(q, p, new double[q.size()]);
+    return rowMean(q, p, new double[rows(q)]);
   }
 
   /** {@code Σ_j KL(q_i ‖ p_j) / M} into {@code out}, +∞ where the sum is; returns {@code out}. */
@@ -493,7 +535,7 @@ public final class KlEngine implements AutoCloseable {
    * Prepares a service for queries of this shape before its first request: calls {@code pairwise} (of at most 2²² entries), {@code nearest} with k = 10,
    * {@code logSumExp} and {@code rowMin} with made-up diagonal batches of float, the query made anew for each call, until the VM has compiled what they
    * run, as told by calls that get no faster for half a second. Takes one to five seconds, longer only where eight calls do. Results are the
-   * same cold and warm. The references' own panels are made by their second use, which {@link #warmUp(Gaussians, Gaussians)} is.
+   * same cold and warm. What belongs to the references themselves is built by {@link Gaussians#prepare()}.
    *
    * @param n rows of q, those of a query; no more of q and of p are made than have 2²⁴ elements
    * @param m rows of p
@@ -510,11 +552,21 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * {@link #warmUp(int, int, int)} with the caller's batches, of whatever kind and precision, which are then prepared, too. Diagonal
+   * {@link #warmUp(int, int, int)} with the caller's batches, of whatever kind and precision, after {@link Gaussians#prepare()} of both; where one is
+   * diagonal and the other full, also of the full factors that a diagonal batch of up to 128 MiB of them is written out as. Diagonal
    * batches of float are preceded by made-up ones of their shape, for what the code does with Gaussians that the caller's do not have.
    */
   public void warmUp(Gaussians q, Gaussians p) {
     check(q, p);
+    q.prepare();
+    p.prepare();
+    if (q.getClass() != p.getClass()
+        && full != null
+        && FullGaussians.isExpandable(q)
+        && FullGaussians.isExpandable(p)) {
+      FullGaussians.of(q).prepare();
+      FullGaussians.of(p).prepare();
+    }
     if (q instanceof DiagonalGaussians
         && p instanceof DiagonalGaussians
         && !q.isDouble()
@@ -535,7 +587,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public Verification verify(Duration time) {
     checkOpen();
-    if (!time.isPositive()) {
+    if (!Objects.requireNonNull(time, "time").isPositive()) {
       throw new IllegalArgumentException("time must be positive, is " + time);
     }
     return Verify.run(this, TimeUnit.NANOSECONDS.convert(time));
@@ -587,7 +639,7 @@ public final class KlEngine implements AutoCloseable {
       double @Nullable [] out64,
       int length) {
     checkNearest(q, p, k, others);
-    checkLength("indices", q.size() * k, indices.length);
+    checkLength("indices", q.size() * k, Objects.requireNonNull(indices, "indices").length);
     checkLength("values", q.size() * k, length);
     Tile tile = acquire();
     try {
@@ -605,7 +657,7 @@ public final class KlEngine implements AutoCloseable {
       double @Nullable [] logWeights,
       double[] out) {
     check(q, p);
-    checkLength(q.size(), out.length);
+    checkOut(q.size(), out);
     Tile tile = acquire();
     try {
       tile.statistic.set(kind, p.size(), logWeights, out);
@@ -636,9 +688,14 @@ public final class KlEngine implements AutoCloseable {
       return;
     }
     boolean wide = q.isDouble() || p.isDouble();
+    long terms =
+        q instanceof DiagonalGaussians && p instanceof DiagonalGaussians
+            ? (long) Checkpoint.PLAIN * q.dimension()
+            : FullPair.terms(q.dimension());
     Tile tile = acquire();
     try {
       for (int i = 0; i < q.size(); i++) {
+        tile.pass(terms);
         put(out32, out64, segment, wide, i, alignedKl(q, p, i, tile));
       }
     } finally {
@@ -655,8 +712,16 @@ public final class KlEngine implements AutoCloseable {
       cuda.standard(host(q), memory(out32, out64, segment), width(q, q, out32, out64));
       return;
     }
-    for (int i = 0; i < q.size(); i++) {
-      put(out32, out64, segment, q.isDouble(), i, standardKl(q, i));
+    long d = q.dimension();
+    long terms = Checkpoint.PLAIN * (q instanceof FullGaussians ? d * d : d);
+    Tile tile = acquire();
+    try {
+      for (int i = 0; i < q.size(); i++) {
+        tile.pass(terms);
+        put(out32, out64, segment, q.isDouble(), i, standardKl(q, i));
+      }
+    } finally {
+      release(tile);
     }
   }
 
@@ -898,21 +963,21 @@ public final class KlEngine implements AutoCloseable {
 
   /** One call's work, shared between its caller and helpers. */
   private final class Job implements Runnable {
-    private final Work work;
     private final long parts;
-
-    /** The caller's, which holds what the call prepared. */
-    private final Tile tile;
-
     private final AtomicLong next = new AtomicLong();
+
+    /** With the caller's tile, which holds what the call prepared; null at its end, for an executor may queue this for longer. */
+    private @Nullable Work work;
+
+    private @Nullable Tile lead;
     private volatile @Nullable Throwable failure;
     private int active;
     private boolean finished;
 
-    Job(Work work, long parts, Tile tile) {
+    Job(Work work, long parts, Tile lead) {
       this.work = work;
       this.parts = parts;
-      this.tile = tile;
+      this.lead = lead;
     }
 
     /** Works with whatever helpers begin in time, and returns when all that began have ended. */
@@ -926,28 +991,34 @@ public final class KlEngine implements AutoCloseable {
       } catch (Throwable e) { // an executor may throw anything
         fail(e); // thrown on when the helpers that did begin have ended
       }
-      work(tile);
+      work(Objects.requireNonNull(work), Objects.requireNonNull(lead));
       awaitHelpers();
-      if (failure != null) {
-        throw KlEngine.<RuntimeException>any(failure);
+      Throwable failed = failure;
+      release();
+      if (failed != null) {
+        throw KlEngine.<RuntimeException>any(failed);
       }
     }
 
     @Override
     public void run() {
+      Work shared;
+      Tile caller;
       synchronized (this) {
         if (finished) {
           return;
         }
         active++;
+        shared = Objects.requireNonNull(work);
+        caller = Objects.requireNonNull(lead);
       }
       try {
         Tile own = acquire();
         try {
-          own.share(tile);
-          work(own);
+          own.share(caller);
+          work(shared, own);
         } finally {
-          release(own);
+          KlEngine.this.release(own);
         }
       } catch (Throwable e) { // consumers of other languages throw checked exceptions, too
         fail(e);
@@ -959,7 +1030,7 @@ public final class KlEngine implements AutoCloseable {
       }
     }
 
-    private void work(Tile t) {
+    private void work(Work work, Tile t) {
       try {
         for (long b = next.getAndIncrement();
             b < parts && failure == null;
@@ -976,7 +1047,7 @@ public final class KlEngine implements AutoCloseable {
       if (failure == null) {
         failure = e;
       }
-      tile.ended = true;
+      Objects.requireNonNull(lead).ended = true;
     }
 
     private synchronized void awaitHelpers() {
@@ -993,6 +1064,13 @@ public final class KlEngine implements AutoCloseable {
       if (interrupted) {
         Thread.currentThread().interrupt();
       }
+    }
+
+    /** Holds nothing of the call any more. */
+    private synchronized void release() {
+      work = null;
+      lead = null;
+      failure = null;
     }
   }
 
@@ -1050,6 +1128,8 @@ public final class KlEngine implements AutoCloseable {
 
   private void check(Gaussians q, Gaussians p) {
     checkOpen();
+    Objects.requireNonNull(q, "q");
+    Objects.requireNonNull(p, "p");
     if (q.dimension() != p.dimension()) {
       throw new IllegalArgumentException(
           "q has dimension %d but p has %d; they must be equal"
@@ -1095,7 +1175,7 @@ public final class KlEngine implements AutoCloseable {
   }
 
   private int arrayLength(Gaussians q, Gaussians p) {
-    checkOpen();
+    check(q, p);
     long n = (long) q.size() * p.size();
     if (n > Integer.MAX_VALUE - 8) {
       throw new IllegalArgumentException(
@@ -1105,8 +1185,25 @@ public final class KlEngine implements AutoCloseable {
     return (int) n;
   }
 
-  private static void checkLength(int needed, int length) {
-    checkLength("out", needed, length);
+  /** N, of a batch that is not null. */
+  private static int rows(Gaussians q) {
+    return Objects.requireNonNull(q, "q").size();
+  }
+
+  private static int lengthOf(float[] values) {
+    return Objects.requireNonNull(values, "values").length;
+  }
+
+  private static int lengthOf(double[] values) {
+    return Objects.requireNonNull(values, "values").length;
+  }
+
+  private static void checkOut(int needed, float[] out) {
+    checkLength("out", needed, Objects.requireNonNull(out, "out").length);
+  }
+
+  private static void checkOut(int needed, double[] out) {
+    checkLength("out", needed, Objects.requireNonNull(out, "out").length);
   }
 
   private static void checkLength(String array, int needed, int length) {
@@ -1117,6 +1214,7 @@ public final class KlEngine implements AutoCloseable {
   }
 
   private static void checkSegment(long n, boolean wide, MemorySegment out) {
+    Objects.requireNonNull(out, "out");
     long bytes = n * (wide ? 8 : 4); // n < 2^62/8: sizes of batches held in arrays
     if (out.byteSize() < bytes) {
       throw new IllegalArgumentException(
@@ -1128,6 +1226,10 @@ public final class KlEngine implements AutoCloseable {
     }
     if (!out.scope().isAlive()) {
       throw new IllegalStateException("out belongs to a closed arena");
+    }
+    if (!out.isAccessibleBy(Thread.currentThread())) {
+      throw new WrongThreadException(
+          "out is confined to another thread; call from that one, or take a shared arena");
     }
   }
 }

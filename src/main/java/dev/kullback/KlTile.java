@@ -51,7 +51,7 @@ public final class KlTile {
   public double value(int i, int j) {
     if (i < 0 || i >= rows || j < 0 || j >= columns) {
       throw new IndexOutOfBoundsException(
-          "[%d, %d] of a tile of %d x %d".formatted(i, j, rows, columns));
+          "i is %d and j is %d in a tile of %d x %d".formatted(i, j, rows, columns));
     }
     return values[i * columns + j];
   }

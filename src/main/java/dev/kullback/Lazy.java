@@ -1,23 +1,53 @@
 package dev.kullback;
 
 import java.util.function.Function;
+import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** A value made of a batch at most once, by the first thread that needs it. */
+/** A value made of a batch at most once, by the first thread that needs it; others wait, interruptibly. */
 final class Lazy<B, T> {
   private volatile @Nullable T value;
+  private boolean making;
 
   T get(B batch, Function<B, T> make) {
     T v = value;
     return v != null ? v : make(batch, make);
   }
 
-  private synchronized T make(B batch, Function<B, T> make) {
+  /** Of the value, or 0 if it was not made. */
+  long bytes(ToLongFunction<T> measure) {
     T v = value;
-    if (v == null) {
-      v = make.apply(batch);
-      value = v;
+    return v == null ? 0 : measure.applyAsLong(v);
+  }
+
+  private T make(B batch, Function<B, T> make) {
+    T v = take();
+    if (v != null) {
+      return v;
     }
-    return v;
+    try {
+      v = make.apply(batch); // not under a lock, whose waiters could not be interrupted
+      value = v;
+      return v;
+    } finally {
+      synchronized (this) {
+        making = false;
+        notifyAll();
+      }
+    }
+  }
+
+  /** The value, or null for the thread that is to make it. */
+  private synchronized @Nullable T take() {
+    while (making && value == null) {
+      try {
+        wait();
+      } catch (InterruptedException e) {
+        Thread.currentThread().interrupt();
+        throw Tile.interrupted();
+      }
+    }
+    making = value == null;
+    return value;
   }
 }

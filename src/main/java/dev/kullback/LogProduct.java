@@ -16,8 +16,8 @@ final class LogProduct {
 
   private LogProduct() {}
 
-  static double of(float[] s, int from, int to) {
-    return Backend.hasVectors() ? Vectors.of(s, from, to) : scalar(s, from, to, 1, 0);
+  static double of(float[] s, int from, int to, boolean vectors) {
+    return vectors ? Vectors.of(s, from, to) : scalar(s, from, to, 1, 0);
   }
 
   /** Apart, to be loaded where there are vectors only. */

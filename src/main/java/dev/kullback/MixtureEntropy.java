@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import java.util.Arrays;
+import java.util.Objects;
 
 /**
  * Bounds on the differential entropy, in nats, of a mixture {@code Σ_i c_i p_i} of Gaussians, which has no closed form: the
@@ -44,7 +45,7 @@ public final class MixtureEntropy {
 
   /** The mixture of a batch's Gaussians with equal weights 1/M. */
   public static MixtureEntropy of(Gaussians components) {
-    double[] weights = new double[components.size()];
+    double[] weights = new double[Objects.requireNonNull(components, "components").size()];
     Arrays.fill(weights, 1.0 / weights.length);
     return new MixtureEntropy(components, weights);
   }
@@ -56,6 +57,8 @@ public final class MixtureEntropy {
    * @throws IllegalArgumentException if the weights are not such, or the components deterministic or beyond variances of 2^±500
    */
   public static MixtureEntropy of(Gaussians components, double[] weights) {
+    Objects.requireNonNull(components, "components");
+    Objects.requireNonNull(weights, "weights");
     if (weights.length != components.size()) {
       throw new IllegalArgumentException(
           "weights has %d elements but there are %d components"
@@ -98,13 +101,14 @@ public final class MixtureEntropy {
     return mean(componentEntropies());
   }
 
-  /** The upper bound H_KL, by {@link KlEngine#logSumExp(Gaussians, Gaussians, double[], double[])}. */
+  /** The upper bound H_KL, by {@link KlEngine#weightedLogSumExp(Gaussians, Gaussians, double[])}. */
   public double upperBound(KlEngine engine) {
+    Objects.requireNonNull(engine, "engine");
     double[] log = new double[weights.length];
     for (int i = 0; i < log.length; i++) {
       log[i] = Math.log(weights[i]);
     }
-    double[] overlap = engine.logSumExp(components, components, log, new double[log.length]);
+    double[] overlap = engine.weightedLogSumExp(components, components, log);
     return conditionalEntropy() - mean(overlap);
   }
 
@@ -133,12 +137,14 @@ public final class MixtureEntropy {
       return conditionalEntropy(); // 0·∞ would be NaN
     }
     Chernoff chernoff = Chernoff.of(components, alpha);
+    Checkpoint checkpoint = new Checkpoint();
     double[] overlap = new double[weights.length];
     for (int i = 0; i < overlap.length; i++) {
       Tile.checkInterrupt(Thread.currentThread());
       double sum = 0; // of terms from 0 to 1, one of which, j = i, is 1
       for (int j = 0; weights[i] > 0 && j < overlap.length; j++) {
         if (weights[j] > 0) {
+          checkpoint.pass(chernoff.terms());
           sum += weights[j] * (i == j ? 1 : Math.exp(-Math.max(0, chernoff.divergence(i, j))));
         }
       }

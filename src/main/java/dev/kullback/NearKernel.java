@@ -53,7 +53,9 @@ final class NearKernel {
     float[] mean = g.mean32();
     float[] scale = g.scale32();
     float[] columns = new float[Math.ceilDiv(n, NR) * NR * 4 * d];
+    Checkpoint checkpoint = new Checkpoint();
     for (int j = 0; j < n; j++) {
+      checkpoint.pass((long) Checkpoint.PLAIN * d);
       int to = j / V * V * 4 * d + j % V;
       for (int h = 0; h < d; h++, to += 4 * V) {
         float s = scale[j * d + h];

@@ -23,12 +23,17 @@ public final class Neighbors {
     return start.length - 1;
   }
 
-  /** Number of neighbors of row i. */
+  /**
+   * Number of neighbors of row i.
+   *
+   * @throws IndexOutOfBoundsException if i is not in [0, N), as do the methods below
+   */
   public int count(int i) {
+    check(i, size());
     return start[i + 1] - start[i];
   }
 
-  /** The column of row i's neighbor r, {@code 0 ≤ r < count(i)}. */
+  /** The column of row i's neighbor r, r in [0, count(i)). */
   public int index(int i, int r) {
     return indices[at(i, r)];
   }
@@ -40,6 +45,7 @@ public final class Neighbors {
 
   /** Where row i begins in the arrays; i up to N, where the last row ends. */
   public int start(int i) {
+    check(i, start.length);
     return start[i];
   }
 
@@ -53,10 +59,18 @@ public final class Neighbors {
     return values;
   }
 
-  private int at(int i, int r) {
-    if (r < 0 || r >= count(i)) {
+  private static void check(int i, int length) {
+    if (i < 0 || i >= length) {
       throw new IndexOutOfBoundsException(
-          "neighbor %d of row %d, which has %d".formatted(r, i, count(i)));
+          "row i is %d; it must be in [0, %d)".formatted(i, length));
+    }
+  }
+
+  private int at(int i, int r) {
+    int count = count(i);
+    if (r < 0 || r >= count) {
+      throw new IndexOutOfBoundsException(
+          "neighbor r is %d; row %d has %d of them".formatted(r, i, count));
     }
     return start[i] + r;
   }

@@ -8,4 +8,9 @@ package dev.kullback;
  * @param offsetQ by row, padded to whole panels, like the others; NaN where this precision cannot hold the row's variances
  */
 @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
-record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {}
+record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {
+  /** Bytes of the arrays other than the values. */
+  long rowBytes() {
+    return 4L * Double.BYTES * offsetQ.length;
+  }
+}

@@ -17,6 +17,9 @@ final class Ranks {
   /** Of {@link #precise}, with diagonal batches twice over, as both that are compared have it. */
   static final double PRECISE_ERROR = 2e-13;
 
+  /** How many times as long as {@link #precise} the unrounded value takes, about. */
+  private static final int EXACT = 32;
+
   private Ranks() {}
 
   /** Relative error of the kernels' values at most. */
@@ -32,6 +35,7 @@ final class Ranks {
   /** KL(q_i ‖ p_j) to {@link #PRECISE_ERROR}, whatever the batches' precision. */
   static double precise(Gaussians q, int i, Gaussians p, int j, Tile t) {
     t.checkInterrupt(); // of a tile all entries may come here
+    t.pass(terms(q, p));
     return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
         ? PairKl.precise(a, i, b, j)
         : t.full.pair.kl(q, i, p, j);
@@ -40,6 +44,7 @@ final class Ranks {
   /** KL(q_i ‖ p_j) unrounded where it is to be had, else {@code kl}, which {@link #precise} gave; valid until the next. */
   static ExactKl exact(Gaussians q, int i, Gaussians p, int j, double kl, Tile t) {
     t.checkInterrupt();
+    t.pass(EXACT * terms(q, p));
     if (!(q instanceof DiagonalGaussians a
         && p instanceof DiagonalGaussians b
         && kl >= Double.MIN_NORMAL
@@ -47,6 +52,13 @@ final class Ranks {
       t.exact.set(kl);
     }
     return t.exact;
+  }
+
+  /** What recomputing a pair counts at a {@link Checkpoint}. */
+  private static long terms(Gaussians q, Gaussians p) {
+    return q instanceof DiagonalGaussians && p instanceof DiagonalGaussians
+        ? (long) Checkpoint.PLAIN * q.dimension()
+        : FullPair.terms(q.dimension());
   }
 
   /** Whether two columns certainly have the same divergences. */

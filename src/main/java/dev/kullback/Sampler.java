@@ -13,11 +13,16 @@ import java.util.SplittableRandom;
  * as the spread of the samples is. Holds the working memory of one thread.
  */
 final class Sampler {
-  private static final int SAMPLES_A_CHECK = 1024;
+  /** A normal number, and what is made of it, over a term of plain code. */
+  private static final int DRAW = 8;
 
   private final int dimension;
   private final double[] z;
   private final Pair pair;
+  private final Checkpoint checkpoint = new Checkpoint();
+
+  /** What a sample counts there. */
+  private final long terms;
 
   private double mean;
   private double spread;
@@ -26,10 +31,14 @@ final class Sampler {
   Sampler(Gaussians q, Gaussians p) {
     dimension = q.dimension();
     z = new double[dimension];
-    pair =
-        q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
-            ? new DiagonalPair(a, b)
-            : new FactorPair(q, p);
+    int each = DRAW;
+    if (q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b) {
+      pair = new DiagonalPair(a, b);
+    } else {
+      pair = new FactorPair(q, p);
+      each += dimension;
+    }
+    terms = (long) Checkpoint.PLAIN * dimension * each;
   }
 
   /** The difference of two Gaussians, and δ of a sample. */
@@ -238,9 +247,7 @@ final class Sampler {
     double squares = 0;
     floor = 0;
     for (long s = 1; s <= samples; s++) {
-      if (s % SAMPLES_A_CHECK == 0) {
-        Tile.checkInterrupt(Thread.currentThread());
-      }
+      checkpoint.pass(terms);
       for (int h = 0; h < dimension; h++) {
         z[h] = random.nextGaussian();
       }

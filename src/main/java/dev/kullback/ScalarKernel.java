@@ -17,8 +17,10 @@ final class ScalarKernel implements BlockKernel<DiagonalGaussians> {
       int column0,
       int column1,
       Tile t) {
+    long terms = (long) Checkpoint.PLAIN * q.dimension();
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {
+        t.pass(terms);
         t.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
       }
     }

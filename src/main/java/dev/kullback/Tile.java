@@ -61,6 +61,8 @@ final class Tile {
 
   final ExactKl exact = new ExactKl();
 
+  private final Checkpoint checkpoint = new Checkpoint();
+
   /** Per row, one bit a column: the entries that the last judgement found within the contract, and possibly near. */
   final long[] certain = new long[ROWS];
 
@@ -169,6 +171,14 @@ final class Tile {
     }
   }
 
+  /** Within a block, after so many terms of the vector kernels or what takes as long: as {@link Checkpoint} says. */
+  void pass(long terms) {
+    if (checkpoint.isDue(terms)) {
+      checkInterrupt();
+      Checkpoint.yieldCarrier();
+    }
+  }
+
   static void checkInterrupt(Thread caller) {
     if (caller.isInterrupted()) {
       throw interrupted();
@@ -203,6 +213,7 @@ final class Tile {
       candidates[used - 1].trim();
     }
     sorting.trim();
+    checkpoint.begin();
     lead = this;
     caller = null;
     ended = false;

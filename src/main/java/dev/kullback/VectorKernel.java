@@ -69,6 +69,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
     for (int column = column0; column < column1; column += nr) {
       t.column = column;
       t.columns = Math.min(nr, column1 - column);
+      t.pass((long) (row1 - row0) * nr * q.dimension());
       for (int row = row0; row < row1; row += Tile.ROWS) {
         t.row = row;
         t.rows = Math.min(Tile.ROWS, row1 - row);
@@ -235,6 +236,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
     for (int i = 0; i < t.rows; i++) {
       for (long bits = t.open[i]; bits != 0; bits &= bits - 1) {
         int column = t.column + Long.numberOfTrailingZeros(bits);
+        t.pass((long) Checkpoint.PLAIN * d);
         t.put(t.row + i, column, PairKl.stable(q, t.row + i, p, column));
       }
     }

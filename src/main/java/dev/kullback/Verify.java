@@ -176,7 +176,7 @@ final class Verify {
           new Operation(
               "logSumExp, weighted",
               false,
-              (engine, q, p, c, r) -> engine.logSumExp(q, p, c.logWeights, r.values),
+              (engine, q, p, c, r) -> engine.weightedLogSumExp(q, p, c.logWeights, r.values),
               c -> c.logSumExp(c.logWeights)),
           new Operation(
               "rowMin",

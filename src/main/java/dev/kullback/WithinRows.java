@@ -16,16 +16,19 @@ final class WithinRows extends RowReduction {
 
   private final AtomicReferenceArray<double[]> values;
 
-  /** Entries of the bands that are done. */
+  private final int most;
+
+  /** Entries found so far. */
   private final AtomicLong total = new AtomicLong();
 
   /** {@code start[i + 1]}: entries of row i, until all are known. */
   private final int[] start;
 
-  WithinRows(Gaussians q, Gaussians p, double radius) {
+  WithinRows(Gaussians q, Gaussians p, double radius, int most) {
     this.q = q;
     this.p = p;
     this.radius = radius;
+    this.most = most;
     error = Ranks.error(q, p);
     tolerance = ExactKl.tolerance(q.dimension());
     indices = new AtomicReferenceArray<>(q.size());
@@ -46,6 +49,7 @@ final class WithinRows extends RowReduction {
     int width = column1 - column0;
     int[] at = t.positions(width);
     double limit = Math.nextUp(radius / (1 - error));
+    long found = 0;
     for (int i = row0; i < row1; i++) {
       Candidates c = t.candidates(i - t.band);
       int from = (i - row0) * width;
@@ -58,9 +62,11 @@ final class WithinRows extends RowReduction {
         }
         if (x <= radius) {
           c.append(j, x);
+          found++;
         }
       }
     }
+    check(total.addAndGet(found));
   }
 
   /** KL(q_i ‖ p_j), infinite if it is beyond the radius by less than rounding leaves. */
@@ -75,12 +81,11 @@ final class WithinRows extends RowReduction {
 
   @Override
   void end(int row0, int row1, Tile t) {
-    long count = 0;
+    int count = 0;
     for (int i = 0; i < row1 - row0; i++) {
       count += t.candidates(i).count;
     }
-    length(total.addAndGet(count));
-    int[] index = new int[length(count)];
+    int[] index = new int[count];
     double[] value = new double[index.length];
     int to = 0;
     for (int i = 0; i < row1 - row0; i++) {
@@ -96,7 +101,7 @@ final class WithinRows extends RowReduction {
 
   /** What all bands have. */
   Neighbors result() {
-    int[] index = new int[length(total.get())];
+    int[] index = new int[total.intValue()];
     double[] value = new double[index.length];
     for (int i = 0; i < start.length - 1; i++) {
       int[] band = indices.get(i);
@@ -111,11 +116,11 @@ final class WithinRows extends RowReduction {
     return new Neighbors(start, index, value);
   }
 
-  private static int length(long count) {
-    if (count > Integer.MAX_VALUE - 8) {
+  private void check(long count) {
+    if (count > most) {
       throw new IllegalArgumentException(
-          "%d pairs within the radius do not fit an array; split q by rows".formatted(count));
+          "more than %d pairs are within the radius %s; take a smaller one, or split q by rows"
+              .formatted(most, radius));
     }
-    return (int) count;
   }
 }

@@ -96,7 +96,7 @@ class AllocationTest {
         check(what + " nearest 3", () -> engine.nearest(q, p, 3, indices, values));
         check(what + " nearest all", () -> engine.nearest(q, p, 35, indices, twice));
         check(what + " nearest mixed", () -> engine.nearest(q, full, 4, indices, values));
-        check(what + " logSumExp", () -> engine.logSumExp(q, p, w, twice));
+        check(what + " logSumExp", () -> engine.weightedLogSumExp(q, p, w, twice));
         check(what + " rowMean", () -> engine.rowMean(q, p, twice));
       }
     }

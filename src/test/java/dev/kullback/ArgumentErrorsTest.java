@@ -1,13 +1,17 @@
 package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.kullback.Batch.Kind;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
+import java.util.function.BiConsumer;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -116,27 +120,111 @@ class ArgumentErrorsTest {
   @SuppressWarnings("NullAway")
   void nulls() {
     float[] ok = {1};
+    double[] oks = {1};
     float[] none = null;
-    double[] noDoubles = null;
+    double[] nones = null;
     MemorySegment noSegment = null;
+    MemorySegment segment = MemorySegment.ofArray(ok);
+    ValueLayout layout = ValueLayout.JAVA_FLOAT;
     DiagonalGaussians q = DiagonalGaussians.ofStd(ok, ok, 1);
-    assertThatNullPointerException().isThrownBy(() -> DiagonalGaussians.ofStd(none, ok, 1));
-    assertThatNullPointerException().isThrownBy(() -> DiagonalGaussians.ofStd(ok, none, 1));
-    assertThatNullPointerException().isThrownBy(() -> DiagonalGaussians.ofStd(ok, ok, 1, null));
-    assertThatNullPointerException()
-        .isThrownBy(() -> DiagonalGaussians.ofVariance(noDoubles, noDoubles, 1));
-    assertThatNullPointerException()
-        .isThrownBy(() -> DiagonalGaussians.ofPrecision(noSegment, noSegment, 1));
-    assertThatNullPointerException().isThrownBy(() -> KlEngine.builder().backend(null));
-    assertThatNullPointerException().isThrownBy(() -> KlEngine.builder().executor(null));
+    int[] index = {0};
+    assertNamed("mean", () -> DiagonalGaussians.ofStd(none, ok, 1));
+    assertNamed("std", () -> DiagonalGaussians.ofStd(ok, none, 1));
+    assertNamed("variance", () -> DiagonalGaussians.ofVariance(oks, nones, 1));
+    assertNamed("policy", () -> DiagonalGaussians.ofStd(ok, ok, 1, null));
+    assertNamed("mean", () -> DiagonalGaussians.ofPrecision(noSegment, segment, 1));
+    assertNamed("logVariance", () -> DiagonalGaussians.ofLogVariance(segment, noSegment, 1));
+    assertNamed(
+        "element", () -> DiagonalGaussians.ofStd(segment, segment, 1, null, ScalePolicy.STRICT));
+    assertNamed("mean", () -> FullGaussians.ofCovariance(none, ok, 1));
+    assertNamed("scaleTril", () -> FullGaussians.ofScaleTril(oks, nones, 1));
+    assertNamed("covariance", () -> FullGaussians.ofCovariance(segment, noSegment, 1, layout));
+    assertNamed("element", () -> FullGaussians.ofCovariance(segment, segment, 1, null));
+    assertNamed("backend", () -> KlEngine.builder().backend(null));
+    assertNamed("executor", () -> KlEngine.builder().executor(null));
+    assertNamed("components", () -> MixtureEntropy.of(null));
+    assertNamed("components", () -> MixtureEntropy.of(null, oks));
+    assertNamed("weights", () -> MixtureEntropy.of(q, null));
+    assertNamed("engine", () -> MixtureEntropy.of(q).upperBound(null));
     try (KlEngine engine = KlEngine.builder().build()) {
-      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(null, q));
-      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(q, null));
-      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(q, q, none));
-      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(q, q, noDoubles));
-      assertThatNullPointerException().isThrownBy(() -> engine.pairwise(q, q, noSegment));
-      assertThatNullPointerException().isThrownBy(() -> engine.aligned(q, null));
-      assertThatNullPointerException().isThrownBy(() -> engine.toStandardNormal(null));
+      assertNamed("out", () -> engine.pairwise(q, q, none));
+      assertNamed("out", () -> engine.pairwise(q, q, nones));
+      assertNamed("out", () -> engine.pairwise(q, q, noSegment));
+      assertNamed("out", () -> engine.aligned(q, q, none));
+      assertNamed("out", () -> engine.aligned(q, q, nones));
+      assertNamed("out", () -> engine.aligned(q, q, noSegment));
+      assertNamed("q", () -> engine.toStandardNormal(null));
+      assertNamed("q", () -> engine.toStandardNormal(null, ok));
+      assertNamed("q", () -> engine.toStandardNormal(null, segment));
+      assertNamed("out", () -> engine.toStandardNormal(q, none));
+      assertNamed("out", () -> engine.toStandardNormal(q, noSegment));
+      assertNamed("indices", () -> engine.nearest(q, q, 1, null, ok));
+      assertNamed("values", () -> engine.nearest(q, q, 1, index, none));
+      assertNamed("values", () -> engine.nearest(q, q, 1, index, nones));
+      assertNamed("out", () -> engine.logSumExp(q, q, null));
+      assertNamed("logWeights", () -> engine.weightedLogSumExp(q, q, null));
+      assertNamed("logWeights", () -> engine.weightedLogSumExp(q, q, null, oks));
+      assertNamed("out", () -> engine.weightedLogSumExp(q, q, oks, null));
+      assertNamed("out", () -> engine.rowMin(q, q, null));
+      assertNamed("consumer", () -> engine.forEachTile(q, q, null));
+      assertNamed("time", () -> engine.verify(null));
+      List<BiConsumer<Gaussians, Gaussians>> calls =
+          List.of(
+              engine::pairwise,
+              (a, b) -> engine.pairwise(a, b, ok),
+              (a, b) -> engine.pairwise(a, b, oks),
+              (a, b) -> engine.pairwise(a, b, segment),
+              engine::aligned,
+              (a, b) -> engine.aligned(a, b, ok),
+              (a, b) -> engine.nearest(a, b, 1),
+              (a, b) -> engine.nearestOthers(a, b, 1),
+              (a, b) -> engine.nearest(a, b, 1, index, ok),
+              (a, b) -> engine.within(a, b, 1),
+              engine::logSumExp,
+              (a, b) -> engine.weightedLogSumExp(a, b, oks),
+              engine::rowMin,
+              engine::rowSum,
+              engine::rowMean,
+              (a, b) -> engine.forEachTile(a, b, _ -> {}),
+              (a, b) -> engine.monteCarlo(a, b, 2, 1),
+              engine::warmUp);
+      for (BiConsumer<Gaussians, Gaussians> call : calls) {
+        assertNamed("q", () -> call.accept(null, q));
+        assertNamed("p", () -> call.accept(q, null));
+      }
+    }
+  }
+
+  private static void assertNamed(String argument, ThrowingCallable call) {
+    assertThatNullPointerException().isThrownBy(call).withMessage(argument);
+  }
+
+  @Test
+  void indices() {
+    DiagonalGaussians q = ones(6, 3);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      Neighbors found = engine.nearest(q, q, 2);
+      MonteCarlo estimate = engine.monteCarlo(q, q, 2, 1);
+      for (int i : new int[] {-1, 6, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
+        for (ThrowingCallable call :
+            new ThrowingCallable[] {
+              () -> found.count(i),
+              () -> found.index(i, 0),
+              () -> found.value(i, 0),
+              () -> found.start(i == 6 ? 7 : i),
+              () -> estimate.estimate(i),
+              () -> estimate.standardError(i)
+            }) {
+          assertThatExceptionOfType(IndexOutOfBoundsException.class)
+              .isThrownBy(call)
+              .withMessageMatching(
+                  "(row|pair) i is " + (i == 6 ? "[67]" : i) + "; it must be in .*");
+        }
+      }
+      assertThat(found.start(6)).isEqualTo(12);
+      assertThatExceptionOfType(IndexOutOfBoundsException.class)
+          .isThrownBy(() -> found.value(5, 2))
+          .withMessage("neighbor r is 2; row 5 has 2 of them");
     }
   }
 

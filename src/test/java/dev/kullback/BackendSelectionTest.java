@@ -149,6 +149,40 @@ class BackendSelectionTest {
     }
   }
 
+  /** Neither in kernels nor where batches are made. */
+  @Test
+  void forcedScalarRunsNoVectorCode() throws Exception {
+    Path log = scratch.resolve("classes");
+    List<String> flags =
+        List.of(
+            "--add-modules",
+            "jdk.incubator.vector",
+            "-Ddev.kullback.backend=Scalar",
+            "-Xlog:class+load:file=" + log);
+    Result result = run(false, flags, "AUTO");
+    result.assertRight("AUTO", 1);
+    assertThat(result.lines("AUTO describes"))
+        .singleElement()
+        .asString()
+        .contains("scalar", "dev.kullback.backend");
+    assertThat(Files.readAllLines(log))
+        .anyMatch(line -> line.contains(" dev.kullback.ScalarKernel "))
+        .noneMatch(line -> line.contains(" jdk.incubator.vector."));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"vector", "scalar", "cuda", "gpu"})
+  void autoSaysWhatThePropertyMakesOfIt(String property) throws Exception {
+    Result result = run(false, List.of("-Ddev.kullback.backend=" + property), "AUTO");
+    String said = String.join("", result.lines("AUTO describes"));
+    if (property.equals("scalar")) {
+      assertThat(said).contains("takes scalar", "dev.kullback.backend");
+    } else { // no such backend, no module for it, no library
+      assertThat(said).contains("unavailable", property.equals("gpu") ? "'gpu'" : property);
+      assertThat(result.lines("AUTO throws")).hasSize(1);
+    }
+  }
+
   @Test
   void unknownWidth() throws Exception {
     List<String> flags =

@@ -186,7 +186,14 @@ class MemorySegmentTest {
           Thread.ofPlatform().start(() -> foreign[0] = Arena.ofConfined().allocate(4L * N * M, 8));
       owner.join();
       assertThatThrownBy(() -> engine.pairwise(q, p, foreign[0]))
-          .isInstanceOfAny(WrongThreadException.class, IllegalStateException.class);
+          .isInstanceOf(WrongThreadException.class)
+          .hasMessageContaining("out is confined");
+      assertThatThrownBy(() -> DiagonalGaussians.ofStd(foreign[0], foreign[0], 1))
+          .isInstanceOf(WrongThreadException.class)
+          .hasMessageContaining("mean is confined");
+      assertThatThrownBy(() -> FullGaussians.ofCovariance(gone, gone, 1))
+          .isInstanceOf(IllegalStateException.class)
+          .hasMessageContaining("mean belongs to a closed arena");
 
       // None of these has harmed the engine.
       engine.pairwise(q, p, arena.allocate(4L * N * M, 8));

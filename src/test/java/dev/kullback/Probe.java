@@ -17,6 +17,11 @@ public final class Probe {
     return Batch.random(false, 19, 33, 3, new Random(2));
   }
 
+  static FullGaussians full() {
+    return FullGaussians.ofCovariance(
+        new float[] {0, 0, 1, 1}, new float[] {2, 1, 1, 2, 1, 0, 0, 4}, 2);
+  }
+
   /**
    * Prints what each backend says and what it returns.
    *
@@ -32,6 +37,7 @@ public final class Probe {
           line.append(' ').append(value);
         }
         System.out.println(line);
+        engine.nearest(full(), full(), 2);
       } catch (IllegalStateException | IllegalArgumentException e) {
         System.out.println(
             backend + " throws " + e.getClass().getSimpleName() + ' ' + e.getMessage());

@@ -53,7 +53,7 @@ class RowStatisticTest {
         double[] sum = engine.rowSum(pair.q, pair.p);
         double[] mean = engine.rowMean(pair.q, pair.p);
         double[] lse = engine.logSumExp(pair.q, pair.p);
-        double[] weighted = engine.logSumExp(pair.q, pair.p, w, new double[n]);
+        double[] weighted = engine.weightedLogSumExp(pair.q, pair.p, w);
         for (int i = 0; i < n; i++) {
           double[] row = Arrays.copyOfRange(kl, i * m, (i + 1) * m);
           double total = Arrays.stream(row).sum();
@@ -96,7 +96,7 @@ class RowStatisticTest {
             engine.rowSum(pair.q, pair.p),
             engine.rowMean(pair.q, pair.p),
             engine.logSumExp(pair.q, pair.p),
-            engine.logSumExp(pair.q, pair.p, w, new double[pair.q.size()])
+            engine.weightedLogSumExp(pair.q, pair.p, w, new double[pair.q.size()])
           };
           expected = expected == null ? actual : expected;
           for (int s = 0; s < actual.length; s++) {
@@ -123,17 +123,20 @@ class RowStatisticTest {
       assertThat(engine.rowSum(q, p)[1]).isEqualTo(Double.POSITIVE_INFINITY);
       assertThat(engine.rowMean(q, p)[1]).isEqualTo(Double.POSITIVE_INFINITY);
       assertThat(engine.rowMin(q, p)[1]).isCloseTo(5e9, within(5e9 * 1e-12));
-      assertThat(engine.logSumExp(q, p, new double[] {none, none}, new double[2]))
+      assertThat(engine.weightedLogSumExp(q, p, new double[] {none, none}, new double[2]))
           .containsOnly(none);
-      assertThat(engine.logSumExp(q, p, new double[] {none, 0}, new double[2])[1]).isEqualTo(none);
+      assertThat(engine.weightedLogSumExp(q, p, new double[] {none, 0}, new double[2])[1])
+          .isEqualTo(none);
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.logSumExp(q, p, new double[] {0, Double.NaN}, new double[2]))
+          .isThrownBy(
+              () -> engine.weightedLogSumExp(q, p, new double[] {0, Double.NaN}, new double[2]))
           .withMessageContaining("logWeights[1]");
       assertThatIllegalArgumentException()
           .isThrownBy(() ->
-              engine.logSumExp(q, p, new double[] {Double.POSITIVE_INFINITY, 0}, new double[2]));
+              engine.weightedLogSumExp(
+                  q, p, new double[] {Double.POSITIVE_INFINITY, 0}, new double[2]));
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.logSumExp(q, p, new double[3], new double[2]));
+          .isThrownBy(() -> engine.weightedLogSumExp(q, p, new double[3], new double[2]));
       assertThatIllegalArgumentException().isThrownBy(() -> engine.rowMin(q, p, new double[1]));
     }
   }
@@ -206,7 +209,7 @@ class RowStatisticTest {
     for (int threads : new int[] {1, 4}) {
       try (KlEngine engine = Engines.on(backend, threads)) {
         double[] kl = engine.pairwise(q.gaussians(), p.gaussians(), new double[3 * m]);
-        double[] sums = engine.logSumExp(q.gaussians(), p.gaussians(), w, new double[3]);
+        double[] sums = engine.weightedLogSumExp(q.gaussians(), p.gaussians(), w, new double[3]);
         double[] plain = engine.logSumExp(q.gaussians(), p.gaussians());
         double[] min = engine.rowMin(q.gaussians(), p.gaussians());
         for (int i = 0; i < 3; i++) {
@@ -217,7 +220,7 @@ class RowStatisticTest {
         }
         assertThat(w).isEqualTo(before);
         Gaussians all = p.gaussians();
-        assertThatThrownBy(() -> engine.logSumExp(all, all, w, w))
+        assertThatThrownBy(() -> engine.weightedLogSumExp(all, all, w, w))
             .isInstanceOf(IllegalArgumentException.class)
             .hasMessageContaining("same array");
       }

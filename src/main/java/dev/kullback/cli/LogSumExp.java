@@ -50,7 +50,7 @@ final class LogSumExp extends RowCommand {
       if (weights == null) {
         engine.logSumExp(rows, p, sums);
       } else {
-        engine.logSumExp(rows, p, weights, sums);
+        engine.weightedLogSumExp(rows, p, weights, sums);
       }
       for (int i = 0; i < rows.size(); i++) {
         if (element instanceof ValueLayout.OfDouble d) {

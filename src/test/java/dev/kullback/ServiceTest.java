@@ -1,0 +1,358 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import java.lang.ref.WeakReference;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What a service relies on besides right results: memory, what is built when, and whom a call keeps waiting. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ServiceTest {
+  private static final Duration PATIENCE = Duration.ofSeconds(20);
+  private static final int SIZE = 150;
+  private static final int DIMENSION = 24;
+
+  private static DiagonalGaussians batch(int size, long seed) {
+    return Batch.random(false, size, DIMENSION, 0, new Random(seed)).gaussians();
+  }
+
+  // --- a finished call holds nothing
+
+  @Test
+  void finishedCallsHoldNothingWhileHelpersAreBusy() throws Exception {
+    try (KlEngine engine = Engines.on(Backend.AUTO, 2)) {
+      CountDownLatch busy = new CountDownLatch(2);
+      CountDownLatch end = new CountDownLatch(1);
+      DiagonalGaussians q = batch(SIZE, 1);
+      Thread holder = // both threads of its call hang in a tile
+          Thread.ofPlatform()
+              .start(() -> engine.forEachTile(q, batch(8192, 2), _ -> await(busy, end)));
+      busy.await();
+      assertCollected(call(engine));
+      end.countDown();
+      holder.join();
+    }
+  }
+
+  @Test
+  void finishedCallsHoldNothingInAnExecutorOfTheCallers() throws Exception {
+    CountDownLatch busy = new CountDownLatch(1);
+    CountDownLatch end = new CountDownLatch(1);
+    try (ExecutorService pool = Executors.newFixedThreadPool(1);
+        KlEngine engine = KlEngine.builder().threads(2).executor(pool).build()) {
+      pool.execute(() -> await(busy, end));
+      busy.await();
+      assertCollected(call(engine));
+      end.countDown();
+    }
+  }
+
+  private static void await(CountDownLatch reached, CountDownLatch end) {
+    reached.countDown();
+    try {
+      end.await();
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** Of calls of all kinds, those that fail included, everything that they were given. */
+  private static List<WeakReference<Object>> call(KlEngine engine) {
+    DiagonalGaussians q = batch(SIZE, 3);
+    DiagonalGaussians p = batch(SIZE, 4);
+    FullGaussians full = FullBatch.random(false, SIZE, DIMENSION, 10, 0, new Random(1)).gaussians();
+    float[] out = new float[SIZE * SIZE];
+    int[] indices = new int[SIZE * 3];
+    double[] sums = new double[SIZE];
+    double[] weights = new double[SIZE];
+    Consumer<KlTile> consumer =
+        tile -> {
+          throw new UnsupportedOperationException(tile + " of " + q);
+        };
+    engine.pairwise(q, p, out);
+    engine.pairwise(full, full, out);
+    engine.nearest(q, p, 3, indices, out);
+    engine.within(q, p, 1);
+    engine.weightedLogSumExp(q, p, weights, sums);
+    assertThatExceptionOfType(UnsupportedOperationException.class)
+        .isThrownBy(() -> engine.forEachTile(q, p, consumer));
+    List<WeakReference<Object>> held = new ArrayList<>();
+    for (Object o : new Object[] {q, p, full, out, indices, sums, weights, consumer}) {
+      held.add(new WeakReference<>(o));
+    }
+    return held;
+  }
+
+  @SuppressWarnings("SystemGc")
+  private static void assertCollected(List<WeakReference<Object>> held) throws Exception {
+    for (int tries = 0; tries < 50 && held.stream().anyMatch(r -> !r.refersTo(null)); tries++) {
+      System.gc();
+      Thread.sleep(20);
+    }
+    assertThat(held).extracting(WeakReference::get).containsOnlyNulls();
+  }
+
+  // --- what is prepared
+
+  /** Queries far from the references, near to them and equal, of float and of double, and the other way round. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void queriesOfPreparedBatchesBuildNothing(Backend backend) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      Batch batch = Batch.random(isDouble, SIZE, DIMENSION, 0, new Random(5));
+      DiagonalGaussians references = batch.gaussians();
+      long before = references.memoryBytes();
+      assertThat(before).isBetween((isDouble ? 16L : 8L) * SIZE * DIMENSION, 1L << 20);
+      references.prepare();
+      long prepared = references.memoryBytes();
+      // what its javadoc says, panels filled up to 32 rows
+      assertThat(prepared - before)
+          .isBetween(
+              (isDouble ? 24L : 48L) * SIZE * DIMENSION,
+              ((isDouble ? 24L : 48L) * DIMENSION + 140) * (SIZE + 31));
+      try (KlEngine engine = Engines.on(backend)) {
+        for (Gaussians query :
+            List.of(
+                batch(7, 6),
+                batch.rows(3, 9).gaussians(),
+                Regime.NEAR_1E_6.draw(false, 9, SIZE, DIMENSION).q().gaussians(),
+                Batch.random(true, 5, DIMENSION, 0, new Random(7)).gaussians())) {
+          useAll(engine, query, references);
+          useAll(engine, references, query);
+        }
+        useAll(engine, references, references);
+        engine.aligned(references, references);
+        engine.aligned(references, batch(SIZE, 8));
+        engine.toStandardNormal(references);
+      }
+      assertThat(references.memoryBytes()).isEqualTo(prepared);
+      references.prepare();
+      assertThat(references.memoryBytes()).isEqualTo(prepared);
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void queriesOfPreparedFullBatchesBuildNothing(Backend backend) {
+    FullBatch batch = FullBatch.random(false, SIZE, DIMENSION, 100, 0, new Random(9));
+    FullGaussians references = batch.gaussians();
+    long before = references.memoryBytes();
+    references.prepare();
+    long prepared = references.memoryBytes();
+    if (Backend.hasVectors()) {
+      long said = 8L * DIMENSION * (DIMENSION + 3);
+      assertThat(prepared - before)
+          .isBetween(said * SIZE, (said + 64) * (SIZE + 16) + 8 * DIMENSION);
+    }
+    try (KlEngine engine = Engines.on(backend)) {
+      useAll(engine, references, references);
+      useAll(engine, batch.rows(3, 12).gaussians(), references);
+      useAll(engine, references, batch.rows(3, 12).gaussians());
+      engine.aligned(references, references);
+    }
+    assertThat(references.memoryBytes()).isEqualTo(prepared);
+  }
+
+  /** Of a mixed pair also what the diagonal batch is written out as. */
+  @Test
+  void warmUpOfBatchesPreparesThem() {
+    DiagonalGaussians q = batch(3, 10);
+    FullGaussians p = FullBatch.random(false, 9, DIMENSION, 10, 0, new Random(1)).gaussians();
+    try (KlEngine engine = KlEngine.builder().build()) {
+      engine.warmUp(q, p);
+      long prepared = q.memoryBytes() + p.memoryBytes();
+      useAll(engine, q, p);
+      useAll(engine, p, q);
+      engine.pairwise(q, q);
+      q.prepare();
+      p.prepare();
+      assertThat(q.memoryBytes() + p.memoryBytes()).isEqualTo(prepared);
+    }
+  }
+
+  private static void useAll(KlEngine engine, Gaussians q, Gaussians p) {
+    engine.pairwise(q, p);
+    engine.nearest(q, p, 3);
+    engine.within(q, p, 0.1);
+    engine.logSumExp(q, p);
+  }
+
+  /** Ends within some milliseconds of work: far before the end of a batch as large as this. */
+  @Test
+  void preparationEndsWhenInterrupted() {
+    int size = 200_000;
+    float[] mean = new float[size * 16];
+    float[] variance = new float[mean.length];
+    Arrays.fill(variance, 1);
+    DiagonalGaussians batch = DiagonalGaussians.ofVariance(mean, variance, 16);
+    long before = batch.memoryBytes();
+    Thread.currentThread().interrupt();
+    assertThatExceptionOfType(CancellationException.class).isThrownBy(batch::prepare);
+    assertThat(Thread.interrupted()).isTrue();
+    assertThat(batch.memoryBytes()).isEqualTo(before);
+    batch.prepare();
+    assertThat(batch.memoryBytes()).isGreaterThanOrEqualTo(before + 48L * mean.length);
+  }
+
+  /** Who waits for another thread's preparation can be interrupted, too, and a failed one leaves it to the next. */
+  @Test
+  void waitingForAPreparationEndsWhenInterrupted() throws Exception {
+    Lazy<Object, String> lazy = new Lazy<>();
+    CountDownLatch making = new CountDownLatch(1);
+    CountDownLatch end = new CountDownLatch(1);
+    Thread maker =
+        Thread.ofPlatform()
+            .start(() ->
+                assertThatExceptionOfType(CancellationException.class)
+                    .isThrownBy(() ->
+                        lazy.get(
+                            this,
+                            _ -> {
+                              await(making, end);
+                              throw Tile.interrupted();
+                            })));
+    making.await();
+    AtomicBoolean interrupted = new AtomicBoolean();
+    Thread waiter =
+        Thread.ofPlatform()
+            .start(() -> {
+              assertThatExceptionOfType(CancellationException.class)
+                  .isThrownBy(() -> lazy.get(this, _ -> "no"));
+              interrupted.set(Thread.currentThread().isInterrupted());
+            });
+    waiter.interrupt();
+    assertThat(waiter.join(PATIENCE)).isTrue();
+    assertThat(interrupted).isTrue();
+    end.countDown();
+    maker.join();
+    assertThat(lazy.get(this, _ -> "made")).isEqualTo("made");
+  }
+
+  // --- virtual threads
+
+  /** As many calls as there are carriers, none of which ends before others have run beside them. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void longCallsLetOtherVirtualThreadsRun(Backend backend) throws Exception {
+    DiagonalGaussians wide = batch(3_000, 11);
+    Gaussians full = FullBatch.random(false, 200, 40, 10, 0, new Random(1)).gaussians();
+    float[] ones = new float[1 << 21];
+    Arrays.fill(ones, 1);
+    DiagonalGaussians many = DiagonalGaussians.ofStd(ones, ones, 16);
+    DiagonalGaussians others = DiagonalGaussians.ofVariance(ones, ones, 16);
+    try (KlEngine engine = Engines.on(backend)) {
+      List<Runnable> calls =
+          List.of(
+              () -> engine.pairwise(wide, wide),
+              () -> engine.nearest(wide, wide, 3),
+              () -> engine.aligned(many, others),
+              () -> engine.toStandardNormal(many),
+              () -> engine.pairwise(full, full),
+              () -> engine.monteCarlo(wide, wide, 30, 1),
+              () -> MixtureEntropy.of(full).lowerBound(),
+              () -> DiagonalGaussians.ofStd(ones, ones, 16).prepare());
+      for (int k = 0; k < calls.size(); k++) {
+        assertOthersRun("call " + k, calls.get(k));
+      }
+    }
+  }
+
+  /** The calls go on, one after the other, until the others have run: without a yield, for ever. */
+  private static void assertOthersRun(String what, Runnable call) throws Exception {
+    int carriers = Runtime.getRuntime().availableProcessors();
+    AtomicBoolean done = new AtomicBoolean();
+    CountDownLatch running = new CountDownLatch(carriers);
+    try (ExecutorService virtual = Executors.newVirtualThreadPerTaskExecutor()) {
+      List<Future<?>> calls = new ArrayList<>();
+      for (int k = 0; k < carriers; k++) {
+        calls.add(
+            virtual.submit(() -> {
+              running.countDown();
+              while (!done.get()) {
+                call.run();
+              }
+            }));
+      }
+      running.await();
+      CountDownLatch others = new CountDownLatch(20);
+      for (int k = 0; k < 20; k++) {
+        virtual.execute(others::countDown);
+      }
+      boolean ran = others.await(PATIENCE.toSeconds(), TimeUnit.SECONDS);
+      done.set(true);
+      for (Future<?> future : calls) {
+        future.get();
+      }
+      assertThat(ran).as(what).isTrue();
+    }
+  }
+
+  // --- settings
+
+  @Test
+  void executorAloneSharesCallsAmongAllProcessors() {
+    Set<Runnable> given = ConcurrentHashMap.newKeySet();
+    int processors = Runtime.getRuntime().availableProcessors();
+    try (KlEngine engine = KlEngine.builder().executor(given::add).build();
+        KlEngine alone = KlEngine.builder().threads(1).executor(given::add).build()) {
+      alone.pairwise(batch(SIZE, 1), batch(SIZE, 2));
+      assertThat(given).isEmpty();
+      engine.pairwise(batch(SIZE, 1), batch(SIZE, 2));
+      assertThat(given).hasSize(processors > 1 ? 1 : 0);
+      assertThat(engine.describe())
+          .contains(processors > 1 ? processors + " threads" : "calling thread");
+    }
+  }
+
+  @Test
+  void withinHasALimitOfPairs() {
+    DiagonalGaussians q = batch(SIZE, 14);
+    try (KlEngine engine = KlEngine.builder().threads(2).build()) {
+      Neighbors all = engine.within(q, q, Double.POSITIVE_INFINITY);
+      int pairs = all.indices().length;
+      assertThat(pairs).isEqualTo(SIZE * SIZE);
+      assertThat(engine.within(q, q, Double.POSITIVE_INFINITY, pairs).indices())
+          .isEqualTo(all.indices());
+      assertThat(engine.within(batch(5, 1), q, 0, 0).indices()).isEmpty();
+      for (int most : new int[] {0, 1, pairs - 1}) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> engine.within(q, q, Double.POSITIVE_INFINITY, most))
+            .withMessageContaining("more than " + most + " pairs");
+      }
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.within(q, q, 1, -1))
+          .withMessageContaining("maxPairs");
+    }
+  }
+
+  /** Checked as pairs are found: 10¹¹ of them are not computed first, let alone kept. */
+  @Test
+  void withinsLimitEndsTheCallEarly() {
+    DiagonalGaussians q = batch(300_000, 15);
+    try (KlEngine engine = KlEngine.builder().threads(2).build()) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.within(q, q, Double.POSITIVE_INFINITY, 1000))
+          .withMessageContaining("more than 1000 pairs");
+    }
+  }
+}
