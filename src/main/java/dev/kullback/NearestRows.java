@@ -30,17 +30,19 @@ final class NearestRows extends RowReduction {
   private @Nullable Gaussians p;
   private int k;
   private boolean others;
+  private boolean reverse;
   private int[] indices = NONE;
   private float @Nullable [] out32;
   private double @Nullable [] out64;
   private double error;
 
-  /** Describes a call; {@code others} leaves out j = i. */
+  /** Describes a call; {@code others} leaves out j = i, {@code reverse} ranks by {@code KL(p_j ‖ q_i)}. */
   void set(
       Gaussians q,
       Gaussians p,
       int k,
       boolean others,
+      boolean reverse,
       int[] indices,
       float @Nullable [] out32,
       double @Nullable [] out64) {
@@ -48,6 +50,7 @@ final class NearestRows extends RowReduction {
     this.p = p;
     this.k = k;
     this.others = others;
+    this.reverse = reverse;
     this.indices = indices;
     this.out32 = out32;
     this.out64 = out64;
@@ -60,6 +63,11 @@ final class NearestRows extends RowReduction {
     indices = NONE;
     out32 = null;
     out64 = null;
+  }
+
+  @Override
+  boolean isReverse() {
+    return reverse;
   }
 
   @Override
@@ -155,10 +163,10 @@ final class NearestRows extends RowReduction {
         int j = c.index[s];
         boolean repeats = touchesLast && last >= 0 && Ranks.isSame(b, last, j);
         if (exact) {
-          ExactKl x = repeats ? t.exact : Ranks.exact(a, i, b, j, kl, t);
+          ExactKl x = repeats ? t.exact : Ranks.exact(a, i, b, j, reverse, kl, t);
           c.setUnrounded(s, x.value, x.rest);
         } else {
-          c.value[s] = repeats ? c.value[s - 1] : Ranks.precise(a, i, b, j, t);
+          c.value[s] = repeats ? c.value[s - 1] : Ranks.precise(a, i, b, j, reverse, t);
         }
         last = j;
         any = true;

@@ -32,8 +32,11 @@ final class Ranks {
         : FULL_ERROR;
   }
 
-  /** KL(q_i ‖ p_j) to {@link #PRECISE_ERROR}, whatever the batches' precision. */
-  static double precise(Gaussians q, int i, Gaussians p, int j, Tile t) {
+  /** KL(q_i ‖ p_j), or in reverse KL(p_j ‖ q_i), to {@link #PRECISE_ERROR}, whatever the batches' precision. */
+  static double precise(Gaussians q, int i, Gaussians p, int j, boolean reverse, Tile t) {
+    if (reverse) {
+      return precise(p, j, q, i, false, t);
+    }
     t.checkInterrupt(); // of a tile all entries may come here
     t.pass(terms(q, p));
     return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
@@ -41,8 +44,11 @@ final class Ranks {
         : t.full.pair.kl(q, i, p, j);
   }
 
-  /** KL(q_i ‖ p_j) unrounded where it is to be had, else {@code kl}, which {@link #precise} gave; valid until the next. */
-  static ExactKl exact(Gaussians q, int i, Gaussians p, int j, double kl, Tile t) {
+  /** The same unrounded where it is to be had, else {@code kl}, which {@link #precise} gave; valid until the next. */
+  static ExactKl exact(Gaussians q, int i, Gaussians p, int j, boolean reverse, double kl, Tile t) {
+    if (reverse) {
+      return exact(p, j, q, i, false, kl, t);
+    }
     t.checkInterrupt();
     t.pass(EXACT * terms(q, p));
     if (!(q instanceof DiagonalGaussians a

@@ -11,6 +11,11 @@ abstract class RowReduction {
     return false;
   }
 
+  /** Whether its blocks hold {@code KL(p_j ‖ q_i)} instead, at the same places. */
+  boolean isReverse() {
+    return false;
+  }
+
   /** How many rows a band has at most, a multiple of {@link KlEngine#ROW_PANEL}. */
   int bandRows() {
     return KlEngine.BAND_ROWS;

@@ -105,6 +105,9 @@ final class Tile {
 
   private double @Nullable [] block64;
 
+  /** Where a block is transposed to. */
+  private double[] spare = {};
+
   Tile(RowScan scan) {
     this.scan = scan;
     sorting = new Candidates.Scratch(scan);
@@ -129,6 +132,21 @@ final class Tile {
   /** The block that {@link #useBlock} made. */
   double[] block64() {
     return Objects.requireNonNull(block64);
+  }
+
+  /** Transposes what {@link #block64} holds, row-major {@code [rows, columns]}. */
+  void transposeBlock(int rows, int columns) {
+    double[] from = block64();
+    if (spare.length < from.length) {
+      spare = new double[from.length];
+    }
+    for (int i = 0; i < rows; i++) {
+      for (int j = 0; j < columns; j++) {
+        spare[j * rows + i] = from[i * columns + j];
+      }
+    }
+    block64 = spare;
+    spare = from;
   }
 
   /** Those of row i of a band. */

@@ -7,6 +7,7 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 final class WithinRows extends RowReduction {
   private final Gaussians q;
   private final Gaussians p;
+  private final boolean reverse;
   private final double radius;
   private final double error;
   private final double tolerance;
@@ -24,9 +25,11 @@ final class WithinRows extends RowReduction {
   /** {@code start[i + 1]}: entries of row i, until all are known. */
   private final int[] start;
 
-  WithinRows(Gaussians q, Gaussians p, double radius, int most) {
+  /** {@code reverse} decides by {@code KL(p_j ‖ q_i)}. */
+  WithinRows(Gaussians q, Gaussians p, boolean reverse, double radius, int most) {
     this.q = q;
     this.p = p;
+    this.reverse = reverse;
     this.radius = radius;
     this.most = most;
     error = Ranks.error(q, p);
@@ -34,6 +37,11 @@ final class WithinRows extends RowReduction {
     indices = new AtomicReferenceArray<>(q.size());
     values = new AtomicReferenceArray<>(q.size());
     start = new int[q.size() + 1];
+  }
+
+  @Override
+  boolean isReverse() {
+    return reverse;
   }
 
   @Override
@@ -69,13 +77,13 @@ final class WithinRows extends RowReduction {
     check(total.addAndGet(found));
   }
 
-  /** KL(q_i ‖ p_j), infinite if it is beyond the radius by less than rounding leaves. */
+  /** The divergence of i and j, infinite if it is beyond the radius by less than rounding leaves. */
   private double decided(int i, int j, Tile t) {
-    double kl = Ranks.precise(q, i, p, j, t);
+    double kl = Ranks.precise(q, i, p, j, reverse, t);
     if (Math.abs(kl - radius) > Ranks.PRECISE_ERROR * radius) {
       return kl;
     }
-    ExactKl exact = Ranks.exact(q, i, p, j, kl, t);
+    ExactKl exact = Ranks.exact(q, i, p, j, reverse, kl, t);
     return exact.isBeyond(radius, tolerance) ? Double.POSITIVE_INFINITY : exact.value;
   }
 

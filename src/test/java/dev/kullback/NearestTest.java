@@ -114,6 +114,7 @@ class NearestTest {
       int row = i;
       exact[i] = Exact.of(m, j -> kl.of(row, j));
     }
+    checkReverse(backend, what, p, q, kl, contract);
     try (KlEngine engine = Engines.on(backend)) {
       for (int k : new int[] {1, 2, 7, m - 1, m}) {
         Neighbors nearest = engine.nearest(q, p, k);
@@ -130,6 +131,75 @@ class NearestTest {
           exact[i].checkWithin(what, within, i, radius);
         }
       }
+    }
+  }
+
+  /** The same the other way round: p's rows q_j nearest to each by KL(q_j ‖ p_i). */
+  private static void checkReverse(
+      Backend backend, String what, Gaussians p, Gaussians q, Kl kl, double contract) {
+    int m = q.size();
+    try (KlEngine engine = Engines.on(backend, 2)) {
+      Neighbors[] nearest = new Neighbors[m + 1];
+      for (int k = 1; k <= m; k++) {
+        nearest[k] = engine.nearestReverse(p, q, k);
+      }
+      double radius = Exact.of(m, j -> kl.of(j, 0)).between(0);
+      Neighbors within = engine.withinReverse(p, q, radius, p.size() * m);
+      for (int i = 0; i < p.size(); i++) {
+        int row = i;
+        Exact exact = Exact.of(m, j -> kl.of(j, row));
+        for (int k = 1; k <= m; k++) {
+          exact.checkNearest(what + " reversed, k = " + k, nearest[k], i, contract, -1);
+        }
+        exact.checkWithin(what + " reversed", within, i, radius);
+      }
+    }
+  }
+
+  /** Many columns, rows that do not fill a panel, several bands and blocks: the values of the matrix, transposed. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void reverseOfSeveralBlocks(Backend backend) {
+    Batch p = Batch.random(false, 4200, 3, 0, new Random(12));
+    for (int n : new int[] {1, 31, 33, 300}) {
+      Batch q = p.rows(50, 50 + n);
+      for (int threads : new int[] {1, 3}) {
+        try (KlEngine engine = Engines.on(backend, threads)) {
+          double[] kl = engine.pairwise(p.gaussians(), q.gaussians(), new double[4200 * n]);
+          Neighbors all = engine.withinReverse(q.gaussians(), p.gaussians(), 1e300, 4200 * n);
+          Neighbors nearest = engine.nearestReverse(q.gaussians(), p.gaussians(), 3);
+          for (int i = 0; i < n; i++) {
+            double[] row = new double[4200];
+            for (int j = 0; j < 4200; j++) {
+              row[j] = kl[j * n + i];
+              assertThat(all.value(i, j)).isEqualTo(row[j]);
+            }
+            assertThat(nearest.index(i, 0)).isEqualTo(50 + i);
+            Arrays.sort(row);
+            for (int r = 0; r < 3; r++) {
+              assertThat(nearest.value(i, r)).isBetween(row[r] * (1 - 1e-5), row[r] * (1 + 1e-5));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** What is undefined is KL(p ‖ q) now. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void reverseOfDeterministicBatches(Backend backend) {
+    float[] mean = {1, 2};
+    DiagonalGaussians zero =
+        DiagonalGaussians.ofStd(mean, new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    DiagonalGaussians other = DiagonalGaussians.ofStd(mean, mean, 1);
+    try (KlEngine engine = Engines.on(backend)) {
+      Neighbors found = engine.nearestReverse(other, zero, 2);
+      assertThat(found.indices()).containsExactly(0, 1, 0, 1);
+      assertThat(found.values()).containsOnly(0);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.nearestReverse(zero, other, 1))
+          .withMessageContaining("q is deterministic");
     }
   }
 
