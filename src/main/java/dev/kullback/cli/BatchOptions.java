@@ -3,6 +3,7 @@ package dev.kullback.cli;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
@@ -10,8 +11,22 @@ import picocli.CommandLine.Option;
 final class BatchOptions {
   private BatchOptions() {}
 
-  /** A mean and a scale file. */
-  record Files(Path mean, Scale kind, Path scale) {}
+  /**
+   * A mean and a scale file.
+   *
+   * @param prefix of the names of the options: {@code --} or {@code --p-}
+   */
+  record Files(String prefix, Path mean, Scale kind, Path scale) {
+    /** Of q. */
+    Files(Path mean, Scale kind, Path scale) {
+      this("--", mean, kind, scale);
+    }
+
+    /** The option that would have named the scale file if it were of another kind. */
+    String option(Scale other) {
+      return prefix + other.option;
+    }
+  }
 
   static final class Q {
     @Option(
@@ -105,20 +120,12 @@ final class BatchOptions {
         chosen = null;
         break;
       }
-      chosen = scale == null ? chosen : new Files(mean, kinds[i], scale);
+      chosen = scale == null ? chosen : new Files(prefix, mean, kinds[i], scale);
     }
     if (chosen == null) {
       String names =
-          String.join(
-              ", " + prefix,
-              "std",
-              "var",
-              "logvar",
-              "precision",
-              "scale-tril",
-              "packed-tril",
-              "cov");
-      throw new UserError("give exactly one of " + prefix + names + " with " + prefix + "mean");
+          Arrays.stream(kinds).map(k -> prefix + k.option).collect(Collectors.joining(", "));
+      throw new UserError("give exactly one of " + names + " with " + prefix + "mean");
     }
     return chosen;
   }

@@ -40,6 +40,12 @@ final class Npy {
           : data.getAtIndex((ValueLayout.OfDouble) element, index);
     }
 
+    /** {@link #value} with no more digits than its type has. */
+    String text(long index) {
+      double value = value(index);
+      return isDouble() ? Double.toString(value) : Float.toString((float) value);
+    }
+
     boolean isDouble() {
       return element instanceof ValueLayout.OfDouble;
     }
