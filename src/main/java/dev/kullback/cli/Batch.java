@@ -144,6 +144,7 @@ record Batch(
 
   /** The weights of its Gaussians, or their logarithms, from a file. */
   double[] weights(Path file, boolean log) {
+    Input.limitStdin(0, file);
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = read(file, arena);
       if (!Arrays.equals(array.shape(), new long[] {size})) {

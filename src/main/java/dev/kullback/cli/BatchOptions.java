@@ -28,12 +28,22 @@ final class BatchOptions {
     }
   }
 
+  /** {@link Input#limitStdin} of all of them. */
+  static void limitStdin(int most, Files q, @Nullable Files p) {
+    if (p == null) {
+      Input.limitStdin(most, q.mean, q.scale);
+    } else {
+      Input.limitStdin(most, q.mean, q.scale, p.mean, p.scale);
+    }
+  }
+
   static final class Q {
     @Option(
         names = "--mean",
         paramLabel = "Q.npy",
         required = true,
-        description = "Means of q, [N,D]; further axes are flattened into D.")
+        description =
+            "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, too.")
     Path mean;
 
     @Option(names = "--std", paramLabel = "S.npy", description = "Standard deviations of q.")
