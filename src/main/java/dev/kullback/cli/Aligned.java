@@ -10,7 +10,7 @@ import picocli.CommandLine.Mixin;
 
 @Command(
     name = "aligned",
-    description = "Writes KL(q_i || p_i), [N].",
+    description = "Writes KL(q_i || p_i), [N]. One of the inputs may be -, standard input.",
     customSynopsis =
         "kullback aligned --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy -o OUT.npy [...]",
     sortOptions = false)

@@ -83,7 +83,7 @@ final class BatchOptions {
     @Option(
         names = "--p-mean",
         paramLabel = "P.npy",
-        description = "Means of p, [M,D]. Without --p-... options p is q.")
+        description = "Means of p, [M,D]. Without --p-... options p is q, but not in aligned.")
     @Nullable Path mean;
 
     @Option(names = "--p-std", paramLabel = "T.npy", description = "Standard deviations of p.")
