@@ -16,7 +16,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Values are copied and checked at construction; the caller's arrays are neither kept nor modified. What the kernels need
  * (packed panels, inverse variances) is made when a batch is used, at its second use to be kept with it, so a batch made once is
  * reused by every call of every engine. Memory: {@code 2·N·D} values for the copy and as many for the panels; where entries of
- * a {@code float} batch need recomputing, {@code 2·N·D} or {@code 3·N·D} doubles and {@code 4·N·D} floats more. {@code N·D} is limited to about 5·10⁸.
+ * a {@code float} batch need recomputing, {@code 2·N·D} or {@code 3·N·D} doubles and {@code 4·N·D} floats more. {@code (N + 31)·D} is limited to
+ * {@code 2²⁹ − 3}, for panels that fit an array: D to 16,777,215.
  *
  * <p>Moments of shape {@code [B, C, H, W]}, as an image VAE gives them, are a batch of B Gaussians of dimension {@code C·H·W}:
  * pass the arrays as they are with {@code dimension = C*H*W}.
@@ -24,6 +25,11 @@ import org.jspecify.annotations.Nullable;
 public final class DiagonalGaussians implements Gaussians {
   /** Columns of the widest panel; a packed batch must fit a Java array. */
   static final int WIDEST_PANEL = 32;
+
+  /** Four numbers for each dimension of each row, the rows rounded up to whole panels, fit a Java array. */
+  private static final int MOST_PACKED = (Integer.MAX_VALUE - 8) / 4;
+
+  static final int MOST_DIMENSIONS = MOST_PACKED / WIDEST_PANEL;
 
   private static final double HALF_ULP = 0x1p-53;
 
@@ -674,11 +680,25 @@ public final class DiagonalGaussians implements Gaussians {
           "mean and %s have %d elements, which is not a positive multiple of the dimension %d"
               .formatted(kind.argument, meanLength, dimension));
     }
-    long packed = 4 * (meanLength + (long) (WIDEST_PANEL - 1) * dimension);
-    if (packed > Integer.MAX_VALUE - 8) {
+    checkSize(meanLength / dimension, dimension, MOST_DIMENSIONS, mostRows(dimension));
+  }
+
+  /** N of the largest batch; not positive where there is none. */
+  static int mostRows(int dimension) {
+    return MOST_PACKED / dimension - (WIDEST_PANEL - 1);
+  }
+
+  /** Throws where a batch is too large, even of one row if it has more than {@code mostDimensions}. */
+  static void checkSize(long n, int dimension, int mostDimensions, int mostRows) {
+    if (dimension > mostDimensions) {
       throw new IllegalArgumentException(
-          "mean has %d elements, too many for one batch of dimension %d; split it by rows"
-              .formatted(meanLength, dimension));
+          "dimension %d is too large: a Gaussian has at most %d dimensions here"
+              .formatted(dimension, mostDimensions));
+    }
+    if (n > mostRows) {
+      throw new IllegalArgumentException(
+          "%d Gaussians of dimension %d are too many for one batch: at most %d; split it by rows"
+              .formatted(n, dimension, mostRows));
     }
   }
 
@@ -754,11 +774,7 @@ public final class DiagonalGaussians implements Gaussians {
             kind.argument,
             k,
             s,
-            log
-                ? "it must be finite"
-                : s <= 0 && kind != Scale.PRECISION
-                    ? "it must be finite and > 0 (ScalePolicy.CLAMPED raises small ones)"
-                    : "it must be finite and > 0");
+            log ? "it must be finite" : "it must be finite and > 0" + remedy(s));
       }
       least = Math.min(least, s);
       most = Math.max(most, s);
@@ -769,6 +785,13 @@ public final class DiagonalGaussians implements Gaussians {
     if (least < kind.bound(PairKl.LEAST64) || most > kind.bound(PairKl.MOST64)) {
       beyond64.set(row);
     }
+  }
+
+  private String remedy(double s) {
+    if (s < 0 && s >= -Double.MAX_VALUE) {
+      return "; are these log-variances (ofLogVariance)?";
+    }
+    return s == 0 && kind != Scale.PRECISION ? " (ScalePolicy.CLAMPED raises small ones)" : "";
   }
 
   private IllegalArgumentException rejected(String array, int index, double value, String rule) {

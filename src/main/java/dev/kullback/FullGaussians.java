@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * is held, and computed with, in double. What the kernels need is made when the batch is used, at its second use to be kept
  * with it, so a batch made once is reused by every call of every engine. Memory, in doubles: {@code N·D(D+1)/2} for the factors
  * L, twice that where they are computed, as much again after use as {@code q}, and again after use as {@code p}, for N rounded up
- * to 8 and to 16. {@code N·D(D+3)/2} is limited to about 2·10⁹.
+ * to 8 and to 16. {@code (N + 32)·D(D+3)/2} is limited to {@code 2³¹ − 9}, for panels that fit an array: D to 11,406.
  *
  * <p>Every factory takes {@code float[]}, {@code double[]} or {@link MemorySegment}; those of segments without a layout read
  * native-order {@code float}. A layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order.
@@ -40,6 +40,9 @@ public final class FullGaussians implements Gaussians {
 
   /** How many times as long as a KL a Cholesky factorization in twice double's precision takes, about, a lane. */
   private static final long FACTORING = 16;
+
+  /** Of the largest batch of one Gaussian. */
+  static final int MOST_DIMENSIONS = 11_406;
 
   /** Doubles up to which a diagonal batch is worth an expansion to full factors, 128 MiB. */
   private static final long MOST_EXPANDED = 1 << 24;
@@ -121,10 +124,10 @@ public final class FullGaussians implements Gaussians {
     return dimension * (dimension + 1) / 2;
   }
 
-  /** Whether so many Gaussians, packed in panels, fit a Java array. */
-  private static boolean fits(long size, int dimension) {
+  /** How many Gaussians, packed in panels, fit a Java array; not positive where none does. */
+  static int mostRows(int dimension) {
     long length = (long) dimension * (dimension + 3) / 2;
-    return length * (size + DiagonalGaussians.WIDEST_PANEL) <= Integer.MAX_VALUE - 8;
+    return (int) ((Integer.MAX_VALUE - 8) / length) - DiagonalGaussians.WIDEST_PANEL;
   }
 
   /** Whether {@link #of} applies. */
@@ -539,11 +542,7 @@ public final class FullGaussians implements Gaussians {
                   kind.isPacked() ? "D(D+1)/2" : "D, D",
                   each));
     }
-    if (!fits(n, dimension)) {
-      throw new IllegalArgumentException(
-          "%d Gaussians of dimension %d are too many for one batch; split it by rows"
-              .formatted(n, dimension));
-    }
+    DiagonalGaussians.checkSize(n, dimension, MOST_DIMENSIONS, mostRows(dimension));
     return (int) n;
   }
 

@@ -6,14 +6,21 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.kullback.Batch.Kind;
+import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.BiConsumer;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -75,6 +82,25 @@ class ArgumentErrorsTest {
     }
   }
 
+  /** What is negative may be a logarithm; only what is 0 is repaired by clamping. */
+  @ParameterizedTest
+  @EnumSource(
+      value = Kind.class,
+      names = {"STD", "VARIANCE", "PRECISION"})
+  void saysWhatANonPositiveScaleMayBe(Kind kind) {
+    float[] mean = {0};
+    for (float bad : new float[] {-1, -Float.MIN_VALUE, 0, -0f, Float.NEGATIVE_INFINITY}) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> kind.of(mean, new float[] {bad}, 1))
+          .withMessageEndingWith(
+              bad == 0 && kind != Kind.PRECISION
+                  ? "it must be finite and > 0 (ScalePolicy.CLAMPED raises small ones)"
+                  : bad < 0 && Float.isFinite(bad)
+                      ? "it must be finite and > 0; are these log-variances (ofLogVariance)?"
+                      : "it must be finite and > 0");
+    }
+  }
+
   private static void assertNames(String message, String array, int row, int h) {
     assertThat(message.toLowerCase(Locale.ROOT).replace("-", ""))
         .contains(array.toLowerCase(Locale.ROOT));
@@ -114,6 +140,43 @@ class ArgumentErrorsTest {
         .isThrownBy(() -> DiagonalGaussians.ofStd(new double[0], new double[0], 3));
     assertThatIllegalArgumentException()
         .isThrownBy(() -> DiagonalGaussians.ofStd(six, six, 7)); // fewer than one row
+  }
+
+  /** The least that is too much, mapped from a file without contents. */
+  @Test
+  void tooLarge(@TempDir Path folder) throws IOException {
+    int d = DiagonalGaussians.MOST_DIMENSIONS;
+    int full = FullGaussians.MOST_DIMENSIONS;
+    assertThat(DiagonalGaussians.mostRows(d)).isEqualTo(1);
+    assertThat(FullGaussians.mostRows(full)).isEqualTo(1);
+    try (Arena arena = Arena.ofConfined();
+        FileChannel file =
+            FileChannel.open(
+                folder.resolve("zeros"),
+                StandardOpenOption.CREATE,
+                StandardOpenOption.READ,
+                StandardOpenOption.WRITE)) {
+      MemorySegment zeros = file.map(MapMode.READ_WRITE, 0, Float.BYTES * 2L * full * full, arena);
+      for (int n = 1; n <= 2; n++) {
+        int dimension = n == 1 ? d + 1 : d;
+        MemorySegment values = zeros.asSlice(0, (long) Float.BYTES * n * dimension);
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> DiagonalGaussians.ofLogVariance(values, values, dimension))
+            .withMessage(
+                n == 1
+                    ? "dimension 16777216 is too large: a Gaussian has at most 16777215 dimensions here"
+                    : "2 Gaussians of dimension 16777215 are too many for one batch: at most 1; split it by rows");
+        int side = n == 1 ? full + 1 : full;
+        MemorySegment mean = zeros.asSlice(0, (long) Float.BYTES * n * side);
+        MemorySegment matrices = zeros.asSlice(0, (long) Float.BYTES * n * side * side);
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> FullGaussians.ofCovariance(mean, matrices, side))
+            .withMessage(
+                n == 1
+                    ? "dimension 11407 is too large: a Gaussian has at most 11406 dimensions here"
+                    : "2 Gaussians of dimension 11406 are too many for one batch: at most 1; split it by rows");
+      }
+    }
   }
 
   @Test

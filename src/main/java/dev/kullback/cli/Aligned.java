@@ -10,7 +10,7 @@ import picocli.CommandLine.Mixin;
 
 @Command(
     name = "aligned",
-    description = "Writes KL(q_i || p_i), [N].",
+    description = "Writes KL(q_i || p_i), [N]. One of the inputs may be -, standard input.",
     customSynopsis =
         "kullback aligned --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy -o OUT.npy [...]",
     sortOptions = false)
@@ -18,8 +18,13 @@ final class Aligned extends RowCommand {
   @Mixin BatchOptions.P pOptions;
 
   @Override
-  BatchOptions.@Nullable Files pFiles() {
-    return pOptions.files();
+  BatchOptions.Files pFiles() {
+    BatchOptions.@Nullable Files files = pOptions.files();
+    if (files == null) {
+      throw new UserError(
+          "aligned needs p: give --p-mean and a scale of p; without them every KL(q_i||q_i) is 0");
+    }
+    return files;
   }
 
   @Override
@@ -32,7 +37,7 @@ final class Aligned extends RowCommand {
               .formatted(p.size(), q.files().mean(), q.size()));
     }
     Gaussians qs = q.gaussians();
-    Gaussians ps = p == q ? qs : p.gaussians();
+    Gaussians ps = p.gaussians();
     MemorySegment out = allocate(arena, q.size(), q.isDouble() || p.isDouble());
     return new Rows("KL(q_i||p_i)", engine.aligned(qs, ps, out));
   }

@@ -144,6 +144,7 @@ record Batch(
 
   /** The weights of its Gaussians, or their logarithms, from a file. */
   double[] weights(Path file, boolean log) {
+    Input.limitStdin(0, file);
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = read(file, arena);
       if (!Arrays.equals(array.shape(), new long[] {size})) {
@@ -220,6 +221,9 @@ record Batch(
       }
     }
     if (isFull()) {
+      if (files.kind() == Scale.SCALE_TRIL) {
+        checkTriangular();
+      }
       return; // the library's checks name the Gaussian, the row and the column
     }
     boolean deterministic = isDeterministic();
@@ -239,12 +243,41 @@ record Batch(
       }
       if (positive && value <= 0) {
         throw wrong(
-            files.scale(), i, files.kind().text + " is " + value + ": it must be > 0" + remedy());
+            files.scale(),
+            i,
+            files.kind().text + " is " + scale.text(i) + ": it must be > 0" + remedy(value));
       }
     }
   }
 
-  private String remedy() {
+  /** The library does not read what lies above the diagonal: covariances would pass for factors. */
+  private void checkTriangular() {
+    long d = dimension;
+    long width = scale.element().byteSize();
+    MemorySegment zeros = MemorySegment.ofArray(new double[dimension]);
+    for (long row = 0; row < size * d; row++) {
+      long first = row * d + row % d + 1;
+      long end = (row + 1) * d;
+      long bytes = (end - first) * width;
+      if (MemorySegment.mismatch(scale.data(), first * width, end * width, zeros, 0, bytes) < 0) {
+        continue;
+      }
+      for (long k = first; k < end; k++) {
+        if (scale.value(k) != 0) { // a -0 is 0
+          throw new UserError(
+              files.scale(),
+              "Gaussian %d, row %d, column %d is %s: not lower triangular; did you mean %s? (counted from 0)"
+                  .formatted(
+                      row / d, row % d, k % d, scale.text(k), files.option(Scale.COVARIANCE)));
+        }
+      }
+    }
+  }
+
+  private String remedy(double value) {
+    if (value < 0) {
+      return "; are these log-variances (" + files.option(Scale.LOG_VARIANCE) + ")?";
+    }
     return switch (policy) {
       case STRICT -> files.kind() == Scale.PRECISION ? "" : "; --clamp would raise it";
       case CLAMPED -> "";

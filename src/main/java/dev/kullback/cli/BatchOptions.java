@@ -3,6 +3,7 @@ package dev.kullback.cli;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
@@ -10,15 +11,39 @@ import picocli.CommandLine.Option;
 final class BatchOptions {
   private BatchOptions() {}
 
-  /** A mean and a scale file. */
-  record Files(Path mean, Scale kind, Path scale) {}
+  /**
+   * A mean and a scale file.
+   *
+   * @param prefix of the names of the options: {@code --} or {@code --p-}
+   */
+  record Files(String prefix, Path mean, Scale kind, Path scale) {
+    /** Of q. */
+    Files(Path mean, Scale kind, Path scale) {
+      this("--", mean, kind, scale);
+    }
+
+    /** The option that would have named the scale file if it were of another kind. */
+    String option(Scale other) {
+      return prefix + other.option;
+    }
+  }
+
+  /** {@link Input#limitStdin} of all of them. */
+  static void limitStdin(int most, Files q, @Nullable Files p) {
+    if (p == null) {
+      Input.limitStdin(most, q.mean, q.scale);
+    } else {
+      Input.limitStdin(most, q.mean, q.scale, p.mean, p.scale);
+    }
+  }
 
   static final class Q {
     @Option(
         names = "--mean",
         paramLabel = "Q.npy",
         required = true,
-        description = "Means of q, [N,D]; further axes are flattened into D.")
+        description =
+            "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, too.")
     Path mean;
 
     @Option(names = "--std", paramLabel = "S.npy", description = "Standard deviations of q.")
@@ -58,7 +83,7 @@ final class BatchOptions {
     @Option(
         names = "--p-mean",
         paramLabel = "P.npy",
-        description = "Means of p, [M,D]. Without --p-... options p is q.")
+        description = "Means of p, [M,D]. Without --p-... options p is q, but not in aligned.")
     @Nullable Path mean;
 
     @Option(names = "--p-std", paramLabel = "T.npy", description = "Standard deviations of p.")
@@ -105,20 +130,12 @@ final class BatchOptions {
         chosen = null;
         break;
       }
-      chosen = scale == null ? chosen : new Files(mean, kinds[i], scale);
+      chosen = scale == null ? chosen : new Files(prefix, mean, kinds[i], scale);
     }
     if (chosen == null) {
       String names =
-          String.join(
-              ", " + prefix,
-              "std",
-              "var",
-              "logvar",
-              "precision",
-              "scale-tril",
-              "packed-tril",
-              "cov");
-      throw new UserError("give exactly one of " + prefix + names + " with " + prefix + "mean");
+          Arrays.stream(kinds).map(k -> prefix + k.option).collect(Collectors.joining(", "));
+      throw new UserError("give exactly one of " + names + " with " + prefix + "mean");
     }
     return chosen;
   }

@@ -54,6 +54,7 @@ final class Entropy implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
+    BatchOptions.limitStdin(0, files, null);
     if (weights != null && logWeights != null) {
       throw new UserError("give --weights or --log-weights, not both");
     }

@@ -33,6 +33,11 @@ final class LogSumExp extends RowCommand {
   }
 
   @Override
+  int mostStdins() {
+    return 0;
+  }
+
+  @Override
   Rows compute(KlEngine engine, Batch q, Arena arena) {
     Batch p = q.columns(pFiles(), arena);
     double @Nullable [] weights = logWeights == null ? null : p.weights(logWeights, true);

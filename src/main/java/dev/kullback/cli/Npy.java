@@ -6,18 +6,15 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.FileChannel;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
 
 /**
- * NumPy's .npy files, format versions 1 to 3. Nothing in a header is believed before it agrees with
- * the size of the file.
+ * NumPy's .npy format, versions 1 to 3. Nothing in a header is believed before it agrees with how much
+ * follows.
  */
 final class Npy {
   private static final byte[] MAGIC = {(byte) 0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -38,6 +35,12 @@ final class Npy {
       return element instanceof ValueLayout.OfFloat f
           ? data.getAtIndex(f, index)
           : data.getAtIndex((ValueLayout.OfDouble) element, index);
+    }
+
+    /** {@link #value} with no more digits than its type has. */
+    String text(long index) {
+      double value = value(index);
+      return isDouble() ? Double.toString(value) : Float.toString((float) value);
     }
 
     boolean isDouble() {
@@ -63,11 +66,12 @@ final class Npy {
   }
 
   /**
-   * Reads a float32 or float64 array. It is copied, not mapped: touching a mapping of a file that
-   * another process has shortened kills the VM or the calculation.
+   * Reads an array of float16, which becomes float32, of float32 or float64, from what {@link
+   * Input} makes of a name. It is copied, not mapped: touching a mapping of a file that another
+   * process has shortened kills the VM or the calculation.
    */
   static Array readFloats(Path file, Arena arena) throws IOException {
-    return read(file, arena, List.of("f4", "f8"), "float32 or float64");
+    return read(file, arena, List.of("f2", "f4", "f8"), "float32 or float64");
   }
 
   static Array readInts(Path file, Arena arena) throws IOException {
@@ -101,34 +105,45 @@ final class Npy {
 
   private static Array read(Path file, Arena arena, List<String> types, String wanted)
       throws IOException {
-    if (Files.isDirectory(file)) {
-      throw new NpyException("is a directory, not a .npy file");
-    }
-    // Opening a FIFO would wait for its writer, and a device has no size.
-    if (Files.exists(file) && !Files.isRegularFile(file)) {
-      throw new NpyException("is not a regular file: save the array to a .npy file first");
-    }
-    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
-      return read(channel, arena, types, wanted);
+    try (Input in = Input.open(file)) {
+      return read(in, arena, types, wanted);
     }
   }
 
-  private static Array read(FileChannel channel, Arena arena, List<String> types, String wanted)
+  private static Array read(Input in, Arena arena, List<String> types, String wanted)
       throws IOException {
-    long size = channel.size();
+    NpyHeader header = readHeader(in);
+    ValueLayout element = element(header.descr(), types, wanted);
+    Claim claim = Claim.of(header, element);
+    MemorySegment data;
+    if (element instanceof ValueLayout.OfShort) { // float16, counted as float32 from here on
+      try (Arena temporary = Arena.ofConfined()) {
+        data = widened(read(in, claim, temporary), element.order(), arena);
+      }
+      element = ValueLayout.JAVA_FLOAT;
+    } else {
+      data = read(in, claim, arena);
+    }
+    if (header.fortranOrder() && header.shape().length > 1) {
+      data = toCOrder(data, header.shape(), element.byteSize(), arena);
+    }
+    return new Array(header.shape(), element, data);
+  }
+
+  private static NpyHeader readHeader(Input in) throws IOException {
+    ByteBuffer start = ByteBuffer.allocate(12).order(ByteOrder.LITTLE_ENDIAN);
+    int size = in.fill(start.limit(10));
     if (size == 0) {
       throw new NpyException("is empty");
     }
-    ByteBuffer start = ByteBuffer.allocate((int) Math.min(size, 12)).order(ByteOrder.LITTLE_ENDIAN);
-    fill(start, channel, 0);
-    if (size < MAGIC.length
-        || !Arrays.equals(start.array(), 0, MAGIC.length, MAGIC, 0, MAGIC.length)) {
+    if (!Arrays.equals(start.array(), 0, MAGIC.length, MAGIC, 0, MAGIC.length)) {
       throw new NpyException("is not a .npy file: it does not begin with \\x93NUMPY");
     }
-    if (size < 12) {
+    int version = start.getShort(6); // the major one: minor versions are 0
+    start.limit(12);
+    if (size < 10 || (version > 1 && version <= 3 && in.fill(start) < 2)) {
       throw new NpyException("is truncated: it ends inside its header");
     }
-    int version = start.getShort(6); // the major one: minor versions are 0
     if (version < 1 || version > 3) {
       throw new NpyException(
           "has the unsupported .npy format version "
@@ -136,34 +151,18 @@ final class Npy {
               + "."
               + (version >> 8 & 0xff));
     }
-    int offset = version == 1 ? 10 : 12;
-    long length =
-        version == 1
-            ? Short.toUnsignedLong(start.getShort(8))
-            : Integer.toUnsignedLong(start.getInt(8));
-    if (length > size - offset) {
-      throw new NpyException(
-          "is truncated: its header claims " + length + " bytes, " + (size - offset) + " follow");
-    }
+    long length = Integer.toUnsignedLong(start.getInt(8)); // of two bytes in version 1
     if (length > MAX_HEADER) {
       throw new NpyException("has a header of " + length + " bytes, too long to be one");
     }
     ByteBuffer text = ByteBuffer.allocate((int) length);
-    fill(text, channel, offset);
+    int read = in.fill(text);
+    if (read < length) {
+      throw new NpyException(
+          "is truncated: its header claims " + length + " bytes, " + read + " follow");
+    }
     Charset charset = version == 3 ? StandardCharsets.UTF_8 : StandardCharsets.ISO_8859_1;
-    NpyHeader header = NpyHeader.parse(new String(text.array(), charset));
-
-    ValueLayout element = element(header.descr(), types, wanted);
-    long bytes = bytes(header, element, size - offset - length);
-    MemorySegment data = arena.allocate(bytes, 8);
-    for (long at = 0; at < bytes; at += CHUNK) {
-      ByteBuffer chunk = data.asSlice(at, Math.min(CHUNK, bytes - at)).asByteBuffer();
-      fill(chunk, channel, offset + length + at);
-    }
-    if (header.fortranOrder() && header.shape().length > 1) {
-      data = toCOrder(data, header.shape(), element.byteSize(), arena);
-    }
-    return new Array(header.shape(), element, data);
+    return NpyHeader.parse(new String(text.array(), charset));
   }
 
   private static ValueLayout element(String descr, List<String> types, String wanted)
@@ -179,49 +178,94 @@ final class Npy {
           default -> ByteOrder.nativeOrder();
         };
     return switch (type) {
+      case "f2" -> ValueLayout.JAVA_SHORT.withOrder(order);
       case "f4" -> ValueLayout.JAVA_FLOAT.withOrder(order);
       case "f8" -> ValueLayout.JAVA_DOUBLE.withOrder(order);
       default -> ValueLayout.JAVA_INT.withOrder(order);
     };
   }
 
-  private static long bytes(NpyHeader header, ValueLayout element, long available)
-      throws NpyException {
-    String claim = "shape " + header.shapeText() + " of " + header.descr();
-    long bytes = element.byteSize();
-    try {
-      for (long dimension : header.shape()) {
-        bytes = Math.multiplyExact(bytes, dimension);
+  /** How much data a header says there is. */
+  private record Claim(String text, long bytes) {
+    static Claim of(NpyHeader header, ValueLayout element) throws NpyException {
+      String text = "shape " + header.shapeText() + " of " + header.descr();
+      long bytes = element.byteSize();
+      try {
+        for (long dimension : header.shape()) {
+          bytes = Math.multiplyExact(bytes, dimension);
+        }
+      } catch (ArithmeticException e) {
+        throw new NpyException("is truncated: no file can hold its " + text);
       }
-    } catch (ArithmeticException e) {
-      throw new NpyException("is truncated: no file can hold its " + claim);
+      return new Claim(text, bytes);
     }
-    if (bytes > available) {
-      throw new NpyException(
-          "is truncated: "
-              + claim
-              + " needs "
-              + bytes
-              + " bytes of data, "
-              + available
-              + " follow");
+
+    NpyException missed(long follow) {
+      return new NpyException(
+          "is truncated: %s needs %d bytes of data, %d follow".formatted(text, bytes, follow));
     }
-    if (bytes < available) {
-      throw new NpyException(
-          "has " + (available - bytes) + " bytes after its data: " + claim + " needs " + bytes);
+
+    NpyException exceeded(String byWhat) {
+      return new NpyException(
+          "has %s bytes after its data: %s needs %d".formatted(byWhat, text, bytes));
     }
-    return bytes;
   }
 
-  private static void fill(ByteBuffer buffer, FileChannel channel, long position)
-      throws IOException {
-    for (long at = position; buffer.hasRemaining(); ) {
-      int read = channel.read(buffer, at);
-      if (read < 0) {
-        throw new NpyException("is truncated: it became shorter while it was read");
-      }
-      at += read;
+  private static MemorySegment read(Input in, Claim claim, Arena arena) throws IOException {
+    long follow = in.remaining();
+    if (follow != Input.UNKNOWN && follow < claim.bytes) {
+      throw claim.missed(follow);
     }
+    if (follow > claim.bytes) {
+      throw claim.exceeded(Long.toString(follow - claim.bytes));
+    }
+    MemorySegment data = readOn(in, MemorySegment.NULL, claim, arena);
+    if (!in.isAtEnd()) {
+      throw claim.exceeded("more");
+    }
+    return data;
+  }
+
+  /**
+   * What came before, and the rest. Where only the header tells how much that is, no more than a
+   * chunk, or as much as came, is allocated for what may not come.
+   */
+  private static MemorySegment readOn(Input in, MemorySegment before, Claim claim, Arena arena)
+      throws IOException {
+    long came = before.byteSize();
+    long most = in.remaining() == Input.UNKNOWN ? came + Math.max(CHUNK, came) : claim.bytes;
+    if (most >= claim.bytes) {
+      return readUpTo(claim.bytes, in, before, claim, arena);
+    }
+    try (Arena temporary = Arena.ofConfined()) {
+      return readOn(in, readUpTo(most, in, before, claim, temporary), claim, arena);
+    }
+  }
+
+  private static MemorySegment readUpTo(
+      long size, Input in, MemorySegment before, Claim claim, Arena arena) throws IOException {
+    MemorySegment data = arena.allocate(size, 8).copyFrom(before);
+    for (long at = before.byteSize(), count; at < size; at += count) {
+      count = Math.min(CHUNK, size - at);
+      int read = in.fill(data.asSlice(at, count).asByteBuffer());
+      if (read < count) {
+        throw claim.missed(at + read);
+      }
+    }
+    return data;
+  }
+
+  /** The float32 equal to each float16. */
+  private static MemorySegment widened(MemorySegment halves, ByteOrder order, Arena arena) {
+    long count = halves.byteSize() / Short.BYTES;
+    MemorySegment floats = arena.allocate(ValueLayout.JAVA_FLOAT, count);
+    boolean swapped = order != ByteOrder.nativeOrder();
+    for (long i = 0; i < count; i++) {
+      short bits = halves.getAtIndex(ValueLayout.JAVA_SHORT, i);
+      float value = Float.float16ToFloat(swapped ? Short.reverseBytes(bits) : bits);
+      floats.setAtIndex(ValueLayout.JAVA_FLOAT, i, value);
+    }
+    return floats;
   }
 
   /*

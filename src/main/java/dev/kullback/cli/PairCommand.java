@@ -39,6 +39,7 @@ abstract class PairCommand implements Callable<Integer> {
   public final Integer call() throws IOException {
     BatchOptions.Files qFiles = qOptions.files();
     BatchOptions.@Nullable Files pFiles = pOptions.files();
+    BatchOptions.limitStdin(0, qFiles, pFiles);
     ScalePolicy policy = policyOptions.policy(qFiles, pFiles);
     @Nullable Path other = secondOutput();
     try (Arena arena = Arena.ofShared();

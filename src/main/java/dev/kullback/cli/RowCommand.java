@@ -29,6 +29,11 @@ abstract class RowCommand implements Callable<Integer> {
     return null;
   }
 
+  /** How many inputs may be standard input, 0 or 1. */
+  int mostStdins() {
+    return 1;
+  }
+
   abstract Rows compute(KlEngine engine, Batch q, Arena arena);
 
   static MemorySegment allocate(Arena arena, int rows, boolean isDouble) {
@@ -38,7 +43,9 @@ abstract class RowCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
-    ScalePolicy policy = policyOptions.policy(files, pFiles());
+    BatchOptions.@Nullable Files pFiles = pFiles();
+    BatchOptions.limitStdin(mostStdins(), files, pFiles);
+    ScalePolicy policy = policyOptions.policy(files, pFiles);
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFile npy = new OutputFile(result.output)) {

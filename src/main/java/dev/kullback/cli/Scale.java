@@ -9,18 +9,22 @@ import java.lang.foreign.ValueLayout;
 
 /** The ways to give a scale, in the order of {@link BatchOptions}. */
 enum Scale {
-  STD("std"),
-  VARIANCE("variance"),
-  LOG_VARIANCE("log-variance"),
-  PRECISION("precision"),
-  SCALE_TRIL("scale-tril"),
-  PACKED_TRIL("packed-tril"),
-  COVARIANCE("covariance");
+  STD("std", "std"),
+  VARIANCE("variance", "var"),
+  LOG_VARIANCE("log-variance", "logvar"),
+  PRECISION("precision", "precision"),
+  SCALE_TRIL("scale-tril", "scale-tril"),
+  PACKED_TRIL("packed-tril", "packed-tril"),
+  COVARIANCE("covariance", "cov");
 
   final String text;
 
-  Scale(String text) {
+  /** The option's name, but for its prefix. */
+  final String option;
+
+  Scale(String text, String option) {
     this.text = text;
+    this.option = option;
   }
 
   /** Whether a Gaussian has a matrix instead of a vector of scales. */

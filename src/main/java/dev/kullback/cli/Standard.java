@@ -7,7 +7,7 @@ import picocli.CommandLine.Command;
 
 @Command(
     name = "standard",
-    description = "Writes KL(q_i || N(0,I)), [N].",
+    description = "Writes KL(q_i || N(0,I)), [N]. One of the inputs may be -, standard input.",
     customSynopsis = "kullback standard --mean Q.npy --std S.npy -o OUT.npy [...]",
     sortOptions = false)
 final class Standard extends RowCommand {

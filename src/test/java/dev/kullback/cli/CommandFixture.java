@@ -54,12 +54,12 @@ abstract class CommandFixture {
 
   record Result(int status, String out, String err) {}
 
-  /** Words that end in .npy, .npz or .png are files in the folder. */
+  /** Words that end in .npy, .npz or .png, or name an array of an .npz, are files in the folder. */
   Result run(String commandLine) {
     String[] args =
         Stream.of(commandLine.split(" "))
             .filter(a -> !a.isEmpty())
-            .map(a -> a.matches(".*\\.(npy|npz|png)") ? folder.resolve(a).toString() : a)
+            .map(a -> a.matches(".*\\.(npy|npz|npz:.*|png)") ? folder.resolve(a).toString() : a)
             .toArray(String[]::new);
     return runRaw(args);
   }

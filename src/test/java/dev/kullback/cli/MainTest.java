@@ -138,7 +138,7 @@ class MainTest extends CommandFixture {
       double want = kl(qMean, qStd, i, mean, qStd, i);
       assertThat(got.value(i)).isCloseTo(want, within(1e-12 * want));
     }
-    succeed("aligned --mean q.npy --std s.npy -o o.npy");
+    succeed("aligned --mean q.npy --std s.npy --p-mean q.npy --p-std s.npy -o o.npy");
     assertThat(values(read("o.npy", N))).containsOnly(0);
   }
 
@@ -244,6 +244,9 @@ class MainTest extends CommandFixture {
         List.of(goodOut + "--heatmap o.npy", "is the name of both outputs"),
         List.of("standard --mean q.npy --std s.npy -o o.npy --p-mean p.npy", "--p-mean"),
         List.of("aligned --mean q.npy --std s.npy -o o.npy --heatmap h.png", "--heatmap"),
+        List.of(
+            "aligned --mean q.npy --std s.npy -o o.npy",
+            "aligned needs p: give --p-mean and a scale of p; without them every"),
         List.of("aligned --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy", "5 rows"),
         List.of("verify --seconds 0", "--seconds"),
         List.of("verify --seconds NaN", "--seconds"),
@@ -277,9 +280,11 @@ class MainTest extends CommandFixture {
     "s.npy, NaN, std is NaN",
     "s.npy, Infinity, std is Infinity",
     "s.npy, 0, std is 0.0: it must be > 0; --clamp",
-    "s.npy, -1, std is -1.0: it must be > 0",
+    "s.npy, -1, std is -1.0: it must be > 0; are these log-variances (--logvar)? (counted",
+    "s.npy, -0.1, std is -0.1: it must be > 0; are these",
     "t.npy, NaN, variance is NaN",
-    "t.npy, -0.0, variance is -0.0: it must be > 0",
+    "t.npy, -0.0, variance is -0.0: it must be > 0; --clamp",
+    "t.npy, -2, variance is -2.0: it must be > 0; are these log-variances (--p-logvar)? (counted",
   })
   void badValues(String name, double value, String message) throws IOException {
     double[] values = values(read(name, name.equals("t.npy") ? M : N, D));
@@ -290,7 +295,10 @@ class MainTest extends CommandFixture {
       if (name.equals("t.npy") && command.equals("aligned")) {
         continue; // N and M differ
       }
-      String p = command.equals("pairwise") ? " --p-mean p.npy --p-var t.npy" : "";
+      String p =
+          command.equals("pairwise")
+              ? " --p-mean p.npy --p-var t.npy"
+              : " --p-mean q.npy --p-std s.npy";
       assertUserError(
           command + " --mean q.npy --std s.npy -o o.npy" + p,
           folder.resolve(name) + ": row 3, column 2: " + message,
@@ -312,7 +320,11 @@ class MainTest extends CommandFixture {
     save("s.npy", "<f8", N, scale);
     String line = "standard --mean q.npy --" + kind + " s.npy -o o.npy";
     for (String policy : new String[] {"", " --clamp", " --deterministic"}) {
-      assertUserError(line + policy, folder + "/s.npy: row 0, column 0: ", kind.substring(0, 3));
+      assertUserError(
+          line + policy,
+          folder + "/s.npy: row 0, column 0: ",
+          kind.substring(0, 3),
+          value < 0 && kind.equals("precision") ? "log-variances (--logvar)?" : "");
     }
   }
 
@@ -323,6 +335,9 @@ class MainTest extends CommandFixture {
     save("s.npy", "<f4", N, std);
     String line = "standard --mean q.npy --std s.npy -o o.npy";
     assertUserError(line + " --deterministic", "s.npy: row 0, column 0", "0 everywhere");
+    std[0] = -1;
+    save("s.npy", "<f4", N, std);
+    assertUserError(line + " --deterministic", "is -1.0: it must be > 0; are these log-variances");
     std[2 * D + 1] = Double.NaN;
     save("s.npy", "<f4", N, std);
     assertUserError(line + " --clamp", "s.npy: row 2, column 1: std is NaN");
@@ -439,7 +454,7 @@ class MainTest extends CommandFixture {
     }
     succeed("pairwise --mean q.npy --std s.npy --p-mean q.npy --p-cov cov.npy -o o.npy");
     succeed("standard --mean q.npy --cov cov.npy -o o.npy");
-    succeed("aligned --mean q.npy --cov cov.npy -o o.npy");
+    succeed("aligned --mean q.npy --cov cov.npy --p-mean q.npy --p-cov cov.npy -o o.npy");
     covariance[D * D] = -1;
     NpyFiles.write(folder.resolve("cov.npy"), "<f8", new long[] {N, D, D}, covariance);
     assertUserError(
@@ -512,11 +527,11 @@ class MainTest extends CommandFixture {
           "z.npy: is 0 everywhere but ",
           "cov.npy is not");
       for (String policy : new String[] {" --clamp", " --deterministic"}) {
-        assertUserError(command + full + policy, "not for matrices");
         assertUserError(command + full + fullP + policy, "not for matrices");
       }
     }
     assertUserError("standard" + full + " --clamp", "not for matrices");
+    assertUserError("pairwise" + full + " --deterministic", "not for matrices");
     assertThat(run("pairwise --help").out()).contains("not for matrices");
   }
 
@@ -533,7 +548,7 @@ class MainTest extends CommandFixture {
   @ValueSource(
       strings = {
         "pairwise --mean q.npy --std s.npy -o ",
-        "aligned --mean q.npy --std s.npy -o ",
+        "aligned --mean q.npy --std s.npy --p-mean q.npy --p-std s.npy -o ",
         "standard --mean q.npy --std s.npy -o ",
         "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o ",
         "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices ",

@@ -39,12 +39,13 @@ final class NpyFiles {
 
   static byte[] data(String descr, double... values) {
     ByteOrder order = descr.startsWith(">") ? ByteOrder.BIG_ENDIAN : ByteOrder.LITTLE_ENDIAN;
-    int size = descr.endsWith("8") ? 8 : 4;
+    int size = descr.charAt(2) - '0';
     ByteBuffer data = ByteBuffer.allocate(values.length * size).order(order);
     for (double value : values) {
       switch (descr.substring(1)) {
         case "f8" -> data.putDouble(value);
         case "f4" -> data.putFloat((float) value);
+        case "f2" -> data.putShort(Float.floatToFloat16((float) value));
         case "i4" -> data.putInt((int) value);
         default -> throw new IllegalArgumentException(descr);
       }

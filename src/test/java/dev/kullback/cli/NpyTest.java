@@ -48,9 +48,10 @@ class NpyTest {
   }
 
   @ParameterizedTest
-  @CsvSource({"<f4", ">f4", "=f4", "<f8", ">f8"})
+  @CsvSource({"<f2", ">f2", "=f2", "<f4", ">f4", "=f4", "<f8", ">f8"})
   void readsEveryTypeInEveryVersion(String descr) throws IOException {
-    double[] want = {0, -1.5, 3.25, 1e-30, 1e30, 7};
+    boolean half = descr.endsWith("2");
+    double[] want = {0, -1.5, 3.25, half ? 0x1p-24 : 1e-30, half ? 65504 : 1e30, 7};
     boolean little = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
     String dataDescr = descr.replace('=', little ? '<' : '>');
     for (int version = 1; version <= 3; version++) {
@@ -60,14 +61,14 @@ class NpyTest {
         Npy.Array array = Npy.readFloats(file, arena);
         assertThat(array.shape()).containsExactly(2, 3);
         double[] rounded =
-            descr.endsWith("4") ? DoubleStream.of(want).map(v -> (float) v).toArray() : want;
+            !descr.endsWith("8") ? DoubleStream.of(want).map(v -> (float) v).toArray() : want;
         assertThat(values(array)).containsExactly(rounded);
       }
     }
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"<f4", ">f4", "<f8", ">f8"})
+  @ValueSource(strings = {"<f2", ">f2", "<f4", ">f4", "<f8", ">f8"})
   void turnsFortranOrderIntoCOrder(String descr) throws IOException {
     int rows = 1030; // more than one block of rows
     int a = 3;
@@ -77,7 +78,7 @@ class NpyTest {
     for (int i = 0; i < rows; i++) {
       for (int j = 0; j < a; j++) {
         for (int k = 0; k < b; k++) {
-          double value = i + j / 4.0 + k / 16.0;
+          double value = (1 + i % 509 + j / 4.0) * (1 - 2 * k); // float16 holds it
           fortran[i + rows * (j + a * k)] = value;
           c[(i * a + j) * b + k] = value;
         }
@@ -94,6 +95,35 @@ class NpyTest {
                         NpyFiles.dict(descr, true, 3, 2),
                         NpyFiles.data(descr, 1, 3, 5, 2, 4, 6)))))
         .containsExactly(1, 2, 3, 4, 5, 6);
+  }
+
+  /** Each of the numbers there are, against what IEEE 754 says of its bits. */
+  @ParameterizedTest
+  @ValueSource(strings = {"<f2", ">f2"})
+  void widensFloat16(String descr) throws IOException {
+    int count = 1 << 16;
+    byte[] data = new byte[2 * count];
+    float[] want = new float[count];
+    for (int bits = 0; bits < count; bits++) {
+      data[2 * bits + (descr.startsWith("<") ? 0 : 1)] = (byte) bits;
+      data[2 * bits + (descr.startsWith("<") ? 1 : 0)] = (byte) (bits >> 8);
+      int exponent = bits >> 10 & 31;
+      int fraction = bits & 1023;
+      double magnitude =
+          exponent == 31
+              ? fraction == 0 ? Double.POSITIVE_INFINITY : Double.NaN
+              : exponent == 0
+                  ? fraction * Math.pow(2, -24)
+                  : (1024 + fraction) * Math.pow(2, exponent - 25);
+      want[bits] = (float) (bits < 1 << 15 ? magnitude : -magnitude);
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      String dict = NpyFiles.dict(descr, false, count);
+      dict += " ".repeat(1 - dict.length() % 2); // the data begin at an odd byte
+      Npy.Array array = Npy.readFloats(file(NpyFiles.bytes(1, dict, data)), arena);
+      assertThat(array.element()).isEqualTo(ValueLayout.JAVA_FLOAT);
+      assertThat(array.data().toArray(ValueLayout.JAVA_FLOAT)).containsExactly(want);
+    }
   }
 
   @Test
@@ -162,7 +192,7 @@ class NpyTest {
         Arguments.of(
             "claims 65535 bytes", with(with(NpyFiles.bytes(1, GOOD, GOOD_DATA), 8, 255), 9, 255)),
         Arguments.of(
-            "its header claims 42781901", with(NpyFiles.bytes(2, GOOD + "  ", GOOD_DATA), 11, 255)),
+            "has a header of 42781901", with(NpyFiles.bytes(2, GOOD + "  ", GOOD_DATA), 11, 255)),
         Arguments.of("too long", NpyFiles.bytes(2, GOOD + " ".repeat(1 << 20), GOOD_DATA)),
         Arguments.of("malformed", header("")),
         Arguments.of("malformed", header("{")),
@@ -200,7 +230,7 @@ class NpyTest {
         Arguments.of("has 4 bytes after its data", header(NpyFiles.dict("<f4", false, 5))),
         Arguments.of("unsupported dtype <i8", header(NpyFiles.dict("<i8", false, 3))),
         Arguments.of("unsupported dtype |O", header(NpyFiles.dict("|O", false, 3))),
-        Arguments.of("unsupported dtype <f2", header(NpyFiles.dict("<f2", false, 12))),
+        Arguments.of("unsupported dtype |f2", header(NpyFiles.dict("|f2", false, 12))),
         Arguments.of("unsupported dtype |f4", header(NpyFiles.dict("|f4", false, 6))),
         Arguments.of("unsupported dtype :", header(NpyFiles.dict("", false, 6))),
         Arguments.of(
