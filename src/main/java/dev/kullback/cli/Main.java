@@ -31,6 +31,7 @@ import picocli.CommandLine.ScopeType;
       VerifyCommand.class,
       InfoCommand.class,
       Demo.class,
+      CompletionCommand.class,
     },
     versionProvider = Main.Version.class)
 public final class Main {
