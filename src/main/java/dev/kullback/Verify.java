@@ -91,6 +91,12 @@ final class Verify {
       return Arrays.equals(values, other.values) && Arrays.equals(indices, other.indices);
     }
 
+    void set(Neighbors found) {
+      values = found.values();
+      IntStream starts = IntStream.rangeClosed(0, found.size()).map(found::start);
+      indices = IntStream.concat(starts, Arrays.stream(found.indices())).toArray();
+    }
+
     void set(Result other) {
       values = other.values.clone();
       indices = other.indices.clone();
@@ -158,23 +164,30 @@ final class Verify {
           new Operation(
               "within",
               false,
+              (engine, q, p, c, r) -> r.set(engine.within(q, p, c.radius)),
+              c -> c.within(false)),
+          new Operation(
+              "nearestReverse",
+              false,
               (engine, q, p, c, r) -> {
-                Neighbors found = engine.within(q, p, c.radius);
+                Neighbors found = engine.nearestReverse(p, q, Math.min(NEIGHBORS, c.n));
                 r.values = found.values();
-                r.indices =
-                    IntStream.concat(
-                            IntStream.rangeClosed(0, c.n).map(found::start),
-                            Arrays.stream(found.indices()))
-                        .toArray();
+                r.indices = found.indices();
               },
-              Case::within),
+              Case::nearestReverse),
+          new Operation(
+              "withinReverse",
+              false,
+              (engine, q, p, c, r) ->
+                  r.set(engine.withinReverse(p, q, c.radius, Integer.MAX_VALUE - 8)),
+              c -> c.within(true)),
           new Operation(
               "logSumExp",
               false,
               (engine, q, p, _, r) -> engine.logSumExp(q, p, r.values),
               c -> c.logSumExp(new double[c.m])),
           new Operation(
-              "logSumExp, weighted",
+              "weightedLogSumExp",
               false,
               (engine, q, p, c, r) -> engine.weightedLogSumExp(q, p, c.logWeights, r.values),
               c -> c.logSumExp(c.logWeights)),
@@ -354,7 +367,15 @@ final class Verify {
     }
 
     Expected nearest(boolean others) {
-      int k = k(others ? 1 : 0);
+      return nearest(kl, n, m, k(others ? 1 : 0), others);
+    }
+
+    /** Of p's rows by q's, whose divergences are the same matrix transposed. */
+    Expected nearestReverse() {
+      return nearest(transposed(), m, n, Math.min(NEIGHBORS, n), false);
+    }
+
+    private Expected nearest(double[] kl, int n, int m, int k, boolean others) {
       int[] indices = new int[n * k];
       double[] values = new double[n * k];
       for (int i = 0; i < n; i++) {
@@ -375,7 +396,11 @@ final class Verify {
       return new Expected(values, Expected.scaled(values, contract), indices);
     }
 
-    Expected within() {
+    Expected within(boolean reverse) {
+      return reverse ? within(transposed(), m, n) : within(kl, n, m);
+    }
+
+    private Expected within(double[] kl, int n, int m) {
       int[] at = IntStream.range(0, n * m).filter(s -> kl[s] <= radius).toArray();
       double[] values = Arrays.stream(at).mapToDouble(s -> kl[s]).toArray();
       IntStream starts =
@@ -383,6 +408,10 @@ final class Verify {
               .map(i -> (int) Arrays.stream(at).filter(s -> s < i * m).count());
       int[] indices = IntStream.concat(starts, Arrays.stream(at).map(s -> s % m)).toArray();
       return new Expected(values, Expected.scaled(values, contract), indices);
+    }
+
+    private double[] transposed() {
+      return IntStream.range(0, n * m).mapToDouble(s -> kl[s % n * m + s / n]).toArray();
     }
 
     /** Allowed is the contract's error of each term's KL, by the term's share. */

@@ -20,7 +20,15 @@ class VerifyTest {
       assertThat(found.isRight()).as("%s", found).isTrue();
       assertThat(found.operations())
           .extracting(Verification.Operation::name)
-          .contains("pairwise", "aligned", "toStandardNormal", "nearest", "within", "logSumExp")
+          .contains(
+              "pairwise",
+              "aligned",
+              "toStandardNormal",
+              "nearest",
+              "nearestReverse",
+              "within",
+              "withinReverse",
+              "logSumExp")
           .doesNotHaveDuplicates();
       assertThat(found.operations())
           .allSatisfy(operation -> {
