@@ -228,7 +228,14 @@ class OutputFileTest {
   /** Commits what it wrote when told to. */
   static final class Writer {
     public static void main(String[] args) throws Exception {
-      try (OutputFile file = new OutputFile(Path.of(args[0]))) {
+      Path target = Path.of(args[0]);
+      if (args[1].equals("often")) {
+        System.out.println("ready");
+        for (int k = 0; k < 200; k++) {
+          OutputFileTest.write(target);
+        }
+      }
+      try (OutputFile file = new OutputFile(target)) {
         file.write(NEW);
         if (args[1].equals("copied")) {
           file.copyTo(OutputStream.nullOutputStream());
@@ -322,8 +329,9 @@ class OutputFileTest {
     assertThat(names()).containsExactly("a");
   }
 
-  /** Many writers of one file do not remove what another has only just made. */
+  /** Many writers of one file, in two processes, do not remove what another has only just made. */
   @Test
+  @Timeout(60)
   void manyAtOnce() throws Exception {
     Path target = folder.resolve("a");
     Callable<Boolean> work =
@@ -333,10 +341,14 @@ class OutputFileTest {
           }
           return true;
         };
-    try (ExecutorService threads = Executors.newFixedThreadPool(4)) {
-      for (Future<Boolean> each : threads.invokeAll(Collections.nCopies(4, work))) {
+    Process process = write("022", target, "often");
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      for (Future<Boolean> each : threads.invokeAll(Collections.nCopies(2, work))) {
         assertThat(each.get()).isTrue();
       }
+      commit(process);
+    } finally {
+      process.destroyForcibly();
     }
     assertThat(target).hasContent("new");
     assertThat(names()).containsExactly("a");
