@@ -10,10 +10,20 @@ import picocli.CommandLine.Mixin;
 
 @Command(
     name = "aligned",
-    description = "Writes KL(q_i || p_i), [N]. One of the inputs may be -, standard input.",
+    description = {
+      "Writes KL(q_i || p_i), [N].",
+      "One of the inputs may be -, standard input. With -o - the result goes to standard output, and the summary to"
+          + " stderr.",
+    },
     customSynopsis =
         "kullback aligned --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy -o OUT.npy [...]",
-    sortOptions = false)
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback aligned --mean Q.npy --std S.npy --p-mean P.npy --p-var V.npy -o kl.npy",
+      "  kullback aligned --mean Q.npy --cov C.npy --p-mean P.npy --p-cov D.npy -o - | program",
+    })
 final class Aligned extends RowCommand {
   @Mixin BatchOptions.P pOptions;
 

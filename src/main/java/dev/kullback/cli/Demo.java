@@ -4,7 +4,6 @@ import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.ScalePolicy;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -13,9 +12,12 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -26,7 +28,13 @@ import picocli.CommandLine.Spec;
 
 @Command(
     name = "demo",
-    description = "Compares 1797 handwritten digits by the KL of their VAE posteriors.")
+    description = "Compares 1797 handwritten digits by the KL of their VAE posteriors.",
+    footer = {
+      "",
+      "Examples:",
+      "  kullback demo",
+      "  kullback demo --out digits",
+    })
 final class Demo implements Callable<Integer> {
   private static final int DIGITS = 10;
 
@@ -47,6 +55,7 @@ final class Demo implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
+    Report report = new Report(spec);
     Path from = data != null ? data : home("--data").resolve("src/demo/data");
     Path to = output != null ? output : home("--out").resolve("target/demo");
     try {
@@ -99,36 +108,52 @@ final class Demo implements Callable<Integer> {
         png.commit();
       }
 
-      PrintWriter out = spec.commandLine().getOut();
-      out.printf(
-          Locale.ROOT,
-          "%d handwritten digits, each a Gaussian in %d dimensions (the posterior of a VAE).%n"
-              + "KL(q_i || q_j) for all %,d pairs: %.1f ms the first time, %.1f ms when warm.%n"
-              + "Largest relative error against 80-bit reference rows: %.2g.%n%n",
-          q.size(),
-          q.dimension(),
-          kl.length,
-          cold * 1e3,
-          warm * 1e3,
-          worst);
-      printTable(out, kl, labels);
+      report.line(
+          text(
+              "%d handwritten digits, each a Gaussian in %d dimensions (the posterior of a VAE).",
+              q.size(), q.dimension()));
+      report.line(
+          text(
+              "KL(q_i || q_j) for all %,d pairs: %.1f ms the first time, %.1f ms when warm.",
+              kl.length, cold * 1e3, warm * 1e3));
+      report.line(text("Largest relative error against 80-bit reference rows: %.2g.", worst));
+      report.line("");
+      report.put("rows", q.size()).put("dimension", q.dimension());
+      engineOptions.describe(report, engine);
+      report.put("seconds", cold).put("seconds_warm", warm).put("worst_error", worst);
+      table(report, kl, labels);
       cold = seconds(engine, full, kl);
       warm = warmSeconds(engine, full, kl, cold);
-      out.printf(
-          Locale.ROOT,
-          "%n%d Gaussians with full covariance in %d dimensions, each fitted to the images nearest to one:%n"
-              + "KL for all pairs: %.1f ms the first time, %.1f ms when warm; largest relative error %.2g.%n",
-          full.size(),
-          full.dimension(),
-          cold * 1e3,
-          warm * 1e3,
-          worstError(kl, full.size(), referenceRows, localReference));
-      out.printf(
-          "%nwrote %s%s%n",
-          to.resolve("digits-kl.npy"),
-          noPicture == null ? " and digits-kl.png" : ", no picture: " + noPicture);
+      worst = worstError(kl, full.size(), referenceRows, localReference);
+      report.line("");
+      report.line(
+          text(
+              "%d Gaussians with full covariance in %d dimensions, each fitted to the images nearest to one:",
+              full.size(), full.dimension()));
+      report.line(
+          text(
+              "KL for all pairs: %.1f ms the first time, %.1f ms when warm; largest relative error %.2g.",
+              cold * 1e3, warm * 1e3, worst));
+      report.line("");
+      report.put("full_dimension", full.dimension()).put("full_seconds", cold);
+      report.put("full_seconds_warm", warm).put("full_worst_error", worst);
+      Map<String, Path> outputs = new LinkedHashMap<>();
+      outputs.put("output", npy.name());
+      if (png != null) {
+        outputs.put("heatmap", png.name());
+      }
+      report.wrote(outputs);
+      if (noPicture != null) {
+        report.line("no picture: " + noPicture);
+      }
+      report.end();
       return 0;
     }
+  }
+
+  @SuppressWarnings("AnnotateFormatMethod")
+  private static String text(String format, Object... values) {
+    return String.format(Locale.ROOT, format, values);
   }
 
   private static Path home(String option) {
@@ -236,7 +261,7 @@ final class Demo implements Callable<Integer> {
         groups);
   }
 
-  private static void printTable(PrintWriter out, float[] kl, int[] labels) {
+  private static void table(Report report, float[] kl, int[] labels) {
     int n = labels.length;
     double[][] sum = new double[DIGITS][DIGITS];
     int[][] count = new int[DIGITS][DIGITS];
@@ -254,10 +279,11 @@ final class Demo implements Callable<Integer> {
       images[labels[i]]++;
       agree[labels[i]] += labels[nearest] == labels[i] ? 1 : 0;
     }
-    out.println("Mean KL from a digit (row) to another (column), and its nearest other digit:");
-    out.print("    p = ");
-    IntStream.range(0, DIGITS).forEach(d -> out.printf("%6d", d));
-    out.println("   nearest   1-NN");
+    report.line("Mean KL from a digit (row) to another (column), and its nearest other digit:");
+    StringBuilder line = new StringBuilder("    p = ");
+    IntStream.range(0, DIGITS).forEach(d -> line.append(text("%6d", d)));
+    report.line(line + "   nearest   1-NN");
+    List<List<Double>> means = new ArrayList<>();
     for (int q = 0; q < DIGITS; q++) {
       int digit = q;
       double[] mean =
@@ -268,15 +294,19 @@ final class Demo implements Callable<Integer> {
               .boxed()
               .min(Comparator.comparingDouble(p -> mean[p]))
               .orElseThrow();
-      out.print("q = " + q + "   ");
+      line.setLength(0);
+      line.append("q = ").append(q).append("   ");
       for (double value : mean) {
-        out.printf(Locale.ROOT, "%6.0f", value);
+        line.append(text("%6.0f", value));
       }
-      out.printf(Locale.ROOT, "%10d%6.1f %%%n", nearest, 100.0 * agree[q] / images[q]);
+      report.line(line + text("%10d%6.1f %%", nearest, 100.0 * agree[q] / images[q]));
+      means.add(DoubleStream.of(mean).boxed().toList());
     }
-    out.printf(
-        Locale.ROOT,
-        "1-NN: how often the nearest other image shows the same digit: %.1f %% in all.%n",
-        100.0 * IntStream.of(agree).sum() / n);
+    double all = (double) IntStream.of(agree).sum() / n;
+    report.line(
+        text(
+            "1-NN: how often the nearest other image shows the same digit: %.1f %% in all.",
+            100 * all));
+    report.put("mean_by_digit", means).put("same_digit", all);
   }
 }

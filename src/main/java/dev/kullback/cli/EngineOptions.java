@@ -26,6 +26,11 @@ final class EngineOptions {
     }
   }
 
+  /** Says what computes. */
+  void describe(Report report, KlEngine engine) {
+    report.put("backend", engine.describe().replaceFirst("(?s)\\W.*", "")).put("threads", threads);
+  }
+
   /** Throws as {@link KlEngine.Builder#build()} does where the backend cannot run. */
   KlEngine engine(Backend backend) {
     if (threads < 1 || threads > MAX_THREADS) {

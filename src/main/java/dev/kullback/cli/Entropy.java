@@ -4,13 +4,17 @@ import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.MixtureEntropy;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.Callable;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -22,7 +26,12 @@ import picocli.CommandLine.Spec;
     name = "entropy",
     description = "Bounds the entropy of the mixture of q's Gaussians, in nats.",
     customSynopsis = "kullback entropy --mean Q.npy --std S.npy [--weights C.npy] [-o E.npy] [...]",
-    sortOptions = false)
+    sortOptions = false,
+    footer = {
+      "",
+      "Example:",
+      "  kullback entropy --mean Q.npy --std S.npy --weights C.npy",
+    })
 final class Entropy implements Callable<Integer> {
   @Mixin BatchOptions.Q qOptions;
 
@@ -61,6 +70,15 @@ final class Entropy implements Callable<Integer> {
     if (!(alpha >= 0 && alpha <= 1)) {
       throw new UserError("--alpha is " + alpha + ": give 0 to 1");
     }
+    if (output != null) {
+      List<Path> inputs = new ArrayList<>(Outputs.inputs(files, null));
+      Stream.of(weights, logWeights).filter(Objects::nonNull).forEach(inputs::add);
+      Outputs.check(output, "npy", inputs);
+    }
+    Report report = new Report(spec);
+    if (output == null) {
+      report.requireHeard();
+    }
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFile npy = output == null ? null : new OutputFile(output)) {
@@ -71,27 +89,37 @@ final class Entropy implements Callable<Integer> {
       double upper = mixture.upperBound(engine);
       double seconds = (System.nanoTime() - start) * 1e-9;
 
-      PrintWriter out = spec.commandLine().getOut();
       if (npy != null) {
         npy.write(Npy.header(ValueLayout.JAVA_DOUBLE, 2));
         npy.put(lower, true);
         npy.put(upper, true);
         npy.commit();
       }
-      out.printf(
-          Locale.ROOT,
-          "mixture of %d Gaussians of dimension %d, %s, in %.3g s%n"
-              + "entropy %.7g to %.7g nats; given the component %.7g%n",
-          q.size(),
-          q.dimension(),
-          q.isDouble() ? "float64" : "float32",
-          seconds,
-          lower,
-          upper,
-          mixture.conditionalEntropy());
-      if (npy != null) {
-        out.printf("wrote %s%n", output);
+      String dtype = q.isDouble() ? "float64" : "float32";
+      double conditional = mixture.conditionalEntropy();
+      report.line(
+          String.format(
+              Locale.ROOT,
+              "mixture of %d Gaussians of dimension %d, %s, in %.3g s",
+              q.size(),
+              q.dimension(),
+              dtype,
+              seconds));
+      report.line(
+          String.format(
+              Locale.ROOT,
+              "entropy %.7g to %.7g nats; given the component %.7g",
+              lower,
+              upper,
+              conditional));
+      report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
+      engineOptions.describe(report, engine);
+      report.put("lower", lower).put("upper", upper).put("conditional", conditional);
+      report.put("alpha", alpha).put("seconds", seconds);
+      if (output != null) {
+        report.wrote(Map.of("output", output));
       }
+      report.end();
       return 0;
     }
   }

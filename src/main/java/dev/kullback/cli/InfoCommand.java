@@ -2,33 +2,53 @@ package dev.kullback.cli;
 
 import dev.kullback.Backend;
 import dev.kullback.KlEngine;
-import java.io.PrintWriter;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-@Command(name = "info", description = "Tells what runs here, and why something else does not.")
+@Command(
+    name = "info",
+    description = "Tells what runs here, and why something else does not.",
+    footer = {
+      "",
+      "Examples:",
+      "  kullback info",
+      "  kullback info --json",
+    })
 final class InfoCommand implements Runnable {
   @Mixin EngineOptions engineOptions;
   @Spec CommandSpec spec;
 
   @Override
   public void run() {
-    PrintWriter out = spec.commandLine().getOut();
-    out.printf("kullback  %s%n", Main.version());
-    out.printf("java      %s, %s%n", Runtime.version(), System.getProperty("java.vm.name"));
-    out.printf(
-        "system    %s %s, %s, %d cores%n",
-        System.getProperty("os.name"),
-        System.getProperty("os.version"),
-        System.getProperty("os.arch"),
-        Runtime.getRuntime().availableProcessors());
+    Report report = new Report(spec);
+    report.requireHeard();
+    String vm = System.getProperty("java.vm.name");
+    String os = System.getProperty("os.name");
+    String osVersion = System.getProperty("os.version");
+    String arch = System.getProperty("os.arch");
+    int cores = Runtime.getRuntime().availableProcessors();
+    report.line("kullback  " + Main.version());
+    report.line("java      %s, %s".formatted(Runtime.version(), vm));
+    report.line("system    %s %s, %s, %d cores".formatted(os, osVersion, arch, cores));
+    report.put("version", Main.version()).put("java", Runtime.version()).put("vm", vm);
+    report.put("os", os).put("os_version", osVersion).put("arch", arch).put("cores", cores);
+
+    Map<String, String> backends = new LinkedHashMap<>();
     for (Backend backend : Backend.values()) {
-      out.printf("backend   %s%n", backend.describe());
+      report.line("backend   " + backend.describe());
+      backends.put(backend.name().toLowerCase(Locale.ROOT), backend.describe());
     }
+    report.put("backends", backends);
     try (KlEngine engine = engineOptions.engine()) {
-      engine.describe().lines().forEach(line -> out.printf("engine    %s%n", line));
+      engine.describe().lines().forEach(line -> report.line("engine    " + line));
+      engineOptions.describe(report, engine);
+      report.put("engine", engine.describe());
     }
+    report.end();
   }
 }

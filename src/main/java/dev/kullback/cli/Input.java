@@ -60,6 +60,18 @@ final class Input implements Closeable {
     }
   }
 
+  /** The file that a name stands for, an archive's where it names an array of one. */
+  static Path file(Path name) {
+    int end = archiveEnd(name);
+    return end < 0 ? name : Path.of(name.toString().substring(0, end));
+  }
+
+  /** Where the archive's name ends in that of an array, or -1 for another file. */
+  private static int archiveEnd(Path name) {
+    int at = name.toString().lastIndexOf(ARCHIVE + ":");
+    return at < 0 || Files.exists(name) ? -1 : at + ARCHIVE.length();
+  }
+
   static Input open(Path name) throws IOException {
     if (name.equals(STDIN)) {
       // Never closed: where the caller had closed it, its descriptor is that of some file of the
@@ -67,9 +79,9 @@ final class Input implements Closeable {
       return new Input(Channels.newChannel(System.in), UNKNOWN, () -> {});
     }
     String text = name.toString();
-    int member = text.lastIndexOf(ARCHIVE + ":") + ARCHIVE.length();
-    if (member >= ARCHIVE.length() && !Files.exists(name)) {
-      return ofArchive(Path.of(text.substring(0, member)), text.substring(member + 1));
+    int end = archiveEnd(name);
+    if (end >= 0) {
+      return ofArchive(file(name), text.substring(end + 1));
     }
     if (text.endsWith(ARCHIVE)) {
       return ofArchive(name, null);

@@ -17,7 +17,12 @@ import picocli.CommandLine.Option;
       "kullback logsumexp --mean Q.npy --std S.npy [--p-mean P.npy --p-std T.npy]",
       "                          [--log-weights W.npy] -o OUT.npy [...]",
     },
-    sortOptions = false)
+    sortOptions = false,
+    footer = {
+      "",
+      "Example:",
+      "  kullback logsumexp --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy -o L.npy",
+    })
 final class LogSumExp extends RowCommand {
   @Mixin BatchOptions.P pOptions;
 
@@ -33,15 +38,20 @@ final class LogSumExp extends RowCommand {
   }
 
   @Override
-  int mostStdins() {
-    return 0;
+  @Nullable Path weights() {
+    return logWeights;
+  }
+
+  @Override
+  boolean takesStandardStreams() {
+    return false;
   }
 
   @Override
   Rows compute(KlEngine engine, Batch q, Arena arena) {
     Batch p = q.columns(pFiles(), arena);
     double @Nullable [] weights = logWeights == null ? null : p.weights(logWeights, true);
-    try (Progress progress = new Progress(spec.commandLine().getErr(), q.size())) {
+    try (Progress progress = Main.of(spec).progress(spec, q.size())) {
       int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 1);
       return compute(engine, new RowBlocks(q, p, blockRows, progress), weights, arena);
     }

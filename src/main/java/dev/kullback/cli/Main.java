@@ -1,40 +1,83 @@
 package dev.kullback.cli;
 
+import java.io.Console;
+import java.io.IOException;
 import java.io.PrintStream;
 import java.io.PrintWriter;
-import java.util.Locale;
+import java.io.StringWriter;
+import java.io.Writer;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 
 /**
- * Exit status: 0; 2 for wrong usage or bad input; 1 for all else. Errors are one line on stderr.
+ * Exit status: 0; 2 for wrong usage or bad input; 141 where nobody reads standard output any more, as of a program that
+ * SIGPIPE ends; 1 for all else. Errors are one line on stderr.
  */
 @Command(
     name = "kullback",
     description =
         "KL divergences between batches of Gaussians, diagonal or full, from and to .npy files.",
     synopsisSubcommandLabel = "COMMAND",
-    subcommands = {
-      Pairwise.class,
-      Aligned.class,
-      Standard.class,
-      TopK.class,
-      Within.class,
-      LogSumExp.class,
-      Entropy.class,
-      VerifyCommand.class,
-      InfoCommand.class,
-      Demo.class,
-      CompletionCommand.class,
+    footer = {
+      "",
+      "The kullback script has commands of its own, too:",
+      "  test [MAVEN-ARG...]  Runs the test suite.",
+      "  bench [ARG...]       Runs the benchmarks.",
+      "  jdk                  Prints the folder of the JDK that it takes.",
+      "",
+      "Examples:",
+      "  kullback pairwise --mean Q.npy --std S.npy -o kl.npy",
+      "  kullback pairwise --help",
     },
     versionProvider = Main.Version.class)
 public final class Main {
+  private static final String COMPLETION = "completion";
+
+  private static final List<String> COMMANDS =
+      List.of(
+          "pairwise",
+          "aligned",
+          "standard",
+          "topk",
+          "within",
+          "logsumexp",
+          "entropy",
+          "verify",
+          "info",
+          "demo",
+          COMPLETION);
+
+  /** The end of every help. */
+  private static final String[] FOOTER = {
+    "",
+    "Exit status:",
+    "  0    Done.",
+    "  1    Anything else: a full disk, no memory, a wrong result that verify found.",
+    "  2    Wrong usage or bad input.",
+    "  141  Nobody reads standard output any more.",
+    "",
+    "Environment:",
+    "  KULLBACK_JAVA_HOME   The JDK to use, 25 or later.",
+    "  KULLBACK_JAVA_OPTS   Further options of the JVM, such as -Xmx8g.",
+  };
+
+  private static final int LINE = 200;
+  private static final int BROKEN_PIPE = 141;
+
   @Option(
       names = {"-h", "--help"},
       usageHelp = true,
@@ -46,12 +89,35 @@ public final class Main {
   boolean version;
 
   @Option(
+      names = "--json",
+      scope = ScopeType.INHERIT,
+      description = "Print the summary as one JSON object on one line.")
+  boolean json;
+
+  @Option(
+      names = "--quiet",
+      scope = ScopeType.INHERIT,
+      description = "Print no summary and no progress.")
+  boolean quiet;
+
+  @Option(
       names = "--debug",
       scope = ScopeType.INHERIT,
       description = "Show the stack trace of an error, too.")
   boolean debug = System.getProperty("kullback.debug") != null;
 
-  Main() {}
+  /** Outputs that are complete. */
+  final List<Path> written = new ArrayList<>();
+
+  private final PrintStream out;
+
+  Main(PrintStream out) {
+    this.out = out;
+  }
+
+  static Main of(CommandSpec spec) {
+    return (Main) spec.root().userObject();
+  }
 
   /** Runs the command line and ends the VM. */
   public static void main(String[] args) {
@@ -59,32 +125,134 @@ public final class Main {
   }
 
   static int run(String[] args, PrintStream out, PrintStream err) {
-    Main main = new Main();
-    CommandLine line =
-        new CommandLine(main)
-            .setOut(new PrintWriter(out, true, out.charset()))
-            .setErr(new PrintWriter(err, true, err.charset()))
-            .setCaseInsensitiveEnumValuesAllowed(true)
-            .setUsageHelpWidth(100)
-            .setExpandAtFiles(false); // a file may be called @x
-    line.setParameterExceptionHandler((e, _) -> main.report(e, err));
-    line.setExecutionExceptionHandler((e, _, _) -> main.report(e, err));
+    Main main = new Main(out);
+    if (args.length == 1 && args[0].equals("--version")) { // in a third of the time
+      out.println(versionLine());
+      return main.end(0, err);
+    }
     try {
-      int status = line.execute(args);
-      if (out.checkError() && status == 0) {
-        err.println("kullback: cannot write to standard output");
-        return 1;
-      }
-      return status;
+      return main.end(main.line(args, err).execute(args), err);
     } catch (Throwable e) { // an Error: picocli handles Exceptions only
       return main.report(e, err);
     }
   }
 
+  /** With the command that is called alone, as to build them all takes half a second; with all where none is, or they are asked for. */
+  CommandLine line(String[] args, PrintStream err) {
+    CommandLine line = new CommandLine(this);
+    boolean one = args.length > 0 && COMMANDS.contains(args[0]) && !args[0].equals(COMPLETION);
+    for (String name : one ? List.of(args[0]) : COMMANDS) {
+      line.addSubcommand(name, command(name));
+    }
+    line.setOut(new PrintWriter(out, true, out.charset()))
+        .setErr(new PrintWriter(err, true, err.charset()))
+        .setCaseInsensitiveEnumValuesAllowed(true)
+        .setUsageHelpWidth(100)
+        .setExpandAtFiles(false); // a file may be called @x
+    line.setParameterExceptionHandler((e, _) -> report(e, err));
+    line.setExecutionExceptionHandler((e, _, _) -> report(e, err));
+    addFooter(line);
+    line.getSubcommands().values().forEach(Main::addFooter);
+    return line;
+  }
+
+  private static Object command(String name) {
+    return switch (name) {
+      case "pairwise" -> new Pairwise();
+      case "aligned" -> new Aligned();
+      case "standard" -> new Standard();
+      case "topk" -> new TopK();
+      case "within" -> new Within();
+      case "logsumexp" -> new LogSumExp();
+      case "entropy" -> new Entropy();
+      case "verify" -> new VerifyCommand();
+      case "info" -> new InfoCommand();
+      case "demo" -> new Demo();
+      case COMPLETION -> new CompletionCommand();
+      default -> throw new IllegalArgumentException(name);
+    };
+  }
+
+  private static void addFooter(CommandLine line) {
+    List<String> footer = new ArrayList<>(List.of(line.getCommandSpec().usageMessage().footer()));
+    footer.addAll(List.of(FOOTER));
+    line.getCommandSpec().usageMessage().footer(footer.toArray(String[]::new));
+  }
+
+  /** On a terminal, unless it is to be quiet. */
+  Progress progress(CommandSpec spec, long total) {
+    return new Progress(
+        quiet ? new PrintWriter(Writer.nullWriter()) : spec.commandLine().getErr(), total);
+  }
+
+  /** Puts bytes on standard output; returns whether they went there. */
+  boolean write(MemorySegment bytes) {
+    byte[] chunk = new byte[1 << 16];
+    for (long at = 0; at < bytes.byteSize() && !out.checkError(); at += chunk.length) {
+      int length = (int) Math.min(chunk.length, bytes.byteSize() - at);
+      MemorySegment.copy(bytes, ValueLayout.JAVA_BYTE, at, chunk, 0, length);
+      out.write(chunk, 0, length);
+    }
+    return !out.checkError();
+  }
+
+  /** Whether somebody would see what is put on standard output. */
+  boolean isTerminal() {
+    if (out != System.out) {
+      return false;
+    }
+    return Optional.ofNullable(System.console()).filter(Console::isTerminal).isPresent()
+        || standardOutput().startsWith("/dev/pts");
+  }
+
+  /** What /dev/stdout is, as far as the system tells: where stdin is none, the console is no terminal. */
+  private static Path standardOutput() {
+    Path descriptor = Path.of("/dev/fd/1");
+    try {
+      return descriptor.toRealPath();
+    } catch (IOException e) {
+      return descriptor;
+    }
+  }
+
+  private int end(int status, PrintStream err) {
+    if (!out.checkError() || status != 0) {
+      return status;
+    }
+    if (out == System.out && isPipe()) {
+      return BROKEN_PIPE;
+    }
+    String files = written.stream().map(Path::toString).collect(Collectors.joining(" and "));
+    String done = files.isEmpty() ? "" : files + ": written, but ";
+    say("%scannot write to standard output".formatted(done), err);
+    return 1;
+  }
+
+  /** A pipe or socket refuses what is written only when nobody reads it. */
+  private static boolean isPipe() {
+    try {
+      int type = (int) Files.getAttribute(Path.of("/dev/fd/1"), "unix:mode") >> 12 & 15;
+      return type == 1 || type == 12;
+    } catch (IOException | UnsupportedOperationException | IllegalArgumentException e) {
+      return false;
+    }
+  }
+
+  private static void say(String message, PrintStream err) {
+    err.println(Text.fit("kullback: " + message, LINE));
+  }
+
   int report(Throwable e, PrintStream err) {
-    err.println("kullback: " + oneLine(describe(e)));
+    say(describe(e), err);
     if (debug) {
-      e.printStackTrace(err);
+      StringWriter trace = new StringWriter();
+      e.printStackTrace(new PrintWriter(trace));
+      trace
+          .toString()
+          .lines()
+          .map(line -> line.replace("\t", "    "))
+          .map(Text::escape)
+          .forEach(err::println);
     }
     return isUserError(e) ? 2 : 1;
   }
@@ -102,8 +270,10 @@ public final class Main {
               + "; see "
               + p.getCommandLine().getCommandSpec().qualifiedName()
               + " --help";
-      case OutOfMemoryError _ -> "out of memory (" + e.getMessage() + "): raise the heap with -Xmx";
-      case UserError _, IllegalArgumentException _, IllegalStateException _ ->
+      case OutOfMemoryError _ ->
+          "out of memory (%s): raise the heap, e.g. KULLBACK_JAVA_OPTS=-Xmx%dg"
+              .formatted(e.getMessage(), Math.ceilDiv(Runtime.getRuntime().maxMemory(), 1L << 29));
+      case UserError _, OutputFailure _, IllegalArgumentException _, IllegalStateException _ ->
           String.valueOf(e.getMessage());
       // what the library throws of its own, of a device say: its message suffices
       case RuntimeException r
@@ -113,28 +283,22 @@ public final class Main {
     };
   }
 
-  /** File names and headers may hold anything. */
-  private static String oneLine(String text) {
-    return text.codePoints()
-        .mapToObj(c ->
-            Character.isISOControl(c) || c == 0x2028 || c == 0x2029
-                ? String.format(Locale.ROOT, "\\u%04x", c)
-                : Character.toString(c))
-        .collect(Collectors.joining());
+  static String version() {
+    @Nullable String version = Main.class.getPackage().getImplementationVersion();
+    if (version == null && Main.class.getModule().getDescriptor() != null) {
+      version = Main.class.getModule().getDescriptor().rawVersion().orElse(null);
+    }
+    return version == null ? "unreleased" : version;
   }
 
-  static String version() {
-    return Optional.ofNullable(Main.class.getPackage().getImplementationVersion())
-        .or(() ->
-            Optional.ofNullable(Main.class.getModule().getDescriptor())
-                .flatMap(d -> d.rawVersion()))
-        .orElse("unreleased");
+  private static String versionLine() {
+    return "kullback ".concat(version()); // what + compiles to would take a tenth of the whole run
   }
 
   static final class Version implements IVersionProvider {
     @Override
     public String[] getVersion() {
-      return new String[] {"kullback " + version()};
+      return new String[] {versionLine()};
     }
   }
 }

@@ -7,15 +7,12 @@ import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.FileChannel;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
-import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
-import java.util.concurrent.ThreadLocalRandom;
 
 /**
  * A file that appears whole or not at all: written beside its target and renamed by {@link
@@ -28,9 +25,8 @@ final class OutputFile implements Closeable {
 
   private final Path name;
   private final Path target;
-  private final Path temporary;
-  private final Thread hook;
-  private final FileChannel channel;
+  private final TemporaryFile temporary;
+  private boolean finished;
 
   /** Of {@link #putInt} and others. */
   private final ByteBuffer buffer = ByteBuffer.allocate(BUFFER).order(ByteOrder.nativeOrder());
@@ -38,9 +34,10 @@ final class OutputFile implements Closeable {
   /** Finds out at once, before anything is computed, whether the file can be written. */
   OutputFile(Path name) {
     this.name = name;
+    Path folder;
     try {
       Path path = followLinks(name.toAbsolutePath());
-      Path folder = path.getParent();
+      folder = path.getParent();
       if (Files.isDirectory(path) || folder == null) {
         throw new UserError(name, "is a directory: name a file in it");
       }
@@ -49,37 +46,35 @@ final class OutputFile implements Closeable {
         throw new UserError(name, "is not a regular file: name another output");
       }
       if (Files.exists(path) && !Files.isWritable(path)) {
-        throw new UserError(name, "is write-protected: name another output");
+        throw new OutputFailure(name, "is write-protected: name another output");
       }
-      if (!Files.isDirectory(folder)) {
-        throw new UserError(
-            name,
-            Files.exists(folder)
-                ? folder + " is not a folder: name another output"
-                : "its folder " + folder + " does not exist: create it first");
-      }
+      requireFolder(folder);
       try {
         Files.readAttributes(path, BasicFileAttributes.class); // tells a name that is too long
       } catch (NoSuchFileException e) {
         // to be created
       }
-      target = folder.toRealPath().resolve(path.getFileName());
-      String random = Long.toHexString(ThreadLocalRandom.current().nextLong());
-      temporary = target.resolveSibling(".kullback-" + random + ".tmp");
-      hook = new Thread(this::delete);
-      Runtime.getRuntime().addShutdownHook(hook);
-      channel = open();
+      folder = folder.toRealPath();
+      target = folder.resolve(path.getFileName());
+    } catch (AccessDeniedException e) {
+      throw new OutputFailure(name, e);
     } catch (IOException e) {
       throw new UserError(name, e);
     }
+    try {
+      temporary = new TemporaryFile(folder, String.valueOf(target.getFileName()));
+    } catch (IOException e) {
+      throw new OutputFailure(name, e);
+    }
   }
 
-  private FileChannel open() throws IOException {
+  private void requireFolder(Path folder) throws IOException {
     try {
-      return FileChannel.open(temporary, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW);
-    } catch (IOException e) {
-      removeHook();
-      throw e;
+      if (!Files.readAttributes(folder, BasicFileAttributes.class).isDirectory()) {
+        throw new UserError(name, folder + " is not a folder: name another output");
+      }
+    } catch (NoSuchFileException e) {
+      throw new UserError(name, "its folder " + folder + " does not exist: create it first");
     }
   }
 
@@ -101,22 +96,22 @@ final class OutputFile implements Closeable {
 
   /** Whether both would replace the same file. */
   boolean hasTargetOf(OutputFile other) {
-    return target.equals(other.target);
+    return target.equals(other.target) || Outputs.isSame(target, other.target);
   }
 
   /** Refuses early what the disk can't hold. */
   void requireSpace(long bytes) {
     try {
-      FileStore store = Files.getFileStore(temporary);
+      FileStore store = Files.getFileStore(temporary.path());
       long free = store.getUsableSpace();
       if (free < bytes && store.getTotalSpace() > 0) { // 0: the file system doesn't say
-        throw new UserError(
+        throw new OutputFailure(
             name,
             "needs %s GB, but its disk has %s GB free: choose another disk"
                 .formatted(Stats.number(bytes * 1e-9), Stats.number(free * 1e-9)));
       }
     } catch (IOException e) {
-      throw new UserError(name, e);
+      // Writing will tell.
     }
   }
 
@@ -134,15 +129,18 @@ final class OutputFile implements Closeable {
   }
 
   private void append(MemorySegment bytes) {
+    if (finished) {
+      throw new IllegalStateException("finished");
+    }
     try {
       for (long at = 0; at < bytes.byteSize(); at += CHUNK) {
         ByteBuffer chunk = bytes.asSlice(at, Math.min(CHUNK, bytes.byteSize() - at)).asByteBuffer();
         while (chunk.hasRemaining()) {
-          channel.write(chunk);
+          temporary.channel().write(chunk);
         }
       }
     } catch (IOException e) {
-      throw new UserError(name, e);
+      throw new OutputFailure(name, e);
     }
   }
 
@@ -182,17 +180,21 @@ final class OutputFile implements Closeable {
     flush();
     try {
       for (ByteBuffer bytes = ByteBuffer.wrap(header); bytes.hasRemaining(); ) {
-        channel.write(bytes, bytes.position());
+        temporary.channel().write(bytes, bytes.position());
       }
     } catch (IOException e) {
-      throw new UserError(name, e);
+      throw new OutputFailure(name, e);
     }
   }
 
   /** What was written so far. */
   void copyTo(OutputStream out) throws IOException {
     flush();
-    Files.copy(temporary, out);
+    ByteBuffer chunk = ByteBuffer.allocate(BUFFER);
+    for (long at = 0; temporary.channel().read(chunk, at) > 0; chunk.clear()) {
+      out.write(chunk.array(), 0, chunk.position());
+      at += chunk.position();
+    }
   }
 
   /** Appends; closing it closes nothing. */
@@ -214,53 +216,31 @@ final class OutputFile implements Closeable {
 
   /** All of {@link #commit} but the renaming, for a file that is to appear together with another. */
   void finish() {
-    if (!channel.isOpen()) {
+    if (finished) {
       return;
     }
     flush();
+    finished = true;
     try {
-      channel.force(true);
-      channel.close();
-      if (Files.exists(target) && Files.getFileStore(target).supportsFileAttributeView("posix")) {
-        Files.setPosixFilePermissions(temporary, Files.getPosixFilePermissions(target));
-      }
+      temporary.channel().force(true);
+      temporary.publish(target);
     } catch (IOException e) {
-      throw new UserError(name, e);
+      throw new OutputFailure(name, e);
     }
   }
 
   void commit() {
     finish();
     try {
-      Files.move(temporary, target, StandardCopyOption.ATOMIC_MOVE);
+      temporary.moveTo(target);
     } catch (IOException e) {
-      throw new UserError(name, e);
+      throw new OutputFailure(name, e);
     }
   }
 
   /** Without effect on a committed file. */
   @Override
   public void close() throws IOException {
-    try (channel) {
-      delete();
-    } finally {
-      removeHook();
-    }
-  }
-
-  private void delete() {
-    try {
-      Files.deleteIfExists(temporary);
-    } catch (IOException e) {
-      // The command has failed already; its own error says more than this one.
-    }
-  }
-
-  private void removeHook() {
-    try {
-      Runtime.getRuntime().removeShutdownHook(hook);
-    } catch (IllegalStateException e) {
-      // The VM is going down and the hook runs anyway.
-    }
+    temporary.close();
   }
 }

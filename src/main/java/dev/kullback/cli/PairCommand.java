@@ -5,6 +5,9 @@ import dev.kullback.ScalePolicy;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Mixin;
@@ -23,45 +26,69 @@ abstract class PairCommand implements Callable<Integer> {
   @Mixin EngineOptions engineOptions;
   @Spec CommandSpec spec;
 
-  /** The output beside {@code -o}, null where there is none; throws what is wrong with the two. */
-  abstract @Nullable Path secondOutput();
+  /** The option and the name of the output beside {@code -o}; null where there is none. */
+  abstract Map.@Nullable Entry<String, Path> secondOutput();
 
-  /** Writes the outputs, and returns what to say of them. */
-  abstract String run(
-      KlEngine engine, Batch q, Batch p, OutputFile output, @Nullable OutputFile second)
+  /** Of {@code -o}, as {@link Outputs#check} has it. */
+  String format() {
+    return "npy";
+  }
+
+  /** Of the output beside it. */
+  String secondFormat() {
+    return "npy";
+  }
+
+  /** Writes the outputs, and reports what they are. */
+  abstract void run(
+      KlEngine engine,
+      Batch q,
+      Batch p,
+      OutputFile output,
+      @Nullable OutputFile second,
+      Report report)
       throws IOException;
 
   final Progress progress(Batch q) {
-    return new Progress(spec.commandLine().getErr(), q.size());
+    return Main.of(spec).progress(spec, q.size());
   }
 
   @Override
   public final Integer call() throws IOException {
+    Report report = new Report(spec);
     BatchOptions.Files qFiles = qOptions.files();
     BatchOptions.@Nullable Files pFiles = pOptions.files();
     BatchOptions.limitStdin(0, qFiles, pFiles);
     ScalePolicy policy = policyOptions.policy(qFiles, pFiles);
-    @Nullable Path other = secondOutput();
+    Map.@Nullable Entry<String, Path> other = secondOutput();
+    List<Path> inputs = Outputs.inputs(qFiles, pFiles);
+    Outputs.check(result.output, format(), inputs);
+    Map<String, Path> outputs = new LinkedHashMap<>();
+    outputs.put("output", result.output);
+    if (other != null) {
+      Outputs.check(other.getValue(), secondFormat(), inputs);
+      outputs.put(other.getKey(), other.getValue());
+    }
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFile output = new OutputFile(result.output);
-        OutputFile second = other == null ? null : new OutputFile(other)) {
+        OutputFile second = other == null ? null : new OutputFile(other.getValue())) {
       if (second != null && second.hasTargetOf(output)) {
-        throw new UserError(result.output, "is the name of both outputs");
+        throw new UserError(
+            result.output, "is the same file as the other output, " + second.name());
       }
       Batch q = Batch.load(qFiles, policy, arena);
       Batch p = q.columns(pFiles, arena);
-      String summary = run(engine, q, p, output, second);
+      report.put("rows", q.size()).put("columns", p.size()).put("dimension", q.dimension());
+      engineOptions.describe(report, engine);
+      run(engine, q, p, output, second, report);
       if (second != null) {
         output.finish(); // what may fail but the renaming does so before either is there
         second.commit();
       }
       output.commit();
-      spec.commandLine()
-          .getOut()
-          .printf(
-              "%s%nwrote %s%n",
-              summary, other == null ? result.output : result.output + " and " + other);
+      report.wrote(outputs);
+      report.end();
       return 0;
     }
   }

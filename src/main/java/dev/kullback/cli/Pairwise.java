@@ -6,6 +6,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -16,7 +17,13 @@ import picocli.CommandLine.Option;
     customSynopsis =
         "kullback pairwise --mean Q.npy --std S.npy [--p-mean P.npy --p-std T.npy] -o OUT.npy"
             + " [...]",
-    sortOptions = false)
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback pairwise --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy -o kl.npy",
+      "  kullback pairwise --mean Q.npy --logvar L.npy --clamp -o kl.npy --heatmap kl.png",
+    })
 final class Pairwise extends PairCommand {
   private static final long MAX_BLOCK_BYTES = 1 << 26;
 
@@ -24,15 +31,22 @@ final class Pairwise extends PairCommand {
   @Nullable Path heatmap;
 
   @Override
-  @Nullable Path secondOutput() {
-    if (heatmap != null) {
-      Pictures.require();
+  Map.@Nullable Entry<String, Path> secondOutput() {
+    if (heatmap == null) {
+      return null;
     }
-    return heatmap;
+    Pictures.require();
+    return Map.entry("heatmap", heatmap);
   }
 
   @Override
-  String run(KlEngine engine, Batch q, Batch p, OutputFile npy, @Nullable OutputFile png)
+  String secondFormat() {
+    return "png";
+  }
+
+  @Override
+  void run(
+      KlEngine engine, Batch q, Batch p, OutputFile npy, @Nullable OutputFile png, Report report)
       throws IOException {
     Heatmap image = png == null ? null : new Heatmap(q.size(), p.size());
     long start = System.nanoTime();
@@ -45,8 +59,8 @@ final class Pairwise extends PairCommand {
     if (png != null && image != null) {
       png.write(image.png("KL(q \u2016 p), nats", label("q", q), p == q ? "p = q" : label("p", p)));
     }
-    return stats.summary(
-        "KL(q||p): " + q.size() + " x " + p.size(), Batch.element(q, p).byteSize() == 8, seconds);
+    String what = "KL(q||p): " + q.size() + " x " + p.size();
+    stats.describe(report, what, Batch.element(q, p).byteSize() == 8, seconds);
   }
 
   private static String label(String name, Batch batch) {

@@ -6,9 +6,14 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.Locale;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
@@ -29,26 +34,41 @@ abstract class RowCommand implements Callable<Integer> {
     return null;
   }
 
-  /** How many inputs may be standard input, 0 or 1. */
-  int mostStdins() {
-    return 1;
-  }
-
   abstract Rows compute(KlEngine engine, Batch q, Arena arena);
 
   static MemorySegment allocate(Arena arena, int rows, boolean isDouble) {
     return arena.allocate(isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT, rows);
   }
 
+  /** What is read beside q and p; null where nothing is. */
+  @Nullable Path weights() {
+    return null;
+  }
+
+  /** Whether {@code -} is standard input, of one of the files, and with {@code -o} standard output. */
+  boolean takesStandardStreams() {
+    return true;
+  }
+
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
     BatchOptions.@Nullable Files pFiles = pFiles();
-    BatchOptions.limitStdin(mostStdins(), files, pFiles);
+    BatchOptions.limitStdin(takesStandardStreams() ? 1 : 0, files, pFiles);
     ScalePolicy policy = policyOptions.policy(files, pFiles);
+    boolean toFile = !takesStandardStreams() || !Outputs.isStandard(result.output);
+    if (toFile) {
+      List<Path> inputs = new ArrayList<>(Outputs.inputs(files, pFiles));
+      Stream.ofNullable(weights()).forEach(inputs::add);
+      Outputs.check(result.output, "npy", inputs);
+    } else if (Main.of(spec).isTerminal()) {
+      throw new UserError("-: standard output is a terminal: pipe it or name a file");
+    }
+    CommandLine line = spec.commandLine();
+    Report report = new Report(spec, toFile ? line.getOut() : line.getErr());
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
-        OutputFile npy = new OutputFile(result.output)) {
+        OutputFile npy = toFile ? new OutputFile(result.output) : null) {
       Batch q = Batch.load(files, policy, arena);
       long start = System.nanoTime();
       Rows rows = compute(engine, q, arena);
@@ -57,16 +77,21 @@ abstract class RowCommand implements Callable<Integer> {
       boolean isDouble = rows.values().byteSize() == 8L * q.size();
       Stats stats = new Stats();
       stats.add(rows.values(), isDouble);
-      npy.write(Npy.header(isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT, q.size()));
-      npy.write(rows.values());
-      npy.commit();
-      spec.commandLine()
-          .getOut()
-          .printf(
-              Locale.ROOT,
-              "%s%nwrote %s%n",
-              stats.summary(rows.formula() + ": " + q.size(), isDouble, seconds),
-              result.output);
+      byte[] header =
+          Npy.header(isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT, q.size());
+      report.put("rows", q.size()).put("dimension", q.dimension());
+      engineOptions.describe(report, engine);
+      stats.describe(report, rows.formula() + ": " + q.size(), isDouble, seconds);
+      if (npy != null) {
+        npy.write(header);
+        npy.write(rows.values());
+        npy.commit();
+        report.wrote(Map.of("output", result.output));
+      } else if (!Main.of(spec).write(MemorySegment.ofArray(header))
+          || !Main.of(spec).write(rows.values())) {
+        return 0; // and Main tells that it is lost
+      }
+      report.end();
       return 0;
     }
   }

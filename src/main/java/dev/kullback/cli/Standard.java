@@ -7,9 +7,19 @@ import picocli.CommandLine.Command;
 
 @Command(
     name = "standard",
-    description = "Writes KL(q_i || N(0,I)), [N]. One of the inputs may be -, standard input.",
+    description = {
+      "Writes KL(q_i || N(0,I)), [N].",
+      "One of the inputs may be -, standard input. With -o - the result goes to standard output, and the summary to"
+          + " stderr.",
+    },
     customSynopsis = "kullback standard --mean Q.npy --std S.npy -o OUT.npy [...]",
-    sortOptions = false)
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback standard --mean Q.npy --std S.npy -o kl.npy",
+      "  kullback standard --mean Q.npy --logvar L.npy -o - | program",
+    })
 final class Standard extends RowCommand {
 
   @Override

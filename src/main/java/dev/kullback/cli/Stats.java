@@ -39,15 +39,18 @@ final class Stats {
     return count;
   }
 
-  /** What a command says of its result. */
-  String summary(String what, boolean isDouble, double seconds) {
-    return String.format(
-        Locale.ROOT,
-        "%s, %s, in %.3g s; %s",
-        what,
-        isDouble ? "float64" : "float32",
-        seconds,
-        this);
+  /** Says what a command's result is. */
+  void describe(Report report, String what, boolean isDouble, double seconds) {
+    String dtype = isDouble ? "float64" : "float32";
+    report.line(String.format(Locale.ROOT, "%s, %s, in %.3g s; %s", what, dtype, seconds, this));
+    report
+        .put("dtype", dtype)
+        .put("count", count)
+        .put("min", count == 0 ? null : min)
+        .put("mean", count == infinite ? null : sum / (count - infinite))
+        .put("max", count == 0 ? null : max)
+        .put("infinite", infinite)
+        .put("seconds", seconds);
   }
 
   @Override

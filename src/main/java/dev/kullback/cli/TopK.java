@@ -3,6 +3,7 @@ package dev.kullback.cli;
 import dev.kullback.KlEngine;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -18,7 +19,12 @@ import picocli.CommandLine.Option;
       "kullback topk -k K --mean Q.npy --std S.npy [--p-mean P.npy --p-std T.npy]",
       "                     --indices I.npy -o V.npy [...]",
     },
-    sortOptions = false)
+    sortOptions = false,
+    footer = {
+      "",
+      "Example:",
+      "  kullback topk -k 10 --mean Q.npy --std S.npy --exclude-self --indices I.npy -o V.npy",
+    })
 final class TopK extends PairCommand {
   @Option(
       names = "-k",
@@ -43,12 +49,18 @@ final class TopK extends PairCommand {
   boolean excludeSelf;
 
   @Override
-  Path secondOutput() {
-    return indices;
+  Map.Entry<String, Path> secondOutput() {
+    return Map.entry("indices", indices);
   }
 
   @Override
-  String run(KlEngine engine, Batch q, Batch p, OutputFile values, @Nullable OutputFile columns) {
+  void run(
+      KlEngine engine,
+      Batch q,
+      Batch p,
+      OutputFile values,
+      @Nullable OutputFile columns,
+      Report report) {
     check(q, p);
     int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, wanted());
     long start = System.nanoTime();
@@ -60,7 +72,8 @@ final class TopK extends PairCommand {
     double seconds = (System.nanoTime() - start) * 1e-9;
     String what =
         "smallest KL(q_i||p_j)%s: %d x %d".formatted(excludeSelf ? ", j != i" : "", q.size(), k);
-    return stats.summary(what, Batch.element(q, p).byteSize() == 8, seconds);
+    report.put("k", k).put("exclude_self", excludeSelf);
+    stats.describe(report, what, Batch.element(q, p).byteSize() == 8, seconds);
   }
 
   private void check(Batch q, Batch p) {

@@ -11,19 +11,26 @@ import java.util.Objects;
 final class UserError extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
+  /** Of a name in a message, which is to have room for more. */
+  private static final int NAME = 100;
+
   UserError(String message) {
     super(message);
   }
 
   UserError(Path file, String message) {
-    this(file + ": " + message);
+    super(of(file, message));
   }
 
   UserError(Path file, IOException cause) {
-    super(file + ": " + reason(cause), cause);
+    super(of(file, reason(cause)), cause);
   }
 
-  private static String reason(IOException e) {
+  static String of(Path file, String message) {
+    return Text.fit(file.toString(), NAME) + ": " + message;
+  }
+
+  static String reason(IOException e) {
     return switch (e) {
       case NpyException _ -> String.valueOf(e.getMessage());
       case NoSuchFileException _ -> "no such file";

@@ -3,10 +3,10 @@ package dev.kullback.cli;
 import dev.kullback.Backend;
 import dev.kullback.KlEngine;
 import dev.kullback.Verification;
-import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -24,7 +24,13 @@ import picocli.CommandLine.Spec;
           + " arithmetic in double. Exit status 1 if one is wrong.",
       "Without --backend, on each backend that can run here."
     },
-    sortOptions = false)
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback verify",
+      "  kullback verify --seconds 60 --backend vector --json",
+    })
 final class VerifyCommand implements Callable<Integer> {
   private static final double MOST_SECONDS = 1e6;
 
@@ -42,36 +48,55 @@ final class VerifyCommand implements Callable<Integer> {
     if (!(seconds > 0 && seconds <= MOST_SECONDS)) {
       throw new UserError("--seconds is " + seconds + ": give more than 0, at most 1e6");
     }
-    Map<Backend, KlEngine> engines = engines();
+    Report report = new Report(spec);
+    Map<Backend, KlEngine> engines = engines(report);
     try {
-      return verify(engines);
+      return verify(engines, report);
     } finally {
       engines.values().forEach(KlEngine::close);
     }
   }
 
-  private int verify(Map<Backend, KlEngine> engines) {
-    PrintWriter out = spec.commandLine().getOut();
+  private int verify(Map<Backend, KlEngine> engines, Report report) {
     Duration each = Duration.ofNanos(Math.max(1, (long) (1e9 * seconds / engines.size())));
     List<String> wrong = new ArrayList<>();
     List<String> right = new ArrayList<>();
+    List<Map<String, Object>> tried = new ArrayList<>();
     engines.forEach((backend, engine) -> {
-      out.printf("%s%n", backend.describe());
-      out.flush();
+      report.line(backend.describe());
+      report.print();
       Verification found = engine.verify(each);
-      out.printf("%s%n", found);
-      out.flush();
-      (found.isRight() ? right : wrong).add(backend.name().toLowerCase(Locale.ROOT));
+      found.toString().lines().forEach(report::line);
+      report.print();
+      String name = backend.name().toLowerCase(Locale.ROOT);
+      (found.isRight() ? right : wrong).add(name);
+      Map<String, Object> facts = new LinkedHashMap<>();
+      facts.put("backend", name);
+      facts.put("description", backend.describe());
+      facts.put("right", found.isRight());
+      facts.put("operations", found.operations().stream().map(VerifyCommand::facts).toList());
+      tried.add(facts);
     });
-    if (!wrong.isEmpty()) {
-      out.printf("WRONG: %s: not to be used on this machine and JVM%n", String.join(", ", wrong));
-      return 1;
-    }
-    out.printf("all right: %s%n", String.join(", ", right));
-    return 0;
+    report.put("right", wrong.isEmpty()).put("backends", tried);
+    report.line(
+        wrong.isEmpty()
+            ? "all right: " + String.join(", ", right)
+            : "WRONG: " + String.join(", ", wrong) + ": not to be used on this machine and JVM");
+    report.end();
+    return wrong.isEmpty() ? 0 : 1;
   }
 
-  private Map<Backend, KlEngine> engines() {
+  private static Map<String, Object> facts(Verification.Operation operation) {
+    Map<String, Object> facts = new LinkedHashMap<>();
+    facts.put("name", operation.name());
+    facts.put("calls", operation.calls());
+    facts.put("entries", operation.entries());
+    facts.put("worst", operation.worst());
+    facts.put("wrong", operation.wrong());
+    return facts;
+  }
+
+  private Map<Backend, KlEngine> engines(Report report) {
     Map<Backend, KlEngine> engines = new EnumMap<>(Backend.class);
     KlEngine asked =
         engineOptions.engine(); // refuses what the properties ask for and is not to be had
@@ -80,14 +105,16 @@ final class VerifyCommand implements Callable<Integer> {
       return engines;
     }
     asked.close();
-    PrintWriter out = spec.commandLine().getOut();
+    List<String> absent = new ArrayList<>();
     for (Backend backend : List.of(Backend.VECTOR, Backend.SCALAR, Backend.CUDA)) {
       try {
         engines.put(backend, engineOptions.engine(backend));
       } catch (IllegalStateException e) { // it cannot run here
-        out.printf("not tried: %s%n", backend.describe());
+        report.line("not tried: " + backend.describe());
+        absent.add(backend.name().toLowerCase(Locale.ROOT));
       }
     }
+    report.put("not_tried", absent);
     return engines;
   }
 }

@@ -9,6 +9,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.LocalDateTime;
+import java.util.Map;
 import java.util.zip.Deflater;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
@@ -29,7 +30,13 @@ import picocli.CommandLine.TypeConversionException;
       "kullback within --radius R --mean Q.npy --std S.npy [--p-mean P.npy --p-std T.npy]",
       "                       (--indices I.npy -o V.npy | -o OUT.npz) [...]",
     },
-    sortOptions = false)
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback within --radius 0.5 --mean Q.npy --std S.npy --indices I.npy -o V.npy",
+      "  kullback within --radius 0.5 --mean Q.npy --std S.npy -o near.npz",
+    })
 final class Within extends PairCommand {
   @Option(
       names = "--radius",
@@ -64,19 +71,30 @@ final class Within extends PairCommand {
   }
 
   @Override
-  @Nullable Path secondOutput() {
-    boolean npz = result.output.toString().endsWith(".npz");
+  String format() {
+    return Outputs.suffix(result.output).equals("npz") ? "npz" : "npy";
+  }
+
+  @Override
+  Map.@Nullable Entry<String, Path> secondOutput() {
+    boolean npz = format().equals("npz");
     if (npz && indices != null) {
       throw new UserError(result.output, "holds the indices, too: leave out --indices");
     }
     if (!npz && indices == null) {
       throw new UserError(result.output, "give --indices I.npy, too, or -o a name ending in .npz");
     }
-    return indices;
+    return indices == null ? null : Map.entry("indices", indices);
   }
 
   @Override
-  String run(KlEngine engine, Batch q, Batch p, OutputFile output, @Nullable OutputFile pairs) {
+  void run(
+      KlEngine engine,
+      Batch q,
+      Batch p,
+      OutputFile output,
+      @Nullable OutputFile pairs,
+      Report report) {
     // Twice, as the engine gathers what its threads have found.
     int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 2L * p.size());
     long start = System.nanoTime();
@@ -92,7 +110,8 @@ final class Within extends PairCommand {
     String what =
         "KL(q_i||p_j) <= %s: %d of %d x %d"
             .formatted(Stats.number(radius), stats.count(), q.size(), p.size());
-    return stats.summary(what, Batch.element(q, p).byteSize() == 8, seconds);
+    report.put("radius", radius);
+    stats.describe(report, what, Batch.element(q, p).byteSize() == 8, seconds);
   }
 
   Stats coordinates(KlEngine engine, RowBlocks blocks, OutputFile values, OutputFile pairs) {

@@ -54,14 +54,19 @@ abstract class CommandFixture {
 
   record Result(int status, String out, String err) {}
 
-  /** Words that end in .npy, .npz or .png, or name an array of an .npz, are files in the folder. */
+  /** Words that end in .npy and some others, or name an array of an .npz, are files in the folder. */
   Result run(String commandLine) {
-    String[] args =
-        Stream.of(commandLine.split(" "))
-            .filter(a -> !a.isEmpty())
-            .map(a -> a.matches(".*\\.(npy|npz|npz:.*|png)") ? folder.resolve(a).toString() : a)
-            .toArray(String[]::new);
-    return runRaw(args);
+    return runRaw(args(commandLine));
+  }
+
+  String[] args(String commandLine) {
+    return Stream.of(commandLine.split(" "))
+        .filter(a -> !a.isEmpty())
+        .map(a ->
+            a.matches(".*\\.(npy|npz|npz:.*|png|csv|txt|jpg|CSV)")
+                ? folder.resolve(a).toString()
+                : a)
+        .toArray(String[]::new);
   }
 
   static Result runRaw(String... args) {
@@ -96,6 +101,10 @@ abstract class CommandFixture {
 
   /** One line, status 2, the folder as it was. */
   void assertUserError(String commandLine, String... messages) throws IOException {
+    assertFails(2, commandLine, messages);
+  }
+
+  void assertFails(int status, String commandLine, String... messages) throws IOException {
     if (!Files.exists(folder.resolve("o.npy"))) {
       Files.writeString(folder.resolve("o.npy"), "precious");
     }
@@ -106,7 +115,7 @@ abstract class CommandFixture {
         .contains(messages)
         .matches("[^\\r\\n]+\\R"); // one line
     assertThat(result.out()).isEmpty();
-    assertThat(result.status()).isEqualTo(2);
+    assertThat(result.status()).isEqualTo(status);
     assertThat(contents()).isEqualTo(before);
   }
 

@@ -71,7 +71,7 @@ class DemoTest {
     assertThat(demo.status()).isZero();
     assertThat(demo.out())
         .contains(
-            "wrote %s, no picture: a heatmap needs the module java.desktop: use a Java that has it\n"
+            "wrote %s\nno picture: a heatmap needs the module java.desktop: use a Java that has it\n"
                 .formatted(folder.resolve("digits-kl.npy")));
     assertThat(folder.resolve("digits-kl.npy")).exists();
     assertThat(folder.resolve("digits-kl.png")).doesNotExist();

@@ -2,21 +2,27 @@ package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
 import java.io.ByteArrayOutputStream;
+import java.io.File;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.function.DoubleUnaryOperator;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -25,6 +31,21 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class MainTest extends CommandFixture {
+  private static final List<String> COMMANDS =
+      List.of(
+          "pairwise",
+          "aligned",
+          "standard",
+          "topk",
+          "within",
+          "logsumexp",
+          "entropy",
+          "verify",
+          "info",
+          "demo");
+
+  private final Main main = new Main(System.out);
+
   private static double kl(double[] m, double[] s, int i, double[] n, double[] t, int j) {
     double sum = 0;
     for (int h = 0; h < D; h++) {
@@ -185,10 +206,130 @@ class MainTest extends CommandFixture {
     assertThat(values(read("o.npy", N, N))).hasSize(N * N);
   }
 
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o ",
+        "aligned --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o ",
+        "topk -k 2 --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy --indices i.npy -o ",
+        "topk -k 2 --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy --indices ",
+        "within --radius 2 --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy --indices i.npy -o ",
+        "logsumexp --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o ",
+      })
+  @EnabledOnOs({OS.LINUX, OS.MAC})
+  void outputIsNoInput(String line) throws IOException {
+    Files.createLink(folder.resolve("hard.npy"), folder.resolve("q.npy"));
+    Files.createSymbolicLink(folder.resolve("soft.npy"), Path.of("t.npy"));
+    for (String name :
+        new String[] {
+          "q.npy",
+          "s.npy",
+          "p.npy",
+          "t.npy",
+          "hard.npy",
+          "soft.npy",
+          "../" + folder.getFileName() + "/p.npy"
+        }) {
+      assertUserError(line + name, name + ": is also an input: name another output");
+    }
+  }
+
   @Test
-  void outputMayReplaceAnInput() throws IOException {
-    succeed("pairwise --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o q.npy");
-    assertPairwise(read("q.npy", N, M), 1e-5);
+  @EnabledOnOs({OS.LINUX, OS.MAC})
+  void outputIsNoOtherInput() throws IOException {
+    NpyFiles.write(folder.resolve("w.npy"), "<f8", new long[] {N}, new double[N]);
+    String also = "w.npy: is also an input";
+    assertUserError("logsumexp --mean q.npy --std s.npy --log-weights w.npy -o w.npy", also);
+    String entropy = "entropy --mean q.npy --std s.npy ";
+    assertUserError(entropy + "--weights w.npy -o w.npy", also);
+    assertUserError(entropy + "--log-weights w.npy -o w.npy", also);
+    assertUserError(entropy + "-o s.npy", "s.npy: is also an input");
+    Files.createSymbolicLink(folder.resolve("h.png"), Path.of("q.npy"));
+    assertUserError(
+        "pairwise --mean q.npy --std s.npy -o o.npy --heatmap h.png", "h.png: is also an input");
+  }
+
+  @Test
+  @EnabledOnOs({OS.LINUX, OS.MAC})
+  void outputsAreTwoFiles() throws IOException {
+    String line = "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices ";
+    Files.writeString(folder.resolve("o.npy"), "precious");
+    Files.createLink(folder.resolve("hard.npy"), folder.resolve("o.npy"));
+    Files.createSymbolicLink(folder.resolve("soft.npy"), Path.of("o.npy"));
+    for (String name : new String[] {"o.npy", "hard.npy", "soft.npy"}) {
+      assertUserError(line + name, "o.npy: is the same file as the other output, ", name);
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "standard --mean q.npy --std s.npy -o x.csv, x.csv: what is written is .npy: name it x.npy",
+    "standard --mean q.npy --std s.npy -o a.b.CSV, a.b.CSV: what is written is .npy: name it a.b.npy",
+    "aligned --mean q.npy --std s.npy -o x.npz, x.npz: what is written is .npy: name it x.npy",
+    "entropy --mean q.npy --std s.npy -o x.txt, x.txt: what is written is .npy: name it x.npy",
+    "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices x.txt, x.txt: what is written is .npy: name it x.npy",
+    "within --radius 2 --mean q.npy --std s.npy -o x.png --indices i.npy, x.png: what is written is .npy: name it x.npy",
+    "pairwise --mean q.npy --std s.npy -o o.npy --heatmap x.jpg, x.jpg: what is written is .png: name it x.png",
+    "pairwise --mean q.npy --std s.npy -o o.npy --heatmap o.npy, o.npy: what is written is .png: name it o.png",
+  })
+  void namesOfOtherFormats(String line, String message) throws IOException {
+    assertUserError(line, message);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"kl", "kl.v1", ".kl", "csv", "kl.NPY", "kl."})
+  void otherNamesAreAccepted(String name) throws IOException {
+    String output = folder.resolve(name).toString();
+    succeed("standard --mean q.npy --std s.npy -o " + output);
+    assertThat(values(read(name, N))).hasSize(N);
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "pairwise --mean q.npy --std s.npy -o -",
+        "pairwise --mean q.npy --std s.npy -o o.npy --heatmap -",
+        "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o -",
+        "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices -",
+        "within --radius 2 --mean q.npy --std s.npy --indices i.npy -o -",
+        "logsumexp --mean q.npy --std s.npy -o -",
+        "entropy --mean q.npy --std s.npy -o -",
+      })
+  void onlySomeWriteToStandardOutput(String line) throws IOException {
+    assertUserError(line, "-: this command writes files", "./- is a file of that name");
+  }
+
+  @Test
+  void standardOutput() throws IOException {
+    for (String command : new String[] {"standard", "aligned --p-mean q.npy --p-std t.npy"}) {
+      save("t.npy", "<f8", N, qStd);
+      String line = command + " --mean q.npy --std s.npy -o ";
+      succeed(line + "o.npy");
+      ByteArrayOutputStream out = new ByteArrayOutputStream();
+      ByteArrayOutputStream err = new ByteArrayOutputStream();
+      for (String option : new String[] {"", " --quiet", " --json"}) {
+        out.reset();
+        err.reset();
+        assertThat(Main.run(args(line + "-" + option), stream(out), stream(err))).isZero();
+        assertThat(out.toByteArray()).isEqualTo(Files.readAllBytes(folder.resolve("o.npy")));
+        assertThat(err.toString(StandardCharsets.UTF_8))
+            .matches(
+                switch (option) {
+                  case "" -> "KL\\(.*; min .*\\R";
+                  case " --quiet" -> "";
+                  default -> "\\{\"command\": .*\\}\\R";
+                });
+      }
+    }
+  }
+
+  @Test
+  void standardOutputOfSegmentsLongerThanAChunk() {
+    byte[] bytes = new byte[200_000];
+    random.nextBytes(bytes);
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    assertThat(new Main(stream(out)).write(MemorySegment.ofArray(bytes))).isTrue();
+    assertThat(out.toByteArray()).isEqualTo(bytes);
   }
 
   @Test
@@ -241,7 +382,9 @@ class MainTest extends CommandFixture {
         List.of(goodOut + "--clamp --deterministic", "not both"),
         List.of(goodOut + "--frob", "--frob"),
         List.of(goodOut + "extra", "extra"),
-        List.of(goodOut + "--heatmap o.npy", "is the name of both outputs"),
+        List.of(goodOut + "--json --quiet", "not both"),
+        List.of("info --quiet", "--quiet would leave nothing"),
+        List.of("entropy --mean q.npy --std s.npy --quiet", "--quiet would leave nothing"),
         List.of("standard --mean q.npy --std s.npy -o o.npy --p-mean p.npy", "--p-mean"),
         List.of("aligned --mean q.npy --std s.npy -o o.npy --heatmap h.png", "--heatmap"),
         List.of(
@@ -542,6 +685,89 @@ class MainTest extends CommandFixture {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
     assertThat(Main.run(new String[] {"info"}, closed, new PrintStream(err, true))).isEqualTo(1);
     assertThat(err.toString()).isEqualTo("kullback: cannot write to standard output\n");
+
+    err.reset();
+    String line = "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o o.npy";
+    assertThat(Main.run(args(line), closed, new PrintStream(err, true))).isEqualTo(1);
+    assertThat(err.toString())
+        .isEqualTo(
+            "kullback: %s and %s: written, but cannot write to standard output\n"
+                .formatted(folder.resolve("o.npy"), folder.resolve("i.npy")));
+    assertThat(folder.resolve("i.npy")).exists();
+
+    err.reset();
+    line = "standard --mean q.npy --std s.npy -o -";
+    assertThat(Main.run(args(line), closed, new PrintStream(err, true))).isEqualTo(1);
+    assertThat(err.toString()).isEqualTo("kullback: cannot write to standard output\n");
+  }
+
+  /** What runs it in a virtual machine of its own. */
+  private List<String> command(String commandLine) {
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:-UsePerfData", // a file, of which a limit on files would be told
+                "-Ddev.kullback.backend=scalar",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Main.class.getName()));
+    command.addAll(List.of(args(commandLine)));
+    return command;
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"--version", "pairwise --help", "standard --mean q.npy --std s.npy -o -"})
+  @EnabledOnOs({OS.LINUX, OS.MAC})
+  @Timeout(60)
+  void nobodyReadsStandardOutput(String line) throws Exception {
+    Process process = new ProcessBuilder(command(line)).start();
+    process.getInputStream().close();
+    assertThat(process.waitFor()).isEqualTo(141);
+    assertThat(new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8))
+        .doesNotContain("kullback:", "\tat ");
+  }
+
+  /** As on a full disk. */
+  @Test
+  @EnabledOnOs({OS.LINUX, OS.MAC})
+  @Timeout(60)
+  void theFileSystemRefusesMore() throws Exception {
+    int rows = 10_000;
+    double[] ones = new double[rows];
+    Arrays.fill(ones, 1);
+    save("q.npy", "<f4", rows, ones);
+    Files.writeString(folder.resolve("o.npy"), "precious");
+    List<String> before = contents();
+    List<String> limited = new ArrayList<>(List.of("sh", "-c", "ulimit -f 2; exec \"$@\"", "sh"));
+    limited.addAll(command("standard --mean q.npy --std q.npy -o o.npy"));
+    Process process = new ProcessBuilder(limited).start();
+    String err = new String(process.getErrorStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(err.lines().filter(l -> l.startsWith("kullback: ")))
+        .containsExactly(
+            "kullback: " + folder.resolve("o.npy") + ": cannot be written: File too large");
+    assertThat(process.waitFor()).isEqualTo(1);
+    assertThat(contents()).isEqualTo(before);
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  @Timeout(60)
+  void noBinaryOnATerminal() throws Exception {
+    assumeThat(Path.of("/usr/bin/script")).isExecutable(); // makes a terminal
+    List<String> words = command("standard --mean q.npy --std s.npy -o -");
+    for (String stdin : new String[] {"", " </dev/null"}) {
+      Process process =
+          new ProcessBuilder("script", "-qec", String.join(" ", words) + stdin, "/dev/null")
+              .redirectInput(new File("/dev/null"))
+              .start();
+      String shown =
+          new String(process.getInputStream().readAllBytes(), StandardCharsets.ISO_8859_1);
+      assertThat(shown)
+          .contains("kullback: -: standard output is a terminal")
+          .doesNotContain("NUMPY");
+      assertThat(process.waitFor()).isEqualTo(2);
+    }
   }
 
   @ParameterizedTest
@@ -558,11 +784,13 @@ class MainTest extends CommandFixture {
         "pairwise --mean q.npy --std s.npy -o o.npy --heatmap ",
       })
   void badOutputs(String line) throws IOException {
-    Files.createDirectory(folder.resolve("d.npy"));
-    assertUserError(line + "d.npy", "d.npy: is a directory");
-    assertUserError(line + "none/x.npy", "none/x.npy: its folder ", "does not exist");
-    assertUserError(line + "q.npy/x.npy", "q.npy/x.npy: ", "q.npy is not a folder");
-    assertUserError(line + "x".repeat(300) + ".npy", "x.npy: File name too long");
+    String suffix = line.endsWith("--heatmap ") ? ".png" : ".npy";
+    Files.createDirectory(folder.resolve("d" + suffix));
+    assertUserError(line + "d" + suffix, "d" + suffix + ": is a directory");
+    assertUserError(
+        line + "none/x" + suffix, "none/x" + suffix + ": its folder ", "does not exist");
+    assertUserError(line + "q.npy/x" + suffix, "q.npy/x" + suffix + ": ", "q.npy is not a folder");
+    assertUserError(line + "x".repeat(300) + suffix, "x" + suffix + ": File name too long");
   }
 
   @Test
@@ -584,7 +812,7 @@ class MainTest extends CommandFixture {
     Files.writeString(folder.resolve("o.npy"), "precious");
     Result result = run("pairwise --mean q.npy --std s.npy -o o.npy");
     assertThat(result.err()).contains("o.npy: needs 64000 GB, but its disk has ").hasLineCount(1);
-    assertThat(result.status()).isEqualTo(2);
+    assertThat(result.status()).isEqualTo(1);
     assertThat(folder.resolve("o.npy")).hasContent("precious");
     try (Stream<Path> files = Files.list(folder)) {
       assertThat(files.map(f -> f.getFileName().toString()))
@@ -596,17 +824,21 @@ class MainTest extends CommandFixture {
   void debugShowsTheStackTrace() {
     Result result = run("standard --mean none.npy --std s.npy -o o.npy --debug");
     assertThat(result.status()).isEqualTo(2);
-    assertThat(result.err()).startsWith("kullback: ").contains("\tat ", "NoSuchFileException");
+    assertThat(result.err()).startsWith("kullback: ").contains("    at ", "NoSuchFileException");
   }
 
   @Test
   void otherErrorsHaveStatus1() {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
-    assertThat(new Main().report(new OutOfMemoryError("heap"), stream(err))).isEqualTo(1);
-    assertThat(new Main().report(new IOException("disk\non fire"), stream(err))).isEqualTo(1);
+    assertThat(main.report(new OutOfMemoryError("heap"), stream(err))).isEqualTo(1);
+    assertThat(main.report(new IOException("disk\non fire"), stream(err))).isEqualTo(1);
     assertThat(err.toString(StandardCharsets.UTF_8).lines())
         .satisfiesExactly(
-            line -> assertThat(line).startsWith("kullback: out of memory (heap): "),
+            line ->
+                assertThat(line)
+                    .matches(
+                        "kullback: out of memory \\(heap\\): raise the heap, e\\.g\\."
+                            + " KULLBACK_JAVA_OPTS=-Xmx[1-9]\\d*g"),
             line -> assertThat(line).startsWith("kullback: unexpected ").contains("\\u000aon"));
   }
 
@@ -623,14 +855,193 @@ class MainTest extends CommandFixture {
   void failuresOfTheEngineAreOneLine() {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
     DeviceException failure = new DeviceException("out of device memory:\n4 GB needed");
-    assertThat(new Main().report(failure, stream(err))).isEqualTo(1);
+    assertThat(main.report(failure, stream(err))).isEqualTo(1);
     assertThat(err.toString(StandardCharsets.UTF_8).lines())
         .containsExactly("kullback: out of device memory:\\u000a4 GB needed");
     err.reset();
-    assertThat(new Main().report(new RuntimeException("odd"), stream(err))).isEqualTo(1);
+    assertThat(main.report(new RuntimeException("odd"), stream(err))).isEqualTo(1);
     assertThat(err.toString(StandardCharsets.UTF_8).lines())
         .containsExactly(
             "kullback: unexpected java.lang.RuntimeException: odd; --debug shows where");
+  }
+
+  @Test
+  void linesAreCut() {
+    for (String line :
+        List.of(
+            "standard --std s.npy --mean " + "d/".repeat(400) + "q.npy -o o.npy",
+            "info " + "x".repeat(400),
+            "standard --mean q.npy --std s.npy -o o.npy --backend " + "\u202e".repeat(300))) {
+      Result result = run(line);
+      assertThat(result.status()).isEqualTo(2);
+      assertThat(result.err().strip())
+          .hasSizeBetween(100, 200)
+          .startsWith("kullback: ")
+          .contains("\u2026");
+    }
+    assertThat(run("info " + "x".repeat(400)).err())
+        .startsWith("kullback: Unmatched argument at index 1: 'xxx")
+        .endsWith("xxx'; see kullback info --help\n");
+    assertThat(run("standard --std s.npy --mean " + "d/".repeat(400) + "q.npy -o o.npy").err())
+        .contains("/q.npy: no such file");
+  }
+
+  @Test
+  void namesDoNotSteerTheTerminal() {
+    String name = folder + "/a\nb\u001b[31m\u202e\u200b\u2028\ud800é😀.npy";
+    String shown = "/a\\u000ab\\u001b[31m\\u202e\\u200b\\u2028\\ud800é😀.npy";
+    for (String[] args :
+        new String[][] {
+          {"info", name}, {"info", "--backend", name}, {"info", "--" + name}, {name}
+        }) {
+      assertThat(runRaw(args).err()).contains(shown).matches("[^\\r\\n]+\\R");
+    }
+    Result debug = runRaw("info", "--debug", name);
+    assertThat(debug.err()).contains(shown).doesNotContain("\u001b", "\u202e", "\u2028");
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void summariesDoNotSteerTheTerminal() {
+    assumeThat(System.getProperty("sun.jnu.encoding")).isEqualTo("UTF-8");
+    String line = "topk -k 2 --mean q.npy --std s.npy --indices i.npy -o";
+    List<String> args = new ArrayList<>(List.of(args(line)));
+    args.add(folder + "/a\u001b[31m\u202e");
+    Result result = runRaw(args.toArray(String[]::new));
+    assertThat(result.out())
+        .contains("wrote " + folder + "/a\\u001b[31m\\u202e and ")
+        .doesNotContain("\u001b", "\u202e");
+  }
+
+  @Test
+  void helpEndsAlike() {
+    for (String command : ("|" + String.join(" |", COMMANDS) + " ").split("\\|")) {
+      assertThat(run(command + "--help").out())
+          .containsPattern("\\n\\nExamples?:\n  kullback " + command.strip())
+          .contains("\nExit status:\n", "\n  141 ", "KULLBACK_JAVA_HOME", "KULLBACK_JAVA_OPTS")
+          .doesNotContain("\n\n\n");
+    }
+    assertThat(run("--help").out()).contains("\n  test ", "\n  bench ", "\n  jdk ");
+    for (String command : COMMANDS) {
+      assertThat(run("--help").out()).contains("\n  " + command + " ");
+    }
+  }
+
+  /** To build them all takes longer than a small calculation. */
+  @Test
+  void onlyTheCommandCalledIsBuilt() {
+    assertThat(subcommands("info", "--help")).containsExactly("info");
+    assertThat(subcommands()).containsExactlyElementsOf(COMMANDS);
+    assertThat(subcommands("--debug", "info")).containsExactlyElementsOf(COMMANDS);
+    assertThat(subcommands("inof")).containsExactlyElementsOf(COMMANDS);
+    assertThat(run("--debug info --backend scalar").status()).isZero();
+    assertThat(run("--version info").out()).startsWith("kullback ").hasLineCount(1);
+    assertThat(run("--version extra").out()).isEqualTo(run("--version").out());
+  }
+
+  private Iterable<String> subcommands(String... args) {
+    return main.line(args, System.err).getSubcommands().keySet();
+  }
+
+  static Stream<String> reports() {
+    String files = " --mean q.npy --std s.npy ";
+    return Stream.of(
+        "pairwise" + files + "-o o.npy --heatmap h.png",
+        "aligned" + files + "-o o.npy",
+        "standard" + files + "-o o.npy",
+        "topk -k 2" + files + "-o o.npy --indices i.npy",
+        "within --radius inf" + files + "-o o.npz",
+        "within --radius 0" + files + "--p-mean p.npy --p-std t.npy -o o.npy --indices i.npy",
+        "logsumexp" + files + "-o o.npy",
+        "entropy" + files + "-o e.npy",
+        "entropy" + files,
+        "verify --seconds 0.1 --threads 1 --backend scalar",
+        "info");
+  }
+
+  @ParameterizedTest
+  @MethodSource("reports")
+  void json(String line) {
+    Result result = run(line + " --json");
+    assertThat(result.err()).isEmpty();
+    assertThat(result.out()).hasLineCount(1);
+    Map<?, ?> facts = (Map<?, ?>) JsonReader.read(result.out());
+    assertThat(facts.get("command")).isEqualTo(line.substring(0, (line + " ").indexOf(' ')));
+    if (line.startsWith("info") || line.startsWith("verify")) {
+      assertThat(facts.containsKey("backends")).isTrue();
+      return;
+    }
+    assertThat(facts.get("rows")).isEqualTo((double) N);
+    assertThat(facts.get("dimension")).isEqualTo((double) D);
+    assertThat(facts.get("dtype")).isEqualTo("float32");
+    assertThat(facts.get("backend")).isIn("vector", "scalar");
+    assertThat((Double) facts.get("threads")).isPositive();
+    assertThat((Double) facts.get("seconds")).isPositive();
+    for (String option : List.of("-o output", "--indices indices", "--heatmap heatmap")) {
+      String[] words = option.split(" ");
+      String file = line.replaceAll(".*" + words[0] + " (\\S+).*", "$1");
+      assertThat(facts.get(words[1]))
+          .isEqualTo(file.equals(line) ? null : folder.resolve(file).toString());
+    }
+  }
+
+  @Test
+  void jsonOfTheNumbers() throws IOException {
+    save("q.npy", "<f4", N, new double[N * D]);
+    double[] std = new double[N * D];
+    Arrays.fill(std, 1);
+    std[0] = 1e-30;
+    save("s.npy", "<f4", N, std);
+    String line = "pairwise --mean q.npy --std s.npy -o o.npy --backend scalar --threads 1 --json";
+    Map<?, ?> facts = (Map<?, ?>) JsonReader.read(run(line).out());
+    assertThat(facts.get("columns")).isEqualTo((double) N);
+    assertThat(facts.get("count")).isEqualTo((double) N * N);
+    assertThat(facts.get("infinite")).isEqualTo((double) N - 1);
+    assertThat(facts.get("min")).isEqualTo(0.0);
+    assertThat(facts.get("max")).isEqualTo("Infinity");
+    double mean = (N - 1) * (30 * Math.log(10) - 0.5) / (N * N - N + 1);
+    assertThat((Double) facts.get("mean")).isCloseTo(mean, within(1e-5 * mean));
+    assertThat(facts.get("backend")).isEqualTo("scalar");
+    assertThat(facts.get("threads")).isEqualTo(1.0);
+
+    line =
+        "within --radius 0 --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npz --json";
+    facts = (Map<?, ?>) JsonReader.read(run(line).out());
+    assertThat(facts.get("count")).isEqualTo(0.0);
+    for (String key : List.of("min", "mean", "max")) {
+      assertThat(facts.containsKey(key)).isTrue();
+      assertThat(facts.get(key)).isNull();
+    }
+  }
+
+  @Test
+  void jsonOfAVerification() {
+    Map<?, ?> facts =
+        (Map<?, ?>)
+            JsonReader.read(run("verify --seconds 0.1 --threads 1 --backend scalar --json").out());
+    assertThat(facts.get("right")).isEqualTo(true);
+    Map<?, ?> backend = (Map<?, ?>) ((List<?>) facts.get("backends")).getFirst();
+    assertThat(backend.get("backend")).isEqualTo("scalar");
+    assertThat((List<?>) backend.get("operations"))
+        .hasSizeGreaterThan(5)
+        .allSatisfy(o -> assertThat(((Map<?, ?>) o).get("wrong")).isEqualTo(""));
+  }
+
+  @ParameterizedTest
+  @MethodSource("reports")
+  void quiet(String line) throws IOException {
+    if (line.startsWith("info") || line.startsWith("entropy") && !line.contains("-o")) {
+      assertUserError(line + " --quiet", "--quiet would leave nothing");
+      return;
+    }
+    Result result = run(line + " --quiet");
+    assertThat(result).isEqualTo(new Result(0, "", ""));
+  }
+
+  @Test
+  void quietErrorsAreTold() throws IOException {
+    assertUserError("standard --mean none.npy --std s.npy -o o.npy --quiet", "none.npy: no such");
+    assertUserError("standard --mean none.npy --std s.npy -o o.npy --json", "none.npy: no such");
   }
 
   @Test

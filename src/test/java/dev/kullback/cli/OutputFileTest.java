@@ -2,6 +2,7 @@ package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -14,7 +15,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.jspecify.annotations.NullMarked;
@@ -23,6 +29,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @EnabledOnOs({OS.LINUX, OS.MAC})
 class OutputFileTest {
@@ -31,6 +40,10 @@ class OutputFileTest {
   @TempDir Path folder;
 
   private List<String> names() throws IOException {
+    return names(folder);
+  }
+
+  private static List<String> names(Path folder) throws IOException {
     try (Stream<Path> files = Files.list(folder)) {
       return files.map(f -> f.getFileName().toString()).sorted().toList();
     }
@@ -110,7 +123,7 @@ class OutputFileTest {
       file.putInt(0);
       file.finish();
       assertThat(target).hasContent("old");
-      assertThatThrownBy(() -> file.write(NEW)).isInstanceOf(UserError.class); // it is closed
+      assertThatThrownBy(() -> file.write(NEW)).isInstanceOf(IllegalStateException.class);
       file.commit();
       assertThat(target).hasBinaryContent(new byte[4]);
     }
@@ -171,8 +184,69 @@ class OutputFileTest {
     try (OutputFile file = new OutputFile(folder.resolve("a"))) {
       file.requireSpace(1);
       assertThatThrownBy(() -> file.requireSpace(Long.MAX_VALUE))
-          .isInstanceOf(UserError.class)
+          .isInstanceOf(OutputFailure.class)
           .hasMessageContaining("GB free");
+    }
+  }
+
+  /** Runs a writer of the file in a virtual machine of its own, up to where it says so. */
+  private static Process write(String umask, Path target, String step) throws Exception {
+    Process process =
+        new ProcessBuilder(
+                "sh",
+                "-c",
+                "umask " + umask + "; exec \"$@\"",
+                "sh",
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                String.join(
+                    System.getProperty("path.separator"),
+                    location(OutputFile.class),
+                    location(Writer.class),
+                    location(NullMarked.class)),
+                Writer.class.getName(),
+                target.toString(),
+                step)
+            .redirectErrorStream(true)
+            .start();
+    assertThat(process.inputReader().readLine()).isEqualTo("ready");
+    return process;
+  }
+
+  private static void commit(Process process) throws Exception {
+    try (var go = process.outputWriter()) {
+      go.write("commit\n");
+    }
+    assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
+    assertThat(process.exitValue()).isZero();
+  }
+
+  private static String location(Class<?> type) throws URISyntaxException {
+    return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()).toString();
+  }
+
+  /** Commits what it wrote when told to. */
+  static final class Writer {
+    public static void main(String[] args) throws Exception {
+      Path target = Path.of(args[0]);
+      if (args[1].equals("often")) {
+        System.out.println("ready");
+        for (int k = 0; k < 200; k++) {
+          OutputFileTest.write(target);
+        }
+      }
+      try (OutputFile file = new OutputFile(target)) {
+        file.write(NEW);
+        if (args[1].equals("copied")) {
+          file.copyTo(OutputStream.nullOutputStream());
+        } else if (args[1].equals("finished")) {
+          file.finish();
+        }
+        System.out.println("ready");
+        if (System.in.read() == 'c') {
+          file.commit();
+        }
+      }
     }
   }
 
@@ -180,21 +254,8 @@ class OutputFileTest {
   @Timeout(60)
   void isRemovedByASignal() throws Exception {
     Path target = Files.writeString(folder.resolve("a"), "old");
-    Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-cp",
-                String.join(
-                    System.getProperty("path.separator"),
-                    location(OutputFile.class),
-                    location(Sleeper.class),
-                    location(NullMarked.class)),
-                Sleeper.class.getName(),
-                target.toString())
-            .redirectErrorStream(true)
-            .start();
+    Process process = write("022", target, "begun");
     try {
-      assertThat(process.inputReader().readLine()).isEqualTo("ready");
       assertThat(names()).hasSize(2);
       process.destroy(); // SIGTERM
       assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
@@ -205,18 +266,219 @@ class OutputFileTest {
     assertThat(names()).containsExactly("a");
   }
 
-  private static String location(Class<?> type) throws URISyntaxException {
-    return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()).toString();
+  /** A process that was killed leaves its file, and the next to write the same removes it. */
+  @Test
+  @Timeout(60)
+  void leftoversAreRemoved() throws Exception {
+    Path target = folder.resolve("a.npy");
+    Process process = write("022", target, "begun");
+    process.destroyForcibly().waitFor(); // SIGKILL
+    assertThat(names())
+        .singleElement()
+        .asString()
+        .matches("\\.a\\.npy\\.[0-9a-f]{16}\\.kullback-tmp");
+    write(folder.resolve("b.npy"));
+    write(folder.resolve("a"));
+    write(folder.resolve("A.npy"));
+    assertThat(names()).hasSize(4);
+    write(target);
+    assertThat(names()).containsExactly("A.npy", "a", "a.npy", "b.npy");
   }
 
-  /** Writes and never commits. */
-  static final class Sleeper {
-    public static void main(String[] args) throws Exception {
-      try (OutputFile file = new OutputFile(Path.of(args[0]))) {
-        file.write(NEW);
-        System.out.println("ready");
-        Thread.sleep(60_000);
+  /** Whoever holds a file keeps it, from its first byte to its name. */
+  @ParameterizedTest
+  @ValueSource(strings = {"begun", "copied", "finished"})
+  @Timeout(60)
+  void filesInUseStay(String step) throws Exception {
+    Path target = folder.resolve("a");
+    Process process = write("022", target, step);
+    try {
+      assertThat(names()).hasSize(1);
+      try (OutputFile file = new OutputFile(target)) {
+        file.write("mine".getBytes(StandardCharsets.US_ASCII));
+        assertThat(names()).hasSize(2);
+        file.commit();
+      }
+      assertThat(names()).hasSize(2);
+      assertThat(target).hasContent("mine");
+      commit(process);
+    } finally {
+      process.destroyForcibly();
+    }
+    assertThat(target).hasContent("new");
+    assertThat(names()).containsExactly("a");
+  }
+
+  /** To look at one's own files would release their locks, for other processes to remove them. */
+  @Test
+  @Timeout(60)
+  void filesInUseByThisProcessStay() throws Exception {
+    Path target = folder.resolve("a");
+    try (OutputFile first = new OutputFile(target);
+        OutputFile second = new OutputFile(target)) {
+      first.write(NEW);
+      second.write(NEW);
+      second.write(NEW);
+      commit(write("022", target, "begun"));
+      assertThat(names()).hasSize(3);
+      first.commit();
+      assertThat(target).hasContent("new");
+      second.commit();
+    }
+    assertThat(target).hasContent("newnew");
+    assertThat(names()).containsExactly("a");
+  }
+
+  /** Many writers of one file, in two processes, do not remove what another has only just made. */
+  @Test
+  @Timeout(60)
+  void manyAtOnce() throws Exception {
+    Path target = folder.resolve("a");
+    Callable<Boolean> work =
+        () -> {
+          for (int k = 0; k < 100; k++) {
+            write(target);
+          }
+          return true;
+        };
+    Process process = write("022", target, "often");
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      for (Future<Boolean> each : threads.invokeAll(Collections.nCopies(2, work))) {
+        assertThat(each.get()).isTrue();
+      }
+      commit(process);
+    } finally {
+      process.destroyForcibly();
+    }
+    assertThat(target).hasContent("new");
+    assertThat(names()).containsExactly("a");
+  }
+
+  @Test
+  void whatIsNoLeftoverStays() throws IOException {
+    String name = ".a.0123456789abcdef.kullback-tmp";
+    Path precious = Files.writeString(folder.resolve("precious"), "precious");
+    Files.createSymbolicLink(folder.resolve(name), precious);
+    Files.createDirectory(folder.resolve(name.replace("0123", "4567")));
+    for (String other :
+        new String[] {
+          ".a.0123456789abcde.kullback-tmp",
+          ".a.0123456789ABCDEF.kullback-tmp",
+          ".a.0123456789abcdef.kullback-tmp.npy",
+          ".ab.0123456789abcdef.kullback-tmp",
+          ".a.b.0123456789abcdef.kullback-tmp",
+          "a.0123456789abcdef.kullback-tmp",
+        }) {
+      Files.createFile(folder.resolve(other));
+    }
+    List<String> before = names();
+    write(folder.resolve("a"));
+    assertThat(names()).containsAll(before).hasSize(before.size() + 1);
+    assertThat(precious).hasContent("precious");
+    Files.delete(folder.resolve(name));
+    Files.createFile(folder.resolve(name));
+    write(folder.resolve("a"));
+    assertThat(names()).doesNotContain(name).hasSize(before.size());
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX) // elsewhere names are limited in characters
+  void longNames() throws IOException {
+    assumeThat(System.getProperty("sun.jnu.encoding")).isEqualTo("UTF-8");
+    for (String unit : new String[] {"x", "é", "漢", "😀"}) {
+      int bytes = unit.getBytes(StandardCharsets.UTF_8).length;
+      for (int length : new int[] {100 / bytes, 110 / bytes, 110 / bytes + 1, 255 / bytes}) {
+        Path target = folder.resolve(unit.repeat(length));
+        Path alike = folder.resolve(unit.repeat(length - 1) + "z");
+        try (OutputFile file = new OutputFile(target);
+            OutputFile other = new OutputFile(alike)) {
+          assertThat(other.hasTargetOf(file)).isFalse();
+          assertThat(names())
+              .filteredOn(name -> name.endsWith(".kullback-tmp"))
+              .hasSize(2)
+              .allSatisfy(
+                  name -> assertThat(name.getBytes(StandardCharsets.UTF_8)).hasSizeLessThan(143))
+              .noneMatch(name -> name.contains("\ufffd"));
+          file.write(NEW);
+          file.commit();
+        }
+        assertThat(target).hasContent("new");
+        assertThat(alike).doesNotExist();
+        Files.delete(target);
+        assertThat(names()).isEmpty();
       }
     }
+  }
+
+  /** Of long names, too, leftovers are those of the very name. */
+  @Test
+  @Timeout(60)
+  void leftoversOfLongNames() throws Exception {
+    Path target = folder.resolve("x".repeat(200));
+    Process process = write("022", target, "begun");
+    process.destroyForcibly().waitFor();
+    write(folder.resolve("x".repeat(199)));
+    assertThat(names()).hasSize(2);
+    write(target);
+    assertThat(names()).hasSize(2).allMatch(name -> name.matches("x+"));
+  }
+
+  /** A new file has the usual permissions, an old one keeps its own, and before that nobody else reads it. */
+  @ParameterizedTest
+  @CsvSource({"022, rw-r--r--", "077, rw-------", "002, rw-rw-r--", "027, rw-r-----"})
+  @Timeout(60)
+  void isPrivateUntilItIsWhole(String umask, String usual) throws Exception {
+    Path target = folder.resolve("a");
+    for (String wanted : new String[] {usual, "rw-r--rw-"}) {
+      Process process = write(umask, target, "begun");
+      try {
+        String temporary = names().getFirst();
+        assertThat(temporary).endsWith(".kullback-tmp");
+        assertThat(permissions(folder.resolve(temporary))).isEqualTo("rw-------");
+        commit(process);
+      } finally {
+        process.destroyForcibly();
+      }
+      assertThat(permissions(target)).isEqualTo(wanted);
+      Files.setPosixFilePermissions(target, PosixFilePermissions.fromString("rw-r--rw-"));
+    }
+  }
+
+  private static String permissions(Path file) throws IOException {
+    return PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
+  }
+
+  /** What is wrong with a name is the user's error; what the file system refuses is not. */
+  @Test
+  void failuresAreNoUserErrors() throws IOException {
+    Path target = folder.resolve("x/a");
+    assertThatThrownBy(() -> new OutputFile(target)).isInstanceOf(UserError.class);
+    Path other = Files.createDirectory(folder.resolve("x"));
+    try (OutputFile file = new OutputFile(target)) {
+      Files.delete(other.resolve(names(other).getFirst()));
+      assertThatThrownBy(file::commit)
+          .isInstanceOf(OutputFailure.class)
+          .hasMessage(target + ": cannot be written: no such file");
+    }
+  }
+
+  @Test
+  void missingPermissionIsAFailure() throws IOException {
+    Path closed = Files.createDirectory(folder.resolve("closed"));
+    Path target = Files.writeString(closed.resolve("a"), "old");
+    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("r-xr-xr-x"));
+    assumeThat(Files.isWritable(closed)).as("root may write anywhere").isFalse();
+    assertThatThrownBy(() -> new OutputFile(target))
+        .isInstanceOf(OutputFailure.class)
+        .hasMessage(target + ": cannot be written: permission denied");
+    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("---------"));
+    assertThatThrownBy(() -> new OutputFile(target))
+        .isInstanceOf(OutputFailure.class)
+        .hasMessageContaining("permission denied");
+    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("rwxr-xr-x"));
+    Files.setPosixFilePermissions(target, PosixFilePermissions.fromString("r--r--r--"));
+    assertThatThrownBy(() -> new OutputFile(target))
+        .isInstanceOf(OutputFailure.class)
+        .hasMessage(target + ": is write-protected: name another output");
   }
 }

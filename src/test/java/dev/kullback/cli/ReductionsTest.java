@@ -201,7 +201,9 @@ class ReductionsTest extends CommandFixture {
         List.of(good + "-k 7 --exclude-self", "-k is 7: give 1 to 6, "),
         List.of(good + "-k 0 --exclude-self", "-k is 0: give 1 to 6, "),
         List.of(good + P + "-k 2 --exclude-self", "p.npy: has 5 rows, but "),
-        List.of("topk -k 2" + Q + "-o o.npy --indices o.npy", "o.npy: is the name of both"),
+        List.of(
+            "topk -k 2" + Q + "-o o.npy --indices o.npy",
+            "o.npy: is the same file as the other output"),
         List.of("topk -k 2" + Q + "-o o.npy --indices none/i.npy", "none/i.npy: its folder "),
         List.of("topk -k 2 --mean q.npy --std t.npy -o o.npy --indices i.npy", "t.npy: has shape"));
   }
@@ -381,7 +383,9 @@ class ReductionsTest extends CommandFixture {
         List.of("within --radius 1" + Q + "-o o.npy", "o.npy: give --indices", ".npz"),
         List.of("within --radius 1" + Q + "--indices i.npy", "--output"),
         List.of("within --radius 1" + Q + "-o x.npz --indices i.npy", "leave out --indices"),
-        List.of("within --radius 1" + Q + "-o o.npy --indices o.npy", "is the name of both"),
+        List.of(
+            "within --radius 1" + Q + "-o o.npy --indices o.npy",
+            "is the same file as the other output"),
         List.of("within --radius 1" + Q + "-o none/x.npz", "none/x.npz: its folder "),
         List.of(good + "--radius 1 --p-mean p.npy", "exactly one of --p-std"),
         List.of(good + "--radius 1 --exclude-self", "--exclude-self"));
