@@ -13,9 +13,12 @@ import picocli.CommandLine.Spec;
 
 @Command(
     name = "completion",
-    description = {
-      "Prints a script for bash or zsh that completes commands, options and files:",
-      "eval \"$(./kullback completion bash)\"",
+    description = "Prints a script for bash or zsh that completes commands, options and files.",
+    footer = {
+      "",
+      "Examples:",
+      "  kullback completion bash > kullback.bash",
+      "  eval \"$(./kullback completion zsh)\"",
     })
 final class CompletionCommand implements Runnable {
   /** Commands of the {@code kullback} script itself. */

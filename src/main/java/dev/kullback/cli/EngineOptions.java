@@ -2,7 +2,9 @@ package dev.kullback.cli;
 
 import dev.kullback.Backend;
 import dev.kullback.KlEngine;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /** How to compute. */
 final class EngineOptions {
@@ -18,7 +20,14 @@ final class EngineOptions {
   @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
   int threads = Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
 
+  @Spec(Spec.Target.MIXEE)
+  CommandSpec spec;
+
+  /** That of the command, to be made before its batches. */
   KlEngine engine() {
+    if (backend == Backend.SCALAR) {
+      Main.of(spec).avoidVectors();
+    }
     try {
       return engine(backend);
     } catch (IllegalArgumentException | IllegalStateException e) { // it cannot run here

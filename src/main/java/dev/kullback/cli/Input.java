@@ -36,7 +36,7 @@ final class Input implements Closeable {
   private static final String ARRAY = ".npy";
 
   /** Characters of the names of an archive's arrays that an error tells. */
-  private static final int LONGEST_NAMES = 200;
+  private static final int LONGEST_NAMES = 60;
 
   private final ReadableByteChannel channel;
   private long remaining;

@@ -111,8 +111,18 @@ public final class Main {
 
   private final PrintStream out;
 
+  /** Whether the process has nothing else to do. */
+  private boolean isProcess;
+
   Main(PrintStream out) {
     this.out = out;
+  }
+
+  /** Tells the library not to compile vector code to make batches with, where the process has no other use for it. */
+  void avoidVectors() {
+    if (isProcess) {
+      System.setProperty("dev.kullback.backend", "scalar");
+    }
   }
 
   static Main of(CommandSpec spec) {
@@ -121,19 +131,24 @@ public final class Main {
 
   /** Runs the command line and ends the VM. */
   public static void main(String[] args) {
-    System.exit(run(args, System.out, System.err));
+    Main main = new Main(System.out);
+    main.isProcess = true;
+    System.exit(main.run(args, System.err));
   }
 
   static int run(String[] args, PrintStream out, PrintStream err) {
-    Main main = new Main(out);
+    return new Main(out).run(args, err);
+  }
+
+  private int run(String[] args, PrintStream err) {
     if (args.length == 1 && args[0].equals("--version")) { // in a third of the time
       out.println(versionLine());
-      return main.end(0, err);
+      return end(0, err);
     }
     try {
-      return main.end(main.line(args, err).execute(args), err);
+      return end(line(args, err).execute(args), err);
     } catch (Throwable e) { // an Error: picocli handles Exceptions only
-      return main.report(e, err);
+      return report(e, err);
     }
   }
 

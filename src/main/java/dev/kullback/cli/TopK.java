@@ -1,6 +1,7 @@
 package dev.kullback.cli;
 
 import dev.kullback.KlEngine;
+import dev.kullback.Neighbors;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Map;
@@ -22,8 +23,10 @@ import picocli.CommandLine.Option;
     sortOptions = false,
     footer = {
       "",
-      "Example:",
+      "Examples:",
       "  kullback topk -k 10 --mean Q.npy --std S.npy --exclude-self --indices I.npy -o V.npy",
+      "  kullback topk -k 10 --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy --reverse"
+          + " --indices I.npy -o V.npy",
     })
 final class TopK extends PairCommand {
   @Option(
@@ -48,6 +51,9 @@ final class TopK extends PairCommand {
       description = "Leave out j = i; p must have as many rows as q.")
   boolean excludeSelf;
 
+  @Option(names = "--reverse", order = FIRST, description = "By KL(p_j || q_i) instead.")
+  boolean reverse;
+
   @Override
   Map.Entry<String, Path> secondOutput() {
     return Map.entry("indices", indices);
@@ -71,8 +77,13 @@ final class TopK extends PairCommand {
     }
     double seconds = (System.nanoTime() - start) * 1e-9;
     String what =
-        "smallest KL(q_i||p_j)%s: %d x %d".formatted(excludeSelf ? ", j != i" : "", q.size(), k);
-    report.put("k", k).put("exclude_self", excludeSelf);
+        "smallest %s%s: %d x %d"
+            .formatted(
+                reverse ? "KL(p_j||q_i)" : "KL(q_i||p_j)",
+                excludeSelf ? ", j != i" : "",
+                q.size(),
+                k);
+    report.put("k", k).put("exclude_self", excludeSelf).put("reverse", reverse);
     stats.describe(report, what, Batch.element(q, p).byteSize() == 8, seconds);
   }
 
@@ -109,16 +120,15 @@ final class TopK extends PairCommand {
     columns.write(Npy.header(ValueLayout.JAVA_INT, n, k));
 
     int wanted = wanted();
-    int[] index = new int[blocks.rows() * wanted];
-    double[] value = new double[index.length];
     Stats stats = new Stats();
     blocks.forEach((first, rows, p) -> {
-      engine.nearest(rows, p, wanted, index, value);
+      Neighbors found =
+          reverse ? engine.nearestReverse(rows, p, wanted) : engine.nearest(rows, p, wanted);
       for (int i = 0; i < rows.size(); i++) {
-        for (int at = i * wanted, left = k; left > 0; at++) {
-          if (!excludeSelf || index[at] != first + i) {
-            columns.putInt(index[at]);
-            stats.add(values.put(value[at], element.byteSize() == 8));
+        for (int r = 0, left = k; left > 0; r++) {
+          if (!excludeSelf || found.index(i, r) != first + i) {
+            columns.putInt(found.index(i, r));
+            stats.add(values.put(found.value(i, r), element.byteSize() == 8));
             left--;
           }
         }

@@ -38,6 +38,9 @@ import picocli.CommandLine.TypeConversionException;
       "  kullback within --radius 0.5 --mean Q.npy --std S.npy -o near.npz",
     })
 final class Within extends PairCommand {
+  /** Of a block: as many as an array holds. */
+  private static final int MOST_PAIRS = Integer.MAX_VALUE - 8;
+
   @Option(
       names = "--radius",
       order = FIRST,
@@ -53,6 +56,12 @@ final class Within extends PairCommand {
       paramLabel = "I.npy",
       description = "Where rows and columns go, int32; not with an .npz file.")
   @Nullable Path indices;
+
+  @Option(
+      names = "--reverse",
+      order = FIRST,
+      description = "Those with KL(p_j || q_i) <= R instead.")
+  boolean reverse;
 
   static final class Radius implements ITypeConverter<Double> {
     @Override
@@ -108,9 +117,14 @@ final class Within extends PairCommand {
     }
     double seconds = (System.nanoTime() - start) * 1e-9;
     String what =
-        "KL(q_i||p_j) <= %s: %d of %d x %d"
-            .formatted(Stats.number(radius), stats.count(), q.size(), p.size());
-    report.put("radius", radius);
+        "%s <= %s: %d of %d x %d"
+            .formatted(
+                reverse ? "KL(p_j||q_i)" : "KL(q_i||p_j)",
+                Stats.number(radius),
+                stats.count(),
+                q.size(),
+                p.size());
+    report.put("radius", radius).put("reverse", reverse);
     stats.describe(report, what, Batch.element(q, p).byteSize() == 8, seconds);
   }
 
@@ -192,7 +206,10 @@ final class Within extends PairCommand {
     boolean isDouble = Batch.element(blocks.q(), blocks.p()).byteSize() == 8;
     long[] start = new long[blocks.q().size() + 1];
     blocks.forEach((first, rows, p) -> {
-      Neighbors found = engine.within(rows, p, radius);
+      Neighbors found =
+          reverse
+              ? engine.withinReverse(rows, p, radius, MOST_PAIRS)
+              : engine.within(rows, p, radius);
       for (int i = 0; i < rows.size(); i++) {
         for (int r = 0; r < found.count(i); r++) {
           if (withRows) {

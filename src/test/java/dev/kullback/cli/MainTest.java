@@ -42,7 +42,8 @@ class MainTest extends CommandFixture {
           "entropy",
           "verify",
           "info",
-          "demo");
+          "demo",
+          "completion");
 
   private final Main main = new Main(System.out);
 
@@ -265,7 +266,7 @@ class MainTest extends CommandFixture {
   @CsvSource({
     "standard --mean q.npy --std s.npy -o x.csv, x.csv: what is written is .npy: name it x.npy",
     "standard --mean q.npy --std s.npy -o a.b.CSV, a.b.CSV: what is written is .npy: name it a.b.npy",
-    "aligned --mean q.npy --std s.npy -o x.npz, x.npz: what is written is .npy: name it x.npy",
+    "aligned --mean q.npy --std s.npy --p-mean q.npy --p-std s.npy -o x.npz, x.npz: what is written is .npy: name it x.npy",
     "entropy --mean q.npy --std s.npy -o x.txt, x.txt: what is written is .npy: name it x.npy",
     "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices x.txt, x.txt: what is written is .npy: name it x.npy",
     "within --radius 2 --mean q.npy --std s.npy -o x.png --indices i.npy, x.png: what is written is .npy: name it x.npy",
@@ -947,7 +948,7 @@ class MainTest extends CommandFixture {
     String files = " --mean q.npy --std s.npy ";
     return Stream.of(
         "pairwise" + files + "-o o.npy --heatmap h.png",
-        "aligned" + files + "-o o.npy",
+        "aligned" + files + "--p-mean q.npy --p-std s.npy -o o.npy",
         "standard" + files + "-o o.npy",
         "topk -k 2" + files + "-o o.npy --indices i.npy",
         "within --radius inf" + files + "-o o.npz",

@@ -662,4 +662,41 @@ class ReductionsTest extends CommandFixture {
     assertUserError("logsumexp --mean q.npy --cov bad.npy" + P + "-o o.npy", "bad.npy: covariance");
     assertUserError("entropy --mean q.npy --cov bad.npy -o o.npy", "bad.npy: covariance[6]");
   }
+
+  /** The other way round: of p to q, q transposed in the result. */
+  @ParameterizedTest
+  @ValueSource(strings = {"<f4", "<f8"})
+  void reverse(String descr) throws IOException {
+    double contract = saveAs(descr);
+    double[][] kl = matrix(p, q);
+    succeed("topk -k 3 --reverse" + Q + P + "--indices i.npy -o o.npy");
+    int[] columns = ints("i.npy", N, 3);
+    double[] values = values(read("o.npy", N, 3));
+    double radius = kl[0][0];
+    List<Integer> expected = new ArrayList<>();
+    for (int i = 0; i < N; i++) {
+      int row = i;
+      Integer[] order = IntStream.range(0, kl.length).boxed().toArray(Integer[]::new);
+      Arrays.sort(order, Comparator.comparingDouble(j -> kl[j][row]));
+      for (int r = 0; r < 3; r++) {
+        double exact = kl[order[r]][i];
+        assertThat(columns[i * 3 + r]).isEqualTo(order[r]);
+        assertThat(values[i * 3 + r]).isCloseTo(exact, within(contract * exact));
+      }
+      IntStream.range(0, kl.length)
+          .filter(j -> kl[j][row] <= radius * (1 + 1e-12))
+          .forEach(j -> expected.addAll(List.of(row, j)));
+    }
+    Result result =
+        run(
+            "within --reverse --radius "
+                + radius * (1 + 1e-12)
+                + Q
+                + P
+                + "--indices i.npy -o o.npy --json");
+    assertThat(result.err()).isEmpty();
+    assertThat(ints("i.npy", expected.size() / 2, 2))
+        .containsExactly(expected.stream().mapToInt(Integer::intValue).toArray());
+    assertThat(result.out()).contains("\"reverse\": true");
+  }
 }
