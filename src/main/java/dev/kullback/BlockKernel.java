@@ -12,8 +12,8 @@ interface BlockKernel<G extends Gaussians> {
 
   /**
    * {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1) of the call that {@code tile} describes. The
-   * first row is a multiple of {@link KlEngine#ROW_PANEL}, the first column one of {@link KlEngine#BLOCK_COLUMNS}; there are at most
-   * {@link KlEngine#BLOCK_ROWS} rows, for a device {@link KlEngine#BAND_ROWS}.
+   * first row is a multiple of {@link KlEngine#ROW_PANEL}, the first column one of {@link DiagonalGaussians#WIDEST_PANEL}; there are at most
+   * {@link KlEngine#BLOCK_ROWS} rows, for a device {@link KlEngine#REDUCED_COLUMNS}.
    */
   void block(G q, G p, int row0, int row1, int column0, int column1, Tile tile);
 }

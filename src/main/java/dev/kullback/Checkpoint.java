@@ -7,6 +7,9 @@ import java.util.concurrent.locks.LockSupport;
  * one thread.
  */
 final class Checkpoint {
+  /** On a helper of a call, who made the call: another's interruption of the helper is none of the call's business. */
+  static final ScopedValue<Thread> CALLER = ScopedValue.newInstance();
+
   /** What a term of plain code counts, in terms of the vector kernels. */
   static final int PLAIN = 64;
 
@@ -48,10 +51,10 @@ final class Checkpoint {
     return due;
   }
 
-  /** In what is not part of a call: looks, after so many more terms, at the thread it runs on. */
+  /** In what is not part of a call, or does not know of which. */
   void pass(long terms) {
     if (isDue(terms)) {
-      Tile.checkInterrupt(Thread.currentThread());
+      checkInterrupt(false);
       yieldCarrier();
     }
   }
@@ -59,7 +62,23 @@ final class Checkpoint {
   /** Without an end for interrupted threads. */
   void passUninterrupted(long terms) {
     if (isDue(terms)) {
+      boolean interrupted = Thread.interrupted(); // who is does not wait
       yieldCarrier();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /**
+   * Throws if who made the call that this thread works for was interrupted.
+   *
+   * @param self whether this thread was, and its status has been cleared since
+   */
+  static void checkInterrupt(boolean self) {
+    Thread caller = CALLER.orElse(Thread.currentThread());
+    if (caller.isInterrupted() || (self && caller == Thread.currentThread())) {
+      throw Tile.interrupted();
     }
   }
 

@@ -33,8 +33,10 @@ public final class DiagonalGaussians implements Gaussians {
 
   private static final double HALF_ULP = 0x1p-53;
 
-  /** What checking an element counts at a {@link Checkpoint}. */
+  /** What checking an element counts at a {@link Checkpoint}, and how many it passes with at least, if there are as many. */
   private static final int CHECKING = 16;
+
+  private static final int ROWS_ELEMENTS = 4096;
 
   /** e^±700 are normal numbers. */
   private static final double MOST_LOG_VARIANCE = 1400;
@@ -99,12 +101,15 @@ public final class DiagonalGaussians implements Gaussians {
     double most = kind.bound(PairKl.MOST32);
     boolean vectors = Backend.hasVectors();
     Checkpoint checkpoint = new Checkpoint();
-    for (int i = 0; i < size; i++) {
-      checkpoint.passUninterrupted((long) CHECKING * dimension);
-      check(i, least, most, vectors);
-      if (!deterministic) {
-        sumLogStd(i, vectors);
+    int rows = Math.max(1, ROWS_ELEMENTS / dimension);
+    for (int first = 0, i = 0; i < size; first += rows) {
+      for (; i < size && i - first < rows; i++) {
+        check(i, least, most, vectors);
+        if (!deterministic) {
+          sumLogStd(i, vectors);
+        }
       }
+      checkpoint.passUninterrupted((long) CHECKING * dimension * rows);
     }
   }
 
@@ -513,9 +518,11 @@ public final class DiagonalGaussians implements Gaussians {
   private double[] toPrecisions() {
     double[] r = new double[size * dimension];
     Checkpoint checkpoint = new Checkpoint();
-    for (int i = 0; i < r.length; i++) {
-      checkpoint.pass(CHECKING);
-      r[i] = kind == Scale.PRECISION ? scale(i) : 1 / kind.variance(scale(i));
+    for (int i = 0; i < r.length; ) {
+      for (int end = (int) Math.min((long) i + ROWS_ELEMENTS, r.length); i < end; i++) {
+        r[i] = kind == Scale.PRECISION ? scale(i) : 1 / kind.variance(scale(i));
+      }
+      checkpoint.pass((long) CHECKING * ROWS_ELEMENTS);
     }
     return r;
   }

@@ -23,6 +23,6 @@ record FullColumns(
     double[] tolerance) {
   long bytes() {
     long rows = 5L * offset.length; // those that have one number a row
-    return Double.BYTES * (values.length + centre.length + rows);
+    return Double.BYTES * (rows + values.length + centre.length);
   }
 }

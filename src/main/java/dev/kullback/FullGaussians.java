@@ -151,7 +151,9 @@ public final class FullGaussians implements Gaussians {
     Cholesky cholesky = new Cholesky();
     Checkpoint checkpoint = new Checkpoint();
     for (int h = 0, k = -1; h < g.size() * d; h++) {
-      checkpoint.pass(Checkpoint.PLAIN);
+      if (h % d == 0) {
+        checkpoint.pass((long) Checkpoint.PLAIN * d);
+      }
       k += h % d + 1;
       cholesky.std(g.kind, g.scale(h));
       scaleTril[k] = cholesky.high();

@@ -14,6 +14,6 @@ record FullRows(
     double[] covariance, double[] mean, double[] offset, double[] noise, double[] weight) {
   long bytes() {
     return (long) Double.BYTES
-        * (covariance.length + mean.length + offset.length + noise.length + weight.length);
+        * (0L + covariance.length + mean.length + offset.length + noise.length + weight.length);
   }
 }

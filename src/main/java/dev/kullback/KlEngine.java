@@ -43,7 +43,7 @@ import org.jspecify.annotations.Nullable;
  * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
  * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 128·D} floats and 16 KiB
  * (where entries are recomputed, {@code 16·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
- * 0.5 or 1 MiB if it writes to a memory segment, 1 MiB (with a CUDA device 8) if it reduces rows, besides what {@link #nearest} says, and, where a covariance is full, 200 KiB and {@code 16·D²}
+ * 0.5 or 1 MiB if it writes to a memory segment, 1 MiB (with a CUDA device 8) if it reduces rows, as much again in reverse, besides what {@link #nearest} says, and, where a covariance is full, 200 KiB and {@code 16·D²}
  * bytes, or {@code 120·D²} once entries were recomputed.
  *
  * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite
@@ -53,7 +53,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Reductions.</b> {@code nearest}, {@code within}, {@code logSumExp}, {@code rowMin}, {@code rowSum}, {@code rowMean} and {@code
  * forEachTile} compute the same entries, a tile of at most {@code 32 × 4096} at a time, and keep none. A thread owns whole rows, at least
- * 8, so a call of fewer is one thread's; only {@code forEachTile} shares out columns, too. {@code nearest} and {@code within} decide as exact arithmetic does, as far as {@link #nearest} says.
+ * 8 (in reverse 32), so a call of fewer is one thread's; only {@code forEachTile} shares out columns, too. {@code nearest} and {@code within} decide as exact arithmetic does, as far as {@link #nearest} says.
  *
  * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
  * {@code double[]} keeps all that was computed. A {@link MemorySegment} receives native-order {@code double} when either batch
@@ -65,11 +65,12 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Interruption.</b> A call that computes entries of the matrix looks at its caller's interrupt status before each tile, of at most
  * {@code 64 × 2048} entries in {@code pairwise}, and ends with a {@link CancellationException}, the status still set and the output
- * incomplete, when helpers have ended theirs. {@code aligned}, {@code toStandardNormal} and the first preparation of a batch look every few milliseconds. What is
- * not interrupted is {@code pairwise} on a CUDA device, and a preparation that a helper has begun.
+ * incomplete, when helpers have ended theirs. {@code aligned}, {@code toStandardNormal} and the first preparation of a batch look every few milliseconds. What is not interrupted is
+ * {@code pairwise}, {@code aligned} and {@code toStandardNormal} on a CUDA device, and a pair of full covariances that is solved for by itself: 0.1 s at D = 1000.
  *
  * <p><b>Virtual threads.</b> A call, the making of a batch and its preparation yield their carrier every few milliseconds, so that other virtual threads
- * run beside calls however long; each yield may allocate.
+ * run beside calls however long, but for what is not interrupted either; each yield may allocate, and takes a permit of {@link
+ * java.util.concurrent.locks.LockSupport#unpark} if the thread has one.
  *
  * <p><b>Allocation.</b> A warm call (batches used twice before, caller's output) allocates nothing with one thread, and
  * a few hundred bytes with several, or on a CUDA device.
@@ -82,7 +83,7 @@ import org.jspecify.annotations.Nullable;
  * engine has, which reduce them. What computes throws {@link CudaException} when the device fails.
  *
  * <p>The methods that compute throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
- * dimensions that differ, an output that is too small, a deterministic {@code p} (see {@link ScalePolicy}) with a {@code q} that
+ * dimensions that differ, an output that is too small, a deterministic second argument of the divergence (see {@link ScalePolicy}) with a first that
  * is not, and log-variances beyond ±1400 against a full covariance.
  */
 public final class KlEngine implements AutoCloseable {
@@ -116,6 +117,9 @@ public final class KlEngine implements AutoCloseable {
   private static final int TALL_DIMENSION = 512;
 
   private static final int MOST_THREADS = 1024;
+
+  /** As many as an array holds. */
+  private static final int MOST_PAIRS = Integer.MAX_VALUE - 8;
 
   /** Tells a confined segment from one that helpers can write to. */
   private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});
@@ -379,11 +383,19 @@ public final class KlEngine implements AutoCloseable {
 
   /**
    * The k smallest of {@code KL(p_j ‖ q_i)} over j, for every row i: {@link #nearest(Gaussians, Gaussians, int)} with the arguments of the
-   * divergence the other way round. Values are those divergences. A call of fewer than 32 rows takes as long as one of 32, twice the time of 32 rows of
-   * {@code nearest}.
+   * divergence the other way round. Values are those divergences. A call of fewer than 32 rows takes as long as one of 32.
+   *
+   * @param k in [1, M]
+   * @return N rows of k neighbors
+   * @throws IllegalArgumentException if k is not in [1, M] or the result does not fit an array
    */
   public Neighbors nearestReverse(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, false, true);
+  }
+
+  /** {@link #nearestReverse} among {@code j ≠ i}, with the arguments and errors of {@link #nearestOthers(Gaussians, Gaussians, int)}. */
+  public Neighbors nearestOthersReverse(Gaussians q, Gaussians p, int k) {
+    return neighbors(q, p, k, true, true);
   }
 
   /**
@@ -395,7 +407,7 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
-    return within(q, p, radius, Integer.MAX_VALUE - 8);
+    return within(q, p, radius, MOST_PAIRS);
   }
 
   /**
@@ -410,9 +422,14 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * All j with {@code KL(p_j ‖ q_i) ≤ radius}, for every row i, by ascending j: {@link #within(Gaussians, Gaussians, double, int)} with the
+   * All j with {@code KL(p_j ‖ q_i) ≤ radius}, for every row i, by ascending j: {@link #within(Gaussians, Gaussians, double)} with the
    * arguments of the divergence the other way round. Values are those divergences.
    */
+  public Neighbors withinReverse(Gaussians q, Gaussians p, double radius) {
+    return withinReverse(q, p, radius, MOST_PAIRS);
+  }
+
+  /** {@link #withinReverse(Gaussians, Gaussians, double)} of at most so many pairs, as {@link #within(Gaussians, Gaussians, double, int)}. */
   public Neighbors withinReverse(Gaussians q, Gaussians p, double radius, int maxPairs) {
     return within(q, p, true, radius, maxPairs);
   }
@@ -422,9 +439,9 @@ public final class KlEngine implements AutoCloseable {
     if (!(radius >= 0)) {
       throw new IllegalArgumentException("radius must be >= 0, is " + radius);
     }
-    if (maxPairs < 0 || maxPairs > Integer.MAX_VALUE - 8) {
+    if (maxPairs < 0 || maxPairs > MOST_PAIRS) {
       throw new IllegalArgumentException(
-          "maxPairs must be in [0, %d], is %d".formatted(Integer.MAX_VALUE - 8, maxPairs));
+          "maxPairs must be in [0, %d], is %d".formatted(MOST_PAIRS, maxPairs));
     }
     WithinRows rows = new WithinRows(q, p, reverse, radius, maxPairs);
     reduce(q, p, rows);
@@ -855,7 +872,7 @@ public final class KlEngine implements AutoCloseable {
           block(kernel, q, p, out32, out64, segment, b, tile);
         }
       } else {
-        new Job((b, t) -> block(kernel, q, p, out32, out64, segment, b, t), blocks, tile)
+        new Job(this, (b, t) -> block(kernel, q, p, out32, out64, segment, b, t), blocks, tile)
             .run(helpers);
       }
     } finally {
@@ -934,7 +951,7 @@ public final class KlEngine implements AutoCloseable {
   private <G extends Gaussians> void reduceBy(
       BlockKernel<G> kernel, G a, G b, RowReduction reduction, Tile tile) {
     if (reduction.isReverse()) {
-      int height = kernel == device ? REDUCED_COLUMNS : BLOCK_ROWS;
+      int height = kernel == device ? REDUCED_COLUMNS : blockRows(a.dimension());
       reduce(new ReverseKernel<>(kernel, height), b, a, reduction, tile);
     } else {
       reduce(kernel, a, b, reduction, tile);
@@ -959,7 +976,8 @@ public final class KlEngine implements AutoCloseable {
           band(kernel, q, p, reduction, height, b, tile);
         }
       } else {
-        new Job((b, t) -> band(kernel, q, p, reduction, height, b, t), parts, tile).run(helpers);
+        new Job(this, (b, t) -> band(kernel, q, p, reduction, height, b, t), parts, tile)
+            .run(helpers);
       }
     } finally {
       kernel.end();
@@ -1004,11 +1022,13 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /** One call's work, shared between its caller and helpers. */
-  private final class Job implements Runnable {
+  private static final class Job implements Runnable {
     private final long parts;
     private final AtomicLong next = new AtomicLong();
 
-    /** With the caller's tile, which holds what the call prepared; null at its end, for an executor may queue this for longer. */
+    /** These, and the caller's tile, which holds what the call prepared, are null at its end: an executor may queue this for longer. */
+    private @Nullable KlEngine engine;
+
     private @Nullable Work work;
 
     private @Nullable Tile lead;
@@ -1016,7 +1036,8 @@ public final class KlEngine implements AutoCloseable {
     private int active;
     private boolean finished;
 
-    Job(Work work, long parts, Tile lead) {
+    Job(KlEngine engine, Work work, long parts, Tile lead) {
+      this.engine = engine;
       this.work = work;
       this.parts = parts;
       this.lead = lead;
@@ -1025,7 +1046,7 @@ public final class KlEngine implements AutoCloseable {
     /** Works with whatever helpers begin in time, and returns when all that began have ended. */
     void run(Executor helpers) {
       try {
-        for (long k = Math.min(threads, parts); k > 1; k--) {
+        for (long k = Math.min(Objects.requireNonNull(engine).threads, parts); k > 1; k--) {
           helpers.execute(this);
         }
       } catch (RejectedExecutionException e) {
@@ -1044,6 +1065,7 @@ public final class KlEngine implements AutoCloseable {
 
     @Override
     public void run() {
+      KlEngine owner;
       Work shared;
       Tile caller;
       synchronized (this) {
@@ -1051,16 +1073,18 @@ public final class KlEngine implements AutoCloseable {
           return;
         }
         active++;
+        owner = Objects.requireNonNull(engine);
         shared = Objects.requireNonNull(work);
         caller = Objects.requireNonNull(lead);
       }
       try {
-        Tile own = acquire();
+        Tile own = owner.acquire();
         try {
           own.share(caller);
-          work(shared, own);
+          ScopedValue.where(Checkpoint.CALLER, Objects.requireNonNull(caller.caller))
+              .run(() -> work(shared, own));
         } finally {
-          KlEngine.this.release(own);
+          owner.release(own);
         }
       } catch (Throwable e) { // consumers of other languages throw checked exceptions, too
         fail(e);
@@ -1110,6 +1134,7 @@ public final class KlEngine implements AutoCloseable {
 
     /** Holds nothing of the call any more. */
     private synchronized void release() {
+      engine = null;
       work = null;
       lead = null;
       failure = null;

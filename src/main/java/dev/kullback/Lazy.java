@@ -6,6 +6,9 @@ import org.jspecify.annotations.Nullable;
 
 /** A value made of a batch at most once, by the first thread that needs it; others wait, interruptibly. */
 final class Lazy<B, T> {
+  /** How often who waits looks whether its call is to end. */
+  private static final long LOOK_MILLIS = 5;
+
   private volatile @Nullable T value;
   private boolean making;
 
@@ -39,12 +42,19 @@ final class Lazy<B, T> {
 
   /** The value, or null for the thread that is to make it. */
   private synchronized @Nullable T take() {
-    while (making && value == null) {
-      try {
-        wait();
-      } catch (InterruptedException e) {
+    boolean interrupted = false;
+    try {
+      while (making && value == null) {
+        try {
+          wait(LOOK_MILLIS);
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+        Checkpoint.checkInterrupt(interrupted);
+      }
+    } finally {
+      if (interrupted) {
         Thread.currentThread().interrupt();
-        throw Tile.interrupted();
       }
     }
     making = value == null;

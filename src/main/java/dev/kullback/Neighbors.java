@@ -1,9 +1,9 @@
 package dev.kullback;
 
 /**
- * Some columns j of each row i of the matrix {@code KL(q_i ‖ p_j)}, in nats, as compressed sparse rows: row i has the entries
- * {@code start(i)} to {@code start(i + 1) − 1} of {@link #indices()} and {@link #values()}. Made by {@link KlEngine#nearest} (k in
- * every row, nearest first) and {@link KlEngine#within} (as many as there are, by ascending column).
+ * Some columns j of each row i of the matrix {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, in nats, as compressed sparse rows: row i has
+ * the entries {@code start(i)} to {@code start(i + 1) − 1} of {@link #indices()} and {@link #values()}. Made by {@link KlEngine#nearest} and {@link
+ * KlEngine#nearestReverse} (k in every row, nearest first), {@link KlEngine#within} and {@link KlEngine#withinReverse} (as many as there are, by ascending column).
  *
  * <p>Values are double also where the batches are of float: rounding them would make ties of what is ordered.
  */
@@ -38,7 +38,7 @@ public final class Neighbors {
     return indices[at(i, r)];
   }
 
-  /** {@code KL(q_i ‖ p_j)} of row i's neighbor r, {@code j = index(i, r)}. */
+  /** The divergence of row i's neighbor r, of column {@code index(i, r)}. */
   public double value(int i, int r) {
     return values[at(i, r)];
   }

@@ -178,8 +178,7 @@ final class Verify {
           new Operation(
               "withinReverse",
               false,
-              (engine, q, p, c, r) ->
-                  r.set(engine.withinReverse(p, q, c.radius, Integer.MAX_VALUE - 8)),
+              (engine, q, p, c, r) -> r.set(engine.withinReverse(p, q, c.radius)),
               c -> c.within(true)),
           new Operation(
               "logSumExp",

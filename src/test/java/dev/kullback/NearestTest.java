@@ -166,20 +166,38 @@ class NearestTest {
       for (int threads : new int[] {1, 3}) {
         try (KlEngine engine = Engines.on(backend, threads)) {
           double[] kl = engine.pairwise(p.gaussians(), q.gaussians(), new double[4200 * n]);
-          Neighbors all = engine.withinReverse(q.gaussians(), p.gaussians(), 1e300, 4200 * n);
+          Neighbors all = engine.withinReverse(q.gaussians(), p.gaussians(), 1e300);
           Neighbors nearest = engine.nearestReverse(q.gaussians(), p.gaussians(), 3);
           for (int i = 0; i < n; i++) {
             double[] row = new double[4200];
             for (int j = 0; j < 4200; j++) {
               row[j] = kl[j * n + i];
-              assertThat(all.value(i, j)).isEqualTo(row[j]);
             }
+            assertThat(Arrays.equals(row, 0, 4200, all.values(), i * 4200, (i + 1) * 4200))
+                .isTrue();
             assertThat(nearest.index(i, 0)).isEqualTo(50 + i);
             Arrays.sort(row);
             for (int r = 0; r < 3; r++) {
               assertThat(nearest.value(i, r)).isBetween(row[r] * (1 - 1e-5), row[r] * (1 + 1e-5));
             }
           }
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void reverseAmongOthers(Backend backend) {
+    DiagonalGaussians p = Batch.random(false, 40, 3, 0, new Random(13)).gaussians();
+    try (KlEngine engine = Engines.on(backend)) {
+      Neighbors all = engine.nearestReverse(p, p, 40);
+      Neighbors others = engine.nearestOthersReverse(p, p, 39);
+      for (int i = 0; i < 40; i++) {
+        assertThat(all.index(i, 0)).isEqualTo(i);
+        for (int r = 0; r < 39; r++) {
+          assertThat(others.index(i, r)).isEqualTo(all.index(i, r + 1));
+          assertThat(others.value(i, r)).isEqualTo(all.value(i, r + 1));
         }
       }
     }

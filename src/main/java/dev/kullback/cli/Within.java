@@ -38,9 +38,6 @@ import picocli.CommandLine.TypeConversionException;
       "  kullback within --radius 0.5 --mean Q.npy --std S.npy -o near.npz",
     })
 final class Within extends PairCommand {
-  /** Of a block: as many as an array holds. */
-  private static final int MOST_PAIRS = Integer.MAX_VALUE - 8;
-
   @Option(
       names = "--radius",
       order = FIRST,
@@ -207,9 +204,7 @@ final class Within extends PairCommand {
     long[] start = new long[blocks.q().size() + 1];
     blocks.forEach((first, rows, p) -> {
       Neighbors found =
-          reverse
-              ? engine.withinReverse(rows, p, radius, MOST_PAIRS)
-              : engine.within(rows, p, radius);
+          reverse ? engine.withinReverse(rows, p, radius) : engine.within(rows, p, radius);
       for (int i = 0; i < rows.size(); i++) {
         for (int r = 0; r < found.count(i); r++) {
           if (withRows) {
