@@ -9,6 +9,9 @@ import org.jspecify.annotations.Nullable;
 final class Tile {
   static final int ROWS = 16;
 
+  /** Doubles of a cache line. Line by line instead of row by row makes nearestReverse over nearest 1.42 instead of 2.19, 4096 x 4096 x 32 (Zen 3). */
+  private static final int LINE = 8;
+
   private static final int CAPACITY = ROWS * DiagonalGaussians.WIDEST_PANEL;
 
   /** The tile of the call's caller, whose interruption ends the call. */
@@ -140,9 +143,12 @@ final class Tile {
     if (spare.length < from.length) {
       spare = new double[from.length];
     }
-    for (int i = 0; i < rows; i++) {
+    for (int first = 0; first < rows; first += LINE) {
+      int end = Math.min(first + LINE, rows);
       for (int j = 0; j < columns; j++) {
-        spare[j * rows + i] = from[i * columns + j];
+        for (int i = first; i < end; i++) {
+          spare[j * rows + i] = from[i * columns + j];
+        }
       }
     }
     block64 = spare;
