@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 class HotTest {
   /** Operations of {@link Verify}. */
-  private static final int OPERATIONS = 13;
+  private static final int OPERATIONS = 15;
 
   private static final int LEAST_CALLS = 20_000;
 
