@@ -7,6 +7,8 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -19,6 +21,7 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -60,14 +63,31 @@ final class Demo implements Callable<Integer> {
     Path to = output != null ? output : home("--out").resolve("target/demo");
     try {
       Files.createDirectories(to);
+    } catch (FileAlreadyExistsException e) {
+      throw new UserError(to, "is not a folder: name another");
+    } catch (AccessDeniedException e) {
+      throw new OutputFailure(to, e);
     } catch (IOException e) {
       throw new UserError(to, e);
     }
     @Nullable String noPicture = Pictures.problem();
+    Path matrix = to.resolve("digits-kl.npy");
+    Path heatmap = to.resolve("digits-kl.png");
+    List<Path> inputs;
+    try (Stream<Path> files = Files.list(from)) {
+      inputs = files.toList();
+    } catch (IOException e) {
+      throw new UserError(from, e);
+    }
+    Outputs.check(matrix, "npy", inputs);
+    Outputs.check(heatmap, "png", inputs);
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
-        OutputFile npy = new OutputFile(to.resolve("digits-kl.npy"));
-        OutputFile png = noPicture != null ? null : new OutputFile(to.resolve("digits-kl.png"))) {
+        OutputFile npy = new OutputFile(matrix);
+        OutputFile png = noPicture != null ? null : new OutputFile(heatmap)) {
+      if (png != null && png.hasTargetOf(npy)) {
+        throw new UserError(heatmap, "is the same file as the other output, " + matrix);
+      }
       Batch batch =
           Batch.load(
               new BatchOptions.Files(
@@ -103,10 +123,11 @@ final class Demo implements Callable<Integer> {
       if (png != null) {
         png.write(picture(kl, labels));
       }
-      npy.commit();
+      npy.finish();
       if (png != null) {
         png.commit();
       }
+      npy.commit();
 
       report.line(
           text(

@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.zip.CRC32;
 import java.util.zip.CheckedInputStream;
@@ -68,7 +69,7 @@ final class Input implements Closeable {
 
   /** Where the archive's name ends in that of an array, or -1 for another file. */
   private static int archiveEnd(Path name) {
-    int at = name.toString().lastIndexOf(ARCHIVE + ":");
+    int at = name.toString().toLowerCase(Locale.ROOT).lastIndexOf(ARCHIVE + ":");
     return at < 0 || Files.exists(name) ? -1 : at + ARCHIVE.length();
   }
 
@@ -83,7 +84,7 @@ final class Input implements Closeable {
     if (end >= 0) {
       return ofArchive(file(name), text.substring(end + 1));
     }
-    if (text.endsWith(ARCHIVE)) {
+    if (Outputs.suffix(name).equals("npz")) {
       return ofArchive(name, null);
     }
     requireFile(name, ARRAY);

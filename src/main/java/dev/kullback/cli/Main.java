@@ -75,6 +75,9 @@ public final class Main {
     "  KULLBACK_JAVA_OPTS   Further options of the JVM, such as -Xmx8g.",
   };
 
+  /** What the JVM makes of bytes that are no text: any name with them would become this one. */
+  private static final char NOT_DECODED = '\ufffd';
+
   private static final int LINE = 200;
   private static final int BROKEN_PIPE = 141;
 
@@ -91,20 +94,23 @@ public final class Main {
   @Option(
       names = "--json",
       scope = ScopeType.INHERIT,
+      defaultValue = "false", // or a second one would negate the first
       description = "Print the summary as one JSON object on one line.")
   boolean json;
 
   @Option(
       names = "--quiet",
       scope = ScopeType.INHERIT,
+      defaultValue = "false",
       description = "Print no summary and no progress.")
   boolean quiet;
 
   @Option(
       names = "--debug",
       scope = ScopeType.INHERIT,
+      defaultValue = "false",
       description = "Show the stack trace of an error, too.")
-  boolean debug = System.getProperty("kullback.debug") != null;
+  boolean debug;
 
   /** Outputs that are complete. */
   final List<Path> written = new ArrayList<>();
@@ -146,6 +152,12 @@ public final class Main {
       return end(0, err);
     }
     try {
+      for (String arg : args) {
+        if (arg.indexOf(NOT_DECODED) >= 0) {
+          throw new UserError(
+              arg + ": a name whose bytes are not UTF-8: rename the file, or link to it");
+        }
+      }
       return end(line(args, err).execute(args), err);
     } catch (Throwable e) { // an Error: picocli handles Exceptions only
       return report(e, err);
@@ -259,7 +271,7 @@ public final class Main {
 
   int report(Throwable e, PrintStream err) {
     say(describe(e), err);
-    if (debug) {
+    if (debug || System.getProperty("kullback.debug") != null) {
       StringWriter trace = new StringWriter();
       e.printStackTrace(new PrintWriter(trace));
       trace
@@ -285,9 +297,7 @@ public final class Main {
               + "; see "
               + p.getCommandLine().getCommandSpec().qualifiedName()
               + " --help";
-      case OutOfMemoryError _ ->
-          "out of memory (%s): raise the heap, e.g. KULLBACK_JAVA_OPTS=-Xmx%dg"
-              .formatted(e.getMessage(), Math.ceilDiv(Runtime.getRuntime().maxMemory(), 1L << 29));
+      case OutOfMemoryError _ -> "out of memory (%s): ".formatted(e.getMessage()) + memoryAdvice(e);
       case UserError _, OutputFailure _, IllegalArgumentException _, IllegalStateException _ ->
           String.valueOf(e.getMessage());
       // what the library throws of its own, of a device say: its message suffices
@@ -296,6 +306,15 @@ public final class Main {
           r.getMessage();
       default -> "unexpected " + e + "; --debug shows where";
     };
+  }
+
+  /** Inputs, for one, are not on the heap. */
+  private static String memoryAdvice(Throwable e) {
+    String message = String.valueOf(e.getMessage());
+    return message.contains("eap space") || message.contains("GC overhead")
+        ? "raise the heap, e.g. KULLBACK_JAVA_OPTS=-Xmx%dg"
+            .formatted(Math.ceilDiv(Runtime.getRuntime().maxMemory(), 1L << 29))
+        : "free some, or split the batch by rows";
   }
 
   static String version() {

@@ -18,6 +18,8 @@ final class Outputs {
                   + " zip zst")
               .split(" "));
 
+  private static final Path STDIN = Path.of("/dev/stdin");
+
   private Outputs() {}
 
   /** Whether the name stands for standard output, where a command writes to it. */
@@ -42,9 +44,16 @@ final class Outputs {
       String stem = file.substring(0, file.length() - suffix.length());
       throw new UserError(name, "what is written is .%s: name it %s%1$s".formatted(format, stem));
     }
+    if (!Input.file(name).equals(name)) {
+      throw new UserError(name, "is the name of an array in an archive: name a file");
+    }
     for (Path input : inputs) {
-      if (!isStandard(input) && isSame(name, Input.file(input))) {
+      if (isSame(name, isStandard(input) ? STDIN : Input.file(input))) {
         throw new UserError(name, "is also an input: name another output");
+      }
+      if (TemporaryFile.isOne(input)) {
+        throw new UserError(
+            input, "is what an unfinished run left, which the next removes: rename it first");
       }
     }
   }

@@ -15,9 +15,12 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFileAttributeView;
+import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.nio.file.attribute.UserPrincipal;
+import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ThreadLocalRandom;
@@ -38,6 +41,9 @@ final class TemporaryFile implements Closeable {
       FileSystems.getDefault().supportedFileAttributeViews().contains("posix");
   private static final Set<PosixFilePermission> PRIVATE =
       PosixFilePermissions.fromString("rw-------");
+
+  private static final Set<PosixFilePermission> OF_THE_GROUP =
+      PosixFilePermissions.fromString("---rwx---");
 
   /** This process's own: to close a second channel of one, as POSIX has it, would release the lock. */
   private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
@@ -171,15 +177,43 @@ final class TemporaryFile implements Closeable {
     }
   }
 
-  /** Gives it the permissions of the file that it is to replace, or those of a new one. */
+  /** Whether a file is called as these are. */
+  static boolean isOne(Path file) {
+    return String.valueOf(file.getFileName()).endsWith(SUFFIX);
+  }
+
+  /** Gives it the permissions, group and owner of the file that it is to replace, or the permissions of a new one. */
   void publish(Path target) throws IOException {
     if (POSIX) {
-      Set<PosixFilePermission> wanted =
-          Files.exists(target) ? Files.getPosixFilePermissions(target) : usual;
+      Set<PosixFilePermission> wanted = Files.exists(target) ? takeOver(target) : usual;
       if (!wanted.equals(Files.getPosixFilePermissions(path))) {
         Files.setPosixFilePermissions(path, wanted);
       }
     }
+  }
+
+  /** The permissions that the target has; those of its group only if the file can be given to that. */
+  private Set<PosixFilePermission> takeOver(Path target) throws IOException {
+    PosixFileAttributes old = Files.readAttributes(target, PosixFileAttributes.class);
+    PosixFileAttributeView view = Files.getFileAttributeView(path, PosixFileAttributeView.class);
+    PosixFileAttributes own = view.readAttributes();
+    Set<PosixFilePermission> wanted = new HashSet<>(old.permissions()); // which may be empty
+    if (!own.group().equals(old.group())) {
+      try {
+        view.setGroup(old.group());
+      } catch (IOException e) {
+        wanted.removeAll(OF_THE_GROUP);
+      }
+    }
+    if (!own.owner().equals(old.owner())) {
+      try {
+        view.setOwner(old.owner());
+      } catch (IOException e) {
+        // Only root can. It is who runs this then, who may write there and read what they have
+        // written.
+      }
+    }
+    return wanted;
   }
 
   /** It stays locked until it is closed: an unlocked one could be removed before it has its name. */

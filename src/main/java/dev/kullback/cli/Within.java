@@ -175,7 +175,7 @@ final class Within extends PairCommand {
       array(zip, "data", Npy.header(Batch.element(q, p), stats.count()));
       values.copyTo(zip);
     } catch (IOException e) {
-      throw new UserError(name, e);
+      throw new OutputFailure(name, e);
     }
     return stats;
   }

@@ -114,6 +114,24 @@ class DemoTest {
     }
   }
 
+  /** Nor is one output the other. */
+  @Test
+  void replacesNoInput() throws IOException {
+    Path data = Files.createDirectory(folder.resolve("data"));
+    Path mean = Files.writeString(data.resolve("digits_mean.npy"), "mine");
+    Path output = Files.createDirectory(folder.resolve("out"));
+    Files.createSymbolicLink(output.resolve("digits-kl.npy"), mean);
+    assertThat(run(data, output)).isEqualTo(2);
+    assertThat(err.toString(StandardCharsets.UTF_8)).contains("digits-kl.npy: is also an input");
+    assertThat(mean).hasContent("mine");
+
+    Files.delete(output.resolve("digits-kl.npy"));
+    Files.createSymbolicLink(output.resolve("digits-kl.npy"), Path.of("x"));
+    Files.createSymbolicLink(output.resolve("digits-kl.png"), Path.of("x"));
+    assertThat(run(DATA, output)).isEqualTo(2);
+    assertThat(err.toString(StandardCharsets.UTF_8)).contains("is the same file as the other");
+  }
+
   @Test
   void checksItsReferencesBeforeItWrites() throws IOException {
     Path data = Files.createDirectory(folder.resolve("data"));

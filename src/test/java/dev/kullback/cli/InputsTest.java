@@ -200,6 +200,8 @@ class InputsTest extends CommandFixture {
     assertRejected(zip(stored, new Member(far + ".npy", mean)), "x.npz:far", "/xxxxx", "x\u2026");
     Files.write(folder.resolve("x.npz"), zip(stored, new Member("../../q.npy", mean)));
     succeed("standard --mean x.npz:../../q --std s.npy -o o.npy");
+    Path capitals = Files.move(folder.resolve("x.npz"), folder.resolve("X.NPZ"));
+    succeed("standard --mean " + capitals + ":../../q --std s.npy -o o.npy");
     Files.createDirectory(folder.resolve("d.npz"));
     assertRejected(moments, "d.npz:mean", "d.npz:mean: is a directory, not a .npz file");
   }

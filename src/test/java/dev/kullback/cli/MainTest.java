@@ -266,6 +266,7 @@ class MainTest extends CommandFixture {
   @CsvSource({
     "standard --mean q.npy --std s.npy -o x.csv, x.csv: what is written is .npy: name it x.npy",
     "standard --mean q.npy --std s.npy -o a.b.CSV, a.b.CSV: what is written is .npy: name it a.b.npy",
+    "standard --mean q.npy --std s.npy -o x.npz:mean, x.npz:mean: is the name of an array in an archive",
     "aligned --mean q.npy --std s.npy --p-mean q.npy --p-std s.npy -o x.npz, x.npz: what is written is .npy: name it x.npy",
     "entropy --mean q.npy --std s.npy -o x.txt, x.txt: what is written is .npy: name it x.npy",
     "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices x.txt, x.txt: what is written is .npy: name it x.npy",
@@ -831,15 +832,20 @@ class MainTest extends CommandFixture {
   @Test
   void otherErrorsHaveStatus1() {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
-    assertThat(main.report(new OutOfMemoryError("heap"), stream(err))).isEqualTo(1);
+    assertThat(main.report(new OutOfMemoryError("Java heap space"), stream(err))).isEqualTo(1);
+    assertThat(main.report(new OutOfMemoryError("12 bytes"), stream(err))).isEqualTo(1);
     assertThat(main.report(new IOException("disk\non fire"), stream(err))).isEqualTo(1);
     assertThat(err.toString(StandardCharsets.UTF_8).lines())
         .satisfiesExactly(
             line ->
                 assertThat(line)
                     .matches(
-                        "kullback: out of memory \\(heap\\): raise the heap, e\\.g\\."
+                        "kullback: out of memory \\(Java heap space\\): raise the heap, e\\.g\\."
                             + " KULLBACK_JAVA_OPTS=-Xmx[1-9]\\d*g"),
+            line ->
+                assertThat(line)
+                    .isEqualTo(
+                        "kullback: out of memory (12 bytes): free some, or split the batch by rows"),
             line -> assertThat(line).startsWith("kullback: unexpected ").contains("\\u000aon"));
   }
 
@@ -1039,6 +1045,32 @@ class MainTest extends CommandFixture {
     }
     Result result = run(line + " --quiet");
     assertThat(result).isEqualTo(new Result(0, "", ""));
+  }
+
+  /** Before the command, after it and both. */
+  @Test
+  void optionsOfAllCommandsMayBeGivenTwice() {
+    String line = "standard --mean q.npy --std s.npy -o o.npy ";
+    assertThat(run("--json " + line + "--json").out()).startsWith("{");
+    assertThat(run("--quiet " + line + "--quiet").out()).isEmpty();
+    assertThat(run("--debug " + line.replace("q.npy", "no.npy") + "--debug").err())
+        .contains(" at ");
+  }
+
+  /** The JVM makes one character of whatever is not UTF-8, so two names would become one. */
+  @Test
+  void namesThatAreNoText() throws IOException {
+    assertUserError("standard --mean q.npy --std s.npy -o \ufffd.npy", "not UTF-8");
+    assertUserError("standard --mean \ufffd.npy --std s.npy -o o.npy", "not UTF-8");
+  }
+
+  @Test
+  void whatAnUnfinishedRunLeftIsNoInput() throws IOException {
+    Path left = folder.resolve(".o.npy.0123456789abcdef.kullback-tmp");
+    Files.copy(folder.resolve("q.npy"), left);
+    String line = "standard --std s.npy -o " + folder.resolve("o.npy") + " --mean ";
+    assertUserError(line + left, "rename it first");
+    assertThat(left).exists();
   }
 
   @Test
