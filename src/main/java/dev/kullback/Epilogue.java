@@ -22,6 +22,10 @@ final class Epilogue {
   private static final LongVector BIT_OF_LANE =
       LongVector.broadcast(L, 1).lanewise(VectorOperators.LSHL, LongVector.zero(L).addIndex(1));
 
+  /**
+   * {@link PairKl#isCertain}, 0 ≤ kl·margin − noise < ∞, is one comparison with it, for as unsigned integers negatives and NaN are greater. It stands
+   * wherever it is needed: in a method of its own, once that was compiled by itself to more code than InlineSmallCode allows, C2 boxed 168 B a vector for good.
+   */
   static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
 
   private Epilogue() {}
@@ -95,14 +99,19 @@ final class Epilogue {
       int corner,
       int stride) {
     int vectors = columns / S.length() * S.length();
-    VectorMask<Double> within = S.maskAll(true);
+    VectorMask<Long> within = L.maskAll(true);
     for (int i = 0; i < rows; i++) {
       for (int j = 0; j < vectors; j += S.length()) {
         DoubleVector offsets = DoubleVector.fromArray(S, columnOffset, column + j);
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, column + j);
         DoubleVector kl =
             DoubleVector.fromArray(S, sum, i * nr + j).fma(HALVES, offsets.add(rowOffset[row + i]));
-        within = within.and(isCertain(kl, noises.add(rowNoise[row + i]), margin));
+        within =
+            within.and(
+                kl.mul(margin)
+                    .sub(noises.add(rowNoise[row + i]))
+                    .viewAsIntegralLanes()
+                    .compare(VectorOperators.ULT, INFINITY_BITS));
         int to = corner + i * stride + j;
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
@@ -142,7 +151,7 @@ final class Epilogue {
     double @Nullable [] out64 = t.out64;
     double[] columnOffset = p.offsetP();
     double[] columnNoise = p.noiseP();
-    VectorMask<Double> within = S.maskAll(true);
+    VectorMask<Long> within = L.maskAll(true);
     for (int i = 0; i < t.rows; i++) {
       double offset = q.offsetQ()[t.row + i];
       double noise = q.noiseQ()[t.row + i];
@@ -152,7 +161,12 @@ final class Epilogue {
             widen(acc, i * FloatKernels.NR + j)
                 .fma(HALVES, DoubleVector.fromArray(S, columnOffset, t.column + j).add(offset));
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, t.column + j).add(noise);
-        within = within.and(isCertain(kl, noises, margin));
+        within =
+            within.and(
+                kl.mul(margin)
+                    .sub(noises)
+                    .viewAsIntegralLanes()
+                    .compare(VectorOperators.ULT, INFINITY_BITS));
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
         } else if (out64 != null) {
@@ -161,15 +175,6 @@ final class Epilogue {
       }
     }
     return within.allTrue();
-  }
-
-  /** {@link PairKl#isCertain}: 0 ≤ kl·margin − noise < ∞ as one comparison, for as unsigned integers negatives and NaN are greater. */
-  private static VectorMask<Double> isCertain(DoubleVector kl, DoubleVector noise, double margin) {
-    return kl.mul(margin)
-        .sub(noise)
-        .viewAsIntegralLanes()
-        .compare(VectorOperators.ULT, INFINITY_BITS)
-        .cast(S);
   }
 
   /**
@@ -201,7 +206,13 @@ final class Epilogue {
         DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), column).add(offset);
         DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), column).add(noise);
         DoubleVector kl = DoubleVector.fromArray(S, sum, (i - from) * nr + j).fma(HALVES, offsets);
-        certain |= isCertain(kl, noises, tolerance - unit).toLong() << j;
+        certain |=
+            kl.mul(tolerance - unit)
+                    .sub(noises)
+                    .viewAsIntegralLanes()
+                    .compare(VectorOperators.ULT, INFINITY_BITS)
+                    .toLong()
+                << j;
         close |=
             kl.mul(1 - unit).compare(VectorOperators.LE, noises.add(NearKernel.LIMIT)).toLong()
                 << j;
@@ -224,7 +235,13 @@ final class Epilogue {
       for (int j = 0; j < t.columns; j += S.length()) {
         DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + j).add(noise);
         DoubleVector kl = DoubleVector.fromArray(S, t.sum, i * nr + j);
-        foreseen |= isCertain(kl, noises, margin).toLong() << j;
+        foreseen |=
+            kl.mul(margin)
+                    .sub(noises)
+                    .viewAsIntegralLanes()
+                    .compare(VectorOperators.ULT, INFINITY_BITS)
+                    .toLong()
+                << j;
       }
       t.foreseen[i] = foreseen;
     }
