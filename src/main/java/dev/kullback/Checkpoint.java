@@ -25,6 +25,13 @@ final class Checkpoint {
 
   private boolean begun;
 
+  /** What a KL that is computed by itself counts. */
+  static long ofPair(Gaussians q, Gaussians p) {
+    return q instanceof DiagonalGaussians && p instanceof DiagonalGaussians
+        ? (long) PLAIN * q.dimension()
+        : FullPair.terms(q.dimension());
+  }
+
   /** For another call, perhaps of another thread. */
   void begin() {
     passed = 0;

@@ -651,10 +651,8 @@ public final class DiagonalGaussians implements Gaussians {
     return to;
   }
 
-  /** How many elements a segment holds, which can be read. */
-  static long elements(MemorySegment segment, ValueLayout element, String name) {
-    Objects.requireNonNull(segment, name);
-    Objects.requireNonNull(element, "element");
+  /** Throws where this thread cannot read or write a segment. */
+  static void checkAccessible(MemorySegment segment, String name) {
     if (!segment.scope().isAlive()) {
       throw new IllegalStateException(name + " belongs to a closed arena");
     }
@@ -662,6 +660,13 @@ public final class DiagonalGaussians implements Gaussians {
       throw new WrongThreadException(
           name + " is confined to another thread; call from that one, or take a shared arena");
     }
+  }
+
+  /** How many elements a segment holds, which can be read. */
+  static long elements(MemorySegment segment, ValueLayout element, String name) {
+    Objects.requireNonNull(segment, name);
+    Objects.requireNonNull(element, "element");
+    checkAccessible(segment, name);
     long width = element.byteSize();
     if (segment.byteSize() % width != 0) {
       throw new IllegalArgumentException(

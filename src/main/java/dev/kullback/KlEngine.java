@@ -469,7 +469,6 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException if a weight is NaN or +∞, or there are not M
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights) {
-    check(q, p);
     return weightedLogSumExp(q, p, logWeights, new double[rows(q)]);
   }
 
@@ -727,10 +726,7 @@ public final class KlEngine implements AutoCloseable {
       return;
     }
     boolean wide = q.isDouble() || p.isDouble();
-    long terms =
-        q instanceof DiagonalGaussians && p instanceof DiagonalGaussians
-            ? (long) Checkpoint.PLAIN * q.dimension()
-            : FullPair.terms(q.dimension());
+    long terms = Checkpoint.ofPair(q, p);
     Tile tile = acquire();
     try {
       for (int i = 0; i < q.size(); i++) {
@@ -1305,12 +1301,6 @@ public final class KlEngine implements AutoCloseable {
     if (out.isReadOnly()) {
       throw new IllegalArgumentException("out is a read-only segment");
     }
-    if (!out.scope().isAlive()) {
-      throw new IllegalStateException("out belongs to a closed arena");
-    }
-    if (!out.isAccessibleBy(Thread.currentThread())) {
-      throw new WrongThreadException(
-          "out is confined to another thread; call from that one, or take a shared arena");
-    }
+    DiagonalGaussians.checkAccessible(out, "out");
   }
 }

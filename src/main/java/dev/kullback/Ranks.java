@@ -38,7 +38,7 @@ final class Ranks {
       return precise(p, j, q, i, false, t);
     }
     t.checkInterrupt(); // of a tile all entries may come here
-    t.pass(terms(q, p));
+    t.pass(Checkpoint.ofPair(q, p));
     return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
         ? PairKl.precise(a, i, b, j)
         : t.full.pair.kl(q, i, p, j);
@@ -50,7 +50,7 @@ final class Ranks {
       return exact(p, j, q, i, false, kl, t);
     }
     t.checkInterrupt();
-    t.pass(EXACT * terms(q, p));
+    t.pass(EXACT * Checkpoint.ofPair(q, p));
     if (!(q instanceof DiagonalGaussians a
         && p instanceof DiagonalGaussians b
         && kl >= Double.MIN_NORMAL
@@ -58,13 +58,6 @@ final class Ranks {
       t.exact.set(kl);
     }
     return t.exact;
-  }
-
-  /** What recomputing a pair counts at a {@link Checkpoint}. */
-  private static long terms(Gaussians q, Gaussians p) {
-    return q instanceof DiagonalGaussians && p instanceof DiagonalGaussians
-        ? (long) Checkpoint.PLAIN * q.dimension()
-        : FullPair.terms(q.dimension());
   }
 
   /** Whether two columns certainly have the same divergences. */

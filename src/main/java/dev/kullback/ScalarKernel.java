@@ -17,7 +17,7 @@ final class ScalarKernel implements BlockKernel<DiagonalGaussians> {
       int column0,
       int column1,
       Tile t) {
-    long terms = (long) Checkpoint.PLAIN * q.dimension();
+    long terms = Checkpoint.ofPair(q, p);
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {
         t.pass(terms);

@@ -85,8 +85,8 @@ final class Demo implements Callable<Integer> {
         KlEngine engine = engineOptions.engine();
         OutputFile npy = new OutputFile(matrix);
         OutputFile png = noPicture != null ? null : new OutputFile(heatmap)) {
-      if (png != null && png.hasTargetOf(npy)) {
-        throw new UserError(heatmap, "is the same file as the other output, " + matrix);
+      if (png != null) {
+        png.requireOtherTarget(npy);
       }
       Batch batch =
           Batch.load(

@@ -61,8 +61,11 @@ final class Input implements Closeable {
     }
   }
 
-  /** The file that a name stands for, an archive's where it names an array of one. */
+  /** The file that a name stands for: an archive's where it names an array of one, or that of standard input. */
   static Path file(Path name) {
+    if (name.equals(STDIN)) {
+      return Path.of("/dev/stdin");
+    }
     int end = archiveEnd(name);
     return end < 0 ? name : Path.of(name.toString().substring(0, end));
   }

@@ -99,6 +99,13 @@ final class OutputFile implements Closeable {
     return target.equals(other.target) || Outputs.isSame(target, other.target);
   }
 
+  /** Throws where they would. */
+  void requireOtherTarget(OutputFile other) {
+    if (hasTargetOf(other)) {
+      throw new UserError(name, "is the same file as the other output, " + other.name);
+    }
+  }
+
   /** Refuses early what the disk can't hold. */
   void requireSpace(long bytes) {
     try {

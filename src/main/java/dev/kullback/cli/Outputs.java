@@ -18,8 +18,6 @@ final class Outputs {
                   + " zip zst")
               .split(" "));
 
-  private static final Path STDIN = Path.of("/dev/stdin");
-
   private Outputs() {}
 
   /** Whether the name stands for standard output, where a command writes to it. */
@@ -48,7 +46,7 @@ final class Outputs {
       throw new UserError(name, "is the name of an array in an archive: name a file");
     }
     for (Path input : inputs) {
-      if (isSame(name, isStandard(input) ? STDIN : Input.file(input))) {
+      if (isSame(name, Input.file(input))) {
         throw new UserError(name, "is also an input: name another output");
       }
       if (TemporaryFile.isOne(input)) {

@@ -73,9 +73,8 @@ abstract class PairCommand implements Callable<Integer> {
         KlEngine engine = engineOptions.engine();
         OutputFile output = new OutputFile(result.output);
         OutputFile second = other == null ? null : new OutputFile(other.getValue())) {
-      if (second != null && second.hasTargetOf(output)) {
-        throw new UserError(
-            result.output, "is the same file as the other output, " + second.name());
+      if (second != null) {
+        output.requireOtherTarget(second);
       }
       Batch q = Batch.load(qFiles, policy, arena);
       Batch p = q.columns(pFiles, arena);
