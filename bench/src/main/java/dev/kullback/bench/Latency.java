@@ -109,8 +109,10 @@ final class Latency {
     query.check();
 
     header("µs", "calls", "min", "p50", "p90", "p99", "p99.9", "max");
-    String name = "`nearest`, %d x %d, D = %d, k = %d";
-    quantiles(name.formatted(queries, references.size(), references.dimension(), k), calls);
+    quantiles(
+        "`nearest`, %d x %d, D = %d, k = %d"
+            .formatted(queries, references.size(), references.dimension(), k),
+        calls);
     quantiles("arithmetic alone: the machine's jitter", pieces);
     System.out.println();
     System.out.println(

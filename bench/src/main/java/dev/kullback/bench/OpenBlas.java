@@ -145,7 +145,7 @@ final class OpenBlas {
 
   /** For the results' conditions. */
   String describe() {
-    String version = config.split(" ")[1]; // "OpenBLAS 0.3.31 DYNAMIC_ARCH …"
+    String version = config.split(" ", -1)[1]; // "OpenBLAS 0.3.31 DYNAMIC_ARCH …"
     return version + ", core " + core + (forced ? " (forced)" : " (its own choice)") + ", 1 thread";
   }
 

@@ -87,9 +87,9 @@ final class TopK {
                 DoubleStream.concat(Arrays.stream(before), Arrays.stream(after)).toArray(), 0.5);
         double quotient = nearest.terms(shape) / again / (matrix.terms(shape) / part);
 
-        String name = "`nearest`, %d x %d, D = %d, k = %d, threads: %d";
         header(
-            name.formatted(shape.size(), shape.size(), shape.dimension(), k, threads),
+            "`nearest`, %d x %d, D = %d, k = %d, threads: %d"
+                .formatted(shape.size(), shape.size(), shape.dimension(), k, threads),
             "",
             "wanted");
         row("first call", time(first, nearest.terms(shape)), "");

@@ -105,7 +105,7 @@ class CudaTest {
   /** The header, the bindings and the library have the same functions. */
   @Test
   void headerBindingsAndLibraryAgree() throws IOException {
-    Path header = Path.of("native/include/kullback_cuda.h");
+    Path header = Path.of(System.getProperty("basedir", "."), "../../native/include/kullback_cuda.h");
     Matcher matcher =
         Pattern.compile("KULLBACK_API\\s[^;(]*?(kullback_\\w+)\\(")
             .matcher(Files.readString(header));
@@ -531,12 +531,11 @@ class CudaTest {
             "-D" + CudaLibrary.RUNTIME + "=",
             "-cp",
             folder.resolve("classes") + ":" + System.getProperty("java.class.path"),
-            "dev.kullback.cli.Main",
-            "info",
-            "--backend",
-            "cuda");
-    assertThat(lines).anyMatch(line -> line.matches("backend +cuda: available, .*emulated.*"));
-    assertThat(lines).anyMatch(line -> line.matches("engine +cuda: available, .*emulated.*"));
+            Probe.class.getName(),
+            "CUDA");
+    assertThat(lines)
+        .anyMatch(line -> line.matches("CUDA describes cuda: available, .*emulated.*"))
+        .anyMatch(line -> line.startsWith("CUDA returns "));
     try (Stream<Path> left = Files.list(temporary)) {
       assertThat(left.filter(path -> path.getFileName().toString().startsWith("kullback")))
           .isEmpty();
@@ -563,10 +562,12 @@ class CudaTest {
     List<String> lines =
         run(
             List.of("--illegal-native-access=deny", "--enable-native-access=java.desktop"),
-            "dev.kullback.cli.Main",
-            "info");
+            Probe.class.getName(),
+            "CUDA");
     assertThat(lines)
-        .anyMatch(line -> line.matches("backend +cuda: unavailable, .*--enable-native-access.*"));
+        .anyMatch(
+            line ->
+                line.matches("CUDA describes cuda: unavailable, .*--enable-native-access.*"));
   }
 
   private static String cuda(String property, String value) throws Exception {
@@ -578,10 +579,10 @@ class CudaTest {
     }
     command.add("-D" + property + "=" + value);
     command.addAll(
-        List.of("-cp", System.getProperty("java.class.path"), "dev.kullback.cli.Main", "info"));
+        List.of("-cp", System.getProperty("java.class.path"), Probe.class.getName(), "CUDA"));
     return java(ACCESS, command.toArray(String[]::new)).stream()
-        .filter(line -> line.contains("cuda:"))
-        .map(line -> line.replaceFirst("^backend +", ""))
+        .filter(line -> line.startsWith("CUDA describes "))
+        .map(line -> line.substring("CUDA describes ".length()))
         .findFirst()
         .orElse("");
   }

@@ -101,7 +101,7 @@ class DigitsTest {
 
   /** Little-endian, C order; independent of the library's own reader. */
   private static double[] read(String name) {
-    Path file = Path.of(System.getProperty("basedir", "."), "src", "demo", "data", name + ".npy");
+    Path file = Path.of(System.getProperty("basedir", "."), "..", "demo", "data", name + ".npy");
     try {
       ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file)).order(ByteOrder.LITTLE_ENDIAN);
       int start = 10 + bytes.getShort(8);

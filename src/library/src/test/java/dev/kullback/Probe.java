@@ -3,8 +3,8 @@ package dev.kullback;
 import java.util.Random;
 
 /**
- * What a virtual machine of its own, started by {@link BackendSelectionTest} with other flags, does
- * and prints.
+ * What a virtual machine of its own, started by a test with other flags or another library, does and
+ * prints.
  */
 public final class Probe {
   private Probe() {}

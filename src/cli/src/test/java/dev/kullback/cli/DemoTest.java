@@ -2,7 +2,6 @@ package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.ChildJvm;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -21,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class DemoTest {
-  private static final Path DATA = Path.of(System.getProperty("basedir", "."), "src/demo/data");
+  private static final Path DATA = Path.of(System.getProperty("basedir", "."), "../demo/data");
 
   @TempDir Path folder;
 
@@ -66,7 +65,7 @@ class DemoTest {
   /** As an image of few modules is, or one for servers. */
   @Test
   void withoutAwt() throws Exception {
-    ChildJvm demo = withoutDesktop("demo", "--data", DATA.toString(), "--out", folder.toString());
+    Ended demo = withoutDesktop("demo", "--data", DATA.toString(), "--out", folder.toString());
     assertThat(demo.err()).isEmpty();
     assertThat(demo.status()).isZero();
     assertThat(demo.out())
@@ -80,7 +79,7 @@ class DemoTest {
     String std = DATA.resolve("digits_std.npy").toString();
     Path kl = folder.resolve("kl.npy");
     Path png = folder.resolve("kl.png");
-    ChildJvm pairwise =
+    Ended pairwise =
         withoutDesktop(
             "pairwise", "--mean", mean, "--std", std, "-o", "" + kl, "--heatmap", "" + png);
     assertThat(pairwise.err())
@@ -89,19 +88,34 @@ class DemoTest {
     assertThat(kl).doesNotExist();
   }
 
-  private ChildJvm withoutDesktop(String... arguments) throws Exception {
-    List<String> all =
+  /** What a virtual machine of its own printed and ended with. */
+  private record Ended(int status, String out, String err) {}
+
+  private Ended withoutDesktop(String... arguments) throws Exception {
+    List<String> command =
         new ArrayList<>(
             List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "--limit-modules=java.logging,jdk.incubator.vector",
                 "--add-modules=jdk.incubator.vector",
                 "--class-path=" + System.getProperty("java.class.path"),
                 Main.class.getName()));
-    all.addAll(List.of(arguments));
-    ChildJvm jvm = ChildJvm.run(folder, Duration.ofSeconds(60), all);
+    command.addAll(List.of(arguments));
+    Path out = folder.resolve("stdout");
+    Path err = folder.resolve("stderr");
+    Process process =
+        new ProcessBuilder(command)
+            .redirectOutput(out.toFile())
+            .redirectError(err.toFile())
+            .start();
+    boolean ended = process.waitFor(Duration.ofSeconds(60));
+    process.destroyForcibly().waitFor();
+    String text = Files.readString(err);
+    assertThat(ended).as("ended in time: %s", text).isTrue();
     String incubating = "WARNING: Using incubator modules: jdk.incubator.vector\n";
-    assertThat(jvm.err()).startsWith(incubating);
-    return new ChildJvm(jvm.status(), jvm.out(), jvm.err().substring(incubating.length()));
+    assertThat(text).startsWith(incubating);
+    return new Ended(
+        process.exitValue(), Files.readString(out), text.substring(incubating.length()));
   }
 
   @Test

@@ -1,0 +1,11 @@
+/** The command line, on the public API of the library. */
+module dev.kullback.cli {
+  requires dev.kullback;
+  requires info.picocli;
+  requires java.desktop;
+  requires me.tongfei.progressbar;
+  requires static org.jspecify;
+
+  opens dev.kullback.cli to
+      info.picocli;
+}
