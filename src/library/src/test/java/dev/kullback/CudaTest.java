@@ -105,7 +105,8 @@ class CudaTest {
   /** The header, the bindings and the library have the same functions. */
   @Test
   void headerBindingsAndLibraryAgree() throws IOException {
-    Path header = Path.of(System.getProperty("basedir", "."), "../../native/include/kullback_cuda.h");
+    Path header =
+        Path.of(System.getProperty("basedir", "."), "../../native/include/kullback_cuda.h");
     Matcher matcher =
         Pattern.compile("KULLBACK_API\\s[^;(]*?(kullback_\\w+)\\(")
             .matcher(Files.readString(header));
@@ -566,8 +567,7 @@ class CudaTest {
             "CUDA");
     assertThat(lines)
         .anyMatch(
-            line ->
-                line.matches("CUDA describes cuda: unavailable, .*--enable-native-access.*"));
+            line -> line.matches("CUDA describes cuda: unavailable, .*--enable-native-access.*"));
   }
 
   private static String cuda(String property, String value) throws Exception {
