@@ -28,22 +28,34 @@ final class FullContenders {
     torch("torch-full", false, DataType.FLOAT32);
     torch("torch-full-double", false, DataType.FLOAT64);
     torch("torch-full-aligned", true, DataType.FLOAT32);
-    java("kl-full", false, 1e-12, (q, p, out) -> {
-      KlEngine engine = KlEngine.builder().build();
-      return () -> engine.pairwise(gaussians(q), gaussians(p), out);
-    });
-    java("kl-full-prepared", false, 1e-12, (q, p, out) -> {
-      KlEngine engine = KlEngine.builder().build();
-      FullGaussians a = gaussians(q);
-      FullGaussians b = gaussians(p);
-      return () -> engine.pairwise(a, b, out);
-    });
-    java("kl-full-aligned", true, 1e-12, (q, p, out) -> {
-      KlEngine engine = KlEngine.builder().build();
-      FullGaussians a = gaussians(q);
-      FullGaussians b = gaussians(p);
-      return () -> engine.aligned(a, b, out);
-    });
+    java(
+        "kl-full",
+        false,
+        1e-12,
+        (q, p, out) -> {
+          KlEngine engine = KlEngine.builder().build();
+          return () -> engine.pairwise(gaussians(q), gaussians(p), out);
+        });
+    java(
+        "kl-full-prepared",
+        false,
+        1e-12,
+        (q, p, out) -> {
+          KlEngine engine = KlEngine.builder().build();
+          FullGaussians a = gaussians(q);
+          FullGaussians b = gaussians(p);
+          return () -> engine.pairwise(a, b, out);
+        });
+    java(
+        "kl-full-aligned",
+        true,
+        1e-12,
+        (q, p, out) -> {
+          KlEngine engine = KlEngine.builder().build();
+          FullGaussians a = gaussians(q);
+          FullGaussians b = gaussians(p);
+          return () -> engine.aligned(a, b, out);
+        });
     java("ejml-full", false, 1e-10, FullContenders::ejml);
     java("ejml-full-hoisted", false, 1e-10, FullContenders::ejmlHoisted);
     java("ejml-full-aligned", true, 1e-10, FullContenders::ejmlAligned);

@@ -65,7 +65,10 @@ final class Service {
   }
 
   private static boolean report(String what, String unit, double value, double limit) {
-    row(what, number(Math.max(value, 1e-3)) + unit, Bound.AT_MOST.verdict(Math.max(value, 1e-3), limit));
+    row(
+        what,
+        number(Math.max(value, 1e-3)) + unit,
+        Bound.AT_MOST.verdict(Math.max(value, 1e-3), limit));
     return !Bound.AT_MOST.met(value, limit);
   }
 
@@ -114,7 +117,8 @@ final class Service {
       double held = used() - before;
       end.countDown();
       holder.join();
-      return report("heap held by %d finished calls of 8 MiB".formatted(CALLS), " MB", held, WANTED_HELD);
+      return report(
+          "heap held by %d finished calls of 8 MiB".formatted(CALLS), " MB", held, WANTED_HELD);
     }
   }
 
@@ -147,7 +151,9 @@ final class Service {
         String which = k == 0 ? "first query near a reference" : "another";
         missed |= k == 0 && report(which + ": heap grown", " MB", growth, WANTED_GROWTH);
         double ratio = near / quantile(usual, 0.5);
-        String what = "%s: %s ms over the usual %s".formatted(which, number(near * 1e3), number(quantile(usual, 0.5) * 1e3));
+        String what =
+            "%s: %s ms over the usual %s"
+                .formatted(which, number(near * 1e3), number(quantile(usual, 0.5) * 1e3));
         if (k == 0) {
           missed |= report(what, "", ratio, WANTED_RATIO);
         } else {
@@ -201,7 +207,8 @@ final class Service {
         throw new Agreement.Disagreement("calls ended before the time; take more references");
       }
       return report(
-          "longest wait of %d trivial virtual threads beside %d long calls".formatted(tasks, carriers),
+          "longest wait of %d trivial virtual threads beside %d long calls"
+              .formatted(tasks, carriers),
           " ms",
           most,
           WANTED_WAIT);
