@@ -1,23 +1,20 @@
 package dev.kullback;
 
-import dev.kullback.internal.cuda.CudaDevice;
-import dev.kullback.internal.cuda.HostBatch;
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.engine.Arguments;
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.engine.Workspace;
+import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.WithinRows;
+import dev.kullback.internal.verify.Verify;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.Locale;
 import java.util.Objects;
-import java.util.SplittableRandom;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -87,83 +84,14 @@ import org.jspecify.annotations.Nullable;
  * is not, and log-variances beyond ±1400 against a full covariance.
  */
 public final class KlEngine implements AutoCloseable {
-  /**
-   * A block is the unit of work: its rows' panels stay in the L2 cache while the columns' panels stream past, and there are
-   * enough blocks to keep several threads evenly busy. Multiples of every panel's width.
-   */
-  static final int BLOCK_ROWS = 64;
-
-  static final int BLOCK_COLUMNS = 2048;
-
-  /**
-   * A block of a reduction, 1 MiB of doubles as the others are at most. The fewer blocks a row has, the fewer of its entries pass for near before
-   * the search knows better: nearest(k = 10) over pairwise, 8192 x 8192 x 32, takes 1.24 times its time, with 64 x 2048 1.29,
-   * and k = 100 2.4 and 2.9 times; at D = 256 and 512 they are level (Zen 5).
-   */
-  static final int REDUCED_ROWS = 32;
-
-  static final int REDUCED_COLUMNS = 4096;
-
-  /**
-   * Rows of a band, for all of which a block's columns pass at once: with bands of a block's height 100,000 columns of D = 32, 26 MB, came
-   * from the memory too often, at two thirds of the rate. On a device also the rows of a block: 8 MiB come off it at once.
-   */
-  static final int BAND_ROWS = 256;
-
-  /** What the kernels' starts of rows are multiples of. */
-  static final int ROW_PANEL = 8;
-
-  /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
-  private static final int TALL_DIMENSION = 512;
-
   private static final int MOST_THREADS = 1024;
 
-  /** As many as an array holds. */
-  private static final int MOST_PAIRS = Integer.MAX_VALUE - 8;
-
-  /** Tells a confined segment from one that helpers can write to. */
-  private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});
-
-  private final int threads;
-  private final Backend backend;
-  private final BlockKernel<DiagonalGaussians> diagonal;
-
-  /** For pairs that are not both diagonal; without vectors {@link #pairs} does. */
-  private final @Nullable BlockKernel<FullGaussians> full;
-
-  private final boolean vectors;
-  private final @Nullable CudaDevice cuda;
-  private final @Nullable CudaKernel device;
-  private final BlockKernel<Gaussians> pairs = new FullScalarKernel();
-  private final BlockKernel<Gaussians> zeros = new ZeroKernel();
-  private final @Nullable Executor executor;
-  private final @Nullable ExecutorService ownExecutor;
-  private final AtomicReferenceArray<@Nullable Tile> tiles;
-  private volatile boolean closed;
+  private final Engine engine;
 
   private KlEngine(Builder builder) {
-    backend = Backend.select(builder.backend);
-    diagonal = backend == Backend.VECTOR ? new VectorKernel() : new ScalarKernel();
-    full = backend == Backend.VECTOR ? new FullVectorKernel() : null;
-    vectors = backend == Backend.VECTOR || (backend == Backend.CUDA && Backend.hasVectors());
-    cuda = backend == Backend.CUDA ? new CudaDevice() : null;
-    device = cuda != null ? new CudaKernel(cuda) : null;
-    threads = builder.threads();
-    ownExecutor = builder.executor == null && threads > 1 ? helpers(threads - 1) : null;
-    executor = builder.executor != null ? builder.executor : ownExecutor;
-    tiles =
-        new AtomicReferenceArray<>(2 * (threads + Runtime.getRuntime().availableProcessors()) + 16);
-  }
-
-  private static ExecutorService helpers(int n) {
-    AtomicInteger count = new AtomicInteger();
-    return Executors.newFixedThreadPool(
-        n,
-        task ->
-            Thread.ofPlatform()
-                .daemon()
-                .name("kullback-" + count.incrementAndGet())
-                .unstarted(task));
+    engine =
+        new Engine(
+            builder.backend.choice(), builder.threads(), builder.executor, CudaException::new);
   }
 
   /** A builder of engines; its defaults are one thread and {@link Backend#AUTO}. */
@@ -236,15 +164,15 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
-    checkOut(arrayLength(q, p), out);
-    pairwise(q, p, out, null, null);
+    Arguments.checkOut(arrayLength(q, p), out);
+    engine.pairwise(batch(q), batch(p), engine.begin().to(out));
     return out;
   }
 
   /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
-    checkOut(arrayLength(q, p), out);
-    pairwise(q, p, null, out, null);
+    Arguments.checkOut(arrayLength(q, p), out);
+    engine.pairwise(batch(q), batch(p), engine.begin().to(out));
     return out;
   }
 
@@ -254,8 +182,9 @@ public final class KlEngine implements AutoCloseable {
    */
   public MemorySegment pairwise(Gaussians q, Gaussians p, MemorySegment out) {
     check(q, p);
-    checkSegment((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out);
-    pairwise(q, p, null, null, out);
+    boolean wide = q.isDouble() || p.isDouble();
+    Arguments.checkSegment((long) q.size() * p.size(), wide, out);
+    engine.pairwise(batch(q), batch(p), engine.begin().to(out, wide));
     return out;
   }
 
@@ -267,24 +196,25 @@ public final class KlEngine implements AutoCloseable {
   /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
     checkAligned(q, p);
-    checkOut(q.size(), out);
-    aligned(q, p, out, null, null);
+    Arguments.checkOut(q.size(), out);
+    engine.aligned(batch(q), batch(p), engine.begin().to(out));
     return out;
   }
 
   /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
     checkAligned(q, p);
-    checkOut(q.size(), out);
-    aligned(q, p, null, out, null);
+    Arguments.checkOut(q.size(), out);
+    engine.aligned(batch(q), batch(p), engine.begin().to(out));
     return out;
   }
 
   /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
   public MemorySegment aligned(Gaussians q, Gaussians p, MemorySegment out) {
     checkAligned(q, p);
-    checkSegment(q.size(), q.isDouble() || p.isDouble(), out);
-    aligned(q, p, null, null, out);
+    boolean wide = q.isDouble() || p.isDouble();
+    Arguments.checkSegment(q.size(), wide, out);
+    engine.aligned(batch(q), batch(p), engine.begin().to(out, wide));
     return out;
   }
 
@@ -298,25 +228,25 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public float[] toStandardNormal(Gaussians q, float[] out) {
-    checkOpen();
-    checkOut(rows(q), out);
-    standard(q, out, null, null);
+    engine.checkOpen();
+    Arguments.checkOut(rows(q), out);
+    engine.toStandardNormal(batch(q), engine.begin().to(out));
     return out;
   }
 
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public double[] toStandardNormal(Gaussians q, double[] out) {
-    checkOpen();
-    checkOut(rows(q), out);
-    standard(q, null, out, null);
+    engine.checkOpen();
+    Arguments.checkOut(rows(q), out);
+    engine.toStandardNormal(batch(q), engine.begin().to(out));
     return out;
   }
 
   /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
-    checkOpen();
-    checkSegment(rows(q), q.isDouble(), out);
-    standard(q, null, null, out);
+    engine.checkOpen();
+    Arguments.checkSegment(rows(q), q.isDouble(), out);
+    engine.toStandardNormal(batch(q), engine.begin().to(out, q.isDouble()));
     return out;
   }
 
@@ -348,14 +278,16 @@ public final class KlEngine implements AutoCloseable {
    * p_j)} for {@code j = indices[i*k + r]}. Rounded to float, values may be equal whose indices are in the order of the exact ones.
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
-    checkNearest(q, p, k, false, indices, lengthOf(values));
-    nearest(q, p, k, false, false, indices, values, null);
+    checkNearest(q, p, k, false, indices, Objects.requireNonNull(values, "values").length);
+    Workspace out = engine.begin().to(values);
+    engine.nearest(batch(q), batch(p), k, false, false, indices, out);
   }
 
   /** {@link #nearest(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    checkNearest(q, p, k, false, indices, lengthOf(values));
-    nearest(q, p, k, false, false, indices, null, values);
+    checkNearest(q, p, k, false, indices, Objects.requireNonNull(values, "values").length);
+    Workspace out = engine.begin().to(values);
+    engine.nearest(batch(q), batch(p), k, false, false, indices, out);
   }
 
   /**
@@ -371,14 +303,16 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@link #nearestOthers(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
-    checkNearest(q, p, k, true, indices, lengthOf(values));
-    nearest(q, p, k, true, false, indices, values, null);
+    checkNearest(q, p, k, true, indices, Objects.requireNonNull(values, "values").length);
+    Workspace out = engine.begin().to(values);
+    engine.nearest(batch(q), batch(p), k, true, false, indices, out);
   }
 
   /** {@link #nearestOthers(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    checkNearest(q, p, k, true, indices, lengthOf(values));
-    nearest(q, p, k, true, false, indices, null, values);
+    checkNearest(q, p, k, true, indices, Objects.requireNonNull(values, "values").length);
+    Workspace out = engine.begin().to(values);
+    engine.nearest(batch(q), batch(p), k, true, false, indices, out);
   }
 
   /**
@@ -407,7 +341,7 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
-    return within(q, p, radius, MOST_PAIRS);
+    return within(q, p, radius, Arguments.MOST_PAIRS);
   }
 
   /**
@@ -426,7 +360,7 @@ public final class KlEngine implements AutoCloseable {
    * arguments of the divergence the other way round. Values are those divergences.
    */
   public Neighbors withinReverse(Gaussians q, Gaussians p, double radius) {
-    return withinReverse(q, p, radius, MOST_PAIRS);
+    return withinReverse(q, p, radius, Arguments.MOST_PAIRS);
   }
 
   /** {@link #withinReverse(Gaussians, Gaussians, double)} of at most so many pairs, as {@link #within(Gaussians, Gaussians, double, int)}. */
@@ -435,17 +369,12 @@ public final class KlEngine implements AutoCloseable {
   }
 
   private Neighbors within(Gaussians q, Gaussians p, boolean reverse, double radius, int maxPairs) {
-    check(q, p, reverse);
-    if (!(radius >= 0)) {
-      throw new IllegalArgumentException("radius must be >= 0, is " + radius);
-    }
-    if (maxPairs < 0 || maxPairs > MOST_PAIRS) {
-      throw new IllegalArgumentException(
-          "maxPairs must be in [0, %d], is %d".formatted(MOST_PAIRS, maxPairs));
-    }
-    WithinRows rows = new WithinRows(q, p, reverse, radius, maxPairs);
-    reduce(q, p, rows);
-    return rows.result();
+    engine.checkOpen();
+    Batch a = batch(q, "q");
+    Batch b = batch(p, "p");
+    Arguments.checkWithin(a, b, reverse, radius, maxPairs);
+    WithinRows.Found found = engine.within(a, b, reverse, radius, maxPairs);
+    return new Neighbors(found.start(), found.indices(), found.values());
   }
 
   /**
@@ -479,22 +408,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
     check(q, p);
-    Objects.requireNonNull(logWeights, "logWeights");
-    if (logWeights.length != p.size()) {
-      throw new IllegalArgumentException(
-          "logWeights has %d elements but p has %d Gaussians"
-              .formatted(logWeights.length, p.size()));
-    }
-    if (logWeights == out) {
-      throw new IllegalArgumentException(
-          "logWeights and out are the same array; weights are read until all rows are done");
-    }
-    for (int j = 0; j < logWeights.length; j++) {
-      if (!(logWeights[j] < Double.POSITIVE_INFINITY)) {
-        throw new IllegalArgumentException(
-            "logWeights[%d] is %s; it must be finite or -Infinity".formatted(j, logWeights[j]));
-      }
-    }
+    Arguments.checkLogWeights(batch(p), logWeights, out);
     return statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, logWeights, out);
   }
 
@@ -537,7 +451,11 @@ public final class KlEngine implements AutoCloseable {
   public void forEachTile(Gaussians q, Gaussians p, Consumer<? super KlTile> consumer) {
     Objects.requireNonNull(consumer, "consumer");
     check(q, p);
-    reduce(q, p, new TileStream(consumer));
+    engine.forEachTile(
+        batch(q),
+        batch(p),
+        (row0, row1, column0, column1, values) ->
+            consumer.accept(new KlTile(row0, row1, column0, column1, values)));
   }
 
   /**
@@ -546,7 +464,7 @@ public final class KlEngine implements AutoCloseable {
    * {@code O(N·S·D²)}. A sample is computed from what q and p differ by, so the standard error, which includes a bound on rounding, holds for
    * divergences of 1e-31, too. A deterministic q gives 0; where a sample overflows, estimate and error are +∞.
    *
-   * <p>Reproducible: pair i draws from the i-th {@link SplittableRandom#split()} of a {@link SplittableRandom} of the seed, D values of
+   * <p>Reproducible: pair i draws from the i-th {@link java.util.SplittableRandom#split()} of a {@link java.util.SplittableRandom} of the seed, D values of
    * {@code nextGaussian()} a sample. So the bits depend on the seed and the JDK's generator alone, and pair i's not on later pairs.
    *
    * @param samples S, of each pair, at least 2
@@ -559,16 +477,7 @@ public final class KlEngine implements AutoCloseable {
     }
     double[] estimates = new double[q.size()];
     double[] errors = new double[q.size()];
-    if (!isDeterministic(q)) {
-      SplittableRandom random = new SplittableRandom(seed);
-      Sampler sampler = new Sampler(q, p);
-      for (int i = 0; i < estimates.length; i++) {
-        Tile.checkInterrupt(Thread.currentThread());
-        sampler.sample(i, samples, random.split());
-        estimates[i] = sampler.mean();
-        errors[i] = sampler.standardError();
-      }
-    }
+    Engine.monteCarlo(batch(q), batch(p), samples, seed, estimates, errors);
     return new MonteCarlo(samples, estimates, errors);
   }
 
@@ -583,13 +492,13 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException if a number is less than 1, or dimension more than 2²⁴
    */
   public void warmUp(int n, int m, int dimension) {
-    checkOpen();
+    engine.checkOpen();
     if (n < 1 || m < 1 || dimension < 1 || dimension > WarmUp.MOST_ELEMENTS) {
       throw new IllegalArgumentException(
           "n = %d, m = %d and dimension = %d must be at least 1, dimension at most %d"
               .formatted(n, m, dimension, WarmUp.MOST_ELEMENTS));
     }
-    WarmUp.run(this, n, m, dimension);
+    engine.warmUp(n, m, dimension);
   }
 
   /**
@@ -599,22 +508,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public void warmUp(Gaussians q, Gaussians p) {
     check(q, p);
-    q.prepare();
-    p.prepare();
-    if (q.getClass() != p.getClass()
-        && full != null
-        && FullGaussians.isExpandable(q)
-        && FullGaussians.isExpandable(p)) {
-      FullGaussians.of(q).prepare();
-      FullGaussians.of(p).prepare();
-    }
-    if (q instanceof DiagonalGaussians
-        && p instanceof DiagonalGaussians
-        && !q.isDouble()
-        && !p.isDouble()) {
-      WarmUp.run(this, q.size(), p.size(), p.dimension());
-    }
-    WarmUp.run(this, q, p);
+    engine.warmUp(batch(q), batch(p));
   }
 
   /**
@@ -627,23 +521,17 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException if the time is not positive
    */
   public Verification verify(Duration time) {
-    checkOpen();
+    engine.checkOpen();
     if (!Objects.requireNonNull(time, "time").isPositive()) {
       throw new IllegalArgumentException("time must be positive, is " + time);
     }
-    return Verify.run(this, TimeUnit.NANOSECONDS.convert(time));
+    long nanos = TimeUnit.NANOSECONDS.convert(time);
+    return new Verification(Verify.run(engine, nanos, Verification.Operation::new));
   }
 
   /** What runs, with how many threads, and why the vector backend does not where it does not. */
   public String describe() {
-    String workers =
-        threads == 1
-            ? "the calling thread"
-            : threads + " threads" + (ownExecutor == null ? ", helpers on an executor given" : "");
-    return cuda != null
-        ? Backend.CUDA.describe()
-        : "%s on %s; %s"
-            .formatted(backend.name().toLowerCase(Locale.ROOT), workers, Backend.VECTOR.describe());
+    return engine.describe();
   }
 
   /**
@@ -652,40 +540,20 @@ public final class KlEngine implements AutoCloseable {
    */
   @Override
   public void close() {
-    closed = true;
-    if (ownExecutor != null) {
-      ownExecutor.shutdown();
-    }
-    if (cuda != null) {
-      cuda.close();
-    }
+    engine.close();
   }
 
   private Neighbors neighbors(Gaussians q, Gaussians p, int k, boolean others, boolean reverse) {
-    checkNearest(q, p, k, others, reverse);
+    engine.checkOpen();
+    Batch a = batch(q, "q");
+    Batch b = batch(p, "p");
+    Arguments.checkNearest(a, b, k, others, reverse);
     int[] start = new int[q.size() + 1];
     Arrays.setAll(start, i -> i * k);
-    Neighbors result = new Neighbors(start, new int[q.size() * k], new double[q.size() * k]);
-    nearest(q, p, k, others, reverse, result.indices(), null, result.values());
-    return result;
-  }
-
-  private void nearest(
-      Gaussians q,
-      Gaussians p,
-      int k,
-      boolean others,
-      boolean reverse,
-      int[] indices,
-      float @Nullable [] out32,
-      double @Nullable [] out64) {
-    Tile tile = acquire();
-    try {
-      tile.nearest.set(q, p, k, others, reverse, indices, out32, out64);
-      reduce(q, p, tile.nearest, tile);
-    } finally {
-      release(tile);
-    }
+    int[] indices = new int[q.size() * k];
+    double[] values = new double[indices.length];
+    engine.nearest(a, b, k, others, reverse, indices, engine.begin().to(values));
+    return new Neighbors(start, indices, values);
   }
 
   private double[] statistic(
@@ -695,612 +563,47 @@ public final class KlEngine implements AutoCloseable {
       double @Nullable [] logWeights,
       double[] out) {
     check(q, p);
-    checkOut(q.size(), out);
-    Tile tile = acquire();
-    try {
-      tile.statistic.set(kind, p.size(), logWeights, out);
-      reduce(q, p, tile.statistic, tile);
-    } finally {
-      release(tile);
-    }
+    Arguments.checkOut(q.size(), out);
+    engine.statistic(kind, batch(q), batch(p), logWeights, out);
     return out;
   }
 
-  private void reduce(Gaussians q, Gaussians p, RowReduction reduction) {
-    Tile tile = acquire();
-    try {
-      reduce(q, p, reduction, tile);
-    } finally {
-      release(tile);
-    }
-  }
-
-  private void aligned(
-      Gaussians q,
-      Gaussians p,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      @Nullable MemorySegment segment) {
-    if (cuda != null && !isDeterministic(q) && q.getClass() == p.getClass()) {
-      cuda.aligned(host(q), host(p), memory(out32, out64, segment), width(q, p, out32, out64));
-      return;
-    }
-    boolean wide = q.isDouble() || p.isDouble();
-    long terms = Checkpoint.ofPair(q, p);
-    Tile tile = acquire();
-    try {
-      for (int i = 0; i < q.size(); i++) {
-        tile.pass(terms);
-        put(out32, out64, segment, wide, i, alignedKl(q, p, i, tile));
-      }
-    } finally {
-      release(tile);
-    }
-  }
-
-  private void standard(
-      Gaussians q,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      @Nullable MemorySegment segment) {
-    if (cuda != null && !isDeterministic(q)) {
-      cuda.standard(host(q), memory(out32, out64, segment), width(q, q, out32, out64));
-      return;
-    }
-    long d = q.dimension();
-    long terms = Checkpoint.PLAIN * (q instanceof FullGaussians ? d * d : d);
-    Tile tile = acquire();
-    try {
-      for (int i = 0; i < q.size(); i++) {
-        tile.pass(terms);
-        put(out32, out64, segment, q.isDouble(), i, standardKl(q, i));
-      }
-    } finally {
-      release(tile);
-    }
-  }
-
-  /** The batch as it goes to the device. */
-  static HostBatch host(Gaussians batch) {
-    return switch (batch) {
-      case DiagonalGaussians d -> d.host();
-      case FullGaussians f -> f.host();
-    };
-  }
-
-  private static MemorySegment memory(
-      float @Nullable [] out32, double @Nullable [] out64, @Nullable MemorySegment segment) {
-    return out32 != null
-        ? MemorySegment.ofArray(out32)
-        : out64 != null ? MemorySegment.ofArray(out64) : Objects.requireNonNull(segment);
-  }
-
-  /** Bytes of an element of the output. */
-  private static int width(
-      Gaussians q, Gaussians p, float @Nullable [] out32, double @Nullable [] out64) {
-    return out64 != null || (out32 == null && (q.isDouble() || p.isDouble()))
-        ? Double.BYTES
-        : Float.BYTES;
-  }
-
-  private static double alignedKl(Gaussians q, Gaussians p, int i, Tile t) {
-    if (isDeterministic(q) || q == p) {
-      return 0;
-    }
-    return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
-        ? PairKl.of(a, i, b, i)
-        : t.full.pair.kl(q, i, p, i);
-  }
-
-  private static double standardKl(Gaussians q, int i) {
-    return switch (q) {
-      case DiagonalGaussians d -> d.deterministic ? 0 : PairKl.standard(d, i);
-      case FullGaussians f -> FullPair.standard(f, i);
-    };
-  }
-
-  /** Stores a result in the output that is not null; {@code wide} tells what a segment holds. */
-  private static void put(
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      @Nullable MemorySegment segment,
-      boolean wide,
-      int i,
-      double kl) {
-    if (out32 != null) {
-      out32[i] = (float) kl;
-    } else if (out64 != null) {
-      out64[i] = kl;
-    } else if (segment != null) {
-      if (wide) {
-        segment.set(ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * i, kl);
-      } else {
-        segment.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * i, (float) kl);
-      }
-    }
-  }
-
-  private void pairwise(
-      Gaussians q,
-      Gaussians p,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      @Nullable MemorySegment segment) {
-    check(q, p);
-    if (isDeterministic(q)) {
-      zero((long) q.size() * p.size(), q.isDouble() || p.isDouble(), out32, out64, segment);
-    } else if (cuda != null && q.getClass() == p.getClass()) {
-      cuda.pairwise(host(q), host(p), memory(out32, out64, segment), width(q, p, out32, out64));
-    } else if (cuda != null && FullGaussians.isExpandable(q) && FullGaussians.isExpandable(p)) {
-      cuda.pairwise(
-          FullGaussians.of(q).host(),
-          FullGaussians.of(p).host(),
-          memory(out32, out64, segment),
-          width(q, p, out32, out64));
-    } else if (q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b) {
-      pairwise(diagonal, a, b, out32, out64, segment);
-    } else if (full != null && FullGaussians.isExpandable(q) && FullGaussians.isExpandable(p)) {
-      pairwise(full, FullGaussians.of(q), FullGaussians.of(p), out32, out64, segment);
-    } else {
-      pairwise(pairs, q, p, out32, out64, segment);
-    }
-  }
-
-  private <G extends Gaussians> void pairwise(
-      BlockKernel<G> kernel,
-      G q,
-      G p,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      @Nullable MemorySegment segment) {
-    int height = blockRows(q.dimension());
-    long across = Math.ceilDiv(p.size(), BLOCK_COLUMNS);
-    long blocks = Math.ceilDiv(q.size(), height) * across;
-    Executor helpers = executor;
-    Tile tile = acquire();
-    try {
-      kernel.prepare(q, p, tile);
-      if (helpers == null
-          || threads == 1
-          || blocks == 1
-          || (segment != null && !segment.isAccessibleBy(HELPER))) {
-        for (long b = 0; b < blocks; b++) {
-          block(kernel, q, p, out32, out64, segment, b, tile);
-        }
-      } else {
-        new Job(this, (b, t) -> block(kernel, q, p, out32, out64, segment, b, t), blocks, tile)
-            .run(helpers);
-      }
-    } finally {
-      release(tile);
-    }
-  }
-
-  private static <G extends Gaussians> void block(
-      BlockKernel<G> kernel,
-      G q,
-      G p,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      @Nullable MemorySegment segment,
-      long index,
-      Tile t) {
-    t.checkInterrupt();
-    int height = blockRows(q.dimension());
-    int across = Math.ceilDiv(p.size(), BLOCK_COLUMNS);
-    int row0 = (int) (index / across) * height;
-    int column0 = (int) (index % across) * BLOCK_COLUMNS;
-    int row1 = Math.min(row0 + height, q.size());
-    int column1 = Math.min(column0 + BLOCK_COLUMNS, p.size());
-    if (segment == null) {
-      t.out32 = out32;
-      t.out64 = out64;
-      t.base = 0;
-      t.stride = p.size();
-      kernel.block(q, p, row0, row1, column0, column1, t);
-      return;
-    }
-    boolean wide = q.isDouble() || p.isDouble();
-    t.useBlock(wide, BLOCK_ROWS * BLOCK_COLUMNS);
-    t.stride = BLOCK_COLUMNS;
-    t.base = -(row0 * t.stride + column0);
-    kernel.block(q, p, row0, row1, column0, column1, t);
-    int width = column1 - column0;
-    for (int i = row0; i < row1; i++) {
-      int from = (i - row0) * t.stride;
-      long to = (long) i * p.size() + column0;
-      if (wide) {
-        MemorySegment.copy(
-            t.out64, from, segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, 8 * to, width);
-      } else {
-        MemorySegment.copy(t.out32, from, segment, ValueLayout.JAVA_FLOAT_UNALIGNED, 4 * to, width);
-      }
-    }
-  }
-
-  /** Hands the blocks of the matrix to a reduction; {@code tile} leads the call. */
-  private void reduce(Gaussians q, Gaussians p, RowReduction reduction, Tile tile) {
-    if (reduction.isReverse()) {
-      reduceOf(p, q, reduction, tile);
-    } else {
-      reduceOf(q, p, reduction, tile);
-    }
-  }
-
-  /** With the kernel of {@code KL(a ‖ b)}. */
-  private void reduceOf(Gaussians a, Gaussians b, RowReduction reduction, Tile tile) {
-    if (isDeterministic(a)) {
-      reduceBy(zeros, a, b, reduction, tile);
-    } else if (device != null && a.getClass() == b.getClass()) {
-      reduceBy(device, a, b, reduction, tile);
-    } else if (device != null && FullGaussians.isExpandable(a) && FullGaussians.isExpandable(b)) {
-      reduceBy(device, FullGaussians.of(a), FullGaussians.of(b), reduction, tile);
-    } else if (a instanceof DiagonalGaussians c && b instanceof DiagonalGaussians d) {
-      reduceBy(diagonal, c, d, reduction, tile);
-    } else if (full != null && FullGaussians.isExpandable(a) && FullGaussians.isExpandable(b)) {
-      reduceBy(full, FullGaussians.of(a), FullGaussians.of(b), reduction, tile);
-    } else {
-      reduceBy(pairs, a, b, reduction, tile);
-    }
-  }
-
-  private <G extends Gaussians> void reduceBy(
-      BlockKernel<G> kernel, G a, G b, RowReduction reduction, Tile tile) {
-    if (reduction.isReverse()) {
-      int height = kernel == device ? REDUCED_COLUMNS : blockRows(a.dimension());
-      reduce(new ReverseKernel<>(kernel, height), b, a, reduction, tile);
-    } else {
-      reduce(kernel, a, b, reduction, tile);
-    }
-  }
-
-  private <G extends Gaussians> void reduce(
-      BlockKernel<G> kernel, G q, G p, RowReduction reduction, Tile tile) {
-    // as many for each thread
-    int bands = Math.ceilDiv(Math.ceilDiv(q.size(), reduction.bandRows()), threads) * threads;
-    int panel = reduction.isReverse() ? DiagonalGaussians.WIDEST_PANEL : ROW_PANEL;
-    int height = Math.ceilDiv(Math.ceilDiv(q.size(), bands), panel) * panel;
-    long parts =
-        (long) Math.ceilDiv(q.size(), height)
-            * (reduction.isByBlock() ? Math.ceilDiv(p.size(), REDUCED_COLUMNS) : 1);
-    Executor helpers = executor;
-    kernel.begin();
-    try {
-      kernel.prepare(q, p, tile);
-      if (helpers == null || threads == 1 || parts == 1) {
-        for (long b = 0; b < parts; b++) {
-          band(kernel, q, p, reduction, height, b, tile);
-        }
-      } else {
-        new Job(this, (b, t) -> band(kernel, q, p, reduction, height, b, t), parts, tile)
-            .run(helpers);
-      }
-    } finally {
-      kernel.end();
-    }
-  }
-
-  /** Part {@code index} of the work: a band of rows, or its blocks of some columns. */
-  private <G extends Gaussians> void band(
-      BlockKernel<G> kernel, G q, G p, RowReduction reduction, int height, long index, Tile t) {
-    int across = reduction.isByBlock() ? Math.ceilDiv(p.size(), REDUCED_COLUMNS) : 1;
-    int row0 = (int) (index / across) * height;
-    int row1 = Math.min(row0 + height, q.size());
-    int from = (int) (index % across) * REDUCED_COLUMNS;
-    int to = reduction.isByBlock() ? Math.min(from + REDUCED_COLUMNS, p.size()) : p.size();
-    int rows = Math.min(height, kernel == device ? BAND_ROWS : REDUCED_ROWS);
-    t.band = row0;
-    reduction.begin(row0, row1, t);
-    for (int column0 = from; column0 < to; column0 += REDUCED_COLUMNS) {
-      int column1 = Math.min(column0 + REDUCED_COLUMNS, to);
-      for (int row = row0; row < row1; row += rows) {
-        t.checkInterrupt();
-        t.useBlock(true, rows * Math.min(REDUCED_COLUMNS, p.size()));
-        t.stride = column1 - column0;
-        t.base = -(row * t.stride + column0);
-        int end = Math.min(row + rows, row1);
-        kernel.block(q, p, row, end, column0, column1, t);
-        reduction.block(row, end, column0, column1, t);
-      }
-    }
-    reduction.end(row0, row1, t);
-  }
-
-  private static int blockRows(int dimension) {
-    int rows = (int) Math.min(BLOCK_ROWS, (long) BLOCK_ROWS * TALL_DIMENSION / dimension);
-    int panel = DiagonalGaussians.WIDEST_PANEL;
-    return Math.max(panel, rows / panel * panel);
-  }
-
-  /** Part of a call, by number; any thread may do any. */
-  private interface Work {
-    void part(long index, Tile t);
-  }
-
-  /** One call's work, shared between its caller and helpers. */
-  private static final class Job implements Runnable {
-    private final long parts;
-    private final AtomicLong next = new AtomicLong();
-
-    /** These, and the caller's tile, which holds what the call prepared, are null at its end: an executor may queue this for longer. */
-    private @Nullable KlEngine engine;
-
-    private @Nullable Work work;
-
-    private @Nullable Tile lead;
-    private volatile @Nullable Throwable failure;
-    private int active;
-    private boolean finished;
-
-    Job(KlEngine engine, Work work, long parts, Tile lead) {
-      this.engine = engine;
-      this.work = work;
-      this.parts = parts;
-      this.lead = lead;
-    }
-
-    /** Works with whatever helpers begin in time, and returns when all that began have ended. */
-    void run(Executor helpers) {
-      try {
-        for (long k = Math.min(Objects.requireNonNull(engine).threads, parts); k > 1; k--) {
-          helpers.execute(this);
-        }
-      } catch (RejectedExecutionException e) {
-        // fewer helpers; the caller does what they would have done
-      } catch (Throwable e) { // an executor may throw anything
-        fail(e); // thrown on when the helpers that did begin have ended
-      }
-      work(Objects.requireNonNull(work), Objects.requireNonNull(lead));
-      awaitHelpers();
-      Throwable failed = failure;
-      release();
-      if (failed != null) {
-        throw KlEngine.<RuntimeException>any(failed);
-      }
-    }
-
-    @Override
-    public void run() {
-      KlEngine owner;
-      Work shared;
-      Tile caller;
-      synchronized (this) {
-        if (finished) {
-          return;
-        }
-        active++;
-        owner = Objects.requireNonNull(engine);
-        shared = Objects.requireNonNull(work);
-        caller = Objects.requireNonNull(lead);
-      }
-      try {
-        Tile own = owner.acquire();
-        try {
-          own.share(caller);
-          ScopedValue.where(Checkpoint.CALLER, Objects.requireNonNull(caller.caller))
-              .run(() -> work(shared, own));
-        } finally {
-          owner.release(own);
-        }
-      } catch (Throwable e) { // consumers of other languages throw checked exceptions, too
-        fail(e);
-      } finally {
-        synchronized (this) {
-          active--;
-          notifyAll();
-        }
-      }
-    }
-
-    private void work(Work work, Tile t) {
-      try {
-        for (long b = next.getAndIncrement();
-            b < parts && failure == null;
-            b = next.getAndIncrement()) {
-          work.part(b, t);
-        }
-      } catch (Throwable e) {
-        fail(e);
-      }
-    }
-
-    /** Ends the call: nobody begins another tile. The first failure is the one thrown. */
-    private synchronized void fail(Throwable e) {
-      if (failure == null) {
-        failure = e;
-      }
-      Objects.requireNonNull(lead).ended = true;
-    }
-
-    private synchronized void awaitHelpers() {
-      finished = true;
-      boolean interrupted = false;
-      while (active > 0) {
-        try {
-          wait();
-        } catch (InterruptedException e) {
-          interrupted = true;
-          fail(Tile.interrupted());
-        }
-      }
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
-
-    /** Holds nothing of the call any more. */
-    private synchronized void release() {
-      engine = null;
-      work = null;
-      lead = null;
-      failure = null;
-    }
-  }
-
-  /** Throws it as it is, checked or not. */
-  @SuppressWarnings({"unchecked", "TypeParameterUnusedInFormals"})
-  private static <E extends Throwable> E any(Throwable e) throws E {
-    throw (E) e;
-  }
-
-  private Tile acquire() {
-    Tile tile = null;
-    for (int i = 0; i < tiles.length() && tile == null; i++) {
-      tile = tiles.getAndSet(i, null);
-    }
-    if (tile == null) {
-      tile = new Tile(vectors ? new VectorScan() : new ScalarScan());
-    }
-    tile.caller = Thread.currentThread();
-    return tile;
-  }
-
-  private void release(Tile tile) {
-    tile.clear();
-    for (int i = 0; i < tiles.length(); i++) {
-      if (tiles.compareAndSet(i, null, tile)) {
-        return;
-      }
-    }
-  }
-
-  private static void zero(
-      long n,
-      boolean wide,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      @Nullable MemorySegment segment) {
-    if (out32 != null) {
-      Arrays.fill(out32, 0, (int) n, 0);
-    } else if (out64 != null) {
-      Arrays.fill(out64, 0, (int) n, 0);
-    } else if (segment != null) {
-      segment.asSlice(0, n * (wide ? 8 : 4)).fill((byte) 0);
-    }
-  }
-
-  private static boolean isDeterministic(Gaussians batch) {
-    return batch instanceof DiagonalGaussians d && d.deterministic;
-  }
-
-  private void checkOpen() {
-    if (closed) {
-      throw new IllegalStateException("this KlEngine is closed");
-    }
-  }
-
   private void check(Gaussians q, Gaussians p) {
-    check(q, p, false);
-  }
-
-  /** For {@code KL(q ‖ p)}, or in reverse for {@code KL(p ‖ q)}. */
-  private void check(Gaussians q, Gaussians p, boolean reverse) {
-    checkOpen();
-    Objects.requireNonNull(q, "q");
-    Objects.requireNonNull(p, "p");
-    if (q.dimension() != p.dimension()) {
-      throw new IllegalArgumentException(
-          "q has dimension %d but p has %d; they must be equal"
-              .formatted(q.dimension(), p.dimension()));
-    }
-    if (q instanceof DiagonalGaussians d && p instanceof FullGaussians) {
-      d.checkStd("q");
-    } else if (q instanceof FullGaussians && p instanceof DiagonalGaussians d) {
-      d.checkStd("p");
-    }
-    if (isDeterministic(reverse ? q : p) && !isDeterministic(reverse ? p : q)) {
-      throw new IllegalArgumentException(
-          reverse
-              ? "q is deterministic (std 0) and p is not, so KL(p‖q) is undefined"
-              : "p is deterministic (std 0) and q is not, so KL(q‖p) is undefined");
-    }
+    engine.checkOpen();
+    Arguments.check(batch(q, "q"), batch(p, "p"));
   }
 
   private void checkAligned(Gaussians q, Gaussians p) {
-    check(q, p);
-    if (q.size() != p.size()) {
-      throw new IllegalArgumentException(
-          "q has %d Gaussians but p has %d; aligned needs as many of each"
-              .formatted(q.size(), p.size()));
-    }
+    engine.checkOpen();
+    Arguments.checkAligned(batch(q, "q"), batch(p, "p"));
+  }
+
+  private int arrayLength(Gaussians q, Gaussians p) {
+    engine.checkOpen();
+    return Arguments.arrayLength(batch(q, "q"), batch(p, "p"));
   }
 
   private void checkNearest(
       Gaussians q, Gaussians p, int k, boolean others, int[] indices, int values) {
-    checkNearest(q, p, k, others, false);
-    checkLength("indices", q.size() * k, Objects.requireNonNull(indices, "indices").length);
-    checkLength("values", q.size() * k, values);
+    engine.checkOpen();
+    Arguments.checkNearest(batch(q, "q"), batch(p, "p"), k, others, false);
+    int length = q.size() * k;
+    Arguments.checkLength("indices", length, Objects.requireNonNull(indices, "indices").length);
+    Arguments.checkLength("values", length, values);
   }
 
-  private void checkNearest(Gaussians q, Gaussians p, int k, boolean others, boolean reverse) {
-    check(q, p, reverse);
-    if (others && q.size() != p.size()) {
-      throw new IllegalArgumentException(
-          "q has %d Gaussians but p has %d; nearestOthers needs as many of each"
-              .formatted(q.size(), p.size()));
-    }
-    int most = others ? p.size() - 1 : p.size();
-    if (k < 1 || k > most) {
-      throw new IllegalArgumentException(
-          "k must be in [1, %d], the %sGaussians of p, is %d"
-              .formatted(most, others ? "other " : "", k));
-    }
-    if ((long) q.size() * k > Integer.MAX_VALUE - 8) {
-      throw new IllegalArgumentException(
-          "%d x %d neighbors do not fit an array; split q by rows".formatted(q.size(), k));
-    }
-  }
-
-  private int arrayLength(Gaussians q, Gaussians p) {
-    check(q, p);
-    long n = (long) q.size() * p.size();
-    if (n > Integer.MAX_VALUE - 8) {
-      throw new IllegalArgumentException(
-          "%d x %d = %d entries do not fit an array; write to a MemorySegment"
-              .formatted(q.size(), p.size(), n));
-    }
-    return (int) n;
-  }
-
-  /** N, of a batch that is not null. */
   private static int rows(Gaussians q) {
-    return Objects.requireNonNull(q, "q").size();
+    return batch(q, "q").size();
   }
 
-  private static int lengthOf(float[] values) {
-    return Objects.requireNonNull(values, "values").length;
+  static Batch batch(Gaussians batch, String name) {
+    return batch(Objects.requireNonNull(batch, name));
   }
 
-  private static int lengthOf(double[] values) {
-    return Objects.requireNonNull(values, "values").length;
-  }
-
-  private static void checkOut(int needed, float[] out) {
-    checkLength("out", needed, Objects.requireNonNull(out, "out").length);
-  }
-
-  private static void checkOut(int needed, double[] out) {
-    checkLength("out", needed, Objects.requireNonNull(out, "out").length);
-  }
-
-  private static void checkLength(String array, int needed, int length) {
-    if (length < needed) {
-      throw new IllegalArgumentException(
-          "%s has %d elements but %d are needed".formatted(array, length, needed));
-    }
-  }
-
-  private static void checkSegment(long n, boolean wide, MemorySegment out) {
-    Objects.requireNonNull(out, "out");
-    long bytes = n * (wide ? 8 : 4); // n < 2^62/8: sizes of batches held in arrays
-    if (out.byteSize() < bytes) {
-      throw new IllegalArgumentException(
-          "out has %d bytes but %d are needed, %d %s values"
-              .formatted(out.byteSize(), bytes, n, wide ? "double" : "float"));
-    }
-    if (out.isReadOnly()) {
-      throw new IllegalArgumentException("out is a read-only segment");
-    }
-    DiagonalGaussians.checkAccessible(out, "out");
+  private static Batch batch(Gaussians batch) {
+    return switch (batch) {
+      case DiagonalGaussians d -> d.batch;
+      case FullGaussians f -> f.batch;
+    };
   }
 }

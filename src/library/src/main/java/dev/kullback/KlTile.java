@@ -2,24 +2,21 @@ package dev.kullback;
 
 /**
  * A rectangle of the matrix {@code KL(q_i ‖ p_j)}, in nats, as {@link KlEngine#forEachTile} hands it out: rows {@code [row0, row0 +
- * rows)}, columns {@code [column0, column0 + columns)}. It and its values are valid during the callback, on its thread.
+ * rows)}, columns {@code [column0, column0 + columns)}. Its values are valid during the callback, on its thread.
  */
 public final class KlTile {
-  private int row0;
-  private int rows;
-  private int column0;
-  private int columns;
-  private double[] values = {};
+  private final int row0;
+  private final int rows;
+  private final int column0;
+  private final int columns;
+  private final double[] values;
 
-  KlTile() {}
-
-  KlTile set(int row0, int row1, int column0, int column1, double[] values) {
+  KlTile(int row0, int row1, int column0, int column1, double[] values) {
     this.row0 = row0;
     this.rows = row1 - row0;
     this.column0 = column0;
     this.columns = column1 - column0;
     this.values = values;
-    return this;
   }
 
   /** First row in the matrix. */

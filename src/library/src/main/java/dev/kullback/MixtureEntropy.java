@@ -1,5 +1,9 @@
 package dev.kullback;
 
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.plain.Chernoff;
+import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.Objects;
 
@@ -24,13 +28,15 @@ public final class MixtureEntropy {
   private static final double SUM_TOLERANCE = 1e-5;
 
   private final Gaussians components;
+  private final Batch batch;
   private final double[] weights;
 
   private MixtureEntropy(Gaussians components, double[] weights) {
     this.components = components;
+    batch = KlEngine.batch(components, "components");
     this.weights = weights;
-    if (components instanceof DiagonalGaussians d) {
-      if (d.deterministic) {
+    if (batch instanceof DiagonalBatch d) {
+      if (d.isDeterministic()) {
         throw new IllegalArgumentException(
             "components are deterministic (std 0), so their entropy is -Infinity");
       }
@@ -84,14 +90,9 @@ public final class MixtureEntropy {
 
   /** {@code H(p_i) = ½ D (1 + ln 2π) + Σ_h ln σ_ih}, for full covariances {@code + ln det L_i}, as a new array of M: exact. */
   public double[] componentEntropies() {
-    double[] logDet =
-        switch (components) {
-          case DiagonalGaussians d -> d.logDet;
-          case FullGaussians f -> f.logDet;
-        };
-    double[] entropies = new double[logDet.length];
+    double[] entropies = new double[batch.size()];
     for (int i = 0; i < entropies.length; i++) {
-      entropies[i] = 0.5 * components.dimension() * (1 + LN_2PI) + logDet[i];
+      entropies[i] = 0.5 * batch.dimension() * (1 + LN_2PI) + batch.logDet(i);
     }
     return entropies;
   }
@@ -136,11 +137,11 @@ public final class MixtureEntropy {
     if (alpha == 0 || alpha == 1) {
       return conditionalEntropy(); // 0·∞ would be NaN
     }
-    Chernoff chernoff = Chernoff.of(components, alpha);
+    Chernoff chernoff = Chernoff.of(batch, alpha);
     Checkpoint checkpoint = new Checkpoint();
     double[] overlap = new double[weights.length];
     for (int i = 0; i < overlap.length; i++) {
-      Tile.checkInterrupt(Thread.currentThread());
+      Checkpoint.checkInterrupt(Thread.currentThread());
       double sum = 0; // of terms from 0 to 1, one of which, j = i, is 1
       for (int j = 0; weights[i] > 0 && j < overlap.length; j++) {
         if (weights[j] > 0) {

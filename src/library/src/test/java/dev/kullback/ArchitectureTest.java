@@ -1,6 +1,11 @@
 package dev.kullback;
 
+import static com.tngtech.archunit.base.DescribedPredicate.not;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -13,6 +18,12 @@ import java.lang.module.ModuleDescriptor;
 import java.lang.module.ModuleFinder;
 import java.net.URI;
 import java.nio.file.Path;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Stream;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorSpecies;
@@ -21,27 +32,93 @@ import org.junit.jupiter.api.Test;
 /** What may depend on what. */
 class ArchitectureTest {
   private static final String VECTOR = "jdk.incubator.vector";
-  private static final String KERNELS =
-      "dev\\.kullback\\.(FloatKernels|DoubleKernels|NearKernel|VectorKernel|CholeskyKernel|FullKernels|FullSolveKernel|FullVectorKernel|Epilogue|VectorScan|VectorWidth|Transpose|LogProduct\\$Vectors)(\\$.*)?";
+
+  /** What each room may use besides itself and the JDK; those it may use come before it. The architecture page draws it. */
+  private static final Map<String, List<String>> ROOMS = new LinkedHashMap<>();
+
+  static {
+    ROOMS.put("numerics", List.of());
+    ROOMS.put("work", List.of());
+    ROOMS.put("batch", List.of("numerics", "work"));
+    ROOMS.put("kernel", List.of("batch", "work"));
+    ROOMS.put("plain", List.of("kernel", "batch", "numerics", "work"));
+    ROOMS.put("vector", List.of("plain", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("vector.full", List.of("vector", "plain", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("cuda.abi", List.of());
+    ROOMS.put("cuda", List.of("cuda.abi", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("rows", List.of("plain", "kernel", "batch", "numerics", "work"));
+    ROOMS.put(
+        "engine",
+        List.of(
+            "rows",
+            "cuda",
+            "vector.full",
+            "vector",
+            "plain",
+            "kernel",
+            "batch",
+            "numerics",
+            "work"));
+    ROOMS.put("verify", List.of("engine", "rows", "plain", "batch", "numerics", "work"));
+  }
 
   private static final Path MAIN = main();
   private static final JavaClasses CLASSES = new ClassFileImporter().importPath(MAIN);
 
   @Test
-  void onlyVectorKernelsUseTheIncubatorModule() {
-    noClasses()
-        .that()
-        .haveNameNotMatching(KERNELS)
-        .should()
-        .dependOnClassesThat()
-        .resideInAPackage(VECTOR)
-        .check(CLASSES);
-    assertThat(CLASSES.stream().filter(type -> type.getFullName().matches(KERNELS)))
-        .as("kernels by these names exist and use vectors: the rule above bites")
-        .anyMatch(type ->
-            type.getDirectDependenciesFromSelf().stream()
-                .anyMatch(
-                    dependency -> dependency.getTargetClass().getPackageName().equals(VECTOR)));
+  void arrowsBetweenRoomsGoOneWay() {
+    Set<String> earlier = new HashSet<>();
+    ROOMS.forEach((room, used) -> {
+      assertThat(earlier).as("rooms before " + room).containsAll(used);
+      earlier.add(room);
+      String[] allowed =
+          Stream.concat(Stream.of(room), used.stream())
+              .map(ArchitectureTest::inRoom)
+              .toArray(String[]::new);
+      noClasses()
+          .that()
+          .resideInAPackage(inRoom(room))
+          .should()
+          .dependOnClassesThat(
+              resideInAPackage("dev.kullback..").and(not(resideInAnyPackage(allowed))))
+          .check(CLASSES);
+    });
+  }
+
+  @Test
+  void everyClassHasARoom() {
+    String[] rooms =
+        Stream.concat(
+                Stream.of("dev.kullback"), ROOMS.keySet().stream().map(ArchitectureTest::inRoom))
+            .toArray(String[]::new);
+    classes().should().resideInAnyPackage(rooms).check(CLASSES);
+    for (String room : rooms) {
+      assertThat(CLASSES.stream().map(JavaClass::getPackageName)).contains(room);
+    }
+  }
+
+  @Test
+  void noCycles() {
+    slices().matching("dev.kullback.(**)").should().beFreeOfCycles().check(CLASSES);
+  }
+
+  private static String inRoom(String room) {
+    return "dev.kullback.internal." + room;
+  }
+
+  @Test
+  void onlyTheVectorRoomsUseTheIncubatorModule() {
+    ArchRule rule =
+        noClasses()
+            .that()
+            .resideOutsideOfPackage("dev.kullback.internal.vector..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage(VECTOR);
+    rule.check(CLASSES);
+    assertThatThrownBy(() -> rule.check(new ClassFileImporter().importClasses(FromLong.class)))
+        .as("the rule bites")
+        .isInstanceOf(AssertionError.class);
   }
 
   /**

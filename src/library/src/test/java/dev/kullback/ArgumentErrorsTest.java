@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.kullback.Batch.Kind;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Factors;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -145,10 +147,10 @@ class ArgumentErrorsTest {
   /** The least that is too much, mapped from a file without contents. */
   @Test
   void tooLarge(@TempDir Path folder) throws IOException {
-    int d = DiagonalGaussians.MOST_DIMENSIONS;
-    int full = FullGaussians.MOST_DIMENSIONS;
-    assertThat(DiagonalGaussians.mostRows(d)).isEqualTo(1);
-    assertThat(FullGaussians.mostRows(full)).isEqualTo(1);
+    int d = DiagonalBatch.MOST_DIMENSIONS;
+    int full = dev.kullback.internal.batch.FullBatch.MOST_DIMENSIONS; // not the tests' FullBatch
+    assertThat(DiagonalBatch.mostRows(d)).isEqualTo(1);
+    assertThat(Factors.mostRows(full)).isEqualTo(1);
     try (Arena arena = Arena.ofConfined();
         FileChannel file =
             FileChannel.open(

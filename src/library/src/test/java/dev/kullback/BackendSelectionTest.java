@@ -2,6 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.vector.VectorWidth;
 import java.io.File;
 import java.net.URI;
 import java.net.URISyntaxException;
@@ -166,7 +167,7 @@ class BackendSelectionTest {
         .asString()
         .contains("scalar", "dev.kullback.backend");
     assertThat(Files.readAllLines(log))
-        .anyMatch(line -> line.contains(" dev.kullback.ScalarKernel "))
+        .anyMatch(line -> line.contains(" dev.kullback.internal.plain.ScalarKernel "))
         .noneMatch(line -> line.contains(" jdk.incubator.vector."));
   }
 

@@ -10,14 +10,14 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** What a virtual machine of its own, of the JDK that runs the tests, printed and ended with. */
-record ChildJvm(int status, String out, String err) {
+public record ChildJvm(int status, String out, String err) {
   /**
    * Fails if it has not ended in time.
    *
    * @param scratch where it prints, to files {@code out} and {@code err}
    * @param arguments what follows {@code java}
    */
-  static ChildJvm run(Path scratch, Duration limit, List<String> arguments)
+  public static ChildJvm run(Path scratch, Duration limit, List<String> arguments)
       throws IOException, InterruptedException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import dev.kullback.internal.cuda.CudaLibrary;
+import dev.kullback.internal.vector.VectorWidth;
 import java.util.stream.Stream;
 
 /**
@@ -18,7 +19,7 @@ final class Engines {
     if (System.getProperty(CudaLibrary.LIBRARY) != null) {
       return Stream.of(Backend.CUDA);
     }
-    return System.getProperty(Backend.BITS_PROPERTY) != null
+    return System.getProperty(VectorWidth.PROPERTY) != null
         ? Stream.of(Backend.VECTOR)
         : Stream.of(Backend.VECTOR, Backend.SCALAR);
   }

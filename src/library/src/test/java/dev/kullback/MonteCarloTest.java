@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.kullback.internal.plain.Sampler;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.SplittableRandom;
@@ -115,7 +116,7 @@ class MonteCarloTest {
     try (KlEngine engine = KlEngine.builder().build()) {
       double[] exact = engine.aligned(q, p, new double[q.size()]);
       MonteCarlo sampled = engine.monteCarlo(q, p, samples, 7);
-      Sampler sampler = new Sampler(q, p);
+      Sampler sampler = new Sampler(KlEngine.batch(q, "q"), KlEngine.batch(p, "p"));
       double squares = 0;
       int pairs = 0;
       for (int i = 0; i < exact.length; i++) {

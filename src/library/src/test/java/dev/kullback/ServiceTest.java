@@ -4,6 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Form;
+import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.work.Checkpoint;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -159,7 +163,7 @@ class ServiceTest {
     long before = references.memoryBytes();
     references.prepare();
     long prepared = references.memoryBytes();
-    if (Backend.hasVectors()) {
+    if (Platform.hasVectors()) {
       long said = 8L * DIMENSION * (DIMENSION + 3);
       assertThat(prepared - before)
           .isBetween(said * SIZE, (said + 64) * (SIZE + 16) + 8 * DIMENSION);
@@ -211,7 +215,7 @@ class ServiceTest {
     assertThat(batch.memoryBytes()).isLessThan(prepared);
     batch.prepare();
     assertThat(batch.memoryBytes())
-        .isGreaterThanOrEqualTo(Backend.hasVectors() ? prepared : before);
+        .isGreaterThanOrEqualTo(Platform.hasVectors() ? prepared : before);
   }
 
   /** Interrupting a helper, as shutting its executor down does, is none of the call's business, even while it prepares a batch. */
@@ -243,27 +247,32 @@ class ServiceTest {
   /** Who waits for another thread's preparation can be interrupted, too, and a failed one leaves it to the next. */
   @Test
   void waitingForAPreparationEndsWhenInterrupted() throws Exception {
-    Lazy<Object, String> lazy = new Lazy<>();
+    DiagonalBatch batch = batch(3, 1).batch;
     CountDownLatch making = new CountDownLatch(1);
     CountDownLatch end = new CountDownLatch(1);
+    AtomicBoolean again = new AtomicBoolean();
+    Form<DiagonalBatch, String> form =
+        new Form<>(
+            _ -> {
+              if (!again.getAndSet(true)) {
+                await(making, end);
+                throw Checkpoint.interrupted();
+              }
+              return "made";
+            },
+            String::length);
     Thread maker =
         Thread.ofPlatform()
             .start(() ->
                 assertThatExceptionOfType(CancellationException.class)
-                    .isThrownBy(() ->
-                        lazy.get(
-                            this,
-                            _ -> {
-                              await(making, end);
-                              throw Tile.interrupted();
-                            })));
+                    .isThrownBy(() -> form.of(batch)));
     making.await();
     AtomicBoolean interrupted = new AtomicBoolean();
     Thread waiter =
         Thread.ofPlatform()
             .start(() -> {
               assertThatExceptionOfType(CancellationException.class)
-                  .isThrownBy(() -> lazy.get(this, _ -> "no"));
+                  .isThrownBy(() -> form.of(batch));
               interrupted.set(Thread.currentThread().isInterrupted());
             });
     waiter.interrupt();
@@ -271,7 +280,7 @@ class ServiceTest {
     assertThat(interrupted).isTrue();
     end.countDown();
     maker.join();
-    assertThat(lazy.get(this, _ -> "made")).isEqualTo("made");
+    assertThat(form.of(batch)).isEqualTo("made");
   }
 
   // --- virtual threads

@@ -1,5 +1,6 @@
-package dev.kullback;
+package dev.kullback.internal.batch;
 
+import dev.kullback.internal.work.Checkpoint;
 import java.util.function.Function;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;

@@ -1,6 +1,5 @@
 package dev.kullback.internal.cuda;
 
-import dev.kullback.CudaException;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
@@ -23,10 +22,17 @@ public final class CudaDevice implements AutoCloseable {
   /** Two keep a device busy; more hide the host's copies. */
   private static final int MOST_SESSIONS = 4;
 
+  /** Makes what a failed call throws of its {@code cudaError_t} and message. */
+  public interface Thrown {
+    RuntimeException of(int code, String message);
+  }
+
+  private final Thrown thrown;
+
   private final Semaphore permits = new Semaphore(MOST_SESSIONS, true);
 
   /** Set when the device failed for good. */
-  private final AtomicReference<@Nullable CudaException> failure = new AtomicReference<>();
+  private final AtomicReference<@Nullable CudaFailure> failure = new AtomicReference<>();
 
   // guarded by this
   private final Map<Key, Resident> residents = new HashMap<>();
@@ -55,6 +61,10 @@ public final class CudaDevice implements AutoCloseable {
       Object owner = get();
       return this == other || (owner != null && other instanceof Key key && key.refersTo(owner));
     }
+  }
+
+  public CudaDevice(Thrown thrown) {
+    this.thrown = thrown;
   }
 
   /** {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
@@ -105,9 +115,9 @@ public final class CudaDevice implements AutoCloseable {
         CudaLibrary.select();
         try {
           run(take(), q, p, work);
-        } catch (CudaException e) {
+        } catch (CudaFailure e) {
           // cudaMalloc has made room already, but other calls need memory of the device, too
-          if (e.code() != CudaException.OUT_OF_MEMORY || failure.get() != null || !spareAll()) {
+          if (e.code() != CudaFailure.OUT_OF_MEMORY || failure.get() != null || !spareAll()) {
             throw e;
           }
           run(take(), q, p, work);
@@ -115,22 +125,33 @@ public final class CudaDevice implements AutoCloseable {
       } finally {
         permits.release();
       }
+    } catch (CudaFailure e) {
+      throw thrownOf(e);
     } finally {
       exit();
     }
   }
 
+  private RuntimeException thrownOf(CudaFailure e) {
+    RuntimeException translated = thrown.of(e.code(), String.valueOf(e.getMessage()));
+    translated.setStackTrace(e.getStackTrace());
+    for (Throwable suppressed : e.getSuppressed()) {
+      translated.addSuppressed(suppressed);
+    }
+    return translated;
+  }
+
   private void run(Session session, HostBatch q, HostBatch p, Work work) {
     Resident a = null;
     Resident b = null;
-    CudaException failed = null;
+    CudaFailure failed = null;
     try {
       a = use(q);
       b = use(p);
       a.require(q, session);
       b.require(p, session);
       work.with(session, a, b);
-    } catch (CudaException e) {
+    } catch (CudaFailure e) {
       failed = e;
       throw e;
     } finally {
@@ -140,8 +161,7 @@ public final class CudaDevice implements AutoCloseable {
           failed =
               failed != null
                   ? failed
-                  : new CudaException(
-                      status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
+                  : new CudaFailure(status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
           failure.compareAndSet(null, failed);
         }
       } finally {
@@ -160,9 +180,9 @@ public final class CudaDevice implements AutoCloseable {
     if (closed && calls == 0) {
       throw new IllegalStateException("this KlEngine is closed");
     }
-    CudaException failed = failure.get();
+    CudaFailure failed = failure.get();
     if (failed != null) {
-      throw new CudaException(
+      throw thrown.of(
           failed.code(),
           "the device failed in an earlier call, which threw '%s'; close this engine, and if a new one fails as well, restart the process"
               .formatted(failed.getMessage()));

@@ -1,40 +1,57 @@
-package dev.kullback;
+package dev.kullback.internal.cuda;
 
-import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.Window;
 import java.lang.foreign.MemorySegment;
 
-/** Blocks that the device computes, for reductions on the host. */
-final class CudaKernel implements BlockKernel<Gaussians> {
+/** Matrices that the device computes, and blocks of them for reductions on the host. */
+public final class CudaKernel extends BlockKernel<Batch> {
   private final CudaDevice device;
+  private boolean entered;
 
-  CudaKernel(CudaDevice device) {
+  public CudaKernel(CudaDevice device) {
     this.device = device;
   }
 
+  /** What the call uses stays open until its end. */
   @Override
-  public void begin() {
+  protected void prepare(Batch q, Batch p) {
     device.enter();
+    entered = true;
   }
 
   @Override
   public void end() {
-    device.exit();
+    super.end();
+    if (entered) {
+      entered = false;
+      device.exit();
+    }
   }
 
   @Override
-  public void prepare(Gaussians q, Gaussians p, Tile t) {}
+  public boolean wantsLargeBlocks() {
+    return true;
+  }
 
   @Override
-  public void block(
-      Gaussians q, Gaussians p, int row0, int row1, int column0, int column1, Tile t) {
+  public boolean matrix(Output out) {
+    device.pairwise(HostBatch.of(q()), HostBatch.of(p()), out.memory(), out.width());
+    return true;
+  }
+
+  @Override
+  public void block(int row0, int row1, int column0, int column1, Window out) {
     device.region(
-        KlEngine.host(q),
-        KlEngine.host(p),
+        HostBatch.of(q()),
+        HostBatch.of(p()),
         row0,
         row1 - row0,
         column0,
         column1 - column0,
-        MemorySegment.ofArray(t.block64()),
+        MemorySegment.ofArray(out.block()),
         Double.BYTES);
   }
 }

@@ -3,7 +3,6 @@ package dev.kullback.internal.cuda;
 import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 
-import dev.kullback.CudaException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.Arena;
@@ -106,7 +105,7 @@ public final class CudaLibrary {
               driverVersion(arena),
               runtimeVersion(arena),
               text(kullback_cuda_description()));
-    } catch (CudaException e) {
+    } catch (CudaFailure e) {
       cudaGetLastError(); // and forget it, if it can be forgotten
       return "unavailable, the device does not answer: " + e.getMessage();
     }
@@ -122,7 +121,7 @@ public final class CudaLibrary {
     if (status != cudaSuccess()) {
       throw status < 0
           ? new IllegalStateException(call + ": an argument is invalid")
-          : new CudaException(status, call + ": " + error(status));
+          : new CudaFailure(status, call + ": " + error(status));
     }
   }
 

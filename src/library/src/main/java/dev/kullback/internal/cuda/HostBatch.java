@@ -1,5 +1,9 @@
 package dev.kullback.internal.cuda;
 
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.cuda.abi.KullbackCuda;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -21,4 +25,45 @@ public record HostBatch(
     boolean wide,
     MemorySegment mean,
     MemorySegment scale,
-    @Nullable MemorySegment scaleLow) {}
+    @Nullable MemorySegment scaleLow) {
+  /** The arrays of the batch itself, whose copy on the device is kept as long as the batch lives. */
+  public static HostBatch of(Batch batch) {
+    return switch (batch) {
+      case DiagonalBatch d -> of(d);
+      case FullBatch f -> of(f);
+    };
+  }
+
+  private static HostBatch of(DiagonalBatch batch) {
+    int code =
+        switch (batch.kind()) {
+          case STD -> KullbackCuda.KULLBACK_STD();
+          case VARIANCE -> KullbackCuda.KULLBACK_VARIANCE();
+          case LOG_VARIANCE -> KullbackCuda.KULLBACK_LOG_VARIANCE();
+          case PRECISION -> KullbackCuda.KULLBACK_PRECISION();
+        };
+    boolean wide = batch.isDouble();
+    return new HostBatch(
+        batch,
+        batch.size(),
+        batch.dimension(),
+        code,
+        wide,
+        wide ? MemorySegment.ofArray(batch.mean64()) : MemorySegment.ofArray(batch.mean32()),
+        wide ? MemorySegment.ofArray(batch.scale64()) : MemorySegment.ofArray(batch.scale32()),
+        null);
+  }
+
+  private static HostBatch of(FullBatch batch) {
+    double[] low = batch.scaleTrilLow();
+    return new HostBatch(
+        batch,
+        batch.size(),
+        batch.dimension(),
+        low == null ? KullbackCuda.KULLBACK_SCALE_TRIL() : KullbackCuda.KULLBACK_SCALE_TRIL_PARTS(),
+        batch.isDouble(),
+        MemorySegment.ofArray(batch.mean()),
+        MemorySegment.ofArray(batch.scaleTril()),
+        low == null ? null : MemorySegment.ofArray(low));
+  }
+}

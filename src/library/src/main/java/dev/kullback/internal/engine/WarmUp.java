@@ -1,12 +1,17 @@
-package dev.kullback;
+package dev.kullback.internal.engine;
 
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.rows.RowStatistic;
 import java.util.List;
 import java.util.Random;
 import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
 
 /** Calls an engine until the VM has compiled what the calls run, told by their getting no faster. */
-final class WarmUp {
+public final class WarmUp {
   /** C2 compiles in the background, the largest kernel in some 0.1 s. */
   private static final double WINDOW_SECONDS = 0.25;
 
@@ -20,14 +25,14 @@ final class WarmUp {
   private static final double NEAR = 1e-4;
 
   /** Of a made-up batch, 64 MiB. */
-  static final int MOST_ELEMENTS = 1 << 24;
+  public static final int MOST_ELEMENTS = 1 << 24;
 
   /** Up to which the matrix is computed, too. */
   private static final long MOST_ENTRIES = 1 << 22;
 
-  private final KlEngine engine;
-  private final List<Supplier<? extends Gaussians>> queries;
-  private final Gaussians p;
+  private final Engine engine;
+  private final List<Supplier<Batch>> queries;
+  private final Batch p;
   private final boolean wide;
   private final int k;
   private final int[] indices;
@@ -36,12 +41,7 @@ final class WarmUp {
   private final double[] sums;
   private final boolean matrix;
 
-  private WarmUp(
-      KlEngine engine,
-      List<Supplier<? extends Gaussians>> queries,
-      int n,
-      Gaussians p,
-      boolean wide) {
+  private WarmUp(Engine engine, List<Supplier<Batch>> queries, int n, Batch p, boolean wide) {
     this.engine = engine;
     this.queries = queries;
     this.p = p;
@@ -57,12 +57,12 @@ final class WarmUp {
   }
 
   /** With the caller's batches. */
-  static void run(KlEngine engine, Gaussians q, Gaussians p) {
+  static void run(Engine engine, Batch q, Batch p) {
     new WarmUp(engine, List.of(() -> q), q.size(), p, q.isDouble() || p.isDouble()).run();
   }
 
-  /** With batches of its own: queries made anew each time, of Gaussians far from all of p and of some near an eighth of it. */
-  static void run(KlEngine engine, int rows, int columns, int dimension) {
+  /** With batches of its own: queries made anew each time, of Batch far from all of p and of some near an eighth of it. */
+  static void run(Engine engine, int rows, int columns, int dimension) {
     int most = Math.max(1, MOST_ELEMENTS / dimension);
     int n = Math.min(rows, most);
     int m = Math.min(columns, most);
@@ -70,11 +70,19 @@ final class WarmUp {
     float[][] far = parameters(n, dimension, _ -> 1, random);
     float[][] near = parameters(n, dimension, _ -> NEAR, random);
     float[][] p = parameters(m, dimension, j -> j % 8 == 7 ? NEAR : 1, random);
-    List<Supplier<? extends Gaussians>> queries =
-        List.of(
-            () -> DiagonalGaussians.ofStd(far[0], far[1], dimension),
-            () -> DiagonalGaussians.ofStd(near[0], near[1], dimension));
-    new WarmUp(engine, queries, n, DiagonalGaussians.ofStd(p[0], p[1], dimension), false).run();
+    List<Supplier<Batch>> queries =
+        List.of(() -> batch(far, dimension), () -> batch(near, dimension));
+    new WarmUp(engine, queries, n, batch(p, dimension), false).run();
+  }
+
+  private static Batch batch(float[][] parameters, int dimension) {
+    return DiagonalBatch.of(
+        Elements.of(parameters[0], "mean"),
+        Elements.of(parameters[1], "std"),
+        dimension,
+        Scale.STD,
+        DiagonalBatch.Zeros.REJECTED,
+        Platform.arithmetic());
   }
 
   /** Means about 0 and standard deviations about 1, spread as told by row. */
@@ -110,7 +118,7 @@ final class WarmUp {
     long start = System.nanoTime();
     do {
       long now = System.nanoTime();
-      for (Supplier<? extends Gaussians> query : queries) {
+      for (Supplier<Batch> query : queries) {
         round(query.get());
       }
       best = Math.min(best, seconds(now));
@@ -118,18 +126,16 @@ final class WarmUp {
     return best;
   }
 
-  private void round(Gaussians q) {
-    if (matrix && wide) {
-      engine.pairwise(q, p, values64);
-    } else if (matrix) {
-      engine.pairwise(q, p, values32);
+  private void round(Batch q) {
+    if (matrix) {
+      engine.pairwise(q, p, out());
     }
-    if (wide) {
-      engine.nearest(q, p, k, indices, values64);
-    } else {
-      engine.nearest(q, p, k, indices, values32);
-    }
-    engine.logSumExp(q, p, sums);
-    engine.rowMin(q, p, sums);
+    engine.nearest(q, p, k, false, false, indices, out());
+    engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, sums);
+    engine.statistic(RowStatistic.Kind.MIN, q, p, null, sums);
+  }
+
+  private Workspace out() {
+    return wide ? engine.begin().to(values64) : engine.begin().to(values32);
   }
 }

@@ -1,19 +1,67 @@
-package dev.kullback;
+package dev.kullback.internal.kernel;
 
-/** Computes rectangular blocks of the pairwise matrix. Stateless; one instance serves all threads. */
-interface BlockKernel<G extends Gaussians> {
-  /** Makes what {@link #block} reads of the batches, so that worker threads find it ready in {@code tile} or the batches. */
-  void prepare(G q, G p, Tile tile);
+import dev.kullback.internal.batch.Batch;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
-  /** Before the first block of a call, and after the last: what it uses stays open. */
-  default void begin() {}
+/**
+ * Computes rectangular blocks of a call's matrix. One thread's, with the working memory that it needs; the threads of a call have one
+ * each, of one class.
+ */
+public abstract class BlockKernel<G extends Batch> {
+  /** Rows of a block at most, but for a kernel that {@link #wantsLargeBlocks}. */
+  public static final int MOST_ROWS = 64;
 
-  default void end() {}
+  /** What the starts of rows are multiples of. */
+  public static final int ROW_PANEL = 8;
+
+  private @Nullable G q;
+  private @Nullable G p;
+
+  /** Begins a call, on its caller's thread: makes what blocks read of the batches. */
+  public final void begin(G q, G p) {
+    this.q = q;
+    this.p = p;
+    prepare(q, p);
+  }
+
+  /** Helps with a call that another kernel, of the same class, began on its caller's thread. */
+  @SuppressWarnings("unchecked") // of the same class
+  public void join(BlockKernel<?> lead) {
+    q = (G) lead.q;
+    p = (G) lead.p;
+  }
+
+  /** Lets go of the batches. */
+  public void end() {
+    q = null;
+    p = null;
+  }
+
+  /** What {@link #begin} makes. */
+  protected void prepare(G q, G p) {}
 
   /**
-   * {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1) of the call that {@code tile} describes. The
-   * first row is a multiple of {@link KlEngine#ROW_PANEL}, the first column one of {@link DiagonalGaussians#WIDEST_PANEL}; there are at most
-   * {@link KlEngine#BLOCK_ROWS} rows, for a device {@link KlEngine#REDUCED_COLUMNS}.
+   * {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1). The first row is a multiple of {@link #ROW_PANEL}, the
+   * first column one of {@link Batch#WIDEST_PANEL}.
    */
-  void block(G q, G p, int row0, int row1, int column0, int column1, Tile tile);
+  public abstract void block(int row0, int row1, int column0, int column1, Window out);
+
+  /** Computes the whole matrix at once, if it does so instead of by blocks. */
+  public boolean matrix(Output out) {
+    return false;
+  }
+
+  /** Whether blocks may have any number of rows, and are computed the faster the more they have. */
+  public boolean wantsLargeBlocks() {
+    return false;
+  }
+
+  public final G q() {
+    return Objects.requireNonNull(q);
+  }
+
+  public final G p() {
+    return Objects.requireNonNull(p);
+  }
 }

@@ -1,7 +1,7 @@
-package dev.kullback;
+package dev.kullback.internal.kernel;
 
 /** What reductions do with a piece {@code values[from…to)} of a row, none of which is NaN. */
-interface RowScan {
+public interface RowScan {
   /**
    * Finds the values ≤ {@code limit}.
    *

@@ -1,4 +1,4 @@
-package dev.kullback;
+package dev.kullback.internal.numerics;
 
 /**
  * Cholesky factors in double-double arithmetic (T. J. Dekker, "A floating-point technique for extending the available precision",
@@ -7,17 +7,39 @@ package dev.kullback;
  *
  * <p>Matrices are packed lower triangles, row-major, one array of high and one of low parts.
  */
-final class Cholesky {
+public final class Cholesky implements Arithmetic.Factorization {
   private static final double SPLITTER = 0x1p27 + 1;
 
   /** Math.fma without hardware support goes through BigDecimal. */
-  private static final boolean FMA = Backend.hasFma();
+  private static final boolean FMA = Fma.IS_HARDWARE;
 
   private double hi;
   private double lo;
+  private int failed = -1;
 
-  /** Replaces a symmetric matrix by its factor; the first row whose pivot is not positive and finite, or −1. */
-  int factor(double[] high, double[] low, int d) {
+  /** Entries of a packed triangle. */
+  public static int packedLength(int dimension) {
+    return dimension * (dimension + 1) / 2;
+  }
+
+  @Override
+  public int lanes() {
+    return 1;
+  }
+
+  @Override
+  public int failed(int i) {
+    return failed;
+  }
+
+  @Override
+  public double pivot(int i) {
+    return hi;
+  }
+
+  @Override
+  public boolean factor(double[] high, double[] low, int d) {
+    failed = -1;
     for (int i = 0, row = 0; i < d; row += ++i) {
       for (int j = 0, column = 0; j <= i; column += ++j) {
         hi = high[row + j];
@@ -31,21 +53,22 @@ final class Cholesky {
         } else if (hi > 0 && hi <= Double.MAX_VALUE) {
           squareRoot();
         } else {
-          return i;
+          failed = i;
+          return false;
         }
         high[row + j] = hi;
         low[row + j] = lo;
       }
     }
-    return -1;
+    return true;
   }
 
-  /** The pivot at which {@link #factor} gave up; the high part of what {@link #std} found. */
-  double high() {
+  /** The high part of what {@link #std} or {@link #exp} found. */
+  public double high() {
     return hi;
   }
 
-  double low() {
+  public double low() {
     return lo;
   }
 
@@ -53,13 +76,13 @@ final class Cholesky {
    * A power of two near 1/√x, or 1 where x is not positive. A matrix whose rows and columns are multiplied by those of its diagonal has
    * the same factor but for its rows, which they multiply, too; and there nothing that matters underflows.
    */
-  static double inverseRoot(double x) {
+  public static double inverseRoot(double x) {
     int exponent = x > 0 ? Math.getExponent(x) >> 1 : 0;
     return Double.longBitsToDouble((long) (Double.MAX_EXPONENT - exponent) << 52);
   }
 
   /** σ of a diagonal Gaussian, to the bits that the factor of a diagonal matrix has. */
-  void std(Scale kind, double s) {
+  public void std(Scale kind, double s) {
     hi = s;
     lo = 0;
     switch (kind) {
@@ -78,14 +101,14 @@ final class Cholesky {
   }
 
   /** e^x, which is to be within double's range. */
-  void exp(double x) {
+  public void exp(double x) {
     Variance v = Variance.of(Scale.LOG_VARIANCE, x);
     hi = Math.scalb(v.high(), v.exponent());
     lo = Math.scalb(v.low(), v.exponent());
   }
 
-  /** Replaces a factor by its inverse. */
-  void invert(double[] high, double[] low, int d) {
+  @Override
+  public void invert(double[] high, double[] low, int d) {
     for (int i = 0, row = 0; i < d; row += ++i) {
       double pivotHigh = high[row + i];
       double pivotLow = low[row + i];

@@ -1,11 +1,11 @@
-package dev.kullback;
+package dev.kullback.internal.numerics;
 
 /**
  * {@code (high + low)·2^exponent}: twice the precision of double, and a range without ends. {@code 1 ≤ |high| < 2}, or all is 0. The
  * operations are those of M. Joldes, J.-M. Muller and V. Popescu, "Tight and rigorous error bounds for basic building blocks of
  * double-word arithmetic" (2017), with relative errors of at most 3u² (sum, cancelling or not), 6u² (product) and 15u² (quotient), u = 2⁻⁵³.
  */
-class DoubleDouble {
+public class DoubleDouble {
   /** ln 2 in two parts, and in three of which the first two have exact multiples up to 2²⁰. */
   static final double LN2 = 0x1.62e42fefa39efp-1;
 
@@ -26,28 +26,28 @@ class DoubleDouble {
   private double low;
   private long exponent = NO_EXPONENT;
 
-  final double high() {
+  public final double high() {
     return high;
   }
 
-  final double low() {
+  public final double low() {
     return low;
   }
 
   /** Of a number within 2^±2³⁰. */
-  final int exponent() {
+  public final int exponent() {
     return (int) exponent;
   }
 
   /** Divides a number by a power of 2, so that it is in [1, 2), and returns the power. */
-  final long takeExponent() {
+  public final long takeExponent() {
     long e = exponent;
     exponent = 0;
     return e;
   }
 
   /** Rounded to nearest, if it is within double's normal range. */
-  final double toDouble() {
+  public final double toDouble() {
     return shift(high, exponent);
   }
 
@@ -55,23 +55,23 @@ class DoubleDouble {
     return by == 0 ? x : Math.scalb(x, Math.clamp(by, -FARTHEST, FARTHEST));
   }
 
-  final void set(double x) {
+  public final void set(double x) {
     boolean isSmall = Math.abs(x) < Double.MIN_NORMAL;
     set(isSmall ? x * 0x1p54 : x, 0, isSmall ? -54 : 0);
   }
 
-  final void setLn2() {
+  public final void setLn2() {
     set(LN2, LN2_REST, 0);
   }
 
-  final void set(DoubleDouble x) {
+  public final void set(DoubleDouble x) {
     high = x.high;
     low = x.low;
     exponent = x.exponent;
   }
 
   /** a − b, exactly. */
-  final void setDifference(double a, double b) {
+  public final void setDifference(double a, double b) {
     int e = Math.max(Math.getExponent(a), Math.getExponent(b));
     double x = Math.scalb(a, -e);
     double y = Math.scalb(b, -e);
@@ -90,24 +90,24 @@ class DoubleDouble {
     exponent = s == 0 ? NO_EXPONENT : e + k;
   }
 
-  final void scale(long by) {
+  public final void scale(long by) {
     exponent += by;
   }
 
-  final void add(DoubleDouble x) {
+  public final void add(DoubleDouble x) {
     add(x.high, x.low, x.exponent);
   }
 
-  final void subtract(DoubleDouble x) {
+  public final void subtract(DoubleDouble x) {
     add(-x.high, -x.low, x.exponent);
   }
 
-  final void add(double x) {
+  public final void add(double x) {
     add(x, 0);
   }
 
   /** h = 0 only if l is. */
-  final void add(double h, double l) {
+  public final void add(double h, double l) {
     add(h, l, h == 0 ? NO_EXPONENT : 0);
   }
 
@@ -128,7 +128,7 @@ class DoubleDouble {
     set(v, restLow + (s - v + c), top);
   }
 
-  final void multiply(DoubleDouble x) {
+  public final void multiply(DoubleDouble x) {
     multiply(x.high, x.low, x.exponent);
   }
 
@@ -137,25 +137,25 @@ class DoubleDouble {
     set(product, Math.fma(high, h, -product) + Math.fma(low, h, high * l), exponent + e);
   }
 
-  final void multiply(double x) {
+  public final void multiply(double x) {
     multiply(x, 0, 0);
   }
 
-  final void divide(DoubleDouble x) {
+  public final void divide(DoubleDouble x) {
     double quotient = high / x.high;
     double rest = Math.fma(-quotient, x.high, high) + low - quotient * x.low;
     set(quotient, rest / x.high, exponent - x.exponent);
   }
 
   /** 1/x. */
-  final void setInverse(double x) {
+  public final void setInverse(double x) {
     set(x);
     double quotient = 1 / high;
     set(quotient, Math.fma(-quotient, high, 1) / high, -exponent);
   }
 
   /** {@code e^x}, |x| ≤ 7e5, of a relative error of 2⁻⁹⁸. */
-  final void exp() {
+  public final void exp() {
     double k = Math.rint(toDouble() / LN2);
     add(-k * LN2_HIGH);
     add(-k * LN2_MIDDLE, -k * LN2_LOW);
@@ -168,7 +168,7 @@ class DoubleDouble {
    * {@code e^x − 1}, |x| ≤ 0.35, of a relative error of 2⁻⁹⁸: the series for {@code x = 2²⁴ r}, then {@code e^2r − 1 = 2p + p²} of
    * {@code p = e^r − 1}, each time with 4u².
    */
-  final void expm1() {
+  public final void expm1() {
     if (exponent < -110) {
       return;
     }

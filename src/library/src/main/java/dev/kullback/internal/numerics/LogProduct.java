@@ -1,59 +1,15 @@
-package dev.kullback;
-
-import jdk.incubator.vector.DoubleVector;
-import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.LongVector;
-import jdk.incubator.vector.VectorOperators;
-import jdk.incubator.vector.VectorSpecies;
+package dev.kullback.internal.numerics;
 
 /** ln Π s of positive s, over mantissas with the exponents summed apart: one logarithm, and no over- or underflow. */
-final class LogProduct {
+public final class LogProduct {
   private static final double LN2 = 0.6931471805599453;
   private static final long MANTISSA = 0x000F_FFFF_FFFF_FFFFL;
   private static final long ONE = 0x3FF0_0000_0000_0000L;
-  private static final int EXPONENT_SHIFT = 52;
-  private static final int BIAS = 1023;
 
   private LogProduct() {}
 
-  static double of(float[] s, int from, int to, boolean vectors) {
-    return vectors ? Vectors.of(s, from, to) : scalar(s, from, to, 1, 0);
-  }
-
-  /** Apart, to be loaded where there are vectors only. */
-  private static final class Vectors {
-    private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
-    private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
-    private static final int V = S.length();
-
-    /** Four float factors and a mantissa stay within double's range. */
-    static double of(float[] s, int from, int to) {
-      DoubleVector product = DoubleVector.broadcast(S, 1);
-      LongVector exponents = product.viewAsIntegralLanes().sub(ONE); // 0
-      int h = from;
-      for (; h + 4 * V <= to; h += 4 * V) {
-        DoubleVector a = widen(s, h).mul(widen(s, h + V));
-        DoubleVector b = widen(s, h + 2 * V).mul(widen(s, h + 3 * V));
-        LongVector bits = product.mul(a.mul(b)).reinterpretAsLongs();
-        exponents = exponents.add(bits.lanewise(VectorOperators.LSHR, EXPONENT_SHIFT).sub(BIAS));
-        product = bits.and(MANTISSA).lanewise(VectorOperators.OR, ONE).reinterpretAsDoubles();
-      }
-      double mantissas = 1;
-      for (int i = 0; i < V; i++) { // not reduceLanes, whose order may vary
-        mantissas *= product.lane(i);
-      }
-      long exponent = exponents.reduceLanes(VectorOperators.ADD);
-      return scalar(s, h, to, mantissas, exponent); // not two logarithms, which may cancel
-    }
-
-    private static DoubleVector widen(float[] s, int h) {
-      return (DoubleVector)
-          FloatVector.fromArray(HALF, s, h).convertShape(VectorOperators.F2D, S, 0);
-    }
-  }
-
   /** Of these and {@code a·2^exponent}. */
-  private static double scalar(float[] s, int from, int to, double a, long exponent) {
+  public static double of(float[] s, int from, int to, double a, long exponent) {
     double b = 1;
     double c = 1;
     double d = 1;
@@ -80,7 +36,7 @@ final class LogProduct {
     return Math.log(a * b * (c * d)) + exponent * LN2;
   }
 
-  static double of(double[] s, int from, int to) {
+  public static double of(double[] s, int from, int to) {
     double product = 1;
     long exponent = 0;
     for (int h = from; h < to; h++) {

@@ -1,66 +1,66 @@
-package dev.kullback;
+package dev.kullback.internal.numerics;
 
 /**
  * How a batch states its scales. Each kind supplies what the kernels need from the raw value {@code s}, in a form that does
  * not cancel when two values are close.
  */
-enum Scale {
+public enum Scale {
   STD("std") {
     @Override
-    double variance(double s) {
+    public double variance(double s) {
       return s * s;
     }
 
     @Override
-    double logRatio(double q, double p) {
+    public double logRatio(double q, double p) {
       return 2 * logQuotient(q, p);
     }
 
     @Override
-    double excess(double q, double p) {
+    public double excess(double q, double p) {
       double a = (q - p) / p;
       return a * (a + 2);
     }
 
     @Override
-    double standardize(double d, double s) {
+    public double standardize(double d, double s) {
       return d / s;
     }
   },
   VARIANCE("variance") {
     @Override
-    double variance(double s) {
+    public double variance(double s) {
       return s;
     }
 
     @Override
-    double logRatio(double q, double p) {
+    public double logRatio(double q, double p) {
       return logQuotient(q, p);
     }
 
     @Override
-    double excess(double q, double p) {
+    public double excess(double q, double p) {
       return (q - p) / p;
     }
 
     @Override
-    double standardize(double d, double s) {
+    public double standardize(double d, double s) {
       return d / Math.sqrt(s);
     }
   },
   LOG_VARIANCE("logVariance") {
     @Override
-    double variance(double s) {
+    public double variance(double s) {
       return Math.exp(s);
     }
 
     @Override
-    double logRatio(double q, double p) {
+    public double logRatio(double q, double p) {
       return q - p;
     }
 
     @Override
-    double excess(double q, double p) {
+    public double excess(double q, double p) {
       double d = q - p;
       double x = Math.expm1(d);
       // the rounding of a large d would show
@@ -68,7 +68,7 @@ enum Scale {
     }
 
     @Override
-    double standardize(double d, double s) {
+    public double standardize(double d, double s) {
       // d exp(-s/2) in two steps: exp(-s/2) alone can overflow where the product does not
       double h = Math.exp(-0.25 * s);
       return d == 0 ? 0 : d * h * h;
@@ -76,49 +76,49 @@ enum Scale {
   },
   PRECISION("precision") {
     @Override
-    double variance(double s) {
+    public double variance(double s) {
       return 1 / s;
     }
 
     @Override
-    double logRatio(double q, double p) {
+    public double logRatio(double q, double p) {
       return logQuotient(p, q);
     }
 
     @Override
-    double excess(double q, double p) {
+    public double excess(double q, double p) {
       return (p - q) / q;
     }
 
     @Override
-    double standardize(double d, double s) {
+    public double standardize(double d, double s) {
       return d * Math.sqrt(s);
     }
   };
 
   /** The argument's name in the public factories, used in messages. */
-  final String argument;
+  public final String argument;
 
   Scale(String argument) {
     this.argument = argument;
   }
 
   /** σ². */
-  abstract double variance(double s);
+  public abstract double variance(double s);
 
   /** ln σ². */
-  double logVariance(double s) {
+  public double logVariance(double s) {
     return logRatio(s, unit());
   }
 
   /** ln(σq²/σp²). */
-  abstract double logRatio(double q, double p);
+  public abstract double logRatio(double q, double p);
 
   /** σq²/σp² − 1, to a relative error of a few roundings however close the two are. */
-  abstract double excess(double q, double p);
+  public abstract double excess(double q, double p);
 
   /** d/σ. */
-  abstract double standardize(double d, double s);
+  public abstract double standardize(double d, double s);
 
   private static double logQuotient(double a, double b) {
     double r = a / b;
@@ -126,7 +126,7 @@ enum Scale {
   }
 
   /** Applies {@link ScalePolicy#CLAMPED}; NaN, infinities and precisions ≤ 0 are left to be rejected. */
-  double clamp(double s) {
+  public double clamp(double s) {
     if (Double.isInfinite(s)) {
       return s;
     }
@@ -139,7 +139,7 @@ enum Scale {
   }
 
   /** The raw value that bounds a range of variances symmetric about 1, such as [2⁻¹⁰⁰, 2¹⁰⁰], at the given variance. */
-  double bound(double variance) {
+  public double bound(double variance) {
     return switch (this) {
       case STD -> Math.sqrt(variance);
       case VARIANCE, PRECISION -> variance;
@@ -148,7 +148,7 @@ enum Scale {
   }
 
   /** The raw value whose σ is 1. */
-  double unit() {
+  public double unit() {
     return this == LOG_VARIANCE ? 0 : 1;
   }
 }

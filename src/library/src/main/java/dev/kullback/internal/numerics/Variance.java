@@ -1,20 +1,20 @@
-package dev.kullback;
+package dev.kullback.internal.numerics;
 
 /**
  * σ² in twice double's precision: for the difference of variances that are close but stated in different ways, which rounding to double
  * would swamp. Exact of σ and σ²; of 1/σ² with a relative error of 2⁻¹⁰⁵, of ln σ² with one of 2⁻⁹⁸.
  */
-final class Variance extends DoubleDouble {
+public final class Variance extends DoubleDouble {
   /** The exponent of a variance that is not told. */
   private static final int BEYOND = 1 << 20;
 
-  static Variance of(Scale kind, double s) {
+  public static Variance of(Scale kind, double s) {
     Variance v = new Variance();
     v.set(kind, s);
     return v;
   }
 
-  void set(Scale kind, double s) {
+  public void set(Scale kind, double s) {
     switch (kind) {
       case STD -> {
         set(s);
@@ -35,12 +35,12 @@ final class Variance extends DoubleDouble {
   }
 
   /** False of a log-variance so great that other kinds have none like it. */
-  boolean isHeld() {
+  public boolean isHeld() {
     return Math.abs(exponent()) < BEYOND;
   }
 
   /** σq²/σp² − 1. */
-  static double excess(Variance q, Variance p) {
+  public static double excess(Variance q, Variance p) {
     int e = q.exponent() - p.exponent();
     if (Math.abs(e) > 4) {
       return Math.scalb(q.high() / p.high(), e) - 1;
@@ -49,7 +49,7 @@ final class Variance extends DoubleDouble {
   }
 
   /** ln(σq²/σp²), where it is not near 0. */
-  static double logRatio(Variance q, Variance p) {
+  public static double logRatio(Variance q, Variance p) {
     return Math.log(q.high() / p.high()) + (q.exponent() - p.exponent()) * LN2;
   }
 }

@@ -1,7 +1,14 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.LogProduct;
+import dev.kullback.internal.work.Checkpoint;
 
 /** Chernoff α-divergences of the pairs of a batch, in double. Holds the working memory of one thread. */
-abstract class Chernoff {
+public abstract class Chernoff {
   final int dimension;
   final double alpha;
 
@@ -10,56 +17,56 @@ abstract class Chernoff {
     this.alpha = alpha;
   }
 
-  static Chernoff of(Gaussians batch, double alpha) {
+  public static Chernoff of(Batch batch, double alpha) {
     return switch (batch) {
-      case DiagonalGaussians d -> new Diagonal(d, alpha);
-      case FullGaussians f -> new Full(f, alpha);
+      case DiagonalBatch d -> new Diagonal(d, alpha);
+      case FullBatch f -> new Full(f, alpha);
     };
   }
 
   /** C_α(p_i ‖ p_j). */
-  abstract double divergence(int i, int j);
+  public abstract double divergence(int i, int j);
 
   /** What that counts at a {@link Checkpoint}. */
-  abstract long terms();
+  public abstract long terms();
 
   private static final class Diagonal extends Chernoff {
-    private final DiagonalGaussians batch;
+    private final DiagonalBatch batch;
     private final double[] variance;
 
     /** Of a pair: (1−α)Σ_i + αΣ_j. */
     private final double[] mixed;
 
-    Diagonal(DiagonalGaussians batch, double alpha) {
+    Diagonal(DiagonalBatch batch, double alpha) {
       super(batch.dimension(), alpha);
       this.batch = batch;
       variance = new double[batch.size() * dimension];
       for (int k = 0; k < variance.length; k++) {
-        variance[k] = batch.kind.variance(batch.scale(k));
+        variance[k] = batch.kind().variance(batch.scale(k));
       }
       mixed = new double[dimension];
     }
 
     @Override
-    long terms() {
+    public long terms() {
       return (long) Checkpoint.PLAIN * dimension;
     }
 
     @Override
-    double divergence(int i, int j) {
+    public double divergence(int i, int j) {
       double squares = 0;
       for (int h = 0, a = i * dimension, b = j * dimension; h < dimension; h++, a++, b++) {
         mixed[h] = (1 - alpha) * variance[a] + alpha * variance[b];
         double d = batch.mean(a) - batch.mean(b);
         squares += d * d / mixed[h];
       }
-      double logDets = (1 - alpha) * batch.logDet[i] + alpha * batch.logDet[j];
+      double logDets = (1 - alpha) * batch.logDet(i) + alpha * batch.logDet(j);
       return 0.5 * (alpha * (1 - alpha) * squares + LogProduct.of(mixed, 0, dimension)) - logDets;
     }
   }
 
   private static final class Full extends Chernoff {
-    private final FullGaussians batch;
+    private final FullBatch batch;
 
     /** Of a pair, packed by rows: L with {@code LLᵀ = (1−α)Σ_i + αΣ_j}. */
     private final double[] l;
@@ -67,25 +74,25 @@ abstract class Chernoff {
     private final double[] x;
     private final double[] diagonal;
 
-    Full(FullGaussians batch, double alpha) {
+    Full(FullBatch batch, double alpha) {
       super(batch.dimension(), alpha);
       this.batch = batch;
-      l = new double[FullGaussians.packedLength(dimension)];
+      l = new double[Cholesky.packedLength(dimension)];
       x = new double[dimension];
       diagonal = new double[dimension];
     }
 
     @Override
-    long terms() {
-      return 4 * FullPair.terms(dimension); // rotations
+    public long terms() {
+      return 4 * Checkpoint.ofSolve(dimension); // rotations
     }
 
     @Override
-    double divergence(int i, int j) {
+    public double divergence(int i, int j) {
       factor(i, j);
       double squares = 0;
       for (int r = 0, row = 0; r < dimension; row += ++r) { // L y = μ_i − μ_j
-        double y = batch.mean[i * dimension + r] - batch.mean[j * dimension + r];
+        double y = batch.mean()[i * dimension + r] - batch.mean()[j * dimension + r];
         for (int c = 0; c < r; c++) {
           y -= l[row + c] * x[c];
         }
@@ -93,7 +100,7 @@ abstract class Chernoff {
         x[r] = y / diagonal[r];
         squares += x[r] * x[r];
       }
-      double logDets = (1 - alpha) * batch.logDet[i] + alpha * batch.logDet[j];
+      double logDets = (1 - alpha) * batch.logDet(i) + alpha * batch.logDet(j);
       return 0.5 * alpha * (1 - alpha) * squares + LogProduct.of(diagonal, 0, dimension) - logDets;
     }
 
@@ -107,17 +114,17 @@ abstract class Chernoff {
       int from = i * l.length;
       int update = j * l.length;
       for (int k = 0; k < l.length; k++) {
-        l[k] = a * batch.scaleTril[from + k];
+        l[k] = a * batch.scaleTril()[from + k];
       }
       for (int column = 0; column < dimension; column++) {
         for (int r = column; r < dimension; r++) {
-          x[r] = b * batch.scaleTril[update + FullGaussians.packedLength(r) + column];
+          x[r] = b * batch.scaleTril()[update + Cholesky.packedLength(r) + column];
         }
         for (int c = column; c < dimension; c++) {
           if (x[c] == 0) {
             continue;
           }
-          int k = FullGaussians.packedLength(c) + c;
+          int k = Cholesky.packedLength(c) + c;
           double radius = Math.hypot(l[k], x[c]);
           double cos = l[k] / radius;
           double sin = x[c] / radius;

@@ -1,4 +1,9 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.numerics.DoubleDouble;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
 
 /**
  * The divergence of diagonal Gaussians in twice the precision of double, for the order of candidates that double does not tell apart:
@@ -10,7 +15,7 @@ package dev.kullback;
  * of which no term is negative, so that the relative error is a term's and that of the sum, however small KL is and whatever its
  * exponent. Working memory of a thread.
  */
-final class ExactKl {
+public final class ExactKl {
   /**
    * Up to this |x| a term {@code f = x − ln(1+x)} comes from its series, to 2⁻⁸⁴·⁷. Beyond, where {@code |x| ≤ 66 f} and {@code f ≥
    * 2⁻¹¹·¹}, the x are summed and the 1 + x, to 2⁻⁹⁶, multiplied for one logarithm, to 2⁻⁹⁷.
@@ -30,38 +35,39 @@ final class ExactKl {
   private final DoubleDouble sum = new DoubleDouble();
 
   /** KL rounded, and what that left: {@code KL = value·(1 + rest)}, |rest| ≤ 2⁻⁵³. */
-  double value;
+  public double value;
 
-  double rest;
+  public double rest;
 
   /**
    * Twice the relative error, so that equal divergences are within it. 2D sums, each to 3·2⁻¹⁰⁶ of 66 KL at most, make D·2⁻⁹⁷; the terms
    * {@code 2⁻⁸⁴·⁷ + 66·2⁻⁹⁶ + 2⁻⁹⁷/f < 2⁻⁸⁴}. Where {@link #setExcess} has no better than 2⁻⁹⁷, {@code ½ Σ|x| 2⁻⁹⁷ < 2⁻⁹⁶ √(D KL)} come on top.
    */
-  static double tolerance(int dimension) {
+  public static double tolerance(int dimension) {
     return (dimension + 8192.0) * 0x1p-96;
   }
 
   /** Whether KL is greater than x, beyond the tolerance. */
-  boolean isBeyond(double x, double tolerance) {
+  public boolean isBeyond(double x, double tolerance) {
     return value > x || (value == x && rest > tolerance);
   }
 
   /** Stands for a KL that is known no better. */
-  void set(double kl) {
+  public void set(double kl) {
     value = kl;
     rest = 0;
   }
 
   /** Computes {@code KL(q_i ‖ p_j) > 0}, a normal number; false if it cannot, as log-variances are beyond ±10⁵. */
-  boolean compute(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  public boolean compute(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     sum.set(0);
     product.set(1);
     int d = q.dimension();
     int a = i * d;
     int b = j * d;
     for (int h = 0; h < d; h++) {
-      if (!addTerm(q.kind, q.mean(a + h), q.scale(a + h), p.kind, p.mean(b + h), p.scale(b + h))) {
+      if (!addTerm(
+          q.kind(), q.mean(a + h), q.scale(a + h), p.kind(), p.mean(b + h), p.scale(b + h))) {
         return false;
       }
     }

@@ -1,5 +1,11 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
 
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.numerics.Scale;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -14,16 +20,11 @@ import org.jspecify.annotations.Nullable;
  * <p>which is {@code ½ (‖y‖² + ‖X‖² − D) − Σ ln X_kk} for {@code X = I + E}. No term is negative, and sums are of blocks, so the
  * relative error is that of a term: some {@code D·cond(L_p)} roundings. Holds the working memory of one thread.
  */
-final class FullPair {
+public final class FullPair {
   private static final int BLOCK = Compensation.BLOCK;
 
   private final Factor q = new Factor();
   private final Factor p = new Factor();
-
-  /** What a pair counts at a {@link Checkpoint}: a third of D³ multiplications, and D² of all else. */
-  static long terms(int dimension) {
-    return (long) dimension * dimension * (8L * dimension + Checkpoint.PLAIN);
-  }
 
   /** E, packed as L is; y; and a block of rows' sums of squares by column. */
   private double[] e = {};
@@ -53,7 +54,7 @@ final class FullPair {
     }
 
     boolean equals(Factor other, int d) {
-      int length = FullGaussians.packedLength(d);
+      int length = Cholesky.packedLength(d);
       return Arrays.equals(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d)
           && Arrays.equals(l, at, at + length, other.l, other.at, other.at + length)
           && lowEquals(other, length);
@@ -80,20 +81,20 @@ final class FullPair {
       return low == null ? 0 : low[at + k];
     }
 
-    void set(Gaussians g, int i) {
+    void set(Batch g, int i) {
       int d = g.dimension();
       switch (g) {
-        case FullGaussians f -> {
-          mean = f.mean;
+        case FullBatch f -> {
+          mean = f.mean();
           meanAt = i * d;
-          l = f.scaleTril;
-          low = f.scaleTrilLow;
-          at = i * FullGaussians.packedLength(d);
+          l = f.scaleTril();
+          low = f.scaleTrilLow();
+          at = i * Cholesky.packedLength(d);
         }
-        case DiagonalGaussians diagonal -> {
+        case DiagonalBatch diagonal -> {
           if (ownMean.length < d) {
             ownMean = new double[d];
-            own = new double[FullGaussians.packedLength(d)];
+            own = new double[Cholesky.packedLength(d)];
             ownLow = new double[own.length];
           } else if (ownDimension != d) {
             Arrays.fill(own, 0);
@@ -103,10 +104,10 @@ final class FullPair {
           mean = ownMean;
           meanAt = 0;
           l = own;
-          low = diagonal.kind == Scale.STD ? null : ownLow;
+          low = diagonal.kind() == Scale.STD ? null : ownLow;
           at = 0;
           for (int h = 0, k = 0; h < d; k += ++h + 1) {
-            cholesky.std(diagonal.kind, diagonal.scale(i * d + h));
+            cholesky.std(diagonal.kind(), diagonal.scale(i * d + h));
             own[k] = cholesky.high();
             ownLow[k] = cholesky.low();
             ownMean[h] = diagonal.mean(i * d + h);
@@ -117,14 +118,14 @@ final class FullPair {
   }
 
   /** Drops the caller's batches. */
-  void clear() {
+  public void clear() {
     q.mean = p.mean = y;
     q.l = p.l = y;
     q.low = p.low = null;
   }
 
   /** KL(q_i ‖ p_j). */
-  double kl(Gaussians q, int i, Gaussians p, int j) {
+  public double kl(Batch q, int i, Batch p, int j) {
     this.q.set(q, i);
     this.p.set(p, j);
     return this.q.equals(this.p, q.dimension()) ? 0 : kl(q.dimension());
@@ -134,7 +135,7 @@ final class FullPair {
     if (y.length < d) {
       y = new double[d];
       squares = new double[d];
-      e = new double[FullGaussians.packedLength(d)];
+      e = new double[Cholesky.packedLength(d)];
     }
     double[] lq = q.l;
     double[] lp = p.l;
@@ -214,21 +215,23 @@ final class FullPair {
   }
 
   /** KL(q_i ‖ N(0, I)): the same with {@code E = L_q − I} and {@code y = μ_q}. */
-  static double standard(FullGaussians q, int i) {
+  public static double standard(FullBatch q, int i) {
     int d = q.dimension();
-    int k = i * FullGaussians.packedLength(d);
+    int k = i * Cholesky.packedLength(d);
+    double[] l = q.scaleTril();
+    double[] lows = q.scaleTrilLow();
     double sum = 0;
     double errors = 0;
     for (int r = 0; r < d; r++, k++) {
-      double s = q.scaleTril[k + r];
-      double low = q.scaleTrilLow == null ? 0 : q.scaleTrilLow[k + r];
-      double m = q.mean[i * d + r];
+      double s = l[k + r];
+      double low = lows == null ? 0 : lows[k + r];
+      double m = q.mean()[i * d + r];
       double acc = excess(s - 1 + low, s, 1) + 0.5 * m * m;
       int c = 0;
       do {
         double squares = 0;
         for (int end = Math.min(r, c + BLOCK); c < end; c++, k++) {
-          squares += q.scaleTril[k] * q.scaleTril[k];
+          squares += l[k] * l[k];
         }
         acc += 0.5 * squares;
         double t = sum + acc;
@@ -241,7 +244,7 @@ final class FullPair {
   }
 
   /** {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}. */
-  static double excess(double x, double s, double t) {
+  public static double excess(double x, double s, double t) {
     if (Math.abs(x) < 0.5) {
       return 0.5 * x * x + PairKl.lessLog(x);
     }
@@ -257,7 +260,7 @@ final class FullPair {
   }
 
   /** A power of two near 1/x, within double's range. */
-  static double inversePower(double x) {
+  public static double inversePower(double x) {
     int exponent = Math.clamp(-Math.getExponent(x), Double.MIN_EXPONENT, Double.MAX_EXPONENT);
     return Double.longBitsToDouble((long) (exponent + Double.MAX_EXPONENT) << 52);
   }

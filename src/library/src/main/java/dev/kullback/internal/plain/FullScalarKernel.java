@@ -1,21 +1,33 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 
 /**
  * {@link FullPair} for every entry: the scalar backend of pairs that are not both diagonal, and the vector backend's way where
  * a diagonal batch is too large to be written out as full factors.
  */
-final class FullScalarKernel implements BlockKernel<Gaussians> {
-  @Override
-  public void prepare(Gaussians q, Gaussians p, Tile t) {}
+public final class FullScalarKernel extends BlockKernel<Batch> {
+  private final Worker worker;
+  private final FullPair pair;
+
+  public FullScalarKernel(Worker worker, FullPair pair) {
+    this.worker = worker;
+    this.pair = pair;
+  }
 
   @Override
-  public void block(
-      Gaussians q, Gaussians p, int row0, int row1, int column0, int column1, Tile t) {
-    long terms = FullPair.terms(q.dimension());
+  public void block(int row0, int row1, int column0, int column1, Window out) {
+    Batch q = q();
+    Batch p = p();
+    long terms = Checkpoint.ofSolve(q.dimension());
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {
-        t.pass(terms);
-        t.put(i, j, q == p && i == j ? 0 : t.full.pair.kl(q, i, p, j));
+        worker.pass(terms);
+        out.put(i, j, q == p && i == j ? 0 : pair.kl(q, i, p, j));
       }
     }
   }

@@ -1,28 +1,27 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.numerics.Fma;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
 
 /**
  * The divergence of one pair in double: the reference of the vector kernels, which falls back from the fast difference form to
  * the stable form where rounding could show.
  */
-final class PairKl {
+public final class PairKl {
   /** What the float kernels' error bound must stay within: the contract, less two roundings to float. */
-  static final double FLOAT_TOLERANCE = 1e-5 - 0x1p-23;
+  public static final double FLOAT_TOLERANCE = 1e-5 - 0x1p-23;
 
   /** What the double form must reach on float inputs: below the rounding of a float result. */
-  static final double REFINED_TOLERANCE = 1e-7;
+  public static final double REFINED_TOLERANCE = 1e-7;
 
   /** Contract for batches of double. */
-  static final double DOUBLE_TOLERANCE = 1e-12;
+  public static final double DOUBLE_TOLERANCE = 1e-12;
 
   /** What ranks are decided by. */
   private static final double RANK_TOLERANCE = 1e-13;
-
-  /** Variances that float kernels take; r = 1/v and d²·r then lose nothing to under- or overflow that matters. */
-  static final float LEAST32 = 0x1p-100f;
-
-  static final float MOST32 = 0x1p100f;
-  static final double LEAST64 = 0x1p-500;
-  static final double MOST64 = 0x1p500;
 
   /**
    * {@code A = ½(S + D)}, a sum of terms {@code t/2 ≥ 0}, is made with unit roundoff u. Rounding d, v, 1/v and the numerator costs at
@@ -44,52 +43,51 @@ final class PairKl {
    * Chunks that the float kernel promotes one by one where its usual ones do not settle an entry: 6 + 16 units, for Gaussians twice as
    * alike, at less than half of double's cost.
    */
-  static final int SHORT_BLOCK = 16;
+  public static final int SHORT_BLOCK = 16;
 
   /** What is told of these by the usual chunks' KL, good to 73·u·A and so to 1e-4. */
-  static final double FORESEEN_TOLERANCE = FLOAT_TOLERANCE * (1 - 1e-4);
+  public static final double FORESEEN_TOLERANCE = FLOAT_TOLERANCE * (1 - 1e-4);
 
   /** The kernels' chunks, and how they group them. */
-  static final int BLOCK = 64;
+  public static final int BLOCK = 64;
 
-  static final int BLOCKS = 4 * BLOCK;
+  public static final int BLOCKS = 4 * BLOCK;
 
   /** Math.fma without hardware support goes through BigDecimal. */
-  private static final boolean FMA = Backend.hasFma();
+  private static final boolean FMA = Fma.IS_HARDWARE;
 
   private PairKl() {}
 
   /** KL(q_i ‖ p_j), to the contract of the batches' precision. */
-  static double of(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  public static double of(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     return within(q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE, q, i, p, j);
   }
 
   /** KL(q_i ‖ p_j) to 1e-13, whatever the batches' precision. */
-  static double precise(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  public static double precise(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     return within(RANK_TOLERANCE, q, i, p, j);
   }
 
-  private static double within(
-      double tolerance, DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  private static double within(double tolerance, DiagonalBatch q, int i, DiagonalBatch p, int j) {
     double unit = unit64(q.dimension());
     double kl = difference(q, i, p, j);
-    return isCertain(kl, q.noiseQ(i, unit) + p.noiseP(j, unit), tolerance - unit)
+    return isCertain(kl, noiseQ(q, i, unit) + noiseP(p, j, unit), tolerance - unit)
         ? kl
         : stable(q, i, p, j);
   }
 
   /** Relative error of A by the float kernels; promotion makes it independent of D. */
-  static double unit32() {
+  public static double unit32() {
     return UNITS32 * 0x1p-24;
   }
 
   /** The same by shorter chunks. */
-  static double unitShort() {
+  public static double unitShort() {
     return (6 + SHORT_BLOCK) * 0x1p-24;
   }
 
   /** Relative error of A in double, where groups of four chunks add up one after the other; three roundings are the epilogue's. */
-  static double unit64(int dimension) {
+  public static double unit64(int dimension) {
     return (UNITS64 + 3 + (double) dimension / BLOCKS) * 0x1p-53;
   }
 
@@ -98,16 +96,37 @@ final class PairKl {
    *
    * @param margin tolerance − unit
    */
-  static boolean isCertain(double kl, double noise, double margin) {
+  public static boolean isCertain(double kl, double noise, double margin) {
     double rest = kl * margin - noise;
     return rest >= 0 && rest < Double.POSITIVE_INFINITY;
+  }
+
+  /** What row i as q adds to ½(S + D), and as p: together Σ ln σp − Σ ln σq − D/2. */
+  public static double offsetQ(DiagonalBatch q, int i) {
+    return -q.logDet(i);
+  }
+
+  public static double offsetP(DiagonalBatch p, int i) {
+    return p.logDet(i) - 0.5 * p.dimension();
+  }
+
+  /**
+   * What row i adds to the error bound of {@link #isCertain}: {@code unit·½(S + D)} and those of the log-determinants are {@code
+   * unit·KL + noiseQ + noiseP}.
+   */
+  public static double noiseQ(DiagonalBatch q, int i, double unit) {
+    return q.logDetBound(i) + unit * (0.5 * q.dimension() + q.logDet(i));
+  }
+
+  public static double noiseP(DiagonalBatch p, int i, double unit) {
+    return p.logDetBound(i) - unit * p.logDet(i);
   }
 
   /**
    * {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} in the very operations of a lane of {@code
    * DoubleKernels} and its epilogue; NaN where a variance is out of their range.
    */
-  static double difference(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  public static double difference(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     double[] rq = q.precisions();
     double[] rp = p.precisions();
@@ -131,7 +150,7 @@ final class PairKl {
     }
     return q.isBeyond64(i) || p.isBeyond64(j)
         ? Double.NaN
-        : 0.5 * sum + (p.offsetP(j) + q.offsetQ(i));
+        : 0.5 * sum + (offsetP(p, j) + offsetQ(q, i));
   }
 
   /**
@@ -141,14 +160,14 @@ final class PairKl {
    * <p>In units of 2⁻⁵³ a term is within 70: at x = ½ 5 units of x and the logarithm are 65 of their difference. A block's sum adds 63,
    * and the compensated one of the blocks 2, which makes 1.5e-14.
    */
-  static double stable(DiagonalGaussians q, int i, DiagonalGaussians p, int j) {
+  public static double stable(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     double sum = 0;
     double errors = 0;
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
-        acc += term(q, i * d + k, p.kind, p.mean(j * d + k), p.scale(j * d + k));
+        acc += term(q, i * d + k, p.kind(), p.mean(j * d + k), p.scale(j * d + k));
       }
       double t = sum + acc;
       errors += Compensation.error(sum, acc, t);
@@ -158,7 +177,7 @@ final class PairKl {
   }
 
   /** KL(q_i ‖ N(0, I)). */
-  static double standard(DiagonalGaussians q, int i) {
+  public static double standard(DiagonalBatch q, int i) {
     int d = q.dimension();
     double sum = 0;
     double errors = 0;
@@ -166,17 +185,17 @@ final class PairKl {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = i * d + h; k < i * d + end; k++) {
         double x = q.mean(k);
-        double v = q.kind.variance(q.scale(k));
+        double v = q.kind().variance(q.scale(k));
         acc += x * x + (v - 1);
       }
       double t = sum + acc;
       errors += Compensation.error(sum, acc, t);
       sum = t;
     }
-    double kl = q.isBeyond64(i) ? Double.NaN : 0.5 * (sum + errors) - q.logDet[i];
+    double kl = q.isBeyond64(i) ? Double.NaN : 0.5 * (sum + errors) - q.logDet(i);
     double tolerance = q.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
     double unit = unit64(d);
-    double noise = q.noiseQ(i, unit) + 0.5 * unit * d; // for terms that may be −1
+    double noise = noiseQ(q, i, unit) + 0.5 * unit * d; // for terms that may be −1
     if (isCertain(kl, noise, tolerance - unit)) {
       return kl;
     }
@@ -185,7 +204,7 @@ final class PairKl {
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
-        acc += term(q, i * d + k, q.kind, 0, q.kind.unit());
+        acc += term(q, i * d + k, q.kind(), 0, q.kind().unit());
       }
       double t = sum + acc;
       errors += Compensation.error(sum, acc, t);
@@ -195,24 +214,24 @@ final class PairKl {
   }
 
   /** Half a term of KL. */
-  private static double term(DiagonalGaussians q, int k, Scale kind, double mean, double sp) {
+  private static double term(DiagonalBatch q, int k, Scale kind, double mean, double sp) {
     double sq = q.scale(k);
     double x;
     double logRatio = Double.NaN;
-    if (q.kind == kind) {
+    if (q.kind() == kind) {
       x = kind.excess(sq, sp);
       if (!(Math.abs(x) < 0.5)) {
         logRatio = kind.logRatio(sq, sp);
       }
     } else {
-      Variance vq = Variance.of(q.kind, sq);
+      Variance vq = Variance.of(q.kind(), sq);
       Variance vp = Variance.of(kind, sp);
       x = Variance.excess(vq, vp);
       if (!(Math.abs(x) < 0.5)) {
         logRatio =
             vq.isHeld() && vp.isHeld()
                 ? Variance.logRatio(vq, vp)
-                : q.kind.logVariance(sq) - kind.logVariance(sp);
+                : q.kind().logVariance(sq) - kind.logVariance(sp);
       }
     }
     return excessTerm(x, logRatio) + square(q.mean(k), mean, kind, sp);

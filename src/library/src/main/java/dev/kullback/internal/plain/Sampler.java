@@ -1,5 +1,11 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
 
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.numerics.Variance;
+import dev.kullback.internal.work.Checkpoint;
 import java.util.SplittableRandom;
 
 /**
@@ -12,7 +18,7 @@ import java.util.SplittableRandom;
  * <p>where δ and the logarithms are made of differences of the parameters, so that rounding is relative to what q and p differ by,
  * as the spread of the samples is. Holds the working memory of one thread.
  */
-final class Sampler {
+public final class Sampler {
   /** A normal number, and what is made of it, over a term of plain code. */
   private static final int DRAW = 8;
 
@@ -28,11 +34,11 @@ final class Sampler {
   private double spread;
   private double floor;
 
-  Sampler(Gaussians q, Gaussians p) {
+  public Sampler(Batch q, Batch p) {
     dimension = q.dimension();
     z = new double[dimension];
     int each = DRAW;
-    if (q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b) {
+    if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
       pair = new DiagonalPair(a, b);
     } else {
       pair = new FactorPair(q, p);
@@ -84,15 +90,15 @@ final class Sampler {
   }
 
   private static final class DiagonalPair extends Pair {
-    private final DiagonalGaussians q;
-    private final DiagonalGaussians p;
+    private final DiagonalBatch q;
+    private final DiagonalBatch p;
 
     /** {@code σ_q/σ_p − 1} and {@code (μ_q − μ_p)/σ_p}. */
     private final double[] excess;
 
     private final double[] mean;
 
-    DiagonalPair(DiagonalGaussians q, DiagonalGaussians p) {
+    DiagonalPair(DiagonalBatch q, DiagonalBatch p) {
       super(q.dimension());
       this.q = q;
       this.p = p;
@@ -108,18 +114,18 @@ final class Sampler {
         double sq = q.scale(k);
         double sp = p.scale(k);
         double x =
-            q.kind == p.kind
-                ? q.kind.excess(sq, sp)
-                : Variance.excess(Variance.of(q.kind, sq), Variance.of(p.kind, sp));
+            q.kind() == p.kind()
+                ? q.kind().excess(sq, sp)
+                : Variance.excess(Variance.of(q.kind(), sq), Variance.of(p.kind(), sp));
         excess[h] = x / (1 + Math.sqrt(1 + x));
-        mean[h] = p.kind.standardize(q.mean(k) - p.mean(k), sp);
+        mean[h] = p.kind().standardize(q.mean(k) - p.mean(k), sp);
         if (Math.abs(x) < 0.5) {
           double log = 0.5 * Math.log1p(x);
           logDets -= log;
           logMagnitudes += Math.abs(log);
         } else {
-          double lq = 0.5 * q.kind.logVariance(sq);
-          double lp = 0.5 * p.kind.logVariance(sp);
+          double lq = 0.5 * q.kind().logVariance(sq);
+          double lp = 0.5 * p.kind().logVariance(sp);
           logDets += lp - lq;
           logMagnitudes += Math.abs(lp) + Math.abs(lq);
         }
@@ -144,14 +150,14 @@ final class Sampler {
 
     @Override
     boolean isConverted() {
-      return q.kind != p.kind;
+      return q.kind() != p.kind();
     }
   }
 
   /** {@code δ = L_p⁻¹((L_q − L_p) z + μ_q − μ_p)}. */
   private static final class FactorPair extends Pair {
-    private final Gaussians q;
-    private final Gaussians p;
+    private final Batch q;
+    private final Batch p;
     private final FullPair.Factor factorQ = new FullPair.Factor();
     private final FullPair.Factor factorP = new FullPair.Factor();
 
@@ -160,11 +166,11 @@ final class Sampler {
 
     private final double[] error;
 
-    FactorPair(Gaussians q, Gaussians p) {
+    FactorPair(Batch q, Batch p) {
       super(q.dimension());
       this.q = q;
       this.p = p;
-      difference = new double[FullGaussians.packedLength(delta.length)];
+      difference = new double[Cholesky.packedLength(delta.length)];
       error = new double[delta.length];
     }
 
@@ -239,7 +245,7 @@ final class Sampler {
   }
 
   /** Draws for pair i. */
-  void sample(int i, int samples, SplittableRandom random) {
+  public void sample(int i, int samples, SplittableRandom random) {
     pair.set(i);
     double[] delta = pair.delta;
     double sum = 0;
@@ -276,16 +282,16 @@ final class Sampler {
     spread = Math.sqrt(squares / (samples - 1) / samples);
   }
 
-  double mean() {
+  public double mean() {
     return mean;
   }
 
   /** What rounding may have done to the mean. */
-  double floor() {
+  public double floor() {
     return floor;
   }
 
-  double standardError() {
+  public double standardError() {
     return Math.hypot(spread, floor);
   }
 }

@@ -1,27 +1,34 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
 
-/** The backend without vectors: {@link PairKl} for every entry. Runs on every JVM; the plainest text of the algorithm. */
-final class ScalarKernel implements BlockKernel<DiagonalGaussians> {
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.work.Worker;
+
+/** {@link PairKl} for every entry: the scalar backend of diagonal pairs. */
+public final class ScalarKernel extends BlockKernel<DiagonalBatch> {
+  private final Worker worker;
+
+  public ScalarKernel(Worker worker) {
+    this.worker = worker;
+  }
+
   @Override
-  public void prepare(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+  protected void prepare(DiagonalBatch q, DiagonalBatch p) {
     q.precisions();
     p.precisions();
   }
 
   @Override
-  public void block(
-      DiagonalGaussians q,
-      DiagonalGaussians p,
-      int row0,
-      int row1,
-      int column0,
-      int column1,
-      Tile t) {
-    long terms = Checkpoint.ofPair(q, p);
+  public void block(int row0, int row1, int column0, int column1, Window out) {
+    DiagonalBatch q = q();
+    DiagonalBatch p = p();
+    long terms = Batch.terms(q, p);
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {
-        t.pass(terms);
-        t.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
+        worker.pass(terms);
+        out.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
       }
     }
   }

@@ -1,9 +1,11 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
 
-/** Without vectors; the tails of {@link VectorScan}, too. */
-final class ScalarScan implements RowScan {
+import dev.kullback.internal.kernel.RowScan;
+
+/** Without vectors; scans with vectors use it for what remains. */
+public final class ScalarScan implements RowScan {
   /** Of terms beyond, 2³¹ do not reach half an ulp of the greatest, 1. */
-  static final double NEGLIGIBLE = -60;
+  public static final double NEGLIGIBLE = -60;
 
   @Override
   public int atMost(double limit, double[] values, int from, int to, int[] at) {
@@ -11,7 +13,8 @@ final class ScalarScan implements RowScan {
   }
 
   /** From position {@code j} on, where {@code count} were found before. */
-  static int atMost(double limit, double[] values, int from, int j, int to, int[] at, int count) {
+  public static int atMost(
+      double limit, double[] values, int from, int j, int to, int[] at, int count) {
     int found = count;
     for (; j < to; j++) {
       if (values[j] <= limit) {

@@ -1,17 +1,15 @@
-package dev.kullback;
+package dev.kullback.internal.plain;
 
-/** KL of a deterministic q: 0 by convention, see {@link ScalePolicy}. */
-final class ZeroKernel implements BlockKernel<Gaussians> {
-  @Override
-  public void prepare(Gaussians q, Gaussians p, Tile t) {}
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Window;
 
+/** KL of a deterministic q: 0 by convention, that of latent-diffusion code. */
+public final class ZeroKernel extends BlockKernel<Batch> {
   @Override
-  public void block(
-      Gaussians q, Gaussians p, int row0, int row1, int column0, int column1, Tile t) {
+  public void block(int row0, int row1, int column0, int column1, Window out) {
     for (int i = row0; i < row1; i++) {
-      for (int j = column0; j < column1; j++) {
-        t.put(i, j, 0);
-      }
+      out.zero(i, column0, column1);
     }
   }
 }

@@ -1,4 +1,4 @@
-package dev.kullback;
+package dev.kullback.internal.rows;
 
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
@@ -12,9 +12,6 @@ final class Candidates {
   /** Makes a rest, of half an ulp at most, positive, as sorting needs it. */
   private static final double REST_SHIFT = 0x1p-52;
 
-  /** Capacity that lasts from call to call. */
-  private static final int MOST_KEPT = 1 << 16;
-
   int[] index = {};
   double[] value = {};
   int count;
@@ -22,84 +19,11 @@ final class Candidates {
   /** In a search: what is not less is not among the nearest k, however the errors fall; ∞ when not known. */
   double cut;
 
-  private final Scratch scratch;
+  private final KeySort scratch;
   private int k;
   private double error;
 
-  /** For sorting; of a thread, whose lists share it. {@link Arrays#sort(long[])} allocates from 44 keys on. */
-  static final class Scratch {
-    private final RowScan scan;
-
-    /** None of them negative. */
-    long[] keys = {};
-
-    private long[] merged = {};
-    int[] index = {};
-    double[] value = {};
-
-    /** What rounding left of a list's values, relative, and {@link #REST_SHIFT}. */
-    double[] rest = {};
-
-    Scratch(RowScan scan) {
-      this.scan = scan;
-    }
-
-    void ensureCapacity(int capacity) {
-      if (index.length < capacity) {
-        int length = Math.max(capacity, Math.min(2 * index.length, 1 << 30));
-        keys = new long[length];
-        merged = new long[length];
-        index = new int[length];
-        value = new double[length];
-        rest = new double[length];
-      }
-    }
-
-    /** As a list does. */
-    void trim() {
-      if (index.length > MOST_KEPT) {
-        keys = new long[0];
-        merged = new long[0];
-        index = new int[0];
-        value = new double[0];
-        rest = new double[0];
-      }
-    }
-
-    /** Sorts the first n keys. */
-    void sort(int n) {
-      for (int low = 0; low < n; low += RowScan.FEW) {
-        scan.sortFew(keys, low, Math.min(low + RowScan.FEW, n));
-      }
-      for (int width = RowScan.FEW; width < n; width *= 2) {
-        for (int low = 0; low < n; low += 2 * width) {
-          merge(keys, low, Math.min(low + width, n), Math.min(low + 2 * width, n), merged);
-        }
-        long[] sorted = merged;
-        merged = keys;
-        keys = sorted;
-      }
-    }
-
-    /** Without a branch that depends on the keys: each would be mispredicted every other time. */
-    private static void merge(long[] from, int low, int middle, int high, long[] to) {
-      int i = low;
-      int j = middle;
-      int s = low;
-      while (i < middle && j < high) {
-        long a = from[i];
-        long b = from[j];
-        long less = (a - b) >> 63; // −1 if a < b, else 0
-        to[s++] = b + ((a - b) & less);
-        i -= (int) less;
-        j += 1 + (int) less;
-      }
-      System.arraycopy(from, i, to, s, middle - i);
-      System.arraycopy(from, j, to, s + middle - i, high - j);
-    }
-  }
-
-  Candidates(Scratch scratch) {
+  Candidates(KeySort scratch) {
     this.scratch = scratch;
   }
 
@@ -202,7 +126,7 @@ final class Candidates {
 
   /** Lets go of arrays that are large, for a list that is done. */
   void trim() {
-    if (index.length > MOST_KEPT) {
+    if (index.length > KeySort.MOST_KEPT) {
       count = 0;
       index = new int[0];
       value = new double[0];

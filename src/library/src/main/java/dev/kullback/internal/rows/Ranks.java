@@ -1,11 +1,18 @@
-package dev.kullback;
+package dev.kullback.internal.rows;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.plain.ExactKl;
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.work.Worker;
 
 /**
  * What decides between two candidates, or a candidate and a radius, that a kernel's error bound leaves undecided. A kernel's value
  * v stands for an exact one in {@code [v(1 − error), v(1 + error)]}: the contract allows a square of the error more, of which the kernels
  * keep well clear. 0 and ∞ count as exact.
  */
-final class Ranks {
+public final class Ranks {
   /** The contract of the float kernels, and of the double ones. */
   private static final double FLOAT_ERROR = 1e-5;
 
@@ -20,48 +27,58 @@ final class Ranks {
   /** How many times as long as {@link #precise} the unrounded value takes, about. */
   private static final int EXACT = 32;
 
-  private Ranks() {}
+  private final Worker worker;
+  private final FullPair pair;
+  private final ExactKl exact = new ExactKl();
+
+  public Ranks(Worker worker, FullPair pair) {
+    this.worker = worker;
+    this.pair = pair;
+  }
 
   /** Relative error of the kernels' values at most. */
-  static double error(Gaussians q, Gaussians p) {
+  static double error(Batch q, Batch p) {
     if (!q.isDouble() && !p.isDouble()) {
       return FLOAT_ERROR;
     }
-    return q instanceof DiagonalGaussians && p instanceof DiagonalGaussians
-        ? DOUBLE_ERROR
-        : FULL_ERROR;
+    return q instanceof DiagonalBatch && p instanceof DiagonalBatch ? DOUBLE_ERROR : FULL_ERROR;
   }
 
   /** KL(q_i ‖ p_j), or in reverse KL(p_j ‖ q_i), to {@link #PRECISE_ERROR}, whatever the batches' precision. */
-  static double precise(Gaussians q, int i, Gaussians p, int j, boolean reverse, Tile t) {
+  double precise(Batch q, int i, Batch p, int j, boolean reverse) {
     if (reverse) {
-      return precise(p, j, q, i, false, t);
+      return precise(p, j, q, i, false);
     }
-    t.checkInterrupt(); // of a tile all entries may come here
-    t.pass(Checkpoint.ofPair(q, p));
-    return q instanceof DiagonalGaussians a && p instanceof DiagonalGaussians b
+    worker.checkInterrupt(); // of a tile all entries may come here
+    worker.pass(Batch.terms(q, p));
+    return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
         ? PairKl.precise(a, i, b, j)
-        : t.full.pair.kl(q, i, p, j);
+        : pair.kl(q, i, p, j);
   }
 
   /** The same unrounded where it is to be had, else {@code kl}, which {@link #precise} gave; valid until the next. */
-  static ExactKl exact(Gaussians q, int i, Gaussians p, int j, boolean reverse, double kl, Tile t) {
+  ExactKl exact(Batch q, int i, Batch p, int j, boolean reverse, double kl) {
     if (reverse) {
-      return exact(p, j, q, i, false, kl, t);
+      return exact(p, j, q, i, false, kl);
     }
-    t.checkInterrupt();
-    t.pass(EXACT * Checkpoint.ofPair(q, p));
-    if (!(q instanceof DiagonalGaussians a
-        && p instanceof DiagonalGaussians b
+    worker.checkInterrupt();
+    worker.pass(EXACT * Batch.terms(q, p));
+    if (!(q instanceof DiagonalBatch a
+        && p instanceof DiagonalBatch b
         && kl >= Double.MIN_NORMAL
-        && t.exact.compute(a, i, b, j))) {
-      t.exact.set(kl);
+        && exact.compute(a, i, b, j))) {
+      exact.set(kl);
     }
-    return t.exact;
+    return exact;
+  }
+
+  /** What {@link #exact} gave last. */
+  ExactKl last() {
+    return exact;
   }
 
   /** Whether two columns certainly have the same divergences. */
-  static boolean isSame(Gaussians p, int i, int j) {
-    return p instanceof DiagonalGaussians d && d.isEqual(i, d, j);
+  static boolean isSame(Batch p, int i, int j) {
+    return p instanceof DiagonalBatch d && d.isEqual(i, d, j);
   }
 }

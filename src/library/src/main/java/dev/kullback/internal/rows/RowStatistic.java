@@ -1,10 +1,11 @@
-package dev.kullback;
+package dev.kullback.internal.rows;
 
+import dev.kullback.internal.kernel.RowScan;
 import org.jspecify.annotations.Nullable;
 
 /** One number of each row. */
-final class RowStatistic extends RowReduction {
-  enum Kind {
+public final class RowStatistic extends RowReduction {
+  public enum Kind {
     MIN,
     SUM,
     MEAN,
@@ -19,7 +20,7 @@ final class RowStatistic extends RowReduction {
   private double[] out = NONE;
 
   /** Describes a call. */
-  void set(Kind kind, int columns, double @Nullable [] logWeights, double[] out) {
+  public void set(Kind kind, int columns, double @Nullable [] logWeights, double[] out) {
     this.kind = kind;
     this.columns = columns;
     this.logWeights = logWeights;
@@ -27,19 +28,19 @@ final class RowStatistic extends RowReduction {
   }
 
   /** Drops the caller's arrays. */
-  void clear() {
+  public void clear() {
     logWeights = null;
     out = NONE;
   }
 
   @Override
-  void begin(int row0, int row1, Tile t) {
+  public void begin(int row0, int row1, Band band) {
     double first =
         switch (kind) {
           case MIN, LOG_SUM_EXP -> Double.POSITIVE_INFINITY;
           case SUM, MEAN -> 0;
         };
-    double[] state = t.state(2 * (row1 - row0));
+    double[] state = band.state(2 * (row1 - row0));
     for (int i = 0; i < row1 - row0; i++) {
       state[2 * i] = first;
       state[2 * i + 1] = 0;
@@ -47,28 +48,27 @@ final class RowStatistic extends RowReduction {
   }
 
   @Override
-  void block(int row0, int row1, int column0, int column1, Tile t) {
-    double[] kl = t.block64();
-    double[] state = t.state(0);
+  public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
+    double[] state = band.state(0);
     int width = column1 - column0;
     for (int i = row0; i < row1; i++) {
       int from = (i - row0) * width;
       int to = from + width;
-      int at = 2 * (i - t.band);
+      int at = 2 * (i - band.first);
       switch (kind) {
-        case MIN -> state[at] = Math.min(state[at], t.scan.min(kl, from, to));
-        case SUM, MEAN -> state[at] += t.scan.sum(kl, from, to);
+        case MIN -> state[at] = Math.min(state[at], band.scan.min(kl, from, to));
+        case SUM, MEAN -> state[at] += band.scan.sum(kl, from, to);
         case LOG_SUM_EXP -> {
           weigh(kl, from, width, column0);
-          addExp(kl, from, to, t.scan, state, at);
+          addExp(kl, from, to, band.scan, state, at);
         }
       }
     }
   }
 
   @Override
-  void end(int row0, int row1, Tile t) {
-    double[] state = t.state(0);
+  public void end(int row0, int row1, Band band) {
+    double[] state = band.state(0);
     for (int i = 0; i < row1 - row0; i++) {
       double x = state[2 * i];
       out[row0 + i] =

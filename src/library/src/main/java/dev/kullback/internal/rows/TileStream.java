@@ -1,28 +1,31 @@
-package dev.kullback;
-
-import java.util.function.Consumer;
+package dev.kullback.internal.rows;
 
 /** Hands every block to a consumer. */
-final class TileStream extends RowReduction {
-  private final Consumer<? super KlTile> consumer;
+public final class TileStream extends RowReduction {
+  /** Takes a block {@code values[(i − row0)·(column1 − column0) + j − column0] = KL(q_i ‖ p_j)}. */
+  public interface Consumer {
+    void accept(int row0, int row1, int column0, int column1, double[] values);
+  }
 
-  TileStream(Consumer<? super KlTile> consumer) {
+  private final Consumer consumer;
+
+  public TileStream(Consumer consumer) {
     this.consumer = consumer;
   }
 
   @Override
-  boolean isByBlock() {
+  public boolean isByBlock() {
     return true;
   }
 
   @Override
-  void begin(int row0, int row1, Tile t) {}
+  public void begin(int row0, int row1, Band band) {}
 
   @Override
-  void block(int row0, int row1, int column0, int column1, Tile t) {
-    consumer.accept(t.shown.set(row0, row1, column0, column1, t.block64()));
+  public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
+    consumer.accept(row0, row1, column0, column1, kl);
   }
 
   @Override
-  void end(int row0, int row1, Tile t) {}
+  public void end(int row0, int row1, Band band) {}
 }

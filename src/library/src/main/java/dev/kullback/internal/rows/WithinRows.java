@@ -1,12 +1,14 @@
-package dev.kullback;
+package dev.kullback.internal.rows;
 
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.plain.ExactKl;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /** The columns of each row within a radius. Where the kernels' error bound does not tell, an entry is recomputed. */
-final class WithinRows extends RowReduction {
-  private final Gaussians q;
-  private final Gaussians p;
+public final class WithinRows extends RowReduction {
+  private final Batch q;
+  private final Batch p;
   private final boolean reverse;
   private final double radius;
   private final double error;
@@ -26,7 +28,7 @@ final class WithinRows extends RowReduction {
   private final int[] start;
 
   /** {@code reverse} decides by {@code KL(p_j ‖ q_i)}. */
-  WithinRows(Gaussians q, Gaussians p, boolean reverse, double radius, int most) {
+  public WithinRows(Batch q, Batch p, boolean reverse, double radius, int most) {
     this.q = q;
     this.p = p;
     this.reverse = reverse;
@@ -40,33 +42,32 @@ final class WithinRows extends RowReduction {
   }
 
   @Override
-  boolean isReverse() {
+  public boolean isReverse() {
     return reverse;
   }
 
   @Override
-  void begin(int row0, int row1, Tile t) {
+  public void begin(int row0, int row1, Band band) {
     for (int i = 0; i < row1 - row0; i++) {
-      t.candidates(i).clear();
+      band.candidates(i).clear();
     }
   }
 
   @Override
-  void block(int row0, int row1, int column0, int column1, Tile t) {
-    double[] kl = t.block64();
+  public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
     int width = column1 - column0;
-    int[] at = t.positions(width);
+    int[] at = band.positions(width);
     double limit = Math.nextUp(radius / (1 - error));
     long found = 0;
     for (int i = row0; i < row1; i++) {
-      Candidates c = t.candidates(i - t.band);
+      Candidates c = band.candidates(i - band.first);
       int from = (i - row0) * width;
-      int count = t.scan.atMost(limit, kl, from, from + width, at);
+      int count = band.scan.atMost(limit, kl, from, from + width, at);
       for (int s = 0; s < count; s++) {
         int j = column0 + at[s];
         double x = kl[from + at[s]];
         if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
-          x = decided(i, j, t);
+          x = decided(i, j, band);
         }
         if (x <= radius) {
           c.append(j, x);
@@ -78,26 +79,26 @@ final class WithinRows extends RowReduction {
   }
 
   /** The divergence of i and j, infinite if it is beyond the radius by less than rounding leaves. */
-  private double decided(int i, int j, Tile t) {
-    double kl = Ranks.precise(q, i, p, j, reverse, t);
+  private double decided(int i, int j, Band band) {
+    double kl = band.ranks.precise(q, i, p, j, reverse);
     if (Math.abs(kl - radius) > Ranks.PRECISE_ERROR * radius) {
       return kl;
     }
-    ExactKl exact = Ranks.exact(q, i, p, j, reverse, kl, t);
+    ExactKl exact = band.ranks.exact(q, i, p, j, reverse, kl);
     return exact.isBeyond(radius, tolerance) ? Double.POSITIVE_INFINITY : exact.value;
   }
 
   @Override
-  void end(int row0, int row1, Tile t) {
+  public void end(int row0, int row1, Band band) {
     int count = 0;
     for (int i = 0; i < row1 - row0; i++) {
-      count += t.candidates(i).count;
+      count += band.candidates(i).count;
     }
     int[] index = new int[count];
     double[] value = new double[index.length];
     int to = 0;
     for (int i = 0; i < row1 - row0; i++) {
-      Candidates c = t.candidates(i);
+      Candidates c = band.candidates(i);
       System.arraycopy(c.index, 0, index, to, c.count);
       System.arraycopy(c.value, 0, value, to, c.count);
       to += c.count;
@@ -107,8 +108,12 @@ final class WithinRows extends RowReduction {
     values.set(row0, value);
   }
 
+  /** Compressed sparse rows: row i has the entries {@code start[i]} to {@code start[i + 1] − 1}. */
+  @SuppressWarnings("ArrayRecordComponent") // handed on, and never compared
+  public record Found(int[] start, int[] indices, double[] values) {}
+
   /** What all bands have. */
-  Neighbors result() {
+  public Found result() {
     int[] index = new int[total.intValue()];
     double[] value = new double[index.length];
     for (int i = 0; i < start.length - 1; i++) {
@@ -121,7 +126,7 @@ final class WithinRows extends RowReduction {
       }
       start[i + 1] += start[i];
     }
-    return new Neighbors(start, index, value);
+    return new Found(start, index, value);
   }
 
   private void check(long count) {

@@ -1,5 +1,7 @@
-package dev.kullback;
+package dev.kullback.internal.vector;
 
+import dev.kullback.internal.numerics.Arithmetic;
+import dev.kullback.internal.numerics.Cholesky;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorMask;
@@ -10,14 +12,13 @@ import jdk.incubator.vector.VectorSpecies;
  * {@link Cholesky} for as many matrices as a vector has lanes, by the same operations, to the same bits. Entry k of matrix i is
  * at {@code [k·V + i]}.
  */
-final class CholeskyKernel {
+final class CholeskyKernel implements Arithmetic.Factorization {
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
-  static final int V = S.length();
+  private static final int V = S.length();
 
-  /** By lane: the first row whose pivot is not positive and finite, or −1; and that pivot. */
-  final int[] failed = new int[V];
+  private final int[] failed = new int[V];
 
-  final double[] pivots = new double[V];
+  private final double[] pivots = new double[V];
 
   private final double[] one = new double[V];
   private final double[] zero = new double[V];
@@ -26,8 +27,23 @@ final class CholeskyKernel {
     Arrays.fill(one, 1);
   }
 
-  /** Replaces symmetric matrices by their factors; whether all pivots are positive and finite. */
-  boolean factor(double[] high, double[] low, int d) {
+  @Override
+  public int lanes() {
+    return V;
+  }
+
+  @Override
+  public int failed(int i) {
+    return failed[i];
+  }
+
+  @Override
+  public double pivot(int i) {
+    return pivots[i];
+  }
+
+  @Override
+  public boolean factor(double[] high, double[] low, int d) {
     Arrays.fill(failed, -1);
     boolean complete = true;
     for (int i = 0, row = 0; i < d; row += ++i) {
@@ -41,12 +57,12 @@ final class CholeskyKernel {
     return complete;
   }
 
-  /** Replaces factors by their inverses. */
-  void invert(double[] high, double[] low, int d) {
+  @Override
+  public void invert(double[] high, double[] low, int d) {
     for (int i = 0, row = 0; i < d; row += ++i) {
       int pivot = row + i;
       for (int j = 0; j < i; j++) { // X_ij = −(Σ L_ik X_kj) / L_ii, over rows k of X above
-        int above = FullGaussians.packedLength(j) + j;
+        int above = Cholesky.packedLength(j) + j;
         subtractProducts(high, low, row + j, false, row + j, above, j + 1, 1, i - j);
         divide(high, low, row + j, high, low, pivot, row + j);
       }

@@ -1,5 +1,6 @@
-package dev.kullback;
+package dev.kullback.internal.vector;
 
+import dev.kullback.internal.plain.PairKl;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
@@ -9,7 +10,7 @@ import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
 
 /** What follows the micro-kernel: promotion, log-determinants, the error bound of each entry, and the store; all in double. */
-final class Epilogue {
+public final class Epilogue {
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
   private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
   private static final VectorSpecies<Long> L = S.withLanes(long.class);
@@ -26,7 +27,7 @@ final class Epilogue {
    * {@link PairKl#isCertain}, 0 ≤ kl·margin − noise < ∞, is one comparison with it, for as unsigned integers negatives and NaN are greater. It stands
    * wherever it is needed: in a method of its own, once that was compiled by itself to more code than InlineSmallCode allows, C2 boxed 168 B a vector for good.
    */
-  static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
+  public static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
 
   private Epilogue() {}
 
@@ -76,10 +77,10 @@ final class Epilogue {
         p.offsetP(),
         p.noiseP(),
         margin,
-        t.out32,
-        t.out64,
-        t.base + t.row * t.stride + t.column,
-        t.stride);
+        t.out.out32,
+        t.out.out64,
+        t.out.at(t.row, t.column),
+        t.out.stride);
   }
 
   private static boolean store(
@@ -147,15 +148,15 @@ final class Epilogue {
    */
   static boolean storeWhole(Tile t, Packed<float[]> q, Packed<float[]> p, double margin) {
     float[] acc = t.acc32;
-    float @Nullable [] out32 = t.out32;
-    double @Nullable [] out64 = t.out64;
+    float @Nullable [] out32 = t.out.out32;
+    double @Nullable [] out64 = t.out.out64;
     double[] columnOffset = p.offsetP();
     double[] columnNoise = p.noiseP();
     VectorMask<Long> within = L.maskAll(true);
     for (int i = 0; i < t.rows; i++) {
       double offset = q.offsetQ()[t.row + i];
       double noise = q.noiseQ()[t.row + i];
-      int to = t.base + (t.row + i) * t.stride + t.column;
+      int to = t.out.at(t.row + i, t.column);
       for (int j = 0; j < FloatKernels.NR; j += S.length()) {
         DoubleVector kl =
             widen(acc, i * FloatKernels.NR + j)
@@ -278,9 +279,9 @@ final class Epilogue {
 
   /** Stores the entries of a row that have a bit; {@code values[from]} is column {@code first} of the tile. */
   static void put(Tile t, int i, long bits, int first, int columns, double[] values, int from) {
-    int to = t.base + (t.row + i) * t.stride + t.column + first;
-    float[] out32 = t.out32;
-    double[] out64 = t.out64;
+    int to = t.out.at(t.row + i, t.column + first);
+    float[] out32 = t.out.out32;
+    double[] out64 = t.out.out64;
     for (int j = 0; j < columns; j += S.length()) {
       DoubleVector kl = DoubleVector.fromArray(S, values, from + j);
       if ((~(bits >>> (first + j)) & ALL_LANES) == 0) {

@@ -1,5 +1,10 @@
-package dev.kullback;
+package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Form;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.work.Checkpoint;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
@@ -60,6 +65,11 @@ final class FloatKernels {
   /** What packing an element counts at a {@link Checkpoint}. */
   private static final long PACKING = 16;
 
+  /** A batch in panels, kept with it. */
+  static final Form<DiagonalBatch, Packed<float[]>> COLUMNS =
+      new Form<>(
+          FloatKernels::packColumns, c -> (long) Float.BYTES * c.values().length + c.rowBytes());
+
   private FloatKernels() {}
 
   /** Whether least ≤ values[i] ≤ most for i in [from, to); false for NaN. */
@@ -78,16 +88,16 @@ final class FloatKernels {
     return all;
   }
 
-  static Packed<float[]> packColumns(DiagonalGaussians g) {
+  private static Packed<float[]> packColumns(DiagonalBatch g) {
     return packColumns(g, new float[columnsLength(g)]);
   }
 
-  static int columnsLength(DiagonalGaussians g) {
+  static int columnsLength(DiagonalBatch g) {
     return Math.ceilDiv(g.size(), NR) * NR * 2 * g.dimension();
   }
 
   /** Packs into an array that may be longer; what lies in it at rows that pad a panel does not matter. */
-  static Packed<float[]> packColumns(DiagonalGaussians g, float[] columns) {
+  static Packed<float[]> packColumns(DiagonalBatch g, float[] columns) {
     int n = g.size();
     int d = g.dimension();
     float[] mean = g.mean32();
@@ -104,11 +114,11 @@ final class FloatKernels {
         Transpose.of(mean, from, d, rows, length, columns, to, 2 * NR, scratch);
         Transpose.of(scale, from, d, rows, length, columns, to + NR, 2 * NR, scratch);
         for (int k = 0; k < length; k++) {
-          invert(g.kind, rows, columns, to + NR + k * 2 * NR);
+          invert(g.kind(), rows, columns, to + NR + k * 2 * NR);
         }
       }
     }
-    return g.packed32(columns, NR);
+    return Packed.of(g, columns, NR);
   }
 
   /** Replaces raw scales, so many of a panel, by 1/v. */

@@ -1,5 +1,9 @@
-package dev.kullback;
+package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Form;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.work.Checkpoint;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -36,6 +40,10 @@ final class NearKernel {
     0.5f, -0.66665065f, 0.7501147f, -0.8082453f, 0.8195326f
   };
 
+  /** A batch as {@link #packColumns} makes it, kept with it. */
+  static final Form<DiagonalBatch, float[]> COLUMNS =
+      new Form<>(NearKernel::packColumns, c -> (long) Float.BYTES * c.length);
+
   private NearKernel() {}
 
   /** From which value on the underflow of D terms in float, 2⁻¹⁴⁸ or less each, stays below 2⁻²⁴ of it. */
@@ -47,7 +55,7 @@ final class NearKernel {
    * Means, inverse variances, raw scales s and weights w, {@code z = (s_q − s_p) w}: {@code [b][h][4][V]} for columns b·V to
    * b·V + V − 1. What a block reads is contiguous, to stay in the L1 cache.
    */
-  static float[] packColumns(DiagonalGaussians g) {
+  private static float[] packColumns(DiagonalBatch g) {
     int n = g.size();
     int d = g.dimension();
     float[] mean = g.mean32();
@@ -60,9 +68,9 @@ final class NearKernel {
       for (int h = 0; h < d; h++, to += 4 * V) {
         float s = scale[j * d + h];
         columns[to] = mean[j * d + h];
-        columns[to + V] = (float) (1 / g.kind.variance(s));
+        columns[to + V] = (float) (1 / g.kind().variance(s));
         columns[to + 2 * V] = s;
-        columns[to + 3 * V] = g.kind == Scale.LOG_VARIANCE ? 1 : 1 / s;
+        columns[to + 3 * V] = g.kind() == Scale.LOG_VARIANCE ? 1 : 1 / s;
       }
     }
     return columns;
@@ -72,11 +80,11 @@ final class NearKernel {
    * {@code sum[i][c] = 2 KL} for the rows of the tile that have a bit in {@code t.open}, if it is at most {@code 2 LIMIT}. A
    * block of dimensions is read from the L1 cache by every row after the first.
    */
-  static void tile(DiagonalGaussians q, DiagonalGaussians p, Tile t, double[] sum) {
+  static void tile(DiagonalBatch q, DiagonalBatch p, Tile t, double[] sum) {
     int d = q.dimension();
-    float[] columns = p.nearColumns();
+    float[] columns = COLUMNS.of(p);
     float[] coefficients =
-        switch (q.kind) {
+        switch (q.kind()) {
           case STD -> STD;
           case VARIANCE -> VARIANCE;
           case LOG_VARIANCE -> LOG_VARIANCE;

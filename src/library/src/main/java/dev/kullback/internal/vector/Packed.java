@@ -1,4 +1,8 @@
-package dev.kullback;
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.plain.PairKl;
+import java.util.BitSet;
 
 /**
  * A batch as the kernels of one precision read it. With {@code S + D} from a kernel, {@code KL(q_i ‖ p_j) = ½(S + D) +
@@ -9,6 +13,41 @@ package dev.kullback;
  */
 @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
 record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {
+  /** Adds to the values in panels what the epilogue needs of each row, padded to whole panels. */
+  static Packed<float[]> of(DiagonalBatch g, float[] values, int width) {
+    return of(g, values, width, PairKl.unit32(), g.beyond32());
+  }
+
+  static Packed<double[]> of(DiagonalBatch g, double[] values, int width) {
+    return of(g, values, width, PairKl.unit64(g.dimension()), g.beyond64());
+  }
+
+  /** What the epilogue needs of each row for shorter chunks, without panels. */
+  static Packed<float[]> ofShort(DiagonalBatch g) {
+    return of(g, new float[0], FloatKernels.NR, PairKl.unitShort(), g.beyond32());
+  }
+
+  private static <A> Packed<A> of(
+      DiagonalBatch g, A values, int width, double unit, BitSet beyond) {
+    int padded = Math.ceilDiv(g.size(), width) * width;
+    double[] offsetQ = new double[padded];
+    double[] offsetP = new double[padded];
+    double[] noiseQ = new double[padded];
+    double[] noiseP = new double[padded];
+    for (int i = 0; i < g.size(); i++) {
+      offsetQ[i] = PairKl.offsetQ(g, i);
+      offsetP[i] = PairKl.offsetP(g, i);
+      noiseQ[i] = PairKl.noiseQ(g, i, unit);
+      noiseP[i] = PairKl.noiseP(g, i, unit);
+    }
+    beyond.stream()
+        .forEach(i -> {
+          offsetQ[i] = Double.NaN;
+          offsetP[i] = Double.NaN;
+        });
+    return new Packed<>(values, offsetQ, offsetP, noiseQ, noiseP);
+  }
+
   /** Bytes of the arrays other than the values. */
   long rowBytes() {
     return 4L * Double.BYTES * offsetQ.length;

@@ -1,4 +1,4 @@
-package dev.kullback;
+package dev.kullback.internal.vector;
 
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
@@ -6,14 +6,14 @@ import jdk.incubator.vector.IntVector;
 import jdk.incubator.vector.VectorSpecies;
 
 /** Turns rows of a batch into lanes of panels. */
-final class Transpose {
+public final class Transpose {
   /** Side of the squares that are exchanged between registers, where these hold 16 floats. */
   private static final int SIDE = 16;
 
   private static final VectorSpecies<Float> S = FloatVector.SPECIES_512;
   private static final VectorSpecies<Double> WIDE = DoubleVector.SPECIES_512;
 
-  static final int SCRATCH = SIDE * SIDE;
+  public static final int SCRATCH = SIDE * SIDE;
 
   /** Of 0 … 31, the lanes of two vectors. */
   private static final VectorSpecies<Integer> I = IntVector.SPECIES_512;
@@ -44,7 +44,7 @@ final class Transpose {
    *
    * @param scratch {@link #SCRATCH} elements
    */
-  static void of(
+  public static void of(
       float[] in,
       int from,
       int inStride,
@@ -88,7 +88,7 @@ final class Transpose {
   }
 
   /** The same in double, where lanes are written to the next multiple of 4 or, with vectors, 8. */
-  static void of(
+  public static void of(
       double[] in,
       int from,
       int inStride,

@@ -1,13 +1,31 @@
-package dev.kullback;
+package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Form;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The Vector API backend: walks a block tile by tile through the fast kernel and refines the entries whose error bound exceeds
  * the contract.
  */
-final class VectorKernel implements BlockKernel<DiagonalGaussians> {
+public final class VectorKernel extends BlockKernel<DiagonalBatch> {
+  private static final Form<DiagonalBatch, Packed<float[]>> SHORT =
+      new Form<>(Packed::ofShort, Packed::rowBytes);
+
+  /** Of the micro-kernel for float. */
+  public static final int TILE_ROWS = FloatKernels.MR;
+
+  public static final int TILE_COLUMNS = FloatKernels.NR;
+
+  private static final Window NOWHERE = new Window();
+
   /**
    * From so many entries a tile on, the double kernel computes the tile whole instead of single entries: by the kernels' rates it
    * takes as long as some 10 of them (D = 256).
@@ -20,56 +38,118 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
    */
   private static final int MOST_PANELS = 1 << 20;
 
+  private final Worker worker;
+  private final Tile tile = new Tile();
+
+  /** The batches of a call in float. */
+  private @Nullable Packed<float[]> q32;
+
+  private @Nullable Packed<float[]> p32;
+
+  /** Those in double, where entries are recomputed. */
+  private @Nullable Packed<double[]> q64;
+
+  private @Nullable Packed<double[]> p64;
+
+  /** Panels of batches used for the first time, which may never be again, by role; grown on demand. */
+  private final float[][] panels32 = {{}, {}};
+
+  public VectorKernel(Worker worker) {
+    this.worker = worker;
+  }
+
+  /** Makes all forms that calls may read. */
+  public static void prepare(DiagonalBatch batch) {
+    if (!batch.isDouble()) {
+      FloatKernels.COLUMNS.of(batch);
+      SHORT.of(batch);
+      NearKernel.COLUMNS.of(batch);
+    }
+    DoubleKernels.COLUMNS.of(batch);
+  }
+
   @Override
-  public void prepare(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+  protected void prepare(DiagonalBatch q, DiagonalBatch p) {
     if (isWide(q, p)) {
-      q.columns64();
-      p.columns64();
+      q64();
+      p64();
     } else {
-      t.q32 = panels(q, 0, t);
-      t.p32 = q == p ? t.q32 : panels(p, 1, t);
+      q32 = panels(q, 0);
+      p32 = q == p ? q32 : panels(p, 1);
     }
   }
 
-  private static Packed<float[]> panels(DiagonalGaussians batch, int role, Tile t) {
+  @Override
+  public void join(BlockKernel<?> lead) {
+    super.join(lead);
+    VectorKernel other = (VectorKernel) lead;
+    q32 = other.q32;
+    p32 = other.p32;
+    q64 = other.q64;
+    p64 = other.p64;
+  }
+
+  @Override
+  public void end() {
+    super.end();
+    q32 = null;
+    p32 = null;
+    q64 = null;
+    p64 = null;
+    tile.near = false;
+    tile.out = NOWHERE;
+  }
+
+  private Packed<float[]> panels(DiagonalBatch batch, int role) {
     int length = FloatKernels.columnsLength(batch);
     if (length > MOST_PANELS || !batch.isFirstUse()) {
-      return batch.columns32();
+      return FloatKernels.COLUMNS.of(batch);
     }
-    if (t.panels32[role].length < length) {
-      t.panels32[role] = new float[length];
+    if (panels32[role].length < length) {
+      panels32[role] = new float[length];
     }
-    return FloatKernels.packColumns(batch, t.panels32[role]);
+    return FloatKernels.packColumns(batch, panels32[role]);
   }
 
-  private static Packed<float[]> q32(Tile t) {
-    return Objects.requireNonNull(t.q32);
+  private Packed<float[]> q32() {
+    return Objects.requireNonNull(q32);
   }
 
-  private static Packed<float[]> p32(Tile t) {
-    return Objects.requireNonNull(t.p32);
+  private Packed<float[]> p32() {
+    return Objects.requireNonNull(p32);
   }
 
-  private static boolean isWide(DiagonalGaussians q, DiagonalGaussians p) {
+  private Packed<double[]> q64() {
+    if (q64 == null) {
+      q64 = DoubleKernels.COLUMNS.of(q());
+    }
+    return q64;
+  }
+
+  private Packed<double[]> p64() {
+    if (p64 == null) {
+      p64 = DoubleKernels.COLUMNS.of(p());
+    }
+    return p64;
+  }
+
+  private static boolean isWide(DiagonalBatch q, DiagonalBatch p) {
     return q.isDouble() || p.isDouble();
   }
 
   @Override
-  public void block(
-      DiagonalGaussians q,
-      DiagonalGaussians p,
-      int row0,
-      int row1,
-      int column0,
-      int column1,
-      Tile t) {
+  public void block(int row0, int row1, int column0, int column1, Window out) {
+    DiagonalBatch q = q();
+    DiagonalBatch p = p();
+    Tile t = tile;
+    t.out = out;
     boolean wide = isWide(q, p);
     int nr = wide ? DoubleKernels.NR : FloatKernels.NR;
     packRows(q, row0, row1, wide, t);
     for (int column = column0; column < column1; column += nr) {
       t.column = column;
       t.columns = Math.min(nr, column1 - column);
-      t.pass((long) (row1 - row0) * nr * q.dimension());
+      worker.pass((long) (row1 - row0) * nr * q.dimension());
       for (int row = row0; row < row1; row += Tile.ROWS) {
         t.row = row;
         t.rows = Math.min(Tile.ROWS, row1 - row);
@@ -87,7 +167,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         if (diagonal) {
           exclude(t, nr);
         }
-        if (whole ? !Epilogue.storeWhole(t, q32(t), p32(t), margin(q, p)) : !store(q, p, t)) {
+        if (whole ? !Epilogue.storeWhole(t, q32(), p32(), margin(q, p)) : !store(q, p, t)) {
           if (whole) {
             Epilogue.promote(t.acc32, t.sum, t.rows * nr, true);
           }
@@ -101,26 +181,26 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   }
 
   /** Packs rows into the tile's memory. */
-  private static void packRows(DiagonalGaussians q, int from, int to, boolean wide, Tile t) {
+  private void packRows(DiagonalBatch q, int from, int to, boolean wide, Tile t) {
     int d = q.dimension();
     int needed = Math.ceilDiv(to - from, FloatKernels.MR) * FloatKernels.MR * 2 * d;
     if (wide) {
       if (t.rows64.length < needed) {
         t.rows64 = new double[needed];
       }
-      DoubleKernels.packRows(q.columns64().values(), d, from, to, t.rows64);
+      DoubleKernels.packRows(q64().values(), d, from, to, t.rows64);
     } else {
       if (t.rows32.length < needed) {
         t.rows32 = new float[needed];
       }
-      FloatKernels.packRows(q32(t).values(), d, from, to, t.rows32);
+      FloatKernels.packRows(q32().values(), d, from, to, t.rows32);
     }
   }
 
-  private static void tile32(
+  private void tile32(
       int rowPanel,
       int rows,
-      DiagonalGaussians p,
+      DiagonalBatch p,
       Tile t,
       double[] sum,
       boolean promote,
@@ -130,7 +210,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         t.rows32,
         rowPanel,
         rows,
-        p32(t).values(),
+        p32().values(),
         t.column / FloatKernels.NR,
         t.columns,
         p.dimension(),
@@ -141,13 +221,13 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         promoted);
   }
 
-  private static void tile64(
-      int rowPanel, int rows, DiagonalGaussians p, int column, int columns, Tile t, double[] sum) {
+  private void tile64(
+      int rowPanel, int rows, DiagonalBatch p, int column, int columns, Tile t, double[] sum) {
     DoubleKernels.tile(
         t.rows64,
         rowPanel,
         rows,
-        p.columns64().values(),
+        p64().values(),
         column / DoubleKernels.NR,
         columns,
         p.dimension(),
@@ -158,14 +238,14 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         DoubleKernels.PROMOTED);
   }
 
-  private static boolean store(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+  private boolean store(DiagonalBatch q, DiagonalBatch p, Tile t) {
     return isWide(q, p)
-        ? Epilogue.store(t, DoubleKernels.NR, q.columns64(), p.columns64(), margin(q, p))
-        : Epilogue.store(t, FloatKernels.NR, q32(t), p32(t), margin(q, p));
+        ? Epilogue.store(t, DoubleKernels.NR, q64(), p64(), margin(q, p))
+        : Epilogue.store(t, FloatKernels.NR, q32(), p32(), margin(q, p));
   }
 
   /** What {@link PairKl#isCertain} compares with, for the fast kernel. */
-  private static double margin(DiagonalGaussians q, DiagonalGaussians p) {
+  private static double margin(DiagonalBatch q, DiagonalBatch p) {
     return isWide(q, p)
         ? PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension())
         : PairKl.FLOAT_TOLERANCE - PairKl.unit32();
@@ -189,7 +269,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   }
 
   /** Tries the near form for the whole tile; whether it settled every entry. */
-  private static boolean near(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+  private boolean near(DiagonalBatch q, DiagonalBatch p, Tile t) {
     Arrays.fill(t.open, 0, t.rows, valid(t));
     t.near = settleNear(q, p, t) == 0;
     return t.near;
@@ -203,8 +283,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
    * Recomputes the uncertain entries by the near form, in float by shorter chunks, in double, and by the stable form, in this order, each
    * settling what it is right for. Only open entries are stored, so a value does not depend on what else its tile needs.
    */
-  private static void refine(
-      DiagonalGaussians q, DiagonalGaussians p, int rowPanel, Tile t, int nr) {
+  private void refine(DiagonalBatch q, DiagonalBatch p, int rowPanel, Tile t, int nr) {
     boolean wide = isWide(q, p);
     int d = q.dimension();
     Epilogue.judge(
@@ -215,8 +294,8 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
         nr,
         0,
         t.columns,
-        wide ? q.columns64() : q32(t),
-        wide ? p.columns64() : p32(t),
+        wide ? q64() : q32(),
+        wide ? p64() : p32(),
         wide ? PairKl.unit64(d) : PairKl.unit32(),
         wide ? PairKl.DOUBLE_TOLERANCE : PairKl.FLOAT_TOLERANCE);
     boolean all = true;
@@ -227,7 +306,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
       close |= t.open[i] & t.close[i];
     }
     if (!wide) {
-      if (close != 0 && q.kind == p.kind) {
+      if (close != 0 && q.kind() == p.kind()) {
         t.near = settleNear(q, p, t) == 0 && all;
       }
       settleShort(q, p, rowPanel, t);
@@ -236,17 +315,17 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
     for (int i = 0; i < t.rows; i++) {
       for (long bits = t.open[i]; bits != 0; bits &= bits - 1) {
         int column = t.column + Long.numberOfTrailingZeros(bits);
-        t.pass((long) Checkpoint.PLAIN * d);
+        worker.pass((long) Checkpoint.PLAIN * d);
         t.put(t.row + i, column, PairKl.stable(q, t.row + i, p, column));
       }
     }
   }
 
   /** Stores the open entries that are near; how many stay open. */
-  private static int settleNear(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+  private int settleNear(DiagonalBatch q, DiagonalBatch p, Tile t) {
     NearKernel.tile(q, p, t, t.refined);
     double least = NearKernel.leastKl(q.dimension());
-    Epilogue.judgeNear(t, t.refined, FloatKernels.NR, q32(t), p32(t), least);
+    Epilogue.judgeNear(t, t.refined, FloatKernels.NR, q32(), p32(), least);
     int open = 0;
     for (int i = 0; i < t.rows; i++) {
       long settled = t.open[i] & (t.certain[i] | duplicates(q, p, t, i));
@@ -257,9 +336,9 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   }
 
   /** Stores the open entries that shorter chunks settle, which the fast kernel's values tell before. */
-  private static void settleShort(DiagonalGaussians q, DiagonalGaussians p, int rowPanel, Tile t) {
+  private void settleShort(DiagonalBatch q, DiagonalBatch p, int rowPanel, Tile t) {
     int nr = FloatKernels.NR;
-    Epilogue.foresee(t, nr, q.short32(), p.short32());
+    Epilogue.foresee(t, nr, SHORT.of(q), SHORT.of(p));
     for (int i = 0; i < t.rows; i += FloatKernels.MR) {
       int end = Math.min(i + FloatKernels.MR, t.rows);
       long any = 0;
@@ -279,8 +358,8 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
           nr,
           0,
           t.columns,
-          q.short32(),
-          p.short32(),
+          SHORT.of(q),
+          SHORT.of(p),
           PairKl.unitShort(),
           PairKl.FLOAT_TOLERANCE);
       for (int k = i; k < end; k++) {
@@ -299,7 +378,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   }
 
   /** Of the open entries of a row that came out as 0, those that are. */
-  private static long duplicates(DiagonalGaussians q, DiagonalGaussians p, Tile t, int i) {
+  private static long duplicates(DiagonalBatch q, DiagonalBatch p, Tile t, int i) {
     long equal = 0;
     for (long bits = t.open[i] & t.close[i]; bits != 0; bits &= bits - 1) {
       int column = Long.numberOfTrailingZeros(bits);
@@ -311,7 +390,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   }
 
   /** Stores the open entries that double settles. */
-  private static void settleWide(DiagonalGaussians q, DiagonalGaussians p, Tile t) {
+  private void settleWide(DiagonalBatch q, DiagonalBatch p, Tile t) {
     for (int i = 0; i < t.rows; i += FloatKernels.MR) {
       int end = Math.min(i + FloatKernels.MR, t.rows);
       int open = 0;
@@ -327,8 +406,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   }
 
   /** Those of a row panel of the tile, by the kernel. */
-  private static void settleRows(
-      DiagonalGaussians q, DiagonalGaussians p, int from, int to, Tile t) {
+  private void settleRows(DiagonalBatch q, DiagonalBatch p, int from, int to, Tile t) {
     int nr = DoubleKernels.NR;
     double unit = PairKl.unit64(q.dimension());
     packRows(q, t.row + from, t.row + to, true, t);
@@ -336,17 +414,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
       int columns = Math.min(nr, t.columns - first);
       tile64(0, to - from, p, t.column + first, columns, t, t.refined);
       Epilogue.judge(
-          t,
-          from,
-          to,
-          t.refined,
-          nr,
-          first,
-          columns,
-          q.columns64(),
-          p.columns64(),
-          unit,
-          PairKl.REFINED_TOLERANCE);
+          t, from, to, t.refined, nr, first, columns, q64(), p64(), unit, PairKl.REFINED_TOLERANCE);
       for (int i = from; i < to; i++) {
         settle(t, i, t.open[i] & t.certain[i], first, columns, (i - from) * nr);
       }
@@ -354,8 +422,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
   }
 
   /** The same one by one, to the same bits. */
-  private static void settleEntries(
-      DiagonalGaussians q, DiagonalGaussians p, int from, int to, Tile t) {
+  private void settleEntries(DiagonalBatch q, DiagonalBatch p, int from, int to, Tile t) {
     double unit = PairKl.unit64(q.dimension());
     double margin = PairKl.REFINED_TOLERANCE - unit;
     for (int i = from; i < to; i++) {
@@ -363,7 +430,7 @@ final class VectorKernel implements BlockKernel<DiagonalGaussians> {
       for (long bits = t.open[i]; bits != 0; bits &= bits - 1) {
         int j = Long.numberOfTrailingZeros(bits);
         double kl = PairKl.difference(q, row, p, t.column + j);
-        double noise = q.noiseQ(row, unit) + p.noiseP(t.column + j, unit);
+        double noise = PairKl.noiseQ(q, row, unit) + PairKl.noiseP(p, t.column + j, unit);
         if (PairKl.isCertain(kl, noise, margin)) {
           t.put(row, t.column + j, kl);
           t.open[i] &= ~(1L << j);

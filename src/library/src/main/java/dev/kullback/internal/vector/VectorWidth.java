@@ -1,29 +1,32 @@
-package dev.kullback;
+package dev.kullback.internal.vector;
 
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
-/** The vector species of this process: the preferred one, or what {@value Backend#BITS_PROPERTY} forces. */
-final class VectorWidth {
-  /** Of any element's vectors, by the processor and the JVM's flags; wider ones are taken apart, far slower than scalar code. */
-  static final int MOST_BITS = VectorShape.S_Max_BIT.vectorBitSize();
+/** The vector species of this process: the preferred one, or what {@value #PROPERTY} forces. */
+public final class VectorWidth {
+  /** The width that is forced, in bits: 128, 256 or 512; whoever asks for vectors has checked it. */
+  public static final String PROPERTY = "dev.kullback.vectorBits";
 
-  static final int BITS = bits();
+  /** Of any element's vectors, by the processor and the JVM's flags; wider ones are taken apart, far slower than scalar code. */
+  public static final int MOST_BITS = VectorShape.S_Max_BIT.vectorBitSize();
+
+  public static final int BITS = bits();
   static final VectorSpecies<Float> FLOAT =
       VectorSpecies.of(float.class, VectorShape.forBitSize(BITS));
-  static final VectorSpecies<Double> DOUBLE =
+  public static final VectorSpecies<Double> DOUBLE =
       VectorSpecies.of(double.class, VectorShape.forBitSize(BITS));
 
   /** As many floats as {@link #DOUBLE} has doubles. */
-  static final VectorSpecies<Float> HALF_FLOAT =
+  public static final VectorSpecies<Float> HALF_FLOAT =
       VectorSpecies.of(float.class, VectorShape.forBitSize(BITS / 2));
 
   private VectorWidth() {}
 
   private static int bits() {
-    int forced = Backend.forcedBits();
+    int forced = Integer.getInteger(PROPERTY, 0);
     // 64 bits have no half species, and over 512 no kernel
     return forced != 0
         ? forced
@@ -31,7 +34,7 @@ final class VectorWidth {
   }
 
   /** Whether the VM compiles vector code to vector instructions. */
-  static boolean isCompiled() {
+  public static boolean isCompiled() {
     return Compiled.PROBED;
   }
 

@@ -1,17 +1,18 @@
-package dev.kullback;
+package dev.kullback.internal.work;
 
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.locks.LockSupport;
 
 /**
  * Where long work ends if its thread was interrupted, and lets other virtual threads have the carrier, as nothing preempts one. Of
  * one thread.
  */
-final class Checkpoint {
+public final class Checkpoint {
   /** On a helper of a call, who made the call: another's interruption of the helper is none of the call's business. */
   static final ScopedValue<Thread> CALLER = ScopedValue.newInstance();
 
   /** What a term of plain code counts, in terms of the vector kernels. */
-  static final int PLAIN = 64;
+  public static final int PLAIN = 64;
 
   /** Terms between two looks at the clock: 20 µs at the vector kernels' 0.06 to 0.08 ns (Zen 3 and 5), longer before they are compiled. */
   private static final long TERMS = 1 << 18;
@@ -25,11 +26,9 @@ final class Checkpoint {
 
   private boolean begun;
 
-  /** What a KL that is computed by itself counts. */
-  static long ofPair(Gaussians q, Gaussians p) {
-    return q instanceof DiagonalGaussians && p instanceof DiagonalGaussians
-        ? (long) PLAIN * q.dimension()
-        : FullPair.terms(q.dimension());
+  /** What a triangular solve or a factorization counts: a third of D³ multiplications, and D² of all else. */
+  public static long ofSolve(int dimension) {
+    return (long) dimension * dimension * (8L * dimension + PLAIN);
   }
 
   /** For another call, perhaps of another thread. */
@@ -59,7 +58,7 @@ final class Checkpoint {
   }
 
   /** In what is not part of a call, or does not know of which. */
-  void pass(long terms) {
+  public void pass(long terms) {
     if (isDue(terms)) {
       checkInterrupt(false);
       yieldCarrier();
@@ -67,7 +66,7 @@ final class Checkpoint {
   }
 
   /** Without an end for interrupted threads. */
-  void passUninterrupted(long terms) {
+  public void passUninterrupted(long terms) {
     if (isDue(terms)) {
       boolean interrupted = Thread.interrupted(); // who is does not wait
       yieldCarrier();
@@ -82,11 +81,23 @@ final class Checkpoint {
    *
    * @param self whether this thread was, and its status has been cleared since
    */
-  static void checkInterrupt(boolean self) {
+  public static void checkInterrupt(boolean self) {
     Thread caller = CALLER.orElse(Thread.currentThread());
     if (caller.isInterrupted() || (self && caller == Thread.currentThread())) {
-      throw Tile.interrupted();
+      throw interrupted();
     }
+  }
+
+  /** Throws if the thread was interrupted. */
+  public static void checkInterrupt(Thread caller) {
+    if (caller.isInterrupted()) {
+      throw interrupted();
+    }
+  }
+
+  /** What ends a call. */
+  public static CancellationException interrupted() {
+    return new CancellationException("interrupted; what was computed is incomplete");
   }
 
   /**

@@ -1,4 +1,4 @@
-package dev.kullback;
+package dev.kullback.internal.vector.full;
 
 /**
  * A batch as the rows of the full-covariance product, in panels of {@link FullKernels#MR}.

@@ -1,5 +1,11 @@
-package dev.kullback;
+package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.vector.Transpose;
+import dev.kullback.internal.vector.VectorWidth;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
@@ -46,9 +52,9 @@ final class FullSolveKernel {
   private final double[] scratch = new double[Transpose.SCRATCH];
 
   /** Takes V columns from {@code first} on; those beyond the batch repeat its last. */
-  void pack(FullGaussians p, int first) {
+  void pack(FullBatch p, int first) {
     int d = p.dimension();
-    int length = FullGaussians.packedLength(d);
+    int length = Cholesky.packedLength(d);
     dimension = d;
     if (mean.length < d * V) {
       factor = new double[length * V];
@@ -63,13 +69,13 @@ final class FullSolveKernel {
       squares = new double[d * V];
     }
     int count = Math.min(V, p.size() - first);
-    FullKernels.lanes(p.scaleTril, first, count, length, factor, 0, V, scratch);
-    if (p.scaleTrilLow != null) {
-      FullKernels.lanes(p.scaleTrilLow, first, count, length, factorLow, 0, V, scratch);
+    FullPacking.lanes(p.scaleTril(), first, count, length, factor, 0, V, scratch);
+    if (p.scaleTrilLow() != null) {
+      FullPacking.lanes(p.scaleTrilLow(), first, count, length, factorLow, 0, V, scratch);
     } else {
       Arrays.fill(factorLow, 0, length * V, 0);
     }
-    FullKernels.lanes(p.mean, first, count, d, mean, 0, V, scratch);
+    FullPacking.lanes(p.mean(), first, count, d, mean, 0, V, scratch);
     for (int k = 0, diagonal = 0; k < d; diagonal += (++k + 1) * V) {
       for (int i = 0; i < V; i++) {
         double t = FullPair.inversePower(factor[diagonal + i]);
@@ -80,11 +86,12 @@ final class FullSolveKernel {
   }
 
   /** KL(q_i ‖ p_j) for the columns packed, or +∞ where {@link FullPair} must decide; valid until the next call. */
-  double[] row(FullGaussians q, int i) {
+  double[] row(FullBatch q, int i) {
     int d = dimension;
-    int l = i * FullGaussians.packedLength(d);
-    double[] low = q.scaleTrilLow;
-    solve(q.mean, i * d, q.scaleTril, l, low == null ? zeros : low, low == null ? 0 : l, d);
+    int l = i * Cholesky.packedLength(d);
+    double[] factors = q.scaleTril();
+    double[] low = q.scaleTrilLow();
+    solve(q.mean(), i * d, factors, l, low == null ? zeros : low, low == null ? 0 : l, d);
     for (int lane = 0; lane < V; lane++) {
       double sum = 0;
       double errors = 0;
@@ -92,7 +99,7 @@ final class FullSolveKernel {
         double acc = 0;
         for (int end = Math.min(d, from + BLOCK), k = from; k < end; ) {
           double z = y[k * V + lane];
-          acc += 0.5 * z * z + FullPair.excess(e[pivot], q.scaleTril[at], factor[pivot]);
+          acc += 0.5 * z * z + FullPair.excess(e[pivot], factors[at], factor[pivot]);
           k++;
           at += k + 1;
           pivot += (k + 1) * V;
@@ -171,7 +178,7 @@ final class FullSolveKernel {
     DoubleVector x1 = DoubleVector.fromArray(S, e, to + V);
     DoubleVector x2 = DoubleVector.fromArray(S, e, to + 2 * V);
     DoubleVector x3 = DoubleVector.fromArray(S, e, to + 3 * V);
-    int from = (FullGaussians.packedLength(c) + c) * V;
+    int from = (Cholesky.packedLength(c) + c) * V;
     DoubleVector f = DoubleVector.fromArray(S, row, c * V);
     x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
     from += (c + 1) * V;
@@ -201,7 +208,7 @@ final class FullSolveKernel {
 
   private void one(int c, int k, int at) {
     DoubleVector x = DoubleVector.fromArray(S, e, (at + c) * V);
-    for (int l = c, from = FullGaussians.packedLength(c) + c; l < k; from += ++l) {
+    for (int l = c, from = Cholesky.packedLength(c) + c; l < k; from += ++l) {
       DoubleVector f = DoubleVector.fromArray(S, row, l * V);
       x = x.sub(f.mul(DoubleVector.fromArray(S, e, from * V)));
     }

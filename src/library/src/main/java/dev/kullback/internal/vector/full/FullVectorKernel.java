@@ -1,5 +1,15 @@
-package dev.kullback;
+package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.vector.Epilogue;
+import dev.kullback.internal.vector.VectorKernel;
+import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
@@ -11,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  * Full covariances on the Vector API: walks a block group by group through the matrix product, then turns it into divergences and
  * leaves the entries whose error bound exceeds the contract to {@link FullPair}.
  */
-final class FullVectorKernel implements BlockKernel<FullGaussians> {
+public final class FullVectorKernel extends BlockKernel<FullBatch> {
   /** Columns whose products are accumulated together: their memory, 128 KiB, and a chunk of their panels, 256 KiB, fit the L2 cache. */
   private static final int GROUP = 256;
 
@@ -38,83 +48,134 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
     return PairKl.DOUBLE_TOLERANCE * Math.clamp(condition, 1, 100);
   }
 
+  private final Worker worker;
+  private final FullPair pair;
+
+  /** Made when it is needed. */
+  private @Nullable FullSolveKernel solve;
+
+  /** The batches of a call as the product reads them. */
+  private @Nullable FullRows rows;
+
+  private @Nullable FullColumns columns;
+
+  /** Memory for those of batches used for the first time, which may never be again; grown on demand. */
+  private double[] firstRows = {};
+
+  private double[] firstColumns = {};
+
+  /** A chunk of a block's rows, packed; and their products with a group of columns. */
+  private double[] chunk = {};
+
+  private double[] product = {};
+
+  /** Per row of a block: its share of the error bound. */
+  private double[] bound = {};
+
+  /** Per row of a block, one bit a column of a panel: the entries to be recomputed. */
+  private long[] open = {};
+
+  public FullVectorKernel(Worker worker, FullPair pair) {
+    this.worker = worker;
+    this.pair = pair;
+  }
+
+  /** Makes all forms that calls may read. */
+  public static void prepare(FullBatch batch) {
+    FullPacking.ROWS.of(batch);
+    FullPacking.COLUMNS.of(batch);
+  }
+
   @Override
-  public void prepare(FullGaussians q, FullGaussians p, Tile t) {
-    FullScratch s = t.full;
+  protected void prepare(FullBatch q, FullBatch p) {
     boolean firstQ = q.isFirstUse();
     boolean firstP = q == p ? firstQ : p.isFirstUse();
-    int rows = FullKernels.rowsLength(q);
-    if (firstQ && rows <= MOST_PANELS) {
-      if (s.firstRows.length < rows) {
-        s.firstRows = new double[rows];
+    int rowsLength = FullPacking.rowsLength(q);
+    if (firstQ && rowsLength <= MOST_PANELS) {
+      if (firstRows.length < rowsLength) {
+        firstRows = new double[rowsLength];
       }
-      s.q = FullKernels.packRows(q, s.firstRows);
+      rows = FullPacking.packRows(q, firstRows);
     } else {
-      s.q = q.rows();
+      rows = FullPacking.ROWS.of(q);
     }
-    int columns = FullKernels.columnsLength(p);
-    if (firstP && columns <= MOST_PANELS) {
-      if (s.firstColumns.length < columns) {
-        s.firstColumns = new double[columns];
+    int columnsLength = FullPacking.columnsLength(p);
+    if (firstP && columnsLength <= MOST_PANELS) {
+      if (firstColumns.length < columnsLength) {
+        firstColumns = new double[columnsLength];
       }
-      s.p = FullKernels.packColumns(p, s.firstColumns);
+      columns = FullPacking.packColumns(p, firstColumns);
     } else {
-      s.p = p.columns();
+      columns = FullPacking.COLUMNS.of(p);
     }
   }
 
   @Override
-  public void block(
-      FullGaussians q, FullGaussians p, int row0, int row1, int column0, int column1, Tile t) {
-    FullScratch s = t.full;
-    if (s.rows.length == 0) {
-      s.rows = new double[KlEngine.BLOCK_ROWS * FullKernels.KC];
-      s.product = new double[KlEngine.BLOCK_ROWS * GROUP];
-      s.bound = new double[KlEngine.BLOCK_ROWS];
-      s.open = new long[KlEngine.BLOCK_ROWS];
+  public void join(BlockKernel<?> lead) {
+    super.join(lead);
+    FullVectorKernel other = (FullVectorKernel) lead;
+    rows = other.rows;
+    columns = other.columns;
+  }
+
+  @Override
+  public void end() {
+    super.end();
+    rows = null;
+    columns = null;
+    pair.clear();
+  }
+
+  @Override
+  public void block(int row0, int row1, int column0, int column1, Window out) {
+    if (chunk.length == 0) {
+      chunk = new double[MOST_ROWS * FullKernels.KC];
+      product = new double[MOST_ROWS * GROUP];
+      bound = new double[MOST_ROWS];
+      open = new long[MOST_ROWS];
     }
-    FullRows rows = Objects.requireNonNull(s.q);
-    FullColumns columns = Objects.requireNonNull(s.p);
-    FullKernels.weigh(rows, row0, row1, columns.centre(), s.bound);
+    FullBatch q = q();
+    FullBatch p = p();
+    FullRows a = Objects.requireNonNull(rows);
+    FullColumns b = Objects.requireNonNull(columns);
+    FullPacking.weigh(a, row0, row1, b.centre(), bound);
     boolean wide = q.isDouble() || p.isDouble();
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
-      multiply(rows, row0, row1, columns, column, end, t);
+      multiply(a, row0, row1, b, column, end);
       for (int j = column; j < end; j += NR) {
-        int panel = (j - column) * KlEngine.BLOCK_ROWS;
-        store(wide, rows, columns, row0, row1, j, Math.min(NR, end - j), panel, t);
-        refine(q, p, row0, row1, j, t);
+        int panel = (j - column) * MOST_ROWS;
+        store(wide, a, b, row0, row1, j, Math.min(NR, end - j), panel, out);
+        refine(q, p, row0, row1, j, out);
       }
     }
   }
 
   /** {@code product[b][row][NR] = A_i · B_j}; a chunk of the rows stays in the L2 cache while the columns' chunks pass. */
-  private static void multiply(
-      FullRows q, int row0, int row1, FullColumns p, int column0, int column1, Tile t) {
-    FullScratch s = t.full;
+  private void multiply(FullRows q, int row0, int row1, FullColumns p, int column0, int column1) {
     int k = FullKernels.length(p.centre().length);
     int panels = Math.ceilDiv(row1 - row0, MR);
     for (int k0 = 0; k0 < k; k0 += FullKernels.KC) {
       int count = Math.min(FullKernels.KC, k - k0);
-      t.pass(2L * (row1 - row0) * (column1 - column0) * count);
-      FullKernels.packChunk(q, row0, row1, p.centre(), k0, count, s.rows);
+      worker.pass(2L * (row1 - row0) * (column1 - column0) * count);
+      FullKernels.packChunk(q, row0, row1, p.centre(), k0, count, chunk);
       for (int j = column0; j < column1; j += NR) {
         FullKernels.tile(
-            s.rows,
+            chunk,
             panels,
             p.values(),
             (j / NR * k + k0) * NR,
             Math.min(NR, column1 - j),
             count,
-            s.product,
-            (j - column0) * KlEngine.BLOCK_ROWS,
+            product,
+            (j - column0) * MOST_ROWS,
             k0 == 0);
       }
     }
   }
 
   /** Stores the KL of one column panel, and marks in {@code open} the entries whose error bound exceeds the tolerance. */
-  private static void store(
+  private void store(
       boolean wide,
       FullRows q,
       FullColumns c,
@@ -123,14 +184,14 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
       int j,
       int columns,
       int panel,
-      Tile t) {
-    double[] product = t.full.product;
-    double[] bound = t.full.bound;
-    long[] open = t.full.open;
+      Window out) {
+    double[] product = this.product;
+    double[] bound = this.bound;
+    long[] open = this.open;
     double[] offset = q.offset();
     double[] noise = q.noise();
-    float @Nullable [] out32 = t.out32;
-    double @Nullable [] out64 = t.out64;
+    float @Nullable [] out32 = out.out32;
+    double @Nullable [] out64 = out.out64;
     double more = wide ? 0 : FLOAT_TOLERANCE; // no choice of vectors, which C2 may box
     for (int i = row0; i < row1; i++) {
       long bits = 0;
@@ -155,11 +216,11 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
                     .compare(VectorOperators.UGE, Epilogue.INFINITY_BITS)
                     .toLong()
                 << v;
-        int to = t.base + i * t.stride + j + v;
+        int to = out.at(i, j + v);
         if (v + V > columns) { // by way of where the sums were
           kl.intoArray(product, at);
           for (int l = 0; l < columns - v; l++) {
-            t.put(i, j + v + l, product[at + l]);
+            out.put(i, j + v + l, product[at + l]);
           }
         } else if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
@@ -172,8 +233,7 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
   }
 
   /** Recomputes the open entries of a column panel: where a row has several in a vector of columns, these at once. */
-  private static void refine(FullGaussians q, FullGaussians p, int row0, int row1, int j, Tile t) {
-    long[] open = t.full.open;
+  private void refine(FullBatch q, FullBatch p, int row0, int row1, int j, Window out) {
     for (int v = 0; v < NR; v += V) {
       boolean packed = false;
       for (int i = row0; i < row1; i++) {
@@ -181,17 +241,17 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
         if (Long.bitCount(bits) < SEVERAL) {
           continue;
         }
-        FullSolveKernel solve = t.full.solve();
+        FullSolveKernel solve = solve();
         if (!packed) {
           solve.pack(p, j + v);
           packed = true;
         }
-        t.pass(FullPair.terms(q.dimension()));
+        worker.pass(Checkpoint.ofSolve(q.dimension()));
         double[] kl = solve.row(q, i);
         for (; bits != 0; bits &= bits - 1) {
           int lane = Long.numberOfTrailingZeros(bits);
           if (kl[lane] < Double.POSITIVE_INFINITY) {
-            t.put(i, j + v + lane, kl[lane]);
+            out.put(i, j + v + lane, kl[lane]);
             open[i - row0] &= ~(1L << (v + lane));
           }
         }
@@ -200,9 +260,16 @@ final class FullVectorKernel implements BlockKernel<FullGaussians> {
     for (int i = row0; i < row1; i++) {
       for (long bits = open[i - row0]; bits != 0; bits &= bits - 1) {
         int column = j + Long.numberOfTrailingZeros(bits);
-        t.pass(FullPair.terms(q.dimension()));
-        t.put(i, column, q == p && i == column ? 0 : t.full.pair.kl(q, i, p, column));
+        worker.pass(Checkpoint.ofSolve(q.dimension()));
+        out.put(i, column, q == p && i == column ? 0 : pair.kl(q, i, p, column));
       }
     }
+  }
+
+  private FullSolveKernel solve() {
+    if (solve == null) {
+      solve = new FullSolveKernel();
+    }
+    return solve;
   }
 }

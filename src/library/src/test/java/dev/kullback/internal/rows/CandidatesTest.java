@@ -1,7 +1,8 @@
-package dev.kullback;
+package dev.kullback.internal.rows;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.kernel.RowScan;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Random;
@@ -12,10 +13,10 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** A search keeps the nearest k by value and index, and what the error leaves as near, and no more. */
 class CandidatesTest {
   @ParameterizedTest
-  @MethodSource("dev.kullback.RowScanTest#scans")
+  @MethodSource("dev.kullback.internal.rows.RowScanTest#scans")
   void keepsWhatMayBeAmongTheNearest(RowScan scan) {
     Random random = new Random(1);
-    Candidates c = new Candidates(new Candidates.Scratch(scan));
+    Candidates c = new Candidates(new KeySort(scan));
     for (int trial = 0; trial < 3000; trial++) {
       int n = 1 + random.nextInt(700);
       int k = 1 + random.nextInt(random.nextBoolean() ? n : Math.min(n, 8));
@@ -45,10 +46,10 @@ class CandidatesTest {
 
   /** Few values, with rests by which some are equal but for 2⁻⁸², also one that was rounded up and one that was rounded down. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.RowScanTest#scans")
+  @MethodSource("dev.kullback.internal.rows.RowScanTest#scans")
   void restsDecideBetweenEqualValues(RowScan scan) {
     Random random = new Random(2);
-    Candidates c = new Candidates(new Candidates.Scratch(scan));
+    Candidates c = new Candidates(new KeySort(scan));
     for (int trial = 0; trial < 1000; trial++) {
       int n = 1 + random.nextInt(trial % 10 == 0 ? 700 : 9);
       int[] quarterUlps = new int[n]; // above 1

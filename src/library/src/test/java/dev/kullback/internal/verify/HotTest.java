@@ -1,7 +1,9 @@
-package dev.kullback;
+package dev.kullback.internal.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.ChildJvm;
+import dev.kullback.internal.vector.VectorWidth;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -36,7 +38,7 @@ class HotTest {
       machines.add(List.of("-XX:UseAVX=1"));
     }
     for (int bits = 128; bits < most; bits *= 2) {
-      machines.add(List.of("-D" + Backend.BITS_PROPERTY + "=" + bits));
+      machines.add(List.of("-D" + VectorWidth.PROPERTY + "=" + bits));
     }
     return machines.build();
   }

@@ -1,8 +1,12 @@
-package dev.kullback;
+package dev.kullback.internal.rows;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.plain.ScalarScan;
+import dev.kullback.internal.vector.VectorScan;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.IntStream;
@@ -16,7 +20,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("width")
 class RowScanTest {
   static Stream<RowScan> scans() {
-    return Backend.hasVectors()
+    return Platform.hasVectors()
         ? Stream.of(new ScalarScan(), new VectorScan())
         : Stream.of(new ScalarScan());
   }

@@ -1,0 +1,98 @@
+package dev.kullback.internal.batch;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Objects;
+
+/** Numbers that a caller gave, in an array or a segment. */
+public final class Elements {
+  /** Floats on their way to doubles. */
+  private static final int CHUNK = 1024;
+
+  private final MemorySegment segment;
+  private final ValueLayout layout;
+
+  private Elements(MemorySegment segment, ValueLayout layout) {
+    this.segment = segment;
+    this.layout = layout;
+  }
+
+  public static Elements of(float[] array, String name) {
+    Objects.requireNonNull(array, name);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT);
+  }
+
+  public static Elements of(double[] array, String name) {
+    Objects.requireNonNull(array, name);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE);
+  }
+
+  public static Elements of(MemorySegment segment, ValueLayout element, String name) {
+    Objects.requireNonNull(segment, name);
+    Objects.requireNonNull(element, "element");
+    checkAccessible(segment, name);
+    ValueLayout layout =
+        switch (element) {
+          case ValueLayout.OfFloat f -> f.withByteAlignment(1);
+          case ValueLayout.OfDouble d -> d.withByteAlignment(1);
+          default ->
+              throw new IllegalArgumentException(
+                  "element layout must be float or double, is " + element);
+        };
+    if (segment.byteSize() % layout.byteSize() != 0) {
+      throw new IllegalArgumentException(
+          "%s has %d bytes, not a multiple of the element size %d"
+              .formatted(name, segment.byteSize(), layout.byteSize()));
+    }
+    return new Elements(segment, layout);
+  }
+
+  /** Throws where this thread cannot read or write a segment. */
+  public static void checkAccessible(MemorySegment segment, String name) {
+    if (!segment.scope().isAlive()) {
+      throw new IllegalStateException(name + " belongs to a closed arena");
+    }
+    if (!segment.isAccessibleBy(Thread.currentThread())) {
+      throw new WrongThreadException(
+          name + " is confined to another thread; call from that one, or take a shared arena");
+    }
+  }
+
+  long length() {
+    return segment.byteSize() / layout.byteSize();
+  }
+
+  boolean isDouble() {
+    return layout instanceof ValueLayout.OfDouble;
+  }
+
+  /** A copy, of floats. */
+  float[] floats() {
+    float[] copy = new float[(int) length()];
+    MemorySegment.copy(segment, layout, 0, copy, 0, copy.length);
+    return copy;
+  }
+
+  /** A copy, widened if it must be. */
+  double[] doubles() {
+    double[] copy = new double[(int) length()];
+    read(0, copy, copy.length);
+    return copy;
+  }
+
+  /** Reads so many from an index on to the start of an array. */
+  void read(long from, double[] to, int count) {
+    if (isDouble()) {
+      MemorySegment.copy(segment, layout, Double.BYTES * from, to, 0, count);
+      return;
+    }
+    float[] chunk = new float[Math.min(count, CHUNK)];
+    for (int at = 0; at < count; at += chunk.length) {
+      int length = Math.min(chunk.length, count - at);
+      MemorySegment.copy(segment, layout, Float.BYTES * (from + at), chunk, 0, length);
+      for (int k = 0; k < length; k++) {
+        to[at + k] = chunk[k];
+      }
+    }
+  }
+}

@@ -1,0 +1,32 @@
+package dev.kullback.internal.batch;
+
+import java.util.function.Function;
+import java.util.function.ToLongFunction;
+
+/**
+ * What a kernel reads instead of a batch's own arrays, such as panels: the key under which the batch keeps it. Made at most once for a
+ * batch, by the first thread that needs it.
+ */
+public final class Form<B extends Batch, T> {
+  private final Function<B, T> make;
+  private final ToLongFunction<T> bytes;
+
+  /**
+   * A form of its own, kept in a constant.
+   *
+   * @param bytes what it takes on the heap
+   */
+  public Form(Function<B, T> make, ToLongFunction<T> bytes) {
+    this.make = make;
+    this.bytes = bytes;
+  }
+
+  /** That of the batch. */
+  public T of(B batch) {
+    return batch.kept(this).get(batch, make);
+  }
+
+  ToLongFunction<T> bytes() {
+    return bytes;
+  }
+}

@@ -1,0 +1,133 @@
+package dev.kullback.internal.batch;
+
+import dev.kullback.internal.numerics.Arithmetic;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.LogProduct;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.work.Checkpoint;
+import java.util.BitSet;
+import org.jspecify.annotations.Nullable;
+
+/** N Gaussians {@code N(μ_i, Σ_i)} of dimension D, {@code Σ = LLᵀ}, all in double. {@link Factors} makes them of what callers give. */
+public final class FullBatch extends Batch {
+  /** Entries of L, and its diagonal's inverse, whose products the matrix kernel can neither over- nor underflow. */
+  static final double MOST = 0x1p250;
+
+  private static final double HALF_ULP = 0x1p-53;
+
+  /** Of the largest batch of one Gaussian. */
+  public static final int MOST_DIMENSIONS = 11_406;
+
+  private final double[] mean;
+  private final double[] scaleTril;
+  private final double @Nullable [] scaleTrilLow;
+  private final double[] logDet;
+  private final double[] logDetBound;
+
+  /** Gaussians that the matrix kernel cannot hold. */
+  private final BitSet beyond = new BitSet();
+
+  FullBatch(
+      double[] mean,
+      double[] scaleTril,
+      double @Nullable [] scaleTrilLow,
+      int dimension,
+      boolean isDouble,
+      Arithmetic arithmetic) {
+    super(mean.length / dimension, dimension, isDouble, arithmetic);
+    this.mean = mean;
+    this.scaleTril = scaleTril;
+    this.scaleTrilLow = scaleTrilLow;
+    logDet = new double[size()];
+    logDetBound = new double[size()];
+    double[] diagonal = new double[dimension];
+    int length = Cholesky.packedLength(dimension);
+    for (int i = 0; i < size(); i++) {
+      boolean ordinary =
+          arithmetic.isWithin(mean, i * dimension, (i + 1) * dimension, -MOST, MOST)
+              && arithmetic.isWithin(scaleTril, i * length, (i + 1) * length, -MOST, MOST);
+      for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
+        diagonal[r] = scaleTril[k];
+        ordinary &= diagonal[r] >= 1 / MOST;
+      }
+      if (!ordinary) {
+        beyond.set(i);
+      }
+      logDet[i] = LogProduct.of(diagonal, 0, dimension);
+      logDetBound[i] = HALF_ULP * (2.0 * dimension + 16 + 4 * Math.abs(logDet[i]));
+    }
+  }
+
+  static FullBatch expanded(DiagonalBatch g) {
+    int d = g.dimension();
+    double[] scaleTril = new double[g.size() * Cholesky.packedLength(d)];
+    double[] low = g.kind() == Scale.STD ? null : new double[scaleTril.length];
+    Cholesky cholesky = new Cholesky();
+    Checkpoint checkpoint = new Checkpoint();
+    for (int h = 0, k = -1; h < g.size() * d; h++) {
+      if (h % d == 0) {
+        checkpoint.pass((long) Checkpoint.PLAIN * d);
+      }
+      k += h % d + 1;
+      cholesky.std(g.kind(), g.scale(h));
+      scaleTril[k] = cholesky.high();
+      if (low != null) {
+        low[k] = cholesky.low();
+      }
+    }
+    return new FullBatch(g.mean64(), scaleTril, low, d, g.isDouble(), g.arithmetic());
+  }
+
+  /** Row-major [N, D]. */
+  public double[] mean() {
+    return mean;
+  }
+
+  /** L, row-major {@code [N, D(D+1)/2]} by rows (0,0), (1,0), (1,1), (2,0), … */
+  public double[] scaleTril() {
+    return scaleTril;
+  }
+
+  /**
+   * What rounding took from L, in the same order: null where the caller gave L itself. Without it two covariances that differ by
+   * some roundings would have factors that do not differ, or by others.
+   */
+  public double @Nullable [] scaleTrilLow() {
+    return scaleTrilLow;
+  }
+
+  @Override
+  public double logDet(int i) {
+    return logDet[i];
+  }
+
+  /** A bound on the absolute error of {@link #logDet}. */
+  public double logDetBound(int i) {
+    return logDetBound[i];
+  }
+
+  public boolean isBeyond(int i) {
+    return beyond.get(i);
+  }
+
+  @Override
+  public boolean isDeterministic() {
+    return false;
+  }
+
+  @Override
+  public boolean isExpandable() {
+    return true;
+  }
+
+  @Override
+  public FullBatch full() {
+    return this;
+  }
+
+  @Override
+  long valueBytes() {
+    long doubles = mean.length + (scaleTrilLow == null ? 1L : 2L) * scaleTril.length + 2L * size();
+    return Double.BYTES * doubles + beyond.size() / Byte.SIZE;
+  }
+}

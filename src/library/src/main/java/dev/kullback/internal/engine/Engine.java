@@ -1,0 +1,315 @@
+package dev.kullback.internal.engine;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.cuda.HostBatch;
+import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.plain.Sampler;
+import dev.kullback.internal.plain.ScalarScan;
+import dev.kullback.internal.rows.RowReduction;
+import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.TileStream;
+import dev.kullback.internal.rows.WithinRows;
+import dev.kullback.internal.vector.VectorScan;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Job;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.SplittableRandom;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Calls on batches that were checked: a call takes a {@link Workspace} from the pool, has its kernels compute blocks, and gives it back.
+ * Safe for use by any number of threads.
+ */
+public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
+  private final Platform.Choice backend;
+  private final @Nullable CudaDevice device;
+  private final boolean vectors;
+  private final int threads;
+  private final @Nullable Executor executor;
+  private final @Nullable ExecutorService ownExecutor;
+  private final AtomicReferenceArray<@Nullable Workspace> pool;
+  private final Blocks blocks = new Blocks(this);
+  private volatile boolean closed;
+
+  /**
+   * An engine.
+   *
+   * @param executor where helpers run; null for threads of its own, if there are to be any
+   * @param thrown makes what a failure of the device throws
+   * @throws IllegalStateException if the backend cannot run
+   */
+  public Engine(
+      Platform.Choice asked, int threads, @Nullable Executor executor, CudaDevice.Thrown thrown) {
+    backend = Platform.select(asked);
+    device = backend == Platform.Choice.CUDA ? new CudaDevice(thrown) : null;
+    vectors = backend == Platform.Choice.VECTOR || (device != null && Platform.hasVectors());
+    this.threads = threads;
+    ownExecutor = executor == null && threads > 1 ? helpers(threads - 1) : null;
+    this.executor = executor != null ? executor : ownExecutor;
+    pool =
+        new AtomicReferenceArray<>(2 * (threads + Runtime.getRuntime().availableProcessors()) + 16);
+  }
+
+  private static ExecutorService helpers(int n) {
+    AtomicInteger count = new AtomicInteger();
+    return Executors.newFixedThreadPool(
+        n,
+        task ->
+            Thread.ofPlatform()
+                .daemon()
+                .name("kullback-" + count.incrementAndGet())
+                .unstarted(task));
+  }
+
+  public void checkOpen() {
+    if (closed) {
+      throw new IllegalStateException("this KlEngine is closed");
+    }
+  }
+
+  /** Ends its own threads and what it has on a device; calls under way finish. */
+  @Override
+  public void close() {
+    closed = true;
+    if (ownExecutor != null) {
+      ownExecutor.shutdown();
+    }
+    if (device != null) {
+      device.close();
+    }
+  }
+
+  public String describe() {
+    if (device != null) {
+      return Platform.describe(Platform.Choice.CUDA);
+    }
+    String workers =
+        threads == 1
+            ? "the calling thread"
+            : threads + " threads" + (ownExecutor == null ? ", helpers on an executor given" : "");
+    return "%s on %s; %s"
+        .formatted(
+            backend.name().toLowerCase(Locale.ROOT),
+            workers,
+            Platform.describe(Platform.Choice.VECTOR));
+  }
+
+  // --- workspaces and threads
+
+  /** For a call of this thread, which each of the methods below ends. */
+  public Workspace begin() {
+    Workspace workspace = take();
+    workspace.begin();
+    return workspace;
+  }
+
+  private Workspace take() {
+    for (int i = 0; i < pool.length(); i++) {
+      Workspace workspace = pool.getAndSet(i, null);
+      if (workspace != null) {
+        return workspace;
+      }
+    }
+    return new Workspace(backend, device, vectors ? new VectorScan() : new ScalarScan());
+  }
+
+  private void end(Workspace workspace) {
+    workspace.clear();
+    for (int i = 0; i < pool.length(); i++) {
+      if (pool.compareAndSet(i, null, workspace)) {
+        return;
+      }
+    }
+  }
+
+  @Override
+  public Workspace join(Workspace lead) {
+    Workspace own = take();
+    own.kernels.join(lead.kernels);
+    return own;
+  }
+
+  @Override
+  public void leave(Workspace own) {
+    end(own);
+  }
+
+  int threads() {
+    return threads;
+  }
+
+  /** Whether a call of so many parts is its caller's alone. */
+  boolean isAlone(long parts) {
+    return executor == null || threads == 1 || parts == 1;
+  }
+
+  void share(Job<Workspace> job) {
+    job.run(Objects.requireNonNull(executor), threads);
+  }
+
+  // --- the matrix, and its diagonal
+
+  /** {@code KL(q_i ‖ p_j)} to the workspace's output, row-major. */
+  public void pairwise(Batch q, Batch p, Workspace w) {
+    try {
+      blocks.store(q, p, w);
+    } finally {
+      end(w);
+    }
+  }
+
+  /** {@code KL(q_i ‖ p_i)} to the workspace's output. */
+  public void aligned(Batch q, Batch p, Workspace w) {
+    try {
+      Output out = w.output;
+      if (device != null && !q.isDeterministic() && q.getClass() == p.getClass()) {
+        device.aligned(HostBatch.of(q), HostBatch.of(p), out.memory(), out.width());
+        return;
+      }
+      long terms = Batch.terms(q, p);
+      for (int i = 0; i < q.size(); i++) {
+        w.pass(terms);
+        out.put(i, q.isDeterministic() || q == p ? 0 : kl(q, p, i, w.pair));
+      }
+    } finally {
+      end(w);
+    }
+  }
+
+  private static double kl(Batch q, Batch p, int i, FullPair pair) {
+    return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
+        ? PairKl.of(a, i, b, i)
+        : pair.kl(q, i, p, i);
+  }
+
+  /** {@code KL(q_i ‖ N(0, I))} to the workspace's output. */
+  public void toStandardNormal(Batch q, Workspace w) {
+    try {
+      Output out = w.output;
+      if (device != null && !q.isDeterministic()) {
+        device.standard(HostBatch.of(q), out.memory(), out.width());
+        return;
+      }
+      long d = q.dimension();
+      long terms = Checkpoint.PLAIN * (q instanceof FullBatch ? d * d : d);
+      for (int i = 0; i < q.size(); i++) {
+        w.pass(terms);
+        out.put(i, standardKl(q, i));
+      }
+    } finally {
+      end(w);
+    }
+  }
+
+  private static double standardKl(Batch q, int i) {
+    return switch (q) {
+      case DiagonalBatch d -> d.isDeterministic() ? 0 : PairKl.standard(d, i);
+      case FullBatch f -> FullPair.standard(f, i);
+    };
+  }
+
+  // --- reductions of its rows
+
+  /**
+   * The k nearest columns of each row, nearest first: their indices, and their divergences to the workspace's output.
+   *
+   * @param others leaves out j = i
+   * @param reverse ranks by {@code KL(p_j ‖ q_i)}
+   */
+  public void nearest(
+      Batch q, Batch p, int k, boolean others, boolean reverse, int[] indices, Workspace w) {
+    try {
+      w.nearest.set(q, p, k, others, reverse, indices, w.output);
+      blocks.reduce(q, p, w.nearest, w);
+    } finally {
+      end(w);
+    }
+  }
+
+  /** The columns of each row within a radius; throws if there are more than {@code most}. */
+  public WithinRows.Found within(Batch q, Batch p, boolean reverse, double radius, int most) {
+    WithinRows rows = new WithinRows(q, p, reverse, radius, most);
+    reduce(q, p, rows);
+    return rows.result();
+  }
+
+  /** One number of each row. */
+  public void statistic(
+      RowStatistic.Kind kind, Batch q, Batch p, double @Nullable [] logWeights, double[] out) {
+    Workspace w = begin();
+    try {
+      w.statistic.set(kind, p.size(), logWeights, out);
+      blocks.reduce(q, p, w.statistic, w);
+    } finally {
+      end(w);
+    }
+  }
+
+  /** Every block of the matrix, once, in no order. */
+  public void forEachTile(Batch q, Batch p, TileStream.Consumer consumer) {
+    reduce(q, p, new TileStream(consumer));
+  }
+
+  private void reduce(Batch q, Batch p, RowReduction reduction) {
+    Workspace w = begin();
+    try {
+      blocks.reduce(q, p, reduction, w);
+    } finally {
+      end(w);
+    }
+  }
+
+  /** {@code KL(q_i ‖ p_i)} from samples of q_i, and standard errors; pair i draws from the i-th split of the seed's generator. */
+  public static void monteCarlo(
+      Batch q, Batch p, int samples, long seed, double[] estimates, double[] errors) {
+    if (q.isDeterministic()) {
+      return; // 0
+    }
+    SplittableRandom random = new SplittableRandom(seed);
+    Sampler sampler = new Sampler(q, p);
+    for (int i = 0; i < estimates.length; i++) {
+      Checkpoint.checkInterrupt(Thread.currentThread());
+      sampler.sample(i, samples, random.split());
+      estimates[i] = sampler.mean();
+      errors[i] = sampler.standardError();
+    }
+  }
+
+  // --- before the first request
+
+  /** Calls with made-up batches of this shape until the VM has compiled what they run. */
+  public void warmUp(int n, int m, int dimension) {
+    WarmUp.run(this, n, m, dimension);
+  }
+
+  /** The same with the caller's batches, after making all that calls need of them. */
+  public void warmUp(Batch q, Batch p) {
+    Platform.prepare(q);
+    Platform.prepare(p);
+    if (backend == Platform.Choice.VECTOR
+        && q.getClass() != p.getClass()
+        && q.isExpandable()
+        && p.isExpandable()) {
+      Platform.prepare(q.full());
+      Platform.prepare(p.full());
+    }
+    if (q instanceof DiagonalBatch
+        && p instanceof DiagonalBatch
+        && !q.isDouble()
+        && !p.isDouble()) {
+      WarmUp.run(this, q.size(), p.size(), p.dimension());
+    }
+    WarmUp.run(this, q, p);
+  }
+}

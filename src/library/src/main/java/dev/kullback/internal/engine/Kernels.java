@@ -1,0 +1,91 @@
+package dev.kullback.internal.engine;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.cuda.CudaKernel;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.FullScalarKernel;
+import dev.kullback.internal.plain.ScalarKernel;
+import dev.kullback.internal.plain.ZeroKernel;
+import dev.kullback.internal.vector.VectorKernel;
+import dev.kullback.internal.vector.full.FullVectorKernel;
+import dev.kullback.internal.work.Worker;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** One thread's kernels, and the one place where that of a call is chosen. */
+final class Kernels {
+  private final BlockKernel<DiagonalBatch> diagonal;
+
+  /** For pairs that are not both diagonal; without vectors {@link #pairs} does. */
+  private final @Nullable BlockKernel<FullBatch> full;
+
+  private final BlockKernel<Batch> pairs;
+  private final BlockKernel<Batch> zeros = new ZeroKernel();
+  private final @Nullable BlockKernel<Batch> cuda;
+
+  /** That of the call. */
+  private @Nullable BlockKernel<?> chosen;
+
+  Kernels(Platform.Choice backend, @Nullable CudaDevice device, Worker worker, FullPair pair) {
+    boolean vectors = backend == Platform.Choice.VECTOR;
+    diagonal = vectors ? new VectorKernel(worker) : new ScalarKernel(worker);
+    full = vectors ? new FullVectorKernel(worker, pair) : null;
+    pairs = new FullScalarKernel(worker, pair);
+    cuda = device != null ? new CudaKernel(device) : null;
+  }
+
+  /** Chooses a kernel of {@code KL(q ‖ p)}, and begins the call with it. */
+  BlockKernel<?> begin(Batch q, Batch p) {
+    if (q.isDeterministic()) {
+      return begin(zeros, q, p);
+    }
+    boolean expandable = q.isExpandable() && p.isExpandable();
+    if (cuda != null && q.getClass() == p.getClass()) {
+      return begin(cuda, q, p);
+    }
+    if (cuda != null && expandable) {
+      return begin(cuda, q.full(), p.full());
+    }
+    if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
+      return begin(diagonal, a, b);
+    }
+    if (full != null && expandable) {
+      return begin(full, q.full(), p.full());
+    }
+    return begin(pairs, q, p);
+  }
+
+  private <G extends Batch> BlockKernel<G> begin(BlockKernel<G> kernel, G q, G p) {
+    chosen = kernel;
+    kernel.begin(q, p);
+    return kernel;
+  }
+
+  /** Helps with a call that another thread's began. */
+  void join(Kernels lead) {
+    BlockKernel<?> theirs = lead.chosen();
+    for (BlockKernel<?> kernel : new BlockKernel<?>[] {diagonal, full, pairs, zeros, cuda}) {
+      if (kernel != null && kernel.getClass() == theirs.getClass()) {
+        chosen = kernel;
+        kernel.join(theirs);
+      }
+    }
+  }
+
+  BlockKernel<?> chosen() {
+    return Objects.requireNonNull(chosen);
+  }
+
+  /** After a call. */
+  void end() {
+    BlockKernel<?> kernel = chosen;
+    if (kernel != null) {
+      chosen = null;
+      kernel.end();
+    }
+  }
+}

@@ -1,0 +1,235 @@
+package dev.kullback.internal.engine;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.cuda.CudaLibrary;
+import dev.kullback.internal.numerics.Arithmetic;
+import dev.kullback.internal.numerics.Fma;
+import dev.kullback.internal.plain.ScalarArithmetic;
+import dev.kullback.internal.vector.VectorArithmetic;
+import dev.kullback.internal.vector.VectorKernel;
+import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.vector.full.FullVectorKernel;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** What can run in this process, and what does; no class with vectors is loaded before they are known to. */
+public final class Platform {
+  /** What may be asked for. */
+  public enum Choice {
+    AUTO,
+    VECTOR,
+    SCALAR,
+    CUDA
+  }
+
+  /** System property that overrides {@link Choice#AUTO} for the whole process. */
+  public static final String PROPERTY = "dev.kullback.backend";
+
+  private static final String VECTOR_MODULE = "jdk.incubator.vector";
+
+  private static final String NOT_COMPILED =
+      "this JVM does not compile vector code to vector instructions: is a flag in an options file, as -XX:TieredStopAtLevel, or a"
+          + " compiler other than C2?";
+
+  private static final AtomicBoolean WARNED = new AtomicBoolean();
+
+  private Platform() {}
+
+  /** The backend's name, whether it can run in this process, and if not, why and what to do; one line. */
+  public static String describe(Choice choice) {
+    return switch (choice) {
+      case AUTO -> "auto: " + describeAuto();
+      case VECTOR -> {
+        String problem = vectorProblem();
+        yield problem != null
+            ? "vector: unavailable, " + problem
+            : "vector: available, %d-bit vectors, %d x %d float tiles%s"
+                .formatted(
+                    VectorWidth.BITS,
+                    VectorKernel.TILE_ROWS,
+                    VectorKernel.TILE_COLUMNS,
+                    VectorWidth.isCompiled() ? "" : "; but " + NOT_COMPILED);
+      }
+      case SCALAR -> "scalar: available";
+      case CUDA -> {
+        String cuda = CudaLibrary.problem();
+        yield "cuda: " + (cuda == null ? CudaLibrary.describe() : "unavailable, " + cuda);
+      }
+    };
+  }
+
+  private static String describeAuto() {
+    String byProperty = ", as system property " + PROPERTY + " says";
+    try {
+      Choice forced = forced();
+      if (forced != Choice.AUTO) {
+        return "takes " + select(forced).name().toLowerCase(Locale.ROOT) + byProperty;
+      }
+    } catch (IllegalArgumentException | IllegalStateException e) {
+      return "unavailable, " + e.getMessage();
+    }
+    return autoProblem() == null ? "takes vector" : "takes scalar, as vector cannot run well";
+  }
+
+  /** VECTOR, SCALAR or CUDA. */
+  static Choice select(Choice asked) {
+    Choice wanted = asked == Choice.AUTO ? forced() : asked;
+    forcedBits();
+    return switch (wanted) {
+      case SCALAR -> Choice.SCALAR;
+      case CUDA -> {
+        refuse("cuda", CudaLibrary.problem());
+        yield Choice.CUDA;
+      }
+      case VECTOR -> {
+        refuse("vector", vectorProblem());
+        yield Choice.VECTOR;
+      }
+      case AUTO -> {
+        String problem = autoProblem();
+        if (problem != null && jvmProblem() == null) {
+          refuse("vector", widthProblem()); // what was asked for is not passed over
+        }
+        if (problem != null && WARNED.compareAndSet(false, true)) {
+          System.getLogger("dev.kullback")
+              .log(
+                  System.Logger.Level.WARNING,
+                  "Kullback computes without vectors, far slower: {0}",
+                  problem);
+        }
+        yield problem == null ? Choice.VECTOR : Choice.SCALAR;
+      }
+    };
+  }
+
+  private static void refuse(String backend, @Nullable String problem) {
+    if (problem != null) {
+      throw new IllegalStateException("the %s backend cannot run: %s".formatted(backend, problem));
+    }
+  }
+
+  private static Choice forced() {
+    String name = System.getProperty(PROPERTY, "auto");
+    try {
+      return Choice.valueOf(name.toUpperCase(Locale.ROOT));
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(
+          "system property %s is '%s'; it must be auto, vector, scalar or cuda"
+              .formatted(PROPERTY, name),
+          e);
+    }
+  }
+
+  /** The vector width that a property asks for, in bits, or 0. */
+  static int forcedBits() {
+    String bits = System.getProperty(VectorWidth.PROPERTY, "0");
+    return switch (bits) {
+      case "0", "128", "256", "512" -> Integer.parseInt(bits);
+      default ->
+          throw new IllegalArgumentException(
+              "system property %s is '%s'; it must be 128, 256 or 512"
+                  .formatted(VectorWidth.PROPERTY, bits));
+    };
+  }
+
+  /** Why this JVM as it was started cannot run {@link Choice#VECTOR}, or null. */
+  private static @Nullable String jvmProblem() {
+    try {
+      forcedBits();
+    } catch (IllegalArgumentException e) {
+      return e.getMessage();
+    }
+    if (ModuleLayer.boot().findModule(VECTOR_MODULE).isEmpty()) {
+      return "module %s is not resolved; start java with --add-modules %1$s"
+          .formatted(VECTOR_MODULE);
+    }
+    String mode = System.getProperty("java.vm.info", "") + System.getProperty("java.vm.name", "");
+    if (mode.contains("interpreted")
+        || mode.contains("emulated-client")
+        || mode.contains("Client VM")) {
+      return "this JVM runs without the C2 compiler; start java without -Xint, -client or -XX:TieredStopAtLevel";
+    }
+    String level = stopAtLevel();
+    if (!level.isEmpty() && !level.equals("4")) {
+      return "this JVM runs without the C2 compiler (-XX:TieredStopAtLevel=%s)".formatted(level);
+    }
+    if (!Fma.IS_HARDWARE) {
+      return "this JVM has no hardware fused multiply-add (-XX:+UseFMA, on a processor that has it)";
+    }
+    return null;
+  }
+
+  /** Of a width that is forced; to be asked only where there is no {@link #jvmProblem}. */
+  private static @Nullable String widthProblem() {
+    return forcedBits() <= VectorWidth.MOST_BITS
+        ? null
+        : "system property %s is %d, but the widest vectors here have %d bits"
+            .formatted(VectorWidth.PROPERTY, forcedBits(), VectorWidth.MOST_BITS);
+  }
+
+  /** Why {@link Choice#VECTOR} cannot run here, or null. */
+  private static @Nullable String vectorProblem() {
+    String problem = jvmProblem();
+    return problem != null ? problem : widthProblem();
+  }
+
+  /** Why {@link Choice#AUTO} does not take {@link Choice#VECTOR}, or null. */
+  private static @Nullable String autoProblem() {
+    String problem = vectorProblem();
+    return problem != null || VectorWidth.isCompiled() ? problem : NOT_COMPILED;
+  }
+
+  /** The last TieredStopAtLevel on the command line, which the JVM tells of at level 1 only, or nothing. */
+  private static String stopAtLevel() {
+    Stream<String> options =
+        Stream.concat(
+            Stream.of(System.getenv("JAVA_TOOL_OPTIONS"), System.getenv("JDK_JAVA_OPTIONS"))
+                .filter(Objects::nonNull)
+                .flatMap(text -> Stream.of(text.split("\\s+"))),
+            ProcessHandle.current().info().arguments().stream().flatMap(Stream::of));
+    String flag = "-XX:TieredStopAtLevel=";
+    return options
+        .filter(option -> option.startsWith(flag))
+        .map(option -> option.substring(flag.length()))
+        .reduce("", (first, second) -> second);
+  }
+
+  /** Whether batches are checked and packed with vectors: where {@link Choice#VECTOR} runs well, and the process is not to run {@link Choice#SCALAR}. */
+  public static boolean hasVectors() {
+    return !Choice.SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY))
+        && Vectors.AVAILABLE;
+  }
+
+  private static final class Vectors {
+    static final boolean AVAILABLE = autoProblem() == null;
+  }
+
+  /** What makes batches. */
+  public static Arithmetic arithmetic() {
+    return hasVectors() ? VectorMaking.ARITHMETIC : ScalarMaking.ARITHMETIC;
+  }
+
+  private static final class VectorMaking {
+    static final Arithmetic ARITHMETIC = new VectorArithmetic();
+  }
+
+  private static final class ScalarMaking {
+    static final Arithmetic ARITHMETIC = new ScalarArithmetic();
+  }
+
+  /** Makes all that calls may need of a batch. */
+  public static void prepare(Batch batch) {
+    batch.prepare();
+    if (hasVectors()) {
+      switch (batch) {
+        case DiagonalBatch d -> VectorKernel.prepare(d);
+        case FullBatch f -> FullVectorKernel.prepare(f);
+      }
+    }
+  }
+}

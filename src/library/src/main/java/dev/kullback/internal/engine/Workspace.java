@@ -1,0 +1,63 @@
+package dev.kullback.internal.engine;
+
+import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.rows.Band;
+import dev.kullback.internal.rows.NearestRows;
+import dev.kullback.internal.rows.Ranks;
+import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.work.Worker;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/** What one thread computes a call with; pooled, so that warm calls allocate nothing. */
+public final class Workspace extends Worker {
+  /** Where the results of the call that it leads go, and its reductions. */
+  final Output output = new Output();
+
+  final NearestRows nearest = new NearestRows();
+  final RowStatistic statistic = new RowStatistic();
+
+  final FullPair pair = new FullPair();
+  final Window window = new Window();
+  final Kernels kernels;
+  final Band band;
+
+  Workspace(Platform.Choice backend, @Nullable CudaDevice device, RowScan scan) {
+    kernels = new Kernels(backend, device, this, pair);
+    band = new Band(scan, new Ranks(this, pair));
+  }
+
+  /** Sends the call's results to an array. */
+  public Workspace to(float[] out) {
+    output.set(out);
+    return this;
+  }
+
+  /** Sends the call's results to an array. */
+  public Workspace to(double[] out) {
+    output.set(out);
+    return this;
+  }
+
+  /** Sends the call's results to a segment of doubles, if it is wide, or of floats. */
+  public Workspace to(MemorySegment out, boolean wide) {
+    output.set(out, wide);
+    return this;
+  }
+
+  /** Drops the caller's arrays and batches before it goes back to the pool. */
+  void clear() {
+    kernels.end();
+    pair.clear();
+    window.clear();
+    output.clear();
+    nearest.clear();
+    statistic.clear();
+    band.trim();
+    rest();
+  }
+}

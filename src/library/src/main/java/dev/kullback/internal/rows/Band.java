@@ -1,0 +1,75 @@
+package dev.kullback.internal.rows;
+
+import dev.kullback.internal.kernel.RowScan;
+import java.util.Arrays;
+
+/** What a reduction has so far of the band of rows that one thread is at, by row, and its working memory. */
+public final class Band {
+  /** First row of the band. */
+  int first;
+
+  /** How vectors or none go through what a band has, and scratch for that. */
+  final RowScan scan;
+
+  final double[] least = new double[NearestRows.MOST_GROUPS];
+
+  /** Decides what the kernels' values do not. */
+  final Ranks ranks;
+
+  private int[] positions = {};
+  private final KeySort sorting;
+  private Candidates[] candidates = {};
+
+  /** Lists that the call has used. */
+  private int used;
+
+  private double[] state = {};
+
+  public Band(RowScan scan, Ranks ranks) {
+    this.scan = scan;
+    this.ranks = ranks;
+    sorting = new KeySort(scan);
+  }
+
+  /** Begins a band. */
+  public void begin(int row) {
+    first = row;
+  }
+
+  /** Those of row i of a band. */
+  Candidates candidates(int i) {
+    if (candidates.length <= i) {
+      int length = candidates.length;
+      candidates = Arrays.copyOf(candidates, Math.max(i + 1, RowReduction.BLOCK_ROWS));
+      for (int k = length; k < candidates.length; k++) {
+        candidates[k] = new Candidates(sorting);
+      }
+    }
+    used = Math.max(used, i + 1);
+    return candidates[i];
+  }
+
+  /** Scratch for the positions of so many values. */
+  int[] positions(int length) {
+    if (positions.length < length) {
+      positions = new int[length];
+    }
+    return positions;
+  }
+
+  /** At least {@code length} numbers, the same while the band is. */
+  double[] state(int length) {
+    if (state.length < length) {
+      state = new double[length];
+    }
+    return state;
+  }
+
+  /** After a call: lets go of what is large. */
+  public void trim() {
+    for (; used > 0; used--) {
+      candidates[used - 1].trim();
+    }
+    sorting.trim();
+  }
+}

@@ -1,0 +1,234 @@
+package dev.kullback.internal.vector.full;
+
+import dev.kullback.internal.batch.Form;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.vector.Transpose;
+import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.VectorSpecies;
+
+/** Turns batches into the rows and columns of the full-covariance product, a Gaussian in each lane, with a bound on each entry's error. */
+final class FullPacking {
+  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  private static final int V = S.length();
+  private static final int MR = FullKernels.MR;
+  private static final int NR = FullKernels.NR;
+
+  /** Gaussians whose means tell where a batch lies. */
+  private static final int SAMPLES = 31;
+
+  /** For what the first-order error bounds leave out. */
+  private static final double SAFETY = 1.0625;
+
+  private static final double UNIT = 0x1p-53 * SAFETY;
+
+  /** A batch as rows and as columns, kept with it. */
+  static final Form<FullBatch, FullRows> ROWS = new Form<>(FullPacking::packRows, FullRows::bytes);
+
+  static final Form<FullBatch, FullColumns> COLUMNS =
+      new Form<>(FullPacking::packColumns, FullColumns::bytes);
+
+  private FullPacking() {}
+
+  /** Roundings of a product: those of a chunk, and one for each chunk. */
+  private static double roundings(int d) {
+    return Math.min(FullKernels.KC, FullKernels.length(d))
+        + Math.ceilDiv(FullKernels.length(d), FullKernels.KC)
+        + 1;
+  }
+
+  // Error bounds, in units of rounding, with g = roundings(d), norms ‖·‖ of Frobenius, and ν(L) ≥
+  // ‖|L||Lᵀ|‖:
+  //
+  // product          g·‖P‖·(‖Σq‖ + 2‖mq‖² + ‖mp‖²)     as 2‖mq‖‖P mp‖ ≤ ‖P‖(‖mq‖² + ‖mp‖²)
+  // Σq = LLᵀ         (D+3)·ν(Lq)·‖P‖                   L itself is rounded
+  // P = WᵀW, P mp    D·ν(Wᵀ)·(‖Σq‖ + 3‖mq‖² + 5‖mp‖²)
+  // m = μ − centre   4·‖P‖·(‖mq‖² + ‖mp‖²)
+  //
+  // half of which is at most weightQ·weightP + noiseP below. W = Lp⁻¹ is computed such that W Lp =
+  // I + G with |G| ≤ (D+6)|W||Lp|
+  // (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only
+  // scales what it is used for.
+
+  /** Doubles that {@link #packRows} wants. */
+  static int rowsLength(FullBatch g) {
+    return Math.ceilDiv(g.size(), MR) * MR * Cholesky.packedLength(g.dimension());
+  }
+
+  private static FullRows packRows(FullBatch g) {
+    return packRows(g, new double[rowsLength(g)]);
+  }
+
+  /** Packs Σ of the batch into the memory given, Gaussians in lanes. */
+  static FullRows packRows(FullBatch g, double[] covariance) {
+    int n = g.size();
+    int d = g.dimension();
+    int length = Cholesky.packedLength(d);
+    int padded = Math.ceilDiv(n, MR) * MR;
+    double[] mean = new double[padded * d];
+    double[] offset = new double[padded];
+    double[] noise = new double[padded];
+    double[] weight = new double[padded];
+    double[] l = new double[length * V];
+    double[] sums = new double[d * V];
+    double[] norms = new double[3 * V];
+    double[] scratch = new double[Transpose.SCRATCH];
+    Checkpoint checkpoint = new Checkpoint();
+    for (int first = 0; first < n; first += V) {
+      checkpoint.pass(V * Checkpoint.ofSolve(d));
+      int count = Math.min(V, n - first);
+      lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
+      lanes(g.mean(), first, count, d, mean, first / MR * MR * d + first % MR, MR, scratch);
+      int at = first / MR * MR * length + first % MR;
+      TriangleKernels.squareRows(l, d, covariance, at, norms);
+      TriangleKernels.measure(l, d, sums, norms, V);
+      for (int i = 0; i < count; i++) {
+        int row = first + i;
+        offset[row] = g.isBeyond(row) ? Double.NaN : -g.logDet(row);
+        noise[row] = g.logDetBound(row) + 4 * UNIT * Math.abs(g.logDet(row));
+        weight[row] =
+            0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * norms[2 * V + i]);
+      }
+    }
+    return new FullRows(covariance, mean, offset, noise, weight);
+  }
+
+  /** The share of {@code ‖m_q‖²} in a row's weight. */
+  private static double meanWeight(int d) {
+    return 0.5 * UNIT * (2 * roundings(d) + 4);
+  }
+
+  /** Doubles that {@link #packColumns} wants. */
+  static int columnsLength(FullBatch g) {
+    return Math.ceilDiv(g.size(), NR) * NR * FullKernels.length(g.dimension());
+  }
+
+  private static FullColumns packColumns(FullBatch g) {
+    return packColumns(g, new double[columnsLength(g)]);
+  }
+
+  /** Packs the batch into the memory given, Gaussians in lanes. */
+  static FullColumns packColumns(FullBatch g, double[] values) {
+    int n = g.size();
+    int d = g.dimension();
+    int length = Cholesky.packedLength(d);
+    int panel = FullKernels.length(d) * NR;
+    int padded = Math.ceilDiv(n, NR) * NR;
+    double[] offset = new double[padded];
+    double[] noise = new double[padded];
+    double[] weight = new double[padded];
+    double[] inverseError = new double[padded];
+    double[] tolerance = new double[padded];
+    double[] centre = centre(g);
+    double[] l = new double[length * V];
+    double[] w = new double[length * V];
+    double[] m = new double[d * V];
+    double[] sums = new double[d * V];
+    double[] norms = new double[7 * V];
+    double[] scratch = new double[Transpose.SCRATCH];
+    double units = roundings(d);
+    Checkpoint checkpoint = new Checkpoint();
+    for (int first = 0; first < n; first += V) {
+      checkpoint.pass(V * Checkpoint.ofSolve(d));
+      int count = Math.min(V, n - first);
+      lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
+      lanes(g.mean(), first, count, d, m, 0, V, scratch);
+      subtract(centre, d, m);
+      TriangleKernels.invert(l, d, w);
+      int at = first / NR * panel + first % NR;
+      TriangleKernels.squareColumns(w, d, values, at, norms);
+      TriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, V);
+      TriangleKernels.measure(l, d, sums, norms, 3 * V);
+      TriangleKernels.measure(w, d, sums, norms, 5 * V);
+      for (int i = 0; i < count; i++) {
+        int j = first + i;
+        double precision = Math.sqrt(norms[i]);
+        double mahalanobis = norms[V + i];
+        double squaredMean = norms[2 * V + i];
+        double normL = norms[3 * V + i];
+        double spreadL = norms[4 * V + i];
+        double normW = norms[5 * V + i];
+        double spreadW = norms[6 * V + i];
+        double residual =
+            UNIT * (d + 6) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
+        offset[j] = g.isBeyond(j) ? Double.NaN : g.logDet(j) + 0.5 * (mahalanobis - d);
+        noise[j] =
+            g.logDetBound(j)
+                + 4 * UNIT * (Math.abs(g.logDet(j)) + d + mahalanobis)
+                + 0.5 * UNIT * squaredMean * ((units + 4) * precision + 5 * d * spreadW)
+                + residual * mahalanobis;
+        weight[j] = precision + 1.5 * d / units * spreadW;
+        inverseError[j] = residual;
+        tolerance[j] = FullVectorKernel.tolerance(normL * normW);
+      }
+    }
+    return new FullColumns(values, centre, offset, noise, weight, inverseError, tolerance);
+  }
+
+  /** Medians of some Gaussians' means: unlike the mean of all, a few far away do not draw it from the others. */
+  private static double[] centre(FullBatch g) {
+    int d = g.dimension();
+    int count = Math.min(g.size(), SAMPLES);
+    double[] sample = new double[count];
+    double[] centre = new double[d];
+    for (int h = 0; h < d; h++) {
+      for (int i = 0; i < count; i++) {
+        sample[i] = g.mean()[(int) ((long) i * g.size() / count) * d + h];
+      }
+      Arrays.sort(sample);
+      centre[h] = sample[count / 2];
+    }
+    return centre;
+  }
+
+  /**
+   * {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last or stay as
+   * they are.
+   *
+   * @param scratch {@link Transpose#SCRATCH} elements
+   */
+  static void lanes(
+      double[] in,
+      int first,
+      int count,
+      int length,
+      double[] out,
+      int to,
+      int stride,
+      double[] scratch) {
+    if (V >= 4) {
+      Transpose.of(in, first * length, length, count, length, out, to, stride, scratch);
+      return;
+    }
+    for (int i = 0; i < V; i += 2) {
+      int a = (first + Math.min(i, count - 1)) * length;
+      int b = (first + Math.min(i + 1, count - 1)) * length;
+      for (int k = 0, at = to + i; k < length; k++, at += stride) {
+        out[at] = in[a + k];
+        out[at + 1] = in[b + k];
+      }
+    }
+  }
+
+  private static void subtract(double[] centre, int d, double[] m) {
+    for (int h = 0; h < d; h++) {
+      DoubleVector.fromArray(S, m, h * V).sub(centre[h]).intoArray(m, h * V);
+    }
+  }
+
+  /** The shares of rows [row0, row1) in the error bound, means relative to the columns' centre. */
+  static void weigh(FullRows q, int row0, int row1, double[] centre, double[] weights) {
+    int d = centre.length;
+    for (int i = row0; i < row1; i++) {
+      double squares = 0;
+      for (int h = 0, at = i / MR * MR * d + i % MR; h < d; h++, at += MR) {
+        double m = q.mean()[at] - centre[h];
+        squares += m * m;
+      }
+      weights[i - row0] = q.weight()[i] + meanWeight(d) * squares;
+    }
+  }
+}

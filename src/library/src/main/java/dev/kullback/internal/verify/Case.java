@@ -1,0 +1,210 @@
+package dev.kullback.internal.verify;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.PairKl;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.function.IntToDoubleFunction;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+
+/** Batches of one kind and shape, and what the plain text makes of them. */
+final class Case {
+  /** Terms of a small one. */
+  private static final int SMALL = 6_600;
+
+  /** Of full covariances: blocks of eight and a rest; the second, with several of their larger blocks, is the dimension of one shape. */
+  private static final int FULL_DIMENSION = 12;
+
+  private static final int LARGE_FULL_DIMENSION = 67;
+
+  private static final List<Scale> SCALES = List.of(Scale.values());
+
+  static final int NEIGHBORS = 3;
+
+  /** Of the means; float's usual chunks settle some of these entries, shorter ones most. */
+  private static final double ALIKE = 0.4;
+
+  private static final double NEAR = 1e-4;
+
+  static final double FLOAT_CONTRACT = 1e-5;
+  private static final double DOUBLE_CONTRACT = 1e-12;
+
+  /** That of double times a condition number, which is 10 and more of those made up here. */
+  private static final double FULL_CONTRACT = 1e-11;
+
+  /** What sums and logarithms of rows may lose besides. */
+  static final double ROUNDING = 1e-12;
+
+  final Kind kind;
+  final Scale scaleQ;
+  final Scale scaleP;
+  final int n;
+  final int m;
+  final int d;
+  final boolean isSelf;
+  final Supplier<Batch> makeQ;
+  final Supplier<Batch> makeP;
+  final Batch q;
+  final Batch p;
+  final double contract;
+  final double[] kl;
+  final double[] logWeights;
+  final double radius;
+
+  private final FullPair pair = new FullPair();
+
+  /** Batches that the engine's preparation has no part in. */
+  private final Batch plainQ;
+
+  Case(Kind kind, int[] shape, int turn, int round) {
+    this.kind = kind;
+    scaleQ = SCALES.get(turn % SCALES.size());
+    scaleP = kind == Kind.MIXED ? SCALES.get((turn + 1 + round) % SCALES.size()) : scaleQ;
+    n = shape[0];
+    m = shape[1];
+    boolean full = kind.isFull(true) || kind.isFull(false);
+    d =
+        full
+            ? (shape[2] == 64 ? LARGE_FULL_DIMENSION : Math.min(shape[2], FULL_DIMENSION))
+            : shape[2];
+    isSelf =
+        n == m && round % 2 == 1 && kind != Kind.MIXED && kind.isFull(true) == kind.isFull(false);
+    SplittableRandom random = new SplittableRandom(100L * round + d);
+    Parameters normal = Parameters.normal(d);
+    Parameters center = kind.isNear() ? normal.around(1, 1, random) : normal;
+    double spread = kind.isNear() ? NEAR : kind == Kind.ALIKE_FLOAT ? ALIKE : 1;
+    Parameters a = center.around(n, spread, random);
+    Parameters b = isSelf ? a : center.around(m, spread, random);
+    makeQ = a.maker(kind, kind.isDouble && kind != Kind.MIXED, kind.isFull(true), scaleQ);
+    makeP = isSelf ? makeQ : b.maker(kind, kind.isDouble, kind.isFull(false), scaleP);
+    q = makeQ.get();
+    p = isSelf ? q : makeP.get();
+    contract = !kind.isDouble ? FLOAT_CONTRACT : full ? FULL_CONTRACT : DOUBLE_CONTRACT;
+    plainQ = kind == Kind.COVARIANCE ? a.plain() : q;
+    Batch plainP = isSelf ? plainQ : kind == Kind.COVARIANCE ? b.plain() : p;
+    kl = new double[n * m];
+    for (int at = 0; at < kl.length; at++) {
+      kl[at] = exact(plainQ, at / m, plainP, at % m);
+    }
+    logWeights = random.doubles(m, -3, 0).toArray();
+    if (m > 1) {
+      logWeights[m / 2] = Double.NEGATIVE_INFINITY;
+    }
+    double[] sorted = kl.clone();
+    Arrays.sort(sorted);
+    double low = sorted[sorted.length / 3];
+    double high = Arrays.stream(sorted).filter(x -> x > 1.001 * low).findFirst().orElse(2 * low);
+    radius = 0.5 * (low + high);
+  }
+
+  /** By forms that use neither log-determinants nor anything else prepared. */
+  private double exact(Batch q, int i, Batch p, int j) {
+    return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
+        ? PairKl.stable(a, i, b, j)
+        : pair.kl(q, i, p, j);
+  }
+
+  /** Whether a call takes no more than some microseconds. */
+  boolean isSmall() {
+    return n * m * d <= SMALL;
+  }
+
+  int k(int excluded) {
+    return Math.min(NEIGHBORS, m - excluded);
+  }
+
+  double[] row(int i) {
+    return Arrays.copyOfRange(kl, i * m, (i + 1) * m);
+  }
+
+  double[] rows(IntToDoubleFunction f) {
+    return IntStream.range(0, n).mapToDouble(f).toArray();
+  }
+
+  double[] toStandardNormal() {
+    Parameters one = Parameters.normal(d);
+    Batch normal = one.maker(Kind.DOUBLE, true, false, Scale.STD).get();
+    return rows(i -> exact(plainQ, i, normal, 0));
+  }
+
+  Expected nearest(boolean others) {
+    return nearest(kl, n, m, k(others ? 1 : 0), others);
+  }
+
+  /** Of p's rows by q's, whose divergences are the same matrix transposed. */
+  Expected nearestReverse() {
+    return nearest(transposed(), m, n, Math.min(NEIGHBORS, n), false);
+  }
+
+  private Expected nearest(double[] kl, int n, int m, int k, boolean others) {
+    int[] indices = new int[n * k];
+    double[] values = new double[n * k];
+    for (int i = 0; i < n; i++) {
+      int row = i;
+      int[] nearest =
+          IntStream.range(0, m)
+              .filter(j -> !others || j != row)
+              .boxed()
+              .sorted((x, y) -> Double.compare(kl[row * m + x], kl[row * m + y])) // stable
+              .limit(k)
+              .mapToInt(j -> j)
+              .toArray();
+      for (int r = 0; r < k; r++) {
+        indices[i * k + r] = nearest[r];
+        values[i * k + r] = kl[i * m + nearest[r]];
+      }
+    }
+    return new Expected(values, Expected.scaled(values, contract), indices);
+  }
+
+  Expected within(boolean reverse) {
+    return reverse ? within(transposed(), m, n) : within(kl, n, m);
+  }
+
+  private Expected within(double[] kl, int n, int m) {
+    int[] at = IntStream.range(0, n * m).filter(s -> kl[s] <= radius).toArray();
+    double[] values = Arrays.stream(at).mapToDouble(s -> kl[s]).toArray();
+    IntStream starts =
+        IntStream.rangeClosed(0, n)
+            .map(i -> (int) Arrays.stream(at).filter(s -> s < i * m).count());
+    int[] indices = IntStream.concat(starts, Arrays.stream(at).map(s -> s % m)).toArray();
+    return new Expected(values, Expected.scaled(values, contract), indices);
+  }
+
+  private double[] transposed() {
+    return IntStream.range(0, n * m).mapToDouble(s -> kl[s % n * m + s / n]).toArray();
+  }
+
+  /** Allowed is the contract's error of each term's KL, by the term's share. */
+  Expected logSumExp(double[] w) {
+    double[] values = new double[n];
+    double[] allowed = new double[n];
+    for (int i = 0; i < n; i++) {
+      double most = Double.NEGATIVE_INFINITY;
+      for (int j = 0; j < m; j++) {
+        most = Math.max(most, w[j] - kl[i * m + j]);
+      }
+      double sum = 0;
+      double weighted = 0;
+      for (int j = 0; j < m; j++) {
+        double term = Math.exp(w[j] - kl[i * m + j] - most);
+        sum += term;
+        weighted += term * kl[i * m + j];
+      }
+      values[i] = most + Math.log(sum);
+      allowed[i] = 2 * contract * weighted / sum + ROUNDING * Math.max(1, Math.abs(most));
+    }
+    return new Expected(values, allowed, Expected.NONE);
+  }
+
+  @Override
+  public String toString() {
+    return "%s (%s), %d x %d, D = %d%s"
+        .formatted(kind.title, scaleQ.argument, n, m, d, isSelf ? ", q = p" : "");
+  }
+}

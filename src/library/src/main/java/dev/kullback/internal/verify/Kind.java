@@ -1,0 +1,37 @@
+package dev.kullback.internal.verify;
+
+/** Every kind of batches has code of its own somewhere; the diagonal ones state their scales in turn in each way. */
+enum Kind {
+  FLOAT("float", false),
+  ALIKE_FLOAT("float alike", false),
+  NEAR_FLOAT("float near-duplicates", false),
+  DOUBLE("double", true),
+  NEAR_DOUBLE("double near-duplicates", true),
+  MIXED("float and double", true),
+  FULL("full float", false),
+  COVARIANCE("full double covariances", true),
+  NEAR_FULL("full double near-duplicates", true),
+  DIAGONAL_FULL("float diagonal and full", false),
+  FULL_DIAGONAL("float full and diagonal", false);
+
+  final String title;
+  final boolean isDouble;
+
+  Kind(String title, boolean isDouble) {
+    this.title = title;
+    this.isDouble = isDouble;
+  }
+
+  boolean isNear() {
+    return this == NEAR_FLOAT || this == NEAR_DOUBLE || this == NEAR_FULL;
+  }
+
+  boolean isFull(boolean asQ) {
+    return switch (this) {
+      case FULL, COVARIANCE, NEAR_FULL -> true;
+      case DIAGONAL_FULL -> !asQ;
+      case FULL_DIAGONAL -> asQ;
+      default -> false;
+    };
+  }
+}

@@ -1,0 +1,130 @@
+package dev.kullback.internal.verify;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.rows.RowStatistic;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Function;
+
+/** One method of the engine; some take batches of one size only. */
+record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
+  private static final int MOST_PAIRS = Integer.MAX_VALUE;
+
+  /** Calls it. */
+  interface Call {
+    void run(Engine engine, Batch q, Batch p, Case c, Result r);
+  }
+
+  static final List<Operation> ALL =
+      List.of(
+          new Operation(
+              "pairwise",
+              false,
+              (engine, q, p, _, r) -> {
+                engine.pairwise(q, p, engine.begin().to(r.floats));
+                r.widen();
+              },
+              c -> Expected.of(c.kl, Case.FLOAT_CONTRACT)),
+          new Operation(
+              "pairwise to double",
+              false,
+              (engine, q, p, _, r) -> engine.pairwise(q, p, engine.begin().to(r.values)),
+              c -> Expected.of(c.kl, c.contract)),
+          new Operation(
+              "aligned",
+              true,
+              (engine, q, p, _, r) -> engine.aligned(q, p, engine.begin().to(r.values)),
+              c -> Expected.of(c.rows(i -> c.kl[i * c.m + i]), c.contract)),
+          new Operation(
+              "toStandardNormal",
+              false,
+              (engine, q, _, _, r) -> engine.toStandardNormal(q, engine.begin().to(r.values)),
+              c -> Expected.of(c.toStandardNormal(), c.contract)),
+          new Operation(
+              "nearest",
+              false,
+              (engine, q, p, c, r) ->
+                  engine.nearest(
+                      q, p, c.k(0), false, false, r.indices, engine.begin().to(r.values)),
+              c -> c.nearest(false)),
+          new Operation(
+              "nearestOthers",
+              true,
+              (engine, q, p, c, r) ->
+                  engine.nearest(q, p, c.k(1), true, false, r.indices, engine.begin().to(r.values)),
+              c -> c.nearest(true)),
+          new Operation(
+              "within",
+              false,
+              (engine, q, p, c, r) -> r.set(engine.within(q, p, false, c.radius, MOST_PAIRS)),
+              c -> c.within(false)),
+          new Operation(
+              "nearestReverse",
+              false,
+              (engine, q, p, c, r) ->
+                  engine.nearest(
+                      p,
+                      q,
+                      Math.min(Case.NEIGHBORS, c.n),
+                      false,
+                      true,
+                      r.indices,
+                      engine.begin().to(r.values)),
+              Case::nearestReverse),
+          new Operation(
+              "withinReverse",
+              false,
+              (engine, q, p, c, r) -> r.set(engine.within(p, q, true, c.radius, MOST_PAIRS)),
+              c -> c.within(true)),
+          new Operation(
+              "logSumExp",
+              false,
+              (engine, q, p, _, r) ->
+                  engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, r.values),
+              c -> c.logSumExp(new double[c.m])),
+          new Operation(
+              "weightedLogSumExp",
+              false,
+              (engine, q, p, c, r) ->
+                  engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, c.logWeights, r.values),
+              c -> c.logSumExp(c.logWeights)),
+          new Operation(
+              "rowMin",
+              false,
+              (engine, q, p, _, r) -> engine.statistic(RowStatistic.Kind.MIN, q, p, null, r.values),
+              c ->
+                  Expected.of(
+                      c.rows(i -> Arrays.stream(c.row(i)).min().orElseThrow()), c.contract)),
+          new Operation(
+              "rowSum",
+              false,
+              (engine, q, p, _, r) -> engine.statistic(RowStatistic.Kind.SUM, q, p, null, r.values),
+              c ->
+                  Expected.of(
+                      c.rows(i -> Arrays.stream(c.row(i)).sum()), c.contract + Case.ROUNDING)),
+          new Operation(
+              "rowMean",
+              false,
+              (engine, q, p, _, r) ->
+                  engine.statistic(RowStatistic.Kind.MEAN, q, p, null, r.values),
+              c ->
+                  Expected.of(
+                      c.rows(i -> Arrays.stream(c.row(i)).sum() / c.m),
+                      c.contract + Case.ROUNDING)),
+          new Operation(
+              "forEachTile",
+              false,
+              (engine, q, p, c, r) ->
+                  engine.forEachTile(
+                      q,
+                      p,
+                      (row0, row1, column0, column1, values) -> {
+                        int width = column1 - column0;
+                        for (int i = row0; i < row1; i++) {
+                          System.arraycopy(
+                              values, (i - row0) * width, r.values, i * c.m + column0, width);
+                        }
+                      }),
+              c -> Expected.of(c.kl, c.contract)));
+}

@@ -1,0 +1,47 @@
+package dev.kullback.internal.verify;
+
+import dev.kullback.internal.rows.WithinRows;
+import java.util.Arrays;
+import java.util.stream.IntStream;
+
+/** What one operation gave. */
+final class Result {
+  double[] values = {};
+  float[] floats = {};
+  int[] indices = {};
+
+  /** Anything not written shows. */
+  void clear(Expected expected) {
+    if (values.length != expected.values().length) {
+      values = new double[expected.values().length];
+      floats = new float[values.length];
+    }
+    if (indices.length != expected.indices().length) {
+      indices = new int[expected.indices().length];
+    }
+    Arrays.fill(values, Double.NaN);
+    Arrays.fill(floats, Float.NaN);
+    Arrays.fill(indices, -1);
+  }
+
+  void widen() {
+    for (int k = 0; k < values.length; k++) {
+      values[k] = floats[k];
+    }
+  }
+
+  boolean isSame(Result other) {
+    return Arrays.equals(values, other.values) && Arrays.equals(indices, other.indices);
+  }
+
+  void set(WithinRows.Found found) {
+    values = found.values();
+    indices =
+        IntStream.concat(IntStream.of(found.start()), IntStream.of(found.indices())).toArray();
+  }
+
+  void set(Result other) {
+    values = other.values.clone();
+    indices = other.indices.clone();
+  }
+}

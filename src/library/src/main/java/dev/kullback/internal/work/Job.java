@@ -1,0 +1,153 @@
+package dev.kullback.internal.work;
+
+import java.util.Objects;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One call's work in numbered parts, shared between its caller and helpers. Any thread may do any part; the first failure ends the
+ * call, and is the one thrown.
+ */
+public final class Job<W extends Worker> implements Runnable {
+  /** Does part {@code index} of a call. */
+  public interface Part<W> {
+    void run(long index, W worker);
+  }
+
+  /** Where helpers get what they work with. */
+  public interface Workers<W> {
+    /** One for this thread, which takes over what the call's lead has prepared. */
+    W join(W lead);
+
+    void leave(W worker);
+  }
+
+  private final long parts;
+  private final AtomicLong next = new AtomicLong();
+
+  // These, and the lead, which holds what the call prepared, are null at its end: an executor may
+  // queue this for longer.
+
+  private @Nullable Workers<W> workers;
+
+  private @Nullable Part<W> work;
+
+  private @Nullable W lead;
+  private volatile @Nullable Throwable failure;
+  private int active;
+  private boolean finished;
+
+  public Job(Workers<W> workers, long parts, W lead, Part<W> work) {
+    this.workers = workers;
+    this.parts = parts;
+    this.lead = lead;
+    this.work = work;
+  }
+
+  /**
+   * Works with whatever helpers begin in time, and returns when all that began have ended.
+   *
+   * @param threads as many at most, the caller's included
+   */
+  public void run(Executor helpers, int threads) {
+    try {
+      for (long k = Math.min(threads, parts); k > 1; k--) {
+        helpers.execute(this);
+      }
+    } catch (RejectedExecutionException e) {
+      // fewer helpers; the caller does what they would have done
+    } catch (Throwable e) { // an executor may throw anything
+      fail(e); // thrown on when the helpers that did begin have ended
+    }
+    work(Objects.requireNonNull(work), Objects.requireNonNull(lead));
+    awaitHelpers();
+    Throwable failed = failure;
+    release();
+    if (failed != null) {
+      throw Job.<RuntimeException>any(failed);
+    }
+  }
+
+  @Override
+  public void run() {
+    Workers<W> crew;
+    Part<W> shared;
+    W caller;
+    synchronized (this) {
+      if (finished) {
+        return;
+      }
+      active++;
+      crew = Objects.requireNonNull(workers);
+      shared = Objects.requireNonNull(work);
+      caller = Objects.requireNonNull(lead);
+    }
+    try {
+      W own = crew.join(caller);
+      try {
+        own.join(caller);
+        ScopedValue.where(Checkpoint.CALLER, own.caller()).run(() -> work(shared, own));
+      } finally {
+        crew.leave(own);
+      }
+    } catch (Throwable e) { // consumers of other languages throw checked exceptions, too
+      fail(e);
+    } finally {
+      synchronized (this) {
+        active--;
+        notifyAll();
+      }
+    }
+  }
+
+  private void work(Part<W> work, W worker) {
+    try {
+      for (long k = next.getAndIncrement();
+          k < parts && failure == null;
+          k = next.getAndIncrement()) {
+        work.run(k, worker);
+      }
+    } catch (Throwable e) {
+      fail(e);
+    }
+  }
+
+  private synchronized void fail(Throwable e) {
+    if (failure == null) {
+      failure = e;
+    }
+    Objects.requireNonNull(lead).end();
+  }
+
+  private synchronized void awaitHelpers() {
+    finished = true;
+    boolean interrupted = false;
+    while (active > 0) {
+      try {
+        wait();
+      } catch (InterruptedException e) {
+        interrupted = true;
+        fail(Checkpoint.interrupted());
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Holds nothing of the call any more. */
+  private synchronized void release() {
+    workers = null;
+    work = null;
+    lead = null;
+    failure = null;
+  }
+
+  /** Throws it as it is, checked or not. */
+  @SuppressWarnings({"unchecked", "TypeParameterUnusedInFormals"})
+  private static <E extends Throwable> E any(Throwable e) throws E {
+    throw (E) e;
+  }
+}

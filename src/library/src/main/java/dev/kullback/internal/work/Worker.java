@@ -1,0 +1,65 @@
+package dev.kullback.internal.work;
+
+import java.util.Objects;
+import java.util.concurrent.CancellationException;
+import org.jspecify.annotations.Nullable;
+
+/** One thread at work on a call. It ends when the caller was interrupted, or another thread of the call failed. */
+public class Worker {
+  private final Checkpoint checkpoint = new Checkpoint();
+
+  /** That of the call's caller, whose interruption ends the call. */
+  private Worker lead = this;
+
+  private @Nullable Thread caller;
+
+  /** Of a lead: the call has failed. */
+  private volatile boolean ended;
+
+  /** Begins a call of this thread. */
+  public final void begin() {
+    caller = Thread.currentThread();
+  }
+
+  /** Helps with the call of another. */
+  final void join(Worker other) {
+    lead = other;
+  }
+
+  /** Who made the call. */
+  final Thread caller() {
+    return Objects.requireNonNull(lead.caller);
+  }
+
+  /** Ends the call that this one leads: nobody begins another part. */
+  final void end() {
+    ended = true;
+  }
+
+  /** After a call, as a helper or its caller. */
+  public final void rest() {
+    checkpoint.begin();
+    lead = this;
+    caller = null;
+    ended = false;
+  }
+
+  /** Before each block: throws if the call is to end. */
+  public final void checkInterrupt() {
+    Thread thread = lead.caller;
+    if (thread != null) {
+      Checkpoint.checkInterrupt(thread);
+    }
+    if (lead.ended) {
+      throw new CancellationException("another thread of the call failed");
+    }
+  }
+
+  /** Within a block, after so many terms of the vector kernels or what takes as long: as {@link Checkpoint} says. */
+  public final void pass(long terms) {
+    if (checkpoint.isDue(terms)) {
+      checkInterrupt();
+      Checkpoint.yieldCarrier();
+    }
+  }
+}

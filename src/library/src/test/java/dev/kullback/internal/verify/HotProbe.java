@@ -1,0 +1,28 @@
+package dev.kullback.internal.verify;
+
+import dev.kullback.CudaException;
+import dev.kullback.Verification;
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.Platform;
+
+/** What {@link HotTest} runs in virtual machines of its own: everything, from the interpreter until C2 has compiled it. */
+public final class HotProbe {
+  /** With each kind of batches on each of six small shapes, in two rounds: 60,000 and more of most operations. */
+  private static final int CALLS = 550;
+
+  private HotProbe() {}
+
+  /** Prints what was found, first of large calls, whose loops are compiled on the way. */
+  public static void main(String[] arguments) {
+    try (Engine engine = new Engine(Platform.Choice.VECTOR, 1, null, CudaException::new)) {
+      System.out.println(engine.describe());
+      print(engine, new int[][] {{130, 130, 24}, {16, 1100, 16}}, 1);
+      print(engine, Verify.SHAPES, CALLS);
+    }
+  }
+
+  private static void print(Engine engine, int[][] shapes, long least) {
+    System.out.println(
+        new Verification(Verify.run(engine, shapes, 0, least, Verification.Operation::new)));
+  }
+}
