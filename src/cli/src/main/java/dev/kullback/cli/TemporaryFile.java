@@ -62,6 +62,7 @@ final class TemporaryFile implements Closeable {
     this.folder = folder;
     prefix = "." + stem(name) + ".";
     path = fresh();
+    IN_USE.add(path);
     Runtime.getRuntime().addShutdownHook(hook);
     try {
       channel = create();
@@ -105,8 +106,7 @@ final class TemporaryFile implements Closeable {
 
   private FileChannel create() throws IOException {
     IOException failure = new IOException("other processes keep removing it");
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++, path = fresh()) {
-      IN_USE.add(path);
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
       try {
         FileChannel made = POSIX ? createPrivate() : open();
         if (isLocked(made) && Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
@@ -118,7 +118,7 @@ final class TemporaryFile implements Closeable {
       }
       // Before it was locked another process took it for one that was left behind.
       delete();
-      IN_USE.remove(path);
+      changeName();
     }
     throw failure;
   }
@@ -127,7 +127,15 @@ final class TemporaryFile implements Closeable {
   private FileChannel createPrivate() throws IOException {
     usual = Files.getPosixFilePermissions(Files.createFile(path));
     delete();
+    changeName();
     return open(PosixFilePermissions.asFileAttribute(PRIVATE));
+  }
+
+  /** No name stands for two files: who has opened the first as one left behind would remove the second by it. */
+  private void changeName() {
+    IN_USE.remove(path);
+    path = fresh();
+    IN_USE.add(path);
   }
 
   private FileChannel open(FileAttribute<?>... attributes) throws IOException {

@@ -13,7 +13,12 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardWatchEventKinds;
+import java.nio.file.WatchEvent;
+import java.nio.file.WatchKey;
+import java.nio.file.WatchService;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
@@ -352,6 +357,27 @@ class OutputFileTest {
     }
     assertThat(target).hasContent("new");
     assertThat(names()).containsExactly("a");
+  }
+
+  /** Or who has opened the first as one left behind would, by the name, remove the second. */
+  @Test
+  @EnabledOnOs(OS.LINUX) // where each file that comes is told
+  @Timeout(60)
+  void noNameStandsForTwoFiles() throws Exception {
+    try (WatchService watch = folder.getFileSystem().newWatchService()) {
+      folder.register(watch, StandardWatchEventKinds.ENTRY_CREATE);
+      write(folder.resolve("a"));
+      Files.createFile(folder.resolve("end"));
+      List<String> created = new ArrayList<>();
+      while (!created.contains("end")) {
+        WatchKey key = watch.take();
+        for (WatchEvent<?> event : key.pollEvents()) {
+          created.addAll(Collections.nCopies(event.count(), String.valueOf(event.context())));
+        }
+        key.reset();
+      }
+      assertThat(created).doesNotHaveDuplicates().contains("a").hasSizeGreaterThan(2);
+    }
   }
 
   @Test

@@ -32,6 +32,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -39,6 +40,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The commands that keep less than the matrix: topk, within, logsumexp and entropy. */
+@Tag("module")
 class ReductionsTest extends CommandFixture {
   private static final String Q = " --mean q.npy --std s.npy ";
   private static final String P = " --p-mean p.npy --p-std t.npy ";
