@@ -27,7 +27,17 @@ final class BitsCases {
     STD,
     VARIANCE,
     LOG_VARIANCE,
-    PRECISION
+    PRECISION;
+
+    /** Another one. */
+    Kind next() {
+      return switch (this) {
+        case STD -> VARIANCE;
+        case VARIANCE -> LOG_VARIANCE;
+        case LOG_VARIANCE -> PRECISION;
+        case PRECISION -> STD;
+      };
+    }
   }
 
   /** How a full batch is stated. */
@@ -306,7 +316,7 @@ final class BitsCases {
                   () -> Values.random(21, 19, 1, 5).gaussians(q, isDouble),
                   () -> Values.random(21, 19, 1, 6).gaussians(p, isDouble)));
         }
-        Kind p = Kind.values()[(q.ordinal() + 1) % Kind.values().length];
+        Kind p = q.next();
         cases.add(
             of(
                 "%s and %s %s, near".formatted(q, p, type),
