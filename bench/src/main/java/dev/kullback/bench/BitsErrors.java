@@ -15,6 +15,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.CancellationException;
 import java.util.function.Consumer;
 
 /** What {@link Bits} prints of wrong input: the texts of the errors, by what was wrong. */
@@ -431,15 +432,18 @@ final class BitsErrors {
     add("interrupted mixture", () -> interrupted(() -> MixtureEntropy.of(q).lowerBound()));
   }
 
+  /** Passes on what the call throws; the status is to stay set. */
   private static void interrupted(Call call) throws Exception {
     Thread.currentThread().interrupt();
     try {
       call.run();
-    } finally {
-      if (!Thread.interrupted()) {
-        throw new AssertionError("the status is to stay set");
+    } catch (CancellationException e) {
+      if (Thread.interrupted()) {
+        throw e;
       }
+      throw new AssertionError("the status was cleared", e);
     }
+    throw new AssertionError("was not interrupted, status " + Thread.interrupted());
   }
 
   private void closed() {
