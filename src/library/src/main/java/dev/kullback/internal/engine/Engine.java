@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.cuda.HostBatch;
+import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Output;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.PairKl;
@@ -32,6 +33,17 @@ import org.jspecify.annotations.Nullable;
  * Safe for use by any number of threads.
  */
 public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
+  /**
+   * A block is the unit of work: its rows' panels stay in the L2 cache while the columns' panels stream past, and there are
+   * enough blocks to keep several threads evenly busy. Multiples of every panel's width.
+   */
+  private static final int BLOCK_ROWS = BlockKernel.MOST_ROWS;
+
+  private static final int BLOCK_COLUMNS = 2048;
+
+  /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
+  private static final int TALL_DIMENSION = 512;
+
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
   private final boolean vectors;
@@ -39,7 +51,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   private final @Nullable Executor executor;
   private final @Nullable ExecutorService ownExecutor;
   private final AtomicReferenceArray<@Nullable Workspace> pool;
-  private final Blocks blocks = new Blocks(this);
+  private final Bands bands = new Bands(this);
   private volatile boolean closed;
 
   /**
@@ -163,10 +175,46 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** {@code KL(q_i ‖ p_j)} to the workspace's output, row-major. */
   public void pairwise(Batch q, Batch p, Workspace w) {
     try {
-      blocks.store(q, p, w);
+      Output out = w.output;
+      BlockKernel<?> kernel = w.kernels.begin(q, p);
+      if (kernel.matrix(out)) {
+        return;
+      }
+      long blocks =
+          (long) Math.ceilDiv(q.size(), blockRows(q.dimension()))
+              * Math.ceilDiv(p.size(), BLOCK_COLUMNS);
+      if (isAlone(blocks) || !out.isShared()) {
+        for (long b = 0; b < blocks; b++) {
+          block(b, out, w);
+        }
+      } else {
+        share(new Job<>(this, blocks, w, (b, own) -> block(b, out, own)));
+      }
     } finally {
       end(w);
     }
+  }
+
+  private static void block(long index, Output out, Workspace w) {
+    w.checkInterrupt();
+    BlockKernel<?> kernel = w.kernels.chosen();
+    int n = kernel.q().size();
+    int m = kernel.p().size();
+    int height = blockRows(kernel.q().dimension());
+    int across = Math.ceilDiv(m, BLOCK_COLUMNS);
+    int row0 = (int) (index / across) * height;
+    int column0 = (int) (index % across) * BLOCK_COLUMNS;
+    int row1 = Math.min(row0 + height, n);
+    int column1 = Math.min(column0 + BLOCK_COLUMNS, m);
+    out.open(w.window, row0, column0, m, BLOCK_ROWS, BLOCK_COLUMNS);
+    kernel.block(row0, row1, column0, column1, w.window);
+    out.close(w.window, row0, row1, column0, column1, m);
+  }
+
+  /** Rows of a block. */
+  static int blockRows(int dimension) {
+    int rows = (int) Math.min(BLOCK_ROWS, (long) BLOCK_ROWS * TALL_DIMENSION / dimension);
+    return Math.max(Batch.WIDEST_PANEL, rows / Batch.WIDEST_PANEL * Batch.WIDEST_PANEL);
   }
 
   /** {@code KL(q_i ‖ p_i)} to the workspace's output. */
@@ -231,7 +279,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
       Batch q, Batch p, int k, boolean others, boolean reverse, int[] indices, Workspace w) {
     try {
       w.nearest.set(q, p, k, others, reverse, indices, w.output);
-      blocks.reduce(q, p, w.nearest, w);
+      bands.reduce(q, p, w.nearest, w);
     } finally {
       end(w);
     }
@@ -250,7 +298,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     Workspace w = begin();
     try {
       w.statistic.set(kind, p.size(), logWeights, out);
-      blocks.reduce(q, p, w.statistic, w);
+      bands.reduce(q, p, w.statistic, w);
     } finally {
       end(w);
     }
@@ -264,7 +312,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   private void reduce(Batch q, Batch p, RowReduction reduction) {
     Workspace w = begin();
     try {
-      blocks.reduce(q, p, reduction, w);
+      bands.reduce(q, p, reduction, w);
     } finally {
       end(w);
     }
