@@ -43,20 +43,18 @@ final class Kernels {
     if (q.isDeterministic()) {
       return begin(zeros, q, p);
     }
-    boolean expandable = q.isExpandable() && p.isExpandable();
     if (cuda != null && q.getClass() == p.getClass()) {
       return begin(cuda, q, p);
     }
-    if (cuda != null && expandable) {
-      return begin(cuda, q.full(), p.full());
-    }
-    if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
+    if (cuda == null && q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
       return begin(diagonal, a, b);
     }
-    if (full != null && expandable) {
-      return begin(full, q.full(), p.full());
+    if (!q.isExpandable() || !p.isExpandable()) {
+      return begin(pairs, q, p);
     }
-    return begin(pairs, q, p);
+    return cuda != null
+        ? begin(cuda, q.full(), p.full())
+        : full != null ? begin(full, q.full(), p.full()) : begin(pairs, q, p);
   }
 
   private <G extends Batch> BlockKernel<G> begin(BlockKernel<G> kernel, G q, G p) {

@@ -137,54 +137,12 @@ public final class FullPair {
       squares = new double[d];
       e = new double[Cholesky.packedLength(d)];
     }
-    double[] lq = q.l;
-    double[] lp = p.l;
-    double[] e = this.e;
-    double[] y = this.y;
     double[] squares = this.squares;
-    boolean isExact = q.low == null && p.low == null;
     Arrays.fill(squares, 0, d, 0);
     double off = 0;
     double offErrors = 0;
     for (int k = 0, row = 0; k < d; row += ++k) {
-      int a = q.at + row;
-      int b = p.at + row;
-      double pivot = lp[b + k];
-      double t =
-          inversePower(
-              pivot); // rows may be scaled, exactly; now nothing overflows that KL does not
-      for (int c = 0; c < k; c++) {
-        e[row + c] = (lq[a + c] - lp[b + c]) * t;
-      }
-      for (int c = 0; c < k && !isExact; c++) {
-        e[row + c] += (q.low(row + c) - p.low(row + c)) * t;
-      }
-      double z = difference(q.mean[q.meanAt + k], p.mean[p.meanAt + k], t);
-      for (int l = 0, above = 0; l < k; above += ++l) {
-        double f = lp[b + l] * t;
-        if (Math.abs(f) <= Double.MAX_VALUE) {
-          if (f != 0) {
-            for (int c = 0; c <= l; c++) {
-              e[row + c] -= f * e[above + c];
-            }
-            z -= f * y[l];
-          }
-        } else { // overflowed; what it multiplies may be 0
-          for (int c = 0; c <= l; c++) {
-            e[row + c] -= e[above + c] == 0 ? 0 : f * e[above + c];
-          }
-          z -= y[l] == 0 ? 0 : f * y[l];
-        }
-      }
-      double inverse = 1 / (pivot * t);
-      for (int c = 0; c < k; c++) {
-        double x = e[row + c] * inverse;
-        e[row + c] = x;
-        squares[c] += x * x;
-      }
-      y[k] = z * inverse;
-      double diagonal = lq[a + k] - pivot;
-      e[row + k] = (isExact ? diagonal : diagonal + (q.low(row + k) - p.low(row + k))) / pivot;
+      solveRow(k, row);
       if ((k + 1) % BLOCK == 0 || k + 1 == d) {
         for (int from = 0; from < k; from += BLOCK) {
           double acc = 0;
@@ -203,7 +161,7 @@ public final class FullPair {
     for (int from = 0, at = 0; from < d; from += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, from + BLOCK), k = from; k < end; at += ++k + 1) {
-        acc += 0.5 * y[k] * y[k] + excess(e[at], lq[q.at + at], lp[p.at + at]);
+        acc += 0.5 * y[k] * y[k] + excess(e[at], q.l[q.at + at], p.l[p.at + at]);
       }
       double u = sum + acc;
       errors += Compensation.error(sum, acc, u);
@@ -212,6 +170,53 @@ public final class FullPair {
     double kl = sum + errors + 0.5 * (off + offErrors);
     // NaN: ∞ − ∞ within E, or as what rounding took from an infinite sum
     return kl >= 0 ? kl : Double.POSITIVE_INFINITY;
+  }
+
+  /** Row k of E, which begins at {@code row}, its squares added to those of its columns, and y_k. */
+  private void solveRow(int k, int row) {
+    double[] lq = q.l;
+    double[] lp = p.l;
+    double[] e = this.e;
+    double[] y = this.y;
+    double[] squares = this.squares;
+    boolean isExact = q.low == null && p.low == null;
+    int a = q.at + row;
+    int b = p.at + row;
+    double pivot = lp[b + k];
+    double t =
+        inversePower(pivot); // rows may be scaled, exactly; now nothing overflows that KL does not
+    for (int c = 0; c < k; c++) {
+      e[row + c] = (lq[a + c] - lp[b + c]) * t;
+    }
+    for (int c = 0; c < k && !isExact; c++) {
+      e[row + c] += (q.low(row + c) - p.low(row + c)) * t;
+    }
+    double z = difference(q.mean[q.meanAt + k], p.mean[p.meanAt + k], t);
+    for (int l = 0, above = 0; l < k; above += ++l) {
+      double f = lp[b + l] * t;
+      if (Math.abs(f) <= Double.MAX_VALUE) {
+        if (f != 0) {
+          for (int c = 0; c <= l; c++) {
+            e[row + c] -= f * e[above + c];
+          }
+          z -= f * y[l];
+        }
+      } else { // overflowed; what it multiplies may be 0
+        for (int c = 0; c <= l; c++) {
+          e[row + c] -= e[above + c] == 0 ? 0 : f * e[above + c];
+        }
+        z -= y[l] == 0 ? 0 : f * y[l];
+      }
+    }
+    double inverse = 1 / (pivot * t);
+    for (int c = 0; c < k; c++) {
+      double x = e[row + c] * inverse;
+      e[row + c] = x;
+      squares[c] += x * x;
+    }
+    y[k] = z * inverse;
+    double diagonal = lq[a + k] - pivot;
+    e[row + k] = (isExact ? diagonal : diagonal + (q.low(row + k) - p.low(row + k))) / pivot;
   }
 
   /** KL(q_i ‖ N(0, I)): the same with {@code E = L_q − I} and {@code y = μ_q}. */
