@@ -1,21 +1,22 @@
 package dev.kullback;
 
 /**
- * A CUDA call failed: out of device memory, a device lost, a kernel that could not be launched. The call that throws it has
- * released what it held; its output may be partly written.
+ * Thrown when a CUDA call fails: device memory is exhausted, the device is lost, or a kernel could not be launched. The
+ * call that throws it has released what it held. Its output may be partly written.
  */
 public final class CudaException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** What {@code cudaMalloc} returns when device memory is exhausted. */
+  /** The code that {@code cudaMalloc} returns when device memory is exhausted. */
   public static final int OUT_OF_MEMORY = 2;
 
+  /** What the failed call returned. */
   private final int code;
 
   /**
-   * A failure of a CUDA call.
+   * Makes an exception for a failed CUDA call.
    *
-   * @param code its {@code cudaError_t}
+   * @param code the {@code cudaError_t} that the call returned
    * @param message the call, the error's name and text, and what to do
    */
   public CudaException(int code, String message) {
@@ -23,7 +24,7 @@ public final class CudaException extends RuntimeException {
     this.code = code;
   }
 
-  /** The {@code cudaError_t}, such as {@link #OUT_OF_MEMORY}. */
+  /** {@return the {@code cudaError_t} of the failed call, such as {@link #OUT_OF_MEMORY}} */
   public int code() {
     return code;
   }

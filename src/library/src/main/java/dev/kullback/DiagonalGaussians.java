@@ -11,14 +11,21 @@ import java.util.Objects;
 /**
  * A batch of N Gaussians {@code N(μ_i, diag(σ_i²))} of dimension D.
  *
- * <p>Values are copied and checked at construction; the caller's arrays are neither kept nor modified. What the kernels need
- * (packed panels, inverse variances) is made when a batch is used, at its second use to be kept with it, so a batch made once is
- * reused by every call of every engine. Memory: {@code 2·N·D} values for the copy and as many for the panels; where entries of
- * a {@code float} batch need recomputing, {@code 2·N·D} or {@code 3·N·D} doubles and {@code 4·N·D} floats more. {@code (N + 31)·D} is limited to
- * {@code 2²⁹ − 3}, for panels that fit an array: D to 16,777,215.
+ * <p>The factories take means and standard deviations ({@code ofStd}), variances ({@code ofVariance}), log-variances
+ * ({@code ofLogVariance}) or precisions ({@code ofPrecision}), all row-major {@code [N, D]}. Values are copied and
+ * checked; the caller's memory is neither kept nor modified. The precision of a batch is that of its values. Without a
+ * policy, {@link ScalePolicy#STRICT} holds. Segments without a layout hold {@code float} in native order; a layout is
+ * {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order. Scales other than log-variances
+ * must be positive, and all values finite. Exceptions name the array, the Gaussian and the dimension at fault.
  *
- * <p>Moments of shape {@code [B, C, H, W]}, as an image VAE gives them, are a batch of B Gaussians of dimension {@code C·H·W}:
- * pass the arrays as they are with {@code dimension = C*H*W}.
+ * <p>What the kernels need (packed panels, inverse variances) is made when a batch is used, and kept with it from its
+ * second use on. So a batch that is made once is reused by every call of every engine. It takes {@code 2·N·D} values
+ * for the copy and as many for the panels. Where entries of a {@code float} batch need recomputing, it takes
+ * {@code 2·N·D} or {@code 3·N·D} doubles and {@code 4·N·D} floats more. {@code (N + 31)·D} is limited to
+ * {@code 2²⁹ − 3}, so that panels fit an array; D is therefore at most 16,777,215.
+ *
+ * <p>Moments of shape {@code [B, C, H, W]}, as an image VAE gives them, are a batch of B Gaussians of dimension
+ * {@code C·H·W}: pass the arrays as they are with {@code dimension = C*H*W}.
  */
 public final class DiagonalGaussians implements Gaussians {
   final DiagonalBatch batch;
@@ -28,52 +35,78 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /**
-   * A batch from means and standard deviations σ.
+   * {@return a new batch of float precision from means and standard deviations σ}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param std row-major {@code [N, D]}, finite and > 0
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param std σ, row-major {@code [N, D]}, finite and > 0
    * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with float precision; the arrays are copied
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
    */
   public static DiagonalGaussians ofStd(float[] mean, float[] std, int dimension) {
     return of(mean, std, dimension, Scale.STD, ScalePolicy.STRICT);
   }
 
-  /** As {@link #ofStd(float[], float[], int)}, with a policy for scales that it would reject. */
+  /**
+   * {@return a batch as {@link #ofStd(float[], float[], int)} makes, with a policy for invalid scales}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param std σ, row-major {@code [N, D]}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
+   */
   public static DiagonalGaussians ofStd(
       float[] mean, float[] std, int dimension, ScalePolicy policy) {
     return of(mean, std, dimension, Scale.STD, policy);
   }
 
   /**
-   * A batch from means and standard deviations σ.
+   * {@return a batch as {@link #ofStd(float[], float[], int)} makes, but of double precision}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param std row-major {@code [N, D]}, finite and > 0
-   * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with double precision; the arrays are copied
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param std σ, row-major {@code [N, D]}, finite and > 0
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofStd(double[] mean, double[] std, int dimension) {
     return of(mean, std, dimension, Scale.STD, ScalePolicy.STRICT);
   }
 
-  /** As {@link #ofStd(double[], double[], int)}, with a policy for scales that it would reject. */
+  /**
+   * {@return a batch as {@link #ofStd(double[], double[], int)} makes, with a policy for invalid scales}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param std σ, row-major {@code [N, D]}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
+   */
   public static DiagonalGaussians ofStd(
       double[] mean, double[] std, int dimension, ScalePolicy policy) {
     return of(mean, std, dimension, Scale.STD, policy);
   }
 
-  /** As {@link #ofStd(float[], float[], int)}, from segments of native-order {@code float}. */
+  /**
+   * {@return a batch as {@link #ofStd(float[], float[], int)} makes, from segments of native {@code float}}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param std σ, row-major {@code [N, D]}, finite and > 0
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static DiagonalGaussians ofStd(MemorySegment mean, MemorySegment std, int dimension) {
     return of(mean, std, ValueLayout.JAVA_FLOAT, dimension, Scale.STD, ScalePolicy.STRICT);
   }
 
   /**
-   * As {@link #ofStd(float[], float[], int, ScalePolicy)}, from segments.
+   * {@return a batch as {@link #ofStd(float[], float[], int, ScalePolicy)} makes, from segments of any layout}
    *
-   * @param element {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param std σ, row-major {@code [N, D]}
+   * @param dimension D
+   * @param element the layout of each value; its type decides the precision of the batch
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static DiagonalGaussians ofStd(
       MemorySegment mean,
@@ -85,44 +118,65 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /**
-   * A batch from means and variances σ².
+   * {@return a new batch of float precision from means and variances σ²}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param variance row-major {@code [N, D]}, finite and > 0
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param variance σ², row-major {@code [N, D]}, finite and > 0
    * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with float precision; the arrays are copied
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
    */
   public static DiagonalGaussians ofVariance(float[] mean, float[] variance, int dimension) {
     return of(mean, variance, dimension, Scale.VARIANCE, ScalePolicy.STRICT);
   }
 
-  /** As {@link #ofVariance(float[], float[], int)}, with a policy for scales that it would reject. */
+  /**
+   * {@return a batch as {@link #ofVariance(float[], float[], int)} makes, with a policy for invalid scales}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param variance σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
+   */
   public static DiagonalGaussians ofVariance(
       float[] mean, float[] variance, int dimension, ScalePolicy policy) {
     return of(mean, variance, dimension, Scale.VARIANCE, policy);
   }
 
   /**
-   * A batch from means and variances σ².
+   * {@return a batch as {@link #ofVariance(float[], float[], int)} makes, but of double precision}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param variance row-major {@code [N, D]}, finite and > 0
-   * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with double precision; the arrays are copied
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param variance σ², row-major {@code [N, D]}, finite and > 0
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofVariance(double[] mean, double[] variance, int dimension) {
     return of(mean, variance, dimension, Scale.VARIANCE, ScalePolicy.STRICT);
   }
 
-  /** As {@link #ofVariance(double[], double[], int)}, with a policy for scales that it would reject. */
+  /**
+   * {@return a batch as {@link #ofVariance(double[], double[], int)} makes, with a policy for invalid scales}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param variance σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
+   */
   public static DiagonalGaussians ofVariance(
       double[] mean, double[] variance, int dimension, ScalePolicy policy) {
     return of(mean, variance, dimension, Scale.VARIANCE, policy);
   }
 
-  /** As {@link #ofVariance(float[], float[], int)}, from segments of native-order {@code float}. */
+  /**
+   * {@return a batch as {@link #ofVariance(float[], float[], int)} makes, from segments of native {@code float}}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param variance σ², row-major {@code [N, D]}, finite and > 0
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static DiagonalGaussians ofVariance(
       MemorySegment mean, MemorySegment variance, int dimension) {
     return of(
@@ -130,9 +184,14 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /**
-   * As {@link #ofVariance(float[], float[], int, ScalePolicy)}, from segments.
+   * {@return a batch as {@link #ofVariance(float[], float[], int, ScalePolicy)} makes, from segments of any layout}
    *
-   * @param element {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param variance σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param element the layout of each value; its type decides the precision of the batch
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static DiagonalGaussians ofVariance(
       MemorySegment mean,
@@ -144,45 +203,66 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /**
-   * A batch from means and log-variances ln σ².
+   * {@return a new batch of float precision from means and log-variances ln σ²}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param logVariance row-major {@code [N, D]}, finite
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param logVariance ln σ², row-major {@code [N, D]}, finite
    * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with float precision; the arrays are copied
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
    */
   public static DiagonalGaussians ofLogVariance(float[] mean, float[] logVariance, int dimension) {
     return of(mean, logVariance, dimension, Scale.LOG_VARIANCE, ScalePolicy.STRICT);
   }
 
-  /** As {@link #ofLogVariance(float[], float[], int)}, with a policy for scales that it would reject. */
+  /**
+   * {@return a batch as {@link #ofLogVariance(float[], float[], int)} makes, with a policy for invalid scales}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param logVariance ln σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
+   */
   public static DiagonalGaussians ofLogVariance(
       float[] mean, float[] logVariance, int dimension, ScalePolicy policy) {
     return of(mean, logVariance, dimension, Scale.LOG_VARIANCE, policy);
   }
 
   /**
-   * A batch from means and log-variances ln σ².
+   * {@return a batch as {@link #ofLogVariance(float[], float[], int)} makes, but of double precision}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param logVariance row-major {@code [N, D]}, finite
-   * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with double precision; the arrays are copied
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param logVariance ln σ², row-major {@code [N, D]}, finite
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofLogVariance(
       double[] mean, double[] logVariance, int dimension) {
     return of(mean, logVariance, dimension, Scale.LOG_VARIANCE, ScalePolicy.STRICT);
   }
 
-  /** As {@link #ofLogVariance(double[], double[], int)}, with a policy for scales that it would reject. */
+  /**
+   * {@return a batch as {@link #ofLogVariance(double[], double[], int)} makes, with a policy for invalid scales}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param logVariance ln σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
+   */
   public static DiagonalGaussians ofLogVariance(
       double[] mean, double[] logVariance, int dimension, ScalePolicy policy) {
     return of(mean, logVariance, dimension, Scale.LOG_VARIANCE, policy);
   }
 
-  /** As {@link #ofLogVariance(float[], float[], int)}, from segments of native-order {@code float}. */
+  /**
+   * {@return a batch as {@link #ofLogVariance(float[], float[], int)} makes, from segments of native {@code float}}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param logVariance ln σ², row-major {@code [N, D]}, finite
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static DiagonalGaussians ofLogVariance(
       MemorySegment mean, MemorySegment logVariance, int dimension) {
     return of(
@@ -195,9 +275,14 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /**
-   * As {@link #ofLogVariance(float[], float[], int, ScalePolicy)}, from segments.
+   * {@return a batch as {@link #ofLogVariance(float[], float[], int, ScalePolicy)} makes, from segments of any layout}
    *
-   * @param element {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param logVariance ln σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param element the layout of each value; its type decides the precision of the batch
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static DiagonalGaussians ofLogVariance(
       MemorySegment mean,
@@ -209,44 +294,65 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /**
-   * A batch from means and precisions 1/σ².
+   * {@return a new batch of float precision from means and precisions 1/σ²}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param precision row-major {@code [N, D]}, finite and > 0
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision 1/σ², row-major {@code [N, D]}, finite and > 0
    * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with float precision; the arrays are copied
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
    */
   public static DiagonalGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
     return of(mean, precision, dimension, Scale.PRECISION, ScalePolicy.STRICT);
   }
 
-  /** As {@link #ofPrecision(float[], float[], int)}, with a policy for scales that it would reject. */
+  /**
+   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, with a policy for invalid scales}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision 1/σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
+   */
   public static DiagonalGaussians ofPrecision(
       float[] mean, float[] precision, int dimension, ScalePolicy policy) {
     return of(mean, precision, dimension, Scale.PRECISION, policy);
   }
 
   /**
-   * A batch from means and precisions 1/σ².
+   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, but of double precision}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param precision row-major {@code [N, D]}, finite and > 0
-   * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with double precision; the arrays are copied
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision 1/σ², row-major {@code [N, D]}, finite and > 0
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
     return of(mean, precision, dimension, Scale.PRECISION, ScalePolicy.STRICT);
   }
 
-  /** As {@link #ofPrecision(double[], double[], int)}, with a policy for scales that it would reject. */
+  /**
+   * {@return a batch as {@link #ofPrecision(double[], double[], int)} makes, with a policy for invalid scales}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision 1/σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
+   */
   public static DiagonalGaussians ofPrecision(
       double[] mean, double[] precision, int dimension, ScalePolicy policy) {
     return of(mean, precision, dimension, Scale.PRECISION, policy);
   }
 
-  /** As {@link #ofPrecision(float[], float[], int)}, from segments of native-order {@code float}. */
+  /**
+   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, from segments of native {@code float}}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision 1/σ², row-major {@code [N, D]}, finite and > 0
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static DiagonalGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension) {
     return of(
@@ -254,9 +360,14 @@ public final class DiagonalGaussians implements Gaussians {
   }
 
   /**
-   * As {@link #ofPrecision(float[], float[], int, ScalePolicy)}, from segments.
+   * {@return a batch as {@link #ofPrecision(float[], float[], int, ScalePolicy)} makes, from segments of any layout}
    *
-   * @param element {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision 1/σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @param element the layout of each value; its type decides the precision of the batch
+   * @param policy what to do with invalid scales
+   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static DiagonalGaussians ofPrecision(
       MemorySegment mean,

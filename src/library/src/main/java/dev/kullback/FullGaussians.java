@@ -9,18 +9,21 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * A batch of N Gaussians {@code N(μ_i, Σ_i)} of dimension D with full covariance, {@code Σ = LLᵀ}, L lower triangular with
- * positive diagonal.
+ * A batch of N Gaussians {@code N(μ_i, Σ_i)} of dimension D with full covariance: {@code Σ = LLᵀ}, with L lower
+ * triangular and a positive diagonal.
  *
- * <p>Values are copied and checked at construction; the caller's arrays are neither kept nor modified. A batch of {@code float}
- * is held, and computed with, in double. What the kernels need is made when the batch is used, at its second use to be kept
- * with it, so a batch made once is reused by every call of every engine. Memory, in doubles: {@code N·D(D+1)/2} for the factors
- * L, twice that where they are computed, as much again after use as {@code q}, and again after use as {@code p}, for N rounded up
- * to 8 and to 16. {@code (N + 32)·D(D+3)/2} is limited to {@code 2³¹ − 9}, for panels that fit an array: D to 11,406.
+ * <p>The factories take means, row-major {@code [N, D]}, and factors ({@code ofScaleTril}, {@code ofPackedScaleTril}),
+ * covariances ({@code ofCovariance}) or precisions ({@code ofPrecision}). Values are copied and checked; the caller's
+ * memory is neither kept nor modified. {@code float} values make a batch of float precision, and {@code double} values
+ * one of double precision; both are held, and computed with, in double. Segments without a layout hold {@code float} in
+ * native order; a layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order. The
+ * message of an exception for an invalid value names the array, the Gaussian, the row and the column at fault.
  *
- * <p>Every factory takes {@code float[]}, {@code double[]} or {@link MemorySegment}; those of segments without a layout read
- * native-order {@code float}. A layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order.
- * All throw {@link IllegalArgumentException} naming the array, the Gaussian, the row and the column at fault.
+ * <p>What the kernels need is made when a batch is used, and kept with it from its second use on. So a batch that is
+ * made once is reused by every call of every engine. In doubles, it takes {@code N·D(D+1)/2} for the factors L, and
+ * twice that where they are computed. After use as {@code q} it takes as much again, and after use as {@code p} once
+ * more, for N rounded up to 8 and to 16. {@code (N + 32)·D(D+3)/2} is limited to {@code 2³¹ − 9}, so that panels fit an
+ * array; D is therefore at most 11,406.
  */
 public final class FullGaussians implements Gaussians {
   final FullBatch batch;
@@ -30,86 +33,136 @@ public final class FullGaussians implements Gaussians {
   }
 
   /**
-   * A batch from means and the factors L of {@code Σ = LLᵀ}.
+   * {@return a new batch of float precision from means and the factors L of {@code Σ = LLᵀ}}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param scaleTril row-major {@code [N, D, D]}, lower triangular: finite, with a positive diagonal; what lies above the diagonal is not read
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param scaleTril L, row-major {@code [N, D, D]}: finite on and below the diagonal, and positive on it; what lies
+   *     above the diagonal is not read
    * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with float precision; the arrays are copied
+   * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofScaleTril(float[] mean, float[] scaleTril, int dimension) {
     return of(mean, scaleTril, dimension, Kind.SCALE_TRIL);
   }
 
   /**
-   * A batch from means and the factors L of {@code Σ = LLᵀ}.
+   * {@return a batch as {@link #ofScaleTril(float[], float[], int)} makes, but of double precision}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param scaleTril row-major {@code [N, D, D]}, lower triangular: finite, with a positive diagonal; what lies above the diagonal is not read
-   * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with double precision; the arrays are copied
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param scaleTril L, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofScaleTril(double[] mean, double[] scaleTril, int dimension) {
     return of(mean, scaleTril, dimension, Kind.SCALE_TRIL);
   }
 
-  /** As {@link #ofScaleTril(float[], float[], int)}, from segments of native-order {@code float}. */
+  /**
+   * {@return a batch as {@link #ofScaleTril(float[], float[], int)} makes, from segments of native {@code float}}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param scaleTril L, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static FullGaussians ofScaleTril(
       MemorySegment mean, MemorySegment scaleTril, int dimension) {
     return of(mean, scaleTril, ValueLayout.JAVA_FLOAT, dimension, Kind.SCALE_TRIL);
   }
 
-  /** As {@link #ofScaleTril(float[], float[], int)}, from segments of {@code element}. */
+  /**
+   * {@return a batch as {@link #ofScaleTril(float[], float[], int)} makes, from segments of any layout}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param scaleTril L, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @param element the layout of each value; its type decides the precision of the batch
+   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
+   */
   public static FullGaussians ofScaleTril(
       MemorySegment mean, MemorySegment scaleTril, int dimension, ValueLayout element) {
     return of(mean, scaleTril, element, dimension, Kind.SCALE_TRIL);
   }
 
   /**
-   * A batch from means and packed factors L of {@code Σ = LLᵀ}, with {@code ln L_kk} on the diagonal.
+   * {@return a new batch of float precision from means and packed factors L of {@code Σ = LLᵀ}, with {@code ln L_kk} on
+   * the diagonal}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param packed row-major {@code [N, D(D+1)/2]} in the order of {@code tril_indices}: (0,0), (1,0), (1,1), (2,0), …; finite, the diagonal's logarithms within ±700
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param packed L, row-major {@code [N, D(D+1)/2]} in the order of {@code tril_indices}: (0,0), (1,0), (1,1), (2,0),
+   *     …; finite, with the logarithms of the diagonal within ±700
    * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with float precision; the arrays are copied
+   * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofPackedScaleTril(float[] mean, float[] packed, int dimension) {
     return of(mean, packed, dimension, Kind.PACKED_LOG);
   }
 
   /**
-   * A batch from means and packed factors L of {@code Σ = LLᵀ}, with {@code ln L_kk} on the diagonal.
+   * {@return a batch as {@link #ofPackedScaleTril(float[], float[], int)} makes, but of double precision}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param packed row-major {@code [N, D(D+1)/2]} in the order of {@code tril_indices}: (0,0), (1,0), (1,1), (2,0), …; finite, the diagonal's logarithms within ±700
-   * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with double precision; the arrays are copied
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param packed L, row-major {@code [N, D(D+1)/2]}
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofPackedScaleTril(double[] mean, double[] packed, int dimension) {
     return of(mean, packed, dimension, Kind.PACKED_LOG);
   }
 
-  /** As {@link #ofPackedScaleTril(float[], float[], int)}; unless {@code logDiagonal}, the diagonal holds {@code L_kk} itself. */
+  /**
+   * {@return a batch as {@link #ofPackedScaleTril(float[], float[], int)} makes, with a choice for the diagonal}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param packed L, row-major {@code [N, D(D+1)/2]}
+   * @param dimension D
+   * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static FullGaussians ofPackedScaleTril(
       float[] mean, float[] packed, int dimension, boolean logDiagonal) {
     Kind kind = logDiagonal ? Kind.PACKED_LOG : Kind.PACKED;
     return of(mean, packed, dimension, kind);
   }
 
-  /** As {@link #ofPackedScaleTril(double[], double[], int)}; unless {@code logDiagonal}, the diagonal holds {@code L_kk} itself. */
+  /**
+   * {@return a batch as {@link #ofPackedScaleTril(double[], double[], int)} makes, with a choice for the diagonal}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param packed L, row-major {@code [N, D(D+1)/2]}
+   * @param dimension D
+   * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static FullGaussians ofPackedScaleTril(
       double[] mean, double[] packed, int dimension, boolean logDiagonal) {
     Kind kind = logDiagonal ? Kind.PACKED_LOG : Kind.PACKED;
     return of(mean, packed, dimension, kind);
   }
 
-  /** As {@link #ofPackedScaleTril(float[], float[], int)}, from segments of native-order {@code float}. */
+  /**
+   * {@return a batch as {@link #ofPackedScaleTril(float[], float[], int)} makes, from segments of native {@code float}}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param packed L, row-major {@code [N, D(D+1)/2]}
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static FullGaussians ofPackedScaleTril(
       MemorySegment mean, MemorySegment packed, int dimension) {
     return of(mean, packed, ValueLayout.JAVA_FLOAT, dimension, Kind.PACKED_LOG);
   }
 
-  /** As {@link #ofPackedScaleTril(float[], float[], int, boolean)}, from segments of {@code element}. */
+  /**
+   * {@return a batch as {@link #ofPackedScaleTril(float[], float[], int, boolean)} makes, from segments of any layout}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param packed L, row-major {@code [N, D(D+1)/2]}
+   * @param dimension D
+   * @param element the layout of each value; its type decides the precision of the batch
+   * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
+   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
+   */
   public static FullGaussians ofPackedScaleTril(
       MemorySegment mean,
       MemorySegment packed,
@@ -121,72 +174,106 @@ public final class FullGaussians implements Gaussians {
   }
 
   /**
-   * A batch from means and covariances Σ, which are factored in twice the precision of double.
+   * {@return a new batch of float precision from means and covariances Σ, which are factored in twice the precision of
+   * double}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param covariance row-major {@code [N, D, D]}, symmetric up to rounding and positive definite; the lower triangle is what counts
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param covariance Σ, row-major {@code [N, D, D]}, positive definite, and symmetric up to rounding; the lower
+   *     triangle is what counts
    * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with float precision; the arrays are copied
+   * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofCovariance(float[] mean, float[] covariance, int dimension) {
     return of(mean, covariance, dimension, Kind.COVARIANCE);
   }
 
   /**
-   * A batch from means and covariances Σ, which are factored in twice the precision of double.
+   * {@return a batch as {@link #ofCovariance(float[], float[], int)} makes, but of double precision}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param covariance row-major {@code [N, D, D]}, symmetric up to rounding and positive definite; the lower triangle is what counts
-   * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with double precision; the arrays are copied
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param covariance Σ, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofCovariance(double[] mean, double[] covariance, int dimension) {
     return of(mean, covariance, dimension, Kind.COVARIANCE);
   }
 
-  /** As {@link #ofCovariance(float[], float[], int)}, from segments of native-order {@code float}. */
+  /**
+   * {@return a batch as {@link #ofCovariance(float[], float[], int)} makes, from segments of native {@code float}}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param covariance Σ, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static FullGaussians ofCovariance(
       MemorySegment mean, MemorySegment covariance, int dimension) {
     return of(mean, covariance, ValueLayout.JAVA_FLOAT, dimension, Kind.COVARIANCE);
   }
 
-  /** As {@link #ofCovariance(float[], float[], int)}, from segments of {@code element}. */
+  /**
+   * {@return a batch as {@link #ofCovariance(float[], float[], int)} makes, from segments of any layout}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param covariance Σ, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @param element the layout of each value; its type decides the precision of the batch
+   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
+   */
   public static FullGaussians ofCovariance(
       MemorySegment mean, MemorySegment covariance, int dimension, ValueLayout element) {
     return of(mean, covariance, element, dimension, Kind.COVARIANCE);
   }
 
   /**
-   * A batch from means and precisions {@code Σ⁻¹}, which are factored in twice the precision of double.
+   * {@return a new batch of float precision from means and precisions {@code Σ⁻¹}, which are factored in twice the
+   * precision of double}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param precision row-major {@code [N, D, D]}, symmetric up to rounding and positive definite; the lower triangle is what counts
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}, positive definite, and symmetric up to rounding; the
+   *     lower triangle is what counts
    * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with float precision; the arrays are copied
+   * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
     return of(mean, precision, dimension, Kind.PRECISION);
   }
 
   /**
-   * A batch from means and precisions {@code Σ⁻¹}, which are factored in twice the precision of double.
+   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, but of double precision}
    *
-   * @param mean row-major {@code [N, D]}, finite
-   * @param precision row-major {@code [N, D, D]}, symmetric up to rounding and positive definite; the lower triangle is what counts
-   * @param dimension D; N is {@code mean.length / D}
-   * @return a new batch with double precision; the arrays are copied
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
     return of(mean, precision, dimension, Kind.PRECISION);
   }
 
-  /** As {@link #ofPrecision(float[], float[], int)}, from segments of native-order {@code float}. */
+  /**
+   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, from segments of native {@code float}}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @throws IllegalArgumentException under the same conditions
+   */
   public static FullGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension) {
     return of(mean, precision, ValueLayout.JAVA_FLOAT, dimension, Kind.PRECISION);
   }
 
-  /** As {@link #ofPrecision(float[], float[], int)}, from segments of {@code element}. */
+  /**
+   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, from segments of any layout}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @param element the layout of each value; its type decides the precision of the batch
+   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
+   */
   public static FullGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension, ValueLayout element) {
     return of(mean, precision, element, dimension, Kind.PRECISION);

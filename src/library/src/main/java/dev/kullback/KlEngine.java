@@ -4,7 +4,6 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.WarmUp;
-import dev.kullback.internal.engine.Workspace;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.verify.Verify;
@@ -21,67 +20,17 @@ import org.jspecify.annotations.Nullable;
 /**
  * Computes Kullback–Leibler divergences, in nats, between batches of Gaussians.
  *
- * <p>For diagonal Gaussians of dimension D,
+ * <p>The batch q has N Gaussians, p has M, and both have dimension D. Either may be {@link DiagonalGaussians} or
+ * {@link FullGaussians}. {@code pairwise} computes the matrix {@code KL(q_i ‖ p_j)}, {@code aligned} its diagonal, and
+ * {@code toStandardNormal} the divergences from {@code N(0, I)}. The other operations search or sum the rows of the
+ * matrix without storing it.
  *
- * <pre>
- * KL(q ‖ p) = ½ Σ_h [ (σq² − σp²)/σp² + (μq − μp)²/σp² ] + Σ_h (ln σp − ln σq)
- * </pre>
+ * <p>An engine is safe for use by any number of threads at once. The {@linkplain dev.kullback package description}
+ * states what holds for all methods: equations, accuracy, outputs, when two batches match, threads, interruption,
+ * memory and CUDA.
  *
- * <p>for full covariances {@code Σ = LLᵀ}, with {@code L_p y = μ_p − μ_q} and {@code L_p X = L_q},
- *
- * <pre>
- * KL(q ‖ p) = ½ (‖y‖² + ‖X‖² − D) + Σ_k (ln L_p,kk − ln L_q,kk)
- * </pre>
- *
- * <p>Either side may be {@link DiagonalGaussians} or {@link FullGaussians}; a diagonal batch is written out as full factors for
- * a full one, and kept so, up to 128 MiB of factors, beyond which pairs are computed one by one.
- *
- * <p><b>Shapes.</b> {@code pairwise} fills {@code out[i*M + j] = KL(q_i ‖ p_j)} for N rows q and M columns p; {@code aligned}
- * gives {@code out[i] = KL(q_i ‖ p_i)}; {@code toStandardNormal} gives {@code out[i] = KL(q_i ‖ N(0, I))}. Nothing of size
- * N·M·D is ever made: besides the batches' packed forms the engine holds, for each thread at work, {@code 128·D} floats and 16 KiB
- * (where entries are recomputed, {@code 16·D} doubles more), up to 4 MiB for each batch that the thread was the first to use,
- * 0.5 or 1 MiB if it writes to a memory segment, 1 MiB (with a CUDA device 8) if it reduces rows, as much again in reverse, besides what {@link #nearest} says, and, where a covariance is full, 200 KiB and {@code 16·D²}
- * bytes, or {@code 120·D²} once entries were recomputed.
- *
- * <p><b>Values.</b> Relative error at most 1e-5 for batches of float and 1e-12 when either is of double, for every finite
- * entry that is a normal number of the output's type. With a full covariance, that of double is 1e-12 times the condition
- * number {@code ‖L_p‖‖L_p⁻¹‖}, and that of float holds for {@code Σ_p} of condition numbers up to 1e6. Never negative; exactly 0 for identical parameters; +∞ where the value, or at the end of the
- * range twice it, overflows; never NaN.
- *
- * <p><b>Reductions.</b> {@code nearest}, {@code within}, {@code logSumExp}, {@code rowMin}, {@code rowSum}, {@code rowMean} and {@code
- * forEachTile} compute the same entries, a tile of at most {@code 32 × 4096} at a time, and keep none. A thread owns whole rows, at least
- * 8 (in reverse 32), so a call of fewer is one thread's; only {@code forEachTile} shares out columns, too. {@code nearest} and {@code within} decide as exact arithmetic does, as far as {@link #nearest} says.
- *
- * <p><b>Outputs.</b> Elements past the result are left as they are. A {@code float[]} rounds the results of double batches; a
- * {@code double[]} keeps all that was computed. A {@link MemorySegment} receives native-order {@code double} when either batch
- * is of double, else {@code float}.
- *
- * <p><b>Threads.</b> An engine is safe for use by any number of threads at once. By default it computes on the calling thread
- * alone and starts none. With {@code threads(n)} the caller and n − 1 helpers share a call's work. Results are bitwise the
- * same for every number of threads.
- *
- * <p><b>Interruption.</b> A call that computes entries of the matrix looks at its caller's interrupt status before each tile, of at most
- * {@code 64 × 2048} entries in {@code pairwise}, and ends with a {@link CancellationException}, the status still set and the output
- * incomplete, when helpers have ended theirs. {@code aligned}, {@code toStandardNormal} and the first preparation of a batch look every few milliseconds. What is not interrupted is
- * {@code pairwise}, {@code aligned} and {@code toStandardNormal} on a CUDA device, and a pair of full covariances that is solved for by itself: 0.1 s at D = 1000.
- *
- * <p><b>Virtual threads.</b> A call, the making of a batch and its preparation yield their carrier every few milliseconds, so that other virtual threads
- * run beside calls however long, but for what is not interrupted either; each yield may allocate, and takes a permit of {@link
- * java.util.concurrent.locks.LockSupport#unpark} if the thread has one.
- *
- * <p><b>Allocation.</b> A warm call (batches used twice before, caller's output) allocates nothing with one thread, and
- * a few hundred bytes with several, or on a CUDA device.
- *
- * <p><b>CUDA.</b> With {@link Backend#CUDA} the device computes all but pairs of a diagonal with a full Gaussian in {@code aligned}, and such pairs of
- * batches too large to be written out. The number of threads does not matter; four calls run at once, further ones wait, and a
- * call blocks its thread (a virtual one's carrier, too) while it waits for the device. Batches stay on the device from their
- * first use until they are unreachable, their memory is needed, or the engine is closed. A call holds up to 16 MiB of pinned and 16
- * MiB of device memory for strips of the result (of {@code aligned} and {@code toStandardNormal} all of it), kept for the next. Reductions take {@code 256 × 4096} entries at a time from the device, on as many threads as the
- * engine has, which reduce them. What computes throws {@link CudaException} when the device fails.
- *
- * <p>The methods that compute throw {@link IllegalStateException} after {@link #close()}, and {@link IllegalArgumentException} for
- * dimensions that differ, an output that is too small, a deterministic second argument of the divergence (see {@link ScalePolicy}) with a first that
- * is not, and log-variances beyond ±1400 against a full covariance.
+ * <p>An overload that writes to the caller's memory also throws what is listed for the method that its description
+ * refers to.
  */
 public final class KlEngine implements AutoCloseable {
   private static final int MOST_THREADS = 1024;
@@ -94,12 +43,12 @@ public final class KlEngine implements AutoCloseable {
             builder.backend.choice(), builder.threads(), builder.executor, CudaException::new);
   }
 
-  /** A builder of engines; its defaults are one thread and {@link Backend#AUTO}. */
+  /** {@return a builder of engines, whose defaults are one thread and {@link Backend#AUTO}} */
   public static Builder builder() {
     return new Builder();
   }
 
-  /** Settings of an engine. Not safe for use by several threads. */
+  /** The settings of an engine. A builder is not safe for use by several threads. */
   public static final class Builder {
     private int threads; // 0: not told
     private @Nullable Executor executor;
@@ -108,18 +57,17 @@ public final class KlEngine implements AutoCloseable {
     private Builder() {}
 
     private int threads() {
-      if (threads > 0) {
-        return threads;
-      }
-      return executor == null
-          ? 1
-          : Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
+      int most = Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
+      return threads > 0 ? threads : executor == null ? 1 : most;
     }
 
     /**
-     * The number of threads that share a call's work, the caller included; by default 1, with an {@link #executor} as many as there are processors.
-     * Unless an executor is given, the engine owns the n − 1 others: daemon threads, started when first needed, ended by {@link KlEngine#close()}.
+     * Sets how many threads share the work of a call, the caller included. The default is 1, or with an
+     * {@link #executor} the number of processors, up to 1024. Without an executor, the engine owns the n − 1 helpers:
+     * daemon threads that it starts when they are first needed and that {@link KlEngine#close()} ends.
      *
+     * @param n the number of threads, in [1, 1024]
+     * @return this builder
      * @throws IllegalArgumentException if n is not in [1, 1024]
      */
     public Builder threads(int n) {
@@ -132,44 +80,80 @@ public final class KlEngine implements AutoCloseable {
     }
 
     /**
-     * Runs the n − 1 helpers of {@link #threads} there instead of on own threads. An executor may queue helpers for longer than their call takes; what
-     * it holds then is empty. The caller never waits for a helper that has
-     * not begun, so a busy or refusing executor costs time only. {@link KlEngine#close()} leaves it alone.
+     * Runs the n − 1 helpers of {@link #threads} on an executor instead of threads of the engine. The caller never
+     * waits for a helper that has not begun, so a busy or refusing executor only costs time. A helper that stays queued
+     * after the end of its call holds nothing of the call. {@link KlEngine#close()} does not shut the executor down.
+     *
+     * @param e where helpers run
+     * @return this builder
      */
     public Builder executor(Executor e) {
       executor = Objects.requireNonNull(e, "executor");
       return this;
     }
 
-    /** The implementation to use; one that cannot run here is refused by {@link #build()}. */
+    /**
+     * Sets the implementation that computes.
+     *
+     * @param b the backend; {@link #build()} refuses one that cannot run here
+     * @return this builder
+     */
     public Builder backend(Backend b) {
       backend = Objects.requireNonNull(b, "backend");
       return this;
     }
 
     /**
-     * A new engine.
+     * Makes an engine with these settings.
      *
-     * @throws IllegalStateException if {@link Backend#VECTOR} or {@link Backend#CUDA} was asked for and cannot run, saying why
+     * @return a new engine
+     * @throws IllegalStateException if {@link Backend#VECTOR} or {@link Backend#CUDA} was asked for and cannot run; the
+     *     message says why
      */
     public KlEngine build() {
       return new KlEngine(this);
     }
   }
 
-  /** {@code KL(q_i ‖ p_j)} as a new row-major array {@code [N, M]}. */
+  /**
+   * Computes the matrix {@code out[i*M + j] = KL(q_i ‖ p_j)}, in nats.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @return a new array, row-major {@code [N, M]}
+   * @throws IllegalArgumentException if q and p do not match, or N·M is more than 2³¹ − 9
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
   public float[] pairwise(Gaussians q, Gaussians p) {
     return pairwise(q, p, new float[arrayLength(q, p)]);
   }
 
-  /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
+  /**
+   * Computes the matrix of {@link #pairwise(Gaussians, Gaussians)} into an array.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param out receives the matrix, row-major {@code [N, M]}
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match, N·M is more than 2³¹ − 9, or {@code out} is too small
+   */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
     engine.pairwise(batch(q), batch(p), engine.begin().to(out));
     return out;
   }
 
-  /** {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}; returns {@code out}. */
+  /**
+   * Computes the matrix of {@link #pairwise(Gaussians, Gaussians)} into an array.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param out receives the matrix, row-major {@code [N, M]}
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match, N·M is more than 2³¹ − 9, or {@code out} is too small
+   */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
     engine.pairwise(batch(q), batch(p), engine.begin().to(out));
@@ -177,8 +161,14 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * {@code KL(q_i ‖ p_j)} into {@code out}, row-major {@code [N, M]}, of any size, mapped files included; returns {@code out}. A
-   * segment confined to the calling thread is filled by that thread alone.
+   * Computes the matrix of {@link #pairwise(Gaussians, Gaussians)} into a segment of any size, a mapped file for
+   * instance. A segment that is confined to the calling thread is filled by that thread alone.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param out receives the matrix, row-major {@code [N, M]}
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small or read-only
    */
   public MemorySegment pairwise(Gaussians q, Gaussians p, MemorySegment out) {
     check(q, p);
@@ -188,12 +178,30 @@ public final class KlEngine implements AutoCloseable {
     return out;
   }
 
-  /** {@code KL(q_i ‖ p_i)} as a new array of N; both batches have N Gaussians. */
+  /**
+   * Computes {@code out[i] = KL(q_i ‖ p_i)}, in nats, for two batches of N Gaussians.
+   *
+   * @param q N Gaussians
+   * @param p N Gaussians
+   * @return a new array of N divergences
+   * @throws IllegalArgumentException if q and p do not match, or differ in size
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
   public float[] aligned(Gaussians q, Gaussians p) {
     return aligned(q, p, new float[rows(q)]);
   }
 
-  /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
+  /**
+   * Computes the divergences of {@link #aligned(Gaussians, Gaussians)} into an array.
+   *
+   * @param q N Gaussians
+   * @param p N Gaussians
+   * @param out receives the N divergences
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match or differ in size, or {@code out} is too small
+   */
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
     checkAligned(q, p);
     Arguments.checkOut(q.size(), out);
@@ -201,7 +209,15 @@ public final class KlEngine implements AutoCloseable {
     return out;
   }
 
-  /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
+  /**
+   * Computes the divergences of {@link #aligned(Gaussians, Gaussians)} into an array.
+   *
+   * @param q N Gaussians
+   * @param p N Gaussians
+   * @param out receives the N divergences
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match or differ in size, or {@code out} is too small
+   */
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
     checkAligned(q, p);
     Arguments.checkOut(q.size(), out);
@@ -209,7 +225,16 @@ public final class KlEngine implements AutoCloseable {
     return out;
   }
 
-  /** {@code KL(q_i ‖ p_i)} into {@code out}; returns {@code out}. */
+  /**
+   * Computes the divergences of {@link #aligned(Gaussians, Gaussians)} into a segment.
+   *
+   * @param q N Gaussians
+   * @param p N Gaussians
+   * @param out receives the N divergences
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match or differ in size, or {@code out} is too small or
+   *     read-only
+   */
   public MemorySegment aligned(Gaussians q, Gaussians p, MemorySegment out) {
     checkAligned(q, p);
     boolean wide = q.isDouble() || p.isDouble();
@@ -219,14 +244,27 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * {@code KL(q_i ‖ N(0, I)) = ½ Σ_h (μ² + σ² − 1 − ln σ²)}, for full covariances {@code ½ (‖μ‖² + ‖L‖² − D) − Σ_k ln L_kk}, as a
-   * new array of N.
+   * Computes {@code out[i] = KL(q_i ‖ N(0, I))}, in nats: {@code ½ Σ_h (μ² + σ² − 1 − ln σ²)}, or for full covariances
+   * {@code ½ (‖μ‖² + ‖L‖² − D) − Σ_k ln L_kk}.
+   *
+   * @param q N Gaussians
+   * @return a new array of N divergences
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public float[] toStandardNormal(Gaussians q) {
     return toStandardNormal(q, new float[rows(q)]);
   }
 
-  /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
+  /**
+   * Computes the divergences of {@link #toStandardNormal(Gaussians)} into an array.
+   *
+   * @param q N Gaussians
+   * @param out receives the N divergences
+   * @return {@code out}
+   * @throws IllegalArgumentException if {@code out} is too small
+   */
   public float[] toStandardNormal(Gaussians q, float[] out) {
     engine.checkOpen();
     Arguments.checkOut(rows(q), out);
@@ -234,7 +272,14 @@ public final class KlEngine implements AutoCloseable {
     return out;
   }
 
-  /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
+  /**
+   * Computes the divergences of {@link #toStandardNormal(Gaussians)} into an array.
+   *
+   * @param q N Gaussians
+   * @param out receives the N divergences
+   * @return {@code out}
+   * @throws IllegalArgumentException if {@code out} is too small
+   */
   public double[] toStandardNormal(Gaussians q, double[] out) {
     engine.checkOpen();
     Arguments.checkOut(rows(q), out);
@@ -242,7 +287,14 @@ public final class KlEngine implements AutoCloseable {
     return out;
   }
 
-  /** {@code KL(q_i ‖ N(0, I))} into {@code out}; returns {@code out}. */
+  /**
+   * Computes the divergences of {@link #toStandardNormal(Gaussians)} into a segment.
+   *
+   * @param q N Gaussians
+   * @param out receives the N divergences
+   * @return {@code out}
+   * @throws IllegalArgumentException if {@code out} is too small or read-only
+   */
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
     engine.checkOpen();
     Arguments.checkSegment(rows(q), q.isDouble(), out);
@@ -251,160 +303,286 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * The k smallest of {@code KL(q_i ‖ p_j)} over j, for every row i, nearest first, ties to the lower index. The order is that of
-   * exact arithmetic, not of rounded values: candidates that the kernels' error bound does not tell apart are recomputed before they are
-   * ordered or cut, for batches of float, too: to 1e-13, and where that does not tell either, of diagonal batches in twice double's
-   * precision. Values that nothing is near are the kernels', to the contract.
+   * Finds, for every row i, the k smallest of {@code KL(q_i ‖ p_j)} over j, nearest first and ties to the lower index.
    *
-   * <p>In twice double's precision equal divergences always count as equal, and have one value. Others do only if they differ by at most
-   * {@code (D + 8192)·2⁻⁹⁵} of their value, 2e-25 where D is small, or if those between them join them by such steps. This holds for divergences
-   * from 1e-300 to where they overflow, log-variances within ±10⁵, and batches that state their scales in one way, or one σ and the other σ²; where they do
-   * not, equal divergences count as equal if their terms are the same, and {@code 2⁻⁹⁵·√(D/KL)} comes on top. A full covariance leaves
-   * some {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double.
+   * <p>The order is that of exact arithmetic, not of rounded values. Candidates that the kernels' error bound does not
+   * tell apart are recomputed before they are ordered or cut, for batches of float, too: first to 1e-13, and where that
+   * does not tell them apart, for diagonal batches in twice the precision of double. A value that no other is near is
+   * as the kernels computed it, with the promised accuracy.
    *
-   * <p>Memory besides the result: for each thread {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, of fewer if k is above 1000; where many are uncertain,
-   * {@code k + max(4096, k)} and those of another block. Calls with k beyond some 40,000 allocate them anew.
+   * <p>In twice the precision of double, equal divergences always count as equal, and have one value. Different ones
+   * count as equal only if they differ by at most {@code (D + 8192)·2⁻⁹⁵} of their value (2e-25 where D is small), or
+   * if divergences between them join them by such steps. This holds for divergences from 1e-300 to where they overflow,
+   * for log-variances within ±10⁵, and for batches that state their scales in one way, or the one as σ and the other as
+   * σ². If they state them in other ways, equal divergences count as equal if their terms are the same, and
+   * {@code 2⁻⁹⁵·√(D/KL)} is added to the difference. With a full covariance, what is left uncertain is some
+   * {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double.
    *
-   * @param k in [1, M]
+   * <p>Besides the result, each thread holds {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, or
+   * of fewer rows if k is above 1000. Where many candidates are uncertain, it holds {@code k + max(4096, k)} and those
+   * of another block. Calls with k above some 40,000 allocate them anew.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param k the number of neighbors, in [1, M]
    * @return N rows of k neighbors
-   * @throws IllegalArgumentException if k is not in [1, M] or the result does not fit an array
+   * @throws IllegalArgumentException if q and p do not match, k is not in [1, M], or N·k is more than 2³¹ − 9
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public Neighbors nearest(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, false, false);
   }
 
   /**
-   * {@link #nearest(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}: {@code values[i*k + r] = KL(q_i ‖
-   * p_j)} for {@code j = indices[i*k + r]}. Rounded to float, values may be equal whose indices are in the order of the exact ones.
+   * Finds the neighbors of {@link #nearest(Gaussians, Gaussians, int)} and writes them into arrays. Where values are
+   * equal after rounding to float, their indices are still in the order of the exact ones.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param k the number of neighbors, in [1, M]
+   * @param indices receives the columns j, row-major {@code [N, k]}
+   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
+   * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkNearest(q, p, k, false, indices, Objects.requireNonNull(values, "values").length);
-    Workspace out = engine.begin().to(values);
-    engine.nearest(batch(q), batch(p), k, false, false, indices, out);
-  }
-
-  /** {@link #nearest(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
-  public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    checkNearest(q, p, k, false, indices, Objects.requireNonNull(values, "values").length);
-    Workspace out = engine.begin().to(values);
-    engine.nearest(batch(q), batch(p), k, false, false, indices, out);
+    engine.nearest(batch(q), batch(p), k, false, false, indices, engine.begin().to(values));
   }
 
   /**
-   * {@link #nearest(Gaussians, Gaussians, int)} among {@code j ≠ i}: for batches whose Gaussians correspond one to one, above all
-   * a batch and itself, where a Gaussian's nearest is itself.
+   * Finds the neighbors of {@link #nearest(Gaussians, Gaussians, int)} and writes them into arrays.
    *
-   * @param k in [1, M − 1]
-   * @throws IllegalArgumentException if the batches' sizes differ, k is not in [1, M − 1] or the result does not fit an array
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param k the number of neighbors, in [1, M]
+   * @param indices receives the columns j, row-major {@code [N, k]}
+   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
+   * @throws IllegalArgumentException under the same conditions, or if an array is too small
+   */
+  public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
+    checkNearest(q, p, k, false, indices, Objects.requireNonNull(values, "values").length);
+    engine.nearest(batch(q), batch(p), k, false, false, indices, engine.begin().to(values));
+  }
+
+  /**
+   * Finds, for every row i, the k smallest of {@code KL(q_i ‖ p_j)} over {@code j ≠ i}, as
+   * {@link #nearest(Gaussians, Gaussians, int)} does over all j. It is meant for batches whose Gaussians correspond one
+   * to one, above all for a batch and itself, where the nearest of a Gaussian is itself.
+   *
+   * @param q N Gaussians, the rows
+   * @param p N Gaussians, the columns
+   * @param k the number of neighbors, in [1, N − 1]
+   * @return N rows of k neighbors
+   * @throws IllegalArgumentException if q and p do not match or differ in size, k is not in [1, N − 1], or N·k is more
+   *     than 2³¹ − 9
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public Neighbors nearestOthers(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, true, false);
   }
 
-  /** {@link #nearestOthers(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
+  /**
+   * Finds the neighbors of {@link #nearestOthers(Gaussians, Gaussians, int)} and writes them into arrays. Where values
+   * are equal after rounding to float, their indices are still in the order of the exact ones.
+   *
+   * @param q N Gaussians, the rows
+   * @param p N Gaussians, the columns
+   * @param k the number of neighbors, in [1, N − 1]
+   * @param indices receives the columns j, row-major {@code [N, k]}
+   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
+   * @throws IllegalArgumentException under the same conditions, or if an array is too small
+   */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkNearest(q, p, k, true, indices, Objects.requireNonNull(values, "values").length);
-    Workspace out = engine.begin().to(values);
-    engine.nearest(batch(q), batch(p), k, true, false, indices, out);
-  }
-
-  /** {@link #nearestOthers(Gaussians, Gaussians, int)} into the caller's arrays, row-major {@code [N, k]}. */
-  public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    checkNearest(q, p, k, true, indices, Objects.requireNonNull(values, "values").length);
-    Workspace out = engine.begin().to(values);
-    engine.nearest(batch(q), batch(p), k, true, false, indices, out);
+    engine.nearest(batch(q), batch(p), k, true, false, indices, engine.begin().to(values));
   }
 
   /**
-   * The k smallest of {@code KL(p_j ‖ q_i)} over j, for every row i: {@link #nearest(Gaussians, Gaussians, int)} with the arguments of the
-   * divergence the other way round. Values are those divergences. A call of fewer than 32 rows takes as long as one of 32.
+   * Finds the neighbors of {@link #nearestOthers(Gaussians, Gaussians, int)} and writes them into arrays.
    *
-   * @param k in [1, M]
-   * @return N rows of k neighbors
-   * @throws IllegalArgumentException if k is not in [1, M] or the result does not fit an array
+   * @param q N Gaussians, the rows
+   * @param p N Gaussians, the columns
+   * @param k the number of neighbors, in [1, N − 1]
+   * @param indices receives the columns j, row-major {@code [N, k]}
+   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
+   * @throws IllegalArgumentException under the same conditions, or if an array is too small
+   */
+  public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
+    checkNearest(q, p, k, true, indices, Objects.requireNonNull(values, "values").length);
+    engine.nearest(batch(q), batch(p), k, true, false, indices, engine.begin().to(values));
+  }
+
+  /**
+   * Finds, for every row i, the k smallest of {@code KL(p_j ‖ q_i)} over j: {@link #nearest(Gaussians, Gaussians, int)}
+   * with the arguments of the divergence exchanged. A call of fewer than 32 rows takes as long as one of 32.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param k the number of neighbors, in [1, M]
+   * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
+   * @throws IllegalArgumentException if p and q do not match, k is not in [1, M], or N·k is more than 2³¹ − 9
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public Neighbors nearestReverse(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, false, true);
   }
 
-  /** {@link #nearestReverse} among {@code j ≠ i}, with the arguments and errors of {@link #nearestOthers(Gaussians, Gaussians, int)}. */
+  /**
+   * Finds, for every row i, the k smallest of {@code KL(p_j ‖ q_i)} over {@code j ≠ i}: {@link #nearestReverse} with
+   * the batches of {@link #nearestOthers(Gaussians, Gaussians, int)}.
+   *
+   * @param q N Gaussians, the rows
+   * @param p N Gaussians, the columns
+   * @param k the number of neighbors, in [1, N − 1]
+   * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
+   * @throws IllegalArgumentException if p and q do not match or differ in size, k is not in [1, N − 1], or N·k is more
+   *     than 2³¹ − 9
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
   public Neighbors nearestOthersReverse(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, true, true);
   }
 
   /**
-   * All j with {@code KL(q_i ‖ p_j) ≤ radius}, for every row i, by ascending j. Decided as in exact arithmetic: entries that the
-   * kernels' error bound does not tell from the radius are recomputed as {@link #nearest} does, and what counts as equal there is within. A
-   * value of {@link #nearest} as radius may leave out its own pair, if it was rounded down. Memory: 12 bytes a pair found, at the end twice.
+   * Finds, for every row i, all j with {@code KL(q_i ‖ p_j) ≤ radius}, by ascending j.
    *
-   * @param radius in nats, ≥ 0; 0 finds equal Gaussians, and those whose divergence underflows, +∞ all
-   * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
+   * <p>The decision is that of exact arithmetic. Entries that the kernels' error bound does not tell from the radius
+   * are recomputed as in {@link #nearest(Gaussians, Gaussians, int)}, and what counts as equal there is within the
+   * radius. A value that {@code nearest} returned may, as a radius, exclude its own pair, if it was rounded down. Each
+   * pair found takes 12 bytes, and twice as many at the end.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param radius in nats, ≥ 0; 0 finds equal Gaussians and those whose divergence underflows, and +∞ finds all
+   * @return N rows of the pairs found
+   * @throws IllegalArgumentException if q and p do not match, the radius is negative or NaN, or more than 2³¹ − 9 pairs
+   *     are found
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
     return within(q, p, radius, Arguments.MOST_PAIRS);
   }
 
   /**
-   * {@link #within(Gaussians, Gaussians, double)} of at most so many pairs, for a radius that may turn out to be too large: memory, as said there, is
-   * bounded by their number.
+   * Finds the pairs of {@link #within(Gaussians, Gaussians, double)}, unless there are too many. This bounds the memory
+   * if a radius turns out to be too large.
    *
-   * @param maxPairs in [0, 2³¹ − 9]
-   * @throws IllegalArgumentException also if there are more pairs, as soon as they are found, or maxPairs is not in its range
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param radius in nats, ≥ 0
+   * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
+   * @return N rows of the pairs found
+   * @throws IllegalArgumentException if q and p do not match, the radius is negative or NaN, maxPairs is not in its
+   *     range, or there are more pairs, as soon as they are found
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius, int maxPairs) {
     return within(q, p, false, radius, maxPairs);
   }
 
   /**
-   * All j with {@code KL(p_j ‖ q_i) ≤ radius}, for every row i, by ascending j: {@link #within(Gaussians, Gaussians, double)} with the
-   * arguments of the divergence the other way round. Values are those divergences.
+   * Finds, for every row i, all j with {@code KL(p_j ‖ q_i) ≤ radius}, by ascending j:
+   * {@link #within(Gaussians, Gaussians, double)} with the arguments of the divergence exchanged.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param radius in nats, ≥ 0
+   * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
+   * @throws IllegalArgumentException if p and q do not match, the radius is negative or NaN, or more than 2³¹ − 9 pairs
+   *     are found
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public Neighbors withinReverse(Gaussians q, Gaussians p, double radius) {
     return withinReverse(q, p, radius, Arguments.MOST_PAIRS);
   }
 
-  /** {@link #withinReverse(Gaussians, Gaussians, double)} of at most so many pairs, as {@link #within(Gaussians, Gaussians, double, int)}. */
+  /**
+   * Finds the pairs of {@link #withinReverse(Gaussians, Gaussians, double)}, unless there are too many.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param radius in nats, ≥ 0
+   * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
+   * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
+   * @throws IllegalArgumentException if p and q do not match, the radius is negative or NaN, maxPairs is not in its
+   *     range, or there are more pairs, as soon as they are found
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
   public Neighbors withinReverse(Gaussians q, Gaussians p, double radius, int maxPairs) {
     return within(q, p, true, radius, maxPairs);
   }
 
-  private Neighbors within(Gaussians q, Gaussians p, boolean reverse, double radius, int maxPairs) {
-    engine.checkOpen();
-    Batch a = batch(q, "q");
-    Batch b = batch(p, "p");
-    Arguments.checkWithin(a, b, reverse, radius, maxPairs);
-    WithinRows.Found found = engine.within(a, b, reverse, radius, maxPairs);
-    return new Neighbors(found.start(), found.indices(), found.values());
-  }
-
   /**
-   * {@code ln Σ_j exp(−KL(q_i ‖ p_j))} as a new array of N. The error is that of a KL: absolute, at most the contract's relative
-   * error times the KL of the terms that count.
+   * Computes {@code out[i] = ln Σ_j exp(−KL(q_i ‖ p_j))}. The error is that of a divergence: absolute, and at most the
+   * relative error that is promised times the divergence of the terms that count.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @return a new array of N numbers
+   * @throws IllegalArgumentException if q and p do not match
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public double[] logSumExp(Gaussians q, Gaussians p) {
     return logSumExp(q, p, new double[rows(q)]);
   }
 
-  /** {@code ln Σ_j exp(−KL(q_i ‖ p_j))} into {@code out}; returns {@code out}. */
+  /**
+   * Computes the numbers of {@link #logSumExp(Gaussians, Gaussians)} into an array.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param out receives the N numbers
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small
+   */
   public double[] logSumExp(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, out);
   }
 
   /**
-   * {@code ln Σ_j exp(w_j − KL(q_i ‖ p_j))} as a new array of N. For a mixture, {@code w_j} is the logarithm of the weight of {@code p_j}.
-   * The error is that of {@link #logSumExp(Gaussians, Gaussians)}.
+   * Computes {@code out[i] = ln Σ_j exp(w_j − KL(q_i ‖ p_j))}. For a mixture, {@code w_j} is the logarithm of the
+   * weight of {@code p_j}. The error is that of {@link #logSumExp(Gaussians, Gaussians)}.
    *
-   * @param logWeights w, M of them; −∞ leaves a term out, and all −∞ give −∞
-   * @throws IllegalArgumentException if a weight is NaN or +∞, or there are not M
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param logWeights w, M numbers; −∞ leaves a term out, and if all are −∞, so are the results
+   * @return a new array of N numbers
+   * @throws IllegalArgumentException if q and p do not match, there are not M weights, or one is NaN or +∞
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights) {
     return weightedLogSumExp(q, p, logWeights, new double[rows(q)]);
   }
 
   /**
-   * {@link #weightedLogSumExp(Gaussians, Gaussians, double[])} into {@code out}; returns {@code out}.
+   * Computes the numbers of {@link #weightedLogSumExp(Gaussians, Gaussians, double[])} into an array.
    *
-   * @throws IllegalArgumentException also if {@code out} is {@code logWeights}
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param logWeights w, M numbers
+   * @param out receives the N numbers; another array than {@code logWeights}
+   * @return {@code out}
+   * @throws IllegalArgumentException under the same conditions, or if {@code out} is too small or is {@code logWeights}
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
     check(q, p);
@@ -412,41 +590,105 @@ public final class KlEngine implements AutoCloseable {
     return statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, logWeights, out);
   }
 
-  /** {@code min_j KL(q_i ‖ p_j)} as a new array of N. */
+  /**
+   * Computes {@code out[i] = min_j KL(q_i ‖ p_j)}, in nats.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @return a new array of N numbers
+   * @throws IllegalArgumentException if q and p do not match
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
   public double[] rowMin(Gaussians q, Gaussians p) {
     return rowMin(q, p, new double[rows(q)]);
   }
 
-  /** {@code min_j KL(q_i ‖ p_j)} into {@code out}; returns {@code out}. */
+  /**
+   * Computes the numbers of {@link #rowMin(Gaussians, Gaussians)} into an array.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param out receives the N numbers
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small
+   */
   public double[] rowMin(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.MIN, q, p, null, out);
   }
 
-  /** {@code Σ_j KL(q_i ‖ p_j)} as a new array of N; +∞ where a term or the sum is. */
+  /**
+   * Computes {@code out[i] = Σ_j KL(q_i ‖ p_j)}, in nats; +∞ where a term or the sum is.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @return a new array of N numbers
+   * @throws IllegalArgumentException if q and p do not match
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
   public double[] rowSum(Gaussians q, Gaussians p) {
     return rowSum(q, p, new double[rows(q)]);
   }
 
-  /** {@code Σ_j KL(q_i ‖ p_j)} into {@code out}, +∞ where a term or the sum is; returns {@code out}. */
+  /**
+   * Computes the numbers of {@link #rowSum(Gaussians, Gaussians)} into an array.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param out receives the N numbers
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small
+   */
   public double[] rowSum(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.SUM, q, p, null, out);
   }
 
-  /** {@code Σ_j KL(q_i ‖ p_j) / M} as a new array of N; +∞ where the sum is. */
+  /**
+   * Computes {@code out[i] = Σ_j KL(q_i ‖ p_j) / M}, in nats; +∞ where the sum is.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @return a new array of N numbers
+   * @throws IllegalArgumentException if q and p do not match
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
   public double[] rowMean(Gaussians q, Gaussians p) {
     return rowMean(q, p, new double[rows(q)]);
   }
 
-  /** {@code Σ_j KL(q_i ‖ p_j) / M} into {@code out}, +∞ where the sum is; returns {@code out}. */
+  /**
+   * Computes the numbers of {@link #rowMean(Gaussians, Gaussians)} into an array.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param out receives the N numbers
+   * @return {@code out}
+   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small
+   */
   public double[] rowMean(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.MEAN, q, p, null, out);
   }
 
   /**
-   * Computes the matrix tile by tile, each handed to the consumer once, in no order, while it is in the cache. Memory is that of a tile
-   * for each thread, 1 MiB (on a CUDA device 8), whatever the matrix's size. The consumer runs on the thread that computed the tile, which
-   * computes no other before it returns: with several threads it must be safe for use by them at once. What it throws ends
-   * the call, when the tiles under way are done, and is thrown on.
+   * Computes the matrix tile by tile and hands each tile to a consumer once, in no order, while it is in the cache. The
+   * memory is that of a tile for each thread, 1 MiB (on a CUDA device 8 MiB), whatever the size of the matrix.
+   *
+   * <p>The consumer runs on the thread that computed the tile, which computes no other before the consumer returns.
+   * With several threads, it must be safe for use by them at once. What the consumer throws ends the call when the
+   * tiles under way are done, and is thrown to the caller.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param consumer receives each tile, which is valid until it returns
+   * @throws IllegalArgumentException if q and p do not match
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public void forEachTile(Gaussians q, Gaussians p, Consumer<? super KlTile> consumer) {
     Objects.requireNonNull(consumer, "consumer");
@@ -459,16 +701,26 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * {@code KL(q_i ‖ p_i)} estimated as the mean of {@code ln q_i(x) − ln p_i(x)} over samples x of q_i: a check of the closed form,
-   * or of a program that samples. In double, on the calling thread whatever the backend; {@code O(N·S·D)}, with a full covariance
-   * {@code O(N·S·D²)}. A sample is computed from what q and p differ by, so the standard error, which includes a bound on rounding, holds for
-   * divergences of 1e-31, too. A deterministic q gives 0; where a sample overflows, estimate and error are +∞.
+   * Estimates {@code KL(q_i ‖ p_i)}, in nats, as the mean of {@code ln q_i(x) − ln p_i(x)} over S samples x of q_i.
+   * This checks the closed form, or a program that samples.
    *
-   * <p>Reproducible: pair i draws from the i-th {@link java.util.SplittableRandom#split()} of a {@link java.util.SplittableRandom} of the seed, D values of
-   * {@code nextGaussian()} a sample. So the bits depend on the seed and the JDK's generator alone, and pair i's not on later pairs.
+   * <p>It runs in double on the calling thread, whatever the backend, and takes {@code O(N·S·D)} time, with a full
+   * covariance {@code O(N·S·D²)}. A sample is computed from the differences of q and p, so that the standard error,
+   * which includes a bound on rounding, holds for divergences of 1e-31, too. A deterministic q gives 0. Where a sample
+   * overflows, estimate and error are +∞.
    *
-   * @param samples S, of each pair, at least 2
-   * @throws IllegalArgumentException if the batches' sizes differ or there are fewer than 2 samples
+   * <p>Results are reproducible. Pair i draws from the i-th {@link java.util.SplittableRandom#split()} of a
+   * {@link java.util.SplittableRandom} of the seed, D values of {@code nextGaussian()} for each sample. So the bits
+   * depend on the seed and the JDK's generator alone, and those of pair i do not depend on later pairs.
+   *
+   * @param q N Gaussians, which are sampled
+   * @param p N Gaussians
+   * @param samples S, the samples of each pair, at least 2
+   * @param seed the seed of the generator
+   * @return N estimates and their standard errors
+   * @throws IllegalArgumentException if q and p do not match or differ in size, or S is less than 2
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
    */
   public MonteCarlo monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
     checkAligned(q, p);
@@ -482,14 +734,21 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Prepares a service for queries of this shape before its first request: calls {@code pairwise} (of at most 2²² entries), {@code nearest} with k = 10,
-   * {@code logSumExp} and {@code rowMin} with made-up diagonal batches of float, the query made anew for each call, until the VM has compiled what they
-   * run, as told by calls that get no faster for half a second. Takes one to five seconds, longer only where eight calls do. Results are the
-   * same cold and warm. What belongs to the references themselves is built by {@link Gaussians#prepare()}.
+   * Prepares a service for queries of a shape before its first request. Calls {@code pairwise} (if the matrix has at
+   * most 2²² entries), {@code nearest} with k = 10, {@code logSumExp} and {@code rowMin} with made-up diagonal batches
+   * of float until the VM has compiled what they run, which shows in calls that have got no faster for half a second.
+   * The query is made anew for each round of these calls.
    *
-   * @param n rows of q, those of a query; no more of q and of p are made than have 2²⁴ elements
-   * @param m rows of p
-   * @throws IllegalArgumentException if a number is less than 1, or dimension more than 2²⁴
+   * <p>This takes one to five seconds, and longer only if eight calls do. Results are the same cold and warm. What
+   * belongs to the references themselves is built by {@link Gaussians#prepare()}.
+   *
+   * @param n the rows of q, those of a query; no more rows of q and of p are made than have 2²⁴ elements
+   * @param m the rows of p
+   * @param dimension D
+   * @throws IllegalArgumentException if a number is less than 1, or {@code dimension} is more than 2²⁴
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public void warmUp(int n, int m, int dimension) {
     engine.checkOpen();
@@ -502,9 +761,17 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * {@link #warmUp(int, int, int)} with the caller's batches, of whatever kind and precision, after {@link Gaussians#prepare()} of both; where one is
-   * diagonal and the other full, also of the full factors that a diagonal batch of up to 128 MiB of them is written out as. Diagonal
-   * batches of float are preceded by made-up ones of their shape, for what the code does with Gaussians that the caller's do not have.
+   * Does what {@link #warmUp(int, int, int)} does with the caller's batches, of any kind and precision, after
+   * {@link Gaussians#prepare()} of both. If one is diagonal and the other full, the full factors that the diagonal one
+   * is written out as, up to 128 MiB, are prepared, too. Before diagonal batches of float, made-up ones of their shape
+   * run, for what the code does with Gaussians that the caller's batches do not have.
+   *
+   * @param q N Gaussians, those of a query
+   * @param p M Gaussians, the references
+   * @throws IllegalArgumentException if q and p do not match
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public void warmUp(Gaussians q, Gaussians p) {
     check(q, p);
@@ -512,13 +779,18 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Runs every operation, but {@link #monteCarlo}, on made-up batches of all kinds and many shapes until the VM has compiled it, and
-   * compares each result with plain arithmetic in double, and with that of the same call before: what a compiler makes of vector code
-   * depends on the processor and the VM's build. For a service's start, or a test on the machine that it will run on. Allocates some MB.
+   * Runs every operation except {@link #monteCarlo} on made-up batches of all kinds and many shapes until the VM has
+   * compiled it. Each result is compared with plain arithmetic in double, and with the result of the same call before.
+   * What a compiler makes of vector code depends on the processor and the VM's build, so this is meant for the start of
+   * a service, or for a test on the machine that it will run on. It allocates some MB.
    *
-   * @param time how long to take, about: ten seconds see every kernel compiled. Each operation is tried on each kind and shape whatever
-   *     the time, which takes some seconds
+   * @param time about how long to take; in ten seconds every kernel gets compiled. Each operation is tried on each kind
+   *     and shape whatever the time, which takes some seconds
+   * @return what was found, for each operation
    * @throws IllegalArgumentException if the time is not positive
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
    */
   public Verification verify(Duration time) {
     engine.checkOpen();
@@ -529,18 +801,27 @@ public final class KlEngine implements AutoCloseable {
     return new Verification(Verify.run(engine, nanos, Verification.Operation::new));
   }
 
-  /** What runs, with how many threads, and why the vector backend does not where it does not. */
+  /** {@return a line that says what runs, with how many threads, and if the vector backend cannot run, why} */
   public String describe() {
     return engine.describe();
   }
 
   /**
-   * Ends the engine's own threads and releases what it has on a CUDA device, which an engine that is not closed keeps; calls under
-   * way finish. Closing twice is harmless.
+   * Ends the engine's own threads and releases what it holds on a CUDA device, which an engine that is not closed
+   * keeps. Calls under way finish. Closing an engine again has no effect.
    */
   @Override
   public void close() {
     engine.close();
+  }
+
+  private Neighbors within(Gaussians q, Gaussians p, boolean reverse, double radius, int maxPairs) {
+    engine.checkOpen();
+    Batch a = batch(q, "q");
+    Batch b = batch(p, "p");
+    Arguments.checkWithin(a, b, reverse, radius, maxPairs);
+    WithinRows.Found found = engine.within(a, b, reverse, radius, maxPairs);
+    return new Neighbors(found.start(), found.indices(), found.values());
   }
 
   private Neighbors neighbors(Gaussians q, Gaussians p, int k, boolean others, boolean reverse) {

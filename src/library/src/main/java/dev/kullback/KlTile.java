@@ -1,8 +1,9 @@
 package dev.kullback;
 
 /**
- * A rectangle of the matrix {@code KL(q_i ‖ p_j)}, in nats, as {@link KlEngine#forEachTile} hands it out: rows {@code [row0, row0 +
- * rows)}, columns {@code [column0, column0 + columns)}. Its values are valid during the callback, on its thread.
+ * A rectangle of the matrix {@code KL(q_i ‖ p_j)}, in nats, which {@link KlEngine#forEachTile} passes to its consumer.
+ * It covers the rows {@code [row0, row0 + rows)} and the columns {@code [column0, column0 + columns)}. Its values are
+ * valid during the callback, on the thread of the callback.
  */
 public final class KlTile {
   private final int row0;
@@ -19,31 +20,32 @@ public final class KlTile {
     this.values = values;
   }
 
-  /** First row in the matrix. */
+  /** {@return the first row, counted in the matrix} */
   public int row0() {
     return row0;
   }
 
-  /** Number of rows, at least 1. */
+  /** {@return the number of rows, at least 1} */
   public int rows() {
     return rows;
   }
 
-  /** First column in the matrix. */
+  /** {@return the first column, counted in the matrix} */
   public int column0() {
     return column0;
   }
 
-  /** Number of columns, at least 1. */
+  /** {@return the number of columns, at least 1} */
   public int columns() {
     return columns;
   }
 
   /**
-   * {@code KL(q_{row0 + i} ‖ p_{column0 + j})}.
+   * {@return the entry {@code KL(q_{row0 + i} ‖ p_{column0 + j})}, in nats}
    *
-   * @param i in [0, rows)
-   * @param j in [0, columns)
+   * @param i the row in the tile, in [0, rows)
+   * @param j the column in the tile, in [0, columns)
+   * @throws IndexOutOfBoundsException if i or j is not in its range
    */
   public double value(int i, int j) {
     if (i < 0 || i >= rows || j < 0 || j >= columns) {
@@ -53,7 +55,10 @@ public final class KlTile {
     return values[i * columns + j];
   }
 
-  /** The engine's own array, {@code values[i * columns + j]}: at least as long, free to be changed, reused after the callback. */
+  /**
+   * {@return the engine's own array, with entry (i, j) of the tile at {@code values[i * columns + j]}} It may be longer
+   * than the tile needs. The callback may change it, and the engine reuses it afterwards.
+   */
   public double[] values() {
     return values;
   }

@@ -8,18 +8,19 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * Bounds on the differential entropy, in nats, of a mixture {@code Σ_i c_i p_i} of Gaussians, which has no closed form: the
- * pairwise-distance estimators
+ * Bounds on the differential entropy, in nats, of a mixture {@code Σ_i c_i p_i} of M Gaussians, which has no closed
+ * form. They are the pairwise-distance estimators
  *
  * <pre>
  * H_D = Σ_i c_i H(p_i) − Σ_i c_i ln Σ_j c_j exp(−D(p_i ‖ p_j))
  * </pre>
  *
- * <p>of A. Kolchinsky and B. D. Tracey, "Estimating Mixture Entropy with Pairwise Distances", Entropy 19 (2017) 361. With D = KL
- * it is an upper bound, with the Chernoff α-divergence {@code C_α(p ‖ q) = −ln ∫ p^α q^(1−α)}, α in [0, 1], a lower one. Both are
- * exact where components coincide or do not overlap.
+ * <p>of A. Kolchinsky and B. D. Tracey, "Estimating Mixture Entropy with Pairwise Distances", Entropy 19 (2017) 361.
+ * With D = KL, this is an upper bound. With the Chernoff α-divergence {@code C_α(p ‖ q) = −ln ∫ p^α q^(1−α)}, α in [0,
+ * 1], it is a lower bound. Both are exact where components coincide or do not overlap.
  *
- * <p>Components are diagonal or full. Immutable, and safe for use by any number of threads.
+ * <p>Components may be diagonal or full. A {@code MixtureEntropy} is immutable and safe for use by any number of
+ * threads.
  */
 public final class MixtureEntropy {
   private static final double LN_2PI = Math.log(2 * Math.PI);
@@ -49,7 +50,14 @@ public final class MixtureEntropy {
     }
   }
 
-  /** The mixture of a batch's Gaussians with equal weights 1/M. */
+  /**
+   * Makes the mixture of the Gaussians of a batch with equal weights 1/M.
+   *
+   * @param components M Gaussians
+   * @return the mixture
+   * @throws IllegalArgumentException if the components are deterministic, or diagonal with a variance outside [2⁻⁵⁰⁰,
+   *     2⁵⁰⁰]
+   */
   public static MixtureEntropy of(Gaussians components) {
     double[] weights = new double[Objects.requireNonNull(components, "components").size()];
     Arrays.fill(weights, 1.0 / weights.length);
@@ -57,10 +65,14 @@ public final class MixtureEntropy {
   }
 
   /**
-   * The mixture of a batch's Gaussians with the weights given.
+   * Makes the mixture of the Gaussians of a batch with the given weights.
    *
-   * @param weights c, M of them, ≥ 0; their sum is 1 to 1e-5, and they are divided by it. A component of weight 0 does not count
-   * @throws IllegalArgumentException if the weights are not such, or the components deterministic or beyond variances of 2^±500
+   * @param components M Gaussians
+   * @param weights c, M numbers ≥ 0 whose sum is 1 to 1e-5. They are copied and divided by their sum. A component of
+   *     weight 0 does not count
+   * @return the mixture
+   * @throws IllegalArgumentException if the weights are not such, or the components are deterministic, or diagonal with
+   *     a variance outside [2⁻⁵⁰⁰, 2⁵⁰⁰]
    */
   public static MixtureEntropy of(Gaussians components, double[] weights) {
     Objects.requireNonNull(components, "components");
@@ -88,7 +100,12 @@ public final class MixtureEntropy {
     return new MixtureEntropy(components, normal);
   }
 
-  /** {@code H(p_i) = ½ D (1 + ln 2π) + Σ_h ln σ_ih}, for full covariances {@code + ln det L_i}, as a new array of M: exact. */
+  /**
+   * Computes the entropies of the components, in nats: {@code H(p_i) = ½ D (1 + ln 2π) + Σ_h ln σ_ih}, with
+   * {@code ln det L_i} as the last term for full covariances. They are exact.
+   *
+   * @return a new array of M entropies
+   */
   public double[] componentEntropies() {
     double[] entropies = new double[batch.size()];
     for (int i = 0; i < entropies.length; i++) {
@@ -97,12 +114,23 @@ public final class MixtureEntropy {
     return entropies;
   }
 
-  /** {@code Σ_i c_i H(p_i)}, the entropy given the component, which that of the mixture is not below. */
+  /**
+   * {@return {@code Σ_i c_i H(p_i)}, in nats, the entropy given the component} The entropy of the mixture is never
+   * below it.
+   */
   public double conditionalEntropy() {
     return mean(componentEntropies());
   }
 
-  /** The upper bound H_KL, by {@link KlEngine#weightedLogSumExp(Gaussians, Gaussians, double[])}. */
+  /**
+   * Computes the upper bound H_KL, in nats, by {@link KlEngine#weightedLogSumExp(Gaussians, Gaussians, double[])}.
+   *
+   * @param engine what computes the divergences
+   * @return the upper bound
+   * @throws IllegalStateException if the engine is closed
+   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
   public double upperBound(KlEngine engine) {
     Objects.requireNonNull(engine, "engine");
     double[] log = new double[weights.length];
@@ -113,22 +141,31 @@ public final class MixtureEntropy {
     return conditionalEntropy() - mean(overlap);
   }
 
-  /** The lower bound of the Bhattacharyya distance, {@link #lowerBound(double)} of ½: for components of one covariance the best. */
+  /**
+   * Computes the lower bound of the Bhattacharyya distance, {@link #lowerBound(double)} with α = ½. For components that
+   * have the same covariance, it is the best one.
+   *
+   * @return the lower bound, in nats
+   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
+   */
   public double lowerBound() {
     return lowerBound(0.5);
   }
 
   /**
-   * The lower bound H_Cα, with {@code Σ = (1−α)Σ_i + αΣ_j} and
+   * Computes the lower bound H_Cα, in nats, with {@code Σ = (1−α)Σ_i + αΣ_j} and
    *
    * <pre>
    * C_α(p_i ‖ p_j) = ½ α(1−α) (μ_i − μ_j)ᵀ Σ⁻¹ (μ_i − μ_j) + ½ ln(det Σ / (det Σ_i^(1−α) det Σ_j^α))
    * </pre>
    *
-   * <p>computed in double, pair by pair, on the calling thread: {@code O(M²D)}, for full covariances {@code O(M²D³)}.
-   * Ends with a {@link java.util.concurrent.CancellationException} if the thread is interrupted.
+   * <p>It is computed in double, pair by pair, on the calling thread. It takes {@code O(M²D)} time, and {@code O(M²D³)}
+   * for full covariances.
    *
    * @param alpha α, in [0, 1]; 0 and 1 give the {@link #conditionalEntropy()}
+   * @return the lower bound
+   * @throws IllegalArgumentException if alpha is not in [0, 1]
+   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
    */
   public double lowerBound(double alpha) {
     if (!(alpha >= 0 && alpha <= 1)) {

@@ -1,6 +1,9 @@
 package dev.kullback;
 
-/** Estimates of {@code KL(q_i ‖ p_i)}, in nats, from samples of q_i, with their standard errors. Made by {@link KlEngine#monteCarlo}. */
+/**
+ * Estimates of {@code KL(q_i ‖ p_i)}, in nats, from samples of q_i, with their standard errors.
+ * {@link KlEngine#monteCarlo} returns them.
+ */
 public final class MonteCarlo {
   private final int samples;
   private final double[] estimates;
@@ -12,19 +15,20 @@ public final class MonteCarlo {
     this.standardErrors = standardErrors;
   }
 
-  /** Number N of pairs. */
+  /** {@return the number N of pairs} */
   public int size() {
     return estimates.length;
   }
 
-  /** Samples of each pair. */
+  /** {@return the number S of samples of each pair} */
   public int samples() {
     return samples;
   }
 
   /**
-   * The estimate of {@code KL(q_i ‖ p_i)}: unbiased, so it may be negative.
+   * {@return the estimate of {@code KL(q_i ‖ p_i)}, in nats} It is unbiased, so it may be negative.
    *
+   * @param i the pair, in [0, N)
    * @throws IndexOutOfBoundsException if i is not in [0, N)
    */
   public double estimate(int i) {
@@ -32,10 +36,11 @@ public final class MonteCarlo {
   }
 
   /**
-   * The standard error of {@code estimate(i)}, itself estimated from the samples: the root of their variance over S, plus the square of
-   * a bound on what rounding does. That is some 1e-11 of the whole at S = 1000, more where a covariance is ill-conditioned, and
-   * all of it where the samples do not differ.
+   * {@return the standard error of {@code estimate(i)}, in nats} It is itself estimated from the samples: the root of
+   * the sum of their variance over S and the square of a bound on what rounding does. The bound is some 1e-11 of the
+   * whole at S = 1000, more where a covariance is ill-conditioned, and all of it where the samples do not differ.
    *
+   * @param i the pair, in [0, N)
    * @throws IndexOutOfBoundsException if i is not in [0, N)
    */
   public double standardError(int i) {

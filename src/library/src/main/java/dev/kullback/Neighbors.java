@@ -1,11 +1,13 @@
 package dev.kullback;
 
 /**
- * Some columns j of each row i of the matrix {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, in nats, as compressed sparse rows: row i has
- * the entries {@code start(i)} to {@code start(i + 1) − 1} of {@link #indices()} and {@link #values()}. Made by {@link KlEngine#nearest} and {@link
- * KlEngine#nearestReverse} (k in every row, nearest first), {@link KlEngine#within} and {@link KlEngine#withinReverse} (as many as there are, by ascending column).
+ * Some columns j of each row i of the matrix {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, in nats, as compressed
+ * sparse rows: row i has the entries {@code start(i)} to {@code start(i + 1) − 1} of {@link #indices()} and
+ * {@link #values()}.
  *
- * <p>Values are double also where the batches are of float: rounding them would make ties of what is ordered.
+ * <p>The {@code nearest} methods of {@link KlEngine} return k neighbors in every row, nearest first. Its {@code within}
+ * methods return as many as there are, by ascending column. Values are double even for batches of float, since rounding
+ * would turn what is ordered into ties.
  */
 public final class Neighbors {
   private final int[] start;
@@ -18,43 +20,61 @@ public final class Neighbors {
     this.values = values;
   }
 
-  /** Number N of rows. */
+  /** {@return the number N of rows} */
   public int size() {
     return start.length - 1;
   }
 
   /**
-   * Number of neighbors of row i.
+   * {@return the number of neighbors of row i}
    *
-   * @throws IndexOutOfBoundsException if i is not in [0, N), as do the methods below
+   * @param i the row, in [0, N)
+   * @throws IndexOutOfBoundsException if i is not in [0, N)
    */
   public int count(int i) {
     check(i, size());
     return start[i + 1] - start[i];
   }
 
-  /** The column of row i's neighbor r, r in [0, count(i)). */
+  /**
+   * {@return the column of neighbor r of row i}
+   *
+   * @param i the row, in [0, N)
+   * @param r the neighbor, in [0, count(i))
+   * @throws IndexOutOfBoundsException if i or r is not in its range
+   */
   public int index(int i, int r) {
     return indices[at(i, r)];
   }
 
-  /** The divergence of row i's neighbor r, of column {@code index(i, r)}. */
+  /**
+   * {@return the divergence of neighbor r of row i, in nats: the matrix at row i, column {@code index(i, r)}}
+   *
+   * @param i the row, in [0, N)
+   * @param r the neighbor, in [0, count(i))
+   * @throws IndexOutOfBoundsException if i or r is not in its range
+   */
   public double value(int i, int r) {
     return values[at(i, r)];
   }
 
-  /** Where row i begins in the arrays; i up to N, where the last row ends. */
+  /**
+   * {@return where row i begins in the arrays; for i = N, where the last row ends}
+   *
+   * @param i the row, in [0, N]
+   * @throws IndexOutOfBoundsException if i is not in [0, N]
+   */
   public int start(int i) {
     check(i, start.length);
     return start[i];
   }
 
-  /** The columns of all rows: this object's own array. */
+  /** {@return the columns of all rows, as this object's own array} */
   public int[] indices() {
     return indices;
   }
 
-  /** The divergences of all rows: this object's own array. */
+  /** {@return the divergences of all rows, in nats, as this object's own array} */
   public double[] values() {
     return values;
   }

@@ -1,21 +1,25 @@
 package dev.kullback;
 
-/** What the factories of {@link DiagonalGaussians} do with scales outside (0, ∞). NaN and infinities are always an error. */
+/**
+ * What the factories of {@link DiagonalGaussians} do with scales outside (0, ∞). NaN and infinities are always an
+ * error, an {@link IllegalArgumentException}.
+ */
 public enum ScalePolicy {
-  /** The default: σ ≤ 0 is an {@link IllegalArgumentException}. */
+  /** The default: σ ≤ 0 is an error. */
   STRICT,
 
   /**
-   * The clamps usual in VAE code: std raised to at least 1e-8 (so variance to 1e-16, and precision lowered to at most 1e16; a
-   * precision ≤ 0 stays an error), log-variance clamped to [−30, 20].
+   * Scales are clamped as is usual in VAE code. A standard deviation is raised to at least 1e-8, so a variance is
+   * raised to at least 1e-16 and a precision lowered to at most 1e16. A precision ≤ 0 stays an error. A log-variance is
+   * clamped to [−30, 20].
    */
   CLAMPED,
 
   /**
-   * A batch whose std (or variance) is 0 throughout is accepted and called deterministic: every KL with it as {@code q} is
-   * defined as 0, the convention of latent-diffusion code. It cannot be {@code p} unless {@code q} is deterministic too. A
-   * batch in which only some scales are 0 is an error. Log-variances and precisions cannot state σ = 0; for them this is
-   * {@link #STRICT}.
+   * A batch whose standard deviations or variances are all 0 is accepted and called deterministic. Every KL with it as
+   * {@code q} is defined as 0, the convention of latent-diffusion code. It cannot be {@code p} unless {@code q} is
+   * deterministic, too. A batch in which only some scales are 0 is an error. Log-variances and precisions cannot state
+   * σ = 0; for them, this is the same as {@link #STRICT}.
    */
   DETERMINISTIC_IF_ZERO
 }

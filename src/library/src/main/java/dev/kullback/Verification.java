@@ -5,33 +5,38 @@ import java.util.Locale;
 import java.util.stream.Collectors;
 
 /**
- * What {@link KlEngine#verify} found, an operation each.
+ * What {@link KlEngine#verify} found.
  *
- * @param operations in the order in which they were tried
+ * @param operations what it found for each operation, in the order in which they were tried
  */
 public record Verification(List<Operation> operations) {
-  /** A copy of the list. */
+  /**
+   * Makes a verification with a copy of the list.
+   *
+   * @param operations what was found for each operation
+   */
   public Verification {
     operations = List.copyOf(operations);
   }
 
   /**
-   * One method of the engine, on all kinds of batches.
+   * What was found for one method of the engine, on all kinds of batches.
    *
-   * @param name of the method
-   * @param calls how many calls were compared
-   * @param entries how many numbers of theirs
-   * @param worst greatest error over what the contract allows: at most 1 where all is well, +∞ where something that is not a matter of
-   *     rounding differs
-   * @param wrong the first result that breaks the contract or differs from that of the same call before; empty where all is well
+   * @param name the name of the method
+   * @param calls how many of its calls were compared
+   * @param entries how many numbers of these calls were compared
+   * @param worst the greatest ratio of an error to the error that is allowed: at most 1 if all is well, and +∞ if
+   *     something differs that is not a matter of rounding
+   * @param wrong the first result that has more than the error allowed, or that differs from the result of the same
+   *     call before; empty if all is well
    */
   public record Operation(String name, long calls, long entries, double worst, String wrong) {
-    /** Whether every result was right. */
+    /** {@return whether every result was right} */
     public boolean isRight() {
       return wrong.isEmpty();
     }
 
-    /** One line; after a wrong result two. */
+    /** {@return a line, and after a wrong result a second one} */
     @Override
     public String toString() {
       return String.format(
@@ -45,12 +50,12 @@ public record Verification(List<Operation> operations) {
     }
   }
 
-  /** Whether every result of every operation was right. */
+  /** {@return whether every result of every operation was right} */
   public boolean isRight() {
     return operations.stream().allMatch(Operation::isRight);
   }
 
-  /** A line an operation, two of those that were wrong. */
+  /** {@return a line for each operation, and two for one that was wrong} */
   @Override
   public String toString() {
     return operations.stream().map(Operation::toString).collect(Collectors.joining("\n"));
