@@ -3,6 +3,7 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Form;
@@ -241,6 +242,31 @@ class ServiceTest {
           killer.join();
         }
       }
+    }
+  }
+
+  @Test
+  void closingEndsWarmUpAndVerify() throws Exception {
+    for (Consumer<KlEngine> call :
+        List.<Consumer<KlEngine>>of(
+            engine -> engine.warmUp(8, 200, 8),
+            engine -> engine.warmUp(batch(SIZE, 1), batch(SIZE, 2)),
+            engine -> engine.verify(Duration.ofSeconds(60)))) {
+      KlEngine engine = Engines.on(Backend.AUTO);
+      Thread closer =
+          Thread.ofPlatform()
+              .start(() -> {
+                try {
+                  Thread.sleep(300);
+                } catch (InterruptedException e) {
+                  throw new AssertionError(e);
+                }
+                engine.close();
+              });
+      assertThatIllegalStateException()
+          .isThrownBy(() -> call.accept(engine))
+          .withMessageContaining("closed");
+      closer.join();
     }
   }
 

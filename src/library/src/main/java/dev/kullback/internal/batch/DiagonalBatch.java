@@ -348,7 +348,7 @@ public final class DiagonalBatch extends Batch {
   /** Whether the scales are valid and such as the float kernels hold. */
   private boolean isOrdinary(int from, int to, double least, double most) {
     return scale32 != null
-        ? arithmetic().isWithin(scale32, from, to, (float) least, (float) most)
+        ? arithmetic().isWithin(scale32, from, to, least, most)
         : arithmetic().isWithin(scale64(), from, to, least, most);
   }
 

@@ -4,13 +4,14 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
 
-/** Numbers that a caller gave, in an array or a segment. */
+/** Numbers that a caller gave, in an array or a segment. For one thread. */
 public final class Elements {
   /** Floats on their way to doubles. */
   private static final int CHUNK = 1024;
 
   private final MemorySegment segment;
   private final ValueLayout layout;
+  private float[] chunk = {};
 
   private Elements(MemorySegment segment, ValueLayout layout) {
     this.segment = segment;
@@ -31,6 +32,11 @@ public final class Elements {
     Objects.requireNonNull(segment, name);
     Objects.requireNonNull(element, "element");
     checkAccessible(segment, name);
+    if (segment.byteSize() % element.byteSize() != 0) {
+      throw new IllegalArgumentException(
+          "%s has %d bytes, not a multiple of the element size %d"
+              .formatted(name, segment.byteSize(), element.byteSize()));
+    }
     ValueLayout layout =
         switch (element) {
           case ValueLayout.OfFloat f -> f.withByteAlignment(1);
@@ -39,11 +45,6 @@ public final class Elements {
               throw new IllegalArgumentException(
                   "element layout must be float or double, is " + element);
         };
-    if (segment.byteSize() % layout.byteSize() != 0) {
-      throw new IllegalArgumentException(
-          "%s has %d bytes, not a multiple of the element size %d"
-              .formatted(name, segment.byteSize(), layout.byteSize()));
-    }
     return new Elements(segment, layout);
   }
 
@@ -86,7 +87,9 @@ public final class Elements {
       MemorySegment.copy(segment, layout, Double.BYTES * from, to, 0, count);
       return;
     }
-    float[] chunk = new float[Math.min(count, CHUNK)];
+    if (chunk.length < Math.min(count, CHUNK)) {
+      chunk = new float[Math.min(count, CHUNK)];
+    }
     for (int at = 0; at < count; at += chunk.length) {
       int length = Math.min(chunk.length, count - at);
       MemorySegment.copy(segment, layout, Float.BYTES * (from + at), chunk, 0, length);

@@ -119,7 +119,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   // --- workspaces and threads
 
-  /** For a call of this thread, which each of the methods below ends. */
+  /** For one call of this thread: one of the methods below that take it, which also gives it back. */
   public Workspace begin() {
     Workspace workspace = take();
     workspace.begin();

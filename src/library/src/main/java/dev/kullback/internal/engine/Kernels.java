@@ -32,10 +32,21 @@ final class Kernels {
 
   Kernels(Platform.Choice backend, @Nullable CudaDevice device, Worker worker, FullPair pair) {
     boolean vectors = backend == Platform.Choice.VECTOR;
-    diagonal = vectors ? new VectorKernel(worker) : new ScalarKernel(worker);
-    full = vectors ? new FullVectorKernel(worker, pair) : null;
+    diagonal = vectors ? Vectors.diagonal(worker) : new ScalarKernel(worker);
+    full = vectors ? Vectors.full(worker, pair) : null;
     pairs = new FullScalarKernel(worker, pair);
     cuda = device != null ? new CudaKernel(device) : null;
+  }
+
+  /** Apart, so that verifying the constructor loads no class with vectors. */
+  private static final class Vectors {
+    static BlockKernel<DiagonalBatch> diagonal(Worker worker) {
+      return new VectorKernel(worker);
+    }
+
+    static BlockKernel<FullBatch> full(Worker worker, FullPair pair) {
+      return new FullVectorKernel(worker, pair);
+    }
   }
 
   /** Chooses a kernel of {@code KL(q ‖ p)}, and begins the call with it. */

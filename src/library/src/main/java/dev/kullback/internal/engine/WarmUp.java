@@ -127,6 +127,7 @@ public final class WarmUp {
   }
 
   private void round(Batch q) {
+    engine.checkOpen();
     if (matrix) {
       engine.pairwise(q, p, out());
     }

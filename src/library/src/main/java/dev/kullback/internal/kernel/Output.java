@@ -2,6 +2,7 @@ package dev.kullback.internal.kernel;
 
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -50,6 +51,17 @@ public final class Output {
       segment().set(ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * i, kl);
     } else {
       segment().set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * i, (float) kl);
+    }
+  }
+
+  /** Stores 0 n times. */
+  public void zero(long n) {
+    if (floats != null) {
+      Arrays.fill(floats, 0, (int) n, 0);
+    } else if (doubles != null) {
+      Arrays.fill(doubles, 0, (int) n, 0);
+    } else {
+      segment().asSlice(0, n * width()).fill((byte) 0);
     }
   }
 

@@ -2,8 +2,8 @@ package dev.kullback.internal.numerics;
 
 /** What is done with every number of a batch when it is made: in plain Java, or with vectors, to the same results but for last digits. */
 public interface Arithmetic {
-  /** Whether {@code least ≤ values[i] ≤ most} for i in [from, to); false for NaN. */
-  boolean isWithin(float[] values, int from, int to, float least, float most);
+  /** Whether {@code least ≤ values[i] ≤ most} for i in [from, to), with vectors the bounds rounded to float; false for NaN. */
+  boolean isWithin(float[] values, int from, int to, double least, double most);
 
   /** Whether {@code least ≤ values[i] ≤ most} for i in [from, to); false for NaN. */
   boolean isWithin(double[] values, int from, int to, double least, double most);

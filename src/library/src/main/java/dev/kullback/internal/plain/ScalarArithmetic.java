@@ -7,7 +7,7 @@ import dev.kullback.internal.numerics.LogProduct;
 /** In plain Java. */
 public final class ScalarArithmetic implements Arithmetic {
   @Override
-  public boolean isWithin(float[] values, int from, int to, float least, float most) {
+  public boolean isWithin(float[] values, int from, int to, double least, double most) {
     boolean all = true;
     for (int k = from; k < to; k++) {
       all &= values[k] >= least && values[k] <= most;

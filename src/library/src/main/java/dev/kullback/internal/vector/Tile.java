@@ -9,8 +9,10 @@ final class Tile {
 
   private static final int CAPACITY = ROWS * Batch.WIDEST_PANEL;
 
+  private static final Window NOWHERE = new Window();
+
   /** Where the block goes. */
-  Window out = new Window();
+  Window out = NOWHERE;
 
   /** Corner and valid extent of the tile in the matrix. */
   int row;
@@ -47,6 +49,12 @@ final class Tile {
 
   /** Whether the last tile was near throughout, so that the next one probably is. */
   boolean near;
+
+  /** After a call. */
+  void clear() {
+    near = false;
+    out = NOWHERE;
+  }
 
   void put(int i, int j, double kl) {
     out.put(i, j, kl);

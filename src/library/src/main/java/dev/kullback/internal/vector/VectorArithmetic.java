@@ -19,8 +19,8 @@ public final class VectorArithmetic implements Arithmetic {
   private static final int BIAS = 1023;
 
   @Override
-  public boolean isWithin(float[] values, int from, int to, float least, float most) {
-    return FloatKernels.within(values, from, to, least, most);
+  public boolean isWithin(float[] values, int from, int to, double least, double most) {
+    return FloatKernels.within(values, from, to, (float) least, (float) most);
   }
 
   @Override

@@ -24,8 +24,6 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
 
   public static final int TILE_COLUMNS = FloatKernels.NR;
 
-  private static final Window NOWHERE = new Window();
-
   /**
    * From so many entries a tile on, the double kernel computes the tile whole instead of single entries: by the kernels' rates it
    * takes as long as some 10 of them (D = 256).
@@ -96,8 +94,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     p32 = null;
     q64 = null;
     p64 = null;
-    tile.near = false;
-    tile.out = NOWHERE;
+    tile.clear();
   }
 
   private Packed<float[]> panels(DiagonalBatch batch, int role) {

@@ -1,6 +1,7 @@
 package dev.kullback.internal.verify;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.rows.RowStatistic;
 import java.util.Arrays;
@@ -9,8 +10,6 @@ import java.util.function.Function;
 
 /** One method of the engine; some take batches of one size only. */
 record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
-  private static final int MOST_PAIRS = Integer.MAX_VALUE;
-
   /** Calls it. */
   interface Call {
     void run(Engine engine, Batch q, Batch p, Case c, Result r);
@@ -57,7 +56,8 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
           new Operation(
               "within",
               false,
-              (engine, q, p, c, r) -> r.set(engine.within(q, p, false, c.radius, MOST_PAIRS)),
+              (engine, q, p, c, r) ->
+                  r.set(engine.within(q, p, false, c.radius, Arguments.MOST_PAIRS)),
               c -> c.within(false)),
           new Operation(
               "nearestReverse",
@@ -75,7 +75,8 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
           new Operation(
               "withinReverse",
               false,
-              (engine, q, p, c, r) -> r.set(engine.within(p, q, true, c.radius, MOST_PAIRS)),
+              (engine, q, p, c, r) ->
+                  r.set(engine.within(p, q, true, c.radius, Arguments.MOST_PAIRS)),
               c -> c.within(true)),
           new Operation(
               "logSumExp",

@@ -102,6 +102,7 @@ public final class Verify {
     long calls = c.isSmall() ? least : Math.min(2, least);
     long n = 0;
     do {
+      engine.checkOpen();
       Checkpoint.checkInterrupt(Thread.currentThread());
       boolean fresh = n % CALLS_A_FRESH_ONE == CALLS_A_FRESH_ONE - 1;
       Batch q = fresh ? c.makeQ.get() : c.q;

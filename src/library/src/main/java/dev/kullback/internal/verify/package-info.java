@@ -1,6 +1,6 @@
 /**
- * Tries every operation on the machine it runs on, and compares the results with the plain text. It uses the engine, and plain for what is
- * expected. Start with {@link dev.kullback.internal.verify.Verify}.
+ * Tries every operation on the machine it runs on, and compares the results with the plain text. It may use engine, rows, plain, batch,
+ * numerics and work. Start with {@link dev.kullback.internal.verify.Verify}.
  */
 @NullMarked
 package dev.kullback.internal.verify;

@@ -123,7 +123,6 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
     super.end();
     rows = null;
     columns = null;
-    pair.clear();
   }
 
   @Override
