@@ -17,6 +17,9 @@ public final class Factors {
 
   private static final double ASYMMETRY64 = 1e-10;
 
+  /** Elements, of small matrices. */
+  private static final int READ_AT_ONCE = 4096;
+
   /** How many times as long as a KL a Cholesky factorization in twice double's precision takes, about, a lane. */
   private static final long FACTORING = 16;
 
@@ -86,11 +89,16 @@ public final class Factors {
   private void make() {
     switch (kind) {
       case SCALE_TRIL -> {
-        double[] full = new double[d * d];
-        for (int i = 0, k = 0; i < n; i++) {
-          matrix.read((long) i * full.length, full, full.length);
+        int square = d * d;
+        double[] full = new double[Math.clamp(READ_AT_ONCE / square, 1, n) * square];
+        for (int i = 0, k = 0, at = full.length; i < n; i++, at += square) {
+          if (at == full.length) {
+            at = 0;
+            matrix.read(
+                (long) i * square, full, (int) Math.min(full.length, (long) (n - i) * square));
+          }
           for (int r = 0; r < d; k += ++r) {
-            System.arraycopy(full, r * d, factors, k, r + 1);
+            System.arraycopy(full, at + r * d, factors, k, r + 1);
           }
         }
         checkFactors();
@@ -144,13 +152,12 @@ public final class Factors {
     Cholesky cholesky = new Cholesky();
     int length = Cholesky.packedLength(d);
     Checkpoint checkpoint = new Checkpoint();
+    boolean finite =
+        arithmetic.isWithin(factors, 0, factors.length, -FullBatch.MOST, FullBatch.MOST);
     for (int i = 0, k = 0; i < n; i++) {
       checkpoint.passUninterrupted((long) Checkpoint.PLAIN * length);
-      boolean ordinary =
-          arithmetic.isWithin(
-              factors, i * length, (i + 1) * length, -FullBatch.MOST, FullBatch.MOST);
       for (int r = 0; r < d; r++) {
-        for (int c = 0; c < r && !ordinary; c++) {
+        for (int c = 0; c < r && !finite; c++) {
           if (!(Math.abs(factors[k + c]) <= Double.MAX_VALUE)) {
             throw rejected(i, r, c, factors[k + c], "it must be finite");
           }

@@ -42,10 +42,14 @@ public final class FullBatch extends Batch {
     logDetBound = new double[size()];
     double[] diagonal = new double[dimension];
     int length = Cholesky.packedLength(dimension);
+    boolean passed =
+        arithmetic.isWithin(mean, 0, mean.length, -MOST, MOST)
+            && arithmetic.isWithin(scaleTril, 0, scaleTril.length, -MOST, MOST);
     for (int i = 0; i < size(); i++) {
       boolean ordinary =
-          arithmetic.isWithin(mean, i * dimension, (i + 1) * dimension, -MOST, MOST)
-              && arithmetic.isWithin(scaleTril, i * length, (i + 1) * length, -MOST, MOST);
+          passed
+              || (arithmetic.isWithin(mean, i * dimension, (i + 1) * dimension, -MOST, MOST)
+                  && arithmetic.isWithin(scaleTril, i * length, (i + 1) * length, -MOST, MOST));
       for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
         diagonal[r] = scaleTril[k];
         ordinary &= diagonal[r] >= 1 / MOST;

@@ -226,9 +226,10 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
         return;
       }
       long terms = Batch.terms(q, p);
+      boolean zero = q.isDeterministic() || q == p;
       for (int i = 0; i < q.size(); i++) {
         w.pass(terms);
-        out.put(i, q.isDeterministic() || q == p ? 0 : kl(q, p, i, w.pair));
+        out.put(i, zero ? 0 : kl(q, p, i, w.pair));
       }
     } finally {
       end(w);

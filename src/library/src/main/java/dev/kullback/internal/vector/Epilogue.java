@@ -77,10 +77,10 @@ public final class Epilogue {
         p.offsetP(),
         p.noiseP(),
         margin,
-        t.out.out32,
-        t.out.out64,
-        t.out.at(t.row, t.column),
-        t.out.stride);
+        t.out32,
+        t.out64,
+        t.at(t.row, t.column),
+        t.stride);
   }
 
   private static boolean store(
@@ -148,15 +148,15 @@ public final class Epilogue {
    */
   static boolean storeWhole(Tile t, Packed<float[]> q, Packed<float[]> p, double margin) {
     float[] acc = t.acc32;
-    float @Nullable [] out32 = t.out.out32;
-    double @Nullable [] out64 = t.out.out64;
+    float @Nullable [] out32 = t.out32;
+    double @Nullable [] out64 = t.out64;
     double[] columnOffset = p.offsetP();
     double[] columnNoise = p.noiseP();
     VectorMask<Long> within = L.maskAll(true);
     for (int i = 0; i < t.rows; i++) {
       double offset = q.offsetQ()[t.row + i];
       double noise = q.noiseQ()[t.row + i];
-      int to = t.out.at(t.row + i, t.column);
+      int to = t.at(t.row + i, t.column);
       for (int j = 0; j < FloatKernels.NR; j += S.length()) {
         DoubleVector kl =
             widen(acc, i * FloatKernels.NR + j)
@@ -279,9 +279,9 @@ public final class Epilogue {
 
   /** Stores the entries of a row that have a bit; {@code values[from]} is column {@code first} of the tile. */
   static void put(Tile t, int i, long bits, int first, int columns, double[] values, int from) {
-    int to = t.out.at(t.row + i, t.column + first);
-    float[] out32 = t.out.out32;
-    double[] out64 = t.out.out64;
+    int to = t.at(t.row + i, t.column + first);
+    float[] out32 = t.out32;
+    double[] out64 = t.out64;
     for (int j = 0; j < columns; j += S.length()) {
       DoubleVector kl = DoubleVector.fromArray(S, values, from + j);
       if ((~(bits >>> (first + j)) & ALL_LANES) == 0) {

@@ -2,6 +2,7 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.Window;
+import org.jspecify.annotations.Nullable;
 
 /** The tile of a block that {@link VectorKernel} is at, with its accumulators and what is known of its entries. Of one thread. */
 final class Tile {
@@ -9,10 +10,13 @@ final class Tile {
 
   private static final int CAPACITY = ROWS * Batch.WIDEST_PANEL;
 
-  private static final Window NOWHERE = new Window();
+  // Where the block goes, as a Window has it: through one more reference the matrix took 1.05 times
+  // as long at D = 3 (Zen 3).
 
-  /** Where the block goes. */
-  Window out = NOWHERE;
+  float @Nullable [] out32;
+  double @Nullable [] out64;
+  private int base;
+  int stride;
 
   /** Corner and valid extent of the tile in the matrix. */
   int row;
@@ -50,13 +54,30 @@ final class Tile {
   /** Whether the last tile was near throughout, so that the next one probably is. */
   boolean near;
 
+  /** Begins a block. */
+  void begin(Window out) {
+    out32 = out.out32;
+    out64 = out.out64;
+    base = out.base;
+    stride = out.stride;
+  }
+
   /** After a call. */
   void clear() {
     near = false;
-    out = NOWHERE;
+    out32 = null;
+    out64 = null;
+  }
+
+  int at(int i, int j) {
+    return base + i * stride + j;
   }
 
   void put(int i, int j, double kl) {
-    out.put(i, j, kl);
+    if (out32 != null) {
+      out32[at(i, j)] = (float) kl;
+    } else if (out64 != null) {
+      out64[at(i, j)] = kl;
+    }
   }
 }

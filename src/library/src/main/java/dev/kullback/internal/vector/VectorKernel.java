@@ -139,7 +139,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     DiagonalBatch q = q();
     DiagonalBatch p = p();
     Tile t = tile;
-    t.out = out;
+    t.begin(out);
     boolean wide = isWide(q, p);
     int nr = wide ? DoubleKernels.NR : FloatKernels.NR;
     packRows(q, row0, row1, wide, t);
