@@ -3,6 +3,7 @@ package dev.kullback.internal.batch;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** Numbers that a caller gave, in an array or a segment. For one thread. */
 public final class Elements {
@@ -11,21 +12,26 @@ public final class Elements {
 
   private final MemorySegment segment;
   private final ValueLayout layout;
+
+  /** The array, of floats, that the segment stands for, if there is one: a clone is not filled with zeros first. */
+  private final float @Nullable [] array;
+
   private float[] chunk = {};
 
-  private Elements(MemorySegment segment, ValueLayout layout) {
+  private Elements(MemorySegment segment, ValueLayout layout, float @Nullable [] array) {
     this.segment = segment;
     this.layout = layout;
+    this.array = array;
   }
 
   public static Elements of(float[] array, String name) {
     Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT, array);
   }
 
   public static Elements of(double[] array, String name) {
     Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, null);
   }
 
   public static Elements of(MemorySegment segment, ValueLayout element, String name) {
@@ -45,7 +51,7 @@ public final class Elements {
               throw new IllegalArgumentException(
                   "element layout must be float or double, is " + element);
         };
-    return new Elements(segment, layout);
+    return new Elements(segment, layout, null);
   }
 
   /** Throws where this thread cannot read or write a segment. */
@@ -69,6 +75,9 @@ public final class Elements {
 
   /** A copy, of floats. */
   float[] floats() {
+    if (array != null) {
+      return array.clone();
+    }
     float[] copy = new float[(int) length()];
     MemorySegment.copy(segment, layout, 0, copy, 0, copy.length);
     return copy;
