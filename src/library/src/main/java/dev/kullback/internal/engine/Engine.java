@@ -44,6 +44,9 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
   private static final int TALL_DIMENSION = 512;
 
+  /** In which sums add up without vectors. */
+  private static final int LANES = 4;
+
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
   private final boolean vectors;
@@ -133,7 +136,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
         return workspace;
       }
     }
-    return new Workspace(backend, device, vectors ? new VectorScan() : new ScalarScan());
+    return new Workspace(backend, device, vectors ? new VectorScan() : new ScalarScan(LANES));
   }
 
   private void end(Workspace workspace) {

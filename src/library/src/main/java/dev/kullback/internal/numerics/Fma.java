@@ -10,6 +10,11 @@ public final class Fma {
 
   private Fma() {}
 
+  /** {@code ab + c}, rounded once where that is an instruction. */
+  public static double of(double a, double b, double c) {
+    return IS_HARDWARE ? Math.fma(a, b, c) : a * b + c;
+  }
+
   private static boolean probe() {
     double x = 1;
     long best = Long.MAX_VALUE;

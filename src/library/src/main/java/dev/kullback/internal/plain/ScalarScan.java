@@ -1,11 +1,49 @@
 package dev.kullback.internal.plain;
 
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.numerics.Fma;
+import java.util.Arrays;
 
-/** Without vectors; scans with vectors use it for what remains. */
+/** Without vectors, for one thread, but adding up as vectors of so many lanes do, to the same bits. Scans with vectors use it for what remains, too. */
 public final class ScalarScan implements RowScan {
   /** Of terms beyond, 2³¹ do not reach half an ulp of the greatest, 1. */
   public static final double NEGLIGIBLE = -60;
+
+  public static final double LOG2_E = 1 / Math.log(2);
+
+  /** ln 2 = HIGH + LOW; multiples of HIGH up to 2¹¹ are exact (fdlibm's e_exp.c). */
+  public static final double LN2_HIGH = 0x1.62e42feep-1;
+
+  public static final double LN2_LOW = 0x1.a39ef35793c76p-33;
+
+  /** Adding it rounds to an integer, which is then in the lowest bits. */
+  public static final double ROUND = 0x1.8p52;
+
+  /** Taylor's 1/n! from n = 12 down: for |r| ≤ ½ ln 2 what is left out is 2e-16. */
+  private static final double[] EXP = new double[13];
+
+  static {
+    double factorial = 1;
+    for (int n = 0; n <= 12; n++) {
+      factorial *= Math.max(1, n);
+      EXP[12 - n] = 1 / factorial;
+    }
+  }
+
+  private final int lanes;
+
+  /** Four vectors. */
+  private final double[] sums;
+
+  public ScalarScan(int lanes) {
+    this.lanes = lanes;
+    sums = new double[4 * lanes];
+  }
+
+  /** Of the polynomial of e^r, the highest first. */
+  public static double[] exponential() {
+    return EXP.clone();
+  }
 
   @Override
   public int atMost(double limit, double[] values, int from, int to, int[] at) {
@@ -26,16 +64,24 @@ public final class ScalarScan implements RowScan {
 
   @Override
   public void leastOfGroups(double[] values, int from, int to, int groups, double[] least) {
-    System.arraycopy(values, from, least, 0, groups);
-    for (int j = from + groups; j + groups <= to; j += groups) {
-      for (int g = 0; g < groups; g++) {
-        least[g] = Math.min(least[g], values[j + g]);
+    int some = sums.length;
+    for (int g = 0; g < groups; g += some) {
+      System.arraycopy(values, from + g, least, g, some);
+      for (int j = from + g + groups; j + some <= to; j += groups) {
+        for (int k = 0; k < some; k++) {
+          double x = values[j + k];
+          least[g + k] = x < least[g + k] ? x : least[g + k];
+        }
       }
     }
   }
 
   @Override
   public double min(double[] values, int from, int to) {
+    return least(values, from, to);
+  }
+
+  private static double least(double[] values, int from, int to) {
     double min = Double.POSITIVE_INFINITY;
     for (int j = from; j < to; j++) {
       min = Math.min(min, values[j]);
@@ -45,6 +91,22 @@ public final class ScalarScan implements RowScan {
 
   @Override
   public double sum(double[] values, int from, int to) {
+    Arrays.fill(sums, 0);
+    int some = sums.length;
+    int j = from;
+    for (; j + some <= to; j += some) {
+      for (int k = 0; k < some; k++) {
+        sums[k] += values[j + k];
+      }
+    }
+    double total = 0;
+    for (int k = 0; k < lanes; k++) {
+      total += (sums[k] + sums[k + lanes]) + (sums[k + 2 * lanes] + sums[k + 3 * lanes]);
+    }
+    return total + rest(values, j, to);
+  }
+
+  private static double rest(double[] values, int from, int to) {
     double sum = 0;
     for (int j = from; j < to; j++) {
       sum += values[j];
@@ -54,14 +116,43 @@ public final class ScalarScan implements RowScan {
 
   @Override
   public double sumExp(double shift, double[] values, int from, int to) {
+    Arrays.fill(sums, 0, lanes, 0);
+    int whole = to - (to - from) % lanes;
+    for (int j = from, k = 0; j < whole; j++, k = k + 1 == lanes ? 0 : k + 1) {
+      double x = shift - values[j];
+      if (x > NEGLIGIBLE) {
+        sums[k] += exp(x);
+      }
+    }
+    double total = 0;
+    for (int k = 0; k < lanes; k++) {
+      total += sums[k];
+    }
+    return total + restExp(shift, values, whole, to);
+  }
+
+  private static double restExp(double shift, double[] values, int from, int to) {
     double sum = 0;
     for (int j = from; j < to; j++) {
       double x = shift - values[j];
       if (x > NEGLIGIBLE) {
-        sum += Math.exp(x);
+        sum += exp(x);
       }
     }
     return sum;
+  }
+
+  /** By operations that vectors have; of −60 … 0. */
+  private static double exp(double x) {
+    double rounded = x * LOG2_E + ROUND;
+    double k = rounded - ROUND;
+    double r = Fma.of(k, -LN2_LOW, Fma.of(k, -LN2_HIGH, x));
+    double y = EXP[0];
+    for (int n = 1; n < EXP.length; n++) {
+      y = Fma.of(y, r, EXP[n]);
+    }
+    long power = (Double.doubleToRawLongBits(rounded) + Double.MAX_EXPONENT) << 52;
+    return Double.longBitsToDouble(power) * y;
   }
 
   /** By insertion. */

@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
@@ -104,6 +105,7 @@ final class FloatKernels {
     float[] scale = g.scale32();
     float[] scratch = new float[Transpose.SCRATCH];
     Checkpoint checkpoint = new Checkpoint();
+    float[] inverse = new float[NR * PACK];
     for (int b = 0; b < n; b += NR) {
       checkpoint.pass(PACKING * NR * d);
       int rows = Math.min(NR, n - b);
@@ -111,29 +113,34 @@ final class FloatKernels {
         int length = Math.min(PACK, d - h);
         int from = b * d + h;
         int to = (b * d + h * NR) * 2;
-        Transpose.of(mean, from, d, rows, length, columns, to, 2 * NR, scratch);
-        Transpose.of(scale, from, d, rows, length, columns, to + NR, 2 * NR, scratch);
-        for (int k = 0; k < length; k++) {
-          invert(g.kind(), rows, columns, to + NR + k * 2 * NR);
+        for (int i = 0; i < rows; i++) {
+          invert(g.kind(), scale, from + i * d, length, inverse, i * length);
         }
+        Transpose.of(mean, from, d, rows, length, columns, to, 2 * NR, scratch);
+        Transpose.of(inverse, 0, length, rows, length, columns, to + NR, 2 * NR, scratch);
       }
     }
     return Packed.of(g, columns, NR);
   }
 
-  /** Replaces raw scales, so many of a panel, by 1/v. */
-  private static void invert(Scale kind, int rows, float[] columns, int at) {
-    for (int j = at; j < at + rows; j += S.length()) {
-      FloatVector s = FloatVector.fromArray(S, columns, j);
-      FloatVector one = FloatVector.broadcast(S, 1);
-      switch (kind) {
-        case STD -> one.div(s.mul(s)).intoArray(columns, j);
-        case VARIANCE -> one.div(s).intoArray(columns, j);
-        case PRECISION -> {}
-        case LOG_VARIANCE -> {
-          for (int k = j; k < j + S.length(); k++) {
-            columns[k] = 1 / variance(kind, columns[k]);
-          }
+  /** {@code out[to…] = 1/v} of raw scales. */
+  private static void invert(Scale kind, float[] scale, int from, int n, float[] out, int to) {
+    switch (kind) {
+      case STD -> {
+        for (int k = 0; k < n; k++) {
+          float s = scale[from + k];
+          out[to + k] = 1 / (s * s);
+        }
+      }
+      case VARIANCE -> {
+        for (int k = 0; k < n; k++) {
+          out[to + k] = 1 / scale[from + k];
+        }
+      }
+      case PRECISION -> System.arraycopy(scale, from, out, to, n);
+      case LOG_VARIANCE -> {
+        for (int k = 0; k < n; k++) {
+          out[to + k] = 1 / variance(kind, scale[from + k]);
         }
       }
     }
@@ -157,6 +164,61 @@ final class FloatKernels {
               .intoArray(rows, at + MR + i);
         }
       }
+    }
+  }
+
+  /** Row i without vectors, to {@code row[to…]}: [h][2] of μ, v. */
+  static void packRow(float[] columns, int d, int i, float[] row, int to) {
+    int k = (i - i % NR) * 2 * d + i % NR;
+    for (int h = 0; h < d; h++, k += 2 * NR) {
+      row[to + 2 * h] = columns[k];
+      row[to + 2 * h + 1] = 1 / columns[k + NR];
+    }
+  }
+
+  /**
+   * {@code sum[0…3] = S + D} of one row and four columns without vectors, each by the very operations of a lane of {@link #tile}. Four
+   * hide the latency of an fma.
+   *
+   * @param r where the row begins in {@code row}
+   * @param j the first column, a multiple of 4
+   */
+  static void sums(
+      float[] row, int r, float[] columns, int j, int d, double[] sum, int chunk, int promoted) {
+    int c = (j - j % NR) * 2 * d + j % NR;
+    Arrays.fill(sum, 0);
+    for (int g = 0; g < d; g += promoted) {
+      float b0 = 0;
+      float b1 = 0;
+      float b2 = 0;
+      float b3 = 0;
+      for (int h = g, end = Math.min(d, g + promoted); h < end; h += chunk) {
+        float a0 = 0;
+        float a1 = 0;
+        float a2 = 0;
+        float a3 = 0;
+        for (int k = h, last = Math.min(end, h + chunk); k < last; k++) {
+          float m = row[r + 2 * k];
+          float v = row[r + 2 * k + 1];
+          int at = c + k * 2 * NR;
+          float x = m - columns[at];
+          a0 = Math.fma(Math.fma(x, x, v), columns[at + NR], a0);
+          x = m - columns[at + 1];
+          a1 = Math.fma(Math.fma(x, x, v), columns[at + NR + 1], a1);
+          x = m - columns[at + 2];
+          a2 = Math.fma(Math.fma(x, x, v), columns[at + NR + 2], a2);
+          x = m - columns[at + 3];
+          a3 = Math.fma(Math.fma(x, x, v), columns[at + NR + 3], a3);
+        }
+        b0 += a0;
+        b1 += a1;
+        b2 += a2;
+        b3 += a3;
+      }
+      sum[0] += b0;
+      sum[1] += b1;
+      sum[2] += b2;
+      sum[3] += b3;
     }
   }
 

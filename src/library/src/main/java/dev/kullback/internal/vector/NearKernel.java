@@ -76,6 +76,15 @@ final class NearKernel {
     return columns;
   }
 
+  private static float[] coefficients(Scale kind) {
+    return switch (kind) {
+      case STD -> STD;
+      case VARIANCE -> VARIANCE;
+      case LOG_VARIANCE -> LOG_VARIANCE;
+      case PRECISION -> PRECISION;
+    };
+  }
+
   /**
    * {@code sum[i][c] = 2 KL} for the rows of the tile that have a bit in {@code t.open}, if it is at most {@code 2 LIMIT}. A
    * block of dimensions is read from the L1 cache by every row after the first.
@@ -83,13 +92,7 @@ final class NearKernel {
   static void tile(DiagonalBatch q, DiagonalBatch p, Tile t, double[] sum) {
     int d = q.dimension();
     float[] columns = COLUMNS.of(p);
-    float[] coefficients =
-        switch (q.kind()) {
-          case STD -> STD;
-          case VARIANCE -> VARIANCE;
-          case LOG_VARIANCE -> LOG_VARIANCE;
-          case PRECISION -> PRECISION;
-        };
+    float[] coefficients = coefficients(q.kind());
     for (int h = 0; h < d; h += FloatKernels.KC) {
       int length = Math.min(FloatKernels.KC, d - h);
       for (int c = 0; c < t.columns; c += V) {
@@ -114,6 +117,32 @@ final class NearKernel {
       }
       Epilogue.promote(t.acc32, sum, Math.ceilDiv(t.rows, ROWS) * ROWS * NR, h == 0);
     }
+  }
+
+  /** KL of one entry without vectors, by the very operations of a lane of {@link #tile} and of its epilogue; NaN where this form is not right. */
+  static double kl(DiagonalBatch q, int i, DiagonalBatch p, int j, boolean held) {
+    int d = q.dimension();
+    float[] mean = q.mean32();
+    float[] scale = q.scale32();
+    float[] columns = COLUMNS.of(p);
+    float[] c = coefficients(q.kind());
+    double sum = 0;
+    for (int h = 0; h < d; h += FloatKernels.KC) {
+      float acc = 0;
+      for (int k = h, end = Math.min(d, h + FloatKernels.KC); k < end; k++) {
+        int at = (j / V * d + k) * 4 * V + j % V;
+        float x = mean[i * d + k] - columns[at];
+        float z = (scale[i * d + k] - columns[at + 2 * V]) * columns[at + 3 * V];
+        float zz = z * z;
+        acc = Math.fma(x * columns[at + V], x, acc);
+        float high = Math.fma(zz, c[4], c[3] * z + c[2]);
+        acc = Math.fma(zz, Math.fma(zz, high, c[1] * z + c[0]), acc);
+      }
+      sum += acc;
+    }
+    double kl = 0.5 * sum;
+    boolean settled = (kl <= LIMIT && kl >= leastKl(d) && held) || (kl == 0 && q.isEqual(i, p, j));
+    return settled ? kl : Double.NaN;
   }
 
   private static boolean isOpen(Tile t, int row) {

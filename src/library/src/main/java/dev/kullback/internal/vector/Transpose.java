@@ -54,7 +54,7 @@ public final class Transpose {
       int to,
       int outStride,
       float[] scratch) {
-    if (VectorWidth.BITS == 512 && columns >= SIDE) {
+    if (VectorWidth.BITS == 512 && Readiness.isReady() && columns >= SIDE) {
       for (int i = 0; i < rows; i += SIDE) {
         int last = Math.min(SIDE, rows - i) - 1;
         for (int k = 0; k < columns; k += SIDE) {
@@ -98,7 +98,7 @@ public final class Transpose {
       int to,
       int outStride,
       double[] scratch) {
-    if (VectorWidth.BITS == 512 && columns >= SIDE / 2) {
+    if (VectorWidth.BITS == 512 && Readiness.isReady() && columns >= SIDE / 2) {
       for (int i = 0; i < rows; i += SIDE / 2) {
         int last = Math.min(SIDE / 2, rows - i) - 1;
         for (int k = 0; k < columns; k += SIDE / 2) {

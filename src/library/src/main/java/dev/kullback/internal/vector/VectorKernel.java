@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * the contract.
  */
 public final class VectorKernel extends BlockKernel<DiagonalBatch> {
-  private static final Form<DiagonalBatch, Packed<float[]>> SHORT =
+  static final Form<DiagonalBatch, Packed<float[]>> SHORT =
       new Form<>(Packed::ofShort, Packed::rowBytes);
 
   /** Of the micro-kernel for float. */
@@ -37,6 +37,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   private static final int MOST_PANELS = 1 << 20;
 
   private final Worker worker;
+  private final Twin twin;
   private final Tile tile = new Tile();
 
   /** The batches of a call in float. */
@@ -54,6 +55,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
 
   public VectorKernel(Worker worker) {
     this.worker = worker;
+    twin = new Twin(this, worker);
   }
 
   /** Makes all forms that calls may read. */
@@ -108,34 +110,42 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     return FloatKernels.packColumns(batch, panels32[role]);
   }
 
-  private Packed<float[]> q32() {
+  Packed<float[]> q32() {
     return Objects.requireNonNull(q32);
   }
 
-  private Packed<float[]> p32() {
+  Packed<float[]> p32() {
     return Objects.requireNonNull(p32);
   }
 
-  private Packed<double[]> q64() {
+  Packed<double[]> q64() {
     if (q64 == null) {
       q64 = DoubleKernels.COLUMNS.of(q());
     }
     return q64;
   }
 
-  private Packed<double[]> p64() {
+  Packed<double[]> p64() {
     if (p64 == null) {
       p64 = DoubleKernels.COLUMNS.of(p());
     }
     return p64;
   }
 
-  private static boolean isWide(DiagonalBatch q, DiagonalBatch p) {
+  static boolean isWide(DiagonalBatch q, DiagonalBatch p) {
     return q.isDouble() || p.isDouble();
   }
 
   @Override
   public void block(int row0, int row1, int column0, int column1, Window out) {
+    if (Readiness.isReady()) {
+      tiles(row0, row1, column0, column1, out);
+    } else {
+      twin.block(row0, row1, column0, column1, out);
+    }
+  }
+
+  private void tiles(int row0, int row1, int column0, int column1, Window out) {
     DiagonalBatch q = q();
     DiagonalBatch p = p();
     Tile t = tile;
@@ -242,7 +252,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   }
 
   /** What {@link PairKl#isCertain} compares with, for the fast kernel. */
-  private static double margin(DiagonalBatch q, DiagonalBatch p) {
+  static double margin(DiagonalBatch q, DiagonalBatch p) {
     return isWide(q, p)
         ? PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension())
         : PairKl.FLOAT_TOLERANCE - PairKl.unit32();

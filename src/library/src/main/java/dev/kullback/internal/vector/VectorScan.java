@@ -11,7 +11,7 @@ import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * On the Vector API, for one thread. Sums depend on the vectors' width in their last digits.
+ * On the Vector API, for one thread, once vectors are compiled. Sums depend on the vectors' width in their last digits.
  *
  * <p>No vector goes to or comes from a method of ours: inlined into a large caller C2 may have no room left for those, and boxes
  * what they take.
@@ -27,34 +27,18 @@ public final class VectorScan implements RowScan {
       VectorSpecies.of(long.class, VectorShape.forBitSize(VectorWidth.BITS));
   private static final LongVector ONE = LongVector.broadcast(L, 1);
 
-  private static final double LOG2_E = 1 / Math.log(2);
+  private static final double[] EXP = ScalarScan.exponential();
 
-  /** ln 2 = HIGH + LOW; multiples of HIGH up to 2¹¹ are exact (fdlibm's e_exp.c). */
-  private static final double LN2_HIGH = 0x1.62e42feep-1;
-
-  private static final double LN2_LOW = 0x1.a39ef35793c76p-33;
-
-  /** Adding it rounds to an integer, which is then in the lowest bits. */
-  private static final double ROUND = 0x1.8p52;
-
-  /** Taylor's 1/n! from n = 12 down: for |r| ≤ ½ ln 2 what is left out is 2e-16. */
-  private static final double[] EXP = new double[13];
-
-  static {
-    double factorial = 1;
-    for (int n = 0; n <= 12; n++) {
-      factorial *= Math.max(1, n);
-      EXP[12 - n] = 1 / factorial;
-    }
-  }
-
-  private final ScalarScan tail = new ScalarScan();
+  private final ScalarScan plain = new ScalarScan(V);
   private final double[] lanes = new double[4 * V];
   private final long[] unsorted = new long[FEW];
   private final long[] ranks = new long[FEW];
 
   @Override
   public int atMost(double limit, double[] values, int from, int to, int[] at) {
+    if (!Readiness.isReady()) {
+      return plain.atMost(limit, values, from, to, at);
+    }
     int count = 0;
     int j = from;
     for (; j + 4 * V <= to; j += 4 * V) {
@@ -78,6 +62,10 @@ public final class VectorScan implements RowScan {
   /** Four chains of comparisons at a time: one waits six cycles for each. */
   @Override
   public void leastOfGroups(double[] values, int from, int to, int groups, double[] least) {
+    if (!Readiness.isReady()) {
+      plain.leastOfGroups(values, from, to, groups, least);
+      return;
+    }
     for (int g = 0; g < groups; g += 4 * V) {
       int j = from + g;
       DoubleVector a = DoubleVector.fromArray(S, values, j);
@@ -104,16 +92,19 @@ public final class VectorScan implements RowScan {
 
   @Override
   public double min(double[] values, int from, int to) {
-    if (to - from < 4 * V) {
-      return tail.min(values, from, to);
+    if (to - from < 4 * V || !Readiness.isReady()) {
+      return plain.min(values, from, to);
     }
     int whole = from + (to - from) / (4 * V) * 4 * V;
     leastOfGroups(values, from, whole, 4 * V, lanes);
-    return Math.min(tail.min(lanes, 0, 4 * V), tail.min(values, whole, to));
+    return Math.min(plain.min(lanes, 0, 4 * V), plain.min(values, whole, to));
   }
 
   @Override
   public double sum(double[] values, int from, int to) {
+    if (!Readiness.isReady()) {
+      return plain.sum(values, from, to);
+    }
     DoubleVector a = DoubleVector.zero(S);
     DoubleVector b = a;
     DoubleVector c = a;
@@ -126,7 +117,7 @@ public final class VectorScan implements RowScan {
       d = d.add(DoubleVector.fromArray(S, values, j + 3 * V));
     }
     a.add(b).add(c.add(d)).intoArray(lanes, 0);
-    return total() + tail.sum(values, j, to);
+    return total() + plain.sum(values, j, to);
   }
 
   /** In the lanes' order, which {@code reduceLanes} does not promise. */
@@ -144,18 +135,21 @@ public final class VectorScan implements RowScan {
    */
   @Override
   public double sumExp(double shift, double[] values, int from, int to) {
+    if (!Readiness.isReady()) {
+      return plain.sumExp(shift, values, from, to);
+    }
     Arrays.fill(lanes, 0); // the sum, which C2 may box where it lives across the branch
     int j = from;
     for (; j + V <= to; j += V) {
       DoubleVector x = DoubleVector.broadcast(S, shift).sub(DoubleVector.fromArray(S, values, j));
       VectorMask<Double> counts = x.compare(VectorOperators.GT, ScalarScan.NEGLIGIBLE);
       if (counts.anyTrue()) {
-        DoubleVector rounded = x.mul(LOG2_E).add(ROUND);
-        DoubleVector k = rounded.sub(ROUND);
+        DoubleVector rounded = x.mul(ScalarScan.LOG2_E).add(ScalarScan.ROUND);
+        DoubleVector k = rounded.sub(ScalarScan.ROUND);
         DoubleVector r =
             k.fma(
-                DoubleVector.broadcast(S, -LN2_LOW),
-                k.fma(DoubleVector.broadcast(S, -LN2_HIGH), x));
+                DoubleVector.broadcast(S, -ScalarScan.LN2_LOW),
+                k.fma(DoubleVector.broadcast(S, -ScalarScan.LN2_HIGH), x));
         DoubleVector y = DoubleVector.broadcast(S, EXP[0]);
         for (int n = 1; n < EXP.length; n++) {
           y = y.fma(r, DoubleVector.broadcast(S, EXP[n]));
@@ -169,12 +163,16 @@ public final class VectorScan implements RowScan {
         DoubleVector.fromArray(S, lanes, 0).add(power.mul(y), counts).intoArray(lanes, 0);
       }
     }
-    return total() + tail.sumExp(shift, values, j, to);
+    return total() + plain.sumExp(shift, values, j, to);
   }
 
   /** By their ranks, counted: n²/8 comparisons without a branch are faster than the branches of n ln n. */
   @Override
   public void sortFew(long[] keys, int from, int to) {
+    if (!Readiness.isReady()) {
+      plain.sortFew(keys, from, to);
+      return;
+    }
     int n = to - from;
     System.arraycopy(keys, from, unsorted, 0, n);
     for (int i = 0; i < n; i += V) {

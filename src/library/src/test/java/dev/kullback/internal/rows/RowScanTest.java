@@ -21,8 +21,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 class RowScanTest {
   static Stream<RowScan> scans() {
     return Platform.hasVectors()
-        ? Stream.of(new ScalarScan(), new VectorScan())
-        : Stream.of(new ScalarScan());
+        ? Stream.of(new ScalarScan(4), new VectorScan())
+        : Stream.of(new ScalarScan(4));
   }
 
   private interface Piece {
