@@ -15,7 +15,7 @@ import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
-import dev.kullback.internal.vector.VectorScan;
+import dev.kullback.internal.vector.ReadyScan;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import java.util.Locale;
@@ -68,7 +68,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
       Platform.Choice asked, int threads, @Nullable Executor executor, CudaDevice.Thrown thrown) {
     backend = Platform.select(asked);
     device = backend == Platform.Choice.CUDA ? new CudaDevice(thrown) : null;
-    vectors = backend == Platform.Choice.VECTOR || (device != null && Platform.hasVectors());
+    vectors = backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
     this.threads = threads;
     ownExecutor = executor == null && threads > 1 ? helpers(threads - 1) : null;
     this.executor = executor != null ? executor : ownExecutor;
@@ -136,7 +136,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
         return workspace;
       }
     }
-    return new Workspace(backend, device, vectors ? new VectorScan() : new ScalarScan(LANES));
+    return new Workspace(vectors, device, vectors ? new ReadyScan() : new ScalarScan(LANES));
   }
 
   private void end(Workspace workspace) {
@@ -340,13 +340,22 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   // --- before the first request
 
+  /** Until calls use vectors, if they are to. */
+  public void awaitVectors(int dimension) {
+    if (vectors) {
+      ChangeOver.await(dimension);
+    }
+  }
+
   /** Calls with made-up batches of this shape until the VM has compiled what they run. */
   public void warmUp(int n, int m, int dimension) {
+    awaitVectors(dimension);
     WarmUp.run(this, n, m, dimension);
   }
 
   /** The same with the caller's batches, after making all that calls need of them. */
   public void warmUp(Batch q, Batch p) {
+    awaitVectors(q.dimension());
     Platform.prepare(q);
     Platform.prepare(p);
     if (backend == Platform.Choice.VECTOR

@@ -20,20 +20,27 @@ import org.jspecify.annotations.Nullable;
 final class Kernels {
   private final BlockKernel<DiagonalBatch> diagonal;
 
-  /** For pairs that are not both diagonal; without vectors {@link #pairs} does. */
-  private final @Nullable BlockKernel<FullBatch> full;
+  /** For pairs that are not both diagonal, made for the first of them; without vectors {@link #pairs} does. */
+  private @Nullable BlockKernel<FullBatch> full;
 
   private final BlockKernel<Batch> pairs;
   private final BlockKernel<Batch> zeros = new ZeroKernel();
   private final @Nullable BlockKernel<Batch> cuda;
 
+  private final Worker worker;
+  private final FullPair pair;
+
+  /** Whether anything here uses vectors, were it a reduction alone. */
+  private final boolean vectors;
+
   /** That of the call. */
   private @Nullable BlockKernel<?> chosen;
 
-  Kernels(Platform.Choice backend, @Nullable CudaDevice device, Worker worker, FullPair pair) {
-    boolean vectors = backend == Platform.Choice.VECTOR;
-    diagonal = vectors ? Vectors.diagonal(worker) : new ScalarKernel(worker);
-    full = vectors ? Vectors.full(worker, pair) : null;
+  Kernels(boolean vectors, @Nullable CudaDevice device, Worker worker, FullPair pair) {
+    this.vectors = vectors;
+    this.worker = worker;
+    this.pair = pair;
+    diagonal = vectors && device == null ? Vectors.diagonal(worker) : new ScalarKernel(worker);
     pairs = new FullScalarKernel(worker, pair);
     cuda = device != null ? new CudaKernel(device) : null;
   }
@@ -47,10 +54,17 @@ final class Kernels {
     static BlockKernel<FullBatch> full(Worker worker, FullPair pair) {
       return new FullVectorKernel(worker, pair);
     }
+
+    static void begin(int dimension) {
+      ChangeOver.begin(dimension);
+    }
   }
 
   /** Chooses a kernel of {@code KL(q ‖ p)}, and begins the call with it. */
   BlockKernel<?> begin(Batch q, Batch p) {
+    if (vectors) {
+      Vectors.begin(q.dimension());
+    }
     if (q.isDeterministic()) {
       return begin(zeros, q, p);
     }
@@ -65,7 +79,9 @@ final class Kernels {
     }
     return cuda != null
         ? begin(cuda, q.full(), p.full())
-        : full != null ? begin(full, q.full(), p.full()) : begin(pairs, q, p);
+        : full != null && Platform.isCompiled()
+            ? begin(full, q.full(), p.full())
+            : begin(pairs, q, p);
   }
 
   private <G extends Batch> BlockKernel<G> begin(BlockKernel<G> kernel, G q, G p) {
@@ -74,9 +90,19 @@ final class Kernels {
     return kernel;
   }
 
+  private BlockKernel<FullBatch> full() {
+    if (full == null) {
+      full = Vectors.full(worker, pair);
+    }
+    return full;
+  }
+
   /** Helps with a call that another thread's began. */
   void join(Kernels lead) {
     BlockKernel<?> theirs = lead.chosen();
+    if (theirs == lead.full) {
+      full();
+    }
     for (BlockKernel<?> kernel : new BlockKernel<?>[] {diagonal, full, pairs, zeros, cuda}) {
       if (kernel != null && kernel.getClass() == theirs.getClass()) {
         chosen = kernel;

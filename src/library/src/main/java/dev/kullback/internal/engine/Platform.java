@@ -12,9 +12,7 @@ import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullVectorKernel;
 import java.util.Locale;
-import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** What can run in this process, and what does; no class with vectors is loaded before they are known to. */
@@ -91,20 +89,36 @@ public final class Platform {
         yield Choice.VECTOR;
       }
       case AUTO -> {
-        String problem = autoProblem();
-        if (problem != null && jvmProblem() == null) {
+        String problem = jvmProblem();
+        if (problem == null) {
           refuse("vector", widthProblem()); // what was asked for is not passed over
+          problem = VectorWidth.mayBeCompiled() ? null : NOT_COMPILED;
         }
-        if (problem != null && WARNED.compareAndSet(false, true)) {
-          System.getLogger("dev.kullback")
-              .log(
-                  System.Logger.Level.WARNING,
-                  "Kullback computes without vectors, far slower: {0}",
-                  problem);
+        if (problem != null) {
+          warn(problem);
         }
         yield problem == null ? Choice.VECTOR : Choice.SCALAR;
       }
     };
+  }
+
+  private static void warn(String problem) {
+    if (WARNED.compareAndSet(false, true)) {
+      System.getLogger("dev.kullback")
+          .log(
+              System.Logger.Level.WARNING,
+              "Kullback computes without vectors, far slower: {0}",
+              problem);
+    }
+  }
+
+  /** Whether the VM compiles vector code, where it runs at all; finding out takes 0.2 s at first. Warns if not. */
+  static boolean isCompiled() {
+    boolean compiled = VectorWidth.isCompiled();
+    if (!compiled) {
+      warn(NOT_COMPILED);
+    }
+    return compiled;
   }
 
   private static void refuse(String backend, @Nullable String problem) {
@@ -186,49 +200,60 @@ public final class Platform {
 
   /** The last TieredStopAtLevel on the command line, which the JVM tells of at level 1 only, or nothing. */
   private static String stopAtLevel() {
-    Stream<String> options =
-        Stream.concat(
-            Stream.of(System.getenv("JAVA_TOOL_OPTIONS"), System.getenv("JDK_JAVA_OPTIONS"))
-                .filter(Objects::nonNull)
-                .flatMap(text -> Stream.of(text.split("\\s+"))),
-            ProcessHandle.current().info().arguments().stream().flatMap(Stream::of));
     String flag = "-XX:TieredStopAtLevel=";
-    return options
-        .filter(option -> option.startsWith(flag))
-        .map(option -> option.substring(flag.length()))
-        .reduce("", (first, second) -> second);
+    String options = System.getenv("JAVA_TOOL_OPTIONS") + " " + System.getenv("JDK_JAVA_OPTIONS");
+    String level = "";
+    for (String option : options.split("\\s+", -1)) {
+      level = option.startsWith(flag) ? option.substring(flag.length()) : level;
+    }
+    for (String option : ProcessHandle.current().info().arguments().orElse(new String[0])) {
+      level = option.startsWith(flag) ? option.substring(flag.length()) : level;
+    }
+    return level;
   }
 
-  /** Whether batches are checked and packed with vectors: where {@link Choice#VECTOR} runs well, and the process is not to run {@link Choice#SCALAR}. */
+  /** Whether batches are packed with vectors: where {@link Choice#VECTOR} runs well, and the process is not to run {@link Choice#SCALAR}. */
   public static boolean hasVectors() {
+    return mayHaveVectors() && VectorWidth.isCompiled();
+  }
+
+  /** The same before anybody has found out whether the VM compiles vector code. */
+  static boolean mayHaveVectors() {
     return !Choice.SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY))
-        && Vectors.AVAILABLE;
+        && Vectors.AVAILABLE
+        && VectorWidth.mayBeCompiled();
   }
 
   private static final class Vectors {
-    static final boolean AVAILABLE = autoProblem() == null;
+    static final boolean AVAILABLE = vectorProblem() == null;
   }
 
   /** What makes batches. */
   public static Arithmetic arithmetic() {
-    return hasVectors() ? VectorMaking.ARITHMETIC : ScalarMaking.ARITHMETIC;
+    return MAKING;
   }
+
+  /** Vectors factor matrices alone, so that nothing else waits to hear whether they are compiled. */
+  private static final Arithmetic MAKING =
+      new ScalarArithmetic() {
+        @Override
+        public Factorization factorization() {
+          return hasVectors() ? VectorMaking.ARITHMETIC.factorization() : super.factorization();
+        }
+      };
 
   private static final class VectorMaking {
     static final Arithmetic ARITHMETIC = new VectorArithmetic();
   }
 
-  private static final class ScalarMaking {
-    static final Arithmetic ARITHMETIC = new ScalarArithmetic();
-  }
-
   /** Makes all that calls may need of a batch. */
   public static void prepare(Batch batch) {
     batch.prepare();
-    if (hasVectors()) {
+    if (mayHaveVectors()) {
       switch (batch) {
         case DiagonalBatch d -> VectorKernel.prepare(d);
-        case FullBatch f -> FullVectorKernel.prepare(f);
+        case FullBatch f when hasVectors() -> FullVectorKernel.prepare(f);
+        case FullBatch _ -> {}
       }
     }
   }

@@ -26,8 +26,8 @@ public final class Workspace extends Worker {
   final Kernels kernels;
   final Band band;
 
-  Workspace(Platform.Choice backend, @Nullable CudaDevice device, RowScan scan) {
-    kernels = new Kernels(backend, device, this, pair);
+  Workspace(boolean vectors, @Nullable CudaDevice device, RowScan scan) {
+    kernels = new Kernels(vectors, device, this, pair);
     band = new Band(scan, new Ranks(this, pair));
   }
 

@@ -13,7 +13,7 @@ import jdk.incubator.vector.VectorSpecies;
  * at {@code [k·V + i]}.
  */
 final class CholeskyKernel implements Arithmetic.Factorization {
-  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
 
   private final int[] failed = new int[V];

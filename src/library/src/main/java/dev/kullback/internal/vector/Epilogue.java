@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
 
 /** What follows the micro-kernel: promotion, log-determinants, the error bound of each entry, and the store; all in double. */
 public final class Epilogue {
-  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
-  private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final VectorSpecies<Long> L = S.withLanes(long.class);
 
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);

@@ -20,9 +20,9 @@ final class NearKernel {
    */
   static final double LIMIT = 0x1p-9;
 
-  private static final VectorSpecies<Float> S = VectorWidth.FLOAT;
+  private static final VectorSpecies<Float> S = Species.FLOAT;
   private static final int V = S.length();
-  private static final int NR = FloatKernels.NR;
+  private static final int NR = FloatPanels.NR;
 
   /** Rows of a block: enough to spread the column loads, which cross cache lines; two rows ran at 60 % of this. */
   private static final int ROWS = 4;

@@ -24,7 +24,7 @@ record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, 
 
   /** What the epilogue needs of each row for shorter chunks, without panels. */
   static Packed<float[]> ofShort(DiagonalBatch g) {
-    return of(g, new float[0], FloatKernels.NR, PairKl.unitShort(), g.beyond32());
+    return of(g, new float[0], FloatPanels.NR, PairKl.unitShort(), g.beyond32());
   }
 
   private static <A> Packed<A> of(

@@ -5,26 +5,40 @@ package dev.kullback.internal.vector;
  * in the interpreter; until then plain twins compute, by the same operations in the same order, so to the same bits.
  */
 public final class Readiness {
-  private static volatile boolean ready;
+  /** {@code false} has vectors used from the first call on, and no thread started to try them out. */
+  public static final String PROPERTY = "dev.kullback.background";
+
+  private static final boolean DEFERRED =
+      Boolean.parseBoolean(System.getProperty(PROPERTY, "true"));
+
+  private static volatile boolean ready = !DEFERRED;
 
   private Readiness() {}
 
-  /** A thread that uses the ones or the others as it is told. */
+  /** A thread that uses the ones or the others as it says. */
   public static final class Trial extends Thread {
     private boolean vectors;
 
+    /** A daemon that inherits nothing of the thread that starts it. */
     public Trial(Runnable task, String name) {
-      super(task, name);
+      super(null, task, name, 0, false);
+      setDaemon(true);
+      setContextClassLoader(null);
     }
 
-    /** For what this thread, which is one, computes next. */
+    /** For what the calling thread, which is a trial, computes next. */
     public static void use(boolean vectors) {
       ((Trial) Thread.currentThread()).vectors = vectors;
     }
   }
 
+  /** Whether anything is left to a thread in the background. */
+  static boolean isDeferred() {
+    return DEFERRED;
+  }
+
   /** Whether the calling thread is to use vectors: the choice between the kernels and their twins, made anew for each block. */
-  static boolean isReady() {
+  public static boolean isReady() {
     return Thread.currentThread() instanceof Trial trial ? trial.vectors : ready;
   }
 

@@ -10,31 +10,7 @@ public final class Transpose {
   /** Side of the squares that are exchanged between registers, where these hold 16 floats. */
   private static final int SIDE = 16;
 
-  private static final VectorSpecies<Float> S = FloatVector.SPECIES_512;
-  private static final VectorSpecies<Double> WIDE = DoubleVector.SPECIES_512;
-
   public static final int SCRATCH = SIDE * SIDE;
-
-  /** Of 0 … 31, the lanes of two vectors. */
-  private static final VectorSpecies<Integer> I = IntVector.SPECIES_512;
-
-  private static final IntVector LOWER1 = lower(1);
-  private static final IntVector LOWER2 = lower(2);
-  private static final IntVector LOWER4 = lower(4);
-  private static final IntVector LOWER8 = lower(8);
-  private static final IntVector UPPER1 = LOWER1.add(1);
-  private static final IntVector UPPER2 = LOWER2.add(2);
-  private static final IntVector UPPER4 = LOWER4.add(4);
-  private static final IntVector UPPER8 = LOWER8.add(8);
-
-  /** The even groups of w lanes, the first vector's in even places and the second's in odd ones. */
-  private static IntVector lower(int w) {
-    int[] lanes = new int[SIDE];
-    for (int i = 0; i < SIDE; i++) {
-      lanes[i] = (i & w) != 0 ? i - w + SIDE : i;
-    }
-    return IntVector.fromArray(I, lanes, 0);
-  }
 
   private Transpose() {}
 
@@ -59,7 +35,7 @@ public final class Transpose {
         int last = Math.min(SIDE, rows - i) - 1;
         for (int k = 0; k < columns; k += SIDE) {
           int j = Math.min(k, columns - SIDE); // the last square may overlap the one before
-          square(
+          Squares.square(
               in,
               from + i * inStride + j,
               inStride,
@@ -103,7 +79,7 @@ public final class Transpose {
         int last = Math.min(SIDE / 2, rows - i) - 1;
         for (int k = 0; k < columns; k += SIDE / 2) {
           int j = Math.min(k, columns - SIDE / 2);
-          square(
+          Squares.square(
               in,
               from + i * inStride + j,
               inStride,
@@ -131,97 +107,124 @@ public final class Transpose {
     }
   }
 
-  /**
-   * 16 x 16, rows beyond the last repeating it, by four rounds of exchanges, two at a time: 0.14 ns an element where scalars take 0.36, and permutes of float lanes,
-   * whose indices are floats, 0.25 (Zen 5).
-   */
-  private static void square(
-      float[] in,
-      int from,
-      int inStride,
-      int last,
-      float[] out,
-      int to,
-      int outStride,
-      float[] scratch) {
-    for (int g = 0; g < SIDE; g += 4) {
-      IntVector a = load(in, from + Math.min(g, last) * inStride);
-      IntVector b = load(in, from + Math.min(g + 1, last) * inStride);
-      IntVector c = load(in, from + Math.min(g + 2, last) * inStride);
-      IntVector d = load(in, from + Math.min(g + 3, last) * inStride);
-      IntVector ab = LOWER1.selectFrom(a, b);
-      IntVector ba = UPPER1.selectFrom(a, b);
-      IntVector cd = LOWER1.selectFrom(c, d);
-      IntVector dc = UPPER1.selectFrom(c, d);
-      store(LOWER2.selectFrom(ab, cd), scratch, g * SIDE);
-      store(LOWER2.selectFrom(ba, dc), scratch, (g + 1) * SIDE);
-      store(UPPER2.selectFrom(ab, cd), scratch, (g + 2) * SIDE);
-      store(UPPER2.selectFrom(ba, dc), scratch, (g + 3) * SIDE);
+  /** Squares, with vectors of 512 bits. */
+  private static final class Squares {
+    private static final VectorSpecies<Float> S = FloatVector.SPECIES_512;
+    private static final VectorSpecies<Double> WIDE = DoubleVector.SPECIES_512;
+
+    /** Of 0 … 31, the lanes of two vectors. */
+    private static final VectorSpecies<Integer> I = IntVector.SPECIES_512;
+
+    private static final IntVector LOWER1 = lower(1);
+    private static final IntVector LOWER2 = lower(2);
+    private static final IntVector LOWER4 = lower(4);
+    private static final IntVector LOWER8 = lower(8);
+    private static final IntVector UPPER1 = LOWER1.add(1);
+    private static final IntVector UPPER2 = LOWER2.add(2);
+    private static final IntVector UPPER4 = LOWER4.add(4);
+    private static final IntVector UPPER8 = LOWER8.add(8);
+
+    /** The even groups of w lanes, the first vector's in even places and the second's in odd ones. */
+    private static IntVector lower(int w) {
+      int[] lanes = new int[SIDE];
+      for (int i = 0; i < SIDE; i++) {
+        lanes[i] = (i & w) != 0 ? i - w + SIDE : i;
+      }
+      return IntVector.fromArray(I, lanes, 0);
     }
-    for (int g = 0; g < 4; g++) {
-      int i = g * SIDE;
-      IntVector a = load(scratch, i);
-      IntVector b = load(scratch, i + 4 * SIDE);
-      IntVector c = load(scratch, i + 8 * SIDE);
-      IntVector d = load(scratch, i + 12 * SIDE);
-      IntVector ab = LOWER4.selectFrom(a, b);
-      IntVector ba = UPPER4.selectFrom(a, b);
-      IntVector cd = LOWER4.selectFrom(c, d);
-      IntVector dc = UPPER4.selectFrom(c, d);
-      int o = to + g * outStride;
-      store(LOWER8.selectFrom(ab, cd), out, o);
-      store(LOWER8.selectFrom(ba, dc), out, o + 4 * outStride);
-      store(UPPER8.selectFrom(ab, cd), out, o + 8 * outStride);
-      store(UPPER8.selectFrom(ba, dc), out, o + 12 * outStride);
+
+    /**
+     * 16 x 16, rows beyond the last repeating it, by four rounds of exchanges, two at a time: 0.14 ns an element where scalars take 0.36, and permutes of float lanes,
+     * whose indices are floats, 0.25 (Zen 5).
+     */
+    static void square(
+        float[] in,
+        int from,
+        int inStride,
+        int last,
+        float[] out,
+        int to,
+        int outStride,
+        float[] scratch) {
+      for (int g = 0; g < SIDE; g += 4) {
+        IntVector a = load(in, from + Math.min(g, last) * inStride);
+        IntVector b = load(in, from + Math.min(g + 1, last) * inStride);
+        IntVector c = load(in, from + Math.min(g + 2, last) * inStride);
+        IntVector d = load(in, from + Math.min(g + 3, last) * inStride);
+        IntVector ab = LOWER1.selectFrom(a, b);
+        IntVector ba = UPPER1.selectFrom(a, b);
+        IntVector cd = LOWER1.selectFrom(c, d);
+        IntVector dc = UPPER1.selectFrom(c, d);
+        store(LOWER2.selectFrom(ab, cd), scratch, g * SIDE);
+        store(LOWER2.selectFrom(ba, dc), scratch, (g + 1) * SIDE);
+        store(UPPER2.selectFrom(ab, cd), scratch, (g + 2) * SIDE);
+        store(UPPER2.selectFrom(ba, dc), scratch, (g + 3) * SIDE);
+      }
+      for (int g = 0; g < 4; g++) {
+        int i = g * SIDE;
+        IntVector a = load(scratch, i);
+        IntVector b = load(scratch, i + 4 * SIDE);
+        IntVector c = load(scratch, i + 8 * SIDE);
+        IntVector d = load(scratch, i + 12 * SIDE);
+        IntVector ab = LOWER4.selectFrom(a, b);
+        IntVector ba = UPPER4.selectFrom(a, b);
+        IntVector cd = LOWER4.selectFrom(c, d);
+        IntVector dc = UPPER4.selectFrom(c, d);
+        int o = to + g * outStride;
+        store(LOWER8.selectFrom(ab, cd), out, o);
+        store(LOWER8.selectFrom(ba, dc), out, o + 4 * outStride);
+        store(UPPER8.selectFrom(ab, cd), out, o + 8 * outStride);
+        store(UPPER8.selectFrom(ba, dc), out, o + 12 * outStride);
+      }
     }
-  }
 
-  private static IntVector load(float[] from, int i) {
-    return FloatVector.fromArray(S, from, i).reinterpretAsInts();
-  }
-
-  private static void store(IntVector v, float[] to, int i) {
-    v.reinterpretAsFloats().intoArray(to, i);
-  }
-
-  /** 8 x 8 of pairs of 32 bits. */
-  private static void square(
-      double[] in,
-      int from,
-      int inStride,
-      int last,
-      double[] out,
-      int to,
-      int outStride,
-      double[] scratch) {
-    int side = SIDE / 2;
-    for (int g = 0; g < side; g += 4) {
-      IntVector a = load(in, from + Math.min(g, last) * inStride);
-      IntVector b = load(in, from + Math.min(g + 1, last) * inStride);
-      IntVector c = load(in, from + Math.min(g + 2, last) * inStride);
-      IntVector d = load(in, from + Math.min(g + 3, last) * inStride);
-      IntVector ab = LOWER2.selectFrom(a, b);
-      IntVector ba = UPPER2.selectFrom(a, b);
-      IntVector cd = LOWER2.selectFrom(c, d);
-      IntVector dc = UPPER2.selectFrom(c, d);
-      store(LOWER4.selectFrom(ab, cd), scratch, g * side);
-      store(LOWER4.selectFrom(ba, dc), scratch, (g + 1) * side);
-      store(UPPER4.selectFrom(ab, cd), scratch, (g + 2) * side);
-      store(UPPER4.selectFrom(ba, dc), scratch, (g + 3) * side);
+    private static IntVector load(float[] from, int i) {
+      return FloatVector.fromArray(S, from, i).reinterpretAsInts();
     }
-    for (int g = 0; g < 4; g++) {
-      IntVector a = load(scratch, g * side);
-      IntVector b = load(scratch, (g + 4) * side);
-      store(LOWER8.selectFrom(a, b), out, to + g * outStride);
-      store(UPPER8.selectFrom(a, b), out, to + (g + 4) * outStride);
+
+    private static void store(IntVector v, float[] to, int i) {
+      v.reinterpretAsFloats().intoArray(to, i);
     }
-  }
 
-  private static IntVector load(double[] from, int i) {
-    return DoubleVector.fromArray(WIDE, from, i).reinterpretAsInts();
-  }
+    /** 8 x 8 of pairs of 32 bits. */
+    static void square(
+        double[] in,
+        int from,
+        int inStride,
+        int last,
+        double[] out,
+        int to,
+        int outStride,
+        double[] scratch) {
+      int side = SIDE / 2;
+      for (int g = 0; g < side; g += 4) {
+        IntVector a = load(in, from + Math.min(g, last) * inStride);
+        IntVector b = load(in, from + Math.min(g + 1, last) * inStride);
+        IntVector c = load(in, from + Math.min(g + 2, last) * inStride);
+        IntVector d = load(in, from + Math.min(g + 3, last) * inStride);
+        IntVector ab = LOWER2.selectFrom(a, b);
+        IntVector ba = UPPER2.selectFrom(a, b);
+        IntVector cd = LOWER2.selectFrom(c, d);
+        IntVector dc = UPPER2.selectFrom(c, d);
+        store(LOWER4.selectFrom(ab, cd), scratch, g * side);
+        store(LOWER4.selectFrom(ba, dc), scratch, (g + 1) * side);
+        store(UPPER4.selectFrom(ab, cd), scratch, (g + 2) * side);
+        store(UPPER4.selectFrom(ba, dc), scratch, (g + 3) * side);
+      }
+      for (int g = 0; g < 4; g++) {
+        IntVector a = load(scratch, g * side);
+        IntVector b = load(scratch, (g + 4) * side);
+        store(LOWER8.selectFrom(a, b), out, to + g * outStride);
+        store(UPPER8.selectFrom(a, b), out, to + (g + 4) * outStride);
+      }
+    }
 
-  private static void store(IntVector v, double[] to, int i) {
-    v.reinterpretAsDoubles().intoArray(to, i);
+    private static IntVector load(double[] from, int i) {
+      return DoubleVector.fromArray(WIDE, from, i).reinterpretAsInts();
+    }
+
+    private static void store(IntVector v, double[] to, int i) {
+      v.reinterpretAsDoubles().intoArray(to, i);
+    }
   }
 }

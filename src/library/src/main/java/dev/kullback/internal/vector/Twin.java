@@ -48,7 +48,7 @@ final class Twin {
         if (wide) {
           sums64(r, column, d);
         } else {
-          sums32(r, column, d, sums, FloatKernels.KC, FloatKernels.PROMOTED);
+          sums32(r, column, d, sums, FloatPanels.KC, FloatPanels.PROMOTED);
         }
         for (int c = 0; c < columns; c++) {
           int j = column + c;
@@ -67,21 +67,20 @@ final class Twin {
     }
     for (int i = row0, r = 0; i < row1; i++, r += 2 * d) {
       if (wide) {
-        DoubleKernels.packRow(kernel.q64().values(), d, i, rows64, r);
+        DoublePanels.packRow(kernel.q64().values(), d, i, rows64, r);
       } else {
-        FloatKernels.packRow(kernel.q32().values(), d, i, rows32, r);
+        FloatPanels.packRow(kernel.q32().values(), d, i, rows32, r);
       }
     }
   }
 
   private void sums32(int r, int column, int d, double[] to, int chunk, int promoted) {
-    FloatKernels.sums(rows32, r, kernel.p32().values(), column, d, to, chunk, promoted);
+    FloatPanels.sums(rows32, r, kernel.p32().values(), column, d, to, chunk, promoted);
   }
 
   private void sums64(int r, int column, int d) {
     double[] columns = kernel.p64().values();
-    DoubleKernels.sums(
-        rows64, r, columns, column, d, sums, DoubleKernels.KC, DoubleKernels.PROMOTED);
+    DoublePanels.sums(rows64, r, columns, column, d, sums, DoublePanels.KC, DoublePanels.PROMOTED);
   }
 
   /** The ladder of batches of float: each rung for what those before it do not settle. */

@@ -10,8 +10,8 @@ import jdk.incubator.vector.VectorSpecies;
 
 /** With vectors. */
 public final class VectorArithmetic implements Arithmetic {
-  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
-  private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final int V = S.length();
   private static final long MANTISSA = 0x000F_FFFF_FFFF_FFFFL;
   private static final long ONE = 0x3FF0_0000_0000_0000L;

@@ -20,9 +20,9 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
       new Form<>(Packed::ofShort, Packed::rowBytes);
 
   /** Of the micro-kernel for float. */
-  public static final int TILE_ROWS = FloatKernels.MR;
+  public static final int TILE_ROWS = FloatPanels.MR;
 
-  public static final int TILE_COLUMNS = FloatKernels.NR;
+  public static final int TILE_COLUMNS = FloatPanels.NR;
 
   /**
    * From so many entries a tile on, the double kernel computes the tile whole instead of single entries: by the kernels' rates it
@@ -61,11 +61,11 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   /** Makes all forms that calls may read. */
   public static void prepare(DiagonalBatch batch) {
     if (!batch.isDouble()) {
-      FloatKernels.COLUMNS.of(batch);
+      FloatPanels.COLUMNS.of(batch);
       SHORT.of(batch);
       NearKernel.COLUMNS.of(batch);
     }
-    DoubleKernels.COLUMNS.of(batch);
+    DoublePanels.COLUMNS.of(batch);
   }
 
   @Override
@@ -100,14 +100,14 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   }
 
   private Packed<float[]> panels(DiagonalBatch batch, int role) {
-    int length = FloatKernels.columnsLength(batch);
+    int length = FloatPanels.columnsLength(batch);
     if (length > MOST_PANELS || !batch.isFirstUse()) {
-      return FloatKernels.COLUMNS.of(batch);
+      return FloatPanels.COLUMNS.of(batch);
     }
     if (panels32[role].length < length) {
       panels32[role] = new float[length];
     }
-    return FloatKernels.packColumns(batch, panels32[role]);
+    return FloatPanels.packColumns(batch, panels32[role]);
   }
 
   Packed<float[]> q32() {
@@ -120,14 +120,14 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
 
   Packed<double[]> q64() {
     if (q64 == null) {
-      q64 = DoubleKernels.COLUMNS.of(q());
+      q64 = DoublePanels.COLUMNS.of(q());
     }
     return q64;
   }
 
   Packed<double[]> p64() {
     if (p64 == null) {
-      p64 = DoubleKernels.COLUMNS.of(p());
+      p64 = DoublePanels.COLUMNS.of(p());
     }
     return p64;
   }

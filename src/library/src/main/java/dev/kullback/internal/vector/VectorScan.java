@@ -11,7 +11,7 @@ import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * On the Vector API, for one thread, once vectors are compiled. Sums depend on the vectors' width in their last digits.
+ * On the Vector API, for one thread. Sums depend on the vectors' width in their last digits.
  *
  * <p>No vector goes to or comes from a method of ours: inlined into a large caller C2 may have no room left for those, and boxes
  * what they take.
@@ -20,8 +20,8 @@ import jdk.incubator.vector.VectorSpecies;
  * {@code VectorMask.fromLong(S, mask.toLong())} into an empty mask: of 300,000 calls that added so, 251,636 were wrong; of those that
  * kept the mask, none. {@code ArchitectureTest} forbids {@code fromLong} throughout.
  */
-public final class VectorScan implements RowScan {
-  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+final class VectorScan implements RowScan {
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
   private static final VectorSpecies<Long> L =
       VectorSpecies.of(long.class, VectorShape.forBitSize(VectorWidth.BITS));
@@ -36,9 +36,6 @@ public final class VectorScan implements RowScan {
 
   @Override
   public int atMost(double limit, double[] values, int from, int to, int[] at) {
-    if (!Readiness.isReady()) {
-      return plain.atMost(limit, values, from, to, at);
-    }
     int count = 0;
     int j = from;
     for (; j + 4 * V <= to; j += 4 * V) {
@@ -62,10 +59,6 @@ public final class VectorScan implements RowScan {
   /** Four chains of comparisons at a time: one waits six cycles for each. */
   @Override
   public void leastOfGroups(double[] values, int from, int to, int groups, double[] least) {
-    if (!Readiness.isReady()) {
-      plain.leastOfGroups(values, from, to, groups, least);
-      return;
-    }
     for (int g = 0; g < groups; g += 4 * V) {
       int j = from + g;
       DoubleVector a = DoubleVector.fromArray(S, values, j);
@@ -92,7 +85,7 @@ public final class VectorScan implements RowScan {
 
   @Override
   public double min(double[] values, int from, int to) {
-    if (to - from < 4 * V || !Readiness.isReady()) {
+    if (to - from < 4 * V) {
       return plain.min(values, from, to);
     }
     int whole = from + (to - from) / (4 * V) * 4 * V;
@@ -102,9 +95,6 @@ public final class VectorScan implements RowScan {
 
   @Override
   public double sum(double[] values, int from, int to) {
-    if (!Readiness.isReady()) {
-      return plain.sum(values, from, to);
-    }
     DoubleVector a = DoubleVector.zero(S);
     DoubleVector b = a;
     DoubleVector c = a;
@@ -135,9 +125,6 @@ public final class VectorScan implements RowScan {
    */
   @Override
   public double sumExp(double shift, double[] values, int from, int to) {
-    if (!Readiness.isReady()) {
-      return plain.sumExp(shift, values, from, to);
-    }
     Arrays.fill(lanes, 0); // the sum, which C2 may box where it lives across the branch
     int j = from;
     for (; j + V <= to; j += V) {
@@ -169,10 +156,6 @@ public final class VectorScan implements RowScan {
   /** By their ranks, counted: n²/8 comparisons without a branch are faster than the branches of n ln n. */
   @Override
   public void sortFew(long[] keys, int from, int to) {
-    if (!Readiness.isReady()) {
-      plain.sortFew(keys, from, to);
-      return;
-    }
     int n = to - from;
     System.arraycopy(keys, from, unsorted, 0, n);
     for (int i = 0; i < n; i += V) {

@@ -1,11 +1,9 @@
 package dev.kullback.internal.vector;
 
 import jdk.incubator.vector.DoubleVector;
-import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorShape;
-import jdk.incubator.vector.VectorSpecies;
 
-/** The vector species of this process: the preferred one, or what {@value #PROPERTY} forces. */
+/** The width of vectors in this process: the preferred one, or what {@value #PROPERTY} forces. */
 public final class VectorWidth {
   /** The width that is forced, in bits: 128, 256 or 512; whoever asks for vectors has checked it. */
   public static final String PROPERTY = "dev.kullback.vectorBits";
@@ -14,14 +12,9 @@ public final class VectorWidth {
   public static final int MOST_BITS = VectorShape.S_Max_BIT.vectorBitSize();
 
   public static final int BITS = bits();
-  static final VectorSpecies<Float> FLOAT =
-      VectorSpecies.of(float.class, VectorShape.forBitSize(BITS));
-  public static final VectorSpecies<Double> DOUBLE =
-      VectorSpecies.of(double.class, VectorShape.forBitSize(BITS));
 
-  /** As many floats as {@link #DOUBLE} has doubles. */
-  public static final VectorSpecies<Float> HALF_FLOAT =
-      VectorSpecies.of(float.class, VectorShape.forBitSize(BITS / 2));
+  /** Whether it is known that the VM does not compile vector code. */
+  private static volatile boolean refuted;
 
   private VectorWidth() {}
 
@@ -30,12 +23,19 @@ public final class VectorWidth {
     // 64 bits have no half species, and over 512 no kernel
     return forced != 0
         ? forced
-        : Math.clamp(FloatVector.SPECIES_PREFERRED.vectorBitSize(), 128, 512);
+        : Math.clamp(VectorShape.preferredShape().vectorBitSize(), 128, 512);
   }
 
   /** Whether the VM compiles vector code to vector instructions. */
   public static boolean isCompiled() {
-    return Compiled.PROBED;
+    boolean compiled = Compiled.PROBED;
+    refuted = !compiled;
+    return compiled;
+  }
+
+  /** The same, and true as long as only the background is to find out. */
+  public static boolean mayBeCompiled() {
+    return Readiness.isDeferred() ? !refuted : isCompiled();
   }
 
   /**
@@ -58,8 +58,8 @@ public final class VectorWidth {
     static final boolean PROBED = probe();
 
     private static boolean probe() {
-      double[] in = new double[DOUBLE.length()];
-      double[] out = new double[DOUBLE.length()];
+      double[] in = new double[Species.DOUBLE.length()];
+      double[] out = new double[Species.DOUBLE.length()];
       long now = System.nanoTime();
       long chunk = Long.MAX_VALUE;
       for (long work = 0;
@@ -76,7 +76,7 @@ public final class VectorWidth {
     }
 
     private static void step(double[] in, double[] out) {
-      DoubleVector x = DoubleVector.fromArray(DOUBLE, in, 0);
+      DoubleVector x = DoubleVector.fromArray(Species.DOUBLE, in, 0);
       x.fma(x, x.add(1)).mul(0.5).intoArray(out, 0);
     }
   }

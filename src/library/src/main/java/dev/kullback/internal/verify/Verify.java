@@ -31,6 +31,9 @@ public final class Verify {
   /** The second finds compiled what the first was interpreted in. */
   private static final int ROUNDS = 2;
 
+  /** Of what the vector kernels are first compiled for. */
+  private static final int DIMENSION = 64;
+
   /** Of so many calls one has batches made anew, which are packed elsewhere than those that are kept. */
   private static final int CALLS_A_FRESH_ONE = 8;
 
@@ -74,6 +77,7 @@ public final class Verify {
   }
 
   private <T> List<T> run(long nanos, Report<T> report) {
+    engine.awaitVectors(DIMENSION);
     long start = System.nanoTime();
     int slices = ROUNDS * Kind.values().length * shapes.length * Operation.ALL.size();
     int slice = 0;

@@ -1,6 +1,7 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.vector.VectorWidth;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
@@ -26,7 +27,7 @@ import jdk.incubator.vector.VectorSpecies;
  * lane sees the same operations in the same order.
  */
 final class FullKernels {
-  static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  static final VectorSpecies<Double> S = Species.DOUBLE;
 
   private static final int V = S.length();
 

@@ -3,8 +3,8 @@ package dev.kullback.internal.vector.full;
 import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.vector.Transpose;
-import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
@@ -12,7 +12,7 @@ import jdk.incubator.vector.VectorSpecies;
 
 /** Turns batches into the rows and columns of the full-covariance product, a Gaussian in each lane, with a bound on each entry's error. */
 final class FullPacking {
-  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
   private static final int MR = FullKernels.MR;
   private static final int NR = FullKernels.NR;

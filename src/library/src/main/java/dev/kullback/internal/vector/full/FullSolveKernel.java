@@ -4,8 +4,8 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.vector.Transpose;
-import dev.kullback.internal.vector.VectorWidth;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
@@ -15,7 +15,7 @@ import jdk.incubator.vector.VectorSpecies;
  * except where the scalar form must decide, which is left to it: an infinite result. Holds the working memory of one thread.
  */
 final class FullSolveKernel {
-  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
   static final int V = S.length();
   private static final int BLOCK = Compensation.BLOCK;
 

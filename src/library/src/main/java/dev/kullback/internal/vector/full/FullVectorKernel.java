@@ -6,8 +6,8 @@ import dev.kullback.internal.kernel.Window;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.Epilogue;
+import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.vector.VectorKernel;
-import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
@@ -34,8 +34,8 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
   /** As {@link VectorKernel} does: batches up to so many doubles (4 MiB) are packed into memory of the engine's at their first use. */
   private static final int MOST_PANELS = 1 << 19;
 
-  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
-  private static final VectorSpecies<Float> HALF = VectorWidth.HALF_FLOAT;
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final int V = S.length();
   private static final int MR = FullKernels.MR;
   private static final int NR = FullKernels.NR;

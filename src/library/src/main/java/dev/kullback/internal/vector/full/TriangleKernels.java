@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.vector.Species;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -10,7 +10,7 @@ import jdk.incubator.vector.VectorSpecies;
  * entries that share what they load, unrolled.
  */
 final class TriangleKernels {
-  private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
   private static final int MR = FullKernels.MR;
   private static final int NR = FullKernels.NR;

@@ -1,0 +1,166 @@
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Form;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
+
+/**
+ * The panels that {@link FloatKernels} reads, and its sums without vectors. Nothing here loads a class of vectors, but that {@link Transpose} may. The build derives
+ * {@code DoublePanels} from this text.
+ */
+final class FloatPanels {
+  /**
+   * Rows of a tile. With two 512-bit column vectors, 6, 8, 10 and 12 rows ran at 54, 56, 55 and 55·10⁹ (i,j,h)/s; with three
+   * vectors 6, 7 and 8 rows at 55, 32 and 39, as C2 begins to spill; with one vector 8 rows at 40 (D = 256; Zen 5, one core,
+   * JDK 25.0.3; the ceiling of two fma an (i,j,h) is 60 at the clock of that day).
+   */
+  static final int MR = 8;
+
+  /** Column vectors of a kernel: two want more than the 16 registers that AVX2 has. */
+  static final int NV = VectorWidth.BITS == 512 ? 2 : 1;
+
+  /** Columns of a panel: a kernel's, and whole row panels. */
+  static final int NR = Math.max(NV * VectorWidth.BITS / Float.SIZE, MR);
+
+  /**
+   * Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#UNITS32} allows
+   * for.
+   */
+  static final int KC = PairKl.BLOCK;
+
+  /** Dimensions whose chunks of KC add up in this precision before they are promoted to double. */
+  static final int PROMOTED = PairKl.BLOCKS;
+
+  /** Dimensions packed at a time; 64 took 216 µs instead of 192 at 1024 x 256, for shorter runs of the rows. */
+  private static final int PACK = 256;
+
+  /** What packing an element counts at a {@link Checkpoint}. */
+  private static final long PACKING = 16;
+
+  /** A batch in panels, kept with it. */
+  static final Form<DiagonalBatch, Packed<float[]>> COLUMNS =
+      new Form<>(
+          FloatPanels::packColumns, c -> (long) Float.BYTES * c.values().length + c.rowBytes());
+
+  private FloatPanels() {}
+
+  private static Packed<float[]> packColumns(DiagonalBatch g) {
+    return packColumns(g, new float[columnsLength(g)]);
+  }
+
+  static int columnsLength(DiagonalBatch g) {
+    return Math.ceilDiv(g.size(), NR) * NR * 2 * g.dimension();
+  }
+
+  /** Packs into an array that may be longer; what lies in it at rows that pad a panel does not matter. */
+  static Packed<float[]> packColumns(DiagonalBatch g, float[] columns) {
+    int n = g.size();
+    int d = g.dimension();
+    float[] mean = g.mean32();
+    float[] scale = g.scale32();
+    float[] scratch = new float[Transpose.SCRATCH];
+    Checkpoint checkpoint = new Checkpoint();
+    float[] inverse = new float[NR * PACK];
+    for (int b = 0; b < n; b += NR) {
+      checkpoint.pass(PACKING * NR * d);
+      int rows = Math.min(NR, n - b);
+      for (int h = 0; h < d; h += PACK) {
+        int length = Math.min(PACK, d - h);
+        int from = b * d + h;
+        int to = (b * d + h * NR) * 2;
+        for (int i = 0; i < rows; i++) {
+          invert(g.kind(), scale, from + i * d, length, inverse, i * length);
+        }
+        Transpose.of(mean, from, d, rows, length, columns, to, 2 * NR, scratch);
+        Transpose.of(inverse, 0, length, rows, length, columns, to + NR, 2 * NR, scratch);
+      }
+    }
+    return Packed.of(g, columns, NR);
+  }
+
+  /** {@code out[to…] = 1/v} of raw scales. */
+  private static void invert(Scale kind, float[] scale, int from, int n, float[] out, int to) {
+    switch (kind) {
+      case STD -> {
+        for (int k = 0; k < n; k++) {
+          float s = scale[from + k];
+          out[to + k] = 1 / (s * s);
+        }
+      }
+      case VARIANCE -> {
+        for (int k = 0; k < n; k++) {
+          out[to + k] = 1 / scale[from + k];
+        }
+      }
+      case PRECISION -> System.arraycopy(scale, from, out, to, n);
+      case LOG_VARIANCE -> {
+        for (int k = 0; k < n; k++) {
+          out[to + k] = 1 / variance(kind, scale[from + k]);
+        }
+      }
+    }
+  }
+
+  @SuppressWarnings("cast") // redundant in double
+  private static float variance(Scale kind, float s) {
+    return (float) kind.variance(s);
+  }
+
+  /** Row i without vectors, to {@code row[to…]}: [h][2] of μ, v. */
+  static void packRow(float[] columns, int d, int i, float[] row, int to) {
+    int k = (i - i % NR) * 2 * d + i % NR;
+    for (int h = 0; h < d; h++, k += 2 * NR) {
+      row[to + 2 * h] = columns[k];
+      row[to + 2 * h + 1] = 1 / columns[k + NR];
+    }
+  }
+
+  /**
+   * {@code sum[0…3] = S + D} of one row and four columns without vectors, each by the very operations of a lane of {@link FloatKernels#tile}. Four
+   * hide the latency of an fma.
+   *
+   * @param r where the row begins in {@code row}
+   * @param j the first column, a multiple of 4
+   */
+  static void sums(
+      float[] row, int r, float[] columns, int j, int d, double[] sum, int chunk, int promoted) {
+    int c = (j - j % NR) * 2 * d + j % NR;
+    Arrays.fill(sum, 0);
+    for (int g = 0; g < d; g += promoted) {
+      float b0 = 0;
+      float b1 = 0;
+      float b2 = 0;
+      float b3 = 0;
+      for (int h = g, end = Math.min(d, g + promoted); h < end; h += chunk) {
+        float a0 = 0;
+        float a1 = 0;
+        float a2 = 0;
+        float a3 = 0;
+        for (int k = h, last = Math.min(end, h + chunk); k < last; k++) {
+          float m = row[r + 2 * k];
+          float v = row[r + 2 * k + 1];
+          int at = c + k * 2 * NR;
+          float x = m - columns[at];
+          a0 = Math.fma(Math.fma(x, x, v), columns[at + NR], a0);
+          x = m - columns[at + 1];
+          a1 = Math.fma(Math.fma(x, x, v), columns[at + NR + 1], a1);
+          x = m - columns[at + 2];
+          a2 = Math.fma(Math.fma(x, x, v), columns[at + NR + 2], a2);
+          x = m - columns[at + 3];
+          a3 = Math.fma(Math.fma(x, x, v), columns[at + NR + 3], a3);
+        }
+        b0 += a0;
+        b1 += a1;
+        b2 += a2;
+        b3 += a3;
+      }
+      sum[0] += b0;
+      sum[1] += b1;
+      sum[2] += b2;
+      sum[3] += b3;
+    }
+  }
+}
