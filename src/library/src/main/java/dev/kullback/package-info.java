@@ -67,12 +67,21 @@
  * <h2>Threads</h2>
  *
  * Batches are immutable, and an engine is safe for use by any number of threads at once. By default, an engine computes
- * on the calling thread alone and starts no others. With {@code threads(n)}, the caller and n − 1 helpers share the
+ * on the calling thread alone and starts no others, but for one thread in the first seconds of the process (see below). With {@code threads(n)}, the caller and n − 1 helpers share the
  * work of a call. On one machine and JVM, results are bitwise the same for every number of threads and every
  * repetition.
  *
  * <p>In a reduction, a thread works on whole rows, at least 8 of them, in reverse at least 32. A call with fewer rows
  * therefore runs on one thread. Only {@code forEachTile} divides columns among threads, too.
+ *
+ * <h2>The first seconds</h2>
+ *
+ * Before the JVM has compiled vector code it takes up to 10,000 times as long. Until it has, plain code computes, to the
+ * same bits. Half a second after the first call of an engine that uses vectors, the daemon thread
+ * {@code kullback-change-over} begins to run the vector kernels on made-up batches. It ends when they are as fast as they
+ * should be, after 2 to 5 seconds or 30 at most, and all engines use vectors from then on. There is one such thread in the
+ * life of a process. {@link KlEngine#warmUp(int, int, int)} and {@link KlEngine#verify} wait for it. With the system property
+ * {@code dev.kullback.background=false} there is none, and vectors are used from the first call on, however slowly.
  *
  * <h2>Interruption</h2>
  *

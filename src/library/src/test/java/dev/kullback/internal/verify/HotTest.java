@@ -3,6 +3,7 @@ package dev.kullback.internal.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.ChildJvm;
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.VectorWidth;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -48,6 +49,7 @@ class HotTest {
   void everyOperation(List<String> flags) throws Exception {
     List<String> arguments = new ArrayList<>();
     arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
+    arguments.add("-D" + Readiness.PROPERTY + "=false"); // vectors while they are interpreted, too
     arguments.addAll(flags);
     arguments.addAll(List.of("-cp", System.getProperty("java.class.path")));
     arguments.add(HotProbe.class.getName());

@@ -1,0 +1,48 @@
+package dev.kullback;
+
+import java.util.Arrays;
+import java.util.Random;
+
+/** What {@link ChangeOverTest} runs in virtual machines of its own: calls from the first one until vectors are compiled. */
+public final class ChangeOverProbe {
+  private ChangeOverProbe() {}
+
+  private static boolean isUnderWay() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .anyMatch(thread -> thread.isDaemon() && thread.getName().equals("kullback-change-over"));
+  }
+
+  private static void say(String what) {
+    System.out.println(what + (isUnderWay() ? ": under way" : ": no thread"));
+  }
+
+  /** Prints whether the thread is there, and whether results stay the same. */
+  public static void main(String[] arguments) {
+    DiagonalGaussians q = Batch.random(false, 21, 33, 0, new Random(1)).gaussians();
+    DiagonalGaussians p = Batch.random(false, 300, 33, 3, new Random(2)).gaussians();
+    Backend.AUTO.describe();
+    say("describe");
+    try (KlEngine scalar = Engines.on(Backend.SCALAR)) {
+      scalar.pairwise(q, p);
+      say("scalar");
+    }
+    try (KlEngine engine = Engines.on(Backend.VECTOR)) {
+      say("engine");
+      float[] matrix = engine.pairwise(q, p);
+      double[] sums = engine.logSumExp(q, p);
+      say("call");
+      boolean same = true;
+      boolean last;
+      int calls = 0;
+      do {
+        last = isUnderWay();
+        same &= Arrays.equals(matrix, engine.pairwise(q, p));
+        same &= Arrays.equals(sums, engine.logSumExp(q, p));
+        calls++;
+      } while (last && calls < Integer.parseInt(arguments[0]));
+      System.out.println(same ? "same" : "different");
+      engine.warmUp(1, 1, 33);
+      say("warmUp");
+    }
+  }
+}

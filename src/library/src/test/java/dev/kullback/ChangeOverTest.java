@@ -1,0 +1,53 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.kullback.internal.vector.Readiness;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The thread that has vectors compiled: what starts it, that it ends, and that no result shows it. */
+class ChangeOverTest {
+  @TempDir private Path scratch;
+
+  @Test
+  void resultsDoNotShowIt() throws Exception {
+    assertThat(run("true", Integer.MAX_VALUE))
+        .containsExactly(
+            "describe: no thread",
+            "scalar: no thread",
+            "engine: no thread",
+            "call: under way",
+            "same",
+            "warmUp: no thread");
+  }
+
+  @Test
+  void warmUpWaitsForIt() throws Exception {
+    assertThat(run("true", 1)).contains("call: under way", "same", "warmUp: no thread");
+  }
+
+  @Test
+  void thereNeedBeNone() throws Exception {
+    assertThat(run("false", 100)).contains("call: no thread", "same", "warmUp: no thread");
+  }
+
+  private List<String> run(String background, int calls) throws Exception {
+    List<String> arguments =
+        List.of(
+            "--add-modules",
+            "jdk.incubator.vector",
+            "-D%s=%s".formatted(Readiness.PROPERTY, background),
+            "-cp",
+            System.getProperty("java.class.path"),
+            ChangeOverProbe.class.getName(),
+            Integer.toString(calls));
+    ChildJvm jvm = ChildJvm.run(scratch, Duration.ofSeconds(100), arguments);
+    assertThat(jvm.status()).as("%s", jvm).isZero();
+    assertThat(jvm.err().lines()).as("%s", jvm).hasSize(1); // of the incubator module
+    return jvm.out().lines().toList();
+  }
+}
