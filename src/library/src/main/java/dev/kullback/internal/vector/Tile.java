@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 final class Tile {
   static final int ROWS = 16;
 
-  private static final int CAPACITY = ROWS * Batch.WIDEST_PANEL;
+  static final int CAPACITY = ROWS * Batch.WIDEST_PANEL;
 
   // Where the block goes, as a Window has it: through one more reference the matrix took 1.05 times
   // as long at D = 3 (Zen 3).
@@ -25,10 +25,10 @@ final class Tile {
   int rows;
   int columns;
 
-  /** Accumulators of a micro-kernel. */
-  final float[] acc32 = new float[CAPACITY];
+  /** Accumulators of a micro-kernel, and behind them what its fence takes. */
+  final float[] acc32 = new float[CAPACITY + VectorWidth.FLOAT.length()];
 
-  final double[] acc64 = new double[CAPACITY];
+  final double[] acc64 = new double[CAPACITY + VectorWidth.DOUBLE.length()];
 
   /** The tile's S by the fast kernel, row-major, and by the one that refines it. */
   final double[] sum = new double[CAPACITY];
