@@ -73,7 +73,7 @@ final class Latency {
 
   private static boolean run(Shape references, int queries, int k, int seconds) {
     System.out.println(Report.conditions(1));
-    try (Contender query = ReductionContenders.query(references, queries, k)) {
+    try (Contender query = ReductionContenders.query(references, queries, k, 1)) {
       boolean allocates = latencies(references, queries, k, seconds, query);
       System.out.println();
       boolean slow = rates(references, queries, query);
