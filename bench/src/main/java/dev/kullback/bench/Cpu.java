@@ -34,6 +34,15 @@ record Cpu(String name, Set<String> flags) {
     return text.find() ? Integer.parseInt(text.group(1)) : 0;
   }
 
+  /** The instruction set that has vectors so wide. */
+  static String instructions() {
+    return switch (vectorBits()) {
+      case 512 -> "AVX-512";
+      case 256 -> "AVX2";
+      default -> vectorBits() + " bits";
+    };
+  }
+
   boolean has(String... wanted) {
     return flags.containsAll(List.of(wanted));
   }

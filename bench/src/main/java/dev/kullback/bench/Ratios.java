@@ -255,6 +255,31 @@ final class Ratios {
     return new double[] {Math.min(a1, time(a, 1)), Math.min(b1, time(b, 1))};
   }
 
+  /** Seconds a call, of each contender in each round, in turn after each has run for {@code warmup} seconds. */
+  static double[][] interleaved(List<Contender> contenders, double warmup, double seconds) {
+    int n = contenders.size();
+    int[] calls = new int[n];
+    double round = 0;
+    for (int c = 0; c < n; c++) {
+      double least = Double.POSITIVE_INFINITY;
+      long end = System.nanoTime() + (long) (warmup * 1e9);
+      do {
+        least = Math.min(least, time(contenders.get(c), 1));
+      } while (System.nanoTime() < end);
+      calls[c] = (int) Math.ceil(SAMPLE_SECONDS / least);
+      round += calls[c] * least;
+    }
+    int rounds = (int) Math.clamp(seconds / round, 3, MAX_ROUNDS);
+    double[][] times = new double[n][rounds];
+    for (int r = 0; r < rounds; r++) {
+      for (int i = 0; i < n; i++) {
+        int c = (r + i) % n; // none is always the first
+        times[c][r] = time(contenders.get(c), calls[c]);
+      }
+    }
+    return times;
+  }
+
   /** Where results go, so that no call is compiled away. */
   @SuppressWarnings("UnusedVariable")
   private static volatile Object sink;
