@@ -1,8 +1,8 @@
 package dev.kullback.internal.batch;
 
-import dev.kullback.internal.numerics.Arithmetic;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.LogProduct;
+import dev.kullback.internal.numerics.Range;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
@@ -66,14 +66,8 @@ public final class DiagonalBatch extends Batch {
   /** Not under a key: looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
   private final Lazy<DiagonalBatch, double[]> precisions = new Lazy<>();
 
-  private DiagonalBatch(
-      Elements mean,
-      Elements scale,
-      int dimension,
-      Scale kind,
-      Zeros zeros,
-      Arithmetic arithmetic) {
-    super((int) (mean.length() / dimension), dimension, mean.isDouble(), arithmetic);
+  private DiagonalBatch(Elements mean, Elements scale, int dimension, Scale kind, Zeros zeros) {
+    super((int) (mean.length() / dimension), dimension, mean.isDouble());
     mean32 = isDouble() ? null : mean.floats();
     scale32 = isDouble() ? null : scale.floats();
     mean64 = isDouble() ? mean.doubles() : null;
@@ -85,19 +79,15 @@ public final class DiagonalBatch extends Batch {
     deterministic = zeros == Zeros.DETERMINISTIC && isZero();
     logDet = new double[size()];
     logDetBound = new double[size()];
-    double least = kind.bound(LEAST32);
-    double most = kind.bound(MOST32);
     Checkpoint checkpoint = new Checkpoint();
     int rows = Math.max(1, ROWS_ELEMENTS / dimension);
     for (int first = 0, i = 0; i < size(); first += rows) {
       int end = Math.min(size(), first + rows);
-      boolean passed = passes(i * dimension, end * dimension, least, most);
+      boolean passed = passes(i * dimension, end * dimension);
       for (; i < end; i++) {
-        if (!passed) {
-          check(i, least, most);
-        }
+        boolean ordinary = passed || check(i);
         if (!deterministic) {
-          sumLogStd(i);
+          sumLogStd(i, ordinary);
         }
       }
       checkpoint.passUninterrupted((long) CHECKING * dimension * rows);
@@ -118,14 +108,9 @@ public final class DiagonalBatch extends Batch {
    * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
    */
   public static DiagonalBatch of(
-      Elements mean,
-      Elements scale,
-      int dimension,
-      Scale kind,
-      Zeros zeros,
-      Arithmetic arithmetic) {
+      Elements mean, Elements scale, int dimension, Scale kind, Zeros zeros) {
     checkShape(mean.length(), scale.length(), dimension, kind);
-    return new DiagonalBatch(mean, scale, dimension, kind, zeros, arithmetic);
+    return new DiagonalBatch(mean, scale, dimension, kind, zeros);
   }
 
   /** How the scales are stated. */
@@ -330,35 +315,44 @@ public final class DiagonalBatch extends Batch {
     return true;
   }
 
-  /** Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold. */
-  private void check(int row, double least, double most) {
+  /** Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold; whether its scales are ordinary. */
+  private boolean check(int row) {
     int from = row * dimension();
     int to = from + dimension();
     if (!isFinite(from, to)) {
       checkMean(from, to);
     }
-    if (!deterministic && !isOrdinary(from, to, least, most)) {
+    boolean ordinary = isOrdinary(from, to);
+    if (!deterministic && !ordinary) {
       checkScale(row, from, to);
     }
+    return ordinary;
   }
 
   // Quick screens, of several rows and then of one; what does not pass is looked at value by value.
 
-  private boolean passes(int from, int to, double least, double most) {
-    return isFinite(from, to) && (deterministic || isOrdinary(from, to, least, most));
+  private boolean passes(int from, int to) {
+    return isFinite(from, to) && (deterministic || isOrdinary(from, to));
   }
 
   private boolean isFinite(int from, int to) {
     return mean32 != null
-        ? arithmetic().isWithin(mean32, from, to, -Float.MAX_VALUE, Float.MAX_VALUE)
-        : arithmetic().isWithin(mean64(), from, to, -Double.MAX_VALUE, Double.MAX_VALUE);
+        ? Range.isAtMost(Float.MAX_VALUE, mean32, from, to)
+        : Range.isAtMost(Double.MAX_VALUE, mean64(), from, to);
   }
 
   /** Whether the scales are valid and such as the float kernels hold. */
-  private boolean isOrdinary(int from, int to, double least, double most) {
+  private boolean isOrdinary(int from, int to) {
+    double least = kind.bound(LEAST32);
+    double most = kind.bound(MOST32);
+    if (kind == Scale.LOG_VARIANCE) { // least is −most
+      return scale32 != null
+          ? Range.isAtMost((float) most, scale32, from, to)
+          : Range.isAtMost(most, scale64(), from, to);
+    }
     return scale32 != null
-        ? arithmetic().isWithin(scale32, from, to, least, most)
-        : arithmetic().isWithin(scale64(), from, to, least, most);
+        ? Range.contains((float) least, (float) most, scale32, from, to)
+        : Range.contains(least, most, scale64(), from, to);
   }
 
   private void checkMean(int from, int to) {
@@ -414,8 +408,10 @@ public final class DiagonalBatch extends Batch {
 
   /**
    * Sets {@link #logDet}, by one logarithm of the product; for log-variances by their compensated sum.
+   *
+   * @param ordinary whether the row's scales are: not its neighbours', for its bits are its own
    */
-  private void sumLogStd(int row) {
+  private void sumLogStd(int row, boolean ordinary) {
     int from = row * dimension();
     int to = from + dimension();
     if (kind == Scale.LOG_VARIANCE) {
@@ -433,10 +429,18 @@ public final class DiagonalBatch extends Batch {
     }
     double log =
         scale32 != null
-            ? arithmetic().logProduct(scale32, from, to)
-            : LogProduct.of(scale64(), from, to);
+            ? logProduct(scale32, from, to, ordinary)
+            : logProduct(scale64(), from, to, ordinary);
     double factor = kind == Scale.STD ? 1 : kind == Scale.VARIANCE ? 0.5 : -0.5;
     logDet[row] = factor * log;
     logDetBound[row] = HALF_ULP * (dimension() + 16 + 4 * Math.abs(logDet[row]));
+  }
+
+  private static double logProduct(float[] s, int from, int to, boolean ordinary) {
+    return ordinary ? LogProduct.ofOrdinary(s, from, to) : LogProduct.of(s, from, to);
+  }
+
+  private static double logProduct(double[] s, int from, int to, boolean ordinary) {
+    return ordinary ? LogProduct.ofOrdinary(s, from, to) : LogProduct.of(s, from, to);
   }
 }
