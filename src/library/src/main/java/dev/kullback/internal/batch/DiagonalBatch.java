@@ -79,13 +79,15 @@ public final class DiagonalBatch extends Batch {
     deterministic = zeros == Zeros.DETERMINISTIC && isZero();
     logDet = new double[size()];
     logDetBound = new double[size()];
+    double least = kind.bound(LEAST32);
+    double most = kind.bound(MOST32);
     Checkpoint checkpoint = new Checkpoint();
     int rows = Math.max(1, ROWS_ELEMENTS / dimension);
     for (int first = 0, i = 0; i < size(); first += rows) {
       int end = Math.min(size(), first + rows);
-      boolean passed = passes(i * dimension, end * dimension);
+      boolean passed = passes(i * dimension, end * dimension, least, most);
       for (; i < end; i++) {
-        boolean ordinary = passed || check(i);
+        boolean ordinary = passed || check(i, least, most);
         if (!deterministic) {
           sumLogStd(i, ordinary);
         }
@@ -316,13 +318,13 @@ public final class DiagonalBatch extends Batch {
   }
 
   /** Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold; whether its scales are ordinary. */
-  private boolean check(int row) {
+  private boolean check(int row, double least, double most) {
     int from = row * dimension();
     int to = from + dimension();
     if (!isFinite(from, to)) {
       checkMean(from, to);
     }
-    boolean ordinary = isOrdinary(from, to);
+    boolean ordinary = isOrdinary(from, to, least, most);
     if (!deterministic && !ordinary) {
       checkScale(row, from, to);
     }
@@ -331,8 +333,8 @@ public final class DiagonalBatch extends Batch {
 
   // Quick screens, of several rows and then of one; what does not pass is looked at value by value.
 
-  private boolean passes(int from, int to) {
-    return isFinite(from, to) && (deterministic || isOrdinary(from, to));
+  private boolean passes(int from, int to, double least, double most) {
+    return isFinite(from, to) && (deterministic || isOrdinary(from, to, least, most));
   }
 
   private boolean isFinite(int from, int to) {
@@ -342,9 +344,7 @@ public final class DiagonalBatch extends Batch {
   }
 
   /** Whether the scales are valid and such as the float kernels hold. */
-  private boolean isOrdinary(int from, int to) {
-    double least = kind.bound(LEAST32);
-    double most = kind.bound(MOST32);
+  private boolean isOrdinary(int from, int to, double least, double most) {
     if (kind == Scale.LOG_VARIANCE) { // least is −most
       return scale32 != null
           ? Range.isAtMost((float) most, scale32, from, to)
@@ -415,15 +415,7 @@ public final class DiagonalBatch extends Batch {
     int from = row * dimension();
     int to = from + dimension();
     if (kind == Scale.LOG_VARIANCE) {
-      double sum = 0;
-      double errors = 0;
-      for (int h = from; h < to; h++) {
-        double x = scale(h);
-        double t = sum + x;
-        errors += Compensation.error(sum, x, t);
-        sum = t;
-      }
-      logDet[row] = 0.5 * (sum + errors);
+      logDet[row] = 0.5 * sumScales(from, to);
       logDetBound[row] = HALF_ULP * 2 * Math.abs(logDet[row]);
       return;
     }
@@ -434,6 +426,18 @@ public final class DiagonalBatch extends Batch {
     double factor = kind == Scale.STD ? 1 : kind == Scale.VARIANCE ? 0.5 : -0.5;
     logDet[row] = factor * log;
     logDetBound[row] = HALF_ULP * (dimension() + 16 + 4 * Math.abs(logDet[row]));
+  }
+
+  private double sumScales(int from, int to) {
+    double sum = 0;
+    double errors = 0;
+    for (int h = from; h < to; h++) {
+      double x = scale(h);
+      double t = sum + x;
+      errors += Compensation.error(sum, x, t);
+      sum = t;
+    }
+    return sum + errors;
   }
 
   private static double logProduct(float[] s, int from, int to, boolean ordinary) {
