@@ -81,7 +81,9 @@ public final class DiagonalBatch extends Batch {
     logDetBound = new double[size()];
     double least = kind.bound(LEAST32);
     double most = kind.bound(MOST32);
-    Checkpoint checkpoint = new Checkpoint();
+    Checkpoint checkpoint =
+        new Checkpoint(); // one thread: 0.6 of the time is the copies' (1024 x 256, 100,000 x 64;
+    // Zen 3)
     int rows = Math.max(1, ROWS_ELEMENTS / dimension);
     for (int first = 0, i = 0; i < size(); first += rows) {
       int end = Math.min(size(), first + rows);
@@ -339,19 +341,14 @@ public final class DiagonalBatch extends Batch {
 
   private boolean isFinite(int from, int to) {
     return mean32 != null
-        ? Range.isAtMost(Float.MAX_VALUE, mean32, from, to)
-        : Range.isAtMost(Double.MAX_VALUE, mean64(), from, to);
+        ? Range.contains(-Float.MAX_VALUE, Float.MAX_VALUE, mean32, from, to)
+        : Range.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean64(), from, to);
   }
 
   /** Whether the scales are valid and such as the float kernels hold. */
   private boolean isOrdinary(int from, int to, double least, double most) {
-    if (kind == Scale.LOG_VARIANCE) { // least is −most
-      return scale32 != null
-          ? Range.isAtMost((float) most, scale32, from, to)
-          : Range.isAtMost(most, scale64(), from, to);
-    }
     return scale32 != null
-        ? Range.contains((float) least, (float) most, scale32, from, to)
+        ? Range.contains(least, most, scale32, from, to)
         : Range.contains(least, most, scale64(), from, to);
   }
 

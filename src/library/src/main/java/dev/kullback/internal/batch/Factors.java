@@ -158,7 +158,7 @@ public final class Factors {
     Cholesky cholesky = new Cholesky();
     int length = Cholesky.packedLength(d);
     Checkpoint checkpoint = new Checkpoint();
-    boolean finite = Range.isAtMost(FullBatch.MOST, factors, 0, factors.length);
+    boolean finite = Range.contains(-FullBatch.MOST, FullBatch.MOST, factors, 0, factors.length);
     for (int i = 0, k = 0; i < n; i++) {
       checkpoint.passUninterrupted((long) Checkpoint.PLAIN * length);
       for (int r = 0; r < d; r++) {

@@ -42,13 +42,13 @@ public final class FullBatch extends Batch {
     double[] diagonal = new double[dimension];
     int length = Cholesky.packedLength(dimension);
     boolean passed =
-        Range.isAtMost(MOST, mean, 0, mean.length)
-            && Range.isAtMost(MOST, scaleTril, 0, scaleTril.length);
+        Range.contains(-MOST, MOST, mean, 0, mean.length)
+            && Range.contains(-MOST, MOST, scaleTril, 0, scaleTril.length);
     for (int i = 0; i < size(); i++) {
       boolean ordinary =
           passed
-              || (Range.isAtMost(MOST, mean, i * dimension, (i + 1) * dimension)
-                  && Range.isAtMost(MOST, scaleTril, i * length, (i + 1) * length));
+              || (Range.contains(-MOST, MOST, mean, i * dimension, (i + 1) * dimension)
+                  && Range.contains(-MOST, MOST, scaleTril, i * length, (i + 1) * length));
       for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
         diagonal[r] = scaleTril[k];
         ordinary &= diagonal[r] >= 1 / MOST;

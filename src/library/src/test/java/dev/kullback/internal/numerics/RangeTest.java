@@ -41,7 +41,7 @@ class RangeTest {
               .as("%s in [%s, %s], %d of %d", x, LEAST, MOST, at, n)
               .isEqualTo(x >= LEAST && x <= MOST);
           for (float most : new float[] {1, MOST, Float.MAX_VALUE}) {
-            assertThat(Range.isAtMost(most, values, 2, 2 + n))
+            assertThat(Range.contains(-most, most, values, 2, 2 + n))
                 .as("|%s| <= %s, %d of %d", x, most, at, n)
                 .isEqualTo(Math.abs(x) <= most);
           }
@@ -63,7 +63,7 @@ class RangeTest {
               .as("%s in [%s, %s], %d of %d", x, LEAST, MOST, at, n)
               .isEqualTo(x >= LEAST && x <= MOST);
           for (double most : new double[] {1, MOST, Double.MAX_VALUE}) {
-            assertThat(Range.isAtMost(most, values, 2, 2 + n))
+            assertThat(Range.contains(-most, most, values, 2, 2 + n))
                 .as("|%s| <= %s, %d of %d", x, most, at, n)
                 .isEqualTo(Math.abs(x) <= most);
           }
