@@ -4,10 +4,10 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaLibrary;
-import dev.kullback.internal.numerics.Arithmetic;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
-import dev.kullback.internal.plain.ScalarArithmetic;
-import dev.kullback.internal.vector.VectorArithmetic;
+import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullVectorKernel;
@@ -199,7 +199,7 @@ public final class Platform {
         .reduce("", (first, second) -> second);
   }
 
-  /** Whether batches are checked and packed with vectors: where {@link Choice#VECTOR} runs well, and the process is not to run {@link Choice#SCALAR}. */
+  /** Whether matrices are factored and batches packed with vectors: where {@link Choice#VECTOR} runs well, and the process is not to run {@link Choice#SCALAR}. */
   public static boolean hasVectors() {
     return !Choice.SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY))
         && Vectors.AVAILABLE;
@@ -209,17 +209,9 @@ public final class Platform {
     static final boolean AVAILABLE = autoProblem() == null;
   }
 
-  /** What makes batches. */
-  public static Arithmetic arithmetic() {
-    return hasVectors() ? VectorMaking.ARITHMETIC : ScalarMaking.ARITHMETIC;
-  }
-
-  private static final class VectorMaking {
-    static final Arithmetic ARITHMETIC = new VectorArithmetic();
-  }
-
-  private static final class ScalarMaking {
-    static final Arithmetic ARITHMETIC = new ScalarArithmetic();
+  /** What factors matrices, for one thread. */
+  public static Factorization factorization() {
+    return hasVectors() ? new CholeskyKernel() : new Cholesky();
   }
 
   /** Makes all that calls may need of a batch. */

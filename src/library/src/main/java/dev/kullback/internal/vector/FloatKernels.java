@@ -6,8 +6,6 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.VectorMask;
-import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -71,22 +69,6 @@ final class FloatKernels {
           FloatKernels::packColumns, c -> (long) Float.BYTES * c.values().length + c.rowBytes());
 
   private FloatKernels() {}
-
-  /** Whether least ≤ values[i] ≤ most for i in [from, to); false for NaN. */
-  static boolean within(float[] values, int from, int to, float least, float most) {
-    VectorMask<Float> within = S.maskAll(true);
-    int i = from;
-    for (; i + S.length() <= to; i += S.length()) {
-      FloatVector v = FloatVector.fromArray(S, values, i);
-      within =
-          within.and(v.compare(VectorOperators.GE, least)).and(v.compare(VectorOperators.LE, most));
-    }
-    boolean all = within.allTrue();
-    for (; i < to; i++) { // scalar tail
-      all &= values[i] >= least && values[i] <= most;
-    }
-    return all;
-  }
 
   private static Packed<float[]> packColumns(DiagonalBatch g) {
     return packColumns(g, new float[columnsLength(g)]);

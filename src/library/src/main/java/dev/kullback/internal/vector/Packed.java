@@ -40,11 +40,10 @@ record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, 
       noiseQ[i] = PairKl.noiseQ(g, i, unit);
       noiseP[i] = PairKl.noiseP(g, i, unit);
     }
-    beyond.stream()
-        .forEach(i -> {
-          offsetQ[i] = Double.NaN;
-          offsetP[i] = Double.NaN;
-        });
+    for (int i = beyond.nextSetBit(0); i >= 0; i = beyond.nextSetBit(i + 1)) {
+      offsetQ[i] = Double.NaN;
+      offsetP[i] = Double.NaN;
+    }
     return new Packed<>(values, offsetQ, offsetP, noiseQ, noiseP);
   }
 
