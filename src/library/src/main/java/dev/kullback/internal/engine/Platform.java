@@ -7,6 +7,7 @@ import dev.kullback.internal.cuda.CudaLibrary;
 import dev.kullback.internal.numerics.Arithmetic;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.plain.ScalarArithmetic;
+import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorArithmetic;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
@@ -227,6 +228,8 @@ public final class Platform {
     batch.prepare();
     if (hasVectors()) {
       switch (batch) {
+        case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
+            SmallKernel.prepare(d);
         case DiagonalBatch d -> VectorKernel.prepare(d);
         case FullBatch f -> FullVectorKernel.prepare(f);
       }

@@ -53,6 +53,25 @@ public final class PairKl {
 
   public static final int BLOCKS = 4 * BLOCK;
 
+  /** What {@code x − ln(1+x)} and {@code e^x − 1 − x} are polynomials for: |x| below it. */
+  public static final double NEAR = 0x1p-3;
+
+  /** Of {@link #lessLog} and {@link #lessExp}, from the last coefficient down. */
+  private static final double[] LESS_LOG = {1 / 13.0, 1 / 11.0, 1 / 9.0, 1 / 7.0, 1 / 5.0, 1 / 3.0};
+
+  private static final double[] LESS_EXP = {
+    1 / 39916800.0,
+    1 / 3628800.0,
+    1 / 362880.0,
+    1 / 40320.0,
+    1 / 5040.0,
+    1 / 720.0,
+    1 / 120.0,
+    1 / 24.0,
+    1 / 6.0,
+    1 / 2.0
+  };
+
   /** Math.fma without hardware support goes through BigDecimal. */
   private static final boolean FMA = Fma.IS_HARDWARE;
 
@@ -218,7 +237,9 @@ public final class PairKl {
     double sq = q.scale(k);
     double x;
     double logRatio = Double.NaN;
-    if (q.kind() == kind) {
+    if (kind == Scale.LOG_VARIANCE && q.kind() == kind && Math.abs(sq - sp) < NEAR) {
+      return 0.5 * lessExp(sq - sp) + square(q.mean(k), mean, kind, sp);
+    } else if (q.kind() == kind) {
       x = kind.excess(sq, sp);
       if (!(Math.abs(x) < 0.5)) {
         logRatio = kind.logRatio(sq, sp);
@@ -250,17 +271,34 @@ public final class PairKl {
    * artanh s} with {@code s = x/(2+x)} and {@code x − 2s = xs}, to 5.
    */
   static double lessLog(double x) {
-    if (Math.abs(x) >= 0x1p-3) {
+    if (Math.abs(x) >= NEAR) {
       return x - Math.log1p(x);
     }
     double s = x / (2 + x);
     double t = s * s; // below 1/225: the series' next term is 2⁻⁵⁴ of the whole
-    return s
-        * (x
-            - 2
-                * t
-                * (1 / 3.0
-                    + t * (1 / 5.0 + t * (1 / 7.0 + t * (1 / 9.0 + t * (1 / 11.0 + t / 13))))));
+    return s * (x - 2 * t * polynomial(LESS_LOG, t));
+  }
+
+  /** {@code e^d − 1 − d} of {@code |d| <} {@link #NEAR}, to 5; the next term is 2⁻⁵⁷ of the whole. */
+  private static double lessExp(double d) {
+    return d * d * polynomial(LESS_EXP, d);
+  }
+
+  /** For kernels that compute these in lanes, to the same bits. */
+  public static double[] lessLogCoefficients() {
+    return LESS_LOG.clone();
+  }
+
+  public static double[] lessExpCoefficients() {
+    return LESS_EXP.clone();
+  }
+
+  private static double polynomial(double[] coefficients, double x) {
+    double y = coefficients[0];
+    for (int n = 1; n < coefficients.length; n++) {
+      y = y * x + coefficients[n];
+    }
+    return y;
   }
 
   /** ½ (mq − mp)²/σp². */
