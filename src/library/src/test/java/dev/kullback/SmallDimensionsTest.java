@@ -73,7 +73,7 @@ class SmallDimensionsTest {
             Batch columns = batch(other, mixed ? d % 2 == 0 : isDouble, m, d, random);
             DiagonalGaussians p = columns.gaussians();
             double[] expected = expected(q, p);
-            for (int repetition = 0; repetition < (mixed ? 2 : 30); repetition++) {
+            for (int repetition = 0; repetition < (mixed ? 1 : 5); repetition++) {
               float[] floats = engine.pairwise(q, p);
               Check.sameBits(kind + ", D=" + d, m, Batch.narrowed(expected), floats);
               double[] doubles = new double[n * m];

@@ -8,6 +8,7 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
+import java.util.Arrays;
 import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
@@ -25,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * <pre>
  * columns [b][D][2][V], [b][V]   μ, 1/v; then offsetP, the last of a vector's 2 D + 1
  *         [N]                    noiseP, behind all of these
- * scales  [b][D][2][V]           the raw scale s and what divides a difference, or for precisions and log-variances multiplies it
+ * scales  [b][D][2][V]           the raw scale s, 1/σ
  * rows    [8]                    offsetQ, noiseQ of four rows
  *         [D][3][4]              μ, v, s
  * </pre>
@@ -42,8 +43,8 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   private static final long ALL_LANES = -1L >>> -V;
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
 
-  private static final double[] LESS_LOG = PairKl.lessLogCoefficients();
-  private static final double[] LESS_EXP = PairKl.lessExpCoefficients();
+  private static final double[] ARTANH = PairKl.artanh();
+  private static final double[] EXP = PairKl.exp();
 
   /** Rows that share what is read of the columns: two took 1.16 of the time at D = 1, 1.12 at D = 3 (Zen 3). */
   private static final int ROWS = 4;
@@ -78,20 +79,23 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   private final Worker worker;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
 
-  /** Vectors of a strip that are to be looked at again, and then lanes of each that are still to be computed. */
+  /** Vectors of a strip that are to be looked at again, by their first columns; which of these have uncertain entries; and what is left of each. */
   private final int[] vectors = new int[STRIP / V];
 
+  private final int[] uncertain = new int[STRIP / V];
   private final long[] open = new long[STRIP / V];
 
-  /** Of the vector that ends a row. */
-  private final double[] last = new double[V];
+  /** Of these vectors: S + D and then KL by the difference form, by the stable form, and Σ s². */
+  private final double[] sums = new double[STRIP];
 
-  private final int[] lastVector = new int[1];
+  private final double[] stable = new double[STRIP];
+  private final double[] squares = new double[STRIP];
+
+  /** The entries of the vector that is not whole. */
+  private final double[] last = new double[V];
 
   /** Those of p. */
   private @Nullable Columns columns;
-
-  private double @Nullable [] scales;
 
   /** Of a batch used for the first time, which may never be again; grown on demand. */
   private double[] values = {};
@@ -129,7 +133,6 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   public void end() {
     super.end();
     columns = null;
-    scales = null;
   }
 
   /** Columns with those that fill the last vector. */
@@ -188,12 +191,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       for (int h = 0; h < d; h++, to += 2 * V) {
         double s = g.scale(j * d + h);
         scales[to] = s;
-        scales[to + V] =
-            switch (g.kind()) {
-              case STD -> s;
-              case VARIANCE, PRECISION -> Math.sqrt(s);
-              case LOG_VARIANCE -> Math.exp(-0.25 * s); // once more, as Scale.standardize has it
-            };
+        scales[to + V] = PairKl.inverseStd(g.kind(), s);
       }
     }
     return scales;
@@ -213,42 +211,35 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
 
   /** Some rows of a strip. */
   private void rows(int row0, int row1, int column0, int column1, Window out) {
-    int d = q().dimension();
-    double margin = tolerance() - PairKl.unit64(d);
-    double[] columns = columns().values();
     double noise = packRows(row0, row1) + columns().mostNoise();
+    double least = noise / margin() * (1 + 0x1p-50); // who is as large is certain
     int whole = column0 + (column1 - column0) / V * V;
-    int count = 0;
-    if (row1 - row0 == ROWS) {
-      // by monotony whoever is as large is certain
-      double least = noise / margin * (1 + 0x1p-50);
-      int at = out.at(row0, 0);
-      count =
-          store(
-              d,
-              rows,
-              columns,
-              column0,
-              whole,
-              least,
-              out.out32,
-              out.out64,
-              at,
-              out.stride,
-              vectors);
-    } else {
-      for (int j = column0; j < whole; j += V) {
-        vectors[count++] = j;
-      }
-    }
+    int last = row1 - 1;
+    int count =
+        store(
+            q().dimension(),
+            rows,
+            columns().values(),
+            column0,
+            whole,
+            least,
+            out.out32,
+            out.out64,
+            out.at(row0, 0),
+            out.at(Math.min(row0 + 1, last), 0),
+            out.at(Math.min(row0 + 2, last), 0),
+            out.at(Math.min(row0 + 3, last), 0),
+            vectors);
     for (int i = row0; i < row1 && count > 0; i++) {
-      refine(i, i - row0, vectors, count, margin, out.out32, out.out64, out.at(i, 0), ALL_LANES);
+      refine(i, i - row0, count, out.out32, out.out64, out.at(i, 0), ALL_LANES);
     }
-    for (int i = row0; i < row1 && whole < column1; i++) { // the vector that is not whole
-      lastVector[0] = whole;
-      refine(i, i - row0, lastVector, 1, margin, null, last, -whole, ~(-1L << (column1 - whole)));
-      for (int j = whole; j < column1; j++) {
-        out.put(i, j, last[j - whole]);
+    if (whole < column1) {
+      vectors[0] = whole;
+      for (int i = row0; i < row1; i++) {
+        refine(i, i - row0, 1, null, this.last, -whole, ~(-1L << (column1 - whole)));
+        for (int j = whole; j < column1; j++) {
+          out.put(i, j, this.last[j - whole]);
+        }
       }
     }
   }
@@ -257,8 +248,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     return Objects.requireNonNull(columns);
   }
 
-  private double tolerance() {
-    return q().isDouble() || p().isDouble() ? PairKl.DOUBLE_TOLERANCE : PairKl.REFINED_TOLERANCE;
+  /** What {@link PairKl#isCertain} compares with. */
+  private double margin() {
+    return (q().isDouble() || p().isDouble() ? PairKl.DOUBLE_TOLERANCE : PairKl.REFINED_TOLERANCE)
+        - PairKl.unit64(q().dimension());
   }
 
   /** Packs some rows, the last again in the place of those that are missing, and tells the most noise of one. */
@@ -284,7 +277,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   /**
    * Stores four rows of KL by the difference form, and lists the vectors where one is below {@code least} or NaN.
    *
-   * @param at where column 0 of the first row goes
+   * @param at0, at1, at2, at3 where column 0 of each row goes
    * @return how many there are
    */
   private static int store(
@@ -296,8 +289,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       double least,
       float @Nullable [] out32,
       double @Nullable [] out64,
-      int at,
-      int stride,
+      int at0,
+      int at1,
+      int at2,
+      int at3,
       int[] vectors) {
     // one text for every D: what is constant in a loop is well foretold, and costs no more than 1.2
     // times the time of a text without the branches at D = 1, and nothing at 4 (Zen 3, AVX2)
@@ -358,18 +353,15 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       a2 = a2.fma(HALVES, offsets.add(rows[2]));
       a3 = a3.fma(HALVES, offsets.add(rows[3]));
       if (out32 != null) {
-        ((FloatVector) a0.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
-        ((FloatVector) a1.convertShape(VectorOperators.D2F, HALF, 0))
-            .intoArray(out32, at + stride + j);
-        ((FloatVector) a2.convertShape(VectorOperators.D2F, HALF, 0))
-            .intoArray(out32, at + 2 * stride + j);
-        ((FloatVector) a3.convertShape(VectorOperators.D2F, HALF, 0))
-            .intoArray(out32, at + 3 * stride + j);
+        ((FloatVector) a0.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at0 + j);
+        ((FloatVector) a1.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at1 + j);
+        ((FloatVector) a2.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at2 + j);
+        ((FloatVector) a3.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at3 + j);
       } else if (out64 != null) {
-        a0.intoArray(out64, at + j);
-        a1.intoArray(out64, at + stride + j);
-        a2.intoArray(out64, at + 2 * stride + j);
-        a3.intoArray(out64, at + 3 * stride + j);
+        a0.intoArray(out64, at0 + j);
+        a1.intoArray(out64, at1 + j);
+        a2.intoArray(out64, at2 + j);
+        a3.intoArray(out64, at3 + j);
       }
       VectorMask<Double> certain =
           a0.compare(VectorOperators.GE, least)
@@ -383,76 +375,62 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   }
 
   /**
-   * Stores the entries of some vectors of row i, the {@code index}-th in {@code rows}.
+   * Stores those of row i in {@link #vectors}.
    *
+   * @param index that of the row in {@link #rows}
    * @param at where column 0 goes
    * @param valid the lanes that count
    */
   private void refine(
       int i,
       int index,
-      int[] vectors,
       int count,
-      double margin,
       float @Nullable [] out32,
       double @Nullable [] out64,
       int at,
       long valid) {
     DiagonalBatch q = q();
     DiagonalBatch p = p();
-    worker.pass((long) REFINED * V * count * q.dimension());
-    int diagonal = q == p ? i : -1;
-    boolean all = settle(index, vectors, count, margin, out32, out64, at, valid, diagonal);
-    if (!all && scales == null && q.kind() == p.kind()) {
-      scales = SCALES.of(p);
-      all = settle(index, vectors, count, margin, out32, out64, at, valid, diagonal);
+    int d = q.dimension();
+    int noises = padded(p) * (2 * d + 1);
+    double[] values = columns().values();
+    worker.pass((long) COUNTED * V * count * d);
+    Arrays.fill(sums, 0, count * V, 0);
+    for (int h = 0; h < d; h++) {
+      add(d, h, rows, index, values, vectors, count, sums);
+    }
+    count =
+        judge(
+            d, rows, index, values, noises, margin(), vectors, count, sums, uncertain, out32, out64,
+            at);
+    if (count == 0) {
+      return;
+    }
+    boolean same = q.kind() == p.kind();
+    boolean all = false;
+    if (!same || (q == p && count == 1)) { // perhaps all but the diagonal is certain
+      Arrays.fill(squares, 0, count * V, Double.NaN);
+      all = choose(i, index, noises, count, out32, out64, at, valid);
+    }
+    if (!all && same) {
+      double[] scales = SCALES.of(p);
+      worker.pass((long) REFINED * V * count * d);
+      Arrays.fill(squares, 0, count * V, 0);
+      Arrays.fill(stable, 0, count * V, 0);
+      for (int h = 0; h < d; h++) {
+        addAlike(
+            q.kind(), d, h, rows, index, values, scales, vectors, uncertain, count, stable,
+            squares);
+      }
+      all = choose(i, index, noises, count, out32, out64, at, valid);
     }
     for (int n = 0; n < count && !all; n++) {
       for (long bits = open[n]; bits != 0; bits &= bits - 1) {
-        int j = vectors[n] + Long.numberOfTrailingZeros(bits);
-        worker.pass((long) Checkpoint.PLAIN * q.dimension());
+        int j = vectors[uncertain[n]] + Long.numberOfTrailingZeros(bits);
+        worker.pass((long) Checkpoint.PLAIN * d);
         put(out32, out64, at + j, PairKl.of(q, i, p, j));
       }
     }
-  }
-
-  private boolean settle(
-      int index,
-      int[] vectors,
-      int count,
-      double margin,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      int at,
-      long valid,
-      int diagonal) {
-    long left = 0;
-    settle(
-        q().kind(),
-        q().dimension(),
-        rows,
-        index,
-        columns().values(),
-        padded(p()) * (2 * p().dimension() + 1),
-        scales,
-        vectors,
-        count,
-        margin,
-        out32,
-        out64,
-        at,
-        open);
-    for (int n = 0; n < count; n++) {
-      long bits = open[n] & valid;
-      int lane = diagonal - vectors[n];
-      if (lane >= 0 && lane < V) {
-        put(out32, out64, at + diagonal, 0);
-        bits &= ~(1L << lane);
-      }
-      open[n] = bits;
-      left |= bits;
-    }
-    return left == 0;
   }
 
   private static void put(float @Nullable [] out32, double @Nullable [] out64, int at, double kl) {
@@ -463,101 +441,198 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     }
   }
 
-  /**
-   * Stores the entries of some vectors of a row, by {@link PairKl#stable} those that the difference form leaves uncertain. Sets in {@code
-   * open} the lanes where that takes more than a polynomial, or is none of this kernel's.
-   *
-   * @param noises where these begin in columns
-   * @param scales null to leave all uncertain lanes open
-   */
-  private static void settle(
-      Scale kind,
+  /** Adds dimension h to S + D. */
+  private static void add(
+      int d,
+      int h,
+      double[] rows,
+      int index,
+      double[] columns,
+      int[] vectors,
+      int count,
+      double[] sums) {
+    int r = 2 * ROWS + 3 * ROWS * h + index;
+    for (int n = 0; n < count; n++) {
+      int k = vectors[n] * (2 * d + 1) + 2 * h * V;
+      DoubleVector x =
+          DoubleVector.broadcast(S, rows[r]).sub(DoubleVector.fromArray(S, columns, k));
+      x.fma(x, DoubleVector.broadcast(S, rows[r + ROWS]))
+          .fma(DoubleVector.fromArray(S, columns, k + V), DoubleVector.fromArray(S, sums, n * V))
+          .intoArray(sums, n * V);
+    }
+  }
+
+  /** Turns S + D into KL, stores these, and lists the vectors with an uncertain one; how many there are. */
+  private static int judge(
       int d,
       double[] rows,
       int index,
       double[] columns,
       int noises,
-      double @Nullable [] scales,
+      double margin,
       int[] vectors,
       int count,
-      double margin,
+      double[] sums,
+      int[] uncertain,
       float @Nullable [] out32,
       double @Nullable [] out64,
-      int at,
-      long[] open) {
+      int at) {
+    int found = 0;
     for (int n = 0; n < count; n++) {
       int j = vectors[n];
-      int k = j * (2 * d + 1);
-      DoubleVector kl = DoubleVector.zero(S);
-      for (int h = 0, r = 2 * ROWS + index; h < d; h++, r += 3 * ROWS, k += 2 * V) {
-        DoubleVector x =
-            DoubleVector.broadcast(S, rows[r]).sub(DoubleVector.fromArray(S, columns, k));
-        kl =
-            x.fma(x, DoubleVector.broadcast(S, rows[r + ROWS]))
-                .fma(DoubleVector.fromArray(S, columns, k + V), kl);
-      }
-      kl = kl.fma(HALVES, DoubleVector.fromArray(S, columns, k).add(rows[index]));
-      DoubleVector rest =
-          kl.mul(margin)
-              .sub(DoubleVector.fromArray(S, columns, noises + j).add(rows[ROWS + index]));
-      long settled = rest.compare(VectorOperators.GE, 0).toLong();
-      if (settled != ALL_LANES && scales != null) {
-        DoubleVector stable = DoubleVector.zero(S);
-        DoubleVector far = DoubleVector.zero(S); // Σ x², below NEAR² only if each |x| is below NEAR
-        for (int h = 0; h < d; h++) {
-          int r = 2 * ROWS + index + h * 3 * ROWS;
-          int c = (j * d + h * V) * 2;
-          DoubleVector difference =
-              DoubleVector.broadcast(S, rows[r])
-                  .sub(DoubleVector.fromArray(S, columns, j * (2 * d + 1) + 2 * h * V));
-          DoubleVector sq = DoubleVector.broadcast(S, rows[r + 2 * ROWS]);
-          DoubleVector sp = DoubleVector.fromArray(S, scales, c);
-          DoubleVector w = DoubleVector.fromArray(S, scales, c + V);
-          DoubleVector x;
-          DoubleVector y;
-          DoubleVector less;
-          if (kind == Scale.LOG_VARIANCE) {
-            x = sq.sub(sp);
-            y = difference.mul(w).mul(w);
-            less = DoubleVector.broadcast(S, LESS_EXP[0]);
-            for (int i = 1; i < LESS_EXP.length; i++) {
-              less = less.mul(x).add(LESS_EXP[i]);
-            }
-            less = x.mul(x).mul(less);
-          } else {
-            if (kind == Scale.PRECISION) {
-              x = sp.sub(sq).div(sq);
-              y = difference.mul(w);
-            } else {
-              x = sq.sub(sp).div(sp);
-              x = kind == Scale.STD ? x.mul(x.add(2)) : x;
-              y = difference.div(w);
-            }
-            DoubleVector s = x.div(x.add(2));
-            DoubleVector t = s.mul(s);
-            less = DoubleVector.broadcast(S, LESS_LOG[0]);
-            for (int i = 1; i < LESS_LOG.length; i++) {
-              less = less.mul(t).add(LESS_LOG[i]);
-            }
-            less = s.mul(x.sub(t.mul(2).mul(less)));
-          }
-          stable = stable.add(less.mul(0.5).add(y.mul(0.5).mul(y)));
-          far = x.fma(x, far);
-        }
-        settled |=
-            stable
-                .compare(VectorOperators.LT, Double.POSITIVE_INFINITY)
-                .and(far.compare(VectorOperators.LT, PairKl.NEAR * PairKl.NEAR))
-                .and(kl.compare(VectorOperators.EQ, kl))
-                .toLong();
-        kl = stable.blend(kl, rest.compare(VectorOperators.GE, 0));
-      }
+      DoubleVector offsets =
+          DoubleVector.fromArray(S, columns, j * (2 * d + 1) + 2 * d * V).add(rows[index]);
+      DoubleVector noise = DoubleVector.fromArray(S, columns, noises + j).add(rows[ROWS + index]);
+      DoubleVector kl = DoubleVector.fromArray(S, sums, n * V).fma(HALVES, offsets);
+      kl.intoArray(sums, n * V);
       if (out32 != null) {
         ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
       } else if (out64 != null) {
         kl.intoArray(out64, at + j);
       }
-      open[n] = ~settled & ALL_LANES;
+      uncertain[found] = n;
+      found += kl.mul(margin).sub(noise).compare(VectorOperators.GE, 0).allTrue() ? 0 : 1;
+    }
+    return found;
+  }
+
+  /** Adds dimension h to the stable form, as {@link PairKl} has it where scales are alike, and s² to what tells whether they are. */
+  private static void addAlike(
+      Scale kind,
+      int d,
+      int h,
+      double[] rows,
+      int index,
+      double[] columns,
+      double[] scales,
+      int[] vectors,
+      int[] uncertain,
+      int count,
+      double[] stable,
+      double[] squares) {
+    int r = 2 * ROWS + 3 * ROWS * h + index;
+    for (int n = 0; n < count; n++) {
+      int j = vectors[uncertain[n]];
+      int k = j * (2 * d + 1) + 2 * h * V;
+      int c = (j * d + h * V) * 2;
+      DoubleVector sq = DoubleVector.broadcast(S, rows[r + 2 * ROWS]);
+      DoubleVector sp = DoubleVector.fromArray(S, scales, c);
+      DoubleVector w = DoubleVector.fromArray(S, scales, c + V);
+      DoubleVector y =
+          DoubleVector.broadcast(S, rows[r]).sub(DoubleVector.fromArray(S, columns, k)).mul(w);
+      DoubleVector s;
+      DoubleVector half;
+      if (kind == Scale.LOG_VARIANCE) {
+        s = sq.sub(sp);
+        DoubleVector sum = DoubleVector.broadcast(S, EXP[0]);
+        for (int i = 1; i < EXP.length; i++) {
+          sum = sum.mul(s).add(EXP[i]);
+        }
+        half = s.mul(s).mul(sum).mul(0.5);
+      } else {
+        DoubleVector more = kind == Scale.PRECISION ? sp.sub(sq) : sq.sub(sp);
+        s = more.div(sq.add(sp));
+        DoubleVector t = s.mul(s);
+        DoubleVector sum = DoubleVector.broadcast(S, ARTANH[0]);
+        for (int i = 1; i < ARTANH.length; i++) {
+          sum = sum.mul(t).add(ARTANH[i]);
+        }
+        DoubleVector x =
+            more.mul(
+                kind == Scale.STD
+                    ? w
+                    : kind == Scale.VARIANCE
+                        ? DoubleVector.fromArray(S, columns, k + V)
+                        : DoubleVector.broadcast(S, rows[r + ROWS]));
+        DoubleVector less = s.mul(x.sub(t.mul(2).mul(sum)));
+        half = kind == Scale.STD ? x.mul(0.5).mul(x).add(less) : less.mul(0.5);
+      }
+      DoubleVector.fromArray(S, stable, n * V)
+          .add(half.add(y.mul(0.5).mul(y)))
+          .intoArray(stable, n * V);
+      s.fma(s, DoubleVector.fromArray(S, squares, n * V)).intoArray(squares, n * V);
+    }
+  }
+
+  /** Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q); whether none is left in {@link #open}. */
+  private boolean choose(
+      int i,
+      int index,
+      int noises,
+      int count,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      int at,
+      long valid) {
+    double alike = q().kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
+    choose(
+        rows[ROWS + index],
+        columns().values(),
+        noises,
+        margin(),
+        alike * alike,
+        vectors,
+        uncertain,
+        count,
+        sums,
+        stable,
+        squares,
+        out32,
+        out64,
+        at,
+        open);
+    long left = 0;
+    for (int n = 0; n < count; n++) {
+      open[n] &= valid;
+      int lane = i - vectors[uncertain[n]];
+      if (q() == p() && lane >= 0 && lane < V) {
+        put(out32, out64, at + i, 0);
+        open[n] &= ~(1L << lane);
+      }
+      left |= open[n];
+    }
+    return left == 0;
+  }
+
+  /** Of the lanes that are uncertain by the difference form, settles those with Σ s² below {@code alike} and leaves the others open. */
+  private static void choose(
+      double noise,
+      double[] columns,
+      int noises,
+      double margin,
+      double alike,
+      int[] vectors,
+      int[] uncertain,
+      int count,
+      double[] sums,
+      double[] stable,
+      double[] squares,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      int at,
+      long[] open) {
+    for (int n = 0; n < count; n++) {
+      int j = vectors[uncertain[n]];
+      DoubleVector kl = DoubleVector.fromArray(S, sums, uncertain[n] * V);
+      DoubleVector sum = DoubleVector.fromArray(S, stable, n * V);
+      VectorMask<Double> certain =
+          kl.mul(margin)
+              .sub(DoubleVector.fromArray(S, columns, noises + j).add(noise))
+              .compare(VectorOperators.GE, 0);
+      open[n] =
+          ~DoubleVector.fromArray(S, squares, n * V)
+                  .compare(VectorOperators.LT, alike)
+                  .and(sum.compare(VectorOperators.LT, Double.POSITIVE_INFINITY))
+                  .and(kl.compare(VectorOperators.EQ, kl))
+                  .or(certain)
+                  .toLong()
+              & ALL_LANES;
+      kl = sum.blend(kl, certain);
+      if (out32 != null) {
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
+      } else if (out64 != null) {
+        kl.intoArray(out64, at + j);
+      }
     }
   }
 }
