@@ -10,6 +10,7 @@ import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.FullScalarKernel;
 import dev.kullback.internal.plain.ScalarKernel;
 import dev.kullback.internal.plain.ZeroKernel;
+import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.full.FullVectorKernel;
 import dev.kullback.internal.work.Worker;
@@ -19,6 +20,9 @@ import org.jspecify.annotations.Nullable;
 /** One thread's kernels, and the one place where that of a call is chosen. */
 final class Kernels {
   private final BlockKernel<DiagonalBatch> diagonal;
+
+  /** For few dimensions; without vectors {@link #diagonal} does. */
+  private final @Nullable BlockKernel<DiagonalBatch> small;
 
   /** For pairs that are not both diagonal; without vectors {@link #pairs} does. */
   private final @Nullable BlockKernel<FullBatch> full;
@@ -33,6 +37,7 @@ final class Kernels {
   Kernels(Platform.Choice backend, @Nullable CudaDevice device, Worker worker, FullPair pair) {
     boolean vectors = backend == Platform.Choice.VECTOR;
     diagonal = vectors ? Vectors.diagonal(worker) : new ScalarKernel(worker);
+    small = vectors ? Vectors.small(worker) : null;
     full = vectors ? Vectors.full(worker, pair) : null;
     pairs = new FullScalarKernel(worker, pair);
     cuda = device != null ? new CudaKernel(device) : null;
@@ -42,6 +47,10 @@ final class Kernels {
   private static final class Vectors {
     static BlockKernel<DiagonalBatch> diagonal(Worker worker) {
       return new VectorKernel(worker);
+    }
+
+    static BlockKernel<DiagonalBatch> small(Worker worker) {
+      return new SmallKernel(worker);
     }
 
     static BlockKernel<FullBatch> full(Worker worker, FullPair pair) {
@@ -58,7 +67,8 @@ final class Kernels {
       return begin(cuda, q, p);
     }
     if (cuda == null && q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
-      return begin(diagonal, a, b);
+      return begin(
+          small != null && a.dimension() <= SmallKernel.MOST_DIMENSIONS ? small : diagonal, a, b);
     }
     if (!q.isExpandable() || !p.isExpandable()) {
       return begin(pairs, q, p);
@@ -77,7 +87,7 @@ final class Kernels {
   /** Helps with a call that another thread's began. */
   void join(Kernels lead) {
     BlockKernel<?> theirs = lead.chosen();
-    for (BlockKernel<?> kernel : new BlockKernel<?>[] {diagonal, full, pairs, zeros, cuda}) {
+    for (BlockKernel<?> kernel : new BlockKernel<?>[] {diagonal, small, full, pairs, zeros, cuda}) {
       if (kernel != null && kernel.getClass() == theirs.getClass()) {
         chosen = kernel;
         kernel.join(theirs);

@@ -8,6 +8,7 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.vector.CholeskyKernel;
+import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullVectorKernel;
@@ -219,6 +220,8 @@ public final class Platform {
     batch.prepare();
     if (hasVectors()) {
       switch (batch) {
+        case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
+            SmallKernel.prepare(d);
         case DiagonalBatch d -> VectorKernel.prepare(d);
         case FullBatch f -> FullVectorKernel.prepare(f);
       }
