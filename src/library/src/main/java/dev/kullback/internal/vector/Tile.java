@@ -16,7 +16,7 @@ final class Tile {
   private static final int PANELS64 = FloatKernels.NR / DoubleKernels.NR;
 
   /** S + D that every form settles. */
-  private static final double SETTLED = 0x1p100;
+  private static final double CERTAIN = 0x1p100;
 
   /** The forms of an entry, in the order in which they are asked for it. */
   enum Form {
@@ -126,11 +126,11 @@ final class Tile {
   void exclude(boolean diagonal) {
     for (int i = 0; i < rows; i++) {
       for (int j = columns; j < width; j++) {
-        sum[i * width + j] = SETTLED;
+        sum[i * width + j] = CERTAIN;
       }
       int j = row + i - column;
       if (diagonal && j >= 0 && j < columns) {
-        sum[i * width + j] = SETTLED;
+        sum[i * width + j] = CERTAIN;
       }
     }
   }
