@@ -149,7 +149,6 @@ final class FloatKernels {
    * @param rowCount, columnCount how many count; up to whole panels the others may be computed too
    * @param acc scratch of the same shape
    * @param promote false, with at most PROMOTED dimensions, to leave the result in {@code acc}
-   * @param chunk, promoted {@link #KC} and {@link #PROMOTED}, or less for smaller errors
    */
   static void tile(
       float[] rows,
@@ -161,13 +160,11 @@ final class FloatKernels {
       int d,
       float[] acc,
       double[] sum,
-      boolean promote,
-      int chunk,
-      int promoted) {
+      boolean promote) {
     int c = columnPanel * NR * 2 * d;
-    for (int h = 0; h < d; h += chunk) {
-      int length = Math.min(chunk, d - h);
-      boolean first = h % promoted == 0;
+    for (int h = 0; h < d; h += KC) {
+      int length = Math.min(KC, d - h);
+      boolean first = h % PROMOTED == 0;
       int at = c + h * 2 * NR;
       for (int i = 0; i < rowCount; i += MR) {
         int r = (rowPanel * MR + i) * 2 * d + h * 2 * MR;
@@ -185,8 +182,8 @@ final class FloatKernels {
               first);
         }
       }
-      if (promote && (h + chunk >= d || (h + chunk) % promoted == 0)) {
-        Epilogue.promote(acc, sum, Math.ceilDiv(rowCount, MR) * MR * NR, h < promoted);
+      if (promote && (h + KC >= d || (h + KC) % PROMOTED == 0)) {
+        Epilogue.promote(acc, sum, Math.ceilDiv(rowCount, MR) * MR * NR, h < PROMOTED);
       }
     }
   }
