@@ -242,7 +242,7 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
         }
         FullSolveKernel solve = solve();
         if (!packed) {
-          solve.pack(p, j + v);
+          solve.pack(q, p, j + v);
           packed = true;
         }
         worker.pass(Checkpoint.ofSolve(q.dimension()));
