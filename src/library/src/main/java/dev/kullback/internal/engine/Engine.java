@@ -134,7 +134,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
         return workspace;
       }
     }
-    return new Workspace(backend, device, vectors ? new VectorScan() : new ScalarScan());
+    return new Workspace(this, backend, device, vectors ? new VectorScan() : new ScalarScan());
   }
 
   private void end(Workspace workspace) {
