@@ -1,5 +1,7 @@
 package dev.kullback;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -110,6 +112,40 @@ class DeterminismTest {
             int[] block = {i, i + 1, j, j + 1};
             expected.block(m, block).check(what + i + ", " + j + " alone", alone);
           }
+        }
+      }
+    }
+  }
+
+  /** Whose preparation the threads share: for one call, and kept from the second use on. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsOfLargeBatches(Backend backend) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      Batch q = Batch.random(isDouble, 5, 67, 0, new Random(1));
+      Batch p = Batch.random(isDouble, 3001, 67, 0, new Random(2));
+      FullBatch a = FullBatch.random(isDouble, 203, 20, 10, 0, new Random(3));
+      FullBatch b = FullBatch.random(isDouble, 7, 20, 10, 0, new Random(4));
+      List<double[]> expected = new ArrayList<>();
+      for (int threads : new int[] {1, 2, 3, 5}) {
+        List<double[]> actual = new ArrayList<>();
+        try (KlEngine engine = Engines.on(backend, threads)) {
+          for (Gaussians[] pair :
+              new Gaussians[][] {
+                {q.gaussians(), p.gaussians()},
+                {p.gaussians(), q.gaussians()},
+                {a.gaussians(), b.gaussians()},
+                {b.gaussians(), a.gaussians()}
+              }) {
+            for (int use = 0; use < 3; use++) {
+              double[] out = new double[pair[0].size() * pair[1].size()];
+              actual.add(engine.pairwise(pair[0], pair[1], out));
+            }
+          }
+        }
+        expected = expected.isEmpty() ? actual : expected;
+        for (int i = 0; i < actual.size(); i++) {
+          Check.sameBits("threads %d, %d".formatted(threads, i), 1, expected.get(i), actual.get(i));
         }
       }
     }

@@ -8,10 +8,12 @@ import dev.kullback.internal.cuda.CudaKernel;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.FullScalarKernel;
+import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarKernel;
 import dev.kullback.internal.plain.ZeroKernel;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
+import dev.kullback.internal.vector.full.FullPairs;
 import dev.kullback.internal.vector.full.FullVectorKernel;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
@@ -31,7 +33,10 @@ final class Kernels {
   private final BlockKernel<Batch> zeros = new ZeroKernel();
   private final @Nullable BlockKernel<Batch> cuda;
 
-  /** That of the call. */
+  /** For what has one number a Gaussian. */
+  final Pairs aligned;
+
+  /** That of the call, if it is one for a matrix. */
   private @Nullable BlockKernel<?> chosen;
 
   Kernels(Platform.Choice backend, @Nullable CudaDevice device, Worker worker, FullPair pair) {
@@ -40,6 +45,7 @@ final class Kernels {
     small = vectors ? Vectors.small(worker) : null;
     full = vectors ? Vectors.full(worker, pair) : null;
     pairs = new FullScalarKernel(worker, pair);
+    aligned = vectors ? Vectors.aligned(worker, pair) : new Pairs(worker, pair);
     cuda = device != null ? new CudaKernel(device) : null;
   }
 
@@ -55,6 +61,10 @@ final class Kernels {
 
     static BlockKernel<FullBatch> full(Worker worker, FullPair pair) {
       return new FullVectorKernel(worker, pair);
+    }
+
+    static Pairs aligned(Worker worker, FullPair pair) {
+      return new FullPairs(worker, pair);
     }
   }
 
@@ -86,9 +96,9 @@ final class Kernels {
 
   /** Helps with a call that another thread's began. */
   void join(Kernels lead) {
-    BlockKernel<?> theirs = lead.chosen();
+    BlockKernel<?> theirs = lead.chosen;
     for (BlockKernel<?> kernel : new BlockKernel<?>[] {diagonal, small, full, pairs, zeros, cuda}) {
-      if (kernel != null && kernel.getClass() == theirs.getClass()) {
+      if (kernel != null && theirs != null && kernel.getClass() == theirs.getClass()) {
         chosen = kernel;
         kernel.join(theirs);
       }

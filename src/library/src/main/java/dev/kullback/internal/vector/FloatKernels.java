@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
@@ -60,6 +61,9 @@ final class FloatKernels {
   /** Dimensions packed at a time; 64 took 216 µs instead of 192 at 1024 x 256, for shorter runs of the rows. */
   private static final int PACK = 256;
 
+  /** Elements that a thread packs at a time, some 50 µs. */
+  private static final int PACKED_AT_ONCE = 1 << 16;
+
   /** What packing an element counts at a {@link Checkpoint}. */
   private static final long PACKING = 16;
 
@@ -71,7 +75,15 @@ final class FloatKernels {
   private FloatKernels() {}
 
   private static Packed<float[]> packColumns(DiagonalBatch g) {
-    return packColumns(g, new float[columnsLength(g)]);
+    return packColumns(g, new float[columnsLength(g)], new Worker());
+  }
+
+  /** Those kept with the batch, which all threads of a call make if nobody has. */
+  static Packed<float[]> columns(DiagonalBatch g, Worker worker) {
+    Packed<float[]> made = COLUMNS.made(g);
+    return made != null
+        ? made
+        : COLUMNS.of(g, b -> packColumns(b, new float[columnsLength(b)], worker));
   }
 
   static int columnsLength(DiagonalBatch g) {
@@ -79,14 +91,23 @@ final class FloatKernels {
   }
 
   /** Packs into an array that may be longer; what lies in it at rows that pad a panel does not matter. */
-  static Packed<float[]> packColumns(DiagonalBatch g, float[] columns) {
-    int n = g.size();
+  static Packed<float[]> packColumns(DiagonalBatch g, float[] columns, Worker worker) {
+    int rows = Math.max(1, PACKED_AT_ONCE / (NR * g.dimension())) * NR;
+    worker.share(
+        Math.ceilDiv(g.size(), rows),
+        part -> packPanels(g, part * rows, Math.min(g.size() - part * rows, rows), columns));
+    return Packed.of(g, columns, NR);
+  }
+
+  /** The panels of {@code count} rows from {@code first} on, a multiple of NR. */
+  private static void packPanels(DiagonalBatch g, int first, int count, float[] columns) {
+    int n = first + count;
     int d = g.dimension();
     float[] mean = g.mean32();
     float[] scale = g.scale32();
     float[] scratch = new float[Transpose.SCRATCH];
     Checkpoint checkpoint = new Checkpoint();
-    for (int b = 0; b < n; b += NR) {
+    for (int b = first; b < n; b += NR) {
       checkpoint.pass(PACKING * NR * d);
       int rows = Math.min(NR, n - b);
       for (int h = 0; h < d; h += PACK) {
@@ -100,7 +121,6 @@ final class FloatKernels {
         }
       }
     }
-    return Packed.of(g, columns, NR);
   }
 
   /** Replaces raw scales, so many of a panel, by 1/v. */

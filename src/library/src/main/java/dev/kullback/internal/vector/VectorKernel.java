@@ -61,8 +61,8 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   @Override
   protected void prepare(DiagonalBatch q, DiagonalBatch p) {
     if (isWide(q, p)) {
-      q64();
-      p64();
+      q64 = DoubleKernels.columns(q, worker);
+      p64 = q == p ? q64 : DoubleKernels.columns(p, worker);
     } else {
       q32 = panels(q, 0);
       p32 = q == p ? q32 : panels(p, 1);
@@ -92,12 +92,12 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   private Packed<float[]> panels(DiagonalBatch batch, int role) {
     int length = FloatKernels.columnsLength(batch);
     if (length > MOST_PANELS || !batch.isFirstUse()) {
-      return FloatKernels.COLUMNS.of(batch);
+      return FloatKernels.columns(batch, worker);
     }
     if (panels32[role].length < length) {
       panels32[role] = new float[length];
     }
-    return FloatKernels.packColumns(batch, panels32[role]);
+    return FloatKernels.packColumns(batch, panels32[role], worker);
   }
 
   private Packed<float[]> q32() {
