@@ -59,6 +59,7 @@ public final class PairKl {
 
   /** {@code e^x = 1 + x + x² (1/2! + x/3! + …)}, likewise. */
   private static final double[] EXP = {
+    1 / 87178291200.0,
     1 / 6227020800.0,
     1 / 479001600.0,
     1 / 39916800.0,
@@ -322,12 +323,17 @@ public final class PairKl {
     return EXP.clone();
   }
 
+  /** Even and odd powers apart, for one chain takes twice as long; an odd number of coefficients. */
   private static double polynomial(double[] coefficients, double x) {
-    double y = coefficients[0];
-    for (int n = 1; n < coefficients.length; n++) {
-      y = y * x + coefficients[n];
+    double xx = x * x;
+    double even = coefficients[0];
+    double odd = coefficients[1];
+    int last = coefficients.length - 1;
+    for (int n = 2; n < last; n += 2) {
+      even = even * xx + coefficients[n];
+      odd = odd * xx + coefficients[n + 1];
     }
-    return y;
+    return even * xx + coefficients[last] + odd * x;
   }
 
   /** ½ (mq − mp)²/σp². */

@@ -524,19 +524,27 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       DoubleVector half;
       if (kind == Scale.LOG_VARIANCE) {
         s = sq.sub(sp);
-        DoubleVector sum = DoubleVector.broadcast(S, EXP[0]);
-        for (int i = 1; i < EXP.length; i++) {
-          sum = sum.mul(s).add(EXP[i]);
+        DoubleVector ss = s.mul(s);
+        DoubleVector even = DoubleVector.broadcast(S, EXP[0]);
+        DoubleVector odd = DoubleVector.broadcast(S, EXP[1]);
+        for (int i = 2; i < EXP.length - 1; i += 2) {
+          even = even.mul(ss).add(EXP[i]);
+          odd = odd.mul(ss).add(EXP[i + 1]);
         }
-        half = s.mul(s).mul(sum).mul(0.5);
+        DoubleVector sum = even.mul(ss).add(EXP[EXP.length - 1]).add(odd.mul(s));
+        half = ss.mul(sum).mul(0.5);
       } else {
         DoubleVector more = kind == Scale.PRECISION ? sp.sub(sq) : sq.sub(sp);
         s = more.div(sq.add(sp));
         DoubleVector t = s.mul(s);
-        DoubleVector sum = DoubleVector.broadcast(S, ARTANH[0]);
-        for (int i = 1; i < ARTANH.length; i++) {
-          sum = sum.mul(t).add(ARTANH[i]);
+        DoubleVector tt = t.mul(t);
+        DoubleVector even = DoubleVector.broadcast(S, ARTANH[0]);
+        DoubleVector odd = DoubleVector.broadcast(S, ARTANH[1]);
+        for (int i = 2; i < ARTANH.length - 1; i += 2) {
+          even = even.mul(tt).add(ARTANH[i]);
+          odd = odd.mul(tt).add(ARTANH[i + 1]);
         }
+        DoubleVector sum = even.mul(tt).add(ARTANH[ARTANH.length - 1]).add(odd.mul(t));
         DoubleVector x =
             more.mul(
                 kind == Scale.STD
