@@ -3,6 +3,7 @@ package dev.kullback.bench;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.function.IntConsumer;
+import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 
 /** Checks a contender's result against double references before anything is timed. */
@@ -63,10 +64,20 @@ final class Agreement {
 
   /** The least of each row, to the library's contract. */
   static void rowMin(String name, Batch q, Batch p, double[] out) {
+    rowStatistic(name, q, p, row -> Arrays.stream(row).min().orElseThrow(), out);
+  }
+
+  /** The sum of each row: its terms are ≥ 0, so it is as exact as they are. */
+  static void rowSum(String name, Batch q, Batch p, double[] out) {
+    rowStatistic(name, q, p, row -> Arrays.stream(row).sum(), out);
+  }
+
+  private static void rowStatistic(
+      String name, Batch q, Batch p, ToDoubleFunction<double[]> statistic, double[] out) {
     forSampledRows(
         q.shape(),
         i -> {
-          double expected = Arrays.stream(row(q, p, i)).min().orElseThrow();
+          double expected = statistic.applyAsDouble(row(q, p, i));
           if (!(Math.abs(out[i] - expected) <= 1e-5 * expected)) {
             throw differs(name, "row " + i, out[i], expected);
           }

@@ -14,13 +14,12 @@ record Batch(float[] mean, float[] std, Shape shape) {
 
   /** Well separated, as a trained encoder's posteriors: means N(0, 1), log σ N(0, 0.3²). */
   static Batch ordinary(Shape shape, long seed) {
-    SplittableRandom random = new SplittableRandom(seed);
-    Batch batch = empty(shape);
-    for (int i = 0; i < batch.mean.length; i++) {
-      batch.mean[i] = (float) random.nextGaussian();
-      batch.std[i] = (float) Math.exp(0.3 * random.nextGaussian());
-    }
-    return batch;
+    return random(shape, 1, 0.3, seed);
+  }
+
+  /** About one Gaussian: means N(0, S²), log σ N(0, S²). */
+  static Batch alike(Shape shape, double spread, long seed) {
+    return random(shape, spread, spread, seed);
   }
 
   /** One row, its means and deviations perturbed by ε relative: no entry survives in float. */
@@ -40,6 +39,16 @@ record Batch(float[] mean, float[] std, Shape shape) {
         Arrays.copyOfRange(mean, from * d, to * d),
         Arrays.copyOfRange(std, from * d, to * d),
         new Shape(to - from, d));
+  }
+
+  private static Batch random(Shape shape, double means, double logDeviations, long seed) {
+    SplittableRandom random = new SplittableRandom(seed);
+    Batch batch = empty(shape);
+    for (int i = 0; i < batch.mean.length; i++) {
+      batch.mean[i] = (float) (means * random.nextGaussian());
+      batch.std[i] = (float) Math.exp(logDeviations * random.nextGaussian());
+    }
+    return batch;
   }
 
   private static Batch perturbed(Shape shape, double[] epsilons, long seed) {

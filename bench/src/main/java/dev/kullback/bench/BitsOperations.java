@@ -24,6 +24,10 @@ final class BitsOperations {
     Neighbors search(KlEngine engine, Gaussians q, Gaussians p, int k);
   }
 
+  private interface IntoArrays<V> {
+    void search(Gaussians q, Gaussians p, int k, int[] indices, V values);
+  }
+
   private interface Range {
     Neighbors search(Gaussians q, Gaussians p, double radius);
   }
@@ -152,30 +156,31 @@ final class BitsOperations {
 
   private static void nearest(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash) {
     searches(KlEngine::nearest, p.size()).run(engine, q, p, hash);
-    int k = Math.min(10, p.size());
-    int[] indices = new int[q.size() * k + SPARE];
-    float[] values = floats(q.size() * k);
-    engine.nearest(q, p, k, indices, values);
-    hash.add(indices);
-    hash.add(values);
-    double[] wide = doubles(q.size() * k);
-    engine.nearest(q, p, k, indices, wide);
-    hash.add(indices);
-    hash.add(wide);
+    intoArrays(engine::nearest, engine::nearest, q, p, Math.min(10, p.size()), hash);
   }
 
   private static void others(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash) {
     searches(KlEngine::nearestOthers, p.size() - 1).run(engine, q, p, hash);
     int k = Math.min(5, p.size() - 1);
+    intoArrays(engine::nearestOthers, engine::nearestOthers, q, p, k, hash);
+  }
+
+  private static void intoArrays(
+      IntoArrays<float[]> inFloat,
+      IntoArrays<double[]> inDouble,
+      Gaussians q,
+      Gaussians p,
+      int k,
+      Bits.Hash hash) {
     int[] indices = new int[q.size() * k + SPARE];
-    float[] values = floats(q.size() * k);
-    engine.nearestOthers(q, p, k, indices, values);
+    float[] floats = floats(q.size() * k);
+    inFloat.search(q, p, k, indices, floats);
     hash.add(indices);
-    hash.add(values);
-    double[] wide = doubles(q.size() * k);
-    engine.nearestOthers(q, p, k, indices, wide);
+    hash.add(floats);
+    double[] doubles = doubles(q.size() * k);
+    inDouble.search(q, p, k, indices, doubles);
     hash.add(indices);
-    hash.add(wide);
+    hash.add(doubles);
   }
 
   private static Operation searches(Search search, int most) {

@@ -9,8 +9,11 @@ import dev.ludovic.netlib.blas.JavaBLAS;
 import java.lang.foreign.MemorySegment;
 import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 import org.ejml.data.FMatrixRMaj;
 import org.ejml.dense.row.CommonOps_FDRM;
 
@@ -20,6 +23,9 @@ import org.ejml.dense.row.CommonOps_FDRM;
  * others compare the batch with itself.
  */
 final class Contenders {
+  /** Of alike Gaussians; see {@link Batch#alike}. */
+  static final List<String> SPREADS = List.of("0.3", "0.1", "0.05", "0.03", "0.01");
+
   private static final Map<String, Function<Shape, Contender>> ALL = new LinkedHashMap<>();
 
   static {
@@ -39,12 +45,18 @@ final class Contenders {
     }
     ALL.put(
         "kl-near-mixed", shape -> kl(Batch.nearDuplicates(shape, Batch.Q_SEED), false, true, 1));
+    for (String spread : SPREADS) {
+      double s = Double.parseDouble(spread);
+      ALL.put(
+          "kl-alike-" + spread, shape -> kl(Batch.alike(shape, s, Batch.Q_SEED), false, true, 1));
+    }
     ALL.put("openblas", shape -> openBlas(shape, false));
     ALL.put("openblas-rect", shape -> openBlas(shape, true));
     ALL.put("vectorblas", Contenders::vectorBlas);
     ALL.put("ejml", Contenders::ejml);
     ALL.put("plain-product", Contenders::plainProduct);
     ALL.put("plain-broadcast-kl", Contenders::plainBroadcastKl);
+    ALL.put("plain-hoisted-kl", Contenders::plainHoistedKl);
     ALL.put("torch-product", shape -> new TorchContender("torch-product", shape));
     ALL.put("torch-product-kl", shape -> new TorchContender("torch-product-kl", shape));
     ALL.put("torch-broadcast-kl", shape -> new TorchContender("torch-broadcast-kl", shape));
@@ -199,17 +211,33 @@ final class Contenders {
 
   private static Contender plainBroadcastKl(Shape shape) {
     Batch q = ordinary(shape);
-    float[] out = matrix(shape);
+    return plainKl(
+        "plain-broadcast-kl", q, out -> PlainJava.broadcastKl(q.mean(), q.std(), out, shape));
+  }
+
+  private static Contender plainHoistedKl(Shape shape) {
+    Batch q = ordinary(shape);
+    double[] mean = doubles(q.mean());
+    double[] std = doubles(q.std());
+    return plainKl("plain-hoisted-kl", q, out -> PlainJava.hoistedKl(mean, std, out, shape));
+  }
+
+  private static double[] doubles(float[] values) {
+    return IntStream.range(0, values.length).mapToDouble(i -> values[i]).toArray();
+  }
+
+  private static Contender plainKl(String name, Batch q, Consumer<float[]> kl) {
+    float[] out = matrix(q.shape());
     return new Contender() {
       @Override
       public Object call() {
-        PlainJava.broadcastKl(q.mean(), q.std(), out, shape);
+        kl.accept(out);
         return out;
       }
 
       @Override
       public void check() {
-        Agreement.roughKl("plain-broadcast-kl", q, q, out);
+        Agreement.roughKl(name, q, q, out);
       }
     };
   }

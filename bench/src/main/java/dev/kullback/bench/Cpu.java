@@ -1,5 +1,6 @@
 package dev.kullback.bench;
 
+import dev.kullback.Backend;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -7,9 +8,13 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
-/** The processor, as Linux describes it; elsewhere a name without flags. */
+/** The processor, as Linux describes it; elsewhere a name without flags. And how much of it the JVM lets the library use. */
 record Cpu(String name, Set<String> flags) {
+  private static final Pattern VECTOR_BITS = Pattern.compile("(\\d+)-bit vectors");
+
   static Cpu read() {
     try {
       List<String> lines = Files.readAllLines(Path.of("/proc/cpuinfo"));
@@ -21,6 +26,21 @@ record Cpu(String name, Set<String> flags) {
     } catch (IOException e) {
       return new Cpu(System.getProperty("os.arch"), Set.of());
     }
+  }
+
+  /** Of the library's vectors, which {@code -XX:UseAVX} and its own property narrow; 0 where it has none. */
+  static int vectorBits() {
+    Matcher text = VECTOR_BITS.matcher(Backend.VECTOR.describe());
+    return text.find() ? Integer.parseInt(text.group(1)) : 0;
+  }
+
+  /** The instruction set that has vectors so wide. */
+  static String instructions() {
+    return switch (vectorBits()) {
+      case 512 -> "AVX-512";
+      case 256 -> "AVX2";
+      default -> vectorBits() + " bits";
+    };
   }
 
   boolean has(String... wanted) {

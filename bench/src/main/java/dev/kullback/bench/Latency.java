@@ -38,8 +38,8 @@ final class Latency {
 
   private static final int MAX_CALLS = 1 << 22;
 
-  /** Of the rates; in each, every contender is called for {@link Ratios#SAMPLE_SECONDS}. */
-  private static final int ROUNDS = 101;
+  /** Of the rates: a hundred rounds. */
+  private static final double RATE_SECONDS = 2;
 
   /** The matrix whose rate is the kernel's own: inputs in L2, each read many times. */
   private static final int MATRIX = 1024;
@@ -73,7 +73,7 @@ final class Latency {
 
   private static boolean run(Shape references, int queries, int k, int seconds) {
     System.out.println(Report.conditions(1));
-    try (Contender query = ReductionContenders.query(references, queries, k)) {
+    try (Contender query = ReductionContenders.query(references, queries, k, 1)) {
       boolean allocates = latencies(references, queries, k, seconds, query);
       System.out.println();
       boolean slow = rates(references, queries, query);
@@ -160,7 +160,9 @@ final class Latency {
     try (Contender queryMatrix = ReductionContenders.queryMatrix(references, queries);
         Contender matrix = Contenders.checked("kl-rect-prepared", square);
         Contender read = new MemoryRead(floats)) {
-      double[][] times = interleaved(List.of(query, queryMatrix, matrix, read));
+      List<Contender> contenders = List.of(query, queryMatrix, matrix, read);
+      double[][] times = Ratios.interleaved(contenders, WARMUP_SECONDS, RATE_SECONDS);
+      contenders.forEach(Contender::check);
       double[] seconds = Arrays.stream(times).mapToDouble(t -> quantile(t, 0.5)).toArray();
       String same = "`pairwise`, %d x %d".formatted(queries, references.size());
       String kernel = "`pairwise`, %d x %d".formatted(MATRIX, MATRIX);
@@ -201,28 +203,5 @@ final class Latency {
     double[] ratios = new double[a.length];
     Arrays.setAll(ratios, r -> a[r] / b[r]);
     return quantile(ratios, 0.5);
-  }
-
-  /** Seconds a call, of each contender in each round. */
-  private static double[][] interleaved(List<Contender> contenders) {
-    int n = contenders.size();
-    int[] calls = new int[n];
-    for (int c = 0; c < n; c++) {
-      double least = Double.POSITIVE_INFINITY;
-      long end = System.nanoTime() + (long) (WARMUP_SECONDS * 1e9);
-      do {
-        least = Math.min(least, Ratios.time(contenders.get(c), 1));
-      } while (System.nanoTime() < end);
-      calls[c] = (int) Math.ceil(Ratios.SAMPLE_SECONDS / least);
-    }
-    double[][] seconds = new double[n][ROUNDS];
-    for (int r = 0; r < ROUNDS; r++) {
-      for (int i = 0; i < n; i++) {
-        int c = (r + i) % n; // none is always the first
-        seconds[c][r] = Ratios.time(contenders.get(c), calls[c]);
-      }
-    }
-    contenders.forEach(Contender::check);
-    return seconds;
   }
 }

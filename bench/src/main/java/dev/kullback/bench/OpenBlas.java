@@ -22,7 +22,8 @@ import java.util.Arrays;
  * OpenBLAS through java.lang.foreign, on one thread, with the kernels this processor deserves.
  *
  * <p>OpenBLAS reads {@code OPENBLAS_CORETYPE} while it is loaded, and on processors it does not know it falls back to AVX2
- * kernels, which halves its speed. So the core is forced first: Cooperlake with AVX-512 BF16, else SkylakeX with AVX-512, else
+ * kernels, which halves its speed. So the core is forced first: Cooperlake with AVX-512 BF16, else SkylakeX with AVX-512. If the
+ * library is kept to narrower vectors, OpenBLAS is, too: Haswell for 256 bits on a processor with AVX-512, Nehalem for 128. Else
  * nothing is forced and the caller sees in {@link #core} what OpenBLAS picked. The system property {@code
  * kullback.bench.openblas.core} forces another one, or none when it is {@code auto}.
  */
@@ -150,10 +151,12 @@ final class OpenBlas {
   }
 
   private static String bestCore(Cpu cpu) {
-    if (!cpu.has("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")) {
-      return AUTO;
-    }
-    return cpu.has("avx512_bf16") ? "Cooperlake" : "SkylakeX";
+    boolean avx512 = cpu.has("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl");
+    return switch (Cpu.vectorBits()) {
+      case 128 -> "Nehalem";
+      case 256 -> avx512 ? "Haswell" : AUTO;
+      default -> !avx512 ? AUTO : cpu.has("avx512_bf16") ? "Cooperlake" : "SkylakeX";
+    };
   }
 
   @SuppressWarnings("restricted")

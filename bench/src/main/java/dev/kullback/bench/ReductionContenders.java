@@ -33,21 +33,32 @@ final class ReductionContenders {
         "row-min",
         shape ->
             statistic(
-                shape,
+                Batch.ordinary(shape, Batch.Q_SEED),
+                references(shape),
                 (engine, q, p, out) -> engine.rowMin(q, p, out),
                 (q, p, out) -> Agreement.rowMin("row-min", q, p, out)));
+    ALL.put("row-sum", shape -> rowSum(Batch.ordinary(shape, Batch.Q_SEED), references(shape)));
+    for (String spread : Contenders.SPREADS) {
+      double s = Double.parseDouble(spread);
+      ALL.put(
+          "row-sum-alike-" + spread,
+          shape ->
+              rowSum(Batch.alike(shape, s, Batch.Q_SEED), Batch.alike(shape, s, Batch.P_SEED)));
+    }
     ALL.put(
         "log-sum-exp",
         shape ->
             statistic(
-                shape,
+                Batch.ordinary(shape, Batch.Q_SEED),
+                references(shape),
                 (engine, q, p, out) -> engine.logSumExp(q, p, out),
                 (q, p, out) -> Agreement.logSumExp("log-sum-exp", q, p, out)));
     for (int queries : new int[] {1, 8, 64}) {
       String suffix = queries == 1 ? "" : "-" + queries;
-      ALL.put("query" + suffix, shape -> query(shape, queries, K));
+      ALL.put("query" + suffix, shape -> query(shape, queries, K, 1));
       ALL.put("query-matrix" + suffix, shape -> queryMatrix(shape, queries));
     }
+    ALL.put("query-2-threads", shape -> query(shape, 1, K, 2));
   }
 
   private ReductionContenders() {}
@@ -57,8 +68,8 @@ final class ReductionContenders {
   }
 
   /** The k nearest of the references, for so many queries a call. */
-  static Contender query(Shape references, int queries, int k) {
-    return nearest(ring(references, queries), references(references), k, 1);
+  static Contender query(Shape references, int queries, int k, int threads) {
+    return nearest(ring(references, queries), references(references), k, threads);
   }
 
   /** The matrix that {@link #query} looks for its minima in. */
@@ -120,10 +131,18 @@ final class ReductionContenders {
     void check(Batch q, Batch p, double[] out);
   }
 
+  private static Contender rowSum(Batch q, Batch p) {
+    return statistic(
+        q,
+        p,
+        (engine, a, b, out) -> engine.rowSum(a, b, out),
+        (a, b, out) -> Agreement.rowSum("row-sum", a, b, out));
+  }
+
   /** A number a row. Of two batches: compared with itself, each row's minimum is 0 and outweighs all else. */
-  private static Contender statistic(Shape shape, Statistic statistic, StatisticCheck check) {
-    double[] out = new double[shape.size()];
-    return new Prepared(List.of(Batch.ordinary(shape, Batch.Q_SEED)), references(shape), 1) {
+  private static Contender statistic(Batch q, Batch p, Statistic statistic, StatisticCheck check) {
+    double[] out = new double[q.shape().size()];
+    return new Prepared(List.of(q), p, 1) {
       @Override
       Object compute(KlEngine engine, DiagonalGaussians q, DiagonalGaussians p) {
         return statistic.compute(engine, q, p, out);

@@ -413,8 +413,7 @@ public final class DiagonalGaussians implements Gaussians {
           case CLAMPED -> DiagonalBatch.Zeros.CLAMPED;
           case DETERMINISTIC_IF_ZERO -> DiagonalBatch.Zeros.DETERMINISTIC;
         };
-    return new DiagonalGaussians(
-        DiagonalBatch.of(mean, scale, dimension, kind, zeros, Platform.arithmetic()));
+    return new DiagonalGaussians(DiagonalBatch.of(mean, scale, dimension, kind, zeros));
   }
 
   @Override

@@ -297,7 +297,7 @@ public final class FullGaussians implements Gaussians {
   }
 
   private static FullGaussians of(Elements mean, Elements matrix, int dimension, Kind kind) {
-    return new FullGaussians(Factors.of(mean, matrix, dimension, kind, Platform.arithmetic()));
+    return new FullGaussians(Factors.of(mean, matrix, dimension, kind, Platform::factorization));
   }
 
   @Override

@@ -320,7 +320,8 @@ public final class KlEngine implements AutoCloseable {
    *
    * <p>Besides the result, each thread holds {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, or
    * of fewer rows if k is above 1000. Where many candidates are uncertain, it holds {@code k + max(4096, k)} and those
-   * of another block. Calls with k above some 40,000 allocate them anew.
+   * of another block. Calls with k above some 40,000 allocate them anew. Where few rows divide their columns among threads,
+   * the engine holds up to {@code 4·(k + max(64, k/2))} more for each row and each of its spans of columns.
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns

@@ -74,7 +74,8 @@ class AllocationTest {
       check(backend + " full", () -> engine.pairwise(q, p, out));
       check(backend + " full, all refined", () -> engine.pairwise(near, near, out));
       check(backend + " mixed", () -> engine.pairwise(q, diagonal, out));
-      check(backend + " aligned", () -> engine.aligned(q, diagonal, out));
+      check(backend + " aligned", () -> engine.aligned(q, near, out));
+      check(backend + " aligned mixed", () -> engine.aligned(q, diagonal, out));
       check(backend + " standard", () -> engine.toStandardNormal(q, out));
     }
   }

@@ -109,6 +109,17 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
         dimension);
   }
 
+  /** These rows. */
+  Batch rows(int[] chosen) {
+    double[] means = new double[chosen.length * dimension];
+    double[] scales = new double[means.length];
+    for (int i = 0; i < chosen.length; i++) {
+      System.arraycopy(mean, chosen[i] * dimension, means, i * dimension, dimension);
+      System.arraycopy(scale, chosen[i] * dimension, scales, i * dimension, dimension);
+    }
+    return new Batch(kind, isDouble, means, scales, dimension);
+  }
+
   static float[] narrowed(double[] values) {
     float[] result = new float[values.length];
     for (int i = 0; i < result.length; i++) {

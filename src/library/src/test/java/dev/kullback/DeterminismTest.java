@@ -1,5 +1,8 @@
 package dev.kullback;
 
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.junit.jupiter.api.Tag;
@@ -11,7 +14,13 @@ import org.junit.jupiter.params.provider.MethodSource;
 class DeterminismTest {
   /** Regimes that mix the kernels within tiles, and one that does not. */
   private static final Regime[] REGIMES = {
-    Regime.VAE, Regime.ALIKE, Regime.NEAR_AND_FAR, Regime.NEAR_1E_3, Regime.DUPLICATES, Regime.WIDE
+    Regime.VAE,
+    Regime.ALIKE,
+    Regime.NEAR_AND_FAR,
+    Regime.NEAR_1E_3,
+    Regime.DUPLICATES,
+    Regime.EVERY_SPREAD,
+    Regime.WIDE
   };
 
   @ParameterizedTest
@@ -72,6 +81,86 @@ class DeterminismTest {
     }
   }
 
+  /** In tiles of their like, in mixed ones, and alone. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsAmongAnyNeighbors(Backend backend) {
+    int n = 176;
+    int m = 187;
+    for (Batch.Kind kind : Batch.Kind.values()) {
+      for (int dimension : new int[] {5, 16, 40, 70, 300}) {
+        Regime.Case drawn =
+            Regime.EVERY_SPREAD.draw(new Regime.Pair(kind, kind), false, n, m, dimension);
+        Random random = new Random(dimension);
+        int[] rows = permutation(n, random);
+        int[] columns = permutation(m, random);
+        try (KlEngine engine = Engines.on(backend)) {
+          Bits expected = Bits.of(engine, drawn.q().gaussians(), drawn.p().gaussians());
+          Bits shuffled =
+              Bits.of(
+                  engine, drawn.q().rows(rows).gaussians(), drawn.p().rows(columns).gaussians());
+          String what = "%s %s, D = %d, ".formatted(backend, kind, dimension);
+          expected.permuted(rows, columns).check(what + "shuffled", shuffled);
+          for (int trial = 0; trial < 500; trial++) {
+            int i = random.nextInt(n);
+            int j = random.nextInt(m);
+            Bits alone =
+                Bits.of(
+                    engine,
+                    drawn.q().rows(i, i + 1).gaussians(),
+                    drawn.p().rows(j, j + 1).gaussians());
+            int[] block = {i, i + 1, j, j + 1};
+            expected.block(m, block).check(what + i + ", " + j + " alone", alone);
+          }
+        }
+      }
+    }
+  }
+
+  /** Whose preparation the threads share: for one call, and kept from the second use on. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsOfLargeBatches(Backend backend) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      Batch q = Batch.random(isDouble, 5, 67, 0, new Random(1));
+      Batch p = Batch.random(isDouble, 3001, 67, 0, new Random(2));
+      FullBatch a = FullBatch.random(isDouble, 203, 20, 10, 0, new Random(3));
+      FullBatch b = FullBatch.random(isDouble, 7, 20, 10, 0, new Random(4));
+      List<double[]> expected = new ArrayList<>();
+      for (int threads : new int[] {1, 2, 3, 5}) {
+        List<double[]> actual = new ArrayList<>();
+        try (KlEngine engine = Engines.on(backend, threads)) {
+          for (Gaussians[] pair :
+              new Gaussians[][] {
+                {q.gaussians(), p.gaussians()},
+                {p.gaussians(), q.gaussians()},
+                {a.gaussians(), b.gaussians()},
+                {b.gaussians(), a.gaussians()}
+              }) {
+            for (int use = 0; use < 3; use++) {
+              double[] out = new double[pair[0].size() * pair[1].size()];
+              actual.add(engine.pairwise(pair[0], pair[1], out));
+            }
+          }
+        }
+        expected = expected.isEmpty() ? actual : expected;
+        for (int i = 0; i < actual.size(); i++) {
+          Check.sameBits("threads %d, %d".formatted(threads, i), 1, expected.get(i), actual.get(i));
+        }
+      }
+    }
+  }
+
+  private static int[] permutation(int n, Random random) {
+    int[] result = new int[n];
+    for (int i = 0; i < n; i++) {
+      int other = random.nextInt(i + 1);
+      result[i] = result[other];
+      result[other] = i;
+    }
+    return result;
+  }
+
   /**
    * A batch against itself, as one object, as two equal ones, and from another copy of the arrays.
    */
@@ -104,6 +193,20 @@ class DeterminismTest {
     void check(String what, Bits actual) {
       Check.sameBits(what, columns, single, actual.single);
       Check.sameBits(what, columns, twice, actual.twice);
+    }
+
+    Bits permuted(int[] rows, int[] columns) {
+      float[] a = new float[single.length];
+      double[] b = new double[twice.length];
+      for (int i = 0; i < rows.length; i++) {
+        for (int j = 0; j < columns.length; j++) {
+          int to = i * columns.length + j;
+          int from = rows[i] * columns.length + columns[j];
+          a[to] = single[from];
+          b[to] = twice[from];
+        }
+      }
+      return new Bits(a, b, columns.length);
     }
 
     /** Rows block[0] to block[1] by columns block[2] to block[3]. */

@@ -30,6 +30,18 @@ enum Regime {
       });
     }
   },
+  /** Spread by 1 to 0 about one row, many rows alike one after the other: each form of the float kernels, and what lies between two. */
+  EVERY_SPREAD(Kinds.SAME) {
+    @Override
+    void fill(Rows rows, Random random) {
+      double[] spreads = {1, 0.3, 0.1, 0.03, 1e-3, 1e-4, 5e-5, 2e-5, 1e-5, 1e-7, 0};
+      rows.each((row, h) -> {
+        double spread = spreads[row * spreads.length / rows.mean.length];
+        rows.mean[row][h] = Math.sin(h) + spread * random.nextGaussian();
+        rows.std[row][h] = Math.exp(0.3 * Math.cos(h) + spread * random.nextGaussian());
+      });
+    }
+  },
   /** One row, its mean and scale changed by about 1e-2 in every dimension. */
   NEAR_1E_2(Kinds.ALL_PAIRS, 1e-2),
   NEAR_1E_3(Kinds.ALL_PAIRS, 1e-3),

@@ -1,6 +1,5 @@
 package dev.kullback.internal.batch;
 
-import dev.kullback.internal.numerics.Arithmetic;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -16,7 +15,6 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   private final int size;
   private final int dimension;
   private final boolean isDouble;
-  private final Arithmetic arithmetic;
   private final AtomicBoolean used = new AtomicBoolean();
 
   /** Few, so that looking through them is the fastest; replaced, never changed. */
@@ -28,11 +26,10 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     }
   }
 
-  Batch(int size, int dimension, boolean isDouble, Arithmetic arithmetic) {
+  Batch(int size, int dimension, boolean isDouble) {
     this.size = size;
     this.dimension = dimension;
     this.isDouble = isDouble;
-    this.arithmetic = arithmetic;
   }
 
   /** N. */
@@ -48,10 +45,6 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** Whether it was made of doubles: decides the accuracy contract. */
   public final boolean isDouble() {
     return isDouble;
-  }
-
-  final Arithmetic arithmetic() {
-    return arithmetic;
   }
 
   /** Whether σ = 0 throughout, and the caller asked for KL = 0 then. */

@@ -13,12 +13,12 @@ public final class Elements {
   private final MemorySegment segment;
   private final ValueLayout layout;
 
-  /** The array, of floats, that the segment stands for, if there is one: a clone is not filled with zeros first. */
-  private final float @Nullable [] array;
+  /** The array that the segment stands for, if there is one: a clone is not filled with zeros first. */
+  private final @Nullable Object array;
 
   private float[] chunk = {};
 
-  private Elements(MemorySegment segment, ValueLayout layout, float @Nullable [] array) {
+  private Elements(MemorySegment segment, ValueLayout layout, @Nullable Object array) {
     this.segment = segment;
     this.layout = layout;
     this.array = array;
@@ -31,7 +31,7 @@ public final class Elements {
 
   public static Elements of(double[] array, String name) {
     Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, null);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, array);
   }
 
   public static Elements of(MemorySegment segment, ValueLayout element, String name) {
@@ -75,8 +75,8 @@ public final class Elements {
 
   /** A copy, of floats. */
   float[] floats() {
-    if (array != null) {
-      return array.clone();
+    if (array instanceof float[] floats) {
+      return floats.clone();
     }
     float[] copy = new float[(int) length()];
     MemorySegment.copy(segment, layout, 0, copy, 0, copy.length);
@@ -85,6 +85,9 @@ public final class Elements {
 
   /** A copy, widened if it must be. */
   double[] doubles() {
+    if (array instanceof double[] doubles) {
+      return doubles.clone();
+    }
     double[] copy = new double[(int) length()];
     read(0, copy, copy.length);
     return copy;

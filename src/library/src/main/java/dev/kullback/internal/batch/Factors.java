@@ -1,10 +1,12 @@
 package dev.kullback.internal.batch;
 
-import dev.kullback.internal.numerics.Arithmetic;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.Range;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Makes {@link FullBatch}: checks what callers give, and turns it into factors L of {@code Σ = LLᵀ}. */
@@ -47,19 +49,20 @@ public final class Factors {
   private final int n;
   private final int d;
   private final Kind kind;
-  private final Arithmetic arithmetic;
+  private final Supplier<Factorization> factorization;
 
   /** The batch's arrays. */
   private final double[] factors;
 
   private final double @Nullable [] factorsLow;
 
-  private Factors(Elements matrix, int n, int dimension, Kind kind, Arithmetic arithmetic) {
+  private Factors(
+      Elements matrix, int n, int dimension, Kind kind, Supplier<Factorization> factorization) {
     this.matrix = matrix;
     this.n = n;
     this.d = dimension;
     this.kind = kind;
-    this.arithmetic = arithmetic;
+    this.factorization = factorization;
     factors = new double[n * Cholesky.packedLength(d)];
     factorsLow = kind == Kind.SCALE_TRIL || kind == Kind.PACKED ? null : new double[factors.length];
   }
@@ -70,7 +73,11 @@ public final class Factors {
    * @throws IllegalArgumentException naming the array, the Gaussian, the row and the column at fault
    */
   public static FullBatch of(
-      Elements mean, Elements matrix, int dimension, Kind kind, Arithmetic arithmetic) {
+      Elements mean,
+      Elements matrix,
+      int dimension,
+      Kind kind,
+      Supplier<Factorization> factorization) {
     int n = checkShape(mean.length(), matrix.length(), dimension, kind);
     double[] means = mean.doubles();
     for (int h = 0; h < means.length; h++) {
@@ -80,10 +87,9 @@ public final class Factors {
                 .formatted(h / dimension, h % dimension, text(means[h], mean.isDouble())));
       }
     }
-    Factors made = new Factors(matrix, n, dimension, kind, arithmetic);
+    Factors made = new Factors(matrix, n, dimension, kind, factorization);
     made.make();
-    return new FullBatch(
-        means, made.factors, made.factorsLow, dimension, matrix.isDouble(), arithmetic);
+    return new FullBatch(means, made.factors, made.factorsLow, dimension, matrix.isDouble());
   }
 
   private void make() {
@@ -152,8 +158,7 @@ public final class Factors {
     Cholesky cholesky = new Cholesky();
     int length = Cholesky.packedLength(d);
     Checkpoint checkpoint = new Checkpoint();
-    boolean finite =
-        arithmetic.isWithin(factors, 0, factors.length, -FullBatch.MOST, FullBatch.MOST);
+    boolean finite = Range.contains(-FullBatch.MOST, FullBatch.MOST, factors, 0, factors.length);
     for (int i = 0, k = 0; i < n; i++) {
       checkpoint.passUninterrupted((long) Checkpoint.PLAIN * length);
       for (int r = 0; r < d; r++) {
@@ -186,11 +191,11 @@ public final class Factors {
   }
 
   /**
-   * Factors covariances or precisions, as many at a time as the arithmetic takes, with rows and columns scaled as {@link
+   * Factors covariances or precisions, as many at a time as the factorization takes, with rows and columns scaled as {@link
    * Cholesky#inverseRoot} says.
    */
   private void factor(double[] factorsLow) {
-    Arithmetic.Factorization cholesky = arithmetic.factorization();
+    Factorization cholesky = factorization.get();
     int lanes = cholesky.lanes();
     int length = Cholesky.packedLength(d);
     double[] full = new double[d * d];

@@ -2,6 +2,7 @@ package dev.kullback.internal.batch;
 
 import java.util.function.Function;
 import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a kernel reads instead of a batch's own arrays, such as panels: the key under which the batch keeps it. Made at most once for a
@@ -23,6 +24,16 @@ public final class Form<B extends Batch, T> {
 
   /** That of the batch. */
   public T of(B batch) {
+    return batch.kept(this).get(batch, make);
+  }
+
+  /** That of the batch, if it was made. */
+  public @Nullable T made(B batch) {
+    return batch.kept(this).made();
+  }
+
+  /** That of the batch, made in another way to the same values if it was not. */
+  public T of(B batch, Function<B, T> make) {
     return batch.kept(this).get(batch, make);
   }
 

@@ -1,8 +1,8 @@
 package dev.kullback.internal.batch;
 
-import dev.kullback.internal.numerics.Arithmetic;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.LogProduct;
+import dev.kullback.internal.numerics.Range;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.BitSet;
@@ -32,9 +32,8 @@ public final class FullBatch extends Batch {
       double[] scaleTril,
       double @Nullable [] scaleTrilLow,
       int dimension,
-      boolean isDouble,
-      Arithmetic arithmetic) {
-    super(mean.length / dimension, dimension, isDouble, arithmetic);
+      boolean isDouble) {
+    super(mean.length / dimension, dimension, isDouble);
     this.mean = mean;
     this.scaleTril = scaleTril;
     this.scaleTrilLow = scaleTrilLow;
@@ -43,13 +42,13 @@ public final class FullBatch extends Batch {
     double[] diagonal = new double[dimension];
     int length = Cholesky.packedLength(dimension);
     boolean passed =
-        arithmetic.isWithin(mean, 0, mean.length, -MOST, MOST)
-            && arithmetic.isWithin(scaleTril, 0, scaleTril.length, -MOST, MOST);
+        Range.contains(-MOST, MOST, mean, 0, mean.length)
+            && Range.contains(-MOST, MOST, scaleTril, 0, scaleTril.length);
     for (int i = 0; i < size(); i++) {
       boolean ordinary =
           passed
-              || (arithmetic.isWithin(mean, i * dimension, (i + 1) * dimension, -MOST, MOST)
-                  && arithmetic.isWithin(scaleTril, i * length, (i + 1) * length, -MOST, MOST));
+              || (Range.contains(-MOST, MOST, mean, i * dimension, (i + 1) * dimension)
+                  && Range.contains(-MOST, MOST, scaleTril, i * length, (i + 1) * length));
       for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
         diagonal[r] = scaleTril[k];
         ordinary &= diagonal[r] >= 1 / MOST;
@@ -79,7 +78,7 @@ public final class FullBatch extends Batch {
         low[k] = cholesky.low();
       }
     }
-    return new FullBatch(g.mean64(), scaleTril, low, d, g.isDouble(), g.arithmetic());
+    return new FullBatch(g.mean64(), scaleTril, low, d, g.isDouble());
   }
 
   /** Row-major [N, D]. */

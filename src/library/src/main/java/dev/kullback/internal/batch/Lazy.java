@@ -18,6 +18,11 @@ final class Lazy<B, T> {
     return v != null ? v : make(batch, make);
   }
 
+  /** The value, if it was made. */
+  @Nullable T made() {
+    return value;
+  }
+
   /** Of the value, or 0 if it was not made. */
   long bytes(ToLongFunction<T> measure) {
     T v = value;

@@ -2,11 +2,21 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.rows.Band;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.work.Job;
 
-/** Cuts the matrix of a reduction into bands of rows and these into blocks, and shares the bands between the threads of an engine. */
+/**
+ * Cuts the matrix of a reduction into bands of rows and these into blocks, and shares the bands between the threads of an engine; bands
+ * too few for that are cut into spans of columns, too.
+ */
 final class Bands {
+  /** Spans for each thread, so that they end at about the same time. */
+  private static final int SPANS = 4;
+
+  /** Terms of a matrix from which on its bands are cut into spans: 70 µs. */
+  private static final long LEAST_TERMS = 1 << 20;
+
   private final Engine engine;
 
   Bands(Engine engine) {
@@ -16,39 +26,66 @@ final class Bands {
   /** Hands the blocks of {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, to a reduction. */
   void reduce(Batch q, Batch p, RowReduction reduction, Workspace lead) {
     boolean reverse = reduction.isReverse();
+    int n = q.size();
+    int m = p.size();
     int threads = engine.threads();
     // as many for each thread
-    int bands = Math.ceilDiv(Math.ceilDiv(q.size(), reduction.bandRows()), threads) * threads;
+    int most = Math.ceilDiv(Math.ceilDiv(n, reduction.bandRows()), threads) * threads;
     int panel = reverse ? Batch.WIDEST_PANEL : BlockKernel.ROW_PANEL;
-    int height = Math.ceilDiv(Math.ceilDiv(q.size(), bands), panel) * panel;
-    long parts =
-        (long) Math.ceilDiv(q.size(), height)
-            * (reduction.isByBlock() ? Math.ceilDiv(p.size(), RowReduction.BLOCK_COLUMNS) : 1);
-    lead.kernels.begin(reverse ? p : q, reverse ? q : p);
+    int height = Math.ceilDiv(Math.ceilDiv(n, most), panel) * panel;
+    int bands = Math.ceilDiv(n, height);
+    BlockKernel<?> kernel = lead.kernels.begin(reverse ? p : q, reverse ? q : p);
+    int spans = kernel.wantsLargeBlocks() ? 1 : spans(bands, q, p, reduction);
+    int blocks = Math.ceilDiv(m, RowReduction.BLOCK_COLUMNS);
+    int width =
+        reduction.isByBlock()
+            ? RowReduction.BLOCK_COLUMNS
+            : spans == 1 ? m : Math.ceilDiv(blocks, spans) * RowReduction.BLOCK_COLUMNS;
+    boolean cut = !reduction.isByBlock() && width < m;
+    int across = Math.ceilDiv(m, width);
+    reduction.cut(n, cut ? across : 1);
+    long parts = (long) bands * across;
     if (engine.isAlone(parts)) {
       for (long b = 0; b < parts; b++) {
-        band(reduction, height, b, lead);
+        part(reduction, height, width, cut, b, lead);
       }
     } else {
-      engine.share(new Job<>(engine, parts, lead, (b, w) -> band(reduction, height, b, w)));
+      engine.share(
+          new Job<>(engine, parts, lead, (b, w) -> part(reduction, height, width, cut, b, w)));
+    }
+    for (int row0 = 0; row0 < n && cut; row0 += height) {
+      lead.band.begin(row0, Band.WHOLE);
+      if (!reduction.merge(row0, Math.min(row0 + height, n), lead.band)) {
+        part(reduction, height, m, false, row0 / height, lead);
+      }
     }
   }
 
-  /** Part {@code index} of the work: a band of rows, or its blocks of some columns. */
-  private static void band(RowReduction reduction, int height, long index, Workspace w) {
+  /** Into how many spans of columns each band is to be cut. */
+  private int spans(int bands, Batch q, Batch p, RowReduction reduction) {
+    int threads = engine.threads();
+    long terms = (long) q.size() * p.size() * q.dimension();
+    return engine.isAlone(threads) || bands >= threads || terms < LEAST_TERMS
+        ? 1
+        : Math.min(reduction.mostSpans(), Math.ceilDiv(SPANS * threads, bands));
+  }
+
+  /** Part {@code index} of the work: a band of rows, or its blocks of {@code width} columns. */
+  private static void part(
+      RowReduction reduction, int height, int width, boolean cut, long index, Workspace w) {
     BlockKernel<?> kernel = w.kernels.chosen();
     boolean reverse = reduction.isReverse();
     int n = (reverse ? kernel.p() : kernel.q()).size();
     int m = (reverse ? kernel.q() : kernel.p()).size();
     int most = RowReduction.BLOCK_COLUMNS;
-    int across = reduction.isByBlock() ? Math.ceilDiv(m, most) : 1;
+    int across = Math.ceilDiv(m, width);
     int row0 = (int) (index / across) * height;
     int row1 = Math.min(row0 + height, n);
-    int from = (int) (index % across) * most;
-    int to = reduction.isByBlock() ? Math.min(from + most, m) : m;
+    int from = (int) (index % across) * width;
+    int to = Math.min(m - from, width) + from;
     boolean large = kernel.wantsLargeBlocks() && !reverse;
     int rows = Math.min(height, large ? RowReduction.BAND_ROWS : RowReduction.BLOCK_ROWS);
-    w.band.begin(row0);
+    w.band.begin(row0, cut ? (int) (index % across) : Band.WHOLE);
     reduction.begin(row0, row1, w.band);
     for (int column0 = from; column0 < to; column0 += most) {
       int column1 = Math.min(column0 + most, to);

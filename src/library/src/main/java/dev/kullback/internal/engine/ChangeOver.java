@@ -6,6 +6,7 @@ import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.ReadyScan;
+import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
@@ -45,6 +46,7 @@ final class ChangeOver {
   private static final double[] MIXED = {1, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 0};
 
   private static final double[] FAR = {1};
+  private static final double[] CLOSE = {0.01};
   private static final double[] NEAR = {1e-4};
 
   private static final AtomicReference<@Nullable Thread> STARTED = new AtomicReference<>();
@@ -102,13 +104,14 @@ final class ChangeOver {
   private void tryAll(int d) {
     Scans scans = new Scans(random);
     tryOut(scans::run);
-    matrices(Math.min(d, FEW_DIMENSIONS));
-    matrices(d);
+    matrices(Math.min(d, SmallKernel.MOST_DIMENSIONS));
+    matrices(FEW_DIMENSIONS);
+    matrices(Math.max(d, FEW_DIMENSIONS));
   }
 
   private void matrices(int d) {
     for (boolean wide : new boolean[] {false, true}) {
-      for (double[] spreads : new double[][] {FAR, MIXED, NEAR}) {
+      for (double[] spreads : new double[][] {FAR, MIXED, CLOSE, NEAR}) {
         Parameters q = new Parameters(ROWS, d, spreads, wide, random);
         Parameters p = new Parameters(COLUMNS, d, spreads, wide, random);
         tryOut(() -> matrices(q.batch(), p.batch()));
@@ -195,8 +198,7 @@ final class ChangeOver {
           wide ? Elements.of(std, "std") : Elements.of(floats(std), "std"),
           d,
           Scale.STD,
-          DiagonalBatch.Zeros.REJECTED,
-          Platform.arithmetic());
+          DiagonalBatch.Zeros.REJECTED);
     }
 
     private static float[] floats(double[] values) {

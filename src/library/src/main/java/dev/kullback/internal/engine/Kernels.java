@@ -8,9 +8,12 @@ import dev.kullback.internal.cuda.CudaKernel;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.FullScalarKernel;
+import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarKernel;
 import dev.kullback.internal.plain.ZeroKernel;
+import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
+import dev.kullback.internal.vector.full.FullPairs;
 import dev.kullback.internal.vector.full.FullVectorKernel;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
@@ -20,6 +23,9 @@ import org.jspecify.annotations.Nullable;
 final class Kernels {
   private final BlockKernel<DiagonalBatch> diagonal;
 
+  /** For few dimensions, made for the first call of so few; without vectors {@link #diagonal} does. */
+  private @Nullable BlockKernel<DiagonalBatch> small;
+
   /** For pairs that are not both diagonal, made for the first of them; without vectors {@link #pairs} does. */
   private @Nullable BlockKernel<FullBatch> full;
 
@@ -27,13 +33,18 @@ final class Kernels {
   private final BlockKernel<Batch> zeros = new ZeroKernel();
   private final @Nullable BlockKernel<Batch> cuda;
 
+  /** For what has one number a Gaussian, and for full ones with vectors, made likewise. */
+  private final Pairs aligned;
+
+  private @Nullable Pairs fullAligned;
+
   private final Worker worker;
   private final FullPair pair;
 
   /** Whether anything here uses vectors, were it a reduction alone. */
   private final boolean vectors;
 
-  /** That of the call. */
+  /** That of the call, if it is one for a matrix. */
   private @Nullable BlockKernel<?> chosen;
 
   Kernels(boolean vectors, @Nullable CudaDevice device, Worker worker, FullPair pair) {
@@ -42,6 +53,7 @@ final class Kernels {
     this.pair = pair;
     diagonal = vectors && device == null ? Vectors.diagonal(worker) : new ScalarKernel(worker);
     pairs = new FullScalarKernel(worker, pair);
+    aligned = new Pairs(worker, pair);
     cuda = device != null ? new CudaKernel(device) : null;
   }
 
@@ -51,8 +63,16 @@ final class Kernels {
       return new VectorKernel(worker);
     }
 
+    static BlockKernel<DiagonalBatch> small(Worker worker) {
+      return new SmallKernel(worker);
+    }
+
     static BlockKernel<FullBatch> full(Worker worker, FullPair pair) {
       return new FullVectorKernel(worker, pair);
+    }
+
+    static Pairs aligned(Worker worker, FullPair pair) {
+      return new FullPairs(worker, pair);
     }
 
     static void begin(int dimension) {
@@ -72,22 +92,38 @@ final class Kernels {
       return begin(cuda, q, p);
     }
     if (cuda == null && q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
-      return begin(diagonal, a, b);
+      return begin(
+          vectors && a.dimension() <= SmallKernel.MOST_DIMENSIONS ? small() : diagonal, a, b);
     }
     if (!q.isExpandable() || !p.isExpandable()) {
       return begin(pairs, q, p);
     }
     return cuda != null
         ? begin(cuda, q.full(), p.full())
-        : full != null && Platform.isCompiled()
-            ? begin(full, q.full(), p.full())
-            : begin(pairs, q, p);
+        : hasFullVectors() ? begin(full(), q.full(), p.full()) : begin(pairs, q, p);
   }
 
-  private <G extends Batch> BlockKernel<G> begin(BlockKernel<G> kernel, G q, G p) {
-    chosen = kernel;
-    kernel.begin(q, p);
-    return kernel;
+  /** That for what has one number a Gaussian, of such batches. */
+  Pairs aligned(Batch q) {
+    if (!(q instanceof FullBatch) || !hasFullVectors()) {
+      return aligned;
+    }
+    if (fullAligned == null) {
+      fullAligned = Vectors.aligned(worker, pair);
+    }
+    return fullAligned;
+  }
+
+  /** Whether full covariances use vectors, from the first call on. */
+  private boolean hasFullVectors() {
+    return vectors && cuda == null && Platform.isCompiled();
+  }
+
+  private BlockKernel<DiagonalBatch> small() {
+    if (small == null) {
+      small = Vectors.small(worker);
+    }
+    return small;
   }
 
   private BlockKernel<FullBatch> full() {
@@ -97,14 +133,22 @@ final class Kernels {
     return full;
   }
 
+  private <G extends Batch> BlockKernel<G> begin(BlockKernel<G> kernel, G q, G p) {
+    chosen = kernel;
+    kernel.begin(q, p);
+    return kernel;
+  }
+
   /** Helps with a call that another thread's began. */
   void join(Kernels lead) {
-    BlockKernel<?> theirs = lead.chosen();
-    if (theirs == lead.full) {
+    BlockKernel<?> theirs = lead.chosen;
+    if (theirs != null && theirs == lead.small) {
+      small();
+    } else if (theirs != null && theirs == lead.full) {
       full();
     }
-    for (BlockKernel<?> kernel : new BlockKernel<?>[] {diagonal, full, pairs, zeros, cuda}) {
-      if (kernel != null && kernel.getClass() == theirs.getClass()) {
+    for (BlockKernel<?> kernel : new BlockKernel<?>[] {diagonal, small, full, pairs, zeros, cuda}) {
+      if (kernel != null && theirs != null && kernel.getClass() == theirs.getClass()) {
         chosen = kernel;
         kernel.join(theirs);
       }

@@ -4,10 +4,11 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaLibrary;
-import dev.kullback.internal.numerics.Arithmetic;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
-import dev.kullback.internal.plain.ScalarArithmetic;
-import dev.kullback.internal.vector.VectorArithmetic;
+import dev.kullback.internal.vector.CholeskyKernel;
+import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullVectorKernel;
@@ -212,7 +213,7 @@ public final class Platform {
     return level;
   }
 
-  /** Whether batches are packed with vectors: where {@link Choice#VECTOR} runs well, and the process is not to run {@link Choice#SCALAR}. */
+  /** Whether matrices are factored and batches packed with vectors: where {@link Choice#VECTOR} runs well, and the process is not to run {@link Choice#SCALAR}. */
   public static boolean hasVectors() {
     return mayHaveVectors() && VectorWidth.isCompiled();
   }
@@ -228,22 +229,9 @@ public final class Platform {
     static final boolean AVAILABLE = vectorProblem() == null;
   }
 
-  /** What makes batches. */
-  public static Arithmetic arithmetic() {
-    return MAKING;
-  }
-
-  /** Vectors factor matrices alone, so that nothing else waits to hear whether they are compiled. */
-  private static final Arithmetic MAKING =
-      new ScalarArithmetic() {
-        @Override
-        public Factorization factorization() {
-          return hasVectors() ? VectorMaking.ARITHMETIC.factorization() : super.factorization();
-        }
-      };
-
-  private static final class VectorMaking {
-    static final Arithmetic ARITHMETIC = new VectorArithmetic();
+  /** What factors matrices, for one thread. */
+  public static Factorization factorization() {
+    return hasVectors() ? new CholeskyKernel() : new Cholesky();
   }
 
   /** Makes all that calls may need of a batch. */
@@ -251,6 +239,8 @@ public final class Platform {
     batch.prepare();
     if (mayHaveVectors()) {
       switch (batch) {
+        case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
+            SmallKernel.prepare(d);
         case DiagonalBatch d -> VectorKernel.prepare(d);
         case FullBatch f when hasVectors() -> FullVectorKernel.prepare(f);
         case FullBatch _ -> {}

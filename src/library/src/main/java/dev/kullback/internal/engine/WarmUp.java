@@ -81,8 +81,7 @@ public final class WarmUp {
         Elements.of(parameters[1], "std"),
         dimension,
         Scale.STD,
-        DiagonalBatch.Zeros.REJECTED,
-        Platform.arithmetic());
+        DiagonalBatch.Zeros.REJECTED);
   }
 
   /** Means about 0 and standard deviations about 1, spread as told by row. */

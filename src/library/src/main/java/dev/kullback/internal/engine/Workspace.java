@@ -9,8 +9,10 @@ import dev.kullback.internal.rows.Band;
 import dev.kullback.internal.rows.NearestRows;
 import dev.kullback.internal.rows.Ranks;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.work.Job;
 import dev.kullback.internal.work.Worker;
 import java.lang.foreign.MemorySegment;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /** What one thread computes a call with; pooled, so that warm calls allocate nothing. */
@@ -25,8 +27,10 @@ public final class Workspace extends Worker {
   final Window window = new Window();
   final Kernels kernels;
   final Band band;
+  private final Engine engine;
 
-  Workspace(boolean vectors, @Nullable CudaDevice device, RowScan scan) {
+  Workspace(Engine engine, boolean vectors, @Nullable CudaDevice device, RowScan scan) {
+    this.engine = engine;
     kernels = new Kernels(vectors, device, this, pair);
     band = new Band(scan, new Ranks(this, pair));
   }
@@ -47,6 +51,15 @@ public final class Workspace extends Worker {
   public Workspace to(MemorySegment out, boolean wide) {
     output.set(out, wide);
     return this;
+  }
+
+  @Override
+  public void share(int parts, IntConsumer part) {
+    if (engine.isAlone(parts)) {
+      super.share(parts, part);
+    } else {
+      engine.share(new Job<>(engine, parts, this, (k, own) -> part.accept((int) k)));
+    }
   }
 
   /** Drops the caller's arrays and batches before it goes back to the pool. */

@@ -7,7 +7,7 @@ package dev.kullback.internal.numerics;
  *
  * <p>Matrices are packed lower triangles, row-major, one array of high and one of low parts.
  */
-public final class Cholesky implements Arithmetic.Factorization {
+public final class Cholesky implements Factorization {
   private static final double SPLITTER = 0x1p27 + 1;
 
   /** Math.fma without hardware support goes through BigDecimal. */

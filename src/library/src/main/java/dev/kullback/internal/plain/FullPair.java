@@ -23,6 +23,34 @@ import org.jspecify.annotations.Nullable;
 public final class FullPair {
   private static final int BLOCK = Compensation.BLOCK;
 
+  /** Ratios of pivots within which {@link #excess} takes the logarithm of one. */
+  public static final double LEAST_RATIO = 0x1p-1000;
+
+  public static final double MOST_RATIO = 0x1p1000;
+
+  /** Of a double: its mantissa's bits, its exponent's bias; what makes the exponent that of a mantissa from √½ on. */
+  public static final int MANTISSA_BITS = 52;
+
+  public static final long BIAS = 1023;
+  public static final long EXPONENT_OFFSET =
+      (BIAS << MANTISSA_BITS) - Double.doubleToRawLongBits(Math.sqrt(0.5));
+
+  /** Bits that turn an integer into a double 2⁵² greater; that, and the bias. */
+  public static final long INTEGER = 0x433L << MANTISSA_BITS;
+
+  public static final double INTEGER_OFFSET = 0x1p52 + BIAS;
+
+  public static final double LN2 = Math.log(2);
+
+  /** {@code artanh a = a (1 + a² Σ_n SERIES[n] a²ⁿ)}: for a² ≤ 1/9 what is left out is 2⁻⁵⁶ of x − ln(1+x). */
+  private static final double[] SERIES = new double[16];
+
+  static {
+    for (int n = 0; n < SERIES.length; n++) {
+      SERIES[n] = 1 / (2.0 * n + 3);
+    }
+  }
+
   private final Factor q = new Factor();
   private final Factor p = new Factor();
 
@@ -248,14 +276,37 @@ public final class FullPair {
     return Compensation.total(sum, errors);
   }
 
-  /** {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}. */
+  /**
+   * {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}, by {@code ln(1+x) = 2 artanh a} with {@code a = x/(2+x)} where x is near
+   * 0, for {@code x − 2a = xa}; elsewhere by that of a mantissa m in [√½, √2), and its exponent. Operations that vectors have, too.
+   */
   public static double excess(double x, double s, double t) {
-    if (Math.abs(x) < 0.5) {
-      return 0.5 * x * x + PairKl.lessLog(x);
+    boolean near = Math.abs(x) < 0.5;
+    double r = near ? 1 : s / t;
+    if (!near && !(r > LEAST_RATIO && r < MOST_RATIO)) {
+      return x == Double.POSITIVE_INFINITY ? x : 0.5 * x * x + (x - (Math.log(s) - Math.log(t)));
     }
-    double r = s / t;
-    double log = r > 0x1p-1000 && r < 0x1p1000 ? Math.log(r) : Math.log(s) - Math.log(t);
-    return x == Double.POSITIVE_INFINITY ? x : 0.5 * x * x + (x - log);
+    long bits = Double.doubleToRawLongBits(r);
+    long exponent = (bits + EXPONENT_OFFSET) >>> MANTISSA_BITS;
+    double m = Double.longBitsToDouble(bits - ((exponent - BIAS) << MANTISSA_BITS));
+    double k = Double.longBitsToDouble(exponent | INTEGER) - INTEGER_OFFSET;
+    double a = near ? x / (x + 2) : (m - 1) / (m + 1);
+    double b = a * a;
+    double c = b * b;
+    double even = SERIES[14];
+    double odd = SERIES[15];
+    for (int n = 12; n >= 0; n -= 2) {
+      even = even * c + SERIES[n];
+      odd = odd * c + SERIES[n + 1];
+    }
+    double tail = b * 2 * (even + odd * b);
+    double rest = near ? a * (x - tail) : x - (k * LN2 + (a * 2 + a * tail));
+    return 0.5 * x * x + rest;
+  }
+
+  /** A coefficient of artanh's series. */
+  public static double series(int n) {
+    return SERIES[n];
   }
 
   /** (a − b)·t, where a − b may overflow. */

@@ -14,8 +14,11 @@ public final class PairKl {
   /** What the float kernels' error bound must stay within: the contract, less two roundings to float. */
   public static final double FLOAT_TOLERANCE = 1e-5 - 0x1p-23;
 
-  /** What the double form must reach on float inputs: below the rounding of a float result. */
-  public static final double REFINED_TOLERANCE = 1e-7;
+  /**
+   * What the double form must reach on float inputs: half of what is aimed at. With 1e-7 the near form would have to serve Gaussians
+   * whose parameters differ by 1e-4.
+   */
+  public static final double REFINED_TOLERANCE = 5e-7;
 
   /** Contract for batches of double. */
   public static final double DOUBLE_TOLERANCE = 1e-12;
@@ -25,11 +28,11 @@ public final class PairKl {
 
   /**
    * {@code A = ½(S + D)}, a sum of terms {@code t/2 ≥ 0}, is made with unit roundoff u. Rounding d, v, 1/v and the numerator costs at
-   * most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all later sums of its chunk of 64
-   * and in those of up to 4 chunks, each of which may lose u times itself: at most 64 + 3 units more. So the error is at most 75·u·A,
-   * whatever the order of the terms and the roundings.
+   * most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all later sums of its chunk of 64, or
+   * of D dimensions if they are fewer, and in those of up to 4 chunks, each of which may lose u times itself: at most 64 + 3 units
+   * more. So the error is at most 75·u·A, whatever the order of the terms and the roundings.
    */
-  private static final double UNITS64 = 8 + 64 + 3;
+  private static final double UNITS64 = 8 + 3;
 
   /**
    * With float there is more to say, for an error of so much takes terms of very different size in each chunk, and such Gaussians are not
@@ -39,19 +42,37 @@ public final class PairKl {
    */
   static final double UNITS32 = 58;
 
-  /**
-   * Chunks that the float kernel promotes one by one where its usual ones do not settle an entry: 6 + 16 units, for Gaussians twice as
-   * alike, at less than half of double's cost.
-   */
-  public static final int SHORT_BLOCK = 16;
-
-  /** What is told of these by the usual chunks' KL, good to 73·u·A and so to 1e-4. */
-  public static final double FORESEEN_TOLERANCE = FLOAT_TOLERANCE * (1 - 1e-4);
-
   /** The kernels' chunks, and how they group them. */
   public static final int BLOCK = 64;
 
   public static final int BLOCKS = 4 * BLOCK;
+
+  /** How alike the scales of {@link #alikeTerm} are: |s| and, of log-variances, |x| below these. */
+  public static final double ALIKE = 0x1p-3;
+
+  public static final double ALIKE_LOG = 0x1p-2;
+
+  /** {@code artanh s = s + s³ (1/3 + s²/5 + …)}: the next term is 2⁻⁵⁶ of the sum, from the last coefficient down. */
+  private static final double[] ARTANH = {
+    1 / 19.0, 1 / 17.0, 1 / 15.0, 1 / 13.0, 1 / 11.0, 1 / 9.0, 1 / 7.0, 1 / 5.0, 1 / 3.0
+  };
+
+  /** {@code e^x = 1 + x + x² (1/2! + x/3! + …)}, likewise. */
+  private static final double[] EXP = {
+    1 / 87178291200.0,
+    1 / 6227020800.0,
+    1 / 479001600.0,
+    1 / 39916800.0,
+    1 / 3628800.0,
+    1 / 362880.0,
+    1 / 40320.0,
+    1 / 5040.0,
+    1 / 720.0,
+    1 / 120.0,
+    1 / 24.0,
+    1 / 6.0,
+    1 / 2.0
+  };
 
   /** Math.fma without hardware support goes through BigDecimal. */
   private static final boolean FMA = Fma.IS_HARDWARE;
@@ -76,19 +97,14 @@ public final class PairKl {
         : stable(q, i, p, j);
   }
 
-  /** Relative error of A by the float kernels; promotion makes it independent of D. */
-  public static double unit32() {
-    return UNITS32 * 0x1p-24;
-  }
-
-  /** The same by shorter chunks. */
-  public static double unitShort() {
-    return (6 + SHORT_BLOCK) * 0x1p-24;
+  /** Relative error of A by the float kernels: 6 roundings of a term and its D sums, or {@link #UNITS32}. */
+  public static double unit32(int dimension) {
+    return Math.min(6 + dimension, UNITS32) * 0x1p-24;
   }
 
   /** Relative error of A in double, where groups of four chunks add up one after the other; three roundings are the epilogue's. */
   public static double unit64(int dimension) {
-    return (UNITS64 + 3 + (double) dimension / BLOCKS) * 0x1p-53;
+    return (UNITS64 + Math.min(dimension, BLOCK) + 3 + (double) dimension / BLOCKS) * 0x1p-53;
   }
 
   /**
@@ -162,12 +178,13 @@ public final class PairKl {
    */
   public static double stable(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
+    boolean held = !q.isBeyond64(i) && !p.isBeyond64(j);
     double sum = 0;
     double errors = 0;
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
-        acc += term(q, i * d + k, p.kind(), p.mean(j * d + k), p.scale(j * d + k));
+        acc += term(q, i * d + k, p.kind(), p.mean(j * d + k), p.scale(j * d + k), held);
       }
       double t = sum + acc;
       errors += Compensation.error(sum, acc, t);
@@ -204,7 +221,7 @@ public final class PairKl {
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
-        acc += term(q, i * d + k, q.kind(), 0, q.kind().unit());
+        acc += term(q, i * d + k, q.kind(), 0, q.kind().unit(), !q.isBeyond64(i));
       }
       double t = sum + acc;
       errors += Compensation.error(sum, acc, t);
@@ -214,11 +231,16 @@ public final class PairKl {
   }
 
   /** Half a term of KL. */
-  private static double term(DiagonalBatch q, int k, Scale kind, double mean, double sp) {
+  private static double term(
+      DiagonalBatch q, int k, Scale kind, double mean, double sp, boolean held) {
     double sq = q.scale(k);
     double x;
     double logRatio = Double.NaN;
     if (q.kind() == kind) {
+      double alike = held ? alikeTerm(kind, sq, sp, q.mean(k) - mean) : Double.NaN;
+      if (alike < Double.POSITIVE_INFINITY) {
+        return alike;
+      }
       x = kind.excess(sq, sp);
       if (!(Math.abs(x) < 0.5)) {
         logRatio = kind.logRatio(sq, sp);
@@ -254,13 +276,64 @@ public final class PairKl {
       return x - Math.log1p(x);
     }
     double s = x / (2 + x);
-    double t = s * s; // below 1/225: the series' next term is 2⁻⁵⁴ of the whole
-    return s
-        * (x
-            - 2
-                * t
-                * (1 / 3.0
-                    + t * (1 / 5.0 + t * (1 / 7.0 + t * (1 / 9.0 + t * (1 / 11.0 + t / 13))))));
+    double t = s * s;
+    return s * (x - 2 * t * polynomial(ARTANH, t));
+  }
+
+  /**
+   * Half a term of KL where the scales are alike, of one kind and held by double kernels, in operations that these have: with {@code s =
+   * (q − p)/(q + p)} of the scales, {@code ln(1+x) = 2 artanh s} and {@code x − 2s = xs}; of standard deviations {@code a = (σq − σp)/σp} and {@code x −
+   * ln(1+x) = a² + 2 (a − ln(1+a))}. NaN where they are not alike, and not finite where the means are too far apart.
+   *
+   * @param d μq − μp
+   */
+  private static double alikeTerm(Scale kind, double sq, double sp, double d) {
+    double y = d * inverseStd(kind, sp);
+    if (kind == Scale.LOG_VARIANCE) {
+      double x = sq - sp;
+      return Math.abs(x) < ALIKE_LOG
+          ? 0.5 * (x * x * polynomial(EXP, x)) + 0.5 * y * y
+          : Double.NaN;
+    }
+    double more = kind == Scale.PRECISION ? sp - sq : sq - sp;
+    double s = more / (sq + sp);
+    double t = s * s;
+    double x = more * (1 / (kind == Scale.PRECISION ? sq : sp));
+    double less = s * (x - 2 * t * polynomial(ARTANH, t));
+    double half = kind == Scale.STD ? 0.5 * x * x + less : 0.5 * less;
+    return Math.abs(s) < ALIKE ? half + 0.5 * y * y : Double.NaN;
+  }
+
+  /** 1/σ of a scale that double kernels hold. */
+  public static double inverseStd(Scale kind, double s) {
+    return switch (kind) {
+      case STD -> 1 / s;
+      case VARIANCE -> 1 / Math.sqrt(s);
+      case LOG_VARIANCE -> Math.exp(-0.5 * s);
+      case PRECISION -> Math.sqrt(s);
+    };
+  }
+
+  /** Of {@link #alikeTerm}, for kernels that compute it in lanes, to the same bits. */
+  public static double[] artanh() {
+    return ARTANH.clone();
+  }
+
+  public static double[] exp() {
+    return EXP.clone();
+  }
+
+  /** Even and odd powers apart, for one chain takes twice as long; an odd number of coefficients. */
+  private static double polynomial(double[] coefficients, double x) {
+    double xx = x * x;
+    double even = coefficients[0];
+    double odd = coefficients[1];
+    int last = coefficients.length - 1;
+    for (int n = 2; n < last; n += 2) {
+      even = even * xx + coefficients[n];
+      odd = odd * xx + coefficients[n + 1];
+    }
+    return even * xx + coefficients[last] + odd * x;
   }
 
   /** ½ (mq − mp)²/σp². */

@@ -5,8 +5,14 @@ import java.util.Arrays;
 
 /** What a reduction has so far of the band of rows that one thread is at, by row, and its working memory. */
 public final class Band {
+  /** Instead of a span's number: all columns. */
+  public static final int WHOLE = -1;
+
   /** First row of the band. */
   int first;
+
+  /** Which span of its columns, if the call cuts bands so. */
+  int span;
 
   /** How vectors or none go through what a band has, and scratch for that. */
   final RowScan scan;
@@ -31,9 +37,14 @@ public final class Band {
     sorting = new KeySort(scan);
   }
 
-  /** Begins a band. */
-  public void begin(int row) {
+  /** Begins a band, or a span of its columns. */
+  public void begin(int row, int span) {
     first = row;
+    this.span = span;
+  }
+
+  boolean isWhole() {
+    return span == WHOLE;
   }
 
   /** Those of row i of a band. */

@@ -21,6 +21,10 @@ final class Candidates {
 
   private final KeySort scratch;
   private int k;
+
+  /** How many a search holds before it drops some, whatever memory an earlier one has left. */
+  private int room;
+
   private double error;
 
   Candidates(KeySort scratch) {
@@ -44,7 +48,18 @@ final class Candidates {
     count = 0;
     cut = Double.POSITIVE_INFINITY;
     // The longer the list the fewer selections, each of which takes time in its length.
-    ensureCapacity((int) Math.min(columns, k + Math.max(64, k / 2L)));
+    room = Math.min(columns, room(k));
+    ensureCapacity(room);
+  }
+
+  /** What a search begins with. */
+  static int room(int k) {
+    return (int) Math.min(Integer.MAX_VALUE - 8, k + Math.max(64, k / 2L));
+  }
+
+  /** How many it may hold by now. */
+  int room() {
+    return room;
   }
 
   void append(int j, double kl) {
@@ -89,11 +104,19 @@ final class Candidates {
   /** Adds an entry to a search if it may be among the nearest k. */
   void offer(int j, double kl) {
     if (kl < cut || isOpen()) {
-      if (count == index.length && count > k) {
+      if (count == room && count > k) {
         drop();
+      }
+      if (count == room) {
+        enlarge();
       }
       append(j, kl);
     }
+  }
+
+  private void enlarge() {
+    room = (int) Math.min(count + (count >> 1) + 64L, Integer.MAX_VALUE - 8);
+    ensureCapacity(room);
   }
 
   /** Sorts, and drops what is not among the nearest k, however the errors fall. */
@@ -105,8 +128,8 @@ final class Candidates {
       kept++;
     }
     count = kept;
-    if (count > index.length - (index.length >> 2)) { // or it would be full again at once
-      ensureCapacity((int) Math.min(count + (count >> 1) + 64L, Integer.MAX_VALUE - 8));
+    if (count > room - (room >> 2)) { // or it would be full again at once
+      enlarge();
     }
   }
 
@@ -116,6 +139,13 @@ final class Candidates {
       throw new AssertionError(count + " of " + k + " found");
     }
     drop();
+  }
+
+  /** The same of a search that need not find k. */
+  void finishPart() {
+    if (count >= k) {
+      drop();
+    }
   }
 
   /** After {@link #finish}, if the values were made certain: drops all but the nearest k. */

@@ -28,7 +28,7 @@ public final class NearestRows extends RowReduction {
   /** Of a band, 4 MiB of them; a band has 8 rows at least. */
   private static final int MOST_CANDIDATES = 1 << 18;
 
-  /** Candidates beyond k from which on they are settled, so that a list has an end whatever the columns. */
+  /** Candidates beyond k, or k if that is more, from which on they are settled, so that a list has an end whatever the columns. */
   private static final int MOST_UNCERTAIN = 4096;
 
   private @Nullable Batch q;
@@ -39,6 +39,14 @@ public final class NearestRows extends RowReduction {
   private int[] indices = NONE;
   private @Nullable Output values;
   private double error;
+
+  /** Where bands are cut into spans: of each row and span {@code room} columns, their values, and how many there are or −1 for too many. */
+  private int spans;
+
+  private int room;
+  private int[] partialIndex = NONE;
+  private double[] partialValue = {};
+  private int[] partialCount = NONE;
 
   /** Describes a call; {@code others} leaves out j = i, {@code reverse} ranks by {@code KL(p_j ‖ q_i)}. */
   public void set(
@@ -58,6 +66,35 @@ public final class NearestRows extends RowReduction {
     q = p = null;
     indices = NONE;
     values = null;
+    if (partialIndex.length > KeySort.MOST_KEPT) {
+      partialIndex = NONE;
+      partialValue = new double[0];
+    }
+  }
+
+  /** Candidates that a row may have without being settled. */
+  private int most() {
+    return (int) Math.min(Integer.MAX_VALUE, k + (long) Math.max(MOST_UNCERTAIN, k));
+  }
+
+  /** So many that those of all spans together are not settled: whether a row is must not depend on the spans. */
+  @Override
+  public int mostSpans() {
+    return Math.max(1, most() / Candidates.room(k));
+  }
+
+  @Override
+  public void cut(int rows, int spans) {
+    this.spans = spans;
+    room = Math.min(most() / spans, 4 * Candidates.room(Math.min(k, MOST_UNCERTAIN)));
+    int length = rows * spans;
+    if (spans > 1 && partialCount.length < length) {
+      partialCount = new int[length];
+    }
+    if (spans > 1 && partialIndex.length < length * room) {
+      partialIndex = new int[length * room];
+      partialValue = new double[length * room];
+    }
   }
 
   @Override
@@ -84,6 +121,9 @@ public final class NearestRows extends RowReduction {
     int width = column1 - column0;
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - band.first);
+      if (isTooMany(c, band)) {
+        continue;
+      }
       int from = (i - row0) * width;
       if (others && i >= column0 && i < column1) {
         scan(kl, from, i, column0, i, c, band);
@@ -108,15 +148,61 @@ public final class NearestRows extends RowReduction {
     for (int s = 0; s < count; s++) {
       c.offer(column0 + at[s], kl[from + at[s]]);
     }
-    if (c.count - k > Math.max(MOST_UNCERTAIN, k)) {
+    if (c.count > most() && band.isWhole()) {
       c.finish();
-      settle(c, i, band);
-      c.keepNearest();
+      if (c.count > most()) {
+        settle(c, i, band);
+        c.keepNearest();
+      }
+    }
+  }
+
+  /** Whether a span has more candidates of a row than it may. */
+  private boolean isTooMany(Candidates c, Band band) {
+    return !band.isWhole() && c.room() > room;
+  }
+
+  /** Keeps what a span has. */
+  private void endSpan(int row0, int row1, Band band) {
+    for (int i = row0; i < row1; i++) {
+      Candidates c = band.candidates(i - row0);
+      int part = i * spans + band.span;
+      partialCount[part] = -1;
+      if (!isTooMany(c, band)) {
+        c.finishPart();
+        partialCount[part] = c.count;
+        System.arraycopy(c.index, 0, partialIndex, part * room, c.count);
+        System.arraycopy(c.value, 0, partialValue, part * room, c.count);
+      }
     }
   }
 
   @Override
+  public boolean merge(int row0, int row1, Band band) {
+    for (int part = row0 * spans; part < row1 * spans; part++) {
+      if (partialCount[part] < 0) {
+        return false;
+      }
+    }
+    begin(row0, row1, band);
+    for (int i = row0; i < row1; i++) {
+      Candidates c = band.candidates(i - row0);
+      for (int part = i * spans; part < (i + 1) * spans; part++) {
+        for (int at = part * room; at < part * room + partialCount[part]; at++) {
+          c.offer(partialIndex[at], partialValue[at]);
+        }
+      }
+    }
+    end(row0, row1, band);
+    return true;
+  }
+
+  @Override
   public void end(int row0, int row1, Band band) {
+    if (!band.isWhole()) {
+      endSpan(row0, row1, band);
+      return;
+    }
     Output out = Objects.requireNonNull(values);
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - row0);

@@ -3,9 +3,11 @@ package dev.kullback.internal.rows;
 import dev.kullback.internal.kernel.BlockKernel;
 
 /**
- * What a call makes of the matrix instead of storing it. Its blocks come as they are computed, in the cache. Whoever computes a
- * band of rows computes all of its columns, each row's in order, so that nothing depends on the number of threads. Shared by the threads of
- * a call: what belongs to a band is in the {@link Band}.
+ * What a call makes of the matrix instead of storing it. Its blocks come as they are computed, in the cache, those of a band of rows in
+ * the order of its columns. Where there are fewer bands than threads a band's columns are cut into spans of whole blocks: then {@link
+ * #begin}, {@link #block} and {@link #end} are a span's, and {@link #merge} makes of them what the whole band would have
+ * given, bit for bit, so that nothing depends on the number of threads. Shared by the threads of a call: what belongs to a band
+ * is in the {@link Band}.
  */
 public abstract class RowReduction {
   /**
@@ -39,12 +41,29 @@ public abstract class RowReduction {
     return BAND_ROWS;
   }
 
+  /** Into how many spans a band may be cut. */
+  public int mostSpans() {
+    return 1;
+  }
+
+  /** Before a call, on its caller's thread: its bands will be cut into so many spans; 1 if they are whole. */
+  public void cut(int rows, int spans) {}
+
+  /**
+   * After all spans of rows [row0, row1), on the caller's thread.
+   *
+   * @return whether that was possible; if not, the band is to come whole
+   */
+  public boolean merge(int row0, int row1, Band band) {
+    return true;
+  }
+
   /** Before the first block of rows [row0, row1). */
   public abstract void begin(int row0, int row1, Band band);
 
   /** {@code kl} holds {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1), row-major without gaps, of the band. */
   public abstract void block(int row0, int row1, int column0, int column1, double[] kl, Band band);
 
-  /** After the last block of rows [row0, row1). */
+  /** After their last block. */
   public abstract void end(int row0, int row1, Band band);
 }

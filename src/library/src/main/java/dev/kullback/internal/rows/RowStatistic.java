@@ -1,9 +1,10 @@
 package dev.kullback.internal.rows;
 
-import dev.kullback.internal.kernel.RowScan;
 import org.jspecify.annotations.Nullable;
 
-/** One number of each row. */
+/**
+ * One number of each row: what its blocks of columns give, two numbers at most, folded in their order, whoever computed them.
+ */
 public final class RowStatistic extends RowReduction {
   public enum Kind {
     MIN,
@@ -19,6 +20,11 @@ public final class RowStatistic extends RowReduction {
   private double @Nullable [] logWeights;
   private double[] out = NONE;
 
+  /** Where bands are cut into spans: two numbers of each row and block. */
+  private double[] partial = NONE;
+
+  private int blocks;
+
   /** Describes a call. */
   public void set(Kind kind, int columns, double @Nullable [] logWeights, double[] out) {
     this.kind = kind;
@@ -31,6 +37,22 @@ public final class RowStatistic extends RowReduction {
   public void clear() {
     logWeights = null;
     out = NONE;
+    if (partial.length > KeySort.MOST_KEPT) {
+      partial = NONE;
+    }
+  }
+
+  @Override
+  public int mostSpans() {
+    return Integer.MAX_VALUE;
+  }
+
+  @Override
+  public void cut(int rows, int spans) {
+    blocks = Math.ceilDiv(columns, BLOCK_COLUMNS);
+    if (spans > 1 && partial.length < 2 * rows * blocks) {
+      partial = new double[2 * rows * blocks];
+    }
   }
 
   @Override
@@ -49,25 +71,70 @@ public final class RowStatistic extends RowReduction {
 
   @Override
   public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
-    double[] state = band.state(0);
     int width = column1 - column0;
     for (int i = row0; i < row1; i++) {
       int from = (i - row0) * width;
       int to = from + width;
-      int at = 2 * (i - band.first);
+      double x;
+      double sum = 0;
       switch (kind) {
-        case MIN -> state[at] = Math.min(state[at], band.scan.min(kl, from, to));
-        case SUM, MEAN -> state[at] += band.scan.sum(kl, from, to);
+        case MIN -> x = band.scan.min(kl, from, to);
+        case SUM, MEAN -> x = band.scan.sum(kl, from, to);
         case LOG_SUM_EXP -> {
           weigh(kl, from, width, column0);
-          addExp(kl, from, to, band.scan, state, at);
+          x = band.scan.min(kl, from, to);
+          if (x < Double.POSITIVE_INFINITY) { // ∞ − ∞ is NaN
+            sum = band.scan.sumExp(x, kl, from, to);
+          }
+        }
+        default -> throw new AssertionError(kind);
+      }
+      if (band.isWhole()) {
+        fold(x, sum, band.state(0), 2 * (i - band.first));
+      } else {
+        int at = 2 * (i * blocks + column0 / BLOCK_COLUMNS);
+        partial[at] = x;
+        partial[at + 1] = sum;
+      }
+    }
+  }
+
+  /**
+   * Adds a block's numbers to those of a row so far: of {@code logSumExp} the least of KL − w, and the sum of {@code exp(least − (KL −
+   * w))}.
+   */
+  private void fold(double x, double sum, double[] state, int at) {
+    double before = state[at];
+    switch (kind) {
+      case MIN -> state[at] = Math.min(before, x);
+      case SUM, MEAN -> state[at] = before + x;
+      case LOG_SUM_EXP -> {
+        double least = Math.min(before, x);
+        if (least < Double.POSITIVE_INFINITY) {
+          state[at] = least;
+          state[at + 1] = state[at + 1] * Math.exp(least - before) + sum * Math.exp(least - x);
         }
       }
     }
   }
 
   @Override
+  public boolean merge(int row0, int row1, Band band) {
+    begin(row0, row1, band);
+    for (int i = row0; i < row1; i++) {
+      for (int at = 2 * i * blocks; at < 2 * (i + 1) * blocks; at += 2) {
+        fold(partial[at], partial[at + 1], band.state(0), 2 * (i - row0));
+      }
+    }
+    end(row0, row1, band);
+    return true;
+  }
+
+  @Override
   public void end(int row0, int row1, Band band) {
+    if (!band.isWhole()) {
+      return;
+    }
     double[] state = band.state(0);
     for (int i = 0; i < row1 - row0; i++) {
       double x = state[2 * i];
@@ -87,16 +154,6 @@ public final class RowStatistic extends RowReduction {
       for (int j = 0; j < width; j++) {
         kl[from + j] -= w[column + j];
       }
-    }
-  }
-
-  /** {@code state[at]} is the least of KL − w so far, {@code state[at + 1]} the sum of {@code exp(w − KL)} over its. */
-  private static void addExp(double[] kl, int from, int to, RowScan scan, double[] state, int at) {
-    double before = state[at];
-    double least = Math.min(before, scan.min(kl, from, to));
-    if (least < Double.POSITIVE_INFINITY) { // ∞ − ∞ is NaN
-      state[at] = least;
-      state[at + 1] = state[at + 1] * Math.exp(least - before) + scan.sumExp(least, kl, from, to);
     }
   }
 }

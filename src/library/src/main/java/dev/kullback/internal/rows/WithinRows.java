@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.plain.ExactKl;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.jspecify.annotations.Nullable;
 
 /** The columns of each row within a radius. Where the kernels' error bound does not tell, an entry is recomputed. */
 public final class WithinRows extends RowReduction {
@@ -14,18 +15,23 @@ public final class WithinRows extends RowReduction {
   private final double error;
   private final double tolerance;
 
-  /** By first row of a band: what it has; then null. */
-  private final AtomicReferenceArray<int[]> indices;
+  /** By first row of a band, and its span: what it has; then null. */
+  private AtomicReferenceArray<@Nullable Part> parts = new AtomicReferenceArray<>(0);
 
-  private final AtomicReferenceArray<double[]> values;
+  private int spans = 1;
+
+  /** The entries of a band's rows, or of a span of theirs: row i has those from {@code start[i]} on. */
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Part(int[] start, int[] indices, double[] values) {
+    int rows() {
+      return start.length - 1;
+    }
+  }
 
   private final int most;
 
   /** Entries found so far. */
   private final AtomicLong total = new AtomicLong();
-
-  /** {@code start[i + 1]}: entries of row i, until all are known. */
-  private final int[] start;
 
   /** {@code reverse} decides by {@code KL(p_j ‖ q_i)}. */
   public WithinRows(Batch q, Batch p, boolean reverse, double radius, int most) {
@@ -36,9 +42,17 @@ public final class WithinRows extends RowReduction {
     this.most = most;
     error = Ranks.error(q, p);
     tolerance = ExactKl.tolerance(q.dimension());
-    indices = new AtomicReferenceArray<>(q.size());
-    values = new AtomicReferenceArray<>(q.size());
-    start = new int[q.size() + 1];
+  }
+
+  @Override
+  public int mostSpans() {
+    return Integer.MAX_VALUE;
+  }
+
+  @Override
+  public void cut(int rows, int spans) {
+    this.spans = spans;
+    parts = new AtomicReferenceArray<>(rows * spans);
   }
 
   @Override
@@ -90,22 +104,18 @@ public final class WithinRows extends RowReduction {
 
   @Override
   public void end(int row0, int row1, Band band) {
-    int count = 0;
+    int[] start = new int[row1 - row0 + 1];
     for (int i = 0; i < row1 - row0; i++) {
-      count += band.candidates(i).count;
+      start[i + 1] = start[i] + band.candidates(i).count;
     }
-    int[] index = new int[count];
+    int[] index = new int[start[row1 - row0]];
     double[] value = new double[index.length];
-    int to = 0;
     for (int i = 0; i < row1 - row0; i++) {
       Candidates c = band.candidates(i);
-      System.arraycopy(c.index, 0, index, to, c.count);
-      System.arraycopy(c.value, 0, value, to, c.count);
-      to += c.count;
-      start[row0 + i + 1] = c.count;
+      System.arraycopy(c.index, 0, index, start[i], c.count);
+      System.arraycopy(c.value, 0, value, start[i], c.count);
     }
-    indices.set(row0, index);
-    values.set(row0, value);
+    parts.set(row0 * spans + Math.max(0, band.span), new Part(start, index, value));
   }
 
   /** Compressed sparse rows: row i has the entries {@code start[i]} to {@code start[i + 1] − 1}. */
@@ -114,17 +124,30 @@ public final class WithinRows extends RowReduction {
 
   /** What all bands have. */
   public Found result() {
-    int[] index = new int[total.intValue()];
-    double[] value = new double[index.length];
-    for (int i = 0; i < start.length - 1; i++) {
-      int[] band = indices.get(i);
-      if (band != null) {
-        System.arraycopy(band, 0, index, start[i], band.length);
-        System.arraycopy(values.get(i), 0, value, start[i], band.length);
-        indices.set(i, null);
-        values.set(i, null);
+    int n = q.size();
+    int[] start = new int[n + 1];
+    for (int k = 0; k < parts.length(); k++) {
+      Part part = parts.get(k);
+      for (int i = 0; part != null && i < part.rows(); i++) {
+        start[k / spans + i + 1] += part.start[i + 1] - part.start[i];
       }
+    }
+    for (int i = 0; i < n; i++) {
       start[i + 1] += start[i];
+    }
+    int[] index = new int[start[n]];
+    double[] value = new double[index.length];
+    int[] to = start.clone();
+    for (int k = 0; k < parts.length(); k++) {
+      Part part = parts.get(k);
+      for (int i = 0; part != null && i < part.rows(); i++) {
+        int row = k / spans + i;
+        int count = part.start[i + 1] - part.start[i];
+        System.arraycopy(part.indices, part.start[i], index, to[row], count);
+        System.arraycopy(part.values, part.start[i], value, to[row], count);
+        to[row] += count;
+      }
+      parts.set(k, null);
     }
     return new Found(start, index, value);
   }

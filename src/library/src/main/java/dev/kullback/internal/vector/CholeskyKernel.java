@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
-import dev.kullback.internal.numerics.Arithmetic;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Factorization;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorMask;
@@ -12,7 +12,7 @@ import jdk.incubator.vector.VectorSpecies;
  * {@link Cholesky} for as many matrices as a vector has lanes, by the same operations, to the same bits. Entry k of matrix i is
  * at {@code [k·V + i]}.
  */
-final class CholeskyKernel implements Arithmetic.Factorization {
+public final class CholeskyKernel implements Factorization {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
 
@@ -23,7 +23,7 @@ final class CholeskyKernel implements Arithmetic.Factorization {
   private final double[] one = new double[V];
   private final double[] zero = new double[V];
 
-  CholeskyKernel() {
+  public CholeskyKernel() {
     Arrays.fill(one, 1);
   }
 

@@ -1,9 +1,10 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.kernel.Window;
 import dev.kullback.internal.plain.PairKl;
+import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
@@ -16,12 +17,19 @@ public final class Epilogue {
   private static final VectorSpecies<Long> L = S.withLanes(long.class);
 
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
+  private static final DoubleVector ONES = DoubleVector.broadcast(S, 1);
+  private static final DoubleVector NONE = DoubleVector.broadcast(S, Double.NaN);
 
-  private static final long ALL_LANES = -1L >>> -S.length();
+  /** What {@link #storeDouble} found: that the double form settles every entry, and that float settles none. */
+  static final int SETTLED = 1;
 
-  /** 1, 2, 4, … */
-  private static final LongVector BIT_OF_LANE =
-      LongVector.broadcast(L, 1).lanewise(VectorOperators.LSHL, LongVector.zero(L).addIndex(1));
+  static final int NO_FLOAT = 2;
+
+  /**
+   * A form's margin less what another's values, good to 1.1e-5 where that form settles an entry, may be off: below it the form does not
+   * settle an entry.
+   */
+  private static final double FORESIGHT = 1 + 1e-4;
 
   /**
    * {@link PairKl#isCertain}, 0 ≤ kl·margin − noise < ∞, is one comparison with it, for as unsigned integers negatives and NaN are greater. It stands
@@ -41,6 +49,17 @@ public final class Epilogue {
       for (int i = 0; i < n; i += S.length()) {
         widen(acc, i).add(DoubleVector.fromArray(S, sum, i)).intoArray(sum, i);
       }
+    }
+  }
+
+  /** The same by the near form, infinite where it does not hold. */
+  static void promoteNear(float[] acc, double[] sum, int n, boolean first) {
+    for (int i = 0; i < n; i += S.length()) {
+      DoubleVector part = widen(acc, i);
+      part =
+          part.blend(
+              Double.POSITIVE_INFINITY, part.compare(VectorOperators.GT, 2 * NearKernel.LIMIT));
+      (first ? part : part.add(DoubleVector.fromArray(S, sum, i))).intoArray(sum, i);
     }
   }
 
@@ -77,10 +96,10 @@ public final class Epilogue {
         p.offsetP(),
         p.noiseP(),
         margin,
-        t.out32,
-        t.out64,
-        t.at(t.row, t.column),
-        t.stride);
+        t.out().out32,
+        t.out().out64,
+        t.out().at(t.row, t.column),
+        t.out().stride);
   }
 
   private static boolean store(
@@ -137,26 +156,22 @@ public final class Epilogue {
     return certain;
   }
 
-  /** Whether {@link #storeWhole} applies. */
-  static boolean isWhole(Tile t, int d) {
-    return t.columns == FloatKernels.NR && d <= FloatKernels.PROMOTED;
-  }
-
   /**
    * {@link #store} of the usual float tile, whose S + D are still in {@code t.acc32}. Its constant width saves a quarter of the
    * time, 0.15 ns an entry instead of 0.20, and promotion on the way another 0.04 (Zen 5).
    */
   static boolean storeWhole(Tile t, Packed<float[]> q, Packed<float[]> p, double margin) {
     float[] acc = t.acc32;
-    float @Nullable [] out32 = t.out32;
-    double @Nullable [] out64 = t.out64;
+    Window out = t.out();
+    float @Nullable [] out32 = out.out32;
+    double @Nullable [] out64 = out.out64;
     double[] columnOffset = p.offsetP();
     double[] columnNoise = p.noiseP();
     VectorMask<Long> within = L.maskAll(true);
     for (int i = 0; i < t.rows; i++) {
       double offset = q.offsetQ()[t.row + i];
       double noise = q.noiseQ()[t.row + i];
-      int to = t.at(t.row + i, t.column);
+      int to = out.at(t.row + i, t.column);
       for (int j = 0; j < FloatKernels.NR; j += S.length()) {
         DoubleVector kl =
             widen(acc, i * FloatKernels.NR + j)
@@ -179,127 +194,246 @@ public final class Epilogue {
   }
 
   /**
-   * Turns S + D into KL in place and sets, for rows [from, to) and columns [first, first + columns) of the tile, the bits of the entries whose error
-   * bound is within tolerance, by the very operations of {@link #store}, and of those that may be within {@link
-   * NearKernel#LIMIT}.
+   * Stores the KL of a whole tile of float batches by the double kernel.
    *
-   * @param sum row-major with {@code nr} columns, beginning with that row and column
+   * <p>{@link #SETTLED} and {@link #NO_FLOAT} are told of the tile. Where float settles an entry, its value is good to 1e-5, so that {@code
+   * noise32 ≤ kl32·margin32 ≤ (1 + 1e-5)·KL·margin32}, while {@code KL ≤ kl64 + unit64·KL + noise64}.
    */
-  static void judge(
+  static int storeDouble(
+      Tile t,
+      Packed<float[]> q32,
+      Packed<float[]> p32,
+      Packed<double[]> q64,
+      Packed<double[]> p64,
+      double margin32,
+      double margin64) {
+    Window out = t.out();
+    float @Nullable [] out32 = out.out32;
+    double @Nullable [] out64 = out.out64;
+    double foreseen = margin32 * FORESIGHT;
+    VectorMask<Double> within = S.maskAll(true);
+    VectorMask<Double> beyond = S.maskAll(true);
+    for (int j = 0; j < FloatKernels.NR; j += S.length()) {
+      double[] sum = t.sum64[j / DoubleKernels.NR];
+      int column = t.column + j;
+      DoubleVector offsets = DoubleVector.fromArray(S, p64.offsetP(), column);
+      DoubleVector noises = DoubleVector.fromArray(S, p64.noiseP(), column);
+      DoubleVector noises32 = DoubleVector.fromArray(S, p32.noiseP(), column);
+      int to = out.at(t.row, column);
+      for (int i = 0; i < t.rows; i++, to += out.stride) {
+        int row = t.row + i;
+        DoubleVector kl =
+            DoubleVector.fromArray(S, sum, i * DoubleKernels.NR + j % DoubleKernels.NR)
+                .fma(HALVES, offsets.add(q64.offsetQ()[row]));
+        DoubleVector noise = noises.add(q64.noiseQ()[row]);
+        // beyond float there is no infinity
+        within = within.and(kl.mul(margin64).compare(VectorOperators.GE, noise));
+        beyond =
+            beyond.and(
+                kl.add(noise)
+                    .mul(foreseen)
+                    .compare(VectorOperators.LT, noises32.add(q32.noiseQ()[row])));
+        if (out32 != null) {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+        } else if (out64 != null) {
+          kl.intoArray(out64, to);
+        }
+      }
+    }
+    return (within.allTrue() ? SETTLED : 0) | (beyond.allTrue() ? NO_FLOAT : 0);
+  }
+
+  /**
+   * Stores the KL of a whole tile by the near kernel, and sets the bits of those that are 0.
+   *
+   * <p>Where double settles an entry, {@code noise64 ≤ kl64·margin64} and {@code kl64 ≤ KL + unit64·KL + noise64}; float as for {@link
+   * #storeDouble}.
+   *
+   * @param least below which float's underflow shows
+   * @return whether this form settles every entry, if those that are 0 have equal parameters
+   */
+  static boolean storeNear(
+      Tile t,
+      Packed<float[]> q32,
+      Packed<float[]> p32,
+      Packed<double[]> q64,
+      Packed<double[]> p64,
+      double margin32,
+      double margin64,
+      double least) {
+    Window out = t.out();
+    float @Nullable [] out32 = out.out32;
+    double @Nullable [] out64 = out.out64;
+    double foreseen32 = margin32 * FORESIGHT;
+    double foreseen64 = margin64 * FORESIGHT;
+    Arrays.fill(t.zero, 0);
+    VectorMask<Double> within = S.maskAll(true);
+    for (int j = 0; j < FloatKernels.NR; j += S.length()) {
+      DoubleVector noises32 = DoubleVector.fromArray(S, p32.noiseP(), t.column + j);
+      DoubleVector noises64 = DoubleVector.fromArray(S, p64.noiseP(), t.column + j);
+      int to = out.at(t.row, t.column + j);
+      for (int i = 0; i < t.rows; i++, to += out.stride) {
+        DoubleVector kl = DoubleVector.fromArray(S, t.sum, i * FloatKernels.NR + j).mul(HALVES);
+        VectorMask<Double> none = kl.compare(VectorOperators.EQ, 0);
+        if (none.anyTrue()) {
+          t.zero[i] |= none.toLong() << j;
+        }
+        within =
+            within
+                .and(kl.compare(VectorOperators.GE, least).or(none))
+                .and(
+                    kl.mul(foreseen64)
+                        .compare(VectorOperators.LT, noises64.add(q64.noiseQ()[t.row + i])))
+                .and(
+                    kl.mul(foreseen32)
+                        .compare(VectorOperators.LT, noises32.add(q32.noiseQ()[t.row + i])));
+        if (out32 != null) {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+        } else if (out64 != null) {
+          kl.intoArray(out64, to);
+        }
+      }
+    }
+    return within.allTrue();
+  }
+
+  /**
+   * Settles the entries of rows [from, to) and columns [first, first + columns) of the tile whose error bound is within tolerance, by the
+   * very operations of {@link #store}, and opens the others.
+   *
+   * @param sum S + D, row-major with {@code nr} columns, that row and column at {@code begin}
+   * @return how many are open
+   */
+  static int judge(
       Tile t,
       int from,
       int to,
-      double[] sum,
-      int nr,
       int first,
       int columns,
+      double[] sum,
+      int begin,
+      int nr,
       Packed<?> q,
       Packed<?> p,
-      double unit,
-      double tolerance) {
-    for (int i = from; i < to; i++) {
-      double offset = q.offsetQ()[t.row + i];
-      double noise = q.noiseQ()[t.row + i];
-      long certain = 0;
-      long close = 0;
-      for (int j = 0; j < columns; j += S.length()) {
-        int column = t.column + first + j;
-        DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), column).add(offset);
-        DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), column).add(noise);
-        DoubleVector kl = DoubleVector.fromArray(S, sum, (i - from) * nr + j).fma(HALVES, offsets);
-        certain |=
-            kl.mul(tolerance - unit)
-                    .sub(noises)
-                    .viewAsIntegralLanes()
-                    .compare(VectorOperators.ULT, INFINITY_BITS)
-                    .toLong()
-                << j;
-        close |=
-            kl.mul(1 - unit).compare(VectorOperators.LE, noises.add(NearKernel.LIMIT)).toLong()
-                << j;
-        kl.intoArray(sum, (i - from) * nr + j);
+      double margin) {
+    DoubleVector open = DoubleVector.zero(S);
+    for (int j = 0; j < columns; j += S.length()) {
+      DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + first + j);
+      DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + first + j);
+      int at = from * t.width + first + j;
+      for (int i = from; i < to; i++, at += t.width) {
+        int row = t.row + i;
+        DoubleVector kl =
+            DoubleVector.fromArray(S, sum, begin + (i - from) * nr + j)
+                .fma(HALVES, offsets.add(q.offsetQ()[row]));
+        DoubleVector rest = kl.mul(margin).sub(noises.add(q.noiseQ()[row]));
+        VectorMask<Double> within =
+            rest.compare(VectorOperators.GE, 0)
+                .and(rest.compare(VectorOperators.LT, Double.POSITIVE_INFINITY));
+        NONE.blend(kl, within).intoArray(t.kl, at);
+        open = open.add(ONES.blend(0, within));
       }
-      t.certain[i] = certain << first;
-      t.close[i] = close << first;
     }
+    return (int) open.reduceLanes(VectorOperators.ADD);
   }
 
-  /**
-   * Sets in {@code t.foreseen} the bits of the entries that {@link PairKl#SHORT_BLOCK} settles, by the KL that {@link #judge} left in
-   * {@code t.sum}.
-   */
-  static void foresee(Tile t, int nr, Packed<?> q, Packed<?> p) {
-    double margin = PairKl.FORESEEN_TOLERANCE - PairKl.unitShort();
+  /** Settles those that are open only, and within tolerance. */
+  static int settle(
+      Tile t,
+      int from,
+      int to,
+      int first,
+      int columns,
+      double[] sum,
+      int begin,
+      int nr,
+      Packed<?> q,
+      Packed<?> p,
+      double margin) {
+    DoubleVector open = DoubleVector.zero(S);
+    for (int j = 0; j < columns; j += S.length()) {
+      DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + first + j);
+      DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + first + j);
+      int at = from * t.width + first + j;
+      for (int i = from; i < to; i++, at += t.width) {
+        int row = t.row + i;
+        DoubleVector kl =
+            DoubleVector.fromArray(S, sum, begin + (i - from) * nr + j)
+                .fma(HALVES, offsets.add(q.offsetQ()[row]));
+        DoubleVector rest = kl.mul(margin).sub(noises.add(q.noiseQ()[row]));
+        VectorMask<Double> within =
+            rest.compare(VectorOperators.GE, 0)
+                .and(rest.compare(VectorOperators.LT, Double.POSITIVE_INFINITY));
+        DoubleVector before = DoubleVector.fromArray(S, t.kl, at);
+        DoubleVector after =
+            before.blend(NONE.blend(kl, within), before.compare(VectorOperators.NE, before));
+        after.intoArray(t.kl, at);
+        open = open.add(ONES.blend(0, after.compare(VectorOperators.EQ, after)));
+      }
+    }
+    return (int) open.reduceLanes(VectorOperators.ADD);
+  }
+
+  /** Finds the rows that have open entries. */
+  static void findOpen(Tile t) {
     for (int i = 0; i < t.rows; i++) {
-      double noise = q.noiseQ()[t.row + i];
-      long foreseen = 0;
-      for (int j = 0; j < t.columns; j += S.length()) {
-        DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + j).add(noise);
-        DoubleVector kl = DoubleVector.fromArray(S, t.sum, i * nr + j);
-        foreseen |=
-            kl.mul(margin)
-                    .sub(noises)
-                    .viewAsIntegralLanes()
-                    .compare(VectorOperators.ULT, INFINITY_BITS)
-                    .toLong()
-                << j;
+      VectorMask<Double> open = S.maskAll(false);
+      for (int j = 0; j < FloatKernels.NR; j += S.length()) {
+        DoubleVector kl = DoubleVector.fromArray(S, t.kl, i * FloatKernels.NR + j);
+        open = open.or(kl.compare(VectorOperators.NE, kl));
       }
-      t.foreseen[i] = foreseen;
+      t.open[i] = open.anyTrue();
     }
   }
 
   /**
-   * Turns the near kernel's sums into KL in place and sets the bits of the entries that it is right for, and in {@code t.close}
-   * of those that are 0.
+   * Settles the open entries that the near form is right for, and sets the bits of those that it makes 0.
    *
    * @param least below which float's underflow shows
    */
-  static void judgeNear(Tile t, double[] sum, int nr, Packed<?> q, Packed<?> p, double least) {
-    for (int i = 0; i < t.rows; i++) {
-      double offset = q.offsetQ()[t.row + i];
-      long certain = 0;
-      long zero = 0;
-      for (int j = 0; j < t.columns; j += S.length()) {
-        DoubleVector kl = DoubleVector.fromArray(S, sum, i * nr + j).mul(0.5);
-        // an offset is NaN where float does not hold the variances
-        DoubleVector held = DoubleVector.fromArray(S, p.offsetP(), t.column + j).add(offset);
-        certain |=
-            kl.compare(VectorOperators.LE, NearKernel.LIMIT)
-                    .and(kl.compare(VectorOperators.GE, least))
-                    .and(held.compare(VectorOperators.EQ, held))
-                    .toLong()
-                << j;
-        zero |= kl.compare(VectorOperators.EQ, 0).toLong() << j;
-        kl.intoArray(sum, i * nr + j);
+  static void settleNear(Tile t, Packed<float[]> q, Packed<float[]> p, double least) {
+    Arrays.fill(t.zero, 0);
+    for (int j = 0; j < FloatKernels.NR; j += S.length()) {
+      DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + j);
+      for (int i = 0; i < t.rows; i++) {
+        int at = i * FloatKernels.NR + j;
+        DoubleVector kl = DoubleVector.fromArray(S, t.sum, at).mul(HALVES);
+        DoubleVector held = offsets.add(q.offsetQ()[t.row + i]);
+        DoubleVector before = DoubleVector.fromArray(S, t.kl, at);
+        VectorMask<Double> open = before.compare(VectorOperators.NE, before);
+        VectorMask<Double> none = kl.compare(VectorOperators.EQ, 0).and(open);
+        if (none.anyTrue()) {
+          t.zero[i] |= none.toLong() << j;
+        }
+        VectorMask<Double> within =
+            kl.compare(VectorOperators.GE, least)
+                .and(kl.compare(VectorOperators.LT, Double.POSITIVE_INFINITY))
+                .and(held.compare(VectorOperators.EQ, held));
+        before.blend(kl, within.and(open)).intoArray(t.kl, at);
       }
-      t.certain[i] = certain;
-      t.close[i] = zero;
     }
   }
 
-  /** Stores the entries of a row that have a bit; {@code values[from]} is column {@code first} of the tile. */
-  static void put(Tile t, int i, long bits, int first, int columns, double[] values, int from) {
-    int to = t.at(t.row + i, t.column + first);
-    float[] out32 = t.out32;
-    double[] out64 = t.out64;
-    for (int j = 0; j < columns; j += S.length()) {
-      DoubleVector kl = DoubleVector.fromArray(S, values, from + j);
-      if ((~(bits >>> (first + j)) & ALL_LANES) == 0) {
+  /** Stores the tile's KL. */
+  static void store(Tile t) {
+    Window out = t.out();
+    float @Nullable [] out32 = out.out32;
+    double @Nullable [] out64 = out.out64;
+    int vectors = t.columns / S.length() * S.length();
+    for (int j = 0; j < vectors; j += S.length()) {
+      int to = out.at(t.row, t.column + j);
+      for (int i = 0; i < t.rows; i++, to += out.stride) {
+        DoubleVector kl = DoubleVector.fromArray(S, t.kl, i * t.width + j);
         if (out32 != null) {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         } else if (out64 != null) {
-          kl.intoArray(out64, to + j);
+          kl.intoArray(out64, to);
         }
-        continue;
       }
-      // not VectorMask.fromLong: see VectorScan
-      VectorMask<Double> mask =
-          BIT_OF_LANE.and(bits >>> (first + j)).compare(VectorOperators.NE, 0).cast(S);
-      if (out32 != null) {
-        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0))
-            .intoArray(out32, to + j, mask.cast(HALF));
-      } else if (out64 != null) {
-        kl.intoArray(out64, to + j, mask);
+    }
+    for (int j = vectors; j < t.columns; j++) { // scalar tail
+      for (int i = 0; i < t.rows; i++) {
+        out.put(t.row + i, t.column + j, t.kl[i * t.width + j]);
       }
     }
   }

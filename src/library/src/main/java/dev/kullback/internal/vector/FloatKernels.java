@@ -2,8 +2,6 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.plain.PairKl;
 import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.VectorMask;
-import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -38,25 +36,9 @@ final class FloatKernels {
       VectorSpecies.of(
           float.class, VectorShape.forBitSize(Math.min(VectorWidth.BITS, MR * Float.SIZE)));
 
-  private static final int NV = FloatPanels.NV;
+  private static final int V = S.length();
 
   private FloatKernels() {}
-
-  /** Whether least ≤ values[i] ≤ most for i in [from, to); false for NaN. */
-  static boolean within(float[] values, int from, int to, float least, float most) {
-    VectorMask<Float> within = S.maskAll(true);
-    int i = from;
-    for (; i + S.length() <= to; i += S.length()) {
-      FloatVector v = FloatVector.fromArray(S, values, i);
-      within =
-          within.and(v.compare(VectorOperators.GE, least)).and(v.compare(VectorOperators.LE, most));
-    }
-    boolean all = within.allTrue();
-    for (; i < to; i++) { // scalar tail
-      all &= values[i] >= least && values[i] <= most;
-    }
-    return all;
-  }
 
   /** Rows [from, to), to the start of {@code rows}; {@code from} is a multiple of MR. */
   static void packRows(float[] columns, int d, int from, int to, float[] rows) {
@@ -81,7 +63,6 @@ final class FloatKernels {
    * @param rowCount, columnCount how many count; up to whole panels the others may be computed too
    * @param acc scratch of the same shape
    * @param promote false, with at most PROMOTED dimensions, to leave the result in {@code acc}
-   * @param chunk, promoted {@link #KC} and {@link #PROMOTED}, or less for smaller errors
    */
   static void tile(
       float[] rows,
@@ -93,283 +74,56 @@ final class FloatKernels {
       int d,
       float[] acc,
       double[] sum,
-      boolean promote,
-      int chunk,
-      int promoted) {
+      boolean promote) {
     int c = columnPanel * NR * 2 * d;
-    for (int h = 0; h < d; h += chunk) {
-      int length = Math.min(chunk, d - h);
-      boolean first = h % promoted == 0;
+    for (int h = 0; h < d; h += KC) {
+      int length = Math.min(KC, d - h);
+      boolean first = h % PROMOTED == 0;
+      int at = c + h * 2 * NR;
       for (int i = 0; i < rowCount; i += MR) {
         int r = (rowPanel * MR + i) * 2 * d + h * 2 * MR;
-        for (int j = 0; j < columnCount; j += NV * S.length()) {
-          int to = i * NR + j;
-          if (NV == 2 && columnCount - j > S.length() && rowCount - i <= 4) {
-            tile4x2(rows, r, columns, c + h * 2 * NR + j, length, acc, to, first);
-          } else if (NV == 2 && columnCount - j > S.length()) {
-            tile8x2(rows, r, columns, c + h * 2 * NR + j, length, acc, to, first);
-          } else {
-            tile8x1(rows, r, columns, c + h * 2 * NR + j, length, acc, to, first);
-          }
+        for (int j = 0; j < columnCount; j += 2 * V) {
+          micro(
+              rows,
+              r,
+              rowCount - i,
+              columns,
+              at + j,
+              columnCount - j,
+              length,
+              acc,
+              i * NR + j,
+              first);
         }
       }
-      if (promote && (h + chunk >= d || (h + chunk) % promoted == 0)) {
-        Epilogue.promote(acc, sum, Math.ceilDiv(rowCount, MR) * MR * NR, h < promoted);
+      if (promote && (h + KC >= d || (h + KC) % PROMOTED == 0)) {
+        Epilogue.promote(acc, sum, Math.ceilDiv(rowCount, MR) * MR * NR, h < PROMOTED);
       }
     }
   }
 
-  /** Two vectors of columns over {@code length} dimensions, added to {@code acc[r][to…]} or, the first, stored there. */
-  private static void tile8x2(
-      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to, boolean first) {
-    FloatVector a0a = FloatVector.zero(S);
-    FloatVector a0b = FloatVector.zero(S);
-    FloatVector a1a = FloatVector.zero(S);
-    FloatVector a1b = FloatVector.zero(S);
-    FloatVector a2a = FloatVector.zero(S);
-    FloatVector a2b = FloatVector.zero(S);
-    FloatVector a3a = FloatVector.zero(S);
-    FloatVector a3b = FloatVector.zero(S);
-    FloatVector a4a = FloatVector.zero(S);
-    FloatVector a4b = FloatVector.zero(S);
-    FloatVector a5a = FloatVector.zero(S);
-    FloatVector a5b = FloatVector.zero(S);
-    FloatVector a6a = FloatVector.zero(S);
-    FloatVector a6b = FloatVector.zero(S);
-    FloatVector a7a = FloatVector.zero(S);
-    FloatVector a7b = FloatVector.zero(S);
-    for (int h = 0; h < length; h++) {
-      int i = r + h * (2 * MR);
-      int j = c + h * (2 * NR);
-      FloatVector ma = FloatVector.fromArray(S, columns, j);
-      FloatVector mb = FloatVector.fromArray(S, columns, j + S.length());
-      FloatVector pa = FloatVector.fromArray(S, columns, j + NR);
-      FloatVector pb = FloatVector.fromArray(S, columns, j + NR + S.length());
-      FloatVector x;
-      FloatVector v;
-      FloatVector da;
-      FloatVector db;
-      x = FloatVector.broadcast(S, rows[i]);
-      v = FloatVector.broadcast(S, rows[i + MR]);
-      da = x.sub(ma);
-      a0a = da.fma(da, v).fma(pa, a0a);
-      db = x.sub(mb);
-      a0b = db.fma(db, v).fma(pb, a0b);
-      x = FloatVector.broadcast(S, rows[i + 1]);
-      v = FloatVector.broadcast(S, rows[i + MR + 1]);
-      da = x.sub(ma);
-      a1a = da.fma(da, v).fma(pa, a1a);
-      db = x.sub(mb);
-      a1b = db.fma(db, v).fma(pb, a1b);
-      x = FloatVector.broadcast(S, rows[i + 2]);
-      v = FloatVector.broadcast(S, rows[i + MR + 2]);
-      da = x.sub(ma);
-      a2a = da.fma(da, v).fma(pa, a2a);
-      db = x.sub(mb);
-      a2b = db.fma(db, v).fma(pb, a2b);
-      x = FloatVector.broadcast(S, rows[i + 3]);
-      v = FloatVector.broadcast(S, rows[i + MR + 3]);
-      da = x.sub(ma);
-      a3a = da.fma(da, v).fma(pa, a3a);
-      db = x.sub(mb);
-      a3b = db.fma(db, v).fma(pb, a3b);
-      x = FloatVector.broadcast(S, rows[i + 4]);
-      v = FloatVector.broadcast(S, rows[i + MR + 4]);
-      da = x.sub(ma);
-      a4a = da.fma(da, v).fma(pa, a4a);
-      db = x.sub(mb);
-      a4b = db.fma(db, v).fma(pb, a4b);
-      x = FloatVector.broadcast(S, rows[i + 5]);
-      v = FloatVector.broadcast(S, rows[i + MR + 5]);
-      da = x.sub(ma);
-      a5a = da.fma(da, v).fma(pa, a5a);
-      db = x.sub(mb);
-      a5b = db.fma(db, v).fma(pb, a5b);
-      x = FloatVector.broadcast(S, rows[i + 6]);
-      v = FloatVector.broadcast(S, rows[i + MR + 6]);
-      da = x.sub(ma);
-      a6a = da.fma(da, v).fma(pa, a6a);
-      db = x.sub(mb);
-      a6b = db.fma(db, v).fma(pb, a6b);
-      x = FloatVector.broadcast(S, rows[i + 7]);
-      v = FloatVector.broadcast(S, rows[i + MR + 7]);
-      da = x.sub(ma);
-      a7a = da.fma(da, v).fma(pa, a7a);
-      db = x.sub(mb);
-      a7b = db.fma(db, v).fma(pb, a7b);
+  /** Up to MR rows by up to two vectors of columns. */
+  private static void micro(
+      float[] rows,
+      int r,
+      int rowCount,
+      float[] columns,
+      int c,
+      int columnCount,
+      int length,
+      float[] acc,
+      int to,
+      boolean first) {
+    if (MR == 4 && columnCount > V) {
+      FloatMicroKernels.tile4x2Fenced(rows, r, columns, c, length, acc, to, first);
+    } else if (MR == 4) {
+      FloatMicroKernels.tile4x1(rows, r, columns, c, length, acc, to, first);
+    } else if (columnCount <= V) {
+      FloatMicroKernels.tile8x1(rows, r, columns, c, length, acc, to, first);
+    } else if (rowCount <= 4) { // where a batch ends: 3 of 93 µs at 100 x 256 (Zen 5)
+      FloatMicroKernels.tile4x2(rows, r, columns, c, length, acc, to, first);
+    } else {
+      FloatMicroKernels.tile8x2(rows, r, columns, c, length, acc, to, first);
     }
-    if (!first) {
-      a0a = a0a.add(FloatVector.fromArray(S, acc, to));
-      a0b = a0b.add(FloatVector.fromArray(S, acc, to + S.length()));
-      a1a = a1a.add(FloatVector.fromArray(S, acc, to + NR));
-      a1b = a1b.add(FloatVector.fromArray(S, acc, to + NR + S.length()));
-      a2a = a2a.add(FloatVector.fromArray(S, acc, to + 2 * NR));
-      a2b = a2b.add(FloatVector.fromArray(S, acc, to + 2 * NR + S.length()));
-      a3a = a3a.add(FloatVector.fromArray(S, acc, to + 3 * NR));
-      a3b = a3b.add(FloatVector.fromArray(S, acc, to + 3 * NR + S.length()));
-      a4a = a4a.add(FloatVector.fromArray(S, acc, to + 4 * NR));
-      a4b = a4b.add(FloatVector.fromArray(S, acc, to + 4 * NR + S.length()));
-      a5a = a5a.add(FloatVector.fromArray(S, acc, to + 5 * NR));
-      a5b = a5b.add(FloatVector.fromArray(S, acc, to + 5 * NR + S.length()));
-      a6a = a6a.add(FloatVector.fromArray(S, acc, to + 6 * NR));
-      a6b = a6b.add(FloatVector.fromArray(S, acc, to + 6 * NR + S.length()));
-      a7a = a7a.add(FloatVector.fromArray(S, acc, to + 7 * NR));
-      a7b = a7b.add(FloatVector.fromArray(S, acc, to + 7 * NR + S.length()));
-    }
-    a0a.intoArray(acc, to);
-    a0b.intoArray(acc, to + S.length());
-    a1a.intoArray(acc, to + NR);
-    a1b.intoArray(acc, to + NR + S.length());
-    a2a.intoArray(acc, to + 2 * NR);
-    a2b.intoArray(acc, to + 2 * NR + S.length());
-    a3a.intoArray(acc, to + 3 * NR);
-    a3b.intoArray(acc, to + 3 * NR + S.length());
-    a4a.intoArray(acc, to + 4 * NR);
-    a4b.intoArray(acc, to + 4 * NR + S.length());
-    a5a.intoArray(acc, to + 5 * NR);
-    a5b.intoArray(acc, to + 5 * NR + S.length());
-    a6a.intoArray(acc, to + 6 * NR);
-    a6b.intoArray(acc, to + 6 * NR + S.length());
-    a7a.intoArray(acc, to + 7 * NR);
-    a7b.intoArray(acc, to + 7 * NR + S.length());
-  }
-
-  /** The same for four rows, when a batch ends on no more: 3 of 93 µs at 100 x 256. */
-  private static void tile4x2(
-      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to, boolean first) {
-    FloatVector a0a = FloatVector.zero(S);
-    FloatVector a0b = FloatVector.zero(S);
-    FloatVector a1a = FloatVector.zero(S);
-    FloatVector a1b = FloatVector.zero(S);
-    FloatVector a2a = FloatVector.zero(S);
-    FloatVector a2b = FloatVector.zero(S);
-    FloatVector a3a = FloatVector.zero(S);
-    FloatVector a3b = FloatVector.zero(S);
-    for (int h = 0; h < length; h++) {
-      int i = r + h * (2 * MR);
-      int j = c + h * (2 * NR);
-      FloatVector ma = FloatVector.fromArray(S, columns, j);
-      FloatVector mb = FloatVector.fromArray(S, columns, j + S.length());
-      FloatVector pa = FloatVector.fromArray(S, columns, j + NR);
-      FloatVector pb = FloatVector.fromArray(S, columns, j + NR + S.length());
-      FloatVector x;
-      FloatVector v;
-      FloatVector da;
-      FloatVector db;
-      x = FloatVector.broadcast(S, rows[i]);
-      v = FloatVector.broadcast(S, rows[i + MR]);
-      da = x.sub(ma);
-      a0a = da.fma(da, v).fma(pa, a0a);
-      db = x.sub(mb);
-      a0b = db.fma(db, v).fma(pb, a0b);
-      x = FloatVector.broadcast(S, rows[i + 1]);
-      v = FloatVector.broadcast(S, rows[i + MR + 1]);
-      da = x.sub(ma);
-      a1a = da.fma(da, v).fma(pa, a1a);
-      db = x.sub(mb);
-      a1b = db.fma(db, v).fma(pb, a1b);
-      x = FloatVector.broadcast(S, rows[i + 2]);
-      v = FloatVector.broadcast(S, rows[i + MR + 2]);
-      da = x.sub(ma);
-      a2a = da.fma(da, v).fma(pa, a2a);
-      db = x.sub(mb);
-      a2b = db.fma(db, v).fma(pb, a2b);
-      x = FloatVector.broadcast(S, rows[i + 3]);
-      v = FloatVector.broadcast(S, rows[i + MR + 3]);
-      da = x.sub(ma);
-      a3a = da.fma(da, v).fma(pa, a3a);
-      db = x.sub(mb);
-      a3b = db.fma(db, v).fma(pb, a3b);
-    }
-    if (!first) {
-      a0a = a0a.add(FloatVector.fromArray(S, acc, to));
-      a0b = a0b.add(FloatVector.fromArray(S, acc, to + S.length()));
-      a1a = a1a.add(FloatVector.fromArray(S, acc, to + NR));
-      a1b = a1b.add(FloatVector.fromArray(S, acc, to + NR + S.length()));
-      a2a = a2a.add(FloatVector.fromArray(S, acc, to + 2 * NR));
-      a2b = a2b.add(FloatVector.fromArray(S, acc, to + 2 * NR + S.length()));
-      a3a = a3a.add(FloatVector.fromArray(S, acc, to + 3 * NR));
-      a3b = a3b.add(FloatVector.fromArray(S, acc, to + 3 * NR + S.length()));
-    }
-    a0a.intoArray(acc, to);
-    a0b.intoArray(acc, to + S.length());
-    a1a.intoArray(acc, to + NR);
-    a1b.intoArray(acc, to + NR + S.length());
-    a2a.intoArray(acc, to + 2 * NR);
-    a2b.intoArray(acc, to + 2 * NR + S.length());
-    a3a.intoArray(acc, to + 3 * NR);
-    a3b.intoArray(acc, to + 3 * NR + S.length());
-  }
-
-  /** One vector of columns over {@code length} dimensions, added to {@code acc[r][to…]} or, the first, stored there. */
-  private static void tile8x1(
-      float[] rows, int r, float[] columns, int c, int length, float[] acc, int to, boolean first) {
-    FloatVector a0 = FloatVector.zero(S);
-    FloatVector a1 = FloatVector.zero(S);
-    FloatVector a2 = FloatVector.zero(S);
-    FloatVector a3 = FloatVector.zero(S);
-    FloatVector a4 = FloatVector.zero(S);
-    FloatVector a5 = FloatVector.zero(S);
-    FloatVector a6 = FloatVector.zero(S);
-    FloatVector a7 = FloatVector.zero(S);
-    for (int h = 0; h < length; h++) {
-      int i = r + h * (2 * MR);
-      int j = c + h * (2 * NR);
-      FloatVector m = FloatVector.fromArray(S, columns, j);
-      FloatVector p = FloatVector.fromArray(S, columns, j + NR);
-      FloatVector x;
-      FloatVector v;
-      FloatVector d;
-      x = FloatVector.broadcast(S, rows[i]);
-      v = FloatVector.broadcast(S, rows[i + MR]);
-      d = x.sub(m);
-      a0 = d.fma(d, v).fma(p, a0);
-      x = FloatVector.broadcast(S, rows[i + 1]);
-      v = FloatVector.broadcast(S, rows[i + MR + 1]);
-      d = x.sub(m);
-      a1 = d.fma(d, v).fma(p, a1);
-      x = FloatVector.broadcast(S, rows[i + 2]);
-      v = FloatVector.broadcast(S, rows[i + MR + 2]);
-      d = x.sub(m);
-      a2 = d.fma(d, v).fma(p, a2);
-      x = FloatVector.broadcast(S, rows[i + 3]);
-      v = FloatVector.broadcast(S, rows[i + MR + 3]);
-      d = x.sub(m);
-      a3 = d.fma(d, v).fma(p, a3);
-      x = FloatVector.broadcast(S, rows[i + 4]);
-      v = FloatVector.broadcast(S, rows[i + MR + 4]);
-      d = x.sub(m);
-      a4 = d.fma(d, v).fma(p, a4);
-      x = FloatVector.broadcast(S, rows[i + 5]);
-      v = FloatVector.broadcast(S, rows[i + MR + 5]);
-      d = x.sub(m);
-      a5 = d.fma(d, v).fma(p, a5);
-      x = FloatVector.broadcast(S, rows[i + 6]);
-      v = FloatVector.broadcast(S, rows[i + MR + 6]);
-      d = x.sub(m);
-      a6 = d.fma(d, v).fma(p, a6);
-      x = FloatVector.broadcast(S, rows[i + 7]);
-      v = FloatVector.broadcast(S, rows[i + MR + 7]);
-      d = x.sub(m);
-      a7 = d.fma(d, v).fma(p, a7);
-    }
-    if (!first) {
-      a0 = a0.add(FloatVector.fromArray(S, acc, to));
-      a1 = a1.add(FloatVector.fromArray(S, acc, to + NR));
-      a2 = a2.add(FloatVector.fromArray(S, acc, to + 2 * NR));
-      a3 = a3.add(FloatVector.fromArray(S, acc, to + 3 * NR));
-      a4 = a4.add(FloatVector.fromArray(S, acc, to + 4 * NR));
-      a5 = a5.add(FloatVector.fromArray(S, acc, to + 5 * NR));
-      a6 = a6.add(FloatVector.fromArray(S, acc, to + 6 * NR));
-      a7 = a7.add(FloatVector.fromArray(S, acc, to + 7 * NR));
-    }
-    a0.intoArray(acc, to);
-    a1.intoArray(acc, to + NR);
-    a2.intoArray(acc, to + 2 * NR);
-    a3.intoArray(acc, to + 3 * NR);
-    a4.intoArray(acc, to + 4 * NR);
-    a5.intoArray(acc, to + 5 * NR);
-    a6.intoArray(acc, to + 6 * NR);
-    a7.intoArray(acc, to + 7 * NR);
   }
 }

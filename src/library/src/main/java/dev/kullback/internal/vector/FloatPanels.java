@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
 /**
@@ -13,17 +14,15 @@ import java.util.Arrays;
  */
 final class FloatPanels {
   /**
-   * Rows of a tile. With two 512-bit column vectors, 6, 8, 10 and 12 rows ran at 54, 56, 55 and 55·10⁹ (i,j,h)/s; with three
-   * vectors 6, 7 and 8 rows at 55, 32 and 39, as C2 begins to spill; with one vector 8 rows at 40 (D = 256; Zen 5, one core,
-   * JDK 25.0.3; the ceiling of two fma an (i,j,h) is 60 at the clock of that day).
+   * Rows of a micro-kernel, two vectors wide: 16 or 8 accumulators. With 512 bits and 32 registers, 6, 8, 10 and 12 rows ran at 54,
+   * 56, 55 and 55·10⁹ (i,j,h)/s; with three vectors 6, 7 and 8 rows at 55, 32 and 39, as C2 begins to spill; with one vector 8
+   * rows at 40 (D = 256; Zen 5, one core, JDK 25.0.3; the ceiling of two fma an (i,j,h) is 60 at the clock of that day). For 16
+   * registers see {@code FloatMicroKernels}. What has 32 registers and narrower vectors is taken to want what 512 bits do.
    */
-  static final int MR = 8;
+  static final int MR = VectorWidth.REGISTERS == 32 ? 8 : 4;
 
-  /** Column vectors of a kernel: two want more than the 16 registers that AVX2 has. */
-  static final int NV = VectorWidth.BITS == 512 ? 2 : 1;
-
-  /** Columns of a panel: a kernel's, and whole row panels. */
-  static final int NR = Math.max(NV * VectorWidth.BITS / Float.SIZE, MR);
+  /** Columns of a panel: two vectors, and whole row panels. */
+  static final int NR = Math.max(2 * VectorWidth.BITS / Float.SIZE, MR);
 
   /**
    * Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#UNITS32} allows
@@ -37,6 +36,9 @@ final class FloatPanels {
   /** Dimensions packed at a time; 64 took 216 µs instead of 192 at 1024 x 256, for shorter runs of the rows. */
   private static final int PACK = 256;
 
+  /** Elements that a thread packs at a time, some 50 µs. */
+  private static final int PACKED_AT_ONCE = 1 << 16;
+
   /** What packing an element counts at a {@link Checkpoint}. */
   private static final long PACKING = 16;
 
@@ -48,7 +50,15 @@ final class FloatPanels {
   private FloatPanels() {}
 
   private static Packed<float[]> packColumns(DiagonalBatch g) {
-    return packColumns(g, new float[columnsLength(g)]);
+    return packColumns(g, new float[columnsLength(g)], new Worker());
+  }
+
+  /** Those kept with the batch, which all threads of a call make if nobody has. */
+  static Packed<float[]> columns(DiagonalBatch g, Worker worker) {
+    Packed<float[]> made = COLUMNS.made(g);
+    return made != null
+        ? made
+        : COLUMNS.of(g, b -> packColumns(b, new float[columnsLength(b)], worker));
   }
 
   static int columnsLength(DiagonalBatch g) {
@@ -56,29 +66,37 @@ final class FloatPanels {
   }
 
   /** Packs into an array that may be longer; what lies in it at rows that pad a panel does not matter. */
-  static Packed<float[]> packColumns(DiagonalBatch g, float[] columns) {
-    int n = g.size();
+  static Packed<float[]> packColumns(DiagonalBatch g, float[] columns, Worker worker) {
+    int rows = Math.max(1, PACKED_AT_ONCE / (NR * g.dimension())) * NR;
+    worker.share(
+        Math.ceilDiv(g.size(), rows),
+        part -> packPanels(g, part * rows, Math.min(g.size() - part * rows, rows), columns));
+    return Packed.of(g, columns, NR);
+  }
+
+  /** The panels of {@code count} rows from {@code first} on, a multiple of NR. */
+  private static void packPanels(DiagonalBatch g, int first, int count, float[] columns) {
+    int n = first + count;
     int d = g.dimension();
     float[] mean = g.mean32();
     float[] scale = g.scale32();
     float[] scratch = new float[Transpose.SCRATCH];
+    float[] inverse = new float[NR * Math.min(PACK, d)];
     Checkpoint checkpoint = new Checkpoint();
-    float[] inverse = new float[NR * PACK];
-    for (int b = 0; b < n; b += NR) {
+    for (int b = first; b < n; b += NR) {
       checkpoint.pass(PACKING * NR * d);
       int rows = Math.min(NR, n - b);
       for (int h = 0; h < d; h += PACK) {
         int length = Math.min(PACK, d - h);
         int from = b * d + h;
         int to = (b * d + h * NR) * 2;
+        Transpose.of(mean, from, d, rows, length, columns, to, 2 * NR, scratch);
         for (int i = 0; i < rows; i++) {
           invert(g.kind(), scale, from + i * d, length, inverse, i * length);
         }
-        Transpose.of(mean, from, d, rows, length, columns, to, 2 * NR, scratch);
         Transpose.of(inverse, 0, length, rows, length, columns, to + NR, 2 * NR, scratch);
       }
     }
-    return Packed.of(g, columns, NR);
   }
 
   /** {@code out[to…] = 1/v} of raw scales. */
@@ -125,21 +143,20 @@ final class FloatPanels {
    * @param r where the row begins in {@code row}
    * @param j the first column, a multiple of 4
    */
-  static void sums(
-      float[] row, int r, float[] columns, int j, int d, double[] sum, int chunk, int promoted) {
+  static void sums(float[] row, int r, float[] columns, int j, int d, double[] sum) {
     int c = (j - j % NR) * 2 * d + j % NR;
     Arrays.fill(sum, 0);
-    for (int g = 0; g < d; g += promoted) {
+    for (int g = 0; g < d; g += PROMOTED) {
       float b0 = 0;
       float b1 = 0;
       float b2 = 0;
       float b3 = 0;
-      for (int h = g, end = Math.min(d, g + promoted); h < end; h += chunk) {
+      for (int h = g, end = Math.min(d, g + PROMOTED); h < end; h += KC) {
         float a0 = 0;
         float a1 = 0;
         float a2 = 0;
         float a3 = 0;
-        for (int k = h, last = Math.min(end, h + chunk); k < last; k++) {
+        for (int k = h, last = Math.min(end, h + KC); k < last; k++) {
           float m = row[r + 2 * k];
           float v = row[r + 2 * k + 1];
           int at = c + k * 2 * NR;

@@ -3,46 +3,48 @@ package dev.kullback.internal.vector;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
  * The divergence of nearly identical Gaussians of one {@link Scale} in float, without cancellation: {@code KL = ½ Σ_h [d²/v_p +
- * z² P(z)]}, where z is the relative (for log-variances absolute) difference of the raw scales and {@code z² P(z) = σq²/σp² −
- * 1 − ln(σq²/σp²)}. Nearby values subtract exactly and no term is negative, so nothing cancels: a term is good to 21 roundings, 8e-7 of P
- * included, and is in at most 128 of the sums before promotion, together 9e-6.
+ * z²]} with {@code z = (s_q − s_p) α_p β_q} of the raw scales s, so weighted that {@code z² = σq²/σp² − 1 − ln(σq²/σp²)} but for
+ * a relative error of second order. Nearby values subtract exactly and no term is negative, so nothing cancels: a term is good
+ * to 11 roundings, and is in at most 64 sums before promotion, together 4.5e-6.
+ *
+ * <p>With {@code u = ln(σq²/σp²)}, what is wanted is {@code ½u²(1 + u/3 + u²/12 + …)}. For variances {@code (v_q − v_p)²/(v_q v_p) =
+ * 4 sinh²(u/2) = u²(1 + u²/12 + …)}, and {@code (v_q/v_p)^⅓ = 1 + u/3 + u²/18 + …}, so that half their product is off by 0.056u²; for
+ * precisions too, for deviations by 0.007u², and for log-variances, {@code ½u² (v_q/v_p)^⅓}, by 0.028u².
  */
 final class NearKernel {
   /**
-   * Where this form holds. It tells by itself: P is positive everywhere, so no term exceeds the sum, and a computed {@code KL ≤
-   * LIMIT} bounds every z, |z| < 0.045 for std and 0.095 for the others, where P is accurate.
+   * Where this form holds. It tells by itself: a computed KL of 64 dimensions of at most LIMIT bounds every {@code u² ≤ 4 LIMIT}, and so what z²
+   * is off by, 0.9e-6 of it. Double settles what is above 5.6e-7 in 64 dimensions.
    */
-  static final double LIMIT = 0x1p-9;
+  static final double LIMIT = 0x1p-18;
 
   private static final VectorSpecies<Float> S = Species.FLOAT;
-  private static final int V = S.length();
+  private static final int V = VectorWidth.BITS / Float.SIZE;
   private static final int NR = FloatPanels.NR;
 
-  /** Rows of a block: enough to spread the column loads, which cross cache lines; two rows ran at 60 % of this. */
-  private static final int ROWS = 4;
+  /** Numbers of a dimension of a column: mean, 1/v, s, α. */
+  private static final int FIELDS = 4;
 
-  // P, interpolated at the Chebyshev nodes of the range of z with P(0) kept exact: relative error
-  // 2e-9, 1e-7, 1e-9, 8e-7.
-  private static final float[] STD = {2f, -0.6666663f, 0.5000004f, -0.40070474f, 0.33348003f};
-  private static final float[] VARIANCE = {
-    0.5f, -0.33333057f, 0.25000864f, -0.20140195f, 0.16602214f
-  };
-  private static final float[] LOG_VARIANCE = {
-    0.5f, 0.16666666f, 0.041666675f, 0.008335288f, 0.0013878291f
-  };
-  private static final float[] PRECISION = {
-    0.5f, -0.66665065f, 0.7501147f, -0.8082453f, 0.8195326f
-  };
+  /**
+   * A batch as {@link #pack} makes it, kept with it.
+   *
+   * @param columns {@code [b][h][FIELDS][V]} for Gaussians b·V to b·V + V − 1: what a block reads is contiguous, to stay in the L1
+   *     cache
+   * @param rowWeights β, row-major
+   */
+  @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
+  record Near(float[] columns, float[] rowWeights) {}
 
-  /** A batch as {@link #packColumns} makes it, kept with it. */
-  static final Form<DiagonalBatch, float[]> COLUMNS =
-      new Form<>(NearKernel::packColumns, c -> (long) Float.BYTES * c.length);
+  static final Form<DiagonalBatch, Near> PACKED =
+      new Form<>(
+          NearKernel::pack, n -> (long) Float.BYTES * (n.columns.length + n.rowWeights.length));
 
   private NearKernel() {}
 
@@ -51,169 +53,178 @@ final class NearKernel {
     return dimension * 0x1p-124;
   }
 
-  /**
-   * Means, inverse variances, raw scales s and weights w, {@code z = (s_q − s_p) w}: {@code [b][h][4][V]} for columns b·V to
-   * b·V + V − 1. What a block reads is contiguous, to stay in the L1 cache.
-   */
-  private static float[] packColumns(DiagonalBatch g) {
+  private static Near pack(DiagonalBatch g) {
     int n = g.size();
     int d = g.dimension();
     float[] mean = g.mean32();
     float[] scale = g.scale32();
-    float[] columns = new float[Math.ceilDiv(n, NR) * NR * 4 * d];
+    float[] columns = new float[Math.ceilDiv(n, NR) * NR * FIELDS * d];
+    float[] rowWeights = new float[n * d];
     Checkpoint checkpoint = new Checkpoint();
     for (int j = 0; j < n; j++) {
       checkpoint.pass((long) Checkpoint.PLAIN * d);
-      int to = j / V * V * 4 * d + j % V;
-      for (int h = 0; h < d; h++, to += 4 * V) {
-        float s = scale[j * d + h];
-        columns[to] = mean[j * d + h];
-        columns[to + V] = (float) (1 / g.kind().variance(s));
-        columns[to + 2 * V] = s;
-        columns[to + 3 * V] = g.kind() == Scale.LOG_VARIANCE ? 1 : 1 / s;
+      int to = j / V * V * FIELDS * d + j % V;
+      for (int k = j * d; k < (j + 1) * d; k++, to += FIELDS * V) {
+        double rowWeight = rowWeight(g.kind(), scale[k]);
+        columns[to] = mean[k];
+        columns[to + V] = (float) (1 / g.kind().variance(scale[k]));
+        columns[to + 2 * V] = scale[k];
+        columns[to + 3 * V] = (float) (weight(g.kind(), scale[k]) / rowWeight);
+        rowWeights[k] = (float) rowWeight;
       }
     }
-    return columns;
+    return new Near(columns, rowWeights);
   }
 
-  private static float[] coefficients(Scale kind) {
+  /** β: what makes z² grow with σq²/σp² as it should. */
+  private static double rowWeight(Scale kind, double s) {
     return switch (kind) {
-      case STD -> STD;
-      case VARIANCE -> VARIANCE;
-      case LOG_VARIANCE -> LOG_VARIANCE;
-      case PRECISION -> PRECISION;
+      case STD -> 1 / Math.cbrt(Math.sqrt(s));
+      case VARIANCE -> 1 / Math.cbrt(s);
+      case LOG_VARIANCE -> Math.exp(s / 6);
+      case PRECISION -> 1 / Math.cbrt(s * s);
+    };
+  }
+
+  /** αβ of one Gaussian: the derivative of {@code √½ ln σ²}. */
+  private static double weight(Scale kind, double s) {
+    return switch (kind) {
+      case STD -> Math.sqrt(2) / s;
+      case VARIANCE, PRECISION -> Math.sqrt(0.5) / s;
+      case LOG_VARIANCE -> Math.sqrt(0.5);
     };
   }
 
   /**
-   * {@code sum[i][c] = 2 KL} for the rows of the tile that have a bit in {@code t.open}, if it is at most {@code 2 LIMIT}. A
-   * block of dimensions is read from the L1 cache by every row after the first.
+   * {@code t.sum[i][c] = 2 KL} for the open rows of the tile, infinite where 64 dimensions have more than {@link #LIMIT}. A block of
+   * dimensions is read from the L1 cache by every row after the first.
    */
-  static void tile(DiagonalBatch q, DiagonalBatch p, Tile t, double[] sum) {
+  static void tile(DiagonalBatch q, DiagonalBatch p, Tile t) {
     int d = q.dimension();
-    float[] columns = COLUMNS.of(p);
-    float[] coefficients = coefficients(q.kind());
-    for (int h = 0; h < d; h += FloatKernels.KC) {
-      int length = Math.min(FloatKernels.KC, d - h);
+    float[] rowWeights = PACKED.of(q).rowWeights;
+    float[] columns = PACKED.of(p).columns;
+    for (int h = 0; h < d; h += PairKl.BLOCK) {
+      int length = Math.min(PairKl.BLOCK, d - h);
       for (int c = 0; c < t.columns; c += V) {
-        int at = ((t.column + c) / V * d + h) * 4 * V;
-        for (int i = 0; i < t.rows; i += ROWS) {
-          int last = t.row + Math.min(i + ROWS, t.rows) - 1;
-          if (isOpen(t, i)) {
-            block(
-                q.mean32(),
-                q.scale32(),
-                (t.row + i) * d + h,
-                last * d + h,
-                d,
-                columns,
-                at,
-                length,
-                coefficients,
-                t.acc32,
-                i * NR + c);
-          }
+        int at = ((t.column + c) / V * d + h) * FIELDS * V;
+        for (int i = nextOpen(t, 0); i < t.rows; ) {
+          int i1 = nextOpen(t, i + 1);
+          int i2 = nextOpen(t, i1 + 1);
+          int i3 = nextOpen(t, i2 + 1);
+          int next = nextOpen(t, i3 + 1);
+          block(
+              q.mean32(),
+              q.scale32(),
+              rowWeights,
+              t.row * d + h,
+              d,
+              i,
+              i1 < t.rows ? i1 : i,
+              i2 < t.rows ? i2 : i,
+              i3 < t.rows ? i3 : i,
+              columns,
+              at,
+              length,
+              t.acc32,
+              c);
+          i = next;
         }
       }
-      Epilogue.promote(t.acc32, sum, Math.ceilDiv(t.rows, ROWS) * ROWS * NR, h == 0);
+      Epilogue.promoteNear(t.acc32, t.sum, t.rows * NR, h == 0);
     }
   }
 
   /** KL of one entry without vectors, by the very operations of a lane of {@link #tile} and of its epilogue; NaN where this form is not right. */
-  static double kl(DiagonalBatch q, int i, DiagonalBatch p, int j, boolean held) {
+  static double kl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     float[] mean = q.mean32();
     float[] scale = q.scale32();
-    float[] columns = COLUMNS.of(p);
-    float[] c = coefficients(q.kind());
+    float[] weights = PACKED.of(q).rowWeights;
+    float[] columns = PACKED.of(p).columns;
     double sum = 0;
-    for (int h = 0; h < d; h += FloatKernels.KC) {
+    for (int h = 0; h < d; h += PairKl.BLOCK) {
       float acc = 0;
-      for (int k = h, end = Math.min(d, h + FloatKernels.KC); k < end; k++) {
-        int at = (j / V * d + k) * 4 * V + j % V;
+      for (int k = h, end = Math.min(d, h + PairKl.BLOCK); k < end; k++) {
+        int at = (j / V * d + k) * FIELDS * V + j % V;
         float x = mean[i * d + k] - columns[at];
         float z = (scale[i * d + k] - columns[at + 2 * V]) * columns[at + 3 * V];
-        float zz = z * z;
-        acc = Math.fma(x * columns[at + V], x, acc);
-        float high = Math.fma(zz, c[4], c[3] * z + c[2]);
-        acc = Math.fma(zz, Math.fma(zz, high, c[1] * z + c[0]), acc);
+        z *= weights[i * d + k];
+        acc += Math.fma(z, z, x * columns[at + V] * x);
       }
-      sum += acc;
+      sum += acc > 2 * LIMIT ? Double.POSITIVE_INFINITY : acc;
     }
     double kl = 0.5 * sum;
-    boolean settled = (kl <= LIMIT && kl >= leastKl(d) && held) || (kl == 0 && q.isEqual(i, p, j));
+    boolean held = !q.beyond32().get(i) && !p.beyond32().get(j);
+    boolean settled =
+        (kl >= leastKl(d) && kl < Double.POSITIVE_INFINITY && held)
+            || (kl == 0 && q.isEqual(i, p, j));
     return settled ? kl : Double.NaN;
   }
 
-  private static boolean isOpen(Tile t, int row) {
-    long open = 0;
-    for (int i = row; i < Math.min(row + ROWS, t.rows); i++) {
-      open |= t.open[i];
+  /** The first row from i on that has an open entry, or none. */
+  private static int nextOpen(Tile t, int i) {
+    int next = i;
+    while (next < t.rows && !t.open[next]) {
+      next++;
     }
-    return open != 0;
+    return next;
   }
 
-  /** Rows at indices first, first + d, … but none beyond last, by one vector of columns. */
+  /**
+   * Rows i0 to i3 of a tile whose first begins at {@code first}, by one vector of columns: four, to spread the column loads, which cross cache
+   * lines; two ran at 60 % of this.
+   */
   private static void block(
       float[] mean,
       float[] scale,
+      float[] weight,
       int first,
-      int last,
       int d,
+      int i0,
+      int i1,
+      int i2,
+      int i3,
       float[] columns,
       int j,
       int length,
-      float[] coefficients,
       float[] acc,
       int to) {
-    FloatVector p0 = FloatVector.broadcast(S, coefficients[0]);
-    FloatVector p1 = FloatVector.broadcast(S, coefficients[1]);
-    FloatVector p2 = FloatVector.broadcast(S, coefficients[2]);
-    FloatVector p3 = FloatVector.broadcast(S, coefficients[3]);
-    FloatVector p4 = FloatVector.broadcast(S, coefficients[4]);
-    int i1 = Math.min(first + d, last);
-    int i2 = Math.min(first + 2 * d, last);
-    int i3 = Math.min(first + 3 * d, last);
+    int k0 = first + i0 * d;
+    int k1 = first + i1 * d;
+    int k2 = first + i2 * d;
+    int k3 = first + i3 * d;
     FloatVector a0 = FloatVector.zero(S);
     FloatVector a1 = FloatVector.zero(S);
     FloatVector a2 = FloatVector.zero(S);
     FloatVector a3 = FloatVector.zero(S);
     for (int h = 0; h < length; h++) {
-      int k = j + h * (4 * V);
+      int k = j + h * (FIELDS * V);
       FloatVector m = FloatVector.fromArray(S, columns, k);
       FloatVector r = FloatVector.fromArray(S, columns, k + V);
       FloatVector s = FloatVector.fromArray(S, columns, k + 2 * V);
       FloatVector w = FloatVector.fromArray(S, columns, k + 3 * V);
       FloatVector x;
       FloatVector z;
-      FloatVector zz;
-      // P by Estrin's scheme, for Horner's long chain fills the scheduler; mul and add, not fma,
-      // where
-      // the addend is constant and C2 would copy it
-      x = FloatVector.broadcast(S, mean[first + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[first + h]).sub(s).mul(w);
-      zz = z.mul(z);
-      a0 = x.mul(r).fma(x, a0);
-      a0 = zz.fma(zz.fma(zz.fma(p4, p3.mul(z).add(p2)), p1.mul(z).add(p0)), a0);
-      x = FloatVector.broadcast(S, mean[i1 + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[i1 + h]).sub(s).mul(w);
-      zz = z.mul(z);
-      a1 = x.mul(r).fma(x, a1);
-      a1 = zz.fma(zz.fma(zz.fma(p4, p3.mul(z).add(p2)), p1.mul(z).add(p0)), a1);
-      x = FloatVector.broadcast(S, mean[i2 + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[i2 + h]).sub(s).mul(w);
-      zz = z.mul(z);
-      a2 = x.mul(r).fma(x, a2);
-      a2 = zz.fma(zz.fma(zz.fma(p4, p3.mul(z).add(p2)), p1.mul(z).add(p0)), a2);
-      x = FloatVector.broadcast(S, mean[i3 + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[i3 + h]).sub(s).mul(w);
-      zz = z.mul(z);
-      a3 = x.mul(r).fma(x, a3);
-      a3 = zz.fma(zz.fma(zz.fma(p4, p3.mul(z).add(p2)), p1.mul(z).add(p0)), a3);
+      x = FloatVector.broadcast(S, mean[k0 + h]).sub(m);
+      z = FloatVector.broadcast(S, scale[k0 + h]).sub(s).mul(w);
+      z = z.mul(FloatVector.broadcast(S, weight[k0 + h]));
+      a0 = a0.add(z.fma(z, x.mul(r).mul(x)));
+      x = FloatVector.broadcast(S, mean[k1 + h]).sub(m);
+      z = FloatVector.broadcast(S, scale[k1 + h]).sub(s).mul(w);
+      z = z.mul(FloatVector.broadcast(S, weight[k1 + h]));
+      a1 = a1.add(z.fma(z, x.mul(r).mul(x)));
+      x = FloatVector.broadcast(S, mean[k2 + h]).sub(m);
+      z = FloatVector.broadcast(S, scale[k2 + h]).sub(s).mul(w);
+      z = z.mul(FloatVector.broadcast(S, weight[k2 + h]));
+      a2 = a2.add(z.fma(z, x.mul(r).mul(x)));
+      x = FloatVector.broadcast(S, mean[k3 + h]).sub(m);
+      z = FloatVector.broadcast(S, scale[k3 + h]).sub(s).mul(w);
+      z = z.mul(FloatVector.broadcast(S, weight[k3 + h]));
+      a3 = a3.add(z.fma(z, x.mul(r).mul(x)));
     }
-    a0.intoArray(acc, to);
-    a1.intoArray(acc, to + NR);
-    a2.intoArray(acc, to + 2 * NR);
-    a3.intoArray(acc, to + 3 * NR);
+    a0.intoArray(acc, i0 * NR + to);
+    a1.intoArray(acc, i1 * NR + to);
+    a2.intoArray(acc, i2 * NR + to);
+    a3.intoArray(acc, i3 * NR + to);
   }
 }

@@ -9,22 +9,17 @@ import java.util.BitSet;
  * offsetQ[i] + offsetP[j]}, and its error is at most {@code unit·KL + noiseQ[i] + noiseP[j]}.
  *
  * @param values panels, in a layout of {@code FloatKernels}
- * @param offsetQ by row, padded to whole panels, like the others; NaN where this precision cannot hold the row's variances
+ * @param offsetQ by row, padded to whole panels, like the others; all NaN where this precision cannot hold the row's variances
  */
 @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
 record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {
   /** Adds to the values in panels what the epilogue needs of each row, padded to whole panels. */
   static Packed<float[]> of(DiagonalBatch g, float[] values, int width) {
-    return of(g, values, width, PairKl.unit32(), g.beyond32());
+    return of(g, values, width, PairKl.unit32(g.dimension()), g.beyond32());
   }
 
   static Packed<double[]> of(DiagonalBatch g, double[] values, int width) {
     return of(g, values, width, PairKl.unit64(g.dimension()), g.beyond64());
-  }
-
-  /** What the epilogue needs of each row for shorter chunks, without panels. */
-  static Packed<float[]> ofShort(DiagonalBatch g) {
-    return of(g, new float[0], FloatPanels.NR, PairKl.unitShort(), g.beyond32());
   }
 
   private static <A> Packed<A> of(
@@ -40,11 +35,12 @@ record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, 
       noiseQ[i] = PairKl.noiseQ(g, i, unit);
       noiseP[i] = PairKl.noiseP(g, i, unit);
     }
-    beyond.stream()
-        .forEach(i -> {
-          offsetQ[i] = Double.NaN;
-          offsetP[i] = Double.NaN;
-        });
+    for (int i = beyond.nextSetBit(0); i >= 0; i = beyond.nextSetBit(i + 1)) {
+      offsetQ[i] = Double.NaN;
+      offsetP[i] = Double.NaN;
+      noiseQ[i] = Double.NaN;
+      noiseP[i] = Double.NaN;
+    }
     return new Packed<>(values, offsetQ, offsetP, noiseQ, noiseP);
   }
 

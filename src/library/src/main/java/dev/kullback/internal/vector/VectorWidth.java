@@ -13,10 +13,20 @@ public final class VectorWidth {
 
   public static final int BITS = bits();
 
+  /**
+   * Vector registers. No JVM tells; x86 has 32 where it has vectors of 512 bits, which come with AVX-512's encoding of instructions,
+   * and 16 otherwise; what else has vectors of 128 bits and more (AArch64, RISC-V, POWER) has 32.
+   */
+  public static final int REGISTERS = isX86() && MOST_BITS < 512 ? 16 : 32;
+
   /** Whether it is known that the VM does not compile vector code. */
   private static volatile boolean refuted;
 
   private VectorWidth() {}
+
+  private static boolean isX86() {
+    return System.getProperty("os.arch").matches("amd64|x86_64|x86|i[3-6]86");
+  }
 
   private static int bits() {
     int forced = Integer.getInteger(PROPERTY, 0);

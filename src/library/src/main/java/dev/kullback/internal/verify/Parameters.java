@@ -58,12 +58,7 @@ record Parameters(int dimension, double[] mean, double[] std, double[] below) {
     double[] s = Arrays.stream(std).map(x -> scale(scale, x)).toArray();
     return () ->
         DiagonalBatch.of(
-            of(mean, isDouble),
-            of(s, isDouble),
-            d,
-            scale,
-            DiagonalBatch.Zeros.REJECTED,
-            Platform.arithmetic());
+            of(mean, isDouble), of(s, isDouble), d, scale, DiagonalBatch.Zeros.REJECTED);
   }
 
   /** The same in double, a covariance's factor as the one that it was made of. */
@@ -72,7 +67,7 @@ record Parameters(int dimension, double[] mean, double[] std, double[] below) {
   }
 
   private FullBatch full(Factors.Kind kind, Elements mean, Elements matrix) {
-    return Factors.of(mean, matrix, dimension, kind, Platform.arithmetic());
+    return Factors.of(mean, matrix, dimension, kind, Platform::factorization);
   }
 
   private static Elements of(double[] values, boolean isDouble) {

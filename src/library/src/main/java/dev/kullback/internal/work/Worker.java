@@ -2,6 +2,7 @@ package dev.kullback.internal.work;
 
 import java.util.Objects;
 import java.util.concurrent.CancellationException;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /** One thread at work on a call. It ends when the caller was interrupted, or another thread of the call failed. */
@@ -42,6 +43,13 @@ public class Worker {
     lead = this;
     caller = null;
     ended = false;
+  }
+
+  /** Does the parts 0 … parts − 1 of what a call needs before its blocks: with whatever threads the call has. */
+  public void share(int parts, IntConsumer part) {
+    for (int k = 0; k < parts; k++) {
+      part.accept(k);
+    }
   }
 
   /** Before each block: throws if the call is to end. */

@@ -32,16 +32,19 @@ final class FullKernels {
   private static final int V = S.length();
 
   /**
-   * Rows of a tile: 6x4, 8x2, 10x2 and 12x2 vectors of 512 bits ran at 58 … 60·10⁹ multiply-adds/s, 8x3 and 9x3 at 38 … 51 (Zen
+   * Rows of a panel, and of a micro-kernel with 32 registers: 6x4, 8x2, 10x2 and 12x2 vectors of 512 bits ran at 58 … 60·10⁹ multiply-adds/s, 8x3 and 9x3 at 38 … 51 (Zen
    * 5, one core, JDK 25, the ceiling is 64). Eight rows are whole vectors, too.
    */
   static final int MR = 8;
 
-  /** Column vectors of a kernel: two want more than the 16 registers that AVX2 has. */
-  private static final int NV = VectorWidth.BITS == 512 ? 2 : 1;
-
   /** Columns of a panel. */
-  static final int NR = Math.max(NV * V, MR);
+  static final int NR = Math.max(2 * V, MR);
+
+  /**
+   * Rows of a micro-kernel, two vectors wide. With 16 registers 4 x 2 vectors of 256 bits ran at 22 … 23.8·10⁹ multiply-adds/s, 8 x 1
+   * at 18.7 … 20.7, 5 x 2 at 22 … 24, 6 x 2 at 11, as C2 spills (Zen 3, from the L1 cache, the ceiling is 24).
+   */
+  private static final int ROWS = VectorWidth.REGISTERS == 32 ? 8 : 4;
 
   /** Entries of K that a micro-kernel accumulates: a column panel's chunk, 16 KiB, stays in the L1 cache. 64 costs 5 %. */
   static final int KC = 128;
@@ -111,169 +114,33 @@ final class FullKernels {
       double[] acc,
       int to,
       boolean first) {
-    for (int a = 0; a < rowPanels; a++) {
-      int r = a * length * MR;
-      int corner = to + a * MR * NR;
-      for (int j = 0; j < columnCount; j += NV * V) {
-        if (NV == 2 && columnCount - j > V) {
-          tile8x2(rows, r, columns, c + j, length, acc, corner + j, first);
-        } else {
-          tile8x1(rows, r, columns, c + j, length, acc, corner + j, first);
-        }
+    for (int i = 0; i < rowPanels * MR; i += ROWS) {
+      int r = i / MR * length * MR + i % MR;
+      for (int j = 0; j < columnCount; j += 2 * V) {
+        micro(rows, r, columns, c + j, columnCount - j, length, acc, to + i * NR + j, first);
       }
     }
   }
 
-  /** Two vectors of columns over {@code length} entries, added to {@code acc[r][to…]} or, the first, stored there. */
-  private static void tile8x2(
+  /** ROWS rows by up to two vectors of columns. */
+  private static void micro(
       double[] rows,
       int r,
       double[] columns,
       int c,
+      int columnCount,
       int length,
       double[] acc,
       int to,
       boolean first) {
-    DoubleVector a0a = DoubleVector.zero(S);
-    DoubleVector a0b = DoubleVector.zero(S);
-    DoubleVector a1a = DoubleVector.zero(S);
-    DoubleVector a1b = DoubleVector.zero(S);
-    DoubleVector a2a = DoubleVector.zero(S);
-    DoubleVector a2b = DoubleVector.zero(S);
-    DoubleVector a3a = DoubleVector.zero(S);
-    DoubleVector a3b = DoubleVector.zero(S);
-    DoubleVector a4a = DoubleVector.zero(S);
-    DoubleVector a4b = DoubleVector.zero(S);
-    DoubleVector a5a = DoubleVector.zero(S);
-    DoubleVector a5b = DoubleVector.zero(S);
-    DoubleVector a6a = DoubleVector.zero(S);
-    DoubleVector a6b = DoubleVector.zero(S);
-    DoubleVector a7a = DoubleVector.zero(S);
-    DoubleVector a7b = DoubleVector.zero(S);
-    for (int k = 0; k < length; k++) {
-      int i = r + k * MR;
-      int j = c + k * NR;
-      DoubleVector ba = DoubleVector.fromArray(S, columns, j);
-      DoubleVector bb = DoubleVector.fromArray(S, columns, j + V);
-      DoubleVector x;
-      x = DoubleVector.broadcast(S, rows[i]);
-      a0a = x.fma(ba, a0a);
-      a0b = x.fma(bb, a0b);
-      x = DoubleVector.broadcast(S, rows[i + 1]);
-      a1a = x.fma(ba, a1a);
-      a1b = x.fma(bb, a1b);
-      x = DoubleVector.broadcast(S, rows[i + 2]);
-      a2a = x.fma(ba, a2a);
-      a2b = x.fma(bb, a2b);
-      x = DoubleVector.broadcast(S, rows[i + 3]);
-      a3a = x.fma(ba, a3a);
-      a3b = x.fma(bb, a3b);
-      x = DoubleVector.broadcast(S, rows[i + 4]);
-      a4a = x.fma(ba, a4a);
-      a4b = x.fma(bb, a4b);
-      x = DoubleVector.broadcast(S, rows[i + 5]);
-      a5a = x.fma(ba, a5a);
-      a5b = x.fma(bb, a5b);
-      x = DoubleVector.broadcast(S, rows[i + 6]);
-      a6a = x.fma(ba, a6a);
-      a6b = x.fma(bb, a6b);
-      x = DoubleVector.broadcast(S, rows[i + 7]);
-      a7a = x.fma(ba, a7a);
-      a7b = x.fma(bb, a7b);
+    if (ROWS == 8 && columnCount > V) {
+      ProductMicroKernels.tile8x2(rows, r, columns, c, length, acc, to, first);
+    } else if (ROWS == 8) {
+      ProductMicroKernels.tile8x1(rows, r, columns, c, length, acc, to, first);
+    } else if (columnCount > V) {
+      ProductMicroKernels.tile4x2(rows, r, columns, c, length, acc, to, first);
+    } else {
+      ProductMicroKernels.tile4x1(rows, r, columns, c, length, acc, to, first);
     }
-    if (!first) {
-      a0a = a0a.add(DoubleVector.fromArray(S, acc, to));
-      a0b = a0b.add(DoubleVector.fromArray(S, acc, to + V));
-      a1a = a1a.add(DoubleVector.fromArray(S, acc, to + NR));
-      a1b = a1b.add(DoubleVector.fromArray(S, acc, to + NR + V));
-      a2a = a2a.add(DoubleVector.fromArray(S, acc, to + 2 * NR));
-      a2b = a2b.add(DoubleVector.fromArray(S, acc, to + 2 * NR + V));
-      a3a = a3a.add(DoubleVector.fromArray(S, acc, to + 3 * NR));
-      a3b = a3b.add(DoubleVector.fromArray(S, acc, to + 3 * NR + V));
-      a4a = a4a.add(DoubleVector.fromArray(S, acc, to + 4 * NR));
-      a4b = a4b.add(DoubleVector.fromArray(S, acc, to + 4 * NR + V));
-      a5a = a5a.add(DoubleVector.fromArray(S, acc, to + 5 * NR));
-      a5b = a5b.add(DoubleVector.fromArray(S, acc, to + 5 * NR + V));
-      a6a = a6a.add(DoubleVector.fromArray(S, acc, to + 6 * NR));
-      a6b = a6b.add(DoubleVector.fromArray(S, acc, to + 6 * NR + V));
-      a7a = a7a.add(DoubleVector.fromArray(S, acc, to + 7 * NR));
-      a7b = a7b.add(DoubleVector.fromArray(S, acc, to + 7 * NR + V));
-    }
-    a0a.intoArray(acc, to);
-    a0b.intoArray(acc, to + V);
-    a1a.intoArray(acc, to + NR);
-    a1b.intoArray(acc, to + NR + V);
-    a2a.intoArray(acc, to + 2 * NR);
-    a2b.intoArray(acc, to + 2 * NR + V);
-    a3a.intoArray(acc, to + 3 * NR);
-    a3b.intoArray(acc, to + 3 * NR + V);
-    a4a.intoArray(acc, to + 4 * NR);
-    a4b.intoArray(acc, to + 4 * NR + V);
-    a5a.intoArray(acc, to + 5 * NR);
-    a5b.intoArray(acc, to + 5 * NR + V);
-    a6a.intoArray(acc, to + 6 * NR);
-    a6b.intoArray(acc, to + 6 * NR + V);
-    a7a.intoArray(acc, to + 7 * NR);
-    a7b.intoArray(acc, to + 7 * NR + V);
-  }
-
-  /** One vector of columns over {@code length} entries, added to {@code acc[r][to…]} or, the first, stored there. */
-  private static void tile8x1(
-      double[] rows,
-      int r,
-      double[] columns,
-      int c,
-      int length,
-      double[] acc,
-      int to,
-      boolean first) {
-    DoubleVector a0 = DoubleVector.zero(S);
-    DoubleVector a1 = DoubleVector.zero(S);
-    DoubleVector a2 = DoubleVector.zero(S);
-    DoubleVector a3 = DoubleVector.zero(S);
-    DoubleVector a4 = DoubleVector.zero(S);
-    DoubleVector a5 = DoubleVector.zero(S);
-    DoubleVector a6 = DoubleVector.zero(S);
-    DoubleVector a7 = DoubleVector.zero(S);
-    for (int k = 0; k < length; k++) {
-      int i = r + k * MR;
-      int j = c + k * NR;
-      DoubleVector b = DoubleVector.fromArray(S, columns, j);
-      DoubleVector x;
-      x = DoubleVector.broadcast(S, rows[i]);
-      a0 = x.fma(b, a0);
-      x = DoubleVector.broadcast(S, rows[i + 1]);
-      a1 = x.fma(b, a1);
-      x = DoubleVector.broadcast(S, rows[i + 2]);
-      a2 = x.fma(b, a2);
-      x = DoubleVector.broadcast(S, rows[i + 3]);
-      a3 = x.fma(b, a3);
-      x = DoubleVector.broadcast(S, rows[i + 4]);
-      a4 = x.fma(b, a4);
-      x = DoubleVector.broadcast(S, rows[i + 5]);
-      a5 = x.fma(b, a5);
-      x = DoubleVector.broadcast(S, rows[i + 6]);
-      a6 = x.fma(b, a6);
-      x = DoubleVector.broadcast(S, rows[i + 7]);
-      a7 = x.fma(b, a7);
-    }
-    if (!first) {
-      a0 = a0.add(DoubleVector.fromArray(S, acc, to));
-      a1 = a1.add(DoubleVector.fromArray(S, acc, to + NR));
-      a2 = a2.add(DoubleVector.fromArray(S, acc, to + 2 * NR));
-      a3 = a3.add(DoubleVector.fromArray(S, acc, to + 3 * NR));
-      a4 = a4.add(DoubleVector.fromArray(S, acc, to + 4 * NR));
-      a5 = a5.add(DoubleVector.fromArray(S, acc, to + 5 * NR));
-      a6 = a6.add(DoubleVector.fromArray(S, acc, to + 6 * NR));
-      a7 = a7.add(DoubleVector.fromArray(S, acc, to + 7 * NR));
-    }
-    a0.intoArray(acc, to);
-    a1.intoArray(acc, to + NR);
-    a2.intoArray(acc, to + 2 * NR);
-    a3.intoArray(acc, to + 3 * NR);
-    a4.intoArray(acc, to + 4 * NR);
-    a5.intoArray(acc, to + 5 * NR);
-    a6.intoArray(acc, to + 6 * NR);
-    a7.intoArray(acc, to + 7 * NR);
   }
 }

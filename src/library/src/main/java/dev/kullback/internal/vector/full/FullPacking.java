@@ -6,6 +6,7 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.vector.Transpose;
 import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
@@ -19,6 +20,9 @@ final class FullPacking {
 
   /** Gaussians whose means tell where a batch lies. */
   private static final int SAMPLES = 31;
+
+  /** What a thread packs at a time counts so much at a {@link Checkpoint}. */
+  private static final long PACKED_AT_ONCE = 1 << 22;
 
   /** For what the first-order error bounds leave out. */
   private static final double SAFETY = 1.0625;
@@ -59,25 +63,55 @@ final class FullPacking {
   }
 
   private static FullRows packRows(FullBatch g) {
-    return packRows(g, new double[rowsLength(g)]);
+    return packRows(g, new double[rowsLength(g)], new Worker());
+  }
+
+  /** Those kept with the batch, which all threads of a call make if nobody has. */
+  static FullRows rows(FullBatch g, Worker worker) {
+    FullRows made = ROWS.made(g);
+    return made != null ? made : ROWS.of(g, b -> packRows(b, new double[rowsLength(b)], worker));
   }
 
   /** Packs Σ of the batch into the memory given, Gaussians in lanes. */
-  static FullRows packRows(FullBatch g, double[] covariance) {
-    int n = g.size();
-    int d = g.dimension();
-    int length = Cholesky.packedLength(d);
-    int padded = Math.ceilDiv(n, MR) * MR;
-    double[] mean = new double[padded * d];
+  static FullRows packRows(FullBatch g, double[] covariance, Worker worker) {
+    int padded = Math.ceilDiv(g.size(), MR) * MR;
+    double[] mean = new double[padded * g.dimension()];
     double[] offset = new double[padded];
     double[] noise = new double[padded];
     double[] weight = new double[padded];
+    FullRows rows = new FullRows(covariance, mean, offset, noise, weight);
+    share(g, MR, worker, (first, end) -> packRows(g, first, end, rows));
+    return rows;
+  }
+
+  /** Packs Gaussians [first, end). */
+  private interface Range {
+    void pack(int first, int end);
+  }
+
+  /** Shares a batch between threads, by whole panels. */
+  private static void share(FullBatch g, int panel, Worker worker, Range range) {
+    long panels = Math.ceilDiv(PACKED_AT_ONCE, panel * Checkpoint.ofSolve(g.dimension()));
+    int count = (int) Math.min(panels * panel, Math.ceilDiv(g.size(), panel) * (long) panel);
+    worker.share(
+        Math.ceilDiv(g.size(), count),
+        part -> range.pack(part * count, Math.min(g.size() - part * count, count) + part * count));
+  }
+
+  private static void packRows(FullBatch g, int from, int n, FullRows rows) {
+    int d = g.dimension();
+    int length = Cholesky.packedLength(d);
+    double[] covariance = rows.covariance();
+    double[] mean = rows.mean();
+    double[] offset = rows.offset();
+    double[] noise = rows.noise();
+    double[] weight = rows.weight();
     double[] l = new double[length * V];
     double[] sums = new double[d * V];
     double[] norms = new double[3 * V];
     double[] scratch = new double[Transpose.SCRATCH];
     Checkpoint checkpoint = new Checkpoint();
-    for (int first = 0; first < n; first += V) {
+    for (int first = from; first < n; first += V) {
       checkpoint.pass(V * Checkpoint.ofSolve(d));
       int count = Math.min(V, n - first);
       lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
@@ -93,7 +127,6 @@ final class FullPacking {
             0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * norms[2 * V + i]);
       }
     }
-    return new FullRows(covariance, mean, offset, noise, weight);
   }
 
   /** The share of {@code ‖m_q‖²} in a row's weight. */
@@ -107,22 +140,44 @@ final class FullPacking {
   }
 
   private static FullColumns packColumns(FullBatch g) {
-    return packColumns(g, new double[columnsLength(g)]);
+    return packColumns(g, new double[columnsLength(g)], new Worker());
+  }
+
+  /** As {@link #rows}. */
+  static FullColumns columns(FullBatch g, Worker worker) {
+    FullColumns made = COLUMNS.made(g);
+    return made != null
+        ? made
+        : COLUMNS.of(g, b -> packColumns(b, new double[columnsLength(b)], worker));
   }
 
   /** Packs the batch into the memory given, Gaussians in lanes. */
-  static FullColumns packColumns(FullBatch g, double[] values) {
-    int n = g.size();
+  static FullColumns packColumns(FullBatch g, double[] values, Worker worker) {
+    int padded = Math.ceilDiv(g.size(), NR) * NR;
+    FullColumns columns =
+        new FullColumns(
+            values,
+            centre(g),
+            new double[padded],
+            new double[padded],
+            new double[padded],
+            new double[padded],
+            new double[padded]);
+    share(g, NR, worker, (first, end) -> packColumns(g, first, end, columns));
+    return columns;
+  }
+
+  private static void packColumns(FullBatch g, int from, int n, FullColumns columns) {
     int d = g.dimension();
     int length = Cholesky.packedLength(d);
     int panel = FullKernels.length(d) * NR;
-    int padded = Math.ceilDiv(n, NR) * NR;
-    double[] offset = new double[padded];
-    double[] noise = new double[padded];
-    double[] weight = new double[padded];
-    double[] inverseError = new double[padded];
-    double[] tolerance = new double[padded];
-    double[] centre = centre(g);
+    double[] values = columns.values();
+    double[] offset = columns.offset();
+    double[] noise = columns.noise();
+    double[] weight = columns.weight();
+    double[] inverseError = columns.inverseError();
+    double[] tolerance = columns.tolerance();
+    double[] centre = columns.centre();
     double[] l = new double[length * V];
     double[] w = new double[length * V];
     double[] m = new double[d * V];
@@ -131,7 +186,7 @@ final class FullPacking {
     double[] scratch = new double[Transpose.SCRATCH];
     double units = roundings(d);
     Checkpoint checkpoint = new Checkpoint();
-    for (int first = 0; first < n; first += V) {
+    for (int first = from; first < n; first += V) {
       checkpoint.pass(V * Checkpoint.ofSolve(d));
       int count = Math.min(V, n - first);
       lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
@@ -165,7 +220,6 @@ final class FullPacking {
         tolerance[j] = FullVectorKernel.tolerance(normL * normW);
       }
     }
-    return new FullColumns(values, centre, offset, noise, weight, inverseError, tolerance);
   }
 
   /** Medians of some Gaussians' means: unlike the mean of all, a few far away do not draw it from the others. */

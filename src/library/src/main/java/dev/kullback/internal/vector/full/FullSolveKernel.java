@@ -11,8 +11,9 @@ import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * {@link FullPair} for one row and a vector of columns: the same operations on the same numbers in every lane, so the same bits
- * except where the scalar form must decide, which is left to it: an infinite result. Holds the working memory of one thread.
+ * {@link FullPair} for one row and a vector of columns, or for a vector of pairs: the same operations on the same numbers in every
+ * lane, so the same bits except where the scalar form must decide, which is left to it: an infinite result. Holds the working
+ * memory of one thread.
  */
 final class FullSolveKernel {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
@@ -21,15 +22,15 @@ final class FullSolveKernel {
 
   private int dimension;
 
-  /** Per entry of the packed factors, a vector: L_p in two parts, and E. */
+  /** Whether no factor has a low part. */
+  private boolean isExact;
+
+  /** Per entry of the packed factors, a vector: L_p in two parts; L_q, which E takes the place of, and its low part. */
   private double[] factor = {};
 
   private double[] factorLow = {};
-
-  /** What a batch that has no low parts is taken to have. */
-  private double[] zeros = {};
-
   private double[] e = {};
+  private double[] low = {};
 
   /** Per dimension, a vector: μ_p, the power of two that a row is scaled by, the inverse of the pivot so scaled. */
   private double[] mean = {};
@@ -37,10 +38,15 @@ final class FullSolveKernel {
   private double[] scale = {};
   private double[] inverse = {};
 
-  /** A row of L_p, scaled; y; a block of rows' sums of squares by column. */
-  private double[] row = {};
+  /** E_kk, and ½x² + x − ln(1+x) of it; the ratio of the pivots, 1 + E_kk; μ_q, which y takes the place of. */
+  private double[] excess = {};
 
+  private double[] ratio = {};
   private double[] y = {};
+
+  /** Two rows of L_p, scaled, entry by entry; a block of rows' sums of squares by column. */
+  private double[] rows = {};
+
   private double[] squares = {};
 
   /** Of all squares off the diagonal: the sum, and what rounding took from it. */
@@ -51,175 +57,265 @@ final class FullSolveKernel {
   private final double[] kl = new double[V];
   private final double[] scratch = new double[Transpose.SCRATCH];
 
-  /** Takes V columns from {@code first} on; those beyond the batch repeat its last. */
-  void pack(FullBatch p, int first) {
+  /** Takes V columns from {@code first} on, for rows of q; those beyond the batch repeat its last. */
+  void pack(FullBatch q, FullBatch p, int first) {
     int d = p.dimension();
-    int length = Cholesky.packedLength(d);
     dimension = d;
+    isExact = q.scaleTrilLow() == null && p.scaleTrilLow() == null;
+    int length = Cholesky.packedLength(d) * V;
     if (mean.length < d * V) {
-      factor = new double[length * V];
-      factorLow = new double[length * V];
-      zeros = new double[length];
-      e = new double[length * V];
+      factor = new double[length];
+      e = new double[length];
       mean = new double[d * V];
       scale = new double[d * V];
       inverse = new double[d * V];
-      row = new double[d * V];
+      excess = new double[d * V];
+      ratio = new double[d * V];
       y = new double[d * V];
+      rows = new double[2 * d * V];
       squares = new double[d * V];
     }
-    int count = Math.min(V, p.size() - first);
-    FullPacking.lanes(p.scaleTril(), first, count, length, factor, 0, V, scratch);
-    if (p.scaleTrilLow() != null) {
-      FullPacking.lanes(p.scaleTrilLow(), first, count, length, factorLow, 0, V, scratch);
-    } else {
-      Arrays.fill(factorLow, 0, length * V, 0);
+    if (!isExact && low.length < length) {
+      factorLow = new double[length];
+      low = new double[length];
     }
-    FullPacking.lanes(p.mean(), first, count, d, mean, 0, V, scratch);
+    lanes(p, first, factor, factorLow, mean);
     for (int k = 0, diagonal = 0; k < d; diagonal += (++k + 1) * V) {
       for (int i = 0; i < V; i++) {
-        double t = FullPair.inversePower(factor[diagonal + i]);
-        scale[k * V + i] = t;
-        inverse[k * V + i] = 1 / (factor[diagonal + i] * t);
+        scale[k * V + i] = FullPair.inversePower(factor[diagonal + i]);
       }
+      DoubleVector pivot = DoubleVector.fromArray(S, factor, diagonal);
+      DoubleVector.broadcast(S, 1)
+          .div(pivot.mul(DoubleVector.fromArray(S, scale, k * V)))
+          .intoArray(inverse, k * V);
+    }
+  }
+
+  /** V Gaussians from {@code first} on, one in each lane. */
+  private void lanes(FullBatch g, int first, double[] high, double[] low, double[] mean) {
+    int d = dimension;
+    int length = Cholesky.packedLength(d);
+    int count = Math.min(V, g.size() - first);
+    FullPacking.lanes(g.scaleTril(), first, count, length, high, 0, V, scratch);
+    FullPacking.lanes(g.mean(), first, count, d, mean, 0, V, scratch);
+    double[] lows = g.scaleTrilLow();
+    if (lows != null) {
+      FullPacking.lanes(lows, first, count, length, low, 0, V, scratch);
+    } else if (!isExact) {
+      Arrays.fill(low, 0, length * V, 0);
     }
   }
 
   /** KL(q_i ‖ p_j) for the columns packed, or +∞ where {@link FullPair} must decide; valid until the next call. */
   double[] row(FullBatch q, int i) {
-    int d = dimension;
-    int l = i * Cholesky.packedLength(d);
-    double[] factors = q.scaleTril();
-    double[] low = q.scaleTrilLow();
-    solve(q.mean(), i * d, factors, l, low == null ? zeros : low, low == null ? 0 : l, d);
-    for (int lane = 0; lane < V; lane++) {
-      double sum = 0;
-      double errors = 0;
-      for (int from = 0, at = l, pivot = lane; from < d; from += BLOCK) {
-        double acc = 0;
-        for (int end = Math.min(d, from + BLOCK), k = from; k < end; ) {
-          double z = y[k * V + lane];
-          acc += 0.5 * z * z + FullPair.excess(e[pivot], factors[at], factor[pivot]);
-          k++;
-          at += k + 1;
-          pivot += (k + 1) * V;
-        }
-        double t = sum + acc;
-        errors += Compensation.error(sum, acc, t);
-        sum = t;
-      }
-      double x = sum + errors + 0.5 * (off[lane] + offErrors[lane]);
-      kl[lane] = x >= 0 ? x : Double.POSITIVE_INFINITY;
+    int length = Cholesky.packedLength(dimension);
+    spread(q.scaleTril(), i * length, length, e);
+    spread(q.mean(), i * dimension, dimension, y);
+    double[] lows = q.scaleTrilLow();
+    if (lows != null) {
+      spread(lows, i * length, length, low);
+    } else if (!isExact) {
+      Arrays.fill(low, 0, length * V, 0);
     }
-    return kl;
+    return solve();
   }
 
-  /** E, y and the sum of the squares off the diagonal. In pieces that C2 compiles without boxing vectors. */
-  private void solve(
-      double[] qMean, int qm, double[] qFactor, int q, double[] qLow, int ql, int d) {
+  /** The same for the pairs of V rows from {@code first} on and the columns packed. */
+  double[] pairs(FullBatch q, int first) {
+    lanes(q, first, e, low, y);
+    return solve();
+  }
+
+  /** {@code in[from…]}, each to all lanes of a vector. */
+  private static void spread(double[] in, int from, int length, double[] out) {
+    for (int k = 0; k < length; k++) {
+      DoubleVector.broadcast(S, in[from + k]).intoArray(out, k * V);
+    }
+  }
+
+  /** KL of what the lanes hold. */
+  private double[] solve() {
+    int d = dimension;
     Arrays.fill(squares, 0, d * V, 0);
     Arrays.fill(off, 0);
     Arrays.fill(offErrors, 0);
-    for (int k = 0, at = 0; k < d; at += ++k) {
-      head(qMean[qm + k], qFactor[q + at + k], qLow[ql + at + k], k, at);
-      start(qFactor, q + at, qLow, ql + at, k, at);
-      int c = 0;
-      for (; c + 4 <= k; c += 4) {
-        four(c, k, at);
+    int k = 0;
+    int at = 0;
+    for (; k + 2 <= d; k += 2) {
+      two(k, at);
+      at += 2 * k + 3;
+      endBlock(k + 1);
+    }
+    if (k < d) {
+      head(k, at, 0);
+      for (int c = 0; c < k; c++) {
+        one(c, k, at, 0);
       }
-      for (; c < k; c++) {
-        one(c, k, at);
-      }
-      if ((k + 1) % BLOCK == 0 || k + 1 == d) {
-        for (int from = 0; from < k; from += BLOCK) {
-          addBlock(from, Math.min(k, from + BLOCK));
-        }
-      }
+      endBlock(k);
+    }
+    Excess.of(excess, ratio, d * V);
+    total();
+    return kl;
+  }
+
+  /** Rows k and k + 1 of E, and of y. In pieces that C2 compiles without boxing vectors. */
+  private void two(int k, int at) {
+    int below = at + k + 1;
+    head(k, at, 0);
+    head(k + 1, below, V);
+    int c = 0;
+    for (; c + 4 <= k; c += 4) {
+      four(c, k, at);
+    }
+    for (int i = c; i < k; i++) {
+      one(i, k, at, 0);
+    }
+    for (int i = c; i <= k; i++) {
+      one(i, k + 1, below, V);
     }
   }
 
-  /** Row k of L_p, scaled; y_k; E_kk. */
-  private void head(double qMean, double qPivot, double qLow, int k, int at) {
+  /** What row k of E begins with, the scaled difference of L_q and L_p; row k of L_p, scaled; y_k; E_kk. */
+  private void head(int k, int at, int place) {
     DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
-    DoubleVector z = DoubleVector.broadcast(S, qMean).sub(DoubleVector.fromArray(S, mean, k * V));
-    z = z.mul(t);
-    for (int l = 0; l < k; l++) {
-      DoubleVector f = DoubleVector.fromArray(S, factor, (at + l) * V).mul(t);
-      f.intoArray(row, l * V);
+    DoubleVector z =
+        DoubleVector.fromArray(S, y, k * V).sub(DoubleVector.fromArray(S, mean, k * V)).mul(t);
+    for (int l = 0, i = at * V; l < k; l++, i += V) {
+      DoubleVector own = DoubleVector.fromArray(S, factor, i);
+      DoubleVector f = own.mul(t);
+      f.intoArray(rows, 2 * l * V + place);
+      DoubleVector.fromArray(S, e, i).sub(own).mul(t).intoArray(e, i);
       z = z.sub(f.mul(DoubleVector.fromArray(S, y, l * V)));
     }
     z.mul(DoubleVector.fromArray(S, inverse, k * V)).intoArray(y, k * V);
-    DoubleVector pivot = DoubleVector.fromArray(S, factor, (at + k) * V);
-    DoubleVector low =
-        DoubleVector.broadcast(S, qLow).sub(DoubleVector.fromArray(S, factorLow, (at + k) * V));
-    DoubleVector.broadcast(S, qPivot).sub(pivot).add(low).div(pivot).intoArray(e, (at + k) * V);
+    int diagonal = (at + k) * V;
+    DoubleVector pivot = DoubleVector.fromArray(S, factor, diagonal);
+    DoubleVector own = DoubleVector.fromArray(S, e, diagonal);
+    DoubleVector x = own.sub(pivot);
+    if (!isExact) {
+      addLow(k, at);
+      DoubleVector lows = DoubleVector.fromArray(S, low, diagonal);
+      x = x.add(lows.sub(DoubleVector.fromArray(S, factorLow, diagonal)));
+    }
+    x = x.div(pivot);
+    x.intoArray(e, diagonal);
+    x.intoArray(excess, k * V);
+    own.div(pivot).intoArray(ratio, k * V);
   }
 
-  /** What row k of E begins with, the scaled difference of L_q and L_p. */
-  private void start(double[] qFactor, int q, double[] qLow, int ql, int k, int at) {
+  /** Adds to what row k begins with the scaled difference of the low parts. */
+  private void addLow(int k, int at) {
     DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
-    for (int j = 0; j < k; j++) {
-      DoubleVector high =
-          DoubleVector.broadcast(S, qFactor[q + j])
-              .sub(DoubleVector.fromArray(S, factor, (at + j) * V));
-      DoubleVector low =
-          DoubleVector.broadcast(S, qLow[ql + j])
-              .sub(DoubleVector.fromArray(S, factorLow, (at + j) * V));
-      high.mul(t).add(low.mul(t)).intoArray(e, (at + j) * V);
+    for (int i = at * V; i < (at + k) * V; i += V) {
+      DoubleVector lows = DoubleVector.fromArray(S, low, i);
+      DoubleVector rest = lows.sub(DoubleVector.fromArray(S, factorLow, i)).mul(t);
+      DoubleVector.fromArray(S, e, i).add(rest).intoArray(e, i);
     }
   }
 
-  /** E_kc … E_k,c+3 from there: they share what they load, and each has its terms in order. */
+  /** Columns c … c + 3 < k of rows k and k + 1: they share what they load, and each has its terms in order. */
   private void four(int c, int k, int at) {
     double[] e = this.e;
-    double[] row = this.row;
+    double[] rows = this.rows;
     int to = (at + c) * V;
-    DoubleVector x0 = DoubleVector.fromArray(S, e, to);
-    DoubleVector x1 = DoubleVector.fromArray(S, e, to + V);
-    DoubleVector x2 = DoubleVector.fromArray(S, e, to + 2 * V);
-    DoubleVector x3 = DoubleVector.fromArray(S, e, to + 3 * V);
+    int below = to + (k + 1) * V;
+    DoubleVector a0 = DoubleVector.fromArray(S, e, to);
+    DoubleVector a1 = DoubleVector.fromArray(S, e, to + V);
+    DoubleVector a2 = DoubleVector.fromArray(S, e, to + 2 * V);
+    DoubleVector a3 = DoubleVector.fromArray(S, e, to + 3 * V);
+    DoubleVector b0 = DoubleVector.fromArray(S, e, below);
+    DoubleVector b1 = DoubleVector.fromArray(S, e, below + V);
+    DoubleVector b2 = DoubleVector.fromArray(S, e, below + 2 * V);
+    DoubleVector b3 = DoubleVector.fromArray(S, e, below + 3 * V);
     int from = (Cholesky.packedLength(c) + c) * V;
-    DoubleVector f = DoubleVector.fromArray(S, row, c * V);
-    x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
+    int i = 2 * c * V;
+    // above row c + 3, E of the four columns is a triangle
+    DoubleVector f = DoubleVector.fromArray(S, rows, i);
+    DoubleVector g = DoubleVector.fromArray(S, rows, i + V);
+    DoubleVector x = DoubleVector.fromArray(S, e, from);
+    a0 = a0.sub(f.mul(x));
+    b0 = b0.sub(g.mul(x));
     from += (c + 1) * V;
-    f = DoubleVector.fromArray(S, row, (c + 1) * V);
-    x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
-    x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, from + V)));
+    f = DoubleVector.fromArray(S, rows, i + 2 * V);
+    g = DoubleVector.fromArray(S, rows, i + 3 * V);
+    x = DoubleVector.fromArray(S, e, from);
+    a0 = a0.sub(f.mul(x));
+    b0 = b0.sub(g.mul(x));
+    x = DoubleVector.fromArray(S, e, from + V);
+    a1 = a1.sub(f.mul(x));
+    b1 = b1.sub(g.mul(x));
     from += (c + 2) * V;
-    f = DoubleVector.fromArray(S, row, (c + 2) * V);
-    x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
-    x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, from + V)));
-    x2 = x2.sub(f.mul(DoubleVector.fromArray(S, e, from + 2 * V)));
+    f = DoubleVector.fromArray(S, rows, i + 4 * V);
+    g = DoubleVector.fromArray(S, rows, i + 5 * V);
+    x = DoubleVector.fromArray(S, e, from);
+    a0 = a0.sub(f.mul(x));
+    b0 = b0.sub(g.mul(x));
+    x = DoubleVector.fromArray(S, e, from + V);
+    a1 = a1.sub(f.mul(x));
+    b1 = b1.sub(g.mul(x));
+    x = DoubleVector.fromArray(S, e, from + 2 * V);
+    a2 = a2.sub(f.mul(x));
+    b2 = b2.sub(g.mul(x));
     from += (c + 3) * V;
-    for (int l = c + 3; l < k; from += ++l * V) {
-      f = DoubleVector.fromArray(S, row, l * V);
-      x0 = x0.sub(f.mul(DoubleVector.fromArray(S, e, from)));
-      x1 = x1.sub(f.mul(DoubleVector.fromArray(S, e, from + V)));
-      x2 = x2.sub(f.mul(DoubleVector.fromArray(S, e, from + 2 * V)));
-      x3 = x3.sub(f.mul(DoubleVector.fromArray(S, e, from + 3 * V)));
+    i += 6 * V;
+    for (int l = c + 3; l < k; from += ++l * V, i += 2 * V) {
+      f = DoubleVector.fromArray(S, rows, i);
+      g = DoubleVector.fromArray(S, rows, i + V);
+      x = DoubleVector.fromArray(S, e, from);
+      a0 = a0.sub(f.mul(x));
+      b0 = b0.sub(g.mul(x));
+      x = DoubleVector.fromArray(S, e, from + V);
+      a1 = a1.sub(f.mul(x));
+      b1 = b1.sub(g.mul(x));
+      x = DoubleVector.fromArray(S, e, from + 2 * V);
+      a2 = a2.sub(f.mul(x));
+      b2 = b2.sub(g.mul(x));
+      x = DoubleVector.fromArray(S, e, from + 3 * V);
+      a3 = a3.sub(f.mul(x));
+      b3 = b3.sub(g.mul(x));
     }
-    DoubleVector inv = DoubleVector.fromArray(S, inverse, k * V);
-    x0.mul(inv).intoArray(e, to);
-    x1.mul(inv).intoArray(e, to + V);
-    x2.mul(inv).intoArray(e, to + 2 * V);
-    x3.mul(inv).intoArray(e, to + 3 * V);
-    addSquares(c, c + 4, at);
+    x = DoubleVector.fromArray(S, inverse, k * V);
+    a0 = a0.mul(x);
+    a1 = a1.mul(x);
+    a2 = a2.mul(x);
+    a3 = a3.mul(x);
+    a0.intoArray(e, to);
+    a1.intoArray(e, to + V);
+    a2.intoArray(e, to + 2 * V);
+    a3.intoArray(e, to + 3 * V);
+    g = DoubleVector.fromArray(S, rows, i + V);
+    x = DoubleVector.fromArray(S, inverse, (k + 1) * V);
+    b0.sub(g.mul(a0)).mul(x).intoArray(e, below);
+    b1.sub(g.mul(a1)).mul(x).intoArray(e, below + V);
+    b2.sub(g.mul(a2)).mul(x).intoArray(e, below + 2 * V);
+    b3.sub(g.mul(a3)).mul(x).intoArray(e, below + 3 * V);
+    for (int j = 0; j < 4 * V; j += V) {
+      a0 = DoubleVector.fromArray(S, e, to + j);
+      b0 = DoubleVector.fromArray(S, e, below + j);
+      DoubleVector.fromArray(S, squares, c * V + j)
+          .add(a0.mul(a0))
+          .add(b0.mul(b0))
+          .intoArray(squares, c * V + j);
+    }
   }
 
-  private void one(int c, int k, int at) {
+  private void one(int c, int k, int at, int place) {
     DoubleVector x = DoubleVector.fromArray(S, e, (at + c) * V);
     for (int l = c, from = Cholesky.packedLength(c) + c; l < k; from += ++l) {
-      DoubleVector f = DoubleVector.fromArray(S, row, l * V);
+      DoubleVector f = DoubleVector.fromArray(S, rows, 2 * l * V + place);
       x = x.sub(f.mul(DoubleVector.fromArray(S, e, from * V)));
     }
-    x.mul(DoubleVector.fromArray(S, inverse, k * V)).intoArray(e, (at + c) * V);
-    addSquares(c, c + 1, at);
+    x = x.mul(DoubleVector.fromArray(S, inverse, k * V));
+    x.intoArray(e, (at + c) * V);
+    DoubleVector.fromArray(S, squares, c * V).add(x.mul(x)).intoArray(squares, c * V);
   }
 
-  private void addSquares(int from, int to, int at) {
-    for (int c = from; c < to; c++) {
-      DoubleVector x = DoubleVector.fromArray(S, e, (at + c) * V);
-      DoubleVector.fromArray(S, squares, c * V).add(x.mul(x)).intoArray(squares, c * V);
+  /** After row k: adds up the squares, if a block of rows ends. */
+  private void endBlock(int k) {
+    if ((k + 1) % BLOCK == 0 || k + 1 == dimension) {
+      for (int from = 0; from < k; from += BLOCK) {
+        addBlock(from, Math.min(k, from + BLOCK));
+      }
     }
   }
 
@@ -236,5 +332,29 @@ final class FullSolveKernel {
     DoubleVector error = sum.sub(t.sub(back)).add(acc.sub(back));
     t.intoArray(off, 0);
     DoubleVector.fromArray(S, offErrors, 0).add(error).intoArray(offErrors, 0);
+  }
+
+  /** KL from y, the excesses, and the squares. */
+  private void total() {
+    int d = dimension;
+    DoubleVector sum = DoubleVector.zero(S);
+    DoubleVector errors = DoubleVector.zero(S);
+    for (int from = 0; from < d; from += BLOCK) {
+      DoubleVector acc = DoubleVector.zero(S);
+      for (int end = Math.min(d, from + BLOCK), k = from; k < end; k++) {
+        DoubleVector z = DoubleVector.fromArray(S, y, k * V);
+        acc = acc.add(z.mul(0.5).mul(z).add(DoubleVector.fromArray(S, excess, k * V)));
+      }
+      DoubleVector t = sum.add(acc);
+      DoubleVector back = t.sub(sum);
+      errors = errors.add(sum.sub(t.sub(back)).add(acc.sub(back)));
+      sum = t;
+    }
+    DoubleVector rest =
+        DoubleVector.fromArray(S, off, 0).add(DoubleVector.fromArray(S, offErrors, 0));
+    sum.add(errors).add(rest.mul(0.5)).intoArray(kl, 0);
+    for (int i = 0; i < V; i++) {
+      kl[i] = kl[i] >= 0 ? kl[i] : Double.POSITIVE_INFINITY;
+    }
   }
 }

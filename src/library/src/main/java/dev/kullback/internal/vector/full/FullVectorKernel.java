@@ -95,18 +95,18 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
       if (firstRows.length < rowsLength) {
         firstRows = new double[rowsLength];
       }
-      rows = FullPacking.packRows(q, firstRows);
+      rows = FullPacking.packRows(q, firstRows, worker);
     } else {
-      rows = FullPacking.ROWS.of(q);
+      rows = FullPacking.rows(q, worker);
     }
     int columnsLength = FullPacking.columnsLength(p);
     if (firstP && columnsLength <= MOST_PANELS) {
       if (firstColumns.length < columnsLength) {
         firstColumns = new double[columnsLength];
       }
-      columns = FullPacking.packColumns(p, firstColumns);
+      columns = FullPacking.packColumns(p, firstColumns, worker);
     } else {
-      columns = FullPacking.COLUMNS.of(p);
+      columns = FullPacking.columns(p, worker);
     }
   }
 
@@ -242,7 +242,7 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
         }
         FullSolveKernel solve = solve();
         if (!packed) {
-          solve.pack(p, j + v);
+          solve.pack(q, p, j + v);
           packed = true;
         }
         worker.pass(Checkpoint.ofSolve(q.dimension()));

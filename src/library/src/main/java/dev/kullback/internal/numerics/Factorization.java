@@ -1,0 +1,22 @@
+package dev.kullback.internal.numerics;
+
+/**
+ * Cholesky factors of several matrices at once, in double-double: packed lower triangles, row-major, one array of high and one of
+ * low parts, entry k of matrix i at {@code [k·lanes + i]}. For one thread.
+ */
+public interface Factorization {
+  /** How many matrices at once. */
+  int lanes();
+
+  /** Replaces symmetric matrices by their factors; whether all pivots are positive and finite. */
+  boolean factor(double[] high, double[] low, int d);
+
+  /** The first row of matrix i whose pivot is not positive and finite, or −1. */
+  int failed(int i);
+
+  /** That pivot. */
+  double pivot(int i);
+
+  /** Replaces factors by their inverses. */
+  void invert(double[] high, double[] low, int d);
+}

@@ -1,0 +1,62 @@
+package dev.kullback.internal.plain;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
+
+/** What has one number a Gaussian, pair by pair: the matrix's diagonal, and divergences from N(0, I). Of one thread. */
+public class Pairs {
+  private final Worker worker;
+  private final FullPair pair;
+
+  public Pairs(Worker worker, FullPair pair) {
+    this.worker = worker;
+    this.pair = pair;
+  }
+
+  /** {@code KL(q_i ‖ p_i)} for i in [from, to). */
+  public void aligned(Batch q, Batch p, int from, int to, Output out) {
+    for (int i = from; i < to; i++) {
+      alignedPair(q, p, i, out);
+    }
+  }
+
+  protected final void alignedPair(Batch q, Batch p, int i, Output out) {
+    worker.pass(Batch.terms(q, p));
+    out.put(
+        i,
+        q.isDeterministic() || q == p
+            ? 0
+            : q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
+                ? PairKl.of(a, i, b, i)
+                : pair.kl(q, i, p, i));
+  }
+
+  /** {@code KL(q_i ‖ N(0, I))} for i in [from, to). */
+  public void standard(Batch q, int from, int to, Output out) {
+    for (int i = from; i < to; i++) {
+      pass(standardTerms(q));
+      out.put(i, standardKl(q, i));
+    }
+  }
+
+  private static double standardKl(Batch q, int i) {
+    return switch (q) {
+      case DiagonalBatch d -> d.isDeterministic() ? 0 : PairKl.standard(d, i);
+      case FullBatch f -> FullPair.standard(f, i);
+    };
+  }
+
+  /** What one of {@link #standard} counts at a {@link Checkpoint}. */
+  public static long standardTerms(Batch q) {
+    long d = q.dimension();
+    return Checkpoint.PLAIN * (q instanceof FullBatch ? d * d : d);
+  }
+
+  protected final void pass(long terms) {
+    worker.pass(terms);
+  }
+}

@@ -1,0 +1,654 @@
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Form;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
+import java.util.Arrays;
+import java.util.Objects;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The Vector API backend up to {@value #MOST_DIMENSIONS} dimensions, where a float kernel's entries would mostly be recomputed: in double
+ * at once, from the differences to the store without a tile between them. An entry is {@link PairKl#of}, to the bit.
+ *
+ * <p>Layouts, for vector b of V columns, dimension h:
+ *
+ * <pre>
+ * columns [b][D][2][V], [b][V]   μ, 1/v; then offsetP, the last of a vector's 2 D + 1
+ *         [N]                    noiseP, behind all of these
+ * scales  [b][D][2][V]           the raw scale s, 1/σ
+ * rows    [8]                    offsetQ, noiseQ of four rows
+ *         [D][3][4]              μ, v, s
+ * </pre>
+ *
+ * An offset is NaN where the entry is left to PairKl: for variances and means that might overflow here. So what is not NaN is finite.
+ */
+public final class SmallKernel extends BlockKernel<DiagonalBatch> {
+  /** Of the batches that it is for. */
+  public static final int MOST_DIMENSIONS = 4;
+
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
+  private static final int V = S.length();
+  private static final long ALL_LANES = -1L >>> -V;
+  private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
+
+  private static final double[] ARTANH = PairKl.artanh();
+  private static final double[] EXP = PairKl.exp();
+
+  /** Rows that share what is read of the columns: two took 1.16 of the time at D = 1, 1.12 at D = 3 (Zen 3). */
+  private static final int ROWS = 4;
+
+  /** Columns whose values stay in the L1 or L2 cache for all rows of a block. */
+  private static final int STRIP = 1024;
+
+  /** Means up to which, with variances in 2^±500, no sum overflows. */
+  private static final double MOST_MEAN = 0x1p250;
+
+  /** What a term counts at a {@link Checkpoint}, one that is packed, and one looked at again. */
+  private static final int COUNTED = 6;
+
+  private static final int PACKING = 64;
+
+  private static final int REFINED = 40;
+
+  /** As {@code VectorKernel.MOST_PANELS}, in doubles. */
+  private static final int MOST_KEPT = 1 << 19;
+
+  /** A batch as columns. */
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  private record Columns(double[] values, double mostNoise) {}
+
+  private static final Form<DiagonalBatch, Columns> COLUMNS =
+      new Form<>(g -> pack(g, new double[length(g)]), c -> (long) Double.BYTES * c.values().length);
+
+  /** Of a batch as columns, read where entries are recomputed. */
+  private static final Form<DiagonalBatch, double[]> SCALES =
+      new Form<>(SmallKernel::packScales, s -> (long) Double.BYTES * s.length);
+
+  private final Worker worker;
+  private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
+
+  /** Vectors of a strip that are to be looked at again, by their first columns; which of these have uncertain entries; and what is left of each. */
+  private final int[] vectors = new int[STRIP / V];
+
+  private final int[] uncertain = new int[STRIP / V];
+  private final long[] open = new long[STRIP / V];
+
+  /** Of these vectors: S + D and then KL by the difference form, by the stable form, and Σ s². */
+  private final double[] sums = new double[STRIP];
+
+  private final double[] stable = new double[STRIP];
+  private final double[] squares = new double[STRIP];
+
+  /** The entries of the vector that is not whole. */
+  private final double[] last = new double[V];
+
+  /** Those of p. */
+  private @Nullable Columns columns;
+
+  /** Of a batch used for the first time, which may never be again; grown on demand. */
+  private double[] values = {};
+
+  public SmallKernel(Worker worker) {
+    this.worker = worker;
+  }
+
+  /** Makes all forms that calls may read. */
+  public static void prepare(DiagonalBatch batch) {
+    COLUMNS.of(batch);
+    SCALES.of(batch);
+  }
+
+  @Override
+  protected void prepare(DiagonalBatch q, DiagonalBatch p) {
+    int length = length(p);
+    if (length > MOST_KEPT || !p.isFirstUse()) {
+      columns = COLUMNS.of(p);
+      return;
+    }
+    if (values.length < length) {
+      values = new double[length];
+    }
+    columns = pack(p, values);
+  }
+
+  @Override
+  public void join(BlockKernel<?> lead) {
+    super.join(lead);
+    columns = ((SmallKernel) lead).columns;
+  }
+
+  @Override
+  public void end() {
+    super.end();
+    columns = null;
+  }
+
+  /** Columns with those that fill the last vector. */
+  private static int padded(DiagonalBatch g) {
+    return Math.ceilDiv(g.size(), V) * V;
+  }
+
+  private static int length(DiagonalBatch g) {
+    return padded(g) * (2 * g.dimension() + 2);
+  }
+
+  private static Columns pack(DiagonalBatch g, double[] values) {
+    int d = g.dimension();
+    int padded = padded(g);
+    int noises = padded * (2 * d + 1);
+    double unit = PairKl.unit64(d);
+    double most = 0;
+    Checkpoint checkpoint = new Checkpoint();
+    for (int j = 0; j < padded; j++) {
+      checkpoint.pass((long) PACKING * d);
+      int i = Math.min(j, g.size() - 1); // what fills a vector must not look uncertain
+      int to = j / V * V * (2 * d + 1) + j % V;
+      for (int h = 0; h < d; h++, to += 2 * V) {
+        values[to] = g.mean(i * d + h);
+        values[to + V] = precision(g, i * d + h);
+      }
+      double noise = PairKl.noiseP(g, i, unit);
+      values[noises + j] = noise;
+      values[to] = isHeld(g, i) ? PairKl.offsetP(g, i) : Double.NaN;
+      most = isHeld(g, i) ? Math.max(most, noise) : most;
+    }
+    return new Columns(values, most);
+  }
+
+  /** Just as {@link PairKl} has it. */
+  private static double precision(DiagonalBatch g, int k) {
+    return g.kind() == Scale.PRECISION ? g.scale(k) : 1 / g.kind().variance(g.scale(k));
+  }
+
+  private static boolean isHeld(DiagonalBatch g, int i) {
+    int d = g.dimension();
+    boolean held = !g.isBeyond64(i);
+    for (int k = i * d; k < (i + 1) * d; k++) {
+      held &= Math.abs(g.mean(k)) <= MOST_MEAN;
+    }
+    return held;
+  }
+
+  private static double[] packScales(DiagonalBatch g) {
+    int d = g.dimension();
+    double[] scales = new double[padded(g) * 2 * d];
+    Checkpoint checkpoint = new Checkpoint();
+    for (int j = 0; j < g.size(); j++) {
+      checkpoint.pass((long) PACKING * d);
+      int to = j / V * V * 2 * d + j % V;
+      for (int h = 0; h < d; h++, to += 2 * V) {
+        double s = g.scale(j * d + h);
+        scales[to] = s;
+        scales[to + V] = PairKl.inverseStd(g.kind(), s);
+      }
+    }
+    return scales;
+  }
+
+  @Override
+  public void block(int row0, int row1, int column0, int column1, Window out) {
+    if (Readiness.isReady()) {
+      strips(row0, row1, column0, column1, out);
+    } else {
+      Twin.pairs(q(), p(), row0, row1, column0, column1, out, worker);
+    }
+  }
+
+  private void strips(int row0, int row1, int column0, int column1, Window out) {
+    int d = q().dimension();
+    for (int column = column0; column < column1; column += STRIP) {
+      int end = Math.min(column + STRIP, column1);
+      for (int row = row0; row < row1; row += ROWS) {
+        worker.pass((long) COUNTED * ROWS * (end - column) * d);
+        rows(row, Math.min(row + ROWS, row1), column, end, out);
+      }
+    }
+  }
+
+  /** Some rows of a strip. */
+  private void rows(int row0, int row1, int column0, int column1, Window out) {
+    double noise = packRows(row0, row1) + columns().mostNoise();
+    double least = noise / margin() * (1 + 0x1p-50); // who is as large is certain
+    int whole = column0 + (column1 - column0) / V * V;
+    int last = row1 - 1;
+    int count =
+        store(
+            q().dimension(),
+            rows,
+            columns().values(),
+            column0,
+            whole,
+            least,
+            out.out32,
+            out.out64,
+            out.at(row0, 0),
+            out.at(Math.min(row0 + 1, last), 0),
+            out.at(Math.min(row0 + 2, last), 0),
+            out.at(Math.min(row0 + 3, last), 0),
+            vectors);
+    for (int i = row0; i < row1 && count > 0; i++) {
+      refine(i, i - row0, count, out.out32, out.out64, out.at(i, 0), ALL_LANES);
+    }
+    if (whole < column1) {
+      vectors[0] = whole;
+      for (int i = row0; i < row1; i++) {
+        refine(i, i - row0, 1, null, this.last, -whole, ~(-1L << (column1 - whole)));
+        for (int j = whole; j < column1; j++) {
+          out.put(i, j, this.last[j - whole]);
+        }
+      }
+    }
+  }
+
+  private Columns columns() {
+    return Objects.requireNonNull(columns);
+  }
+
+  /** What {@link PairKl#isCertain} compares with. */
+  private double margin() {
+    return (q().isDouble() || p().isDouble() ? PairKl.DOUBLE_TOLERANCE : PairKl.REFINED_TOLERANCE)
+        - PairKl.unit64(q().dimension());
+  }
+
+  /** Packs some rows, the last again in the place of those that are missing, and tells the most noise of one. */
+  private double packRows(int row0, int row1) {
+    DiagonalBatch q = q();
+    int d = q.dimension();
+    double unit = PairKl.unit64(d);
+    double most = 0;
+    for (int i = 0; i < ROWS; i++) {
+      int row = Math.min(row0 + i, row1 - 1);
+      rows[i] = isHeld(q, row) ? PairKl.offsetQ(q, row) : Double.NaN;
+      rows[ROWS + i] = PairKl.noiseQ(q, row, unit);
+      most = Math.max(most, rows[ROWS + i]);
+      for (int h = 0, to = 2 * ROWS + i; h < d; h++, to += 3 * ROWS) {
+        rows[to] = q.mean(row * d + h);
+        rows[to + ROWS] = 1 / precision(q, row * d + h);
+        rows[to + 2 * ROWS] = q.scale(row * d + h);
+      }
+    }
+    return most;
+  }
+
+  /**
+   * Stores four rows of KL by the difference form, and lists the vectors where one is below {@code least} or NaN.
+   *
+   * @param at0, at1, at2, at3 where column 0 of each row goes
+   * @return how many there are
+   */
+  private static int store(
+      int d,
+      double[] rows,
+      double[] columns,
+      int from,
+      int to,
+      double least,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      int at0,
+      int at1,
+      int at2,
+      int at3,
+      int[] vectors) {
+    // one text for every D: what is constant in a loop is well foretold, and costs no more than 1.2
+    // times the time of a text without the branches at D = 1, and nothing at 4 (Zen 3, AVX2)
+    int width = 2 * d + 1;
+    int count = 0;
+    for (int j = from; j < to; j += V) {
+      int k = j * width;
+      DoubleVector m = DoubleVector.fromArray(S, columns, k);
+      DoubleVector p = DoubleVector.fromArray(S, columns, k + V);
+      DoubleVector x;
+      x = DoubleVector.broadcast(S, rows[8]).sub(m);
+      DoubleVector a0 = x.fma(x, DoubleVector.broadcast(S, rows[12])).mul(p);
+      x = DoubleVector.broadcast(S, rows[9]).sub(m);
+      DoubleVector a1 = x.fma(x, DoubleVector.broadcast(S, rows[13])).mul(p);
+      x = DoubleVector.broadcast(S, rows[10]).sub(m);
+      DoubleVector a2 = x.fma(x, DoubleVector.broadcast(S, rows[14])).mul(p);
+      x = DoubleVector.broadcast(S, rows[11]).sub(m);
+      DoubleVector a3 = x.fma(x, DoubleVector.broadcast(S, rows[15])).mul(p);
+      if (d > 1) {
+        m = DoubleVector.fromArray(S, columns, k + 2 * V);
+        p = DoubleVector.fromArray(S, columns, k + 3 * V);
+        x = DoubleVector.broadcast(S, rows[20]).sub(m);
+        a0 = x.fma(x, DoubleVector.broadcast(S, rows[24])).fma(p, a0);
+        x = DoubleVector.broadcast(S, rows[21]).sub(m);
+        a1 = x.fma(x, DoubleVector.broadcast(S, rows[25])).fma(p, a1);
+        x = DoubleVector.broadcast(S, rows[22]).sub(m);
+        a2 = x.fma(x, DoubleVector.broadcast(S, rows[26])).fma(p, a2);
+        x = DoubleVector.broadcast(S, rows[23]).sub(m);
+        a3 = x.fma(x, DoubleVector.broadcast(S, rows[27])).fma(p, a3);
+      }
+      if (d > 2) {
+        m = DoubleVector.fromArray(S, columns, k + 4 * V);
+        p = DoubleVector.fromArray(S, columns, k + 5 * V);
+        x = DoubleVector.broadcast(S, rows[32]).sub(m);
+        a0 = x.fma(x, DoubleVector.broadcast(S, rows[36])).fma(p, a0);
+        x = DoubleVector.broadcast(S, rows[33]).sub(m);
+        a1 = x.fma(x, DoubleVector.broadcast(S, rows[37])).fma(p, a1);
+        x = DoubleVector.broadcast(S, rows[34]).sub(m);
+        a2 = x.fma(x, DoubleVector.broadcast(S, rows[38])).fma(p, a2);
+        x = DoubleVector.broadcast(S, rows[35]).sub(m);
+        a3 = x.fma(x, DoubleVector.broadcast(S, rows[39])).fma(p, a3);
+      }
+      if (d > 3) {
+        m = DoubleVector.fromArray(S, columns, k + 6 * V);
+        p = DoubleVector.fromArray(S, columns, k + 7 * V);
+        x = DoubleVector.broadcast(S, rows[44]).sub(m);
+        a0 = x.fma(x, DoubleVector.broadcast(S, rows[48])).fma(p, a0);
+        x = DoubleVector.broadcast(S, rows[45]).sub(m);
+        a1 = x.fma(x, DoubleVector.broadcast(S, rows[49])).fma(p, a1);
+        x = DoubleVector.broadcast(S, rows[46]).sub(m);
+        a2 = x.fma(x, DoubleVector.broadcast(S, rows[50])).fma(p, a2);
+        x = DoubleVector.broadcast(S, rows[47]).sub(m);
+        a3 = x.fma(x, DoubleVector.broadcast(S, rows[51])).fma(p, a3);
+      }
+      DoubleVector offsets = DoubleVector.fromArray(S, columns, k + (width - 1) * V);
+      a0 = a0.fma(HALVES, offsets.add(rows[0]));
+      a1 = a1.fma(HALVES, offsets.add(rows[1]));
+      a2 = a2.fma(HALVES, offsets.add(rows[2]));
+      a3 = a3.fma(HALVES, offsets.add(rows[3]));
+      if (out32 != null) {
+        ((FloatVector) a0.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at0 + j);
+        ((FloatVector) a1.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at1 + j);
+        ((FloatVector) a2.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at2 + j);
+        ((FloatVector) a3.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at3 + j);
+      } else if (out64 != null) {
+        a0.intoArray(out64, at0 + j);
+        a1.intoArray(out64, at1 + j);
+        a2.intoArray(out64, at2 + j);
+        a3.intoArray(out64, at3 + j);
+      }
+      VectorMask<Double> certain =
+          a0.compare(VectorOperators.GE, least)
+              .and(a1.compare(VectorOperators.GE, least))
+              .and(a2.compare(VectorOperators.GE, least))
+              .and(a3.compare(VectorOperators.GE, least));
+      vectors[count] = j;
+      count += certain.allTrue() ? 0 : 1;
+    }
+    return count;
+  }
+
+  /**
+   * Stores those of row i in {@link #vectors}.
+   *
+   * @param index that of the row in {@link #rows}
+   * @param at where column 0 goes
+   * @param valid the lanes that count
+   */
+  private void refine(
+      int i,
+      int index,
+      int count,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      int at,
+      long valid) {
+    DiagonalBatch q = q();
+    DiagonalBatch p = p();
+    int d = q.dimension();
+    int noises = padded(p) * (2 * d + 1);
+    double[] values = columns().values();
+    worker.pass((long) COUNTED * V * count * d);
+    Arrays.fill(sums, 0, count * V, 0);
+    for (int h = 0; h < d; h++) {
+      add(d, h, rows, index, values, vectors, count, sums);
+    }
+    count =
+        judge(
+            d, rows, index, values, noises, margin(), vectors, count, sums, uncertain, out32, out64,
+            at);
+    if (count == 0) {
+      return;
+    }
+    boolean same = q.kind() == p.kind();
+    boolean all = false;
+    if (!same || (q == p && count == 1)) { // perhaps all but the diagonal is certain
+      Arrays.fill(squares, 0, count * V, Double.NaN);
+      all = choose(i, index, noises, count, out32, out64, at, valid);
+    }
+    if (!all && same) {
+      double[] scales = SCALES.of(p);
+      worker.pass((long) REFINED * V * count * d);
+      Arrays.fill(squares, 0, count * V, 0);
+      Arrays.fill(stable, 0, count * V, 0);
+      for (int h = 0; h < d; h++) {
+        addAlike(
+            q.kind(), d, h, rows, index, values, scales, vectors, uncertain, count, stable,
+            squares);
+      }
+      all = choose(i, index, noises, count, out32, out64, at, valid);
+    }
+    for (int n = 0; n < count && !all; n++) {
+      for (long bits = open[n]; bits != 0; bits &= bits - 1) {
+        int j = vectors[uncertain[n]] + Long.numberOfTrailingZeros(bits);
+        worker.pass((long) Checkpoint.PLAIN * d);
+        put(out32, out64, at + j, PairKl.of(q, i, p, j));
+      }
+    }
+  }
+
+  private static void put(float @Nullable [] out32, double @Nullable [] out64, int at, double kl) {
+    if (out32 != null) {
+      out32[at] = (float) kl;
+    } else if (out64 != null) {
+      out64[at] = kl;
+    }
+  }
+
+  /** Adds dimension h to S + D. */
+  private static void add(
+      int d,
+      int h,
+      double[] rows,
+      int index,
+      double[] columns,
+      int[] vectors,
+      int count,
+      double[] sums) {
+    int r = 2 * ROWS + 3 * ROWS * h + index;
+    for (int n = 0; n < count; n++) {
+      int k = vectors[n] * (2 * d + 1) + 2 * h * V;
+      DoubleVector x =
+          DoubleVector.broadcast(S, rows[r]).sub(DoubleVector.fromArray(S, columns, k));
+      x.fma(x, DoubleVector.broadcast(S, rows[r + ROWS]))
+          .fma(DoubleVector.fromArray(S, columns, k + V), DoubleVector.fromArray(S, sums, n * V))
+          .intoArray(sums, n * V);
+    }
+  }
+
+  /** Turns S + D into KL, stores these, and lists the vectors with an uncertain one; how many there are. */
+  private static int judge(
+      int d,
+      double[] rows,
+      int index,
+      double[] columns,
+      int noises,
+      double margin,
+      int[] vectors,
+      int count,
+      double[] sums,
+      int[] uncertain,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      int at) {
+    int found = 0;
+    for (int n = 0; n < count; n++) {
+      int j = vectors[n];
+      DoubleVector offsets =
+          DoubleVector.fromArray(S, columns, j * (2 * d + 1) + 2 * d * V).add(rows[index]);
+      DoubleVector noise = DoubleVector.fromArray(S, columns, noises + j).add(rows[ROWS + index]);
+      DoubleVector kl = DoubleVector.fromArray(S, sums, n * V).fma(HALVES, offsets);
+      kl.intoArray(sums, n * V);
+      if (out32 != null) {
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
+      } else if (out64 != null) {
+        kl.intoArray(out64, at + j);
+      }
+      uncertain[found] = n;
+      found += kl.mul(margin).sub(noise).compare(VectorOperators.GE, 0).allTrue() ? 0 : 1;
+    }
+    return found;
+  }
+
+  /** Adds dimension h to the stable form, as {@link PairKl} has it where scales are alike, and s² to what tells whether they are. */
+  private static void addAlike(
+      Scale kind,
+      int d,
+      int h,
+      double[] rows,
+      int index,
+      double[] columns,
+      double[] scales,
+      int[] vectors,
+      int[] uncertain,
+      int count,
+      double[] stable,
+      double[] squares) {
+    int r = 2 * ROWS + 3 * ROWS * h + index;
+    for (int n = 0; n < count; n++) {
+      int j = vectors[uncertain[n]];
+      int k = j * (2 * d + 1) + 2 * h * V;
+      int c = (j * d + h * V) * 2;
+      DoubleVector sq = DoubleVector.broadcast(S, rows[r + 2 * ROWS]);
+      DoubleVector sp = DoubleVector.fromArray(S, scales, c);
+      DoubleVector w = DoubleVector.fromArray(S, scales, c + V);
+      DoubleVector y =
+          DoubleVector.broadcast(S, rows[r]).sub(DoubleVector.fromArray(S, columns, k)).mul(w);
+      DoubleVector s;
+      DoubleVector half;
+      if (kind == Scale.LOG_VARIANCE) {
+        s = sq.sub(sp);
+        DoubleVector ss = s.mul(s);
+        DoubleVector even = DoubleVector.broadcast(S, EXP[0]);
+        DoubleVector odd = DoubleVector.broadcast(S, EXP[1]);
+        for (int i = 2; i < EXP.length - 1; i += 2) {
+          even = even.mul(ss).add(EXP[i]);
+          odd = odd.mul(ss).add(EXP[i + 1]);
+        }
+        DoubleVector sum = even.mul(ss).add(EXP[EXP.length - 1]).add(odd.mul(s));
+        half = ss.mul(sum).mul(0.5);
+      } else {
+        DoubleVector more = kind == Scale.PRECISION ? sp.sub(sq) : sq.sub(sp);
+        s = more.div(sq.add(sp));
+        DoubleVector t = s.mul(s);
+        DoubleVector tt = t.mul(t);
+        DoubleVector even = DoubleVector.broadcast(S, ARTANH[0]);
+        DoubleVector odd = DoubleVector.broadcast(S, ARTANH[1]);
+        for (int i = 2; i < ARTANH.length - 1; i += 2) {
+          even = even.mul(tt).add(ARTANH[i]);
+          odd = odd.mul(tt).add(ARTANH[i + 1]);
+        }
+        DoubleVector sum = even.mul(tt).add(ARTANH[ARTANH.length - 1]).add(odd.mul(t));
+        DoubleVector x =
+            more.mul(
+                kind == Scale.STD
+                    ? w
+                    : kind == Scale.VARIANCE
+                        ? DoubleVector.fromArray(S, columns, k + V)
+                        : DoubleVector.broadcast(S, rows[r + ROWS]));
+        DoubleVector less = s.mul(x.sub(t.mul(2).mul(sum)));
+        half = kind == Scale.STD ? x.mul(0.5).mul(x).add(less) : less.mul(0.5);
+      }
+      DoubleVector.fromArray(S, stable, n * V)
+          .add(half.add(y.mul(0.5).mul(y)))
+          .intoArray(stable, n * V);
+      s.fma(s, DoubleVector.fromArray(S, squares, n * V)).intoArray(squares, n * V);
+    }
+  }
+
+  /** Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q); whether none is left in {@link #open}. */
+  private boolean choose(
+      int i,
+      int index,
+      int noises,
+      int count,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      int at,
+      long valid) {
+    double alike = q().kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
+    choose(
+        rows[ROWS + index],
+        columns().values(),
+        noises,
+        margin(),
+        alike * alike,
+        vectors,
+        uncertain,
+        count,
+        sums,
+        stable,
+        squares,
+        out32,
+        out64,
+        at,
+        open);
+    long left = 0;
+    for (int n = 0; n < count; n++) {
+      open[n] &= valid;
+      int lane = i - vectors[uncertain[n]];
+      if (q() == p() && lane >= 0 && lane < V) {
+        put(out32, out64, at + i, 0);
+        open[n] &= ~(1L << lane);
+      }
+      left |= open[n];
+    }
+    return left == 0;
+  }
+
+  /** Of the lanes that are uncertain by the difference form, settles those with Σ s² below {@code alike} and leaves the others open. */
+  private static void choose(
+      double noise,
+      double[] columns,
+      int noises,
+      double margin,
+      double alike,
+      int[] vectors,
+      int[] uncertain,
+      int count,
+      double[] sums,
+      double[] stable,
+      double[] squares,
+      float @Nullable [] out32,
+      double @Nullable [] out64,
+      int at,
+      long[] open) {
+    for (int n = 0; n < count; n++) {
+      int j = vectors[uncertain[n]];
+      DoubleVector kl = DoubleVector.fromArray(S, sums, uncertain[n] * V);
+      DoubleVector sum = DoubleVector.fromArray(S, stable, n * V);
+      VectorMask<Double> certain =
+          kl.mul(margin)
+              .sub(DoubleVector.fromArray(S, columns, noises + j).add(noise))
+              .compare(VectorOperators.GE, 0);
+      open[n] =
+          ~DoubleVector.fromArray(S, squares, n * V)
+                  .compare(VectorOperators.LT, alike)
+                  .and(sum.compare(VectorOperators.LT, Double.POSITIVE_INFINITY))
+                  .and(kl.compare(VectorOperators.EQ, kl))
+                  .or(certain)
+                  .toLong()
+              & ALL_LANES;
+      kl = sum.blend(kl, certain);
+      if (out32 != null) {
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
+      } else if (out64 != null) {
+        kl.intoArray(out64, at + j);
+      }
+    }
+  }
+}

@@ -1,0 +1,61 @@
+package dev.kullback.internal.vector.full;
+
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.vector.Species;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
+
+/** {@link FullPair#excess} in lanes: the same operations, so the same bits. */
+final class Excess {
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final int V = S.length();
+
+  private Excess() {}
+
+  /**
+   * Replaces x by {@code ½x² + x − ln(1+x)}, and by NaN where the scalar form must decide.
+   *
+   * @param ratio 1 + x, with its own rounding
+   * @param n how many, a multiple of V
+   */
+  static void of(double[] x, double[] ratio, int n) {
+    for (int i = 0; i < n; i += V) {
+      DoubleVector a = DoubleVector.fromArray(S, x, i);
+      DoubleVector r = DoubleVector.fromArray(S, ratio, i);
+      VectorMask<Double> near = a.abs().compare(VectorOperators.LT, 0.5);
+      LongVector bits = r.viewAsIntegralLanes();
+      LongVector exponent =
+          bits.add(FullPair.EXPONENT_OFFSET).lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS);
+      DoubleVector m =
+          bits.sub(
+                  exponent
+                      .sub(FullPair.BIAS)
+                      .lanewise(VectorOperators.LSHL, FullPair.MANTISSA_BITS))
+              .viewAsFloatingLanes();
+      DoubleVector k =
+          exponent.or(FullPair.INTEGER).viewAsFloatingLanes().sub(FullPair.INTEGER_OFFSET);
+      DoubleVector s = m.sub(1).blend(a, near).div(m.add(1).blend(a.add(2), near));
+      DoubleVector t = s.mul(s);
+      DoubleVector u = t.mul(t);
+      DoubleVector even = DoubleVector.broadcast(S, FullPair.series(14));
+      DoubleVector odd = DoubleVector.broadcast(S, FullPair.series(15));
+      for (int j = 12; j >= 0; j -= 2) {
+        even = even.mul(u).add(FullPair.series(j));
+        odd = odd.mul(u).add(FullPair.series(j + 1));
+      }
+      DoubleVector tail = t.mul(2).mul(even.add(odd.mul(t)));
+      DoubleVector less = s.mul(a.sub(tail));
+      DoubleVector log = k.mul(FullPair.LN2).add(s.mul(2).add(s.mul(tail)));
+      DoubleVector rest = a.sub(log).blend(less, near);
+      VectorMask<Double> odds =
+          r.compare(VectorOperators.GT, FullPair.LEAST_RATIO)
+              .and(r.compare(VectorOperators.LT, FullPair.MOST_RATIO))
+              .or(near);
+      DoubleVector y = a.mul(0.5).mul(a).add(rest);
+      DoubleVector.broadcast(S, Double.NaN).blend(y, odds).intoArray(x, i);
+    }
+  }
+}

@@ -1,0 +1,62 @@
+<#-- One text for the unrolled loops over tiles of R rows by C vectors of columns. -->
+<#macro tile R C>
+
+  static void tile${R}x${C}(
+      double[] rows,
+      int r,
+      double[] columns,
+      int c,
+      int length,
+      double[] acc,
+      int to,
+      boolean first) {
+<#list 0..<R as i><#list 0..<C as j>
+    DoubleVector a${i}_${j} = DoubleVector.zero(S);
+</#list></#list>
+    for (int k = 0; k < length; k++) {
+      int i = r + k * MR;
+      int j = c + k * NR;
+<#list 0..<C as j>
+      DoubleVector b${j} = DoubleVector.fromArray(S, columns, j + ${j} * V);
+</#list>
+      DoubleVector x;
+<#list 0..<R as i>
+      x = DoubleVector.broadcast(S, rows[i + ${i}]);
+<#list 0..<C as j>
+      a${i}_${j} = x.fma(b${j}, a${i}_${j});
+</#list>
+</#list>
+    }
+    if (!first) {
+<#list 0..<R as i><#list 0..<C as j>
+      a${i}_${j} = a${i}_${j}.add(DoubleVector.fromArray(S, acc, to + ${i} * NR + ${j} * V));
+</#list></#list>
+    }
+<#list 0..<R as i><#list 0..<C as j>
+    a${i}_${j}.intoArray(acc, to + ${i} * NR + ${j} * V);
+</#list></#list>
+  }
+</#macro>
+package dev.kullback.internal.vector.full;
+
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.VectorSpecies;
+
+/**
+ * Micro-kernels of the matrix product, layouts as in {@link FullKernels}: {@code tileRxC} computes R rows by C vectors of columns over
+ * {@code length} entries, and adds them to {@code acc[to + row·NR + column]} or, the first, stores them there. The build unrolls them from
+ * one text, ProductMicroKernels.java.ftl, for the shapes in the table at its end.
+ */
+final class ProductMicroKernels {
+  private static final VectorSpecies<Double> S = FullKernels.S;
+  private static final int V = S.length();
+  private static final int MR = FullKernels.MR;
+  private static final int NR = FullKernels.NR;
+
+  private ProductMicroKernels() {}
+<#-- 32 registers: a whole tile, a panel's last vector of columns; 16 registers: half the rows -->
+<@tile R=8 C=2/>
+<@tile R=8 C=1/>
+<@tile R=4 C=2/>
+<@tile R=4 C=1/>
+}

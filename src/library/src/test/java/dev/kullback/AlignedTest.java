@@ -1,0 +1,199 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.kullback.internal.plain.FullPair;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.Random;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** {@code aligned} and {@code toStandardNormal} of full batches, several at once: the bits of one by one. */
+@Tag("width")
+class AlignedTest {
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void bitsOfOneByOne(Backend backend) {
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int d = 1; d <= 40; d++) {
+        Random random = new Random(d);
+        int n = 1 + d % 19;
+        for (FullBatch.Kind kind : FullBatch.Kind.values()) {
+          FullBatch a = FullBatch.random(true, n, d, 100, 1, random).as(kind);
+          FullBatch b = FullBatch.random(true, n, d, 10, 0, random);
+          check(backend, engine, d + " " + kind, a, b);
+          check(backend, engine, d + " reverse of " + kind, b, a);
+          check(backend, engine, d + " near " + kind, a, near(a, random));
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void allSizes(Backend backend) {
+    Random random = new Random(1);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int n = 1; n <= 40; n++) {
+        FullBatch a = FullBatch.random(false, n, 7, 100, 1, random);
+        FullBatch b = FullBatch.random(false, n, 7, 1e6, 0, random);
+        check(backend, engine, "n " + n, a, b);
+      }
+    }
+  }
+
+  /** Blocks of rows; factors that leave the cache. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void largeDimensions(Backend backend) {
+    Random random = new Random(1);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int d : new int[] {63, 64, 65, 66, 127, 128, 129, 193}) {
+        FullBatch a = FullBatch.random(true, 5, d, 100, 1, random);
+        FullBatch b = FullBatch.random(true, 5, d, 10, 0, random);
+        check(backend, engine, "D " + d, a, b);
+      }
+    }
+  }
+
+  /** What only one at a time decides, beside what the lanes do: results beyond double, and parameters at its ends. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void anyMagnitude(Backend backend) {
+    Random random = new Random(1);
+    double[] ends = {Double.MIN_VALUE, 1e-310, 1e-200, 1e-100, 1, 1e100, 1e200, 1e305};
+    try (KlEngine engine = Engines.on(backend)) {
+      for (int d : new int[] {1, 2, 5, 9}) {
+        int n = 67;
+        double[] mean = new double[n * d];
+        double[] tril = new double[n * d * d];
+        FullBatch[] batches = new FullBatch[2];
+        for (int b = 0; b < 2; b++) {
+          for (int i = 0; i < n; i++) {
+            for (int r = 0; r < d; r++) {
+              mean[i * d + r] = ends[random.nextInt(8)] * (random.nextInt(3) - 1);
+              for (int c = 0; c <= r; c++) {
+                double x = ends[i % 3 == 0 ? 4 : random.nextInt(8)];
+                tril[(i * d + r) * d + c] = c == r ? x : x * (random.nextInt(3) - 1);
+              }
+            }
+          }
+          batches[b] =
+              new FullBatch(FullBatch.Kind.SCALE_TRIL, true, mean.clone(), tril.clone(), d);
+        }
+        check(backend, engine, "ends, D " + d, batches[0], batches[1]);
+      }
+    }
+  }
+
+  /** Compiled, too, and by several threads. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void hotAndShared(Backend backend) {
+    Random random = new Random(1);
+    FullBatch a = FullBatch.random(true, 301, 19, 100, 1, random);
+    FullBatch b = FullBatch.random(true, 301, 19, 10, 0, random);
+    for (int threads : new int[] {1, 2, 3, 5}) {
+      try (KlEngine engine = Engines.on(backend, threads)) {
+        for (int i = 0; i < 60; i++) {
+          check(backend, engine, threads + " threads", a, b);
+        }
+      }
+    }
+  }
+
+  /** Diagonal ones, too; also to a segment that is this thread's alone, with guards on both sides. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void sameBitsForEveryThreadCountAndOutput(Backend backend) {
+    Random random = new Random(1);
+    int n = 2001;
+    Batch a = Batch.random(true, n, 64, 0, random);
+    Batch b = Batch.random(true, n, 64, 0, random);
+    FullBatch full = FullBatch.random(true, n, 5, 10, 0, random);
+    FullBatch other = FullBatch.random(true, n, 5, 10, 0, random);
+    Batch scales = Batch.random(true, n, 5, 0, random);
+    Gaussians[][] pairs = {
+      {a.gaussians(), b.gaussians()},
+      {full.gaussians(), other.gaussians()},
+      {full.gaussians(), scales.gaussians()}
+    };
+    for (Gaussians[] pair : pairs) {
+      double[] aligned = null;
+      double[] standard = null;
+      for (int threads : new int[] {1, 2, 3, 5}) {
+        try (KlEngine engine = Engines.on(backend, threads);
+            Arena arena = Arena.ofConfined()) {
+          double[] x = engine.aligned(pair[0], pair[1], new double[n]);
+          double[] y = engine.toStandardNormal(pair[0], new double[n]);
+          aligned = aligned == null ? x : aligned;
+          standard = standard == null ? y : standard;
+          Check.sameBits("aligned, threads " + threads, 1, aligned, x);
+          Check.sameBits("standard, threads " + threads, 1, standard, y);
+          MemorySegment memory = arena.allocate(8L * (n + 2), 8);
+          memory.fill((byte) -1);
+          engine.aligned(pair[0], pair[1], memory.asSlice(8, 8L * n));
+          double[] all = memory.toArray(ValueLayout.JAVA_DOUBLE);
+          assertThat(all[0]).isNaN();
+          assertThat(all[n + 1]).isNaN();
+          Check.sameBits("segment", 1, aligned, Arrays.copyOfRange(all, 1, n + 1));
+        }
+      }
+    }
+  }
+
+  /** To some roundings, near 0 and far from it. */
+  @Test
+  void excess() {
+    Random random = new Random(1);
+    for (int i = 0; i < 3000; i++) {
+      double x =
+          i % 4 == 0
+              ? (random.nextDouble() - 0.5) * Math.pow(10, -random.nextInt(12))
+              : random.nextDouble() * 1.2 - 0.6;
+      double s = i % 4 < 2 ? 1 + x : Math.exp(random.nextGaussian() * (i % 4 == 2 ? 3 : 100));
+      x = Math.abs(x) < 1e-3 ? x : s - 1; // s decides nothing there
+      BigFloat exact = BigFloat.of(x);
+      BigFloat log = (Math.abs(x) < 0.5 ? BigFloat.ONE.plus(exact) : BigFloat.of(s)).ln();
+      double expected = exact.times(exact).half().plus(exact).minus(log).toDouble();
+      assertThat(Math.abs(FullPair.excess(x, s, 1) / expected - 1))
+          .as("x = %s", x)
+          .isLessThan(2e-15);
+    }
+  }
+
+  private static FullBatch near(FullBatch b, Random random) {
+    int d = b.dimension();
+    double[] mean = b.mean().clone();
+    for (int i = 0; i < b.size(); i++) {
+      mean[i * d] += i % 3 == 0 ? 0 : 1e-9 * random.nextGaussian(); // each third is the same
+    }
+    return new FullBatch(b.kind(), b.isDouble(), mean, b.matrix(), d);
+  }
+
+  private static void check(
+      Backend backend, KlEngine engine, String what, FullBatch a, FullBatch b) {
+    int n = a.size();
+    FullGaussians q = a.gaussians();
+    FullGaussians p = b.gaussians();
+    double[] aligned = engine.aligned(q, p, new double[n]);
+    double[] standard = engine.toStandardNormal(q, new double[n]);
+    if (backend == Backend.CUDA) {
+      return; // its own sums; that they are right, FullAccuracyTest says
+    }
+    FullPair pair = new FullPair();
+    double[] expected = new double[n];
+    double[] expectedStandard = new double[n];
+    for (int i = 0; i < n; i++) {
+      expected[i] = pair.kl(q.batch, i, p.batch, i);
+      expectedStandard[i] = FullPair.standard(q.batch, i);
+    }
+    Check.sameBits(what + ", aligned", 1, expected, aligned);
+    Check.sameBits(what + ", standard", 1, expectedStandard, standard);
+  }
+}
