@@ -292,6 +292,13 @@ public final class Epilogue {
         }
         continue;
       }
+      if (columns - j < S.length()) { // a masked store that reaches over the array's end may box
+        for (long rest = bits >>> (first + j) & ALL_LANES; rest != 0; rest &= rest - 1) {
+          int lane = j + Long.numberOfTrailingZeros(rest);
+          t.put(t.row + i, t.column + first + lane, values[from + lane]);
+        }
+        continue;
+      }
       // not VectorMask.fromLong: see VectorScan
       VectorMask<Double> mask =
           BIT_OF_LANE.and(bits >>> (first + j)).compare(VectorOperators.NE, 0).cast(S);
