@@ -34,7 +34,7 @@ import org.jspecify.annotations.Nullable;
  * An offset is NaN where the entry is left to PairKl: for variances and means that might overflow here. So what is not NaN is finite.
  */
 public final class SmallKernel extends BlockKernel<DiagonalBatch> {
-  /** At 5 {@link VectorKernel} takes 3.4 ns an entry and at 8 2.2, this one 1.9 at 4 and 0.5 more for each (Zen 3, AVX2). */
+  /** This kernel takes 1.9 to 2.3 ns an entry at 4, {@link VectorKernel} 3.4 at 5, 2.7 at 6 and 2.2 at 8 (Zen 3, AVX2). */
   public static final int MOST_DIMENSIONS = 4;
 
   private static final VectorSpecies<Double> S = VectorWidth.DOUBLE;
@@ -294,10 +294,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       int at2,
       int at3,
       int[] vectors) {
-    // one text for every D. Where other D ran before C2 compiled it, D = 1 to 4 take 1.27, 1.40,
-    // 1.8
-    // and 1.9 ns an entry, where not 0.7 and 0.8 at 1 and 2; texts without branches 0.45, 0.63, 1.0
-    // and 1.4 (Zen 3, AVX2)
+    // one text for every D, whose branches cost: an entry takes 1.3, 1.4, 1.7 and 2.3 ns at D = 1
+    // to 4
+    // where C2 has seen them all, and 0.7 and 0.8 at 1 and 2 where it has not seen more (Zen 3,
+    // AVX2)
     int width = 2 * d + 1;
     int count = 0;
     for (int j = from; j < to; j += V) {
