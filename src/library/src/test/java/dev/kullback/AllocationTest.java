@@ -42,8 +42,10 @@ class AllocationTest {
   @MethodSource("dev.kullback.Engines#backends")
   void warmPairwiseAllocatesNothing(Backend backend) throws Throwable {
     for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_6}) {
-      for (boolean isDouble : new boolean[] {false, true}) {
-        Regime.Case drawn = regime.draw(isDouble, 21, 35, 19);
+      for (int kind = 0; kind < 4; kind++) {
+        boolean isDouble = kind % 2 == 1;
+        int d = kind < 2 ? 19 : 3;
+        Regime.Case drawn = regime.draw(isDouble, 21, 35, d);
         DiagonalGaussians q = drawn.q().gaussians();
         DiagonalGaussians p = drawn.p().gaussians();
         float[] out = new float[q.size() * p.size()];
@@ -51,7 +53,7 @@ class AllocationTest {
         try (KlEngine engine = Engines.on(backend);
             Arena arena = Arena.ofShared()) {
           MemorySegment segment = arena.allocate(8L * out.length, 8);
-          String what = backend + " " + regime + (isDouble ? " double" : " float");
+          String what = backend + " " + regime + (isDouble ? " double, D=" : " float, D=") + d;
           check(what + " -> float[]", () -> engine.pairwise(q, p, out));
           check(what + " -> double[]", () -> engine.pairwise(q, p, twice));
           check(what + " -> segment", () -> engine.pairwise(q, p, segment));

@@ -7,14 +7,12 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.CancellationException;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Reductions of fewer bands of rows than there are threads, which then share the columns: the bits of one thread. */
-@Tag("width")
 class FewRowsTest {
-  private static final int[] THREADS = {2, 3, 5};
+  private static final int[] THREADS = {2, 5};
 
   /** How alike the references are: each has its part that no kernel tells apart from another. */
   private enum Alike {

@@ -234,29 +234,31 @@ public final class PairKl {
   private static double term(
       DiagonalBatch q, int k, Scale kind, double mean, double sp, boolean held) {
     double sq = q.scale(k);
-    double x;
-    double logRatio = Double.NaN;
-    if (q.kind() == kind) {
-      double alike = held ? alikeTerm(kind, sq, sp, q.mean(k) - mean) : Double.NaN;
-      if (alike < Double.POSITIVE_INFINITY) {
-        return alike;
-      }
-      x = kind.excess(sq, sp);
-      if (!(Math.abs(x) < 0.5)) {
-        logRatio = kind.logRatio(sq, sp);
-      }
-    } else {
-      Variance vq = Variance.of(q.kind(), sq);
-      Variance vp = Variance.of(kind, sp);
-      x = Variance.excess(vq, vp);
-      if (!(Math.abs(x) < 0.5)) {
-        logRatio =
-            vq.isHeld() && vp.isHeld()
-                ? Variance.logRatio(vq, vp)
-                : q.kind().logVariance(sq) - kind.logVariance(sp);
-      }
+    if (q.kind() != kind) {
+      return mixedTerm(q.kind(), sq, kind, sp) + square(q.mean(k), mean, kind, sp);
     }
+    double alike = held ? alikeTerm(kind, sq, sp, q.mean(k) - mean) : Double.NaN;
+    if (alike < Double.POSITIVE_INFINITY) {
+      return alike;
+    }
+    double x = kind.excess(sq, sp);
+    double logRatio = Math.abs(x) < 0.5 ? Double.NaN : kind.logRatio(sq, sp);
     return excessTerm(x, logRatio) + square(q.mean(k), mean, kind, sp);
+  }
+
+  /** ½ (x − ln(1+x)) of scales stated differently. */
+  private static double mixedTerm(Scale kindQ, double sq, Scale kindP, double sp) {
+    Variance vq = Variance.of(kindQ, sq);
+    Variance vp = Variance.of(kindP, sp);
+    double x = Variance.excess(vq, vp);
+    double logRatio = Double.NaN;
+    if (!(Math.abs(x) < 0.5)) {
+      logRatio =
+          vq.isHeld() && vp.isHeld()
+              ? Variance.logRatio(vq, vp)
+              : kindQ.logVariance(sq) - kindP.logVariance(sp);
+    }
+    return excessTerm(x, logRatio);
   }
 
   /** ½ (x − ln(1+x)); the logarithm is given where x is far from 0. */
