@@ -25,7 +25,12 @@ import org.openjdk.jmh.annotations.Warmup;
 // 5 s of warm-up: hundreds of calls, where C2 is done with the kernels after some tens.
 @Fork(
     value = 2,
-    jvmArgsAppend = {"--add-modules", "jdk.incubator.vector", "--enable-native-access=ALL-UNNAMED"})
+    jvmArgsAppend = {
+      "--add-modules",
+      "jdk.incubator.vector",
+      "--enable-native-access=ALL-UNNAMED",
+      "-Ddev.kullback.background=false" // vectors from the first call on
+    })
 @Warmup(iterations = 5, time = 1)
 @Measurement(iterations = 5, time = 1)
 public class MatrixBenchmark {
