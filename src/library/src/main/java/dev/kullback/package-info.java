@@ -71,8 +71,8 @@
  * work of a call. On one machine and JVM, results are bitwise the same for every number of threads and every
  * repetition.
  *
- * <p>In a reduction, a thread works on whole rows, at least 8 of them, in reverse at least 32. A call with fewer rows than
- * that for each thread divides the columns, too, from 4096 of them on, as {@code forEachTile} does. {@code aligned}, {@code
+ * <p>In a reduction, a thread works on whole rows, at least 8 of them, in reverse at least 32. A large call that
+ * has such rows for half of its threads at most divides its columns, too, if they are more than 4096, as {@code forEachTile} does. {@code aligned}, {@code
  * toStandardNormal} and what a call prepares of its batches are divided where they take some 0.1 ms.
  *
  * <h2>The first seconds</h2>

@@ -53,11 +53,26 @@ final class Bands {
       engine.share(
           new Job<>(engine, parts, lead, (b, w) -> part(reduction, height, width, cut, b, w)));
     }
-    for (int row0 = 0; row0 < n && cut; row0 += height) {
-      lead.band.begin(row0, Band.WHOLE);
-      if (!reduction.merge(row0, Math.min(row0 + height, n), lead.band)) {
-        part(reduction, height, m, false, row0 / height, lead);
+    if (cut && engine.isAlone(bands)) {
+      for (int b = 0; b < bands; b++) {
+        merge(reduction, height, b, lead);
       }
+    } else if (cut) {
+      engine.share(new Job<>(engine, bands, lead, (b, w) -> merge(reduction, height, b, w)));
+    }
+  }
+
+  /** Makes one of the spans of a band, or computes it whole where they do not tell. */
+  private static void merge(RowReduction reduction, int height, long index, Workspace w) {
+    BlockKernel<?> kernel = w.kernels.chosen();
+    boolean reverse = reduction.isReverse();
+    int n = (reverse ? kernel.p() : kernel.q()).size();
+    int m = (reverse ? kernel.q() : kernel.p()).size();
+    int row0 = (int) index * height;
+    w.checkInterrupt();
+    w.band.begin(row0, Band.WHOLE);
+    if (!reduction.merge(row0, Math.min(row0 + height, n), w.band)) {
+      part(reduction, height, m, false, index, w);
     }
   }
 
@@ -65,7 +80,7 @@ final class Bands {
   private int spans(int bands, Batch q, Batch p, RowReduction reduction) {
     int threads = engine.threads();
     long terms = (long) q.size() * p.size() * q.dimension();
-    return engine.isAlone(threads) || bands >= threads || terms < LEAST_TERMS
+    return engine.isAlone(threads) || 2 * bands > threads || terms < LEAST_TERMS
         ? 1
         : Math.min(reduction.mostSpans(), Math.ceilDiv(SPANS * threads, bands));
   }

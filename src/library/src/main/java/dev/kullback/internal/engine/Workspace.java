@@ -58,7 +58,16 @@ public final class Workspace extends Worker {
     if (engine.isAlone(parts)) {
       super.share(parts, part);
     } else {
-      engine.share(new Job<>(engine, parts, this, (k, own) -> part.accept((int) k)));
+      engine.share(
+          new Job<>(
+              engine,
+              parts,
+              this,
+              (k, own) -> {
+                own.checkInterrupt();
+                own.pass(PART);
+                part.accept((int) k);
+              }));
     }
   }
 

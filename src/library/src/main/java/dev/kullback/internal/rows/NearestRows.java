@@ -31,6 +31,9 @@ public final class NearestRows extends RowReduction {
   /** Candidates beyond k, or k if that is more, from which on they are settled, so that a list has an end whatever the columns. */
   private static final int MOST_UNCERTAIN = 4096;
 
+  /** Candidates that all spans of a call keep, 48 MiB. */
+  private static final long MOST_PARTIAL = 1 << 22;
+
   private @Nullable Batch q;
   private @Nullable Batch p;
   private int k;
@@ -80,7 +83,8 @@ public final class NearestRows extends RowReduction {
   /** So many that those of all spans together are not settled: whether a row is must not depend on the spans. */
   @Override
   public int mostSpans() {
-    return Math.max(1, most() / Candidates.room(k));
+    long room = 4L * Candidates.room(Math.min(k, MOST_UNCERTAIN)) * batch(q).size();
+    return Math.clamp(MOST_PARTIAL / room, 1, Math.max(1, most() / Candidates.room(k)));
   }
 
   @Override
@@ -92,8 +96,9 @@ public final class NearestRows extends RowReduction {
       partialCount = new int[length];
     }
     if (spans > 1 && partialIndex.length < length * room) {
+      double[] value = new double[length * room]; // may be too large; then both stay
       partialIndex = new int[length * room];
-      partialValue = new double[length * room];
+      partialValue = value;
     }
   }
 

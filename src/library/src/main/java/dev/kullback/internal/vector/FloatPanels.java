@@ -68,18 +68,22 @@ final class FloatPanels {
   /** Packs into an array that may be longer; what lies in it at rows that pad a panel does not matter. */
   static Packed<float[]> packColumns(DiagonalBatch g, float[] columns, Worker worker) {
     int rows = Math.max(1, PACKED_AT_ONCE / (NR * g.dimension())) * NR;
+    float[] mean = g.mean32(); // in double copies of a float batch's: once for all parts
+    float[] scale = g.scale32();
     worker.share(
         Math.ceilDiv(g.size(), rows),
-        part -> packPanels(g, part * rows, Math.min(g.size() - part * rows, rows), columns));
+        part -> {
+          int first = part * rows;
+          packPanels(g, mean, scale, first, Math.min(g.size() - first, rows), columns);
+        });
     return Packed.of(g, columns, NR);
   }
 
   /** The panels of {@code count} rows from {@code first} on, a multiple of NR. */
-  private static void packPanels(DiagonalBatch g, int first, int count, float[] columns) {
+  private static void packPanels(
+      DiagonalBatch g, float[] mean, float[] scale, int first, int count, float[] columns) {
     int n = first + count;
     int d = g.dimension();
-    float[] mean = g.mean32();
-    float[] scale = g.scale32();
     float[] scratch = new float[Transpose.SCRATCH];
     float[] inverse = new float[NR * Math.min(PACK, d)];
     Checkpoint checkpoint = new Checkpoint();

@@ -89,6 +89,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   private final double[] sums = new double[STRIP];
 
   private final double[] stable = new double[STRIP];
+
+  /** Some rows of a strip on their way to floats. */
+  private final double[] wide = new double[ROWS * STRIP];
+
   private final double[] squares = new double[STRIP];
 
   /** The entries of the vector that is not whole. */
@@ -223,6 +227,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     double least = noise / margin() * (1 + 0x1p-50); // who is as large is certain
     int whole = column0 + (column1 - column0) / V * V;
     int last = row1 - 1;
+    float @Nullable [] out32 = out.out32;
+    double[] to = out32 != null ? wide : Objects.requireNonNull(out.out64);
+    int at0 = out32 != null ? -column0 : out.at(row0, 0);
+    int step = out32 != null ? STRIP : out.stride;
     int count =
         store(
             q().dimension(),
@@ -231,13 +239,15 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
             column0,
             whole,
             least,
-            out.out32,
-            out.out64,
-            out.at(row0, 0),
-            out.at(Math.min(row0 + 1, last), 0),
-            out.at(Math.min(row0 + 2, last), 0),
-            out.at(Math.min(row0 + 3, last), 0),
+            to,
+            at0,
+            at0 + Math.min(1, last - row0) * step,
+            at0 + Math.min(2, last - row0) * step,
+            at0 + Math.min(3, last - row0) * step,
             vectors);
+    for (int i = row0; i < row1 && out32 != null; i++) {
+      narrow(wide, (i - row0) * STRIP, whole - column0, out32, out.at(i, column0));
+    }
     for (int i = row0; i < row1 && count > 0; i++) {
       refine(i, i - row0, count, out.out32, out.out64, out.at(i, 0), ALL_LANES);
     }
@@ -295,8 +305,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       int from,
       int to,
       double least,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
+      double[] out,
       int at0,
       int at1,
       int at2,
@@ -362,17 +371,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       a1 = a1.fma(HALVES, offsets.add(rows[1]));
       a2 = a2.fma(HALVES, offsets.add(rows[2]));
       a3 = a3.fma(HALVES, offsets.add(rows[3]));
-      if (out32 != null) {
-        ((FloatVector) a0.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at0 + j);
-        ((FloatVector) a1.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at1 + j);
-        ((FloatVector) a2.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at2 + j);
-        ((FloatVector) a3.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at3 + j);
-      } else if (out64 != null) {
-        a0.intoArray(out64, at0 + j);
-        a1.intoArray(out64, at1 + j);
-        a2.intoArray(out64, at2 + j);
-        a3.intoArray(out64, at3 + j);
-      }
+      a0.intoArray(out, at0 + j);
+      a1.intoArray(out, at1 + j);
+      a2.intoArray(out, at2 + j);
+      a3.intoArray(out, at3 + j);
       VectorMask<Double> certain =
           a0.compare(VectorOperators.GE, least)
               .and(a1.compare(VectorOperators.GE, least))
@@ -382,6 +384,16 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       count += certain.allTrue() ? 0 : 1;
     }
     return count;
+  }
+
+  /** Rounds n values, whole vectors, to float; apart from {@link #store}, in which C2 sometimes boxed what it converted. */
+  private static void narrow(double[] values, int from, int n, float[] out, int to) {
+    for (int j = 0; j < n; j += V) {
+      ((FloatVector)
+              DoubleVector.fromArray(S, values, from + j)
+                  .convertShape(VectorOperators.D2F, HALF, 0))
+          .intoArray(out, to + j);
+    }
   }
 
   /**

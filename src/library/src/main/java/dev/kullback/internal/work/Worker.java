@@ -7,6 +7,9 @@ import org.jspecify.annotations.Nullable;
 
 /** One thread at work on a call. It ends when the caller was interrupted, or another thread of the call failed. */
 public class Worker {
+  /** What a part of {@link #share} counts: a look at the clock each. */
+  protected static final long PART = 1 << 18;
+
   private final Checkpoint checkpoint = new Checkpoint();
 
   /** That of the call's caller, whose interruption ends the call. */
@@ -47,7 +50,9 @@ public class Worker {
 
   /** Does the parts 0 … parts − 1 of what a call needs before its blocks: with whatever threads the call has. */
   public void share(int parts, IntConsumer part) {
+    Checkpoint look = new Checkpoint(); // there need be no call
     for (int k = 0; k < parts; k++) {
+      look.pass(PART);
       part.accept(k);
     }
   }
