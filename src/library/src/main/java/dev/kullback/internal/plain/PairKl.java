@@ -29,8 +29,9 @@ public final class PairKl {
   /**
    * {@code A = ½(S + D)}, a sum of terms {@code t/2 ≥ 0}, is made with unit roundoff u. Rounding d, v, 1/v and the numerator costs at
    * most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all later sums of its chunk of 64, or
-   * of D dimensions if they are fewer, and in those of up to 4 chunks, each of which may lose u times itself: at most 64 + 3 units
-   * more. So the error is at most 75·u·A, whatever the order of the terms and the roundings.
+   * of D dimensions if they are fewer, and in those of up to 4 chunks, each of which may lose u times itself: at most min(D, 64) + 3
+   * units more. So the error is at most (8 + min(D, 64) + 3)·u·A, whatever the order of the terms and the roundings; this is what does
+   * not depend on D. {@link #unit64} has it all.
    */
   private static final double UNITS64 = 8 + 3;
 

@@ -6,8 +6,8 @@ import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * Packing and micro-kernels of {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh − D} in float. The build derives {@code
- * DoubleKernels} from this text.
+ * Tiles of {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh − D} in float: packs a block's rows, and walks a tile by {@link
+ * FloatMicroKernels}. The build derives {@code DoubleKernels} from this text.
  *
  * <p>Layouts, for column panel b, row panel a, dimension h:
  *
@@ -57,7 +57,8 @@ final class FloatKernels {
   }
 
   /**
-   * {@code sum[r][c] = S + D} of one tile, row-major {@code [rowCount, NR]}, promoted every so many dimensions. What the kernels read of the columns stays in the L1 cache for every row panel after the first.
+   * {@code sum[r][c] = S + D} of one tile, row-major {@code [rowCount, NR]}, promoted every so many dimensions. What the kernels read of
+   * the columns stays in the L1 cache for every row panel after the first.
    *
    * @param rowPanel the first row panel
    * @param rowCount, columnCount how many count; up to whole panels the others may be computed too

@@ -312,9 +312,8 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       int at3,
       int[] vectors) {
     // one text for every D, whose branches cost: an entry takes 1.3, 1.4, 1.7 and 2.3 ns at D = 1
-    // to 4
-    // where C2 has seen them all, and 0.7 and 0.8 at 1 and 2 where it has not seen more (Zen 3,
-    // AVX2)
+    // to 4 where C2 has seen them all, and 0.7 and 0.8 at 1 and 2 where it has not seen more
+    // (Zen 3, AVX2)
     int width = 2 * d + 1;
     int count = 0;
     for (int j = from; j < to; j += V) {
