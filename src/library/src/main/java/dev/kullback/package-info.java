@@ -110,7 +110,7 @@
  * {@code N·M·D} is ever made. Besides the packed forms of batches, the engine holds for each thread at work
  *
  * <ul>
- *   <li>{@code 128·D} floats and 16 KiB, and {@code 16·D} doubles more where entries are recomputed;
+ *   <li>{@code 128·D} floats and up to 90 KiB, and {@code 128·D} doubles more where entries are recomputed;
  *   <li>up to 4 MiB for each batch that the thread was the first to use;
  *   <li>0.5 MiB of floats or 1 MiB of doubles if it writes to a memory segment;
  *   <li>1 MiB if it reduces rows (with a CUDA device 8 MiB), as much again in reverse, and what

@@ -1,17 +1,24 @@
 package dev.kullback.internal.vector;
 
-import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Window;
 import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** The tile of a block that {@link VectorKernel} is at, with its accumulators and what is known of its entries. Of one thread. */
+/**
+ * The tile that {@link VectorKernel} is at, a block's rows by a panel of columns, with its accumulators and what is known of its entries.
+ * Of one thread.
+ */
 final class Tile {
-  static final int ROWS = 16;
+  /**
+   * Those of a whole block: 16 at a time took 1.05 of the time at D = 64 and 1.02 at D = 256, with 1024 columns, and up to 1.4 where forms
+   * are mixed; 128 took 1.00 to 1.05 (Zen 3, AVX2).
+   */
+  private static final int ROWS = BlockKernel.MOST_ROWS;
 
   /** Entries of a tile. What kernels accumulate in is a vector longer: for their fences. */
-  static final int CAPACITY = ROWS * Batch.WIDEST_PANEL;
+  static final int CAPACITY = ROWS * FloatPanels.NR;
 
   private static final int FENCED32 = CAPACITY + VectorWidth.BITS / Float.SIZE;
   private static final int FENCED64 = CAPACITY + VectorWidth.BITS / Double.SIZE;
@@ -41,11 +48,6 @@ final class Tile {
 
   /** Columns of a panel, in which {@link #sum} and {@link #kl} are laid out. */
   int width;
-
-  /** The block's rows. */
-  int row0;
-
-  int row1;
 
   /** Accumulators of a micro-kernel. */
   final float[] acc32 = new float[FENCED32];
@@ -89,8 +91,8 @@ final class Tile {
   /** Begins a block. */
   void begin(Window window, int firstRow, int endRow, int panelWidth) {
     out = window;
-    row0 = firstRow;
-    row1 = endRow;
+    row = firstRow;
+    rows = endRow - firstRow;
     width = panelWidth;
     arePacked64 = false;
   }
@@ -111,11 +113,6 @@ final class Tile {
 
   Window out() {
     return Objects.requireNonNull(out);
-  }
-
-  /** The tile's first row panel in the block. */
-  int panel() {
-    return (row - row0) / FloatPanels.MR;
   }
 
   boolean isOpen(int i, int j) {
@@ -139,7 +136,21 @@ final class Tile {
     }
   }
 
-  /** Settles the entries of the diagonal, which are 0. */
+  /** The same of the diagonal, before {@link #acc32} is promoted. */
+  void exclude32() {
+    for (int i = Math.max(row, column); i < Math.min(row + rows, column + columns); i++) {
+      acc32[(i - row) * width + i - column] = (float) CERTAIN;
+    }
+  }
+
+  /** Stores the entries of the diagonal, which are 0. */
+  void storeDiagonal() {
+    for (int i = Math.max(row, column); i < Math.min(row + rows, column + columns); i++) {
+      out().put(i, i, 0);
+    }
+  }
+
+  /** Settles them. */
   void settleDiagonal() {
     for (int i = Math.max(row, column); i < Math.min(row + rows, column + columns); i++) {
       settle(i - row, i - column, 0);

@@ -11,8 +11,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The Vector API backend: walks a block tile by tile through the fast kernel and refines the entries whose error bound exceeds
- * the contract.
+ * The Vector API backend: walks a block panel by panel through the fast kernel and refines the entries whose error bound exceeds the
+ * contract.
  */
 public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   /** Of the micro-kernel for float. */
@@ -149,16 +149,12 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     }
     for (int column = column0; column < column1; column += nr) {
       t.begin(column, Math.min(nr, column1 - column));
-      worker.pass((long) (row1 - row0) * nr * q.dimension());
-      for (int row = row0; row < row1; row += Tile.ROWS) {
-        t.row = row;
-        t.rows = Math.min(Tile.ROWS, row1 - row);
-        boolean diagonal = q == p && row < column + t.columns && column < row + t.rows;
-        if (wide) {
-          doubles(q, p, t, diagonal);
-        } else {
-          floats(q, p, t, diagonal);
-        }
+      worker.pass((long) t.rows * nr * q.dimension());
+      boolean diagonal = q == p && row0 < column + t.columns && column < row1;
+      if (wide) {
+        doubles(q, p, t, diagonal);
+      } else {
+        floats(q, p, t, diagonal);
       }
     }
   }
@@ -177,12 +173,11 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     if (t.arePacked64) {
       return;
     }
-    int needed =
-        Math.ceilDiv(t.row1 - t.row0, DoubleKernels.MR) * DoubleKernels.MR * 2 * q.dimension();
+    int needed = Math.ceilDiv(t.rows, DoubleKernels.MR) * DoubleKernels.MR * 2 * q.dimension();
     if (t.rows64.length < needed) {
       t.rows64 = new double[needed];
     }
-    DoubleKernels.packRows(q64().values(), q.dimension(), t.row0, t.row1, t.rows64);
+    DoubleKernels.packRows(q64().values(), q.dimension(), t.row, t.row + t.rows, t.rows64);
     t.arePacked64 = true;
   }
 
@@ -191,10 +186,13 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     int nr = DoubleKernels.NR;
     double margin = PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension());
     tile64(q, t, 0, t.rows, 0, t.sum);
-    if (!diagonal && Epilogue.store(t, nr, q64(), p64(), margin)) {
+    t.exclude(diagonal);
+    if (Epilogue.store(t, nr, q64(), p64(), margin)) {
+      if (diagonal) {
+        t.storeDiagonal();
+      }
       return;
     }
-    t.exclude(diagonal);
     if (Epilogue.judge(t, 0, t.rows, 0, t.columns, t.sum, 0, nr, q64(), p64(), margin) > 0) {
       settleStable(q, p, t);
     }
@@ -215,13 +213,20 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     boolean mayBeFloat = true;
     switch (first) {
       case FLOAT -> {
-        boolean promote = !whole || !t.isUniform || d > FloatKernels.PROMOTED;
+        boolean promote = t.columns < nr || !t.isUniform || d > FloatKernels.PROMOTED;
         tile32(d, t, promote);
-        if (!diagonal
-            && t.isUniform
+        if (promote) {
+          t.exclude(diagonal);
+        } else if (diagonal) {
+          t.exclude32();
+        }
+        if (t.isUniform
             && (promote
                 ? Epilogue.store(t, nr, q32(), p32(), margin32)
                 : Epilogue.storeWhole(t, q32(), p32(), margin32))) {
+          if (diagonal) {
+            t.storeDiagonal();
+          }
           return;
         }
         if (!promote) {
@@ -255,7 +260,6 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     int all = t.rows * t.columns;
     int open = all;
     if (mayBeFloat) {
-      t.exclude(diagonal);
       open = judgeFloat(t, margin32);
     }
     int afterFloat = open;
@@ -316,7 +320,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   private void tile32(int d, Tile t, boolean promote) {
     FloatKernels.tile(
         t.rows32,
-        t.panel(),
+        0,
         t.rows,
         p32().values(),
         t.column / FloatKernels.NR,
@@ -335,7 +339,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     packRows64(q, t);
     DoubleKernels.tile(
         t.rows64,
-        t.panel() + from / DoubleKernels.MR,
+        from / DoubleKernels.MR,
         to - from,
         p64().values(),
         t.column / nr + k,
