@@ -385,7 +385,12 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
               .or(a2.sub(least).viewAsIntegralLanes())
               .or(a3.sub(least).viewAsIntegralLanes());
       vectors[count] = j;
-      count += signs.reduceLanes(VectorOperators.OR) < 0 ? 1 : 0;
+      count +=
+          (V > 2
+                  ? signs.compare(VectorOperators.LT, 0).anyTrue()
+                  : signs.reduceLanes(VectorOperators.OR) < 0)
+              ? 1
+              : 0;
     }
     return count;
   }
@@ -518,7 +523,12 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       }
       uncertain[found] = n;
       LongVector signs = kl.mul(margin).sub(noise).viewAsIntegralLanes();
-      found += signs.reduceLanes(VectorOperators.OR) < 0 ? 1 : 0;
+      found +=
+          (V > 2
+                  ? signs.compare(VectorOperators.LT, 0).anyTrue()
+                  : signs.reduceLanes(VectorOperators.OR) < 0)
+              ? 1
+              : 0;
     }
     return found;
   }

@@ -43,23 +43,19 @@ final class Excess {
               .viewAsFloatingLanes();
       DoubleVector k =
           exponent.or(FullPair.INTEGER).viewAsFloatingLanes().sub(FullPair.INTEGER_OFFSET);
-      DoubleVector s =
+      DoubleVector u =
           m.sub(1)
               .viewAsIntegralLanes()
               .bitwiseBlend(a.viewAsIntegralLanes(), near)
-              .viewAsFloatingLanes()
-              .div(
-                  m.add(1)
-                      .viewAsIntegralLanes()
-                      .bitwiseBlend(a.add(2).viewAsIntegralLanes(), near)
-                      .viewAsFloatingLanes());
+              .viewAsFloatingLanes();
+      DoubleVector s = u.div(u.add(2)); // m − 1 is exact
       DoubleVector t = s.mul(s);
-      DoubleVector u = t.mul(t);
+      DoubleVector tt = t.mul(t);
       DoubleVector even = DoubleVector.broadcast(S, FullPair.series(14));
       DoubleVector odd = DoubleVector.broadcast(S, FullPair.series(15));
       for (int j = 12; j >= 0; j -= 2) {
-        even = even.mul(u).add(FullPair.series(j));
-        odd = odd.mul(u).add(FullPair.series(j + 1));
+        even = even.mul(tt).add(FullPair.series(j));
+        odd = odd.mul(tt).add(FullPair.series(j + 1));
       }
       DoubleVector tail = t.mul(2).mul(even.add(odd.mul(t)));
       DoubleVector less = s.mul(a.sub(tail));
