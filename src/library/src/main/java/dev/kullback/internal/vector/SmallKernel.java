@@ -385,6 +385,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
               .or(a2.sub(least).viewAsIntegralLanes())
               .or(a3.sub(least).viewAsIntegralLanes());
       vectors[count] = j;
+      // the sum over the lanes takes 5 % of the time with four of them (Zen 3, AVX2)
       count +=
           (V > 2
                   ? signs.compare(VectorOperators.LT, 0).anyTrue()
