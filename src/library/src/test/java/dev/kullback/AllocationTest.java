@@ -11,11 +11,13 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** A warm call into the caller's array allocates nothing. */
+/** A warm call into the caller's array allocates nothing, at any width of vectors. */
+@Tag("allocation")
 class AllocationTest {
   /**
    * {@code com.sun.management.ThreadMXBean.getCurrentThreadAllocatedBytes()}, without a module the

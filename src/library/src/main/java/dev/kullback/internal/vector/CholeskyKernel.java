@@ -4,7 +4,7 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
-import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -124,14 +124,16 @@ public final class CholeskyKernel implements Factorization {
   private boolean squareRoot(double[] high, double[] low, int entry, int row) {
     DoubleVector hi = DoubleVector.fromArray(S, high, entry * V);
     DoubleVector lo = DoubleVector.fromArray(S, low, entry * V);
-    VectorMask<Double> valid =
-        hi.compare(VectorOperators.GT, 0).and(hi.compare(VectorOperators.LE, Double.MAX_VALUE));
-    boolean complete = valid.allTrue();
+    LongVector bits = hi.viewAsIntegralLanes();
+    boolean complete = // 0 < pivot < ∞, as integers
+        bits.or(bits.sub(1)).or(bits.add(Epilogue.UP_TO_INFINITY)).reduceLanes(VectorOperators.OR)
+            >= 0;
     if (!complete) {
       for (int i = 0; i < V; i++) {
-        if (!valid.laneIsSet(i) && failed[i] < 0) {
+        double pivot = high[entry * V + i];
+        if (!(pivot > 0 && pivot <= Double.MAX_VALUE) && failed[i] < 0) {
           failed[i] = row;
-          pivots[i] = high[entry * V + i];
+          pivots[i] = pivot;
         }
       }
     }

@@ -5,20 +5,25 @@ import dev.kullback.internal.plain.PairKl;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
 
-/** What follows the micro-kernel: promotion, log-determinants, the error bound of each entry, and the store; all in double. */
+/**
+ * What follows the micro-kernel: promotion, log-determinants, the error bound of each entry, and the store; all in double.
+ *
+ * <p>Comparisons are signs of integers, not masks: of two lanes C2 has no masks on x86 (JDK 25, AVX2) and boxes them, at 84 to 490 B
+ * an entry.
+ */
 public final class Epilogue {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final VectorSpecies<Long> L = S.withLanes(long.class);
 
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
-  private static final DoubleVector ONES = DoubleVector.broadcast(S, 1);
-  private static final DoubleVector NONE = DoubleVector.broadcast(S, Double.NaN);
+  private static final DoubleVector LIMITS = DoubleVector.broadcast(S, 2 * NearKernel.LIMIT);
+  private static final LongVector ZERO = LongVector.zero(L);
 
   /** What {@link #storeDouble} found: that the double form settles every entry, and that float settles none. */
   static final int SETTLED = 1;
@@ -32,10 +37,12 @@ public final class Epilogue {
   private static final double FORESIGHT = 1 + 1e-4;
 
   /**
-   * {@link PairKl#isCertain}, 0 ≤ kl·margin − noise < ∞, is one comparison with it, for as unsigned integers negatives and NaN are greater. It stands
-   * wherever it is needed: in a method of its own, once that was compiled by itself to more code than InlineSmallCode allows, C2 boxed 168 B a vector for good.
+   * {@link PairKl#isCertain}, 0 ≤ x < ∞, of the bits of x as an integer: {@code bits | bits + UP_TO_INFINITY} is negative where it is
+   * not so. It stands wherever it is needed: in a method of its own, once that was compiled by itself to more code than InlineSmallCode
+   * allows, C2 boxed 168 B a vector for good.
    */
-  public static final long INFINITY_BITS = Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
+  public static final long UP_TO_INFINITY =
+      Long.MIN_VALUE - Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
 
   private Epilogue() {}
 
@@ -52,13 +59,13 @@ public final class Epilogue {
     }
   }
 
-  /** The same by the near form, infinite where it does not hold. */
+  /** The same by the near form, NaN where it does not hold. */
   static void promoteNear(float[] acc, double[] sum, int n, boolean first) {
     for (int i = 0; i < n; i += S.length()) {
       DoubleVector part = widen(acc, i);
-      part =
-          part.blend(
-              Double.POSITIVE_INFINITY, part.compare(VectorOperators.GT, 2 * NearKernel.LIMIT));
+      LongVector beyond =
+          ZERO.sub(LIMITS.sub(part).viewAsIntegralLanes().lanewise(VectorOperators.LSHR, 63));
+      part = part.viewAsIntegralLanes().or(beyond).viewAsFloatingLanes();
       (first ? part : part.add(DoubleVector.fromArray(S, sum, i))).intoArray(sum, i);
     }
   }
@@ -119,19 +126,15 @@ public final class Epilogue {
       int corner,
       int stride) {
     int vectors = columns / S.length() * S.length();
-    VectorMask<Long> within = L.maskAll(true);
+    LongVector open = LongVector.zero(L);
     for (int i = 0; i < rows; i++) {
       for (int j = 0; j < vectors; j += S.length()) {
         DoubleVector offsets = DoubleVector.fromArray(S, columnOffset, column + j);
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, column + j);
         DoubleVector kl =
             DoubleVector.fromArray(S, sum, i * nr + j).fma(HALVES, offsets.add(rowOffset[row + i]));
-        within =
-            within.and(
-                kl.mul(margin)
-                    .sub(noises.add(rowNoise[row + i]))
-                    .viewAsIntegralLanes()
-                    .compare(VectorOperators.ULT, INFINITY_BITS));
+        LongVector rest = kl.mul(margin).sub(noises.add(rowNoise[row + i])).viewAsIntegralLanes();
+        open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         int to = corner + i * stride + j;
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
@@ -140,7 +143,7 @@ public final class Epilogue {
         }
       }
     }
-    boolean certain = within.allTrue();
+    boolean certain = open.reduceLanes(VectorOperators.OR) >= 0;
     for (int i = 0; i < rows && vectors < columns; i++) {
       for (int j = vectors; j < columns; j++) { // scalar tail
         double kl = sum[i * nr + j] * 0.5 + (columnOffset[column + j] + rowOffset[row + i]);
@@ -167,7 +170,7 @@ public final class Epilogue {
     double @Nullable [] out64 = out.out64;
     double[] columnOffset = p.offsetP();
     double[] columnNoise = p.noiseP();
-    VectorMask<Long> within = L.maskAll(true);
+    LongVector open = LongVector.zero(L);
     for (int i = 0; i < t.rows; i++) {
       double offset = q.offsetQ()[t.row + i];
       double noise = q.noiseQ()[t.row + i];
@@ -177,12 +180,8 @@ public final class Epilogue {
             widen(acc, i * FloatKernels.NR + j)
                 .fma(HALVES, DoubleVector.fromArray(S, columnOffset, t.column + j).add(offset));
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, t.column + j).add(noise);
-        within =
-            within.and(
-                kl.mul(margin)
-                    .sub(noises)
-                    .viewAsIntegralLanes()
-                    .compare(VectorOperators.ULT, INFINITY_BITS));
+        LongVector rest = kl.mul(margin).sub(noises).viewAsIntegralLanes();
+        open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
         } else if (out64 != null) {
@@ -190,7 +189,7 @@ public final class Epilogue {
         }
       }
     }
-    return within.allTrue();
+    return open.reduceLanes(VectorOperators.OR) >= 0;
   }
 
   /**
@@ -211,8 +210,8 @@ public final class Epilogue {
     float @Nullable [] out32 = out.out32;
     double @Nullable [] out64 = out.out64;
     double foreseen = margin32 * FORESIGHT;
-    VectorMask<Double> within = S.maskAll(true);
-    VectorMask<Double> beyond = S.maskAll(true);
+    LongVector open = LongVector.zero(L);
+    LongVector mayBeFloat = LongVector.zero(L);
     for (int j = 0; j < FloatKernels.NR; j += S.length()) {
       double[] sum = t.sum64[j / DoubleKernels.NR];
       int column = t.column + j;
@@ -226,13 +225,11 @@ public final class Epilogue {
             DoubleVector.fromArray(S, sum, i * DoubleKernels.NR + j % DoubleKernels.NR)
                 .fma(HALVES, offsets.add(q64.offsetQ()[row]));
         DoubleVector noise = noises.add(q64.noiseQ()[row]);
-        // beyond float there is no infinity
-        within = within.and(kl.mul(margin64).compare(VectorOperators.GE, noise));
-        beyond =
-            beyond.and(
-                kl.add(noise)
-                    .mul(foreseen)
-                    .compare(VectorOperators.LT, noises32.add(q32.noiseQ()[row])));
+        LongVector rest = kl.mul(margin64).sub(noise).viewAsIntegralLanes();
+        open = open.or(rest).or(rest.add(UP_TO_INFINITY));
+        rest =
+            noises32.add(q32.noiseQ()[row]).sub(kl.add(noise).mul(foreseen)).viewAsIntegralLanes();
+        mayBeFloat = mayBeFloat.or(rest).or(rest.add(UP_TO_INFINITY));
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         } else if (out64 != null) {
@@ -240,7 +237,8 @@ public final class Epilogue {
         }
       }
     }
-    return (within.allTrue() ? SETTLED : 0) | (beyond.allTrue() ? NO_FLOAT : 0);
+    return (open.reduceLanes(VectorOperators.OR) >= 0 ? SETTLED : 0)
+        | (mayBeFloat.reduceLanes(VectorOperators.OR) >= 0 ? NO_FLOAT : 0);
   }
 
   /**
@@ -267,26 +265,24 @@ public final class Epilogue {
     double foreseen32 = margin32 * FORESIGHT;
     double foreseen64 = margin64 * FORESIGHT;
     Arrays.fill(t.zero, 0);
-    VectorMask<Double> within = S.maskAll(true);
+    LongVector open = LongVector.zero(L);
+    LongVector low = LongVector.zero(L);
     for (int j = 0; j < FloatKernels.NR; j += S.length()) {
       DoubleVector noises32 = DoubleVector.fromArray(S, p32.noiseP(), t.column + j);
       DoubleVector noises64 = DoubleVector.fromArray(S, p64.noiseP(), t.column + j);
       int to = out.at(t.row, t.column + j);
       for (int i = 0; i < t.rows; i++, to += out.stride) {
         DoubleVector kl = DoubleVector.fromArray(S, t.sum, i * FloatKernels.NR + j).mul(HALVES);
-        VectorMask<Double> none = kl.compare(VectorOperators.EQ, 0);
-        if (none.anyTrue()) {
-          t.zero[i] |= none.toLong() << j;
-        }
-        within =
-            within
-                .and(kl.compare(VectorOperators.GE, least).or(none))
-                .and(
-                    kl.mul(foreseen64)
-                        .compare(VectorOperators.LT, noises64.add(q64.noiseQ()[t.row + i])))
-                .and(
-                    kl.mul(foreseen32)
-                        .compare(VectorOperators.LT, noises32.add(q32.noiseQ()[t.row + i])));
+        LongVector rest64 =
+            noises64.add(q64.noiseQ()[t.row + i]).sub(kl.mul(foreseen64)).viewAsIntegralLanes();
+        LongVector rest32 =
+            noises32.add(q32.noiseQ()[t.row + i]).sub(kl.mul(foreseen32)).viewAsIntegralLanes();
+        open =
+            open.or(rest64)
+                .or(rest64.add(UP_TO_INFINITY))
+                .or(rest32)
+                .or(rest32.add(UP_TO_INFINITY));
+        low = low.or(kl.sub(least).viewAsIntegralLanes());
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         } else if (out64 != null) {
@@ -294,7 +290,26 @@ public final class Epilogue {
         }
       }
     }
-    return within.allTrue();
+    if (open.reduceLanes(VectorOperators.OR) < 0) {
+      return false;
+    }
+    return low.reduceLanes(VectorOperators.OR) >= 0 || areZeros(t, least);
+  }
+
+  /** Sets the bits of the entries whose near form is 0; whether those below {@code least} all are. */
+  private static boolean areZeros(Tile t, double least) {
+    boolean zeros = true;
+    for (int i = 0; i < t.rows; i++) {
+      for (int j = 0; j < FloatKernels.NR; j++) {
+        double kl = 0.5 * t.sum[i * FloatKernels.NR + j];
+        if (kl == 0) {
+          t.zero[i] |= 1L << j;
+        } else {
+          zeros &= kl >= least;
+        }
+      }
+    }
+    return zeros;
   }
 
   /**
@@ -316,7 +331,7 @@ public final class Epilogue {
       Packed<?> q,
       Packed<?> p,
       double margin) {
-    DoubleVector open = DoubleVector.zero(S);
+    LongVector open = LongVector.zero(L);
     for (int j = 0; j < columns; j += S.length()) {
       DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + first + j);
       DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + first + j);
@@ -326,12 +341,11 @@ public final class Epilogue {
         DoubleVector kl =
             DoubleVector.fromArray(S, sum, begin + (i - from) * nr + j)
                 .fma(HALVES, offsets.add(q.offsetQ()[row]));
-        DoubleVector rest = kl.mul(margin).sub(noises.add(q.noiseQ()[row]));
-        VectorMask<Double> within =
-            rest.compare(VectorOperators.GE, 0)
-                .and(rest.compare(VectorOperators.LT, Double.POSITIVE_INFINITY));
-        NONE.blend(kl, within).intoArray(t.kl, at);
-        open = open.add(ONES.blend(0, within));
+        LongVector rest = kl.mul(margin).sub(noises.add(q.noiseQ()[row])).viewAsIntegralLanes();
+        LongVector isOpen =
+            ZERO.sub(rest.or(rest.add(UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
+        kl.viewAsIntegralLanes().or(isOpen).viewAsFloatingLanes().intoArray(t.kl, at);
+        open = open.sub(isOpen);
       }
     }
     return (int) open.reduceLanes(VectorOperators.ADD);
@@ -350,7 +364,7 @@ public final class Epilogue {
       Packed<?> q,
       Packed<?> p,
       double margin) {
-    DoubleVector open = DoubleVector.zero(S);
+    LongVector open = LongVector.zero(L);
     for (int j = 0; j < columns; j += S.length()) {
       DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + first + j);
       DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + first + j);
@@ -360,15 +374,16 @@ public final class Epilogue {
         DoubleVector kl =
             DoubleVector.fromArray(S, sum, begin + (i - from) * nr + j)
                 .fma(HALVES, offsets.add(q.offsetQ()[row]));
-        DoubleVector rest = kl.mul(margin).sub(noises.add(q.noiseQ()[row]));
-        VectorMask<Double> within =
-            rest.compare(VectorOperators.GE, 0)
-                .and(rest.compare(VectorOperators.LT, Double.POSITIVE_INFINITY));
-        DoubleVector before = DoubleVector.fromArray(S, t.kl, at);
-        DoubleVector after =
-            before.blend(NONE.blend(kl, within), before.compare(VectorOperators.NE, before));
-        after.intoArray(t.kl, at);
-        open = open.add(ONES.blend(0, after.compare(VectorOperators.EQ, after)));
+        LongVector rest = kl.mul(margin).sub(noises.add(q.noiseQ()[row])).viewAsIntegralLanes();
+        LongVector isOpen =
+            ZERO.sub(rest.or(rest.add(UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
+        LongVector before = DoubleVector.fromArray(S, t.kl, at).viewAsIntegralLanes();
+        LongVector wasOpen = ZERO.sub(before.lanewise(VectorOperators.LSHR, 63));
+        before
+            .bitwiseBlend(kl.viewAsIntegralLanes().or(isOpen), wasOpen)
+            .viewAsFloatingLanes()
+            .intoArray(t.kl, at);
+        open = open.sub(isOpen.and(wasOpen));
       }
     }
     return (int) open.reduceLanes(VectorOperators.ADD);
@@ -377,12 +392,12 @@ public final class Epilogue {
   /** Finds the rows that have open entries. */
   static void findOpen(Tile t) {
     for (int i = 0; i < t.rows; i++) {
-      VectorMask<Double> open = S.maskAll(false);
+      LongVector open = LongVector.zero(L);
       for (int j = 0; j < FloatKernels.NR; j += S.length()) {
-        DoubleVector kl = DoubleVector.fromArray(S, t.kl, i * FloatKernels.NR + j);
-        open = open.or(kl.compare(VectorOperators.NE, kl));
+        open =
+            open.or(DoubleVector.fromArray(S, t.kl, i * FloatKernels.NR + j).viewAsIntegralLanes());
       }
-      t.open[i] = open.anyTrue();
+      t.open[i] = open.reduceLanes(VectorOperators.OR) < 0;
     }
   }
 
@@ -392,24 +407,34 @@ public final class Epilogue {
    * @param least below which float's underflow shows
    */
   static void settleNear(Tile t, Packed<float[]> q, Packed<float[]> p, double least) {
-    Arrays.fill(t.zero, 0);
     for (int j = 0; j < FloatKernels.NR; j += S.length()) {
       DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + j);
       for (int i = 0; i < t.rows; i++) {
         int at = i * FloatKernels.NR + j;
-        DoubleVector kl = DoubleVector.fromArray(S, t.sum, at).mul(HALVES);
-        DoubleVector held = offsets.add(q.offsetQ()[t.row + i]);
-        DoubleVector before = DoubleVector.fromArray(S, t.kl, at);
-        VectorMask<Double> open = before.compare(VectorOperators.NE, before);
-        VectorMask<Double> none = kl.compare(VectorOperators.EQ, 0).and(open);
-        if (none.anyTrue()) {
-          t.zero[i] |= none.toLong() << j;
+        // NaN where float does not hold the scales
+        DoubleVector kl =
+            offsets
+                .add(q.offsetQ()[t.row + i])
+                .fma(DoubleVector.zero(S), DoubleVector.fromArray(S, t.sum, at).mul(HALVES));
+        LongVector bits = kl.viewAsIntegralLanes();
+        LongVector isOpen =
+            ZERO.sub(
+                kl.sub(least)
+                    .viewAsIntegralLanes()
+                    .or(bits)
+                    .or(bits.add(UP_TO_INFINITY))
+                    .lanewise(VectorOperators.LSHR, 63));
+        LongVector before = DoubleVector.fromArray(S, t.kl, at).viewAsIntegralLanes();
+        LongVector wasOpen = ZERO.sub(before.lanewise(VectorOperators.LSHR, 63));
+        before.bitwiseBlend(bits.or(isOpen), wasOpen).viewAsFloatingLanes().intoArray(t.kl, at);
+      }
+    }
+    Arrays.fill(t.zero, 0);
+    for (int i = 0; i < t.rows; i++) {
+      for (int j = 0; j < t.columns && t.open[i]; j++) {
+        if (t.isOpen(i, j) && t.sum[i * FloatKernels.NR + j] == 0) {
+          t.zero[i] |= 1L << j;
         }
-        VectorMask<Double> within =
-            kl.compare(VectorOperators.GE, least)
-                .and(kl.compare(VectorOperators.LT, Double.POSITIVE_INFINITY))
-                .and(held.compare(VectorOperators.EQ, held));
-        before.blend(kl, within.and(open)).intoArray(t.kl, at);
       }
     }
   }

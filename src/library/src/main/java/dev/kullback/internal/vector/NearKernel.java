@@ -96,7 +96,7 @@ final class NearKernel {
   }
 
   /**
-   * {@code t.sum[i][c] = 2 KL} for the open rows of the tile, infinite where 64 dimensions have more than {@link #LIMIT}. A block of
+   * {@code t.sum[i][c] = 2 KL} for the open rows of the tile, NaN where 64 dimensions have more than {@link #LIMIT}. A block of
    * dimensions is read from the L1 cache by every row after the first.
    */
   static void tile(DiagonalBatch q, DiagonalBatch p, Tile t) {

@@ -60,7 +60,7 @@ final class Tile {
   /** By the double kernel where it refines, panel by panel. */
   final double[][] sum64 = new double[PANELS64][FENCED64];
 
-  /** The tile's KL, row-major, as far as it is settled: NaN where it is open. */
+  /** The tile's KL, row-major, as far as it is settled: NaN with a sign where it is open. */
   final double[] kl = new double[CAPACITY];
 
   /** The rows that have an open entry. */

@@ -5,7 +5,6 @@ import dev.kullback.internal.plain.ScalarScan;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.LongVector;
-import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
@@ -25,7 +24,6 @@ final class VectorScan implements RowScan {
   private static final int V = S.length();
   private static final VectorSpecies<Long> L =
       VectorSpecies.of(long.class, VectorShape.forBitSize(VectorWidth.BITS));
-  private static final LongVector ONE = LongVector.broadcast(L, 1);
 
   private static final double[] EXP = ScalarScan.exponential();
 
@@ -38,7 +36,7 @@ final class VectorScan implements RowScan {
   public int atMost(double limit, double[] values, int from, int to, int[] at) {
     int count = 0;
     int j = from;
-    for (; j + 4 * V <= to; j += 4 * V) {
+    for (; V > 2 && j + 4 * V <= to; j += 4 * V) { // two lanes have no masks, which C2 boxes on x86
       DoubleVector a = DoubleVector.fromArray(S, values, j);
       DoubleVector b = DoubleVector.fromArray(S, values, j + V);
       DoubleVector c = DoubleVector.fromArray(S, values, j + 2 * V);
@@ -61,25 +59,20 @@ final class VectorScan implements RowScan {
   public void leastOfGroups(double[] values, int from, int to, int groups, double[] least) {
     for (int g = 0; g < groups; g += 4 * V) {
       int j = from + g;
-      DoubleVector a = DoubleVector.fromArray(S, values, j);
-      DoubleVector b = DoubleVector.fromArray(S, values, j + V);
-      DoubleVector c = DoubleVector.fromArray(S, values, j + 2 * V);
-      DoubleVector d = DoubleVector.fromArray(S, values, j + 3 * V);
+      LongVector a = DoubleVector.fromArray(S, values, j).viewAsIntegralLanes();
+      LongVector b = DoubleVector.fromArray(S, values, j + V).viewAsIntegralLanes();
+      LongVector c = DoubleVector.fromArray(S, values, j + 2 * V).viewAsIntegralLanes();
+      LongVector d = DoubleVector.fromArray(S, values, j + 3 * V).viewAsIntegralLanes();
       for (j += groups; j + 4 * V <= to; j += groups) {
-        // without the care that DoubleVector.min takes of NaN and −0
-        DoubleVector x = DoubleVector.fromArray(S, values, j);
-        a = a.blend(x, x.compare(VectorOperators.LT, a));
-        x = DoubleVector.fromArray(S, values, j + V);
-        b = b.blend(x, x.compare(VectorOperators.LT, b));
-        x = DoubleVector.fromArray(S, values, j + 2 * V);
-        c = c.blend(x, x.compare(VectorOperators.LT, c));
-        x = DoubleVector.fromArray(S, values, j + 3 * V);
-        d = d.blend(x, x.compare(VectorOperators.LT, d));
+        a = a.min(DoubleVector.fromArray(S, values, j).viewAsIntegralLanes());
+        b = b.min(DoubleVector.fromArray(S, values, j + V).viewAsIntegralLanes());
+        c = c.min(DoubleVector.fromArray(S, values, j + 2 * V).viewAsIntegralLanes());
+        d = d.min(DoubleVector.fromArray(S, values, j + 3 * V).viewAsIntegralLanes());
       }
-      a.intoArray(least, g);
-      b.intoArray(least, g + V);
-      c.intoArray(least, g + 2 * V);
-      d.intoArray(least, g + 3 * V);
+      a.viewAsFloatingLanes().intoArray(least, g);
+      b.viewAsFloatingLanes().intoArray(least, g + V);
+      c.viewAsFloatingLanes().intoArray(least, g + 2 * V);
+      d.viewAsFloatingLanes().intoArray(least, g + 3 * V);
     }
   }
 
@@ -125,12 +118,16 @@ final class VectorScan implements RowScan {
    */
   @Override
   public double sumExp(double shift, double[] values, int from, int to) {
+    if (Double.isInfinite(shift)) {
+      return plain.sumExp(shift, values, from, to); // there are differences NaN
+    }
     Arrays.fill(lanes, 0); // the sum, which C2 may box where it lives across the branch
     int j = from;
     for (; j + V <= to; j += V) {
       DoubleVector x = DoubleVector.broadcast(S, shift).sub(DoubleVector.fromArray(S, values, j));
-      VectorMask<Double> counts = x.compare(VectorOperators.GT, ScalarScan.NEGLIGIBLE);
-      if (counts.anyTrue()) {
+      LongVector counts = // negative where x > NEGLIGIBLE
+          DoubleVector.broadcast(S, ScalarScan.NEGLIGIBLE).sub(x).viewAsIntegralLanes();
+      if (counts.reduceLanes(VectorOperators.OR) < 0) {
         DoubleVector rounded = x.mul(ScalarScan.LOG2_E).add(ScalarScan.ROUND);
         DoubleVector k = rounded.sub(ScalarScan.ROUND);
         DoubleVector r =
@@ -147,7 +144,12 @@ final class VectorScan implements RowScan {
                 .add(Double.MAX_EXPONENT)
                 .lanewise(VectorOperators.LSHL, 52)
                 .reinterpretAsDoubles();
-        DoubleVector.fromArray(S, lanes, 0).add(power.mul(y), counts).intoArray(lanes, 0);
+        LongVector term =
+            power
+                .mul(y)
+                .viewAsIntegralLanes()
+                .and(LongVector.zero(L).sub(counts.lanewise(VectorOperators.LSHR, 63)));
+        DoubleVector.fromArray(S, lanes, 0).add(term.viewAsFloatingLanes()).intoArray(lanes, 0);
       }
     }
     return total() + plain.sumExp(shift, values, j, to);
@@ -162,7 +164,10 @@ final class VectorScan implements RowScan {
       LongVector x = LongVector.fromArray(L, unsorted, i);
       LongVector rank = LongVector.zero(L);
       for (int j = 0; j < n; j++) {
-        rank = rank.add(ONE, x.compare(VectorOperators.GT, unsorted[j]));
+        // a comparison, as no key is negative
+        rank =
+            rank.add(
+                LongVector.broadcast(L, unsorted[j]).sub(x).lanewise(VectorOperators.LSHR, 63));
       }
       rank.intoArray(ranks, i);
     }

@@ -4,7 +4,6 @@ import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.vector.Species;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.LongVector;
-import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -12,6 +11,12 @@ import jdk.incubator.vector.VectorSpecies;
 final class Excess {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
+
+  private static final LongVector ZERO = LongVector.zero(S.withLanes(long.class));
+  private static final LongVector LEAST =
+      DoubleVector.broadcast(S, FullPair.LEAST_RATIO).viewAsIntegralLanes();
+  private static final LongVector MOST =
+      DoubleVector.broadcast(S, FullPair.MOST_RATIO).viewAsIntegralLanes();
 
   private Excess() {}
 
@@ -25,7 +30,8 @@ final class Excess {
     for (int i = 0; i < n; i += V) {
       DoubleVector a = DoubleVector.fromArray(S, x, i);
       DoubleVector r = DoubleVector.fromArray(S, ratio, i);
-      VectorMask<Double> near = a.abs().compare(VectorOperators.LT, 0.5);
+      LongVector near = // all bits where |x| < ½
+          ZERO.sub(a.abs().sub(0.5).viewAsIntegralLanes().lanewise(VectorOperators.LSHR, 63));
       LongVector bits = r.viewAsIntegralLanes();
       LongVector exponent =
           bits.add(FullPair.EXPONENT_OFFSET).lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS);
@@ -37,25 +43,35 @@ final class Excess {
               .viewAsFloatingLanes();
       DoubleVector k =
           exponent.or(FullPair.INTEGER).viewAsFloatingLanes().sub(FullPair.INTEGER_OFFSET);
-      DoubleVector s = m.sub(1).blend(a, near).div(m.add(1).blend(a.add(2), near));
+      DoubleVector u =
+          m.sub(1)
+              .viewAsIntegralLanes()
+              .bitwiseBlend(a.viewAsIntegralLanes(), near)
+              .viewAsFloatingLanes();
+      DoubleVector s = u.div(u.add(2)); // m − 1 is exact
       DoubleVector t = s.mul(s);
-      DoubleVector u = t.mul(t);
+      DoubleVector tt = t.mul(t);
       DoubleVector even = DoubleVector.broadcast(S, FullPair.series(14));
       DoubleVector odd = DoubleVector.broadcast(S, FullPair.series(15));
       for (int j = 12; j >= 0; j -= 2) {
-        even = even.mul(u).add(FullPair.series(j));
-        odd = odd.mul(u).add(FullPair.series(j + 1));
+        even = even.mul(tt).add(FullPair.series(j));
+        odd = odd.mul(tt).add(FullPair.series(j + 1));
       }
       DoubleVector tail = t.mul(2).mul(even.add(odd.mul(t)));
       DoubleVector less = s.mul(a.sub(tail));
       DoubleVector log = k.mul(FullPair.LN2).add(s.mul(2).add(s.mul(tail)));
-      DoubleVector rest = a.sub(log).blend(less, near);
-      VectorMask<Double> odds =
-          r.compare(VectorOperators.GT, FullPair.LEAST_RATIO)
-              .and(r.compare(VectorOperators.LT, FullPair.MOST_RATIO))
-              .or(near);
+      DoubleVector rest =
+          a.sub(log)
+              .viewAsIntegralLanes()
+              .bitwiseBlend(less.viewAsIntegralLanes(), near)
+              .viewAsFloatingLanes();
+      LongVector
+          held = // negative where least < ratio < most, for the bits of positive doubles rise with
+              // them
+              LEAST.sub(bits).and(bits.sub(MOST)).and(bits.not()).or(near);
+      LongVector none = ZERO.sub(held.not().lanewise(VectorOperators.LSHR, 63));
       DoubleVector y = a.mul(0.5).mul(a).add(rest);
-      DoubleVector.broadcast(S, Double.NaN).blend(y, odds).intoArray(x, i);
+      y.viewAsIntegralLanes().or(none).viewAsFloatingLanes().intoArray(x, i);
     }
   }
 }

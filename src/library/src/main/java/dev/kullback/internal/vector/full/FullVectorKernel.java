@@ -13,6 +13,7 @@ import dev.kullback.internal.work.Worker;
 import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
@@ -36,6 +37,7 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
 
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
+  private static final VectorSpecies<Long> L = S.withLanes(long.class);
   private static final int V = S.length();
   private static final int MR = FullKernels.MR;
   private static final int NR = FullKernels.NR;
@@ -71,6 +73,9 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
 
   /** Per row of a block: its share of the error bound. */
   private double[] bound = {};
+
+  /** Of a row's columns in a panel: negative where an entry is to be recomputed. */
+  private final long[] signs = new long[NR];
 
   /** Per row of a block, one bit a column of a panel: the entries to be recomputed. */
   private long[] open = {};
@@ -187,13 +192,14 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
     double[] product = this.product;
     double[] bound = this.bound;
     long[] open = this.open;
+    long[] signs = this.signs;
     double[] offset = q.offset();
     double[] noise = q.noise();
     float @Nullable [] out32 = out.out32;
     double @Nullable [] out64 = out.out64;
     double more = wide ? 0 : FLOAT_TOLERANCE; // no choice of vectors, which C2 may box
     for (int i = row0; i < row1; i++) {
-      long bits = 0;
+      LongVector any = LongVector.zero(L);
       for (int v = 0; v < columns; v += V) {
         int at = panel + (i - row0) * NR + v;
         DoubleVector sum = DoubleVector.fromArray(S, product, at);
@@ -206,15 +212,10 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
             DoubleVector.fromArray(S, c.weight(), j + v)
                 .fma(DoubleVector.broadcast(S, bound[i - row0]), error);
         DoubleVector tolerance = DoubleVector.fromArray(S, c.tolerance(), j + v).add(more);
-        // 0 ≤ kl·tolerance − error < ∞ as one comparison, for as unsigned integers negatives and
-        // NaN are greater
-        bits |=
-            kl.mul(tolerance)
-                    .sub(error)
-                    .viewAsIntegralLanes()
-                    .compare(VectorOperators.UGE, Epilogue.INFINITY_BITS)
-                    .toLong()
-                << v;
+        LongVector rest = kl.mul(tolerance).sub(error).viewAsIntegralLanes();
+        rest = rest.or(rest.add(Epilogue.UP_TO_INFINITY));
+        rest.intoArray(signs, v);
+        any = any.or(rest);
         int to = out.at(i, j + v);
         if (v + V > columns) { // by way of where the sums were
           kl.intoArray(product, at);
@@ -227,7 +228,13 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
           kl.intoArray(out64, to);
         }
       }
-      open[i - row0] = bits & (-1L >>> -columns);
+      long bits = 0;
+      if (any.reduceLanes(VectorOperators.OR) < 0) {
+        for (int v = 0; v < columns; v++) {
+          bits |= signs[v] >>> 63 << v;
+        }
+      }
+      open[i - row0] = bits;
     }
   }
 
