@@ -2,6 +2,7 @@
 #include <quadmath.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kullback_cuda.h"
@@ -291,6 +293,27 @@ Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition)
   return sum;
 }
 
+struct Exact {
+  int64_t i, j;
+  Quad kl;
+  double condition;
+};
+
+// The divergences of these pairs, by all processors: a quadruple-precision operation takes as long as a hundred others.
+void compute(const Batch &q, const Batch &p, std::vector<Exact> &pairs) {
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t n; (n = next++) < pairs.size();) {
+      pairs[n].kl = kl(q, pairs[n].i, p, pairs[n].j, &pairs[n].condition);
+    }
+  };
+  std::vector<std::jthread> others;
+  for (unsigned n = 1; n < std::thread::hardware_concurrency(); n++) {
+    others.emplace_back(work);
+  }
+  work();
+}
+
 Batch unit(const Batch &like) {
   Batch p{1, like.d, like.isFull() ? KULLBACK_SCALE_TRIL : like.kind, like.wide, {}, {}, {}};
   p.mean.assign(like.d, 0);
@@ -368,11 +391,28 @@ std::string precisionOf(const Batch &q, const Batch &p, bool wide) {
   return (q.wide || p.wide) && !wide ? in + ", to float" : in;
 }
 
-// Every result of two batches; so many entries of each against the reference.
+// Every result of two batches, in float and in double; so many entries of each against the reference.
 void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sample, bool same = false) {
   OnDevice onQ(q);
   std::unique_ptr<OnDevice> other(same ? nullptr : new OnDevice(p));
   const OnDevice &onP = same ? onQ : *other;
+  int64_t entries = q.n * p.n;
+  std::vector<Exact> anywhere;
+  for (int64_t n = 0; n < std::min(sample, entries); n++) {
+    int64_t k = n == 0 ? 0 : n == 1 ? entries - 1 : sample >= entries ? n : below(entries);
+    anywhere.push_back({k / p.n, k % p.n, 0, 0});
+  }
+  compute(q, p, anywhere);
+  std::vector<Exact> pairs, toOne;
+  for (int64_t n = 0; n < std::min(sample, q.n); n++) {
+    pairs.push_back({n, n, 0, 0});
+    toOne.push_back({n, 0, 0, 0});
+  }
+  if (q.n == p.n) {
+    compute(q, p, pairs);
+  }
+  Batch one = unit(q);
+  compute(q, one, toOne);
   for (bool wide : {false, true}) {
     if (!wide && (q.wide || p.wide) && q.n > 1 && below(3) != 0) {
       continue;
@@ -380,13 +420,7 @@ void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sa
     int64_t gap = below(2) ? 0 : below(9);
     int64_t shift = below(4);
     Result all = pairwise(onQ, onP, 0, q.n, 0, p.n, same, wide, gap, shift);
-    double condition;
-    int64_t entries = q.n * p.n;
-    for (int64_t n = 0; n < std::min(sample, entries); n++) {
-      int64_t k = n == 0 ? 0 : n == 1 ? entries - 1 : sample >= entries ? n : below(entries);
-      int64_t i = k / p.n;
-      int64_t j = k % p.n;
-      Quad exact = kl(q, i, p, j, &condition);
+    for (auto &[i, j, exact, condition] : anywhere) {
       record(
           name + precisionOf(q, p, wide),
           errorOf(all.at(i, j), exact, wide),
@@ -412,25 +446,22 @@ void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sa
       }
     }
     if (q.n == p.n) {
-      Result pairs = aligned(onQ, onP, same, wide);
-      for (int64_t n = 0; n < std::min<int64_t>(sample, q.n); n++) {
-        Quad exact = kl(q, n, p, n, &condition);
+      Result results = aligned(onQ, onP, same, wide);
+      for (auto &[i, j, exact, condition] : pairs) {
         record(
             "aligned" + precisionOf(q, p, wide),
-            errorOf(pairs.at(0, n), exact, wide),
+            errorOf(results.at(0, i), exact, wide),
             allowed(q, p, condition, wide),
-            describe(q, p, n, n));
+            describe(q, p, i, j));
       }
     }
     Result toUnit = standard(onQ, wide);
-    Batch one = unit(q);
-    for (int64_t n = 0; n < std::min<int64_t>(sample, q.n); n++) {
-      Quad exact = kl(q, n, one, 0, &condition);
+    for (auto &[i, j, exact, condition] : toOne) {
       record(
           "standard" + precisionOf(q, q, wide),
-          errorOf(toUnit.at(0, n), exact, wide),
+          errorOf(toUnit.at(0, i), exact, wide),
           allowed(q, q, condition, wide),
-          describe(q, one, n, 0));
+          describe(q, one, i, j));
     }
   }
 }
