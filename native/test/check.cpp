@@ -243,45 +243,56 @@ struct Factor {
   }
 };
 
-// The factors' KL by triangular solves; and ‖L_p‖‖L_p⁻¹‖.
-Quad fullKl(int d, const double *mq, const Factor &lq, const double *mp, const Factor &lp, double *condition) {
-  std::vector<Quad> e(d);
-  Quad sum = 0;
+// Solves L x = b from row `start` on, above which b is 0.
+template <typename T, typename Right>
+void solve(int d, const Factor &l, int start, const Right &right, std::vector<T> &x) {
+  for (int k = start; k < d; k++) {
+    T sum = right(k);
+    for (int c = start; c < k; c++) {
+      sum -= (T)l(k, c) * x[c];
+    }
+    x[k] = sum / (T)l(k, k);
+  }
+}
+
+// ‖L‖‖L⁻¹‖, for which double will do.
+double conditionOf(int d, const Factor &l) {
+  std::vector<double> x(d);
   double norm = 0;
   double inverseNorm = 0;
-  auto solve = [&](int start, const std::function<Quad(int)> &right) {
-    for (int k = start; k < d; k++) {
-      Quad x = right(k);
-      for (int l = start; l < k; l++) {
-        x -= lp(k, l) * e[l];
-      }
-      e[k] = x / lp(k, k);
+  for (int c = 0; c < d; c++) {
+    solve(d, l, c, [&](int k) { return k == c; }, x);
+    for (int k = c; k < d; k++) {
+      norm += (double)l(k, c) * (double)l(k, c);
+      inverseNorm += x[k] * x[k];
     }
-  };
-  solve(0, [&](int k) { return (Quad)mq[k] - mp[k]; });
+  }
+  return std::sqrt(norm) * std::sqrt(inverseNorm);
+}
+
+// The factors' KL by triangular solves.
+Quad fullKl(int d, const double *mq, const Factor &lq, const double *mp, const Factor &lp) {
+  std::vector<Quad> e(d);
+  Quad sum = 0;
+  solve(d, lp, 0, [&](int k) { return (Quad)mq[k] - mp[k]; }, e);
   for (int k = 0; k < d; k++) {
     sum += e[k] * e[k] / 2;
   }
   for (int c = 0; c < d; c++) {
-    solve(c, [&](int k) { return lq(k, c) - lp(k, c); });
+    solve(d, lp, c, [&](int k) { return lq(k, c) - lp(k, c); }, e);
     // ½x² + x − ln(1+x)
     sum += e[c] * e[c] / 2 + excess(lq(c, c), lp(c, c));
     for (int k = c + 1; k < d; k++) {
       sum += e[k] * e[k] / 2;
     }
-    solve(c, [&](int k) { return (Quad)(k == c); });
-    for (int k = c; k < d; k++) {
-      norm += (double)(lp(k, c) * lp(k, c));
-      inverseNorm += (double)(e[k] * e[k]);
-    }
   }
-  *condition = std::sqrt(norm) * std::sqrt(inverseNorm);
   return sum;
 }
 
 Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition) {
   if (q.isFull()) {
-    return fullKl(q.d, &q.mean[i * q.d], Factor(q, i), &p.mean[j * p.d], Factor(p, j), condition);
+    *condition = conditionOf(p.d, Factor(p, j));
+    return fullKl(q.d, &q.mean[i * q.d], Factor(q, i), &p.mean[j * p.d], Factor(p, j));
   }
   *condition = 1;
   Quad sum = 0;
@@ -1106,19 +1117,28 @@ int main(int count, char **arguments) {
   setvbuf(stdout, nullptr, _IOLBF, 1 << 12);
   RUN(cudaStreamCreateWithFlags(&stream, 1));
   printf("%s\n", kullback_cuda_description());
-  if (mode == "all") {
-    checkArguments();
-    checkShapes();
-    checkRegimes();
-    checkFull();
-    checkLarge();
-    checkTilesCount();
-  } else if (mode == "small") {
-    checkSmall();
-  } else if (mode == "time") {
-    measure();
-  } else {
-    printf("usage: %s [small | time]\n", arguments[0]);
+  struct Mode {
+    const char *name;
+    void (*checks)();
+    bool isPart; // of all; the parts can run side by side
+  };
+  const Mode modes[] = {
+      {"shapes", [] { checkArguments(); checkShapes(); }, true},
+      {"regimes", checkRegimes, true},
+      {"full", checkFull, true},
+      {"large", [] { checkLarge(); checkTilesCount(); }, true},
+      {"small", checkSmall, false},
+      {"time", measure, false},
+  };
+  bool known = false;
+  for (auto &m : modes) {
+    if (mode == m.name || (mode == "all" && m.isPart)) {
+      m.checks();
+      known = true;
+    }
+  }
+  if (!known) {
+    printf("usage: %s [shapes | regimes | full | large | small | time]\n", arguments[0]);
     return 2;
   }
   printf("%-56s %8s %10s %s\n", "regime", "pairs", "worst", "of allowed");
