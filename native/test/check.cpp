@@ -2,6 +2,7 @@
 #include <quadmath.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kullback_cuda.h"
@@ -241,45 +243,56 @@ struct Factor {
   }
 };
 
-// The factors' KL by triangular solves; and ‖L_p‖‖L_p⁻¹‖.
-Quad fullKl(int d, const double *mq, const Factor &lq, const double *mp, const Factor &lp, double *condition) {
-  std::vector<Quad> e(d);
-  Quad sum = 0;
+// Solves L x = b from row `start` on, above which b is 0.
+template <typename T, typename Right>
+void solve(int d, const Factor &l, int start, const Right &right, std::vector<T> &x) {
+  for (int k = start; k < d; k++) {
+    T sum = right(k);
+    for (int c = start; c < k; c++) {
+      sum -= (T)l(k, c) * x[c];
+    }
+    x[k] = sum / (T)l(k, k);
+  }
+}
+
+// ‖L‖‖L⁻¹‖, for which double will do.
+double conditionOf(int d, const Factor &l) {
+  std::vector<double> x(d);
   double norm = 0;
   double inverseNorm = 0;
-  auto solve = [&](int start, const std::function<Quad(int)> &right) {
-    for (int k = start; k < d; k++) {
-      Quad x = right(k);
-      for (int l = start; l < k; l++) {
-        x -= lp(k, l) * e[l];
-      }
-      e[k] = x / lp(k, k);
+  for (int c = 0; c < d; c++) {
+    solve(d, l, c, [&](int k) { return k == c; }, x);
+    for (int k = c; k < d; k++) {
+      norm += (double)l(k, c) * (double)l(k, c);
+      inverseNorm += x[k] * x[k];
     }
-  };
-  solve(0, [&](int k) { return (Quad)mq[k] - mp[k]; });
+  }
+  return std::sqrt(norm) * std::sqrt(inverseNorm);
+}
+
+// The factors' KL by triangular solves.
+Quad fullKl(int d, const double *mq, const Factor &lq, const double *mp, const Factor &lp) {
+  std::vector<Quad> e(d);
+  Quad sum = 0;
+  solve(d, lp, 0, [&](int k) { return (Quad)mq[k] - mp[k]; }, e);
   for (int k = 0; k < d; k++) {
     sum += e[k] * e[k] / 2;
   }
   for (int c = 0; c < d; c++) {
-    solve(c, [&](int k) { return lq(k, c) - lp(k, c); });
+    solve(d, lp, c, [&](int k) { return lq(k, c) - lp(k, c); }, e);
     // ½x² + x − ln(1+x)
     sum += e[c] * e[c] / 2 + excess(lq(c, c), lp(c, c));
     for (int k = c + 1; k < d; k++) {
       sum += e[k] * e[k] / 2;
     }
-    solve(c, [&](int k) { return (Quad)(k == c); });
-    for (int k = c; k < d; k++) {
-      norm += (double)(lp(k, c) * lp(k, c));
-      inverseNorm += (double)(e[k] * e[k]);
-    }
   }
-  *condition = std::sqrt(norm) * std::sqrt(inverseNorm);
   return sum;
 }
 
 Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition) {
   if (q.isFull()) {
-    return fullKl(q.d, &q.mean[i * q.d], Factor(q, i), &p.mean[j * p.d], Factor(p, j), condition);
+    *condition = conditionOf(p.d, Factor(p, j));
+    return fullKl(q.d, &q.mean[i * q.d], Factor(q, i), &p.mean[j * p.d], Factor(p, j));
   }
   *condition = 1;
   Quad sum = 0;
@@ -289,6 +302,27 @@ Quad kl(const Batch &q, int64_t i, const Batch &p, int64_t j, double *condition)
     sum += diagonalTerm(q.mean[a], variance(q.kind, q.scale[a]), p.mean[b], variance(p.kind, p.scale[b]));
   }
   return sum;
+}
+
+struct Exact {
+  int64_t i, j;
+  Quad kl;
+  double condition;
+};
+
+// The divergences of these pairs, by all processors: a quadruple-precision operation takes as long as a hundred others.
+void compute(const Batch &q, const Batch &p, std::vector<Exact> &pairs) {
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t n; (n = next++) < pairs.size();) {
+      pairs[n].kl = kl(q, pairs[n].i, p, pairs[n].j, &pairs[n].condition);
+    }
+  };
+  std::vector<std::jthread> others;
+  for (unsigned n = 1; n < std::thread::hardware_concurrency(); n++) {
+    others.emplace_back(work);
+  }
+  work();
 }
 
 Batch unit(const Batch &like) {
@@ -368,11 +402,28 @@ std::string precisionOf(const Batch &q, const Batch &p, bool wide) {
   return (q.wide || p.wide) && !wide ? in + ", to float" : in;
 }
 
-// Every result of two batches; so many entries of each against the reference.
+// Every result of two batches, in float and in double; so many entries of each against the reference.
 void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sample, bool same = false) {
   OnDevice onQ(q);
   std::unique_ptr<OnDevice> other(same ? nullptr : new OnDevice(p));
   const OnDevice &onP = same ? onQ : *other;
+  int64_t entries = q.n * p.n;
+  std::vector<Exact> anywhere;
+  for (int64_t n = 0; n < std::min(sample, entries); n++) {
+    int64_t k = n == 0 ? 0 : n == 1 ? entries - 1 : sample >= entries ? n : below(entries);
+    anywhere.push_back({k / p.n, k % p.n, 0, 0});
+  }
+  compute(q, p, anywhere);
+  std::vector<Exact> pairs, toOne;
+  for (int64_t n = 0; n < std::min(sample, q.n); n++) {
+    pairs.push_back({n, n, 0, 0});
+    toOne.push_back({n, 0, 0, 0});
+  }
+  if (q.n == p.n) {
+    compute(q, p, pairs);
+  }
+  Batch one = unit(q);
+  compute(q, one, toOne);
   for (bool wide : {false, true}) {
     if (!wide && (q.wide || p.wide) && q.n > 1 && below(3) != 0) {
       continue;
@@ -380,13 +431,7 @@ void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sa
     int64_t gap = below(2) ? 0 : below(9);
     int64_t shift = below(4);
     Result all = pairwise(onQ, onP, 0, q.n, 0, p.n, same, wide, gap, shift);
-    double condition;
-    int64_t entries = q.n * p.n;
-    for (int64_t n = 0; n < std::min(sample, entries); n++) {
-      int64_t k = n == 0 ? 0 : n == 1 ? entries - 1 : sample >= entries ? n : below(entries);
-      int64_t i = k / p.n;
-      int64_t j = k % p.n;
-      Quad exact = kl(q, i, p, j, &condition);
+    for (auto &[i, j, exact, condition] : anywhere) {
       record(
           name + precisionOf(q, p, wide),
           errorOf(all.at(i, j), exact, wide),
@@ -412,25 +457,22 @@ void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sa
       }
     }
     if (q.n == p.n) {
-      Result pairs = aligned(onQ, onP, same, wide);
-      for (int64_t n = 0; n < std::min<int64_t>(sample, q.n); n++) {
-        Quad exact = kl(q, n, p, n, &condition);
+      Result results = aligned(onQ, onP, same, wide);
+      for (auto &[i, j, exact, condition] : pairs) {
         record(
             "aligned" + precisionOf(q, p, wide),
-            errorOf(pairs.at(0, n), exact, wide),
+            errorOf(results.at(0, i), exact, wide),
             allowed(q, p, condition, wide),
-            describe(q, p, n, n));
+            describe(q, p, i, j));
       }
     }
     Result toUnit = standard(onQ, wide);
-    Batch one = unit(q);
-    for (int64_t n = 0; n < std::min<int64_t>(sample, q.n); n++) {
-      Quad exact = kl(q, n, one, 0, &condition);
+    for (auto &[i, j, exact, condition] : toOne) {
       record(
           "standard" + precisionOf(q, q, wide),
-          errorOf(toUnit.at(0, n), exact, wide),
+          errorOf(toUnit.at(0, i), exact, wide),
           allowed(q, q, condition, wide),
-          describe(q, one, n, 0));
+          describe(q, one, i, j));
     }
   }
 }
@@ -1075,19 +1117,28 @@ int main(int count, char **arguments) {
   setvbuf(stdout, nullptr, _IOLBF, 1 << 12);
   RUN(cudaStreamCreateWithFlags(&stream, 1));
   printf("%s\n", kullback_cuda_description());
-  if (mode == "all") {
-    checkArguments();
-    checkShapes();
-    checkRegimes();
-    checkFull();
-    checkLarge();
-    checkTilesCount();
-  } else if (mode == "small") {
-    checkSmall();
-  } else if (mode == "time") {
-    measure();
-  } else {
-    printf("usage: %s [small | time]\n", arguments[0]);
+  struct Mode {
+    const char *name;
+    void (*checks)();
+    bool isPart; // of all; the parts can run side by side
+  };
+  const Mode modes[] = {
+      {"shapes", [] { checkArguments(); checkShapes(); }, true},
+      {"regimes", checkRegimes, true},
+      {"full", checkFull, true},
+      {"large", [] { checkLarge(); checkTilesCount(); }, true},
+      {"small", checkSmall, false},
+      {"time", measure, false},
+  };
+  bool known = false;
+  for (auto &m : modes) {
+    if (mode == m.name || (mode == "all" && m.isPart)) {
+      m.checks();
+      known = true;
+    }
+  }
+  if (!known) {
+    printf("usage: %s [shapes | regimes | full | large | small | time]\n", arguments[0]);
     return 2;
   }
   printf("%-56s %8s %10s %s\n", "regime", "pairs", "worst", "of allowed");

@@ -28,7 +28,7 @@ class BackendSelectionTest {
   @TempDir private Path scratch;
 
   @Test
-  @Tag("width")
+  @Tag("vector")
   void vectorBackendRunsAtTheWidthAsked() {
     String asked = System.getProperty("dev.kullback.vectorBits");
     assertThat(Backend.VECTOR.describe())

@@ -1,7 +1,6 @@
 package dev.kullback;
 
 import dev.kullback.internal.cuda.CudaLibrary;
-import dev.kullback.internal.vector.VectorWidth;
 import java.util.stream.Stream;
 
 /**
@@ -9,17 +8,20 @@ import java.util.stream.Stream;
  * skips none.
  */
 final class Engines {
+  /** Property of the runs with narrower vectors than the processor's. */
+  private static final String NARROWER = "tests.narrower";
+
   private Engines() {}
 
   /**
-   * Method source: the backends every test of results runs on; in the run on the emulated device that alone, and where a width is forced
-   * the one that has one.
+   * Method source: the backends every test of results runs on; in the run on the emulated device that alone, and in those with narrower
+   * vectors the one that has any.
    */
   static Stream<Backend> backends() {
     if (System.getProperty(CudaLibrary.LIBRARY) != null) {
       return Stream.of(Backend.CUDA);
     }
-    return System.getProperty(VectorWidth.PROPERTY) != null
+    return Boolean.getBoolean(NARROWER)
         ? Stream.of(Backend.VECTOR)
         : Stream.of(Backend.VECTOR, Backend.SCALAR);
   }

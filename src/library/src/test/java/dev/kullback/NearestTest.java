@@ -440,7 +440,7 @@ class NearestTest {
         radius = nearest.value(5, 7);
         within = engine.within(q, p, radius);
       }
-      for (int threads = 2; threads <= 8; threads++) {
+      for (int threads : new int[] {2, 3, 5, 8}) {
         try (KlEngine engine = Engines.on(backend, threads)) {
           same(nearest, engine.nearest(q, p, 12));
           same(within, engine.within(q, p, radius));

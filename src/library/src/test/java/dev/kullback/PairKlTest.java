@@ -10,7 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What the form without cancellation and the bounds of log-determinants promise. */
-@Tag("width")
+@Tag("vector")
 class PairKlTest {
   /** Of one term. */
   private static final double LIMIT = 70 * 0x1p-53;

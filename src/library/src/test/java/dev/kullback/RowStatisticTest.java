@@ -176,6 +176,7 @@ class RowStatisticTest {
   @MethodSource("dev.kullback.Engines#backends")
   void whatTheConsumerThrowsEndsTheCall(Backend backend) {
     DiagonalGaussians q = Batch.random(false, 4096, 1, 0, new Random(1)).gaussians();
+    DiagonalGaussians few = Batch.random(false, 99, 1, 0, new Random(2)).gaussians();
     for (int threads : new int[] {1, 3}) {
       AtomicInteger calls = new AtomicInteger();
       IllegalStateException thrown = new IllegalStateException("enough");
@@ -190,7 +191,7 @@ class RowStatisticTest {
                     }))
             .isSameAs(thrown);
         assertThat(calls.get()).isBetween(1, threads);
-        assertThat(engine.rowMin(q, q)).containsOnly(0); // the engine is as good as before
+        assertThat(engine.rowMin(few, few)).containsOnly(0); // the engine is as good as before
       }
     }
   }

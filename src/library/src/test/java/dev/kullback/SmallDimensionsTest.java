@@ -15,7 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Up to four dimensions an entry is {@link PairKl#of}, to the bit, wherever it stands. */
-@Tag("width")
+@Tag("vector")
 class SmallDimensionsTest {
   private static final double GUARD = -1;
 

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * The vector kernels and their plain twins give the same bits, so that a service's results do not change when C2 has compiled the former. The twin
  * is an oracle, too: of every lane, tail and rung, to the last bit.
  */
-@Tag("width")
+@Tag("vector")
 class TwinTest {
   /** Rows, columns, dimension: tails of the tiles of every width, chunks and groups of them, and one that has them whole. */
   private static final int[][] SHAPES = {

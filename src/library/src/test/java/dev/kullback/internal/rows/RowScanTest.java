@@ -17,7 +17,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Pieces of all lengths, at offsets, between values that would show. */
-@Tag("width")
+@Tag("vector")
 class RowScanTest {
   static Stream<RowScan> scans() {
     return Platform.hasVectors()

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** All small shapes, before and after C2 has compiled it; nothing is read beyond the input nor written but lanes of panels. */
-@Tag("width")
+@Tag("vector")
 class TransposeTest {
   private static final int REPETITIONS = 40;
   private static final int STRIDE = 40;

@@ -7,8 +7,8 @@ import dev.kullback.internal.engine.Platform;
 
 /** What {@link HotTest} runs in virtual machines of its own: everything, from the interpreter until C2 has compiled it. */
 public final class HotProbe {
-  /** With each kind of batches on each of six small shapes, in two rounds: 60,000 and more of most operations. */
-  private static final int CALLS = 550;
+  /** With each kind of batches on each of six small shapes, in two rounds: 30,000 and more of most operations. */
+  private static final int CALLS = 220;
 
   private HotProbe() {}
 
