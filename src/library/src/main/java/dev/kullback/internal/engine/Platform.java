@@ -203,10 +203,12 @@ public final class Platform {
   /** The last TieredStopAtLevel on the command line, which the JVM tells of at level 1 only, or nothing. */
   private static String stopAtLevel() {
     String flag = "-XX:TieredStopAtLevel=";
-    String options = System.getenv("JAVA_TOOL_OPTIONS") + " " + System.getenv("JDK_JAVA_OPTIONS");
     String level = "";
-    for (String option : options.split("\\s+", -1)) {
-      level = option.startsWith(flag) ? option.substring(flag.length()) : level;
+    for (String variable : new String[] {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"}) {
+      String options = System.getenv(variable);
+      for (String option : options == null ? new String[0] : options.split("\\s+", -1)) {
+        level = option.startsWith(flag) ? option.substring(flag.length()) : level;
+      }
     }
     for (String option : ProcessHandle.current().info().arguments().orElse(new String[0])) {
       level = option.startsWith(flag) ? option.substring(flag.length()) : level;
