@@ -8,6 +8,7 @@ import static dev.kullback.bench.Report.row;
 import com.sun.management.OperatingSystemMXBean;
 import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
+import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -19,15 +20,22 @@ import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
 
-/** The first answer of a process that has just started: the nearest references to one query, by each backend in a JVM of its own. */
+/**
+ * The first answer of a process that has just started, by each backend in a JVM of its own: the nearest references to one query, and the
+ * matrix of two batches with full covariances.
+ */
 final class First {
   private static final String USAGE =
       """
       Starts JVMs, with the vector and the scalar backend in turn. Each makes a batch of references and asks for the nearest of one
-      query. The clock starts when main has made the arrays, before anything of the library is loaded.
+      query, or makes two batches of covariances and asks for their matrix. The clock starts when main has made the arrays, before
+      anything of the library is loaded.
         --references M   Gaussians to search (default 100000)
         --dimension D    (default 64)
         --k K            neighbors (default 10)
+        --rows N         Gaussians of each batch with full covariances (default 10)
+        --columns M      (default 1000)
+        --full D         their dimension (default 6)
         --runs R         JVMs of each backend (default 5)
       Exit status: 0, or 1 when a figure was missed, or 2 for wrong usage.
       """;
@@ -37,9 +45,9 @@ final class First {
 
   private static final List<Backend> BACKENDS = List.of(Backend.AUTO, Backend.SCALAR);
 
-  /** What an {@link Answer} prints of itself. */
+  /** What a {@link Clock} prints. */
   private static final List<String> FIGURES =
-      List.of("batch, ms", "nearest, ms", "first answer, ms", "CPU, ms");
+      List.of("batches, ms", "call, ms", "first answer, ms", "CPU, ms");
 
   private static final int ANSWER = 2;
 
@@ -47,26 +55,46 @@ final class First {
 
   public static void main(String[] args) {
     Map<String, Integer> defaults =
-        Map.of("--references", 100_000, "--dimension", 64, "--k", 10, "--runs", 5);
+        Map.of(
+            "--references",
+            100_000,
+            "--dimension",
+            64,
+            "--k",
+            10,
+            "--rows",
+            10,
+            "--columns",
+            1000,
+            "--full",
+            6,
+            "--runs",
+            5);
     Command.run(
         "first",
         USAGE,
         defaults,
         args,
-        options ->
-            run(
-                new Shape(options.get("--references"), options.get("--dimension")),
-                options.get("--k"),
-                options.get("--runs")));
+        options -> {
+          int runs = options.get("--runs");
+          Shape references = new Shape(options.get("--references"), options.get("--dimension"));
+          Shape q = new Shape(options.get("--rows"), options.get("--full"));
+          Shape p = new Shape(options.get("--columns"), options.get("--full"));
+          int k = options.get("--k");
+          System.out.println(Report.conditions(1, "References: " + references + ", k = " + k));
+          boolean nearest = run(Nearest.class, List.of(references.toString(), "" + k), runs);
+          System.out.println("\nFull covariances: the matrix of " + q + " and " + p + "\n");
+          boolean full = run(Full.class, List.of(q.toString(), p.toString()), runs);
+          return nearest || full;
+        });
   }
 
-  private static boolean run(Shape references, int k, int runs) {
-    System.out.println(Report.conditions(1, "References: " + references + ", k = " + k));
+  private static boolean run(Class<?> answer, List<String> arguments, int runs) {
     double[][][] figures = new double[BACKENDS.size()][FIGURES.size()][runs];
     for (int r = 0; r < runs; r++) {
       for (int b = 0; b < BACKENDS.size(); b++) {
         System.err.print(BACKENDS.get(b) + " … ");
-        double[] measured = measure(BACKENDS.get(b), references, k);
+        double[] measured = measure(BACKENDS.get(b), answer, arguments);
         System.err.println(number(measured[ANSWER]) + " ms");
         for (int f = 0; f < FIGURES.size(); f++) {
           figures[b][f][r] = measured[f];
@@ -98,18 +126,13 @@ final class First {
   }
 
   /** In a new JVM with this one's options. */
-  private static double[] measure(Backend backend, Shape references, int k) {
+  private static double[] measure(Backend backend, Class<?> answer, List<String> arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
     command.addAll(
-        List.of(
-            "-cp",
-            System.getProperty("java.class.path"),
-            Answer.class.getName(),
-            backend.name(),
-            references.toString(),
-            "" + k));
+        List.of("-cp", System.getProperty("java.class.path"), answer.getName(), backend.name()));
+    command.addAll(arguments);
     try {
       Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
       List<String> lines = process.inputReader().readAllLines(); // warnings of the JVM's come first
@@ -124,9 +147,36 @@ final class First {
     }
   }
 
-  /** The new JVM: one answer, checked, and a line of {@link #FIGURES}. */
-  static final class Answer {
-    private Answer() {}
+  /** Of the new JVM: starts when it is made, and prints a line of {@link #FIGURES}. */
+  private static final class Clock {
+    private final OperatingSystemMXBean process =
+        (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+    private final long cpu = process.getProcessCpuTime();
+    private final long start = System.nanoTime();
+    private long made;
+
+    void made() {
+      made = System.nanoTime();
+    }
+
+    double[] answered() {
+      long answered = System.nanoTime();
+      return new double[] {
+        made - start, answered - made, answered - start, process.getProcessCpuTime() - cpu
+      };
+    }
+
+    static void print(double[] figures) {
+      System.out.println(
+          DoubleStream.of(figures)
+              .mapToObj(nanos -> "" + nanos * 1e-6)
+              .collect(Collectors.joining(" ")));
+    }
+  }
+
+  /** The new JVM: one answer, checked. */
+  static final class Nearest {
+    private Nearest() {}
 
     public static void main(String[] args) {
       Shape shape = Shape.parse(args[1]);
@@ -135,24 +185,50 @@ final class First {
       Batch query = Batch.ordinary(new Shape(1, d), Batch.Q_SEED);
       int[] indices = new int[Integer.parseInt(args[2])];
       float[] values = new float[indices.length];
-      OperatingSystemMXBean process =
-          (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-      long cpu = process.getProcessCpuTime();
-      long start = System.nanoTime();
+      Clock clock = new Clock();
       DiagonalGaussians p = DiagonalGaussians.ofStd(references.mean(), references.std(), d);
       DiagonalGaussians q = DiagonalGaussians.ofStd(query.mean(), query.std(), d);
-      long made = System.nanoTime();
+      clock.made();
       try (KlEngine engine = KlEngine.builder().backend(Backend.valueOf(args[0])).build()) {
         engine.nearest(q, p, indices.length, indices, values);
       }
-      long answered = System.nanoTime();
-      cpu = process.getProcessCpuTime() - cpu;
+      double[] figures = clock.answered();
       Agreement.nearest("nearest", query, references, indices.length, indices, values);
-      double[] figures = {made - start, answered - made, answered - start, cpu};
-      System.out.println(
-          DoubleStream.of(figures)
-              .mapToObj(nanos -> "" + nanos * 1e-6)
-              .collect(Collectors.joining(" ")));
+      Clock.print(figures);
+    }
+  }
+
+  /** Another. */
+  static final class Full {
+    private Full() {}
+
+    public static void main(String[] args) {
+      FullBatch rows = FullBatch.ordinary(Shape.parse(args[1]), Batch.Q_SEED);
+      FullBatch columns = FullBatch.ordinary(Shape.parse(args[2]), Batch.P_SEED);
+      int d = rows.shape().dimension();
+      double[] ofRows = covariances(rows);
+      double[] ofColumns = covariances(columns);
+      double[] kl = new double[rows.shape().size() * columns.shape().size()];
+      Clock clock = new Clock();
+      FullGaussians q = FullGaussians.ofCovariance(rows.mean(), ofRows, d);
+      FullGaussians p = FullGaussians.ofCovariance(columns.mean(), ofColumns, d);
+      clock.made();
+      try (KlEngine engine = KlEngine.builder().backend(Backend.valueOf(args[0])).build()) {
+        engine.pairwise(q, p, kl);
+      }
+      double[] figures = clock.answered();
+      Agreement.full("full covariances", rows, columns, false, kl, 1e-9);
+      Clock.print(figures);
+    }
+
+    private static double[] covariances(FullBatch batch) {
+      int n = batch.shape().size();
+      int square = batch.shape().dimension() * batch.shape().dimension();
+      double[] all = new double[n * square];
+      for (int i = 0; i < n; i++) {
+        System.arraycopy(batch.covariance(i), 0, all, i * square, square);
+      }
+      return all;
     }
   }
 }

@@ -79,9 +79,11 @@
  *
  * Before the JVM has compiled vector code it takes up to 10,000 times as long. Until it has, plain code computes, to the
  * same bits. Half a second after the first call of an engine that uses vectors, the daemon thread
- * {@code kullback-change-over} begins to run the vector kernels on made-up batches. It ends when they are as fast as they
- * should be, after 2 to 5 seconds or 30 at most, and all engines use vectors from then on. There is one such thread in the
- * life of a process. {@link KlEngine#warmUp(int, int, int)} and {@link KlEngine#verify} wait for it. With the system property
+ * {@code kullback-change-over} begins to run the vector kernels on made-up batches. It tries the parts that calls have
+ * asked for: diagonal batches of float, of double, of up to four dimensions, full covariances, reductions. When one is as
+ * fast as it should be, after some seconds or 30 at most, all engines use its vectors from then on. The thread ends when
+ * all are, and another begins only when calls come on another kind of batches. {@link KlEngine#warmUp(int, int, int)} and
+ * {@link KlEngine#verify} wait for it. With the system property
  * {@code dev.kullback.background=false} there is none, and vectors are used from the first call on, however slowly.
  *
  * <h2>Interruption</h2>

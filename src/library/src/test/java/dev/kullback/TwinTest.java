@@ -5,7 +5,9 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.vector.Readiness;
 import java.util.Arrays;
+import java.util.Random;
 import java.util.concurrent.FutureTask;
+import java.util.function.Supplier;
 import java.util.stream.DoubleStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -31,9 +33,23 @@ class TwinTest {
     {4, 19, 300},
   };
 
+  /** The same of full covariances: blocks of two and four rows, chunks of the product, and what is left of each. */
+  private static final int[][] FULL_SHAPES = {
+    {1, 1, 1},
+    {2, 3, 2},
+    {3, 17, 3},
+    {9, 6, 4},
+    {5, 33, 6},
+    {17, 20, 7},
+    {4, 7, 15},
+    {8, 13, 17},
+    {3, 2, 34},
+    {66, 259, 5},
+  };
+
   /** What an engine makes of two batches, by the one and by the other. */
   private interface Call {
-    double[] of(KlEngine engine, DiagonalGaussians q, DiagonalGaussians p);
+    double[] of(KlEngine engine, Gaussians q, Gaussians p);
   }
 
   @ParameterizedTest
@@ -91,7 +107,55 @@ class TwinTest {
     }
   }
 
-  private static double[] pairwise(KlEngine engine, DiagonalGaussians q, DiagonalGaussians p) {
+  /** Far from each other, near, and equal, in turn. */
+  @ParameterizedTest
+  @EnumSource
+  void full(FullBatch.Kind kind) {
+    Random random = new Random(1);
+    for (int[] shape : FULL_SHAPES) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        int n = Math.max(shape[0], shape[1]);
+        FullBatch p = FullBatch.random(isDouble, n, shape[2], 30, 1, random);
+        double[] mean = p.mean().clone();
+        double[] tril = p.matrix().clone();
+        for (int h = 0; h < mean.length; h++) {
+          double change = new double[] {0.5, 1e-3, 1e-6, 0}[h / shape[2] % 4];
+          mean[h] += change * random.nextGaussian();
+          tril[h * shape[2] + h % shape[2]] *= 1 + change * random.nextDouble();
+        }
+        FullBatch q =
+            new FullBatch(FullBatch.Kind.SCALE_TRIL, isDouble, mean, tril, shape[2]).as(kind);
+        String what =
+            "%s, %s, %d x %d x %d"
+                .formatted(kind, isDouble ? "double" : "float", shape[0], shape[1], shape[2]);
+        FullBatch some = p.rows(0, shape[1]);
+        check(what, q.rows(0, shape[0])::gaussians, some::gaussians, TwinTest::pairwise);
+        check(what + ", itself", q::gaussians, null, TwinTest::pairwise);
+        check(what + ", aligned", q::gaussians, p::gaussians, TwinTest::aligned);
+        check(what + ", standard", q::gaussians, null, TwinTest::standard);
+      }
+    }
+  }
+
+  @Test
+  void fullReductions() {
+    FullBatch q = FullBatch.random(false, 9, 6, 10, 0, new Random(1));
+    FullBatch p = FullBatch.random(false, 333, 6, 10, 0, new Random(2));
+    Batch diagonal = Batch.random(false, 100, 6, 0, new Random(3));
+    check("logSumExp", q::gaussians, p::gaussians, KlEngine::logSumExp);
+    check("nearest", q::gaussians, p::gaussians, (e, a, b) -> nearest(e.nearest(a, b, 7)));
+    check("mixed kinds", q::gaussians, diagonal::gaussians, TwinTest::pairwise);
+  }
+
+  private static double[] aligned(KlEngine engine, Gaussians q, Gaussians p) {
+    return engine.aligned(q, p, new double[q.size()]);
+  }
+
+  private static double[] standard(KlEngine engine, Gaussians q, Gaussians p) {
+    return engine.toStandardNormal(q, new double[p.size()]);
+  }
+
+  private static double[] pairwise(KlEngine engine, Gaussians q, Gaussians p) {
     double[] out = new double[q.size() * p.size()];
     return engine.pairwise(q, p, out);
   }
@@ -103,7 +167,12 @@ class TwinTest {
   }
 
   private static void check(String what, Batch q, Batch p, Call call) {
-    assumeTrue(Platform.hasVectors());
+    check(what, q::gaussians, q == p ? null : p::gaussians, call);
+  }
+
+  /** On batches made anew by each; on the first and itself if there is no second. */
+  private static void check(String what, Supplier<Gaussians> q, Supplier<Gaussians> p, Call call) {
+    assumeTrue(Platform.mayHaveVectors());
     double[][] found = new double[2][];
     for (int way = 0; way < 2; way++) {
       int chosen = way;
@@ -111,8 +180,8 @@ class TwinTest {
           new FutureTask<>(() -> {
             Readiness.Trial.use(chosen == 0);
             try (KlEngine engine = Engines.on(Backend.VECTOR)) {
-              DiagonalGaussians first = q.gaussians();
-              return call.of(engine, first, q == p ? first : p.gaussians());
+              Gaussians first = q.get();
+              return call.of(engine, first, p == null ? first : p.get());
             }
           });
       new Readiness.Trial(task, "kullback-test").start();

@@ -13,6 +13,7 @@ import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.ReadyScan;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
@@ -321,6 +322,9 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   private void reduce(Batch q, Batch p, RowReduction reduction, Workspace w) {
     try {
+      if (vectors) {
+        ChangeOver.begin(Readiness.Part.SCANS, p.dimension());
+      }
       bands.reduce(q, p, reduction, w);
     } finally {
       end(w);
@@ -345,22 +349,26 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   // --- before the first request
 
-  /** Until calls use vectors, if they are to. */
+  /** Until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
     if (vectors) {
-      ChangeOver.await(dimension);
+      ChangeOver.awaitAll(dimension);
     }
   }
 
   /** Calls with made-up batches of this shape until the VM has compiled what they run. */
   public void warmUp(int n, int m, int dimension) {
-    awaitVectors(dimension);
+    if (vectors) {
+      ChangeOver.await(dimension);
+    }
     WarmUp.run(this, n, m, dimension);
   }
 
   /** The same with the caller's batches, after making all that calls need of them. */
   public void warmUp(Batch q, Batch p) {
-    awaitVectors(q.dimension());
+    if (vectors) {
+      ChangeOver.await(q, p);
+    }
     Platform.prepare(q);
     Platform.prepare(p);
     if (backend == Platform.Choice.VECTOR

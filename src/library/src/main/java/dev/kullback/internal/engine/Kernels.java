@@ -11,29 +11,31 @@ import dev.kullback.internal.plain.FullScalarKernel;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarKernel;
 import dev.kullback.internal.plain.ZeroKernel;
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
+import dev.kullback.internal.vector.full.FullKernel;
 import dev.kullback.internal.vector.full.FullPairs;
-import dev.kullback.internal.vector.full.FullVectorKernel;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** One thread's kernels, and the one place where that of a call is chosen. */
 final class Kernels {
-  private final BlockKernel<DiagonalBatch> diagonal;
+  /** Of each kind made for the first call that needs it. */
+  private @Nullable BlockKernel<DiagonalBatch> diagonal;
 
-  /** For few dimensions, made for the first call of so few; without vectors {@link #diagonal} does. */
+  /** For few dimensions; without vectors {@link #diagonal} does. */
   private @Nullable BlockKernel<DiagonalBatch> small;
 
-  /** For pairs that are not both diagonal, made for the first of them; without vectors {@link #pairs} does. */
+  /** For pairs that are not both diagonal; without vectors {@link #pairs} does. */
   private @Nullable BlockKernel<FullBatch> full;
 
   private final BlockKernel<Batch> pairs;
   private final BlockKernel<Batch> zeros = new ZeroKernel();
   private final @Nullable BlockKernel<Batch> cuda;
 
-  /** For what has one number a Gaussian, and for full ones with vectors, made likewise. */
+  /** For what has one number a Gaussian, and for full ones once vectors are compiled, made likewise. */
   private final Pairs aligned;
 
   private @Nullable Pairs fullAligned;
@@ -51,7 +53,6 @@ final class Kernels {
     this.vectors = vectors;
     this.worker = worker;
     this.pair = pair;
-    diagonal = vectors && device == null ? Vectors.diagonal(worker) : new ScalarKernel(worker);
     pairs = new FullScalarKernel(worker, pair);
     aligned = new Pairs(worker, pair);
     cuda = device != null ? new CudaKernel(device) : null;
@@ -68,44 +69,49 @@ final class Kernels {
     }
 
     static BlockKernel<FullBatch> full(Worker worker, FullPair pair) {
-      return new FullVectorKernel(worker, pair);
+      return new FullKernel(worker, pair);
     }
 
     static Pairs aligned(Worker worker, FullPair pair) {
       return new FullPairs(worker, pair);
     }
 
-    static void begin(int dimension) {
-      ChangeOver.begin(dimension);
+    static void begin(Batch q, Batch p) {
+      ChangeOver.begin(q, p);
+    }
+
+    static boolean isReady(FullBatch q) {
+      ChangeOver.begin(q, q);
+      return Readiness.isReady(Readiness.Part.FULL);
     }
   }
 
   /** Chooses a kernel of {@code KL(q ‖ p)}, and begins the call with it. */
   BlockKernel<?> begin(Batch q, Batch p) {
-    if (vectors) {
-      Vectors.begin(q.dimension());
-    }
     if (q.isDeterministic()) {
       return begin(zeros, q, p);
+    }
+    if (vectors && (cuda == null || q instanceof FullBatch || p instanceof FullBatch)) {
+      Vectors.begin(q, p); // beside a device for what makes batches
     }
     if (cuda != null && q.getClass() == p.getClass()) {
       return begin(cuda, q, p);
     }
     if (cuda == null && q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
       return begin(
-          vectors && a.dimension() <= SmallKernel.MOST_DIMENSIONS ? small() : diagonal, a, b);
+          vectors && a.dimension() <= SmallKernel.MOST_DIMENSIONS ? small() : diagonal(), a, b);
     }
     if (!q.isExpandable() || !p.isExpandable()) {
       return begin(pairs, q, p);
     }
     return cuda != null
         ? begin(cuda, q.full(), p.full())
-        : hasFullVectors() ? begin(full(), q.full(), p.full()) : begin(pairs, q, p);
+        : vectors ? begin(full(), q.full(), p.full()) : begin(pairs, q, p);
   }
 
   /** That for what has one number a Gaussian, of such batches. */
   Pairs aligned(Batch q) {
-    if (!(q instanceof FullBatch) || !hasFullVectors()) {
+    if (!vectors || cuda != null || !(q instanceof FullBatch f) || !Vectors.isReady(f)) {
       return aligned;
     }
     if (fullAligned == null) {
@@ -114,9 +120,11 @@ final class Kernels {
     return fullAligned;
   }
 
-  /** Whether full covariances use vectors, from the first call on. */
-  private boolean hasFullVectors() {
-    return vectors && cuda == null && Platform.isCompiled();
+  private BlockKernel<DiagonalBatch> diagonal() {
+    if (diagonal == null) {
+      diagonal = vectors && cuda == null ? Vectors.diagonal(worker) : new ScalarKernel(worker);
+    }
+    return diagonal;
   }
 
   private BlockKernel<DiagonalBatch> small() {
@@ -142,7 +150,9 @@ final class Kernels {
   /** Helps with a call that another thread's began. */
   void join(Kernels lead) {
     BlockKernel<?> theirs = lead.chosen;
-    if (theirs != null && theirs == lead.small) {
+    if (theirs != null && theirs == lead.diagonal) {
+      diagonal();
+    } else if (theirs != null && theirs == lead.small) {
       small();
     } else if (theirs != null && theirs == lead.full) {
       full();

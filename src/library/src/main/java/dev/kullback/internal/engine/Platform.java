@@ -8,10 +8,11 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.vector.CholeskyKernel;
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
-import dev.kullback.internal.vector.full.FullVectorKernel;
+import dev.kullback.internal.vector.full.FullKernel;
 import java.util.Locale;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -202,10 +203,12 @@ public final class Platform {
   /** The last TieredStopAtLevel on the command line, which the JVM tells of at level 1 only, or nothing. */
   private static String stopAtLevel() {
     String flag = "-XX:TieredStopAtLevel=";
-    String options = System.getenv("JAVA_TOOL_OPTIONS") + " " + System.getenv("JDK_JAVA_OPTIONS");
     String level = "";
-    for (String option : options.split("\\s+", -1)) {
-      level = option.startsWith(flag) ? option.substring(flag.length()) : level;
+    for (String variable : new String[] {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"}) {
+      String options = System.getenv(variable);
+      for (String option : options == null ? new String[0] : options.split("\\s+", -1)) {
+        level = option.startsWith(flag) ? option.substring(flag.length()) : level;
+      }
     }
     for (String option : ProcessHandle.current().info().arguments().orElse(new String[0])) {
       level = option.startsWith(flag) ? option.substring(flag.length()) : level;
@@ -213,13 +216,11 @@ public final class Platform {
     return level;
   }
 
-  /** Whether matrices are factored and batches packed with vectors: where {@link Choice#VECTOR} runs well, and the process is not to run {@link Choice#SCALAR}. */
-  public static boolean hasVectors() {
-    return mayHaveVectors() && VectorWidth.isCompiled();
-  }
-
-  /** The same before anybody has found out whether the VM compiles vector code. */
-  static boolean mayHaveVectors() {
+  /**
+   * Whether matrices are factored and batches packed with vectors once they are compiled: where {@link Choice#VECTOR} runs, as far as is known
+   * well, and the process is not to run {@link Choice#SCALAR}.
+   */
+  public static boolean mayHaveVectors() {
     return !Choice.SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY))
         && Vectors.AVAILABLE
         && VectorWidth.mayBeCompiled();
@@ -229,9 +230,11 @@ public final class Platform {
     static final boolean AVAILABLE = vectorProblem() == null;
   }
 
-  /** What factors matrices, for one thread. */
+  /** What factors matrices, for one thread. Both do to the same bits. */
   public static Factorization factorization() {
-    return hasVectors() ? new CholeskyKernel() : new Cholesky();
+    return mayHaveVectors() && Readiness.isReady(Readiness.Part.FULL)
+        ? new CholeskyKernel()
+        : new Cholesky();
   }
 
   /** Makes all that calls may need of a batch. */
@@ -242,8 +245,7 @@ public final class Platform {
         case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
             SmallKernel.prepare(d);
         case DiagonalBatch d -> VectorKernel.prepare(d);
-        case FullBatch f when hasVectors() -> FullVectorKernel.prepare(f);
-        case FullBatch _ -> {}
+        case FullBatch f -> FullKernel.prepare(f);
       }
     }
   }

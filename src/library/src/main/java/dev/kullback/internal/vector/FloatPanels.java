@@ -47,6 +47,8 @@ final class FloatPanels {
       new Form<>(
           FloatPanels::packColumns, c -> (long) Float.BYTES * c.values().length + c.rowBytes());
 
+  private static final Readiness.Part PART = Readiness.Part.FLOAT;
+
   private FloatPanels() {}
 
   private static Packed<float[]> packColumns(DiagonalBatch g) {
@@ -94,11 +96,11 @@ final class FloatPanels {
         int length = Math.min(PACK, d - h);
         int from = b * d + h;
         int to = (b * d + h * NR) * 2;
-        Transpose.of(mean, from, d, rows, length, columns, to, 2 * NR, scratch);
+        Transpose.of(PART, mean, from, d, rows, length, columns, to, 2 * NR, scratch);
         for (int i = 0; i < rows; i++) {
           invert(g.kind(), scale, from + i * d, length, inverse, i * length);
         }
-        Transpose.of(inverse, 0, length, rows, length, columns, to + NR, 2 * NR, scratch);
+        Transpose.of(PART, inverse, 0, length, rows, length, columns, to + NR, 2 * NR, scratch);
       }
     }
   }

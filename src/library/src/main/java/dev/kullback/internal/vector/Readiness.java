@@ -1,5 +1,8 @@
 package dev.kullback.internal.vector;
 
+import java.util.EnumSet;
+import java.util.Set;
+
 /**
  * Whether the vector kernels are compiled. Before C2 has them they take 10 to 10,000 times as long, 30 ns an operation by C1 and 5 µs
  * in the interpreter; until then plain twins compute, by the same operations in the same order, so to the same bits.
@@ -11,9 +14,27 @@ public final class Readiness {
   private static final boolean DEFERRED =
       Boolean.parseBoolean(System.getProperty(PROPERTY, "true"));
 
-  private static volatile boolean ready = !DEFERRED;
+  /** Replaced, never changed. */
+  private static volatile Set<Part> compiled =
+      DEFERRED ? EnumSet.noneOf(Part.class) : EnumSet.allOf(Part.class);
 
   private Readiness() {}
+
+  /** What is compiled, and found to be, by itself: what calls on one kind of batches need. In the order of trials. */
+  public enum Part {
+    /** {@link VectorKernel} of floats, where its first form settles a tile. */
+    FLOAT,
+    /** {@link VectorKernel} of doubles. */
+    DOUBLE,
+    /** {@link SmallKernel}. */
+    SMALL,
+    /** Full covariances: their factors, the kernel, pairs in lanes. */
+    FULL,
+    /** {@link VectorScan}. */
+    SCANS,
+    /** What {@link VectorKernel} recomputes of floats. */
+    REFINEMENT
+  }
 
   /** A thread that uses the ones or the others as it says. */
   public static final class Trial extends Thread {
@@ -38,12 +59,19 @@ public final class Readiness {
   }
 
   /** Whether the calling thread is to use vectors: the choice between the kernels and their twins, made anew for each block. */
-  public static boolean isReady() {
-    return Thread.currentThread() instanceof Trial trial ? trial.vectors : ready;
+  public static boolean isReady(Part part) {
+    return Thread.currentThread() instanceof Trial trial ? trial.vectors : isCompiled(part);
   }
 
-  /** Has all threads use vectors from now on. */
-  public static void setReady() {
-    ready = true;
+  /** Whether all threads but trials are to. */
+  public static boolean isCompiled(Part part) {
+    return compiled.contains(part);
+  }
+
+  /** Has all threads use these vectors from now on. */
+  public static synchronized void setCompiled(Part part) {
+    Set<Part> more = EnumSet.copyOf(compiled);
+    more.add(part);
+    compiled = more;
   }
 }

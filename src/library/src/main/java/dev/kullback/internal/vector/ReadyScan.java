@@ -12,7 +12,7 @@ public final class ReadyScan implements RowScan {
   private @Nullable RowScan vectors;
 
   private RowScan scan() {
-    if (!Readiness.isReady()) {
+    if (!Readiness.isReady(Readiness.Part.SCANS)) {
       return plain;
     }
     if (vectors == null) {

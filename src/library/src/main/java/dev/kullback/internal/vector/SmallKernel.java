@@ -206,7 +206,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
 
   @Override
   public void block(int row0, int row1, int column0, int column1, Window out) {
-    if (Readiness.isReady()) {
+    if (Readiness.isReady(Readiness.Part.SMALL)) {
       strips(row0, row1, column0, column1, out);
     } else {
       Twin.pairs(q(), p(), row0, row1, column0, column1, out, worker);

@@ -23,9 +23,11 @@ public final class Transpose {
    * {@code out[to + j·outStride + i] = in[from + i·inStride + j]} for i < rows and j < columns. The lanes i from rows to the next
    * multiple of 4 or, with vectors, 16 are written too: they repeat the last row.
    *
+   * @param part what the panels are for
    * @param scratch {@link #SCRATCH} elements
    */
   public static void of(
+      Readiness.Part part,
       float[] in,
       int from,
       int inStride,
@@ -35,7 +37,7 @@ public final class Transpose {
       int to,
       int outStride,
       float[] scratch) {
-    if (VectorWidth.BITS == 512 && Readiness.isReady() && columns >= SIDE) {
+    if (VectorWidth.BITS == 512 && Readiness.isReady(part) && columns >= SIDE) {
       for (int i = 0; i < rows; i += SIDE) {
         int last = Math.min(SIDE, rows - i) - 1;
         for (int k = 0; k < columns; k += SIDE) {
@@ -53,7 +55,7 @@ public final class Transpose {
       }
       return;
     }
-    boolean squares = columns >= LEAST_SIDE && Readiness.isReady();
+    boolean squares = columns >= LEAST_SIDE && Readiness.isReady(part);
     for (int i = 0; i < rows; i += LEAST_SIDE) {
       int a = from + i * inStride;
       int b = from + Math.min(i + 1, rows - 1) * inStride;
@@ -78,6 +80,7 @@ public final class Transpose {
 
   /** The same in double, where lanes are written to the next multiple of 4 or, with vectors, 8. */
   public static void of(
+      Readiness.Part part,
       double[] in,
       int from,
       int inStride,
@@ -87,7 +90,7 @@ public final class Transpose {
       int to,
       int outStride,
       double[] scratch) {
-    if (VectorWidth.BITS == 512 && Readiness.isReady() && columns >= SIDE / 2) {
+    if (VectorWidth.BITS == 512 && Readiness.isReady(part) && columns >= SIDE / 2) {
       for (int i = 0; i < rows; i += SIDE / 2) {
         int last = Math.min(SIDE / 2, rows - i) - 1;
         for (int k = 0; k < columns; k += SIDE / 2) {
@@ -105,7 +108,7 @@ public final class Transpose {
       }
       return;
     }
-    boolean squares = VectorWidth.BITS > 128 && columns >= LEAST_SIDE && Readiness.isReady();
+    boolean squares = VectorWidth.BITS > 128 && columns >= LEAST_SIDE && Readiness.isReady(part);
     for (int i = 0; i < rows; i += LEAST_SIDE) {
       int a = from + i * inStride;
       int b = from + Math.min(i + 1, rows - 1) * inStride;

@@ -130,7 +130,8 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
 
   @Override
   public void block(int row0, int row1, int column0, int column1, Window out) {
-    if (Readiness.isReady()) {
+    boolean wide = isWide(q(), p());
+    if (Readiness.isReady(wide ? Readiness.Part.DOUBLE : Readiness.Part.FLOAT)) {
       tiles(row0, row1, column0, column1, out);
     } else {
       twin.block(row0, row1, column0, column1, out);
@@ -227,6 +228,10 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
           if (diagonal) {
             t.storeDiagonal();
           }
+          return;
+        }
+        if (!Readiness.isReady(Readiness.Part.REFINEMENT)) {
+          twin.block(t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
           return;
         }
         if (!promote) {

@@ -16,7 +16,7 @@ class TransposeTest {
 
   @Test
   void floats() {
-    Assumptions.assumeTrue(Platform.hasVectors(), "no vectors");
+    Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
     float[] scratch = new float[Transpose.SCRATCH];
     for (int k = 0; k < REPETITIONS; k++) {
       for (int rows = 1; rows <= 33; rows++) {
@@ -27,7 +27,8 @@ class TransposeTest {
           }
           float[] out = new float[3 + columns * STRIDE];
           Arrays.fill(out, -1);
-          Transpose.of(in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
+          Transpose.of(
+              Readiness.Part.FLOAT, in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
           for (int at = 0; at < out.length; at++) {
             check(in[2], at - 3, rows, columns, out[at], 16);
           }
@@ -38,7 +39,7 @@ class TransposeTest {
 
   @Test
   void doubles() {
-    Assumptions.assumeTrue(Platform.hasVectors(), "no vectors");
+    Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
     double[] scratch = new double[Transpose.SCRATCH];
     for (int k = 0; k < REPETITIONS; k++) {
       for (int rows = 1; rows <= 33; rows++) {
@@ -49,7 +50,8 @@ class TransposeTest {
           }
           double[] out = new double[3 + columns * STRIDE];
           Arrays.fill(out, -1);
-          Transpose.of(in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
+          Transpose.of(
+              Readiness.Part.FLOAT, in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
           for (int at = 0; at < out.length; at++) {
             check(in[2], at - 3, rows, columns, out[at], 8);
           }

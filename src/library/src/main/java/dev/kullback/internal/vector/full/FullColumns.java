@@ -1,7 +1,10 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.vector.VectorWidth;
+
 /**
- * A batch as the columns of the full-covariance product, in panels of {@link FullKernels#NR}. With the product AB of rows made for
+ * A batch as the columns of the full-covariance product, in panels of {@link #NR}. With the product AB of rows made for
  * {@code centre}, {@code KL = ½AB + offsetQ + offsetP}, and its error is at most
  *
  * <pre>
@@ -21,6 +24,14 @@ record FullColumns(
     double[] weight,
     double[] inverseError,
     double[] tolerance) {
+  /** Columns of a panel: two vectors, and what {@link FullKernels#MR} rows are. */
+  static final int NR = Math.max(2 * VectorWidth.BITS / Double.SIZE, FullKernels.MR);
+
+  /** K: entries of B. */
+  static int length(int d) {
+    return Cholesky.packedLength(d) + d;
+  }
+
   long bytes() {
     long rows = 5L * offset.length; // those that have one number a row
     return Double.BYTES * (rows + values.length + centre.length);

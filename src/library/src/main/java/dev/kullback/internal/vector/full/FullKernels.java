@@ -37,8 +37,7 @@ final class FullKernels {
    */
   static final int MR = 8;
 
-  /** Columns of a panel. */
-  static final int NR = Math.max(2 * V, MR);
+  static final int NR = FullColumns.NR;
 
   /**
    * Rows of a micro-kernel, two vectors wide. With 16 registers 4 x 2 vectors of 256 bits ran at 22 … 23.8·10⁹ multiply-adds/s, 8 x 1
@@ -50,11 +49,6 @@ final class FullKernels {
   static final int KC = 128;
 
   private FullKernels() {}
-
-  /** K. */
-  static int length(int d) {
-    return Cholesky.packedLength(d) + d;
-  }
 
   /** Entries [k0, k0 + count) of A of rows [row0, row1), to {@code rows [a][k][MR]}; row0 is a multiple of MR. */
   static void packChunk(

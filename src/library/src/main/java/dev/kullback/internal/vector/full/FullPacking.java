@@ -3,20 +3,18 @@ package dev.kullback.internal.vector.full;
 import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.vector.Species;
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Transpose;
+import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
-import jdk.incubator.vector.DoubleVector;
-import jdk.incubator.vector.VectorSpecies;
 
 /** Turns batches into the rows and columns of the full-covariance product, a Gaussian in each lane, with a bound on each entry's error. */
 final class FullPacking {
-  private static final VectorSpecies<Double> S = Species.DOUBLE;
-  private static final int V = S.length();
+  private static final int V = VectorWidth.BITS / Double.SIZE;
   private static final int MR = FullKernels.MR;
-  private static final int NR = FullKernels.NR;
+  private static final int NR = FullColumns.NR;
 
   /** Gaussians whose means tell where a batch lies. */
   private static final int SAMPLES = 31;
@@ -39,8 +37,8 @@ final class FullPacking {
 
   /** Roundings of a product: those of a chunk, and one for each chunk. */
   private static double roundings(int d) {
-    return Math.min(FullKernels.KC, FullKernels.length(d))
-        + Math.ceilDiv(FullKernels.length(d), FullKernels.KC)
+    return Math.min(FullKernels.KC, FullColumns.length(d))
+        + Math.ceilDiv(FullColumns.length(d), FullKernels.KC)
         + 1;
   }
 
@@ -106,25 +104,37 @@ final class FullPacking {
     double[] offset = rows.offset();
     double[] noise = rows.noise();
     double[] weight = rows.weight();
-    double[] l = new double[length * V];
-    double[] sums = new double[d * V];
-    double[] norms = new double[3 * V];
+    boolean vectors = Readiness.isReady(Readiness.Part.FULL);
+    int lanes = vectors ? V : 1;
+    double[] l = new double[length * lanes];
+    double[] sums = new double[d * lanes];
+    double[] norms = new double[3 * lanes];
     double[] scratch = new double[Transpose.SCRATCH];
     Checkpoint checkpoint = new Checkpoint();
-    for (int first = from; first < n; first += V) {
-      checkpoint.pass(V * Checkpoint.ofSolve(d));
-      int count = Math.min(V, n - first);
-      lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
-      lanes(g.mean(), first, count, d, mean, first / MR * MR * d + first % MR, MR, scratch);
+    for (int first = from; first < n; first += lanes) {
+      checkpoint.pass(lanes * Checkpoint.ofSolve(d));
+      int count = Math.min(lanes, n - first);
       int at = first / MR * MR * length + first % MR;
-      TriangleKernels.squareRows(l, d, covariance, at, norms);
-      TriangleKernels.measure(l, d, sums, norms, V);
+      int meanAt = first / MR * MR * d + first % MR;
+      if (vectors) {
+        lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
+        lanes(g.mean(), first, count, d, mean, meanAt, MR, scratch);
+        TriangleKernels.squareRows(l, d, covariance, at, norms);
+        TriangleKernels.measure(l, d, sums, norms, V);
+      } else {
+        System.arraycopy(g.scaleTril(), first * length, l, 0, length);
+        for (int h = 0; h < d; h++) {
+          mean[meanAt + h * MR] = g.mean()[first * d + h];
+        }
+        PlainTriangles.squareRows(l, d, covariance, at, norms);
+        PlainTriangles.measure(l, d, sums, norms, 1);
+      }
       for (int i = 0; i < count; i++) {
         int row = first + i;
         offset[row] = g.isBeyond(row) ? Double.NaN : -g.logDet(row);
         noise[row] = g.logDetBound(row) + 4 * UNIT * Math.abs(g.logDet(row));
         weight[row] =
-            0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * norms[2 * V + i]);
+            0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * norms[2 * lanes + i]);
       }
     }
   }
@@ -136,7 +146,7 @@ final class FullPacking {
 
   /** Doubles that {@link #packColumns} wants. */
   static int columnsLength(FullBatch g) {
-    return Math.ceilDiv(g.size(), NR) * NR * FullKernels.length(g.dimension());
+    return Math.ceilDiv(g.size(), NR) * NR * FullColumns.length(g.dimension());
   }
 
   private static FullColumns packColumns(FullBatch g) {
@@ -170,7 +180,7 @@ final class FullPacking {
   private static void packColumns(FullBatch g, int from, int n, FullColumns columns) {
     int d = g.dimension();
     int length = Cholesky.packedLength(d);
-    int panel = FullKernels.length(d) * NR;
+    int panel = FullColumns.length(d) * NR;
     double[] values = columns.values();
     double[] offset = columns.offset();
     double[] noise = columns.noise();
@@ -178,35 +188,49 @@ final class FullPacking {
     double[] inverseError = columns.inverseError();
     double[] tolerance = columns.tolerance();
     double[] centre = columns.centre();
-    double[] l = new double[length * V];
-    double[] w = new double[length * V];
-    double[] m = new double[d * V];
-    double[] sums = new double[d * V];
-    double[] norms = new double[7 * V];
+    boolean vectors = Readiness.isReady(Readiness.Part.FULL);
+    int lanes = vectors ? V : 1;
+    double[] l = new double[length * lanes];
+    double[] w = new double[length * lanes];
+    double[] m = new double[d * lanes];
+    double[] sums = new double[d * lanes];
+    double[] norms = new double[7 * lanes];
     double[] scratch = new double[Transpose.SCRATCH];
     double units = roundings(d);
     Checkpoint checkpoint = new Checkpoint();
-    for (int first = from; first < n; first += V) {
-      checkpoint.pass(V * Checkpoint.ofSolve(d));
-      int count = Math.min(V, n - first);
-      lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
-      lanes(g.mean(), first, count, d, m, 0, V, scratch);
-      subtract(centre, d, m);
-      TriangleKernels.invert(l, d, w);
+    for (int first = from; first < n; first += lanes) {
+      checkpoint.pass(lanes * Checkpoint.ofSolve(d));
+      int count = Math.min(lanes, n - first);
       int at = first / NR * panel + first % NR;
-      TriangleKernels.squareColumns(w, d, values, at, norms);
-      TriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, V);
-      TriangleKernels.measure(l, d, sums, norms, 3 * V);
-      TriangleKernels.measure(w, d, sums, norms, 5 * V);
+      if (vectors) {
+        lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
+        lanes(g.mean(), first, count, d, m, 0, V, scratch);
+        TriangleKernels.subtract(centre, d, m);
+        TriangleKernels.invert(l, d, w);
+        TriangleKernels.squareColumns(w, d, values, at, norms);
+        TriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, V);
+        TriangleKernels.measure(l, d, sums, norms, 3 * V);
+        TriangleKernels.measure(w, d, sums, norms, 5 * V);
+      } else {
+        System.arraycopy(g.scaleTril(), first * length, l, 0, length);
+        for (int h = 0; h < d; h++) {
+          m[h] = g.mean()[first * d + h] - centre[h];
+        }
+        PlainTriangles.invert(l, d, w);
+        PlainTriangles.squareColumns(w, d, values, at, norms);
+        PlainTriangles.solve(w, m, d, values, at + length * NR, sums, norms, 1);
+        PlainTriangles.measure(l, d, sums, norms, 3);
+        PlainTriangles.measure(w, d, sums, norms, 5);
+      }
       for (int i = 0; i < count; i++) {
         int j = first + i;
         double precision = Math.sqrt(norms[i]);
-        double mahalanobis = norms[V + i];
-        double squaredMean = norms[2 * V + i];
-        double normL = norms[3 * V + i];
-        double spreadL = norms[4 * V + i];
-        double normW = norms[5 * V + i];
-        double spreadW = norms[6 * V + i];
+        double mahalanobis = norms[lanes + i];
+        double squaredMean = norms[2 * lanes + i];
+        double normL = norms[3 * lanes + i];
+        double spreadL = norms[4 * lanes + i];
+        double normW = norms[5 * lanes + i];
+        double spreadW = norms[6 * lanes + i];
         double residual =
             UNIT * (d + 6) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
         offset[j] = g.isBeyond(j) ? Double.NaN : g.logDet(j) + 0.5 * (mahalanobis - d);
@@ -217,7 +241,7 @@ final class FullPacking {
                 + residual * mahalanobis;
         weight[j] = precision + 1.5 * d / units * spreadW;
         inverseError[j] = residual;
-        tolerance[j] = FullVectorKernel.tolerance(normL * normW);
+        tolerance[j] = FullKernel.tolerance(normL * normW);
       }
     }
   }
@@ -254,7 +278,8 @@ final class FullPacking {
       int stride,
       double[] scratch) {
     if (V >= 4) {
-      Transpose.of(in, first * length, length, count, length, out, to, stride, scratch);
+      Transpose.of(
+          Readiness.Part.FULL, in, first * length, length, count, length, out, to, stride, scratch);
       return;
     }
     for (int i = 0; i < V; i += 2) {
@@ -264,12 +289,6 @@ final class FullPacking {
         out[at] = in[a + k];
         out[at + 1] = in[b + k];
       }
-    }
-  }
-
-  private static void subtract(double[] centre, int d, double[] m) {
-    for (int h = 0; h < d; h++) {
-      DoubleVector.fromArray(S, m, h * V).sub(centre[h]).intoArray(m, h * V);
     }
   }
 

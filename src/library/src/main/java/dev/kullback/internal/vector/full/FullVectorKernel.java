@@ -4,13 +4,10 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Window;
 import dev.kullback.internal.plain.FullPair;
-import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.Epilogue;
 import dev.kullback.internal.vector.Species;
-import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
-import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
@@ -22,18 +19,12 @@ import org.jspecify.annotations.Nullable;
  * Full covariances on the Vector API: walks a block group by group through the matrix product, then turns it into divergences and
  * leaves the entries whose error bound exceeds the contract to {@link FullPair}.
  */
-public final class FullVectorKernel extends BlockKernel<FullBatch> {
+final class FullVectorKernel {
   /** Columns whose products are accumulated together: their memory, 128 KiB, and a chunk of their panels, 256 KiB, fit the L2 cache. */
   private static final int GROUP = 256;
 
-  /** Batches of float: the contract is 1e-5, the aim 1e-6. */
-  private static final double FLOAT_TOLERANCE = 1e-6;
-
   /** Open entries of a row in a vector of columns from which on {@link FullSolveKernel} takes less time than {@link FullPair}. */
   private static final int SEVERAL = 2;
-
-  /** As {@link VectorKernel} does: batches up to so many doubles (4 MiB) are packed into memory of the engine's at their first use. */
-  private static final int MOST_PANELS = 1 << 19;
 
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
@@ -42,29 +33,11 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
   private static final int MR = FullKernels.MR;
   private static final int NR = FullKernels.NR;
 
-  /**
-   * For batches of double: 1e-12 times the condition number ‖L_p‖‖L_p⁻¹‖, up to where it would show. The bounds are those of the
-   * worst case; errors found are below 1e-13.
-   */
-  static double tolerance(double condition) {
-    return PairKl.DOUBLE_TOLERANCE * Math.clamp(condition, 1, 100);
-  }
-
   private final Worker worker;
   private final FullPair pair;
 
   /** Made when it is needed. */
   private @Nullable FullSolveKernel solve;
-
-  /** The batches of a call as the product reads them. */
-  private @Nullable FullRows rows;
-
-  private @Nullable FullColumns columns;
-
-  /** Memory for those of batches used for the first time, which may never be again; grown on demand. */
-  private double[] firstRows = {};
-
-  private double[] firstColumns = {};
 
   /** A chunk of a block's rows, packed; and their products with a group of columns. */
   private double[] chunk = {};
@@ -80,75 +53,35 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
   /** Per row of a block, one bit a column of a panel: the entries to be recomputed. */
   private long[] open = {};
 
-  public FullVectorKernel(Worker worker, FullPair pair) {
+  FullVectorKernel(Worker worker, FullPair pair) {
     this.worker = worker;
     this.pair = pair;
   }
 
-  /** Makes all forms that calls may read. */
-  public static void prepare(FullBatch batch) {
-    FullPacking.ROWS.of(batch);
-    FullPacking.COLUMNS.of(batch);
-  }
-
-  @Override
-  protected void prepare(FullBatch q, FullBatch p) {
-    boolean firstQ = q.isFirstUse();
-    boolean firstP = q == p ? firstQ : p.isFirstUse();
-    int rowsLength = FullPacking.rowsLength(q);
-    if (firstQ && rowsLength <= MOST_PANELS) {
-      if (firstRows.length < rowsLength) {
-        firstRows = new double[rowsLength];
-      }
-      rows = FullPacking.packRows(q, firstRows, worker);
-    } else {
-      rows = FullPacking.rows(q, worker);
-    }
-    int columnsLength = FullPacking.columnsLength(p);
-    if (firstP && columnsLength <= MOST_PANELS) {
-      if (firstColumns.length < columnsLength) {
-        firstColumns = new double[columnsLength];
-      }
-      columns = FullPacking.packColumns(p, firstColumns, worker);
-    } else {
-      columns = FullPacking.columns(p, worker);
-    }
-  }
-
-  @Override
-  public void join(BlockKernel<?> lead) {
-    super.join(lead);
-    FullVectorKernel other = (FullVectorKernel) lead;
-    rows = other.rows;
-    columns = other.columns;
-  }
-
-  @Override
-  public void end() {
-    super.end();
-    rows = null;
-    columns = null;
-  }
-
-  @Override
-  public void block(int row0, int row1, int column0, int column1, Window out) {
+  /** {@link FullKernel#block}. */
+  void block(
+      FullBatch q,
+      FullBatch p,
+      FullRows a,
+      FullColumns b,
+      int row0,
+      int row1,
+      int column0,
+      int column1,
+      Window out) {
     if (chunk.length == 0) {
-      chunk = new double[MOST_ROWS * FullKernels.KC];
-      product = new double[MOST_ROWS * GROUP];
-      bound = new double[MOST_ROWS];
-      open = new long[MOST_ROWS];
+      chunk = new double[BlockKernel.MOST_ROWS * FullKernels.KC];
+      product = new double[BlockKernel.MOST_ROWS * GROUP];
+      bound = new double[BlockKernel.MOST_ROWS];
+      open = new long[BlockKernel.MOST_ROWS];
     }
-    FullBatch q = q();
-    FullBatch p = p();
-    FullRows a = Objects.requireNonNull(rows);
-    FullColumns b = Objects.requireNonNull(columns);
     FullPacking.weigh(a, row0, row1, b.centre(), bound);
     boolean wide = q.isDouble() || p.isDouble();
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
       multiply(a, row0, row1, b, column, end);
       for (int j = column; j < end; j += NR) {
-        int panel = (j - column) * MOST_ROWS;
+        int panel = (j - column) * BlockKernel.MOST_ROWS;
         store(wide, a, b, row0, row1, j, Math.min(NR, end - j), panel, out);
         refine(q, p, row0, row1, j, out);
       }
@@ -157,7 +90,7 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
 
   /** {@code product[b][row][NR] = A_i · B_j}; a chunk of the rows stays in the L2 cache while the columns' chunks pass. */
   private void multiply(FullRows q, int row0, int row1, FullColumns p, int column0, int column1) {
-    int k = FullKernels.length(p.centre().length);
+    int k = FullColumns.length(p.centre().length);
     int panels = Math.ceilDiv(row1 - row0, MR);
     for (int k0 = 0; k0 < k; k0 += FullKernels.KC) {
       int count = Math.min(FullKernels.KC, k - k0);
@@ -172,7 +105,7 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
             Math.min(NR, column1 - j),
             count,
             product,
-            (j - column0) * MOST_ROWS,
+            (j - column0) * BlockKernel.MOST_ROWS,
             k0 == 0);
       }
     }
@@ -197,7 +130,7 @@ public final class FullVectorKernel extends BlockKernel<FullBatch> {
     double[] noise = q.noise();
     float @Nullable [] out32 = out.out32;
     double @Nullable [] out64 = out.out64;
-    double more = wide ? 0 : FLOAT_TOLERANCE; // no choice of vectors, which C2 may box
+    double more = wide ? 0 : FullKernel.FLOAT_TOLERANCE; // no choice of vectors, which C2 may box
     for (int i = row0; i < row1; i++) {
       LongVector any = LongVector.zero(L);
       for (int v = 0; v < columns; v += V) {

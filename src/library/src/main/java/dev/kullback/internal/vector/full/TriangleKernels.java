@@ -13,9 +13,16 @@ final class TriangleKernels {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
   private static final int MR = FullKernels.MR;
-  private static final int NR = FullKernels.NR;
+  private static final int NR = FullColumns.NR;
 
   private TriangleKernels() {}
+
+  /** Subtracts the centre from means. */
+  static void subtract(double[] centre, int d, double[] m) {
+    for (int h = 0; h < d; h++) {
+      DoubleVector.fromArray(S, m, h * V).sub(centre[h]).intoArray(m, h * V);
+    }
+  }
 
   /** ‖L‖ to {@code norms[to…]}, and {@code ν(L) = √(‖L‖₁‖L‖_∞)·‖L‖ ≥ ‖|L||Lᵀ|‖, ‖|Lᵀ||L|‖} after it. */
   static void measure(double[] l, int d, double[] sums, double[] norms, int to) {
