@@ -59,14 +59,15 @@ import jdk.incubator.vector.${Vector};
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * Micro-kernels of {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh}, layouts as in {@link ${Element}Kernels}: {@code tileRxC} computes R rows by
- * C vectors of columns over {@code length} dimensions, and adds them to {@code acc[to + row·NR + column]} or, the first, stores them there.
- * The build unrolls them from one text, MicroKernels.java.ftl, for the shapes in the table at its end.
+ * Micro-kernels of {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh}, layouts as in {@link ${Element}Kernels}: {@code tileRxC} computes R
+ * rows by C vectors of columns over {@code length} dimensions, and adds them to {@code acc[to + row·NR + column]} or, the first, stores
+ * them there. The build unrolls them from one text, MicroKernels.java.ftl, for the shapes in the table at its end.
  *
  * <p>Fenced kernels are for 16 registers. C2 of JDK 25 loads all that an iteration loads at its start, and spills accumulators to make
- * room for it; the loads of a row cannot pass the store of the row before, of no use otherwise, to the end of {@code acc}, at a constant index, which takes no register. 4 x 2 vectors of 256 bits
- * run at 11 to 13·10⁹ (i,j,h)/s without it and at 19 to 20 with it; 8 x 1 at 18.5, 3 x 2 at 19, 10 x 1 at 18.7 (from the L1 cache, D = 64; Zen 3, JDK 25.0.3, where
- * two fma allow 24). Their loop counts by the rows' index, which saves three of 51 instructions and 5 % where another program uses the core; that of 8 x 1 lost 15 % so.
+ * room for it; the loads of a row cannot pass the store of the row before, of no use otherwise, to the end of {@code acc}, at a constant
+ * index, which takes no register. 4 x 2 vectors of 256 bits run at 11 to 13·10⁹ (i,j,h)/s without it and at 19 to 20 with it; 8 x 1 at
+ * 18.5, 3 x 2 at 19, 10 x 1 at 18.7 (from the L1 cache, D = 64; Zen 3, JDK 25.0.3, where two fma allow 24). Their loop counts by the rows'
+ * index, which saves three of 51 instructions and 5 % where another program uses the core; that of 8 x 1 lost 15 % so.
  */
 final class ${Element}MicroKernels {
   private static final VectorSpecies<${Element}> S = ${Element}Kernels.S;

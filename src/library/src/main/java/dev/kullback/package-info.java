@@ -67,13 +67,13 @@
  * <h2>Threads</h2>
  *
  * Batches are immutable, and an engine is safe for use by any number of threads at once. By default, an engine computes
- * on the calling thread alone and starts no others, but for one thread in the first seconds of the process (see below). With {@code threads(n)}, the caller and n − 1 helpers share the
- * work of a call. On one machine and JVM, results are bitwise the same for every number of threads and every
- * repetition.
+ * on the calling thread alone and starts no others, but for one thread in the first seconds of the process (see below). With {@code
+ * threads(n)}, the caller and n − 1 helpers share the work of a call. On one machine and JVM, results are bitwise the same for every number
+ * of threads and every repetition.
  *
  * <p>In a reduction, a thread works on whole rows, at least 8 of them, in reverse at least 32. A large call that
- * has such rows for half of its threads at most divides its columns, too, if they are more than 4096, as {@code forEachTile} does. {@code aligned}, {@code
- * toStandardNormal} and what a call prepares of its batches are divided where they take some 0.1 ms.
+ * has such rows for half of its threads at most divides its columns, too, if they are more than 4096, as {@code forEachTile} does. {@code
+ * aligned}, {@code toStandardNormal} and what a call prepares of its batches are divided where they take some 0.1 ms.
  *
  * <h2>The first seconds</h2>
  *

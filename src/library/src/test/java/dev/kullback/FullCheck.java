@@ -63,6 +63,7 @@ final class FullCheck {
           double[] found =
               Known.answer(
                   () -> ask(q, p),
+                  "full, with condition numbers",
                   q.dimension(),
                   q.kind(),
                   q.mean(),

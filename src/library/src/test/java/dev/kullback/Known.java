@@ -23,7 +23,14 @@ final class Known {
   /** Property: the folder. Without it, nothing is kept. */
   private static final String FOLDER = "tests.known";
 
-  private static final byte[] CODE = code(BigFloat.class, Oracle.class, FullOracle.class);
+  private static final byte[] CODE =
+      code(
+          BigFloat.class,
+          Oracle.class,
+          FullOracle.class,
+          FullCheck.class,
+          FullBatch.class,
+          Batch.class);
 
   private Known() {}
 

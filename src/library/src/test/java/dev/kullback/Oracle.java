@@ -66,6 +66,7 @@ final class Oracle {
   static double[] pairwise(Batch q, Batch p) {
     return Known.answer(
         () -> new Oracle(q, p).pairwise(),
+        "diagonal",
         q.dimension(),
         q.kind(),
         q.mean(),

@@ -10,6 +10,7 @@ import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -65,6 +66,26 @@ class RowStatisticTest {
           assertThat(weighted[i])
               .as(pair.name)
               .isCloseTo(expected, within(1e-12 * Math.max(1, Math.abs(expected))));
+        }
+      }
+    }
+  }
+
+  /** What is added up is then negative, the least first. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void weightsMayExceedDivergences(Backend backend) {
+    for (Pair pair : pairs()) {
+      int m = pair.p.size();
+      for (double step : new double[] {1, 60, 600}) {
+        double[] w = IntStream.range(0, m).mapToDouble(j -> 1000 + step * (m - j)).toArray();
+        try (KlEngine engine = Engines.on(backend)) {
+          double[] kl = engine.pairwise(pair.q, pair.p, new double[pair.q.size() * m]);
+          double[] weighted = engine.weightedLogSumExp(pair.q, pair.p, w);
+          for (int i = 0; i < weighted.length; i++) {
+            double expected = logSumExp(Arrays.copyOfRange(kl, i * m, (i + 1) * m), w);
+            assertThat(weighted[i]).as(pair.name).isCloseTo(expected, within(1e-12 * expected));
+          }
         }
       }
     }

@@ -319,7 +319,9 @@ public final class DiagonalBatch extends Batch {
     return true;
   }
 
-  /** Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold; whether its scales are ordinary. */
+  /**
+   * Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold; whether its scales are ordinary.
+   */
   private boolean check(int row, double least, double most) {
     int from = row * dimension();
     int to = from + dimension();

@@ -6,11 +6,12 @@ import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.Part;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.Collections;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -25,125 +26,151 @@ final class ChangeOver {
   /** Leaves the processors to the first call, which on two of them took up to twice as long beside this (0.27 s alone, Zen 3). */
   private static final long DELAY_MILLIS = 500;
 
-  /** The parts that were ever asked for. */
+  /** What matrices need, by their batches. */
+  private static final Part[] FULL = {Part.FULL};
+
+  private static final Part[] SMALL = {Part.SMALL};
+  private static final Part[] DOUBLE = {Part.DOUBLE};
+  private static final Part[] FLOAT = {Part.FLOAT, Part.REFINEMENT, Part.DOUBLE};
+
+  /** The parts that calls asked for. Changed by holders of the lock, this class. */
   private static final Set<Part> ASKED = ConcurrentHashMap.newKeySet();
 
   /** Those that are still to be tried, with the dimension of the batches that want them. */
   private static final Map<Part, Integer> WANTED = new EnumMap<>(Part.class);
 
+  /** The one that is being tried. */
+  private static @Nullable Part tried;
+
   private static @Nullable Thread thread;
 
-  private static final CountDownLatch AWAITED = new CountDownLatch(1);
+  /** How many callers wait. */
+  private static int waiting;
 
   private ChangeOver() {}
 
   /** For what a matrix of such batches needs. */
   static void begin(Batch q, Batch p) {
-    boolean full = q instanceof FullBatch || p instanceof FullBatch;
-    begin(full, q.isDouble() || p.isDouble(), q.dimension());
+    begin(parts(q, p), q.dimension());
   }
 
-  private static void begin(boolean full, boolean wide, int dimension) {
-    if (full) {
-      begin(Part.FULL, dimension);
-    } else if (dimension <= SmallKernel.MOST_DIMENSIONS) {
-      begin(Part.SMALL, dimension);
-    } else {
-      if (!wide) {
-        begin(Part.FLOAT, dimension);
-        begin(Part.REFINEMENT, dimension);
-      }
-      begin(Part.DOUBLE, dimension);
+  private static void begin(Part[] parts, int dimension) {
+    for (Part part : parts) {
+      begin(part, dimension);
     }
   }
 
   /** For a part alone. */
   static void begin(Part part, int dimension) {
-    if (!Readiness.isCompiled(part) && ASKED.add(part)) {
+    if (!Readiness.isCompiled(part) && !ASKED.contains(part)) {
       start(part, dimension);
     }
   }
 
+  private static Part[] parts(Batch q, Batch p) {
+    boolean full = q instanceof FullBatch || p instanceof FullBatch;
+    return full ? FULL : diagonal(q.isDouble() || p.isDouble(), q.dimension());
+  }
+
+  private static Part[] diagonal(boolean wide, int dimension) {
+    return dimension <= SmallKernel.MOST_DIMENSIONS ? SMALL : wide ? DOUBLE : FLOAT;
+  }
+
   private static synchronized void start(Part part, int dimension) {
+    if (!ASKED.add(part)) {
+      return;
+    }
     WANTED.put(part, dimension);
     if (thread == null) {
       thread = new Readiness.Trial(ChangeOver::run, THREAD);
       try {
         thread.start();
       } catch (OutOfMemoryError e) { // no more threads
-        giveUp();
+        thread = null;
+        WANTED.remove(part);
+        Readiness.setCompiled(part);
       }
     }
   }
 
   /** Waits for all that calls on such batches need. */
   static void await(Batch q, Batch p) {
-    begin(q, p);
-    begin(Part.SCANS, p.dimension());
-    await();
+    await(parts(q, p), q.dimension());
   }
 
   /** The same for diagonal batches of float. */
   static void await(int dimension) {
-    begin(false, false, dimension);
-    begin(Part.SCANS, dimension);
-    await();
+    await(diagonal(false, dimension), dimension);
   }
 
   /** Waits for all parts. */
   static void awaitAll(int dimension) {
-    for (Part part : Part.values()) {
-      begin(part, dimension);
-    }
-    await();
+    await(Part.values(), dimension);
   }
 
-  private static void await() {
-    AWAITED.countDown();
-    Thread running = running();
-    if (running != null) {
-      try {
-        running.join();
-      } catch (InterruptedException e) {
-        Thread.currentThread().interrupt();
-        throw Checkpoint.interrupted();
+  private static void await(Part[] parts, int dimension) {
+    begin(parts, dimension);
+    begin(Part.SCANS, dimension);
+    awaitEnd(EnumSet.of(Part.SCANS, parts));
+  }
+
+  private static synchronized void awaitEnd(Set<Part> parts) {
+    waiting++;
+    ChangeOver.class.notifyAll();
+    try {
+      while (!Collections.disjoint(parts, WANTED.keySet()) || parts.contains(tried)) {
+        ChangeOver.class.wait();
       }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw Checkpoint.interrupted();
+    } finally {
+      waiting--;
     }
-  }
-
-  private static synchronized @Nullable Thread running() {
-    return thread;
   }
 
   private static void run() {
-    try {
-      AWAITED.await(DELAY_MILLIS, TimeUnit.MILLISECONDS);
-      boolean compiled = Platform.isCompiled();
-      for (Map.Entry<Part, Integer> next = next(); next != null; next = next()) {
-        if (compiled) {
-          new Rehearsal(next.getValue()).of(next.getKey());
-          Readiness.setCompiled(next.getKey());
+    letCallsRun();
+    for (Map.Entry<Part, Integer> next = next(); next != null; next = next()) {
+      Part part = next.getKey();
+      try {
+        if (Platform.isCompiled()) {
+          new Rehearsal(next.getValue()).of(part);
+          Readiness.setCompiled(part);
         }
+      } catch (VirtualMachineError e) { // of memory that others need: perhaps another time
+        ASKED.remove(part);
+      } catch (RuntimeException | Error e) {
+        Readiness.setCompiled(part); // what is wrong with vectors their callers are to see
       }
-    } catch (InterruptedException | RuntimeException | Error e) {
-      giveUp();
     }
   }
 
+  /** Unless somebody waits. */
+  private static synchronized void letCallsRun() {
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(DELAY_MILLIS);
+    try {
+      for (long left = DELAY_MILLIS; waiting == 0 && left > 0; ) {
+        ChangeOver.class.wait(left);
+        left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
+      }
+    } catch (InterruptedException e) { // by nobody who knows it
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Ends what was tried, and the thread where nothing is left. */
   private static synchronized Map.@Nullable Entry<Part, Integer> next() {
+    tried = null;
     for (Part part : WANTED.keySet()) {
-      return Map.entry(part, WANTED.remove(part));
+      tried = part;
+      break;
     }
-    thread = null;
-    return null;
-  }
-
-  /** Has all use vectors: what is wrong with them their callers are to see. */
-  private static synchronized void giveUp() {
-    for (Part part : Part.values()) {
-      Readiness.setCompiled(part);
+    ChangeOver.class.notifyAll();
+    if (tried == null) {
+      thread = null;
+      return null;
     }
-    WANTED.clear();
-    thread = null;
+    return Map.entry(tried, WANTED.remove(tried));
   }
 }

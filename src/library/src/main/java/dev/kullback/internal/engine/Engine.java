@@ -43,7 +43,9 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
   private static final int TALL_DIMENSION = 512;
 
-  /** What a part of {@link #aligned} counts at a {@link Checkpoint}: 0.3 ms, or 30 µs in lanes (Zen 3, AVX2), where a helper begins in 10. */
+  /**
+   * What a part of {@link #aligned} counts at a {@link Checkpoint}: 0.3 ms, or 30 µs in lanes (Zen 3, AVX2), where a helper begins in 10.
+   */
   private static final long PART_TERMS = 1 << 22;
 
   /** In which sums add up without vectors. */

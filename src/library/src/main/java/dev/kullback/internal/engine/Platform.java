@@ -217,8 +217,8 @@ public final class Platform {
   }
 
   /**
-   * Whether matrices are factored and batches packed with vectors once they are compiled: where {@link Choice#VECTOR} runs, as far as is known
-   * well, and the process is not to run {@link Choice#SCALAR}.
+   * Whether matrices are factored and batches packed with vectors once they are compiled: where {@link Choice#VECTOR} runs, as far as is
+   * known well, and the process is not to run {@link Choice#SCALAR}.
    */
   public static boolean mayHaveVectors() {
     return !Choice.SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY))

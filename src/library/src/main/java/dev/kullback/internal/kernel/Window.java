@@ -9,7 +9,10 @@ import org.jspecify.annotations.Nullable;
  * that is not null. Of one thread; the memory of blocks that go elsewhere is kept for its next call.
  */
 public final class Window {
-  /** Doubles of a cache line. Line by line instead of row by row makes nearestReverse over nearest 1.42 instead of 2.19, 4096 x 4096 x 32 (Zen 3). */
+  /**
+   * Doubles of a cache line. Line by line instead of row by row makes nearestReverse over nearest 1.42 instead of 2.19, 4096 x 4096 x 32
+   * (Zen 3).
+   */
   private static final int LINE = 8;
 
   public float @Nullable [] out32;

@@ -2,8 +2,8 @@ package dev.kullback.internal.numerics;
 
 /**
  * Cholesky factors in double-double arithmetic (T. J. Dekker, "A floating-point technique for extending the available precision",
- * 1971), sums of products compensated (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", 2005): rounded to double, a factor is then as good as one that the caller gave, where a plain one would lose the condition
- * number of the matrix times the roundoff.
+ * 1971), sums of products compensated (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", 2005): rounded to double, a factor
+ * is then as good as one that the caller gave, where a plain one would lose the condition number of the matrix times the roundoff.
  *
  * <p>Matrices are packed lower triangles, row-major, one array of high and one of low parts.
  */

@@ -3,7 +3,8 @@ package dev.kullback.internal.numerics;
 /**
  * {@code (high + low)·2^exponent}: twice the precision of double, and a range without ends. {@code 1 ≤ |high| < 2}, or all is 0. The
  * operations are those of M. Joldes, J.-M. Muller and V. Popescu, "Tight and rigorous error bounds for basic building blocks of
- * double-word arithmetic" (2017), with relative errors of at most 3u² (sum, cancelling or not), 6u² (product) and 15u² (quotient), u = 2⁻⁵³.
+ * double-word arithmetic" (2017), with relative errors of at most 3u² (sum, cancelling or not), 6u² (product) and 15u² (quotient), u =
+ * 2⁻⁵³.
  */
 public class DoubleDouble {
   /** ln 2 in two parts, and in three of which the first two have exact multiples up to 2²⁰. */

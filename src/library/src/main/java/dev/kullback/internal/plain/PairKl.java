@@ -285,8 +285,8 @@ public final class PairKl {
 
   /**
    * Half a term of KL where the scales are alike, of one kind and held by double kernels, in operations that these have: with {@code s =
-   * (q − p)/(q + p)} of the scales, {@code ln(1+x) = 2 artanh s} and {@code x − 2s = xs}; of standard deviations {@code a = (σq − σp)/σp} and {@code x −
-   * ln(1+x) = a² + 2 (a − ln(1+a))}. NaN where they are not alike, and not finite where the means are too far apart.
+   * (q − p)/(q + p)} of the scales, {@code ln(1+x) = 2 artanh s} and {@code x − 2s = xs}; of standard deviations {@code a = (σq − σp)/σp}
+   * and {@code x − ln(1+x) = a² + 2 (a − ln(1+a))}. NaN where they are not alike, and not finite where the means are too far apart.
    *
    * @param d μq − μp
    */

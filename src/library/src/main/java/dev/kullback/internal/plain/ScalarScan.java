@@ -4,7 +4,10 @@ import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Fma;
 import java.util.Arrays;
 
-/** Without vectors, for one thread, but adding up as vectors of so many lanes do, to the same bits. Scans with vectors use it for what remains, too. */
+/**
+ * Without vectors, for one thread, but adding up as vectors of so many lanes do, to the same bits. Scans with vectors use it for what
+ * remains, too.
+ */
 public final class ScalarScan implements RowScan {
   /** Of terms beyond, 2³¹ do not reach half an ulp of the greatest, 1. */
   public static final double NEGLIGIBLE = -60;

@@ -3,7 +3,10 @@ package dev.kullback.internal.rows;
 import dev.kullback.internal.kernel.RowScan;
 import java.util.Arrays;
 
-/** Sorts keys, and holds the working memory that the {@link Candidates} of a thread share for it. {@link Arrays#sort(long[])} allocates from 44 keys on. */
+/**
+ * Sorts keys, and holds the working memory that the {@link Candidates} of a thread share for it. {@link Arrays#sort(long[])} allocates from
+ * 44 keys on.
+ */
 final class KeySort {
   /** Capacity that lasts from call to call. */
   static final int MOST_KEPT = 1 << 16;

@@ -15,8 +15,8 @@ public final class NearestRows extends RowReduction {
   private static final int[] NONE = {};
 
   /**
-   * For each neighbor, in how many groups the first block of a row is dealt to bound the search: some 1.2 k of its values then pass, instead
-   * of the first k and k ln(width / k) after them. One that passes costs as much as 100 that do not (Zen 5).
+   * For each neighbor, in how many groups the first block of a row is dealt to bound the search: some 1.2 k of its values then pass,
+   * instead of the first k and k ln(width / k) after them. One that passes costs as much as 100 that do not (Zen 5).
    */
   private static final int GROUPS = 3;
 

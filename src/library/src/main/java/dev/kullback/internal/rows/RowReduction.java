@@ -11,9 +11,9 @@ import dev.kullback.internal.kernel.BlockKernel;
  */
 public abstract class RowReduction {
   /**
-   * A block of a reduction, 1 MiB of doubles as the others are at most. The fewer blocks a row has, the fewer of its entries pass for near before
-   * the search knows better: nearest(k = 10) over pairwise, 8192 x 8192 x 32, takes 1.24 times its time, with 64 x 2048 1.29,
-   * and k = 100 2.4 and 2.9 times; at D = 256 and 512 they are level (Zen 5).
+   * A block of a reduction, 1 MiB of doubles as the others are at most. The fewer blocks a row has, the fewer of its entries pass for near
+   * before the search knows better: nearest(k = 10) over pairwise, 8192 x 8192 x 32, takes 1.24 times its time, with 64 x 2048 1.29, and k
+   * = 100 2.4 and 2.9 times; at D = 256 and 512 they are level (Zen 5).
    */
   public static final int BLOCK_ROWS = 32;
 

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * What follows the micro-kernel: promotion, log-determinants, the error bound of each entry, and the store; all in double.
  *
  * <p>Comparisons are signs of integers, not masks: of two lanes C2 has no masks on x86 (JDK 25, AVX2) and boxes them, at 84 to 490 B
- * an entry.
+ * an entry. No method takes or returns a vector: where C2 does not inline it, for what it has inlined before, it is boxed, 64 B each time.
  */
 public final class Epilogue {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
@@ -50,11 +50,14 @@ public final class Epilogue {
   static void promote(float[] acc, double[] sum, int n, boolean first) {
     if (first) {
       for (int i = 0; i < n; i += S.length()) {
-        widen(acc, i).intoArray(sum, i);
+        ((DoubleVector) FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0))
+            .intoArray(sum, i);
       }
     } else {
       for (int i = 0; i < n; i += S.length()) {
-        widen(acc, i).add(DoubleVector.fromArray(S, sum, i)).intoArray(sum, i);
+        ((DoubleVector) FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0))
+            .add(DoubleVector.fromArray(S, sum, i))
+            .intoArray(sum, i);
       }
     }
   }
@@ -62,17 +65,14 @@ public final class Epilogue {
   /** The same by the near form, NaN where it does not hold. */
   static void promoteNear(float[] acc, double[] sum, int n, boolean first) {
     for (int i = 0; i < n; i += S.length()) {
-      DoubleVector part = widen(acc, i);
+      DoubleVector part =
+          ((DoubleVector)
+              FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0));
       LongVector beyond =
           ZERO.sub(LIMITS.sub(part).viewAsIntegralLanes().lanewise(VectorOperators.LSHR, 63));
       part = part.viewAsIntegralLanes().or(beyond).viewAsFloatingLanes();
       (first ? part : part.add(DoubleVector.fromArray(S, sum, i))).intoArray(sum, i);
     }
-  }
-
-  private static DoubleVector widen(float[] acc, int i) {
-    return (DoubleVector)
-        FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0);
   }
 
   static void promote(double[] acc, double[] sum, int n, boolean first) {
@@ -177,7 +177,9 @@ public final class Epilogue {
       int to = out.at(t.row + i, t.column);
       for (int j = 0; j < FloatKernels.NR; j += S.length()) {
         DoubleVector kl =
-            widen(acc, i * FloatKernels.NR + j)
+            ((DoubleVector)
+                    FloatVector.fromArray(HALF, acc, i * FloatKernels.NR + j)
+                        .convertShape(VectorOperators.F2D, S, 0))
                 .fma(HALVES, DoubleVector.fromArray(S, columnOffset, t.column + j).add(offset));
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, t.column + j).add(noise);
         LongVector rest = kl.mul(margin).sub(noises).viewAsIntegralLanes();

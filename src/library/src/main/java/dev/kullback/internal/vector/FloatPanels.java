@@ -9,8 +9,8 @@ import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
 /**
- * The panels that {@link FloatKernels} reads, and its sums without vectors. Nothing here loads a class of vectors, but that {@link Transpose} may. The build derives
- * {@code DoublePanels} from this text.
+ * The panels that {@link FloatKernels} reads, and its sums without vectors. Nothing here loads a class of vectors, but that {@link
+ * Transpose} may. The build derives {@code DoublePanels} from this text.
  */
 final class FloatPanels {
   /**
@@ -143,8 +143,8 @@ final class FloatPanels {
   }
 
   /**
-   * {@code sum[0…3] = S + D} of one row and four columns without vectors, each by the very operations of a lane of {@link FloatKernels#tile}. Four
-   * hide the latency of an fma.
+   * {@code sum[0…3] = S + D} of one row and four columns without vectors, each by the very operations of a lane of {@link
+   * FloatKernels#tile}. Four hide the latency of an fma.
    *
    * @param r where the row begins in {@code row}
    * @param j the first column, a multiple of 4

@@ -20,8 +20,8 @@ import jdk.incubator.vector.VectorSpecies;
  */
 final class NearKernel {
   /**
-   * Where this form holds. It tells by itself: a computed KL of 64 dimensions of at most LIMIT bounds every {@code u² ≤ 4 LIMIT}, and so what z²
-   * is off by, 0.9e-6 of it. Double settles what is above 5.6e-7 in 64 dimensions.
+   * Where this form holds. It tells by itself: a computed KL of 64 dimensions of at most LIMIT bounds every {@code u² ≤ 4 LIMIT}, and so
+   * what z² is off by, 0.9e-6 of it. Double settles what is above 5.6e-7 in 64 dimensions.
    */
   static final double LIMIT = 0x1p-18;
 
@@ -134,7 +134,10 @@ final class NearKernel {
     }
   }
 
-  /** KL of one entry without vectors, by the very operations of a lane of {@link #tile} and of its epilogue; NaN where this form is not right. */
+  /**
+   * KL of one entry without vectors, by the very operations of a lane of {@link #tile} and of its epilogue; NaN where this form is not
+   * right.
+   */
   static double kl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     float[] mean = q.mean32();
@@ -171,8 +174,8 @@ final class NearKernel {
   }
 
   /**
-   * Rows i0 to i3 of a tile whose first begins at {@code first}, by one vector of columns: four, to spread the column loads, which cross cache
-   * lines; two ran at 60 % of this.
+   * Rows i0 to i3 of a tile whose first begins at {@code first}, by one vector of columns: four, to spread the column loads, which cross
+   * cache lines; two ran at 60 % of this.
    */
   private static void block(
       float[] mean,

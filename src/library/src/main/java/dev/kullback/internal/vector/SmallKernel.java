@@ -81,7 +81,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   private final Worker worker;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
 
-  /** Vectors of a strip that are to be looked at again, by their first columns; which of these have uncertain entries; and, by lane, a 1 for what is left. */
+  /**
+   * Vectors of a strip that are to be looked at again, by their first columns; which of these have uncertain entries; and, by lane, a 1 for
+   * what is left.
+   */
   private final int[] vectors = new int[STRIP / V];
 
   private final int[] uncertain = new int[STRIP / V];
@@ -600,7 +603,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     }
   }
 
-  /** Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q); whether none is left in {@link #open}. */
+  /**
+   * Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q); whether none is left in {@link
+   * #open}.
+   */
   private boolean choose(
       int i,
       int index,
@@ -643,7 +649,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     return left == 0;
   }
 
-  /** Of the lanes that are uncertain by the difference form, settles those with Σ s² below {@code alike} and leaves the others open; whether any are. */
+  /**
+   * Of the lanes that are uncertain by the difference form, settles those with Σ s² below {@code alike} and leaves the others open; whether
+   * any are.
+   */
   private static boolean choose(
       double noise,
       double[] columns,

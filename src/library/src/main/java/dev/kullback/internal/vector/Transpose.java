@@ -174,8 +174,8 @@ public final class Transpose {
     }
 
     /**
-     * 16 x 16, rows beyond the last repeating it, by four rounds of exchanges, two at a time: 0.14 ns an element where scalars take 0.36, and permutes of float lanes,
-     * whose indices are floats, 0.25 (Zen 5).
+     * 16 x 16, rows beyond the last repeating it, by four rounds of exchanges, two at a time: 0.14 ns an element where scalars take 0.36,
+     * and permutes of float lanes, whose indices are floats, 0.25 (Zen 5).
      */
     static void square(
         float[] in,

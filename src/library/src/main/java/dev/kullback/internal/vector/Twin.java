@@ -7,8 +7,8 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
 /**
- * {@link VectorKernel} and {@link SmallKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. An
- * order of magnitude slower once both are compiled, and far faster before.
+ * {@link VectorKernel} and {@link SmallKernel} without vectors, entry by entry: the same operations on the same panels in the same order,
+ * so the same bits. An order of magnitude slower once both are compiled, and far faster before.
  */
 final class Twin {
   /** Columns at a time. */

@@ -20,7 +20,10 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
 
   public static final int TILE_COLUMNS = FloatPanels.NR;
 
-  /** From so many open entries a panel on, the double kernel computes it whole: it takes as long as 3 of them, by the rates at D = 256 (Zen 3). */
+  /**
+   * From so many open entries a panel on, the double kernel computes it whole: it takes as long as 3 of them, by the rates at D = 256 (Zen
+   * 3).
+   */
   private static final int DENSE = 4;
 
   /**
@@ -201,8 +204,9 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   }
 
   /**
-   * A tile of batches of float. The form that settled the last tile is tried first: if it settles every entry, and its values tell that no form
-   * before it does, they are stored. Otherwise each form in turn settles what it is right for, so an entry does not depend on its tile.
+   * A tile of batches of float. The form that settled the last tile is tried first: if it settles every entry, and its values tell that no
+   * form before it does, they are stored. Otherwise each form in turn settles what it is right for, so an entry does not depend on its
+   * tile.
    */
   private void floats(DiagonalBatch q, DiagonalBatch p, Tile t, boolean diagonal) {
     int nr = FloatKernels.NR;
@@ -437,7 +441,10 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     return equal;
   }
 
-  /** Those of the columns with a bit in {@code t.zero} that have row i's parameters; columns that equal each other are compared with it once. */
+  /**
+   * Those of the columns with a bit in {@code t.zero} that have row i's parameters; columns that equal each other are compared with it
+   * once.
+   */
   private static long equal(DiagonalBatch q, DiagonalBatch p, Tile t, int i) {
     long equal = 0;
     for (long bits = t.zero[i] & (-1L >>> -t.columns); bits != 0; ) {

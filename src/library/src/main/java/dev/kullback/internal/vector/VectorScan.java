@@ -36,7 +36,7 @@ final class VectorScan implements RowScan {
   public int atMost(double limit, double[] values, int from, int to, int[] at) {
     int count = 0;
     int j = from;
-    for (; V > 2 && j + 4 * V <= to; j += 4 * V) { // two lanes have no masks, which C2 boxes on x86
+    for (; V > 2 && j + 4 * V <= to; j += 4 * V) { // two lanes have no masks: C2 boxes them on x86
       DoubleVector a = DoubleVector.fromArray(S, values, j);
       DoubleVector b = DoubleVector.fromArray(S, values, j + V);
       DoubleVector c = DoubleVector.fromArray(S, values, j + 2 * V);
@@ -57,22 +57,31 @@ final class VectorScan implements RowScan {
   /** Four chains of comparisons at a time: one waits six cycles for each. */
   @Override
   public void leastOfGroups(double[] values, int from, int to, int groups, double[] least) {
+    if (V == 2) { // no masks
+      plain.leastOfGroups(values, from, to, groups, least);
+      return;
+    }
     for (int g = 0; g < groups; g += 4 * V) {
       int j = from + g;
-      LongVector a = DoubleVector.fromArray(S, values, j).viewAsIntegralLanes();
-      LongVector b = DoubleVector.fromArray(S, values, j + V).viewAsIntegralLanes();
-      LongVector c = DoubleVector.fromArray(S, values, j + 2 * V).viewAsIntegralLanes();
-      LongVector d = DoubleVector.fromArray(S, values, j + 3 * V).viewAsIntegralLanes();
+      DoubleVector a = DoubleVector.fromArray(S, values, j);
+      DoubleVector b = DoubleVector.fromArray(S, values, j + V);
+      DoubleVector c = DoubleVector.fromArray(S, values, j + 2 * V);
+      DoubleVector d = DoubleVector.fromArray(S, values, j + 3 * V);
       for (j += groups; j + 4 * V <= to; j += groups) {
-        a = a.min(DoubleVector.fromArray(S, values, j).viewAsIntegralLanes());
-        b = b.min(DoubleVector.fromArray(S, values, j + V).viewAsIntegralLanes());
-        c = c.min(DoubleVector.fromArray(S, values, j + 2 * V).viewAsIntegralLanes());
-        d = d.min(DoubleVector.fromArray(S, values, j + 3 * V).viewAsIntegralLanes());
+        // without the care that DoubleVector.min takes of NaN and −0
+        DoubleVector x = DoubleVector.fromArray(S, values, j);
+        a = a.blend(x, x.compare(VectorOperators.LT, a));
+        x = DoubleVector.fromArray(S, values, j + V);
+        b = b.blend(x, x.compare(VectorOperators.LT, b));
+        x = DoubleVector.fromArray(S, values, j + 2 * V);
+        c = c.blend(x, x.compare(VectorOperators.LT, c));
+        x = DoubleVector.fromArray(S, values, j + 3 * V);
+        d = d.blend(x, x.compare(VectorOperators.LT, d));
       }
-      a.viewAsFloatingLanes().intoArray(least, g);
-      b.viewAsFloatingLanes().intoArray(least, g + V);
-      c.viewAsFloatingLanes().intoArray(least, g + 2 * V);
-      d.viewAsFloatingLanes().intoArray(least, g + 3 * V);
+      a.intoArray(least, g);
+      b.intoArray(least, g + V);
+      c.intoArray(least, g + 2 * V);
+      d.intoArray(least, g + 3 * V);
     }
   }
 

@@ -101,8 +101,8 @@ public final class Checkpoint {
   }
 
   /**
-   * By a wait that ends at once: after {@code Thread.yield} the scheduler takes up the same thread again. Beside one busy thread a carrier, which yielded
-   * each millisecond, a trivial one waited for all of 4 s, and with this 1.4 to 7 ms at the median (JDK 25.0.3).
+   * By a wait that ends at once: after {@code Thread.yield} the scheduler takes up the same thread again. Beside one busy thread a carrier,
+   * which yielded each millisecond, a trivial one waited for all of 4 s, and with this 1.4 to 7 ms at the median (JDK 25.0.3).
    */
   static void yieldCarrier() {
     if (Thread.currentThread().isVirtual()) {

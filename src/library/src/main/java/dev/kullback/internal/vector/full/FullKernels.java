@@ -32,8 +32,8 @@ final class FullKernels {
   private static final int V = S.length();
 
   /**
-   * Rows of a panel, and of a micro-kernel with 32 registers: 6x4, 8x2, 10x2 and 12x2 vectors of 512 bits ran at 58 … 60·10⁹ multiply-adds/s, 8x3 and 9x3 at 38 … 51 (Zen
-   * 5, one core, JDK 25, the ceiling is 64). Eight rows are whole vectors, too.
+   * Rows of a panel, and of a micro-kernel with 32 registers: 6x4, 8x2, 10x2 and 12x2 vectors of 512 bits ran at 58 … 60·10⁹
+   * multiply-adds/s, 8x3 and 9x3 at 38 … 51 (Zen 5, one core, JDK 25, the ceiling is 64). Eight rows are whole vectors, too.
    */
   static final int MR = 8;
 
