@@ -14,7 +14,10 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** What a service sees besides a query's own time: memory held by calls that are done, the first query that needs more, other virtual threads. */
+/**
+ * What a service sees besides a query's own time: memory held by calls that are done, the first query that needs more, other virtual
+ * threads.
+ */
 final class Service {
   private static final String USAGE =
       """
