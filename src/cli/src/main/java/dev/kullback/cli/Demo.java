@@ -217,8 +217,9 @@ final class Demo implements Callable<Integer> {
     return rows;
   }
 
-  /** The least of some more calls. */
+  /** The least of some calls once the VM has compiled what they run. */
   private static double warmSeconds(KlEngine engine, Gaussians q, float[] kl, double cold) {
+    engine.warmUp(q, q);
     double warm = cold;
     for (double spent = 0; spent < 0.5; ) {
       double once = seconds(engine, q, kl);
