@@ -65,10 +65,8 @@ final class Excess {
               .viewAsIntegralLanes()
               .bitwiseBlend(less.viewAsIntegralLanes(), near)
               .viewAsFloatingLanes();
-      LongVector
-          held = // negative where least < ratio < most, for the bits of positive doubles rise with
-              // them
-              LEAST.sub(bits).and(bits.sub(MOST)).and(bits.not()).or(near);
+      // negative where least < ratio < most, for the bits of positive doubles rise with them
+      LongVector held = LEAST.sub(bits).and(bits.sub(MOST)).and(bits.not()).or(near);
       LongVector none = ZERO.sub(held.not().lanewise(VectorOperators.LSHR, 63));
       DoubleVector y = a.mul(0.5).mul(a).add(rest);
       y.viewAsIntegralLanes().or(none).viewAsFloatingLanes().intoArray(x, i);
