@@ -743,7 +743,8 @@ public final class KlEngine implements AutoCloseable {
    * <p>This takes one to five seconds, and longer only if eight calls do. Results are the same cold and warm. What
    * belongs to the references themselves is built by {@link Gaussians#prepare()}.
    *
-   * @param n the rows of q, those of a query; no more rows of q and of p are made than have 2²⁴ elements
+   * @param n the rows of q, those of a query; no more rows of q and of p are made than have 2²⁴ elements, and no more
+   *     than 2¹⁹ dimensions
    * @param m the rows of p
    * @param dimension D
    * @throws IllegalArgumentException if a number is less than 1, or {@code dimension} is more than 2²⁴

@@ -27,6 +27,9 @@ public final class WarmUp {
   /** Of a made-up batch, 64 MiB. */
   public static final int MOST_ELEMENTS = 1 << 24;
 
+  /** Of a made-up batch, for a panel of few rows takes as much as one of all. */
+  private static final int MOST_DIMENSIONS = MOST_ELEMENTS / Batch.WIDEST_PANEL;
+
   /** Up to which the matrix is computed, too. */
   private static final long MOST_ENTRIES = 1 << 22;
 
@@ -62,8 +65,9 @@ public final class WarmUp {
   }
 
   /** With batches of its own: queries made anew each time, of Batch far from all of p and of some near an eighth of it. */
-  static void run(Engine engine, int rows, int columns, int dimension) {
-    int most = Math.max(1, MOST_ELEMENTS / dimension);
+  static void run(Engine engine, int rows, int columns, int dimensions) {
+    int dimension = Math.min(dimensions, MOST_DIMENSIONS);
+    int most = MOST_ELEMENTS / dimension;
     int n = Math.min(rows, most);
     int m = Math.min(columns, most);
     Random random = new Random(1);

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 @Tag("vector")
 class TransposeTest {
   private static final int REPETITIONS = 40;
-  private static final int STRIDE = 40;
+  private static final int STRIDE = 48;
 
   @Test
   void floats() {
