@@ -234,7 +234,7 @@ public final class NearestRows extends RowReduction {
       if (search == null) {
         c.finish();
       } else {
-        c.finishPart(); // there may be fewer
+        c.finishFewer();
       }
       decide(c, i, band);
       if (search == null) {
