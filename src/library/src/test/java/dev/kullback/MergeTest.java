@@ -36,7 +36,13 @@ class MergeTest {
   void diagonalBatches(Backend backend) {
     for (Regime regime :
         new Regime[] {
-          Regime.VAE, Regime.NEAR_1E_3, Regime.NEAR_1E_6, Regime.DUPLICATES, Regime.NEAR_ULP, Regime.OFFSET_1E3, Regime.WIDE
+          Regime.VAE,
+          Regime.NEAR_1E_3,
+          Regime.NEAR_1E_6,
+          Regime.DUPLICATES,
+          Regime.NEAR_ULP,
+          Regime.OFFSET_1E3,
+          Regime.WIDE
         }) {
       for (boolean isDouble : new boolean[] {false, true}) {
         Regime.Case drawn = regime.draw(isDouble, 5, 61, 7);
@@ -94,9 +100,11 @@ class MergeTest {
     for (boolean isDouble : new boolean[] {false, true}) {
       Batch q = new Batch(Batch.Kind.STD, isDouble, same, same, d);
       Batch p = new Batch(Batch.Kind.STD, isDouble, mean, std, d);
-      check(backend + " ties", backend, q.gaussians(), (from, to) -> p.rows(from, to).gaussians(), m);
+      check(
+          backend + " ties", backend, q.gaussians(), (from, to) -> p.rows(from, to).gaussians(), m);
       try (KlEngine engine = Engines.on(backend)) {
-        Neighbors nearest = engine.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(m / 3).exact());
+        Neighbors nearest =
+            engine.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(m / 3).exact());
         for (int r = 0; r < m / 3; r++) {
           assertThat(nearest.value(0, r)).isEqualTo(nearest.value(0, 0));
           assertThat(nearest.index(0, r)).isEqualTo(3 * r + nearest.index(0, 0));
@@ -110,13 +118,19 @@ class MergeTest {
   void fullAndMixedBatches(Backend backend) {
     Random random = new Random(4);
     for (boolean isDouble : new boolean[] {false, true}) {
-      for (FullBatch.Kind kind : new FullBatch.Kind[] {FullBatch.Kind.SCALE_TRIL, FullBatch.Kind.COVARIANCE}) {
+      for (FullBatch.Kind kind :
+          new FullBatch.Kind[] {FullBatch.Kind.SCALE_TRIL, FullBatch.Kind.COVARIANCE}) {
         FullBatch p = FullBatch.random(isDouble, 40, 5, 30, 0, random).as(kind);
         FullBatch q = p.rows(11, 14);
         Batch scales = similar(Batch.Kind.LOG_VARIANCE, 33, 5, random);
         String what = "%s %s %s".formatted(backend, kind, isDouble);
         check(what, backend, q.gaussians(), (from, to) -> p.rows(from, to).gaussians(), 40);
-        check(what + " mixed", backend, q.gaussians(), (from, to) -> scales.rows(from, to).gaussians(), 33);
+        check(
+            what + " mixed",
+            backend,
+            q.gaussians(),
+            (from, to) -> scales.rows(from, to).gaussians(),
+            33);
         Gaussians diagonal = scales.rows(3, 6).gaussians();
         check(what + " mixed", backend, diagonal, (from, to) -> p.rows(from, to).gaussians(), 40);
       }
@@ -133,7 +147,9 @@ class MergeTest {
           for (int k : new int[] {1, 3, 10, m, m + 5}) {
             NearestOptions options = options(k, reverse, others);
             Neighbors expected = engine.nearest(q, whole, options);
-            String name = "%s, k = %d%s%s".formatted(what, k, reverse ? ", reverse" : "", others ? ", others" : "");
+            String name =
+                "%s, k = %d%s%s"
+                    .formatted(what, k, reverse ? ", reverse" : "", others ? ", others" : "");
             checkOrder(name, expected, q.size(), Math.min(k, others ? m - 1 : m));
             same(name + ", threads", several.nearest(q, whole, options), expected);
             for (int[] cut : cuts(m)) {
@@ -149,7 +165,8 @@ class MergeTest {
               String blocks = name + ", " + (cut.length - 1) + " blocks";
               same(blocks + " continued", last, expected);
               same(blocks, Neighbors.merge(k, lists.toArray(Neighbors[]::new)), expected);
-              same(blocks, Neighbors.merge(k, lists.reversed().toArray(Neighbors[]::new)), expected);
+              same(
+                  blocks, Neighbors.merge(k, lists.reversed().toArray(Neighbors[]::new)), expected);
             }
           }
         }
@@ -169,7 +186,10 @@ class MergeTest {
       assertThat(list.count(i)).as(what).isEqualTo(count);
       for (int r = 1; r < count; r++) {
         boolean isTie = list.value(i, r - 1) == list.value(i, r);
-        assertThat(isTie ? list.index(i, r - 1) < list.index(i, r) : list.value(i, r - 1) < list.value(i, r))
+        assertThat(
+                isTie
+                    ? list.index(i, r - 1) < list.index(i, r)
+                    : list.value(i, r - 1) < list.value(i, r))
             .as("%s: row %d, rank %d", what, i, r)
             .isTrue();
       }
@@ -186,7 +206,8 @@ class MergeTest {
   private static void checkRounding(String what, Backend backend, Batch q, Batch p) {
     Oracle oracle = new Oracle(q, p);
     try (KlEngine engine = Engines.on(backend)) {
-      Neighbors all = engine.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(p.size()).exact());
+      Neighbors all =
+          engine.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(p.size()).exact());
       for (int i = 0; i < q.size(); i++) {
         for (int r = 0; r < p.size(); r++) {
           BigFloat kl = oracle.kl(i, all.index(i, r));
@@ -212,7 +233,8 @@ class MergeTest {
     for (int b = 0; b < 2; b++) {
       try (KlEngine engine = Engines.on(backends[b])) {
         found[b] = engine.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(20).exact());
-        fullFound[b] = engine.nearest(full.gaussians(), full.gaussians(), NearestOptions.of(20).exact());
+        fullFound[b] =
+            engine.nearest(full.gaussians(), full.gaussians(), NearestOptions.of(20).exact());
       }
     }
     same("diagonal", found[0], found[1]);
@@ -232,7 +254,9 @@ class MergeTest {
       System.arraycopy(mean, 3 * (j % 2999), mean, 3 * j, 3);
     }
     Batch p = new Batch(Batch.Kind.STD, true, mean, std, 3);
-    Batch q = new Batch(Batch.Kind.STD, false, new double[9], new double[] {1, 1, 1, 2, 2, 2, 1, 2, 3}, 3);
+    Batch q =
+        new Batch(
+            Batch.Kind.STD, false, new double[9], new double[] {1, 1, 1, 2, 2, 2, 1, 2, 3}, 3);
     NearestOptions options = NearestOptions.of(50).exact();
     try (KlEngine one = Engines.on(backend);
         KlEngine four = Engines.on(backend, 4)) {
@@ -246,7 +270,8 @@ class MergeTest {
       Neighbors last = null;
       for (int from = 0; from < m; from += 4999) {
         Gaussians block = p.rows(from, Math.min(m, from + 4999)).gaussians();
-        last = four.nearest(q.gaussians(), block, last == null ? options : options.after(last, from));
+        last =
+            four.nearest(q.gaussians(), block, last == null ? options : options.after(last, from));
       }
       same("continued", last, expected);
     }
@@ -290,20 +315,29 @@ class MergeTest {
     DiagonalGaussians p = Batch.random(false, 300, 5, 0, new Random(8)).gaussians();
     try (KlEngine engine = Engines.on(backend)) {
       same("nearest", engine.nearest(p, p, NearestOptions.of(7)), engine.nearest(p, p, 7));
-      same("others", engine.nearest(p, p, NearestOptions.of(7).others()), engine.nearestOthers(p, p, 7));
-      same("reverse", engine.nearest(p, p, NearestOptions.of(7).reverse()), engine.nearestReverse(p, p, 7));
+      same(
+          "others",
+          engine.nearest(p, p, NearestOptions.of(7).others()),
+          engine.nearestOthers(p, p, 7));
+      same(
+          "reverse",
+          engine.nearest(p, p, NearestOptions.of(7).reverse()),
+          engine.nearestReverse(p, p, 7));
       Neighbors all = engine.nearest(p, p, NearestOptions.of(1000).others().from(100));
       assertThat(all.count(99)).isEqualTo(300);
       assertThat(all.count(100)).isEqualTo(299);
       assertThat(all.index(100, 0)).isBetween(101, 399);
       Neighbors other = engine.nearestOthers(p, p, 299);
-      assertThat(engine.nearest(p, p, NearestOptions.of(1000).others()).indices()).isEqualTo(other.indices());
+      assertThat(engine.nearest(p, p, NearestOptions.of(1000).others()).indices())
+          .isEqualTo(other.indices());
     }
   }
 
   @Test
   void errorsOfOptions() {
-    assertThatIllegalArgumentException().isThrownBy(() -> NearestOptions.of(0)).withMessage("k must be at least 1, is 0");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> NearestOptions.of(0))
+        .withMessage("k must be at least 1, is 0");
     NearestOptions options = NearestOptions.of(2).exact();
     assertThatIllegalArgumentException()
         .isThrownBy(() -> options.from(-1))
@@ -311,7 +345,9 @@ class MergeTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> options.others(-3))
         .withMessage("firstRow must be at least 0, is -3");
-    assertThatNullPointerException().isThrownBy(() -> options.after(null, 0)).withMessage("earlier");
+    assertThatNullPointerException()
+        .isThrownBy(() -> options.after(null, 0))
+        .withMessage("earlier");
     DiagonalGaussians p = Batch.random(false, 4, 2, 0, new Random(9)).gaussians();
     DiagonalGaussians one = Batch.random(false, 1, 2, 0, new Random(9)).gaussians();
     try (KlEngine engine = KlEngine.builder().build()) {
@@ -330,7 +366,8 @@ class MergeTest {
       Neighbors within = Neighbors.of(new int[] {0, 2}, new int[] {0, 1}, new double[] {2, 1});
       assertThatIllegalArgumentException()
           .isThrownBy(() -> engine.nearest(one, p, options.after(within, 4)))
-          .withMessageContaining("earlier, row 0, is not ascending by value and then index at neighbor 1");
+          .withMessageContaining(
+              "earlier, row 0, is not ascending by value and then index at neighbor 1");
     }
   }
 
@@ -340,9 +377,15 @@ class MergeTest {
     Neighbors b = Neighbors.of(new int[] {0, 0, 1}, new int[] {2}, new double[] {0.5});
     Neighbors one = Neighbors.of(new int[] {0, 1}, new int[] {2}, new double[] {0.5});
     Neighbors tie = Neighbors.of(new int[] {0, 2}, new int[] {2, 1}, new double[] {0.5, 0.5});
-    assertThatIllegalArgumentException().isThrownBy(() -> Neighbors.merge(0, a)).withMessageContaining("k must be");
-    assertThatIllegalArgumentException().isThrownBy(() -> Neighbors.merge(1)).withMessageContaining("no lists");
-    assertThatNullPointerException().isThrownBy(() -> Neighbors.merge(1, a, null)).withMessage("lists[1]");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Neighbors.merge(0, a))
+        .withMessageContaining("k must be");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Neighbors.merge(1))
+        .withMessageContaining("no lists");
+    assertThatNullPointerException()
+        .isThrownBy(() -> Neighbors.merge(1, a, null))
+        .withMessage("lists[1]");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Neighbors.merge(1, a, one))
         .withMessageContaining("lists[1] has 1 rows but lists[0] has 2");

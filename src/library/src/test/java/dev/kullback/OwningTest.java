@@ -19,7 +19,8 @@ class OwningTest {
       for (Batch.Kind kind : Batch.Kind.values()) {
         ScaleKind stated = ScaleKind.valueOf(kind.name());
         Batch doubles = Batch.ofStd(kind, true, drawn.mean(), drawn.scale(), 7);
-        DiagonalGaussians owning = DiagonalGaussians.owning(doubles.mean(), doubles.scale(), 7, stated);
+        DiagonalGaussians owning =
+            DiagonalGaussians.owning(doubles.mean(), doubles.scale(), 7, stated);
         DiagonalGaussians copy = doubles.gaussians();
         assertThat(owning.isDouble()).isTrue();
         assertThat(owning.batch.mean64()).isSameAs(doubles.mean());

@@ -22,13 +22,15 @@ class PairsTest {
   @MethodSource("dev.kullback.Engines#backends")
   void areWithinTheContract(Backend backend) {
     Random random = new Random(1);
-    for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_6, Regime.DUPLICATES, Regime.WIDE}) {
+    for (Regime regime :
+        new Regime[] {Regime.VAE, Regime.NEAR_1E_6, Regime.DUPLICATES, Regime.WIDE}) {
       for (boolean isDouble : new boolean[] {false, true}) {
         Regime.Case drawn = regime.draw(isDouble, 6, 9, 70);
         int[] i = random.ints(100, 0, 6).toArray();
         int[] j = random.ints(100, 0, 9).toArray();
         double[] matrix = Oracle.pairwise(drawn.q(), drawn.p());
-        double[] expected = IntStream.range(0, 100).mapToDouble(r -> matrix[i[r] * 9 + j[r]]).toArray();
+        double[] expected =
+            IntStream.range(0, 100).mapToDouble(r -> matrix[i[r] * 9 + j[r]]).toArray();
         double[] actual = new double[101];
         actual[100] = -7;
         float[] rounded = new float[100];
@@ -66,7 +68,8 @@ class PairsTest {
         assertThat(out).isEqualTo(plain.aligned(a.gaussians(), b.gaussians(), new double[n]));
         double[] fulls = new double[9];
         FullBatch q = full.rows(0, 9);
-        engine.pairs(q.gaussians(), few, full.as(FullBatch.Kind.COVARIANCE).gaussians(), few, fulls);
+        engine.pairs(
+            q.gaussians(), few, full.as(FullBatch.Kind.COVARIANCE).gaussians(), few, fulls);
         assertThat(fulls)
             .isEqualTo(
                 plain.aligned(
@@ -91,7 +94,8 @@ class PairsTest {
       engine.pairs(p, new int[0], p, new int[0], new double[0]);
       Thread.currentThread().interrupt();
       int[] many = new int[3_000_000];
-      assertThatThrownBy(() -> engine.pairs(p, many, p, new int[many.length], new float[many.length]))
+      assertThatThrownBy(
+              () -> engine.pairs(p, many, p, new int[many.length], new float[many.length]))
           .isInstanceOf(CancellationException.class);
       assertThat(Thread.interrupted()).isTrue();
     }
