@@ -147,10 +147,7 @@ public final class RoundedKl {
         return;
       }
       int at = i * g.dimension() + h;
-      for (int k = 0; k < n; k++) {
-        mean[k] = g.mean(at + k);
-        scale[k] = g.scale(at + k);
-      }
+      g.read(at, n, mean, scale);
       if (h == 0) {
         batch = g;
         row = i;

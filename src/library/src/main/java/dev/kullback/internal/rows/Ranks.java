@@ -107,7 +107,10 @@ public final class Ranks {
 
   /** Whether {@link #precise} takes less time than {@link #rounded}. */
   static boolean isPreciseFaster(Batch q, Batch p) {
-    return q instanceof DiagonalBatch && p instanceof DiagonalBatch && !q.isDeterministic();
+    return q instanceof DiagonalBatch
+        && p instanceof DiagonalBatch
+        && !q.isDeterministic()
+        && !p.isDeterministic();
   }
 
   /** What {@link #exact} gave last. */
