@@ -66,6 +66,9 @@ public final class DiagonalBatch extends Batch {
   /** Not under a key: looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
   private final Lazy<DiagonalBatch, double[]> precisions = new Lazy<>();
 
+  /** How many rows' precisions were computed one by one, about: threads may lose some. */
+  private int computed;
+
   private DiagonalBatch(Elements mean, Elements scale, int dimension, Scale kind, Zeros zeros) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble());
     mean32 = isDouble() ? null : mean.floats();
@@ -107,7 +110,7 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * A batch from means and scales, both copied.
+   * A batch from means and scales, both copied unless they are owned.
    *
    * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
    */
@@ -163,6 +166,23 @@ public final class DiagonalBatch extends Batch {
     return scale64 != null ? scale64[index] : scale32()[index];
   }
 
+  /** Reads n elements from an index on to the start of two arrays. */
+  public void read(int from, int n, double[] means, double[] scales) {
+    if (mean64 != null) {
+      System.arraycopy(mean64, from, means, 0, n);
+      System.arraycopy(scale64(), from, scales, 0, n);
+      return;
+    }
+    float[] mean = mean32();
+    float[] scale = scale32();
+    for (int k = 0; k < n; k++) {
+      means[k] = mean[from + k];
+    }
+    for (int k = 0; k < n; k++) {
+      scales[k] = scale[from + k];
+    }
+  }
+
   /** Rows with a variance that the float kernels cannot hold; not to be changed. */
   public BitSet beyond32() {
     return beyond32;
@@ -192,6 +212,20 @@ public final class DiagonalBatch extends Batch {
   /** 1/σ² in double, row-major [N, D]. */
   public double[] precisions() {
     return precisions.get(this, DiagonalBatch::toPrecisions);
+  }
+
+  /** One of {@link #precisions}, computed. */
+  public double precision(int index) {
+    return kind == Scale.PRECISION ? scale(index) : 1 / kind.variance(scale(index));
+  }
+
+  /**
+   * {@link #precisions} for a pair, or null where they have not been made nor so many rows computed that making them costs no more: most
+   * searches need those of few pairs, and they take as much memory as a float batch's values.
+   */
+  public double @Nullable [] precisionsOfPair() {
+    double[] made = precisions.made();
+    return made != null || computed++ < size() ? made : precisions();
   }
 
   @Override
@@ -243,7 +277,7 @@ public final class DiagonalBatch extends Batch {
     Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < r.length; ) {
       for (int end = (int) Math.min((long) i + ROWS_ELEMENTS, r.length); i < end; i++) {
-        r[i] = kind == Scale.PRECISION ? scale(i) : 1 / kind.variance(scale(i));
+        r[i] = precision(i);
       }
       checkpoint.pass((long) CHECKING * ROWS_ELEMENTS);
     }
