@@ -11,7 +11,8 @@ import java.io.Serializable;
  * @param scale likewise, with as many elements to a row as its kind has
  */
 @SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
-record Block(Input input, int index, long[] ids, Object mean, Object scale) implements Serializable {
+record Block(Input input, int index, long[] ids, Object mean, Object scale)
+    implements Serializable {
   int size() {
     return ids.length;
   }

@@ -94,13 +94,11 @@ final class Job {
     String name = UUID.randomUUID().toString();
     if (broadcast) {
       Broadcast<Block> block = spark.broadcast(p.map(BlockReader::read).first());
-      return q.flatMap(
-          reader -> task(search, reader, new Shared.Key(name, 0), block::value));
+      return q.flatMap(reader -> task(search, reader, new Shared.Key(name, 0), block::value));
     }
     return p.cartesian(q)
         .flatMap(
-            pair ->
-                task(search, pair._2, new Shared.Key(name, pair._1.index()), pair._1::read));
+            pair -> task(search, pair._2, new Shared.Key(name, pair._1.index()), pair._1::read));
   }
 
   private static <R> Iterator<R> task(
@@ -117,7 +115,8 @@ final class Job {
   /** A reader of each block; the rows are shuffled to it at once. */
   private static JavaRDD<BlockReader> blocks(Dataset<Row> rows, Input input, long count, int n) {
     double mean = (double) count / n;
-    int expected = (int) Math.min((double) count, mean + 4 * Math.sqrt(mean)); // as a hash fills them
+    int expected =
+        (int) Math.min((double) count, mean + 4 * Math.sqrt(mean)); // as a hash fills them
     return rows.repartition(n, col("id"))
         .sortWithinPartitions("id")
         .queryExecution()
@@ -136,7 +135,7 @@ final class Job {
         referenceInput,
         referenceCount,
         Math.max(1, queryCount),
-        broadcast ? Math.toIntExact(referenceCount) : blockRows,
+        broadcast ? referenceCount : blockRows,
         kept);
   }
 

@@ -75,11 +75,7 @@ public final class KlNeighbors {
   private final boolean broadcast;
 
   private KlNeighbors(
-      Dataset<Row> references,
-      Columns columns,
-      boolean reverse,
-      int blockRows,
-      boolean broadcast) {
+      Dataset<Row> references, Columns columns, boolean reverse, int blockRows, boolean broadcast) {
     this.references = references;
     this.columns = columns;
     this.reverse = reverse;
@@ -300,13 +296,10 @@ public final class KlNeighbors {
             : engine.within(q.batch(), p.batch(), radius);
     return IntStream.range(0, found.size())
         .boxed()
-        .flatMap(
-            i ->
-                IntStream.range(0, found.count(i))
-                    .mapToObj(
-                        r ->
-                            RowFactory.create(
-                                q.ids()[i], p.ids()[found.index(i, r)], found.value(i, r))))
+        .flatMap(i ->
+            IntStream.range(0, found.count(i))
+                .mapToObj(r ->
+                    RowFactory.create(q.ids()[i], p.ids()[found.index(i, r)], found.value(i, r))))
         .iterator();
   }
 

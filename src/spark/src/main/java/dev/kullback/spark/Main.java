@@ -123,7 +123,8 @@ public final class Main {
                   + p.getCommandLine().getCommandSpec().qualifiedName()
                   + " --help";
           case IllegalArgumentException i -> String.valueOf(i.getMessage());
-          case AnalysisException a -> String.valueOf(a.getMessage()).replaceFirst(" SQLSTATE: \\w+$", "");
+          case AnalysisException a ->
+              String.valueOf(a.getMessage()).replaceFirst(" SQLSTATE: \\w+$", "");
           case OutOfMemoryError m ->
               "out of memory (%s): raise the heap, e.g. KULLBACK_JAVA_OPTS=-Xmx%dg, or give a smaller --block-rows"
                   .formatted(

@@ -28,7 +28,7 @@ record Plan(int referenceBlocks, int queryBlocks) {
    * @param kept bytes that a task keeps for each query besides its Gaussian
    */
   static Plan of(
-      SparkContext spark, Input input, long references, long queries, int blockRows, long kept) {
+      SparkContext spark, Input input, long references, long queries, long blockRows, long kept) {
     double memory = memory(spark);
     double row = rowBytes(input);
     // The block in use and the next one take half of it, the queries of all tasks a quarter.

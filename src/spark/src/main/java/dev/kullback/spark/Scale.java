@@ -3,51 +3,46 @@ package dev.kullback.spark;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
+import dev.kullback.ScaleKind;
+import org.jspecify.annotations.Nullable;
 
-/** What the column of scales holds, in the library's terms. */
+/** What the column of scales holds. */
 enum Scale {
-  STD("std"),
-  VARIANCE("variance"),
-  LOG_VARIANCE("log-variance"),
-  PRECISION("precision"),
-  SCALE_TRIL("scale-tril"),
-  COVARIANCE("covariance");
+  STD(ScaleKind.STD),
+  VARIANCE(ScaleKind.VARIANCE),
+  LOG_VARIANCE(ScaleKind.LOG_VARIANCE),
+  PRECISION(ScaleKind.PRECISION),
+  SCALE_TRIL(null),
+  COVARIANCE(null);
 
-  /** In messages. */
-  final String text;
+  private final @Nullable ScaleKind diagonal;
 
-  Scale(String text) {
-    this.text = text;
+  Scale(@Nullable ScaleKind diagonal) {
+    this.diagonal = diagonal;
   }
 
   /** The elements of one Gaussian's array. */
   int length(int dimension) {
-    return isFull() ? Math.multiplyExact(dimension, dimension) : dimension;
+    return diagonal == null ? Math.multiplyExact(dimension, dimension) : dimension;
   }
 
-  private boolean isFull() {
-    return this == SCALE_TRIL || this == COVARIANCE;
-  }
-
+  /** A batch, which may keep the arrays as its own. */
   Gaussians batch(float[] mean, float[] scale, int dimension) {
-    return switch (this) {
-      case STD -> DiagonalGaussians.ofStd(mean, scale, dimension);
-      case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension);
-      case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension);
-      case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension);
-      case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, scale, dimension);
-      case COVARIANCE -> FullGaussians.ofCovariance(mean, scale, dimension);
-    };
+    if (diagonal != null) {
+      return DiagonalGaussians.owning(mean, scale, dimension, diagonal);
+    }
+    return this == COVARIANCE
+        ? FullGaussians.ofCovariance(mean, scale, dimension)
+        : FullGaussians.ofScaleTril(mean, scale, dimension);
   }
 
+  /** A batch, which may keep the arrays as its own. */
   Gaussians batch(double[] mean, double[] scale, int dimension) {
-    return switch (this) {
-      case STD -> DiagonalGaussians.ofStd(mean, scale, dimension);
-      case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension);
-      case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension);
-      case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension);
-      case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, scale, dimension);
-      case COVARIANCE -> FullGaussians.ofCovariance(mean, scale, dimension);
-    };
+    if (diagonal != null) {
+      return DiagonalGaussians.owning(mean, scale, dimension, diagonal);
+    }
+    return this == COVARIANCE
+        ? FullGaussians.ofCovariance(mean, scale, dimension)
+        : FullGaussians.ofScaleTril(mean, scale, dimension);
   }
 }

@@ -29,7 +29,8 @@ final class Shared {
 
   /** Of helpers: calls of several tasks at once share no fixed number of them. */
   private static final ExecutorService HELPERS =
-      Executors.newCachedThreadPool(Thread.ofPlatform().name("kullback-spark-", 0).daemon().factory());
+      Executors.newCachedThreadPool(
+          Thread.ofPlatform().name("kullback-spark-", 0).daemon().factory());
 
   private static final Map<Key, Entry> BLOCKS = new ConcurrentHashMap<>();
 
@@ -109,8 +110,8 @@ final class Shared {
     if (released != null) {
       long uses = released.uses;
       CompletableFuture.delayedExecutor(IDLE_SECONDS, TimeUnit.SECONDS)
-          .execute(
-              () -> BLOCKS.computeIfPresent(key, (_, e) -> e.users == 0 && e.uses == uses ? null : e));
+          .execute(() ->
+              BLOCKS.computeIfPresent(key, (_, e) -> e.users == 0 && e.uses == uses ? null : e));
     }
   }
 

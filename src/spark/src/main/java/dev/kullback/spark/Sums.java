@@ -11,7 +11,8 @@ import org.apache.spark.sql.RowFactory;
 
 /** {@code ln Σ_j exp(−KL(q_i ‖ p_j))} of N queries over the references of one block; {@code block} is that of the queries. */
 @SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
-record Sums(int block, long[] queries, int referenceBlock, double[] values) implements Serializable {
+record Sums(int block, long[] queries, int referenceBlock, double[] values)
+    implements Serializable {
   /** The sums over all blocks, added by ascending block, as rounding depends on the order. */
   static Iterator<Row> rows(Iterable<Sums> blocks) {
     List<Sums> ordered =

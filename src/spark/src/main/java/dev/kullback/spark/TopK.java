@@ -85,7 +85,9 @@ final class TopK implements Callable<Integer> {
       description = "References of a block; default: by the memory of an executor.")
   @Nullable Integer blockRows;
 
-  @Option(names = "--broadcast", description = "Send all references to each executor, as one block.")
+  @Option(
+      names = "--broadcast",
+      description = "Send all references to each executor, as one block.")
   boolean broadcast;
 
   @Option(
@@ -172,12 +174,12 @@ final class TopK implements Callable<Integer> {
     settings.setIfMissing("spark.master", "local[*]");
     if (settings.get("spark.master").startsWith("local")) {
       settings.setIfMissing("spark.ui.enabled", "false");
-      settings.setIfMissing("spark.driver.host", "127.0.0.1"); // a machine may not know its own name
+      settings.setIfMissing(
+          "spark.driver.host", "127.0.0.1"); // a machine may not know its own name
       settings.setIfMissing("spark.driver.bindAddress", "127.0.0.1");
     }
     boolean isTerminal = System.getenv("KULLBACK_STDERR_TTY") != null;
-    settings.setIfMissing(
-        "spark.ui.showConsoleProgress", Boolean.toString(isTerminal && !quiet));
+    settings.setIfMissing("spark.ui.showConsoleProgress", Boolean.toString(isTerminal && !quiet));
     try {
       return SparkSession.builder().config(settings).getOrCreate();
     } catch (Exception e) {
@@ -220,8 +222,7 @@ final class TopK implements Callable<Integer> {
   }
 
   /** Beside the target first, so that a failure leaves that as it was. */
-  private static void write(Dataset<Row> result, Path target, FileSystem files)
-      throws IOException {
+  private static void write(Dataset<Row> result, Path target, FileSystem files) throws IOException {
     Path beside =
         new Path(
             files.makeQualified(target).getParent(),

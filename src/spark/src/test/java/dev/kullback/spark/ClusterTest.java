@@ -65,13 +65,8 @@ class ClusterTest {
       if (ended.incrementAndGet() == 4) {
         ProcessHandle.current()
             .descendants()
-            .filter(
-                process ->
-                    process
-                        .info()
-                        .commandLine()
-                        .orElse("")
-                        .contains("CoarseGrainedExecutorBackend"))
+            .filter(process ->
+                process.info().commandLine().orElse("").contains("CoarseGrainedExecutorBackend"))
             .limit(1)
             .filter(ProcessHandle::destroyForcibly)
             .forEach(_ -> killed.incrementAndGet());

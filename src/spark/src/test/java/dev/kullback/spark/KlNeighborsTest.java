@@ -126,11 +126,8 @@ class KlNeighborsTest {
         assertThat(sums.get(i).getDouble(1)).isCloseTo(expected[i], within(1e-13));
       }
     }
-    assertThatThrownBy(
-            () ->
-                KlNeighbors.of(references.dataset(spark))
-                    .reverse()
-                    .logSumExp(queries.dataset(spark)))
+    assertThatThrownBy(() ->
+            KlNeighbors.of(references.dataset(spark)).reverse().logSumExp(queries.dataset(spark)))
         .isInstanceOf(IllegalStateException.class);
   }
 
@@ -157,8 +154,7 @@ class KlNeighborsTest {
         for (int i = 0; i < all.size(); i++) {
           for (int r = 0; r < all.count(i); r++) {
             expected.add(
-                List.of(
-                    queries.ids()[i], references.ids()[all.index(i, r)], all.value(i, r)));
+                List.of(queries.ids()[i], references.ids()[all.index(i, r)], all.value(i, r)));
           }
         }
       }
@@ -206,7 +202,8 @@ class KlNeighborsTest {
     Column is = col("id").equalTo(id);
     assertBad(good, "std", when(is, expr("array(1f, -2f, 1f)")), at + "std: std[1] is -2.0; ");
     assertBad(good, "std", when(is, expr("array(1f, 1f, 0f)")), at + "std: std[2] is 0.0; ");
-    assertBad(good, "mean", when(is, expr("array(float('NaN'), 1f, 0f)")), at + "mean: mean[0] is NaN; ");
+    assertBad(
+        good, "mean", when(is, expr("array(float('NaN'), 1f, 0f)")), at + "mean: mean[0] is NaN; ");
     assertBad(good, "mean", when(is, lit(null)), at + "mean is null");
     assertBad(good, "std", when(is, expr("array(1f, null, 1f)")), at + "std: element 1 is null");
     assertBad(
@@ -230,8 +227,7 @@ class KlNeighborsTest {
         at + "std is null");
   }
 
-  private static void assertBad(
-      Dataset<Row> good, String column, Column bad, String message) {
+  private static void assertBad(Dataset<Row> good, String column, Column bad, String message) {
     Dataset<Row> references = good.withColumn(column, bad.otherwise(col(column)));
     assertCause(
         () -> KlNeighbors.of(references).blockRows(10).nearest(good, 1).collectAsList(), message);
@@ -270,8 +266,7 @@ class KlNeighborsTest {
             .toDF("key.of `row`", "μ", "σ")
             .withColumn("key.of `row`", expr("cast(`key.of ``row``` as int)"));
     assertThat(
-            Sample.found(
-                KlNeighbors.of(data).columns("key.of `row`", "μ", "σ").nearest(data, 4)))
+            Sample.found(KlNeighbors.of(data).columns("key.of `row`", "μ", "σ").nearest(data, 4)))
         .isEqualTo(sample.nearest(sample, 4, false));
   }
 

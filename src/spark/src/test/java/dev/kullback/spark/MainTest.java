@@ -25,6 +25,8 @@ import org.junit.jupiter.api.io.TempDir;
 class MainTest {
   private static final Path DIGITS = Path.of("../demo/data");
 
+  private static final String R = DIGITS.resolve("digits.parquet").toString();
+
   @TempDir private static Path folder;
 
   private static Sample digits;
@@ -48,7 +50,6 @@ class MainTest {
     }
     digits = new Sample(Scale.STD, false, dimension, members);
     SparkSession spark = TestSpark.local();
-    digits.dataset(spark).write().parquet(file("R.parquet"));
     digits.first(200).dataset(spark).toDF("i", "mu", "sigma").write().parquet(file("Q.parquet"));
     digits.dataset(spark).toDF("i", "mu", "sigma").write().parquet(file("P.parquet"));
   }
@@ -86,25 +87,44 @@ class MainTest {
   @Test
   void nearestDigits() throws IOException {
     String result = file("nearest.parquet");
-    assertThat(run("topk", "--references", file("R.parquet"), "-k", "5", "-o", result)).isZero();
+    assertThat(run("topk", "--references", R, "-k", "5", "-o", result)).isZero();
     assertThat(err).isEmpty();
     assertThat(out.lines())
         .hasSize(2)
         .first()
         .asString()
-        .startsWith("5 nearest by KL(q||p) of 1797 references to each of 1797 queries: 3.23e+06 pairs in ");
+        .startsWith(
+            "5 nearest by KL(q||p) of 1797 references to each of 1797 queries: 3.23e+06 pairs in ");
     assertThat(out).endsWith("wrote " + result + ", a folder of Parquet files\n");
     assertThat(Sample.found(read("nearest.parquet"))).isEqualTo(digits.nearest(digits, 5, false));
 
     // which stays as it is, unless told otherwise
     String[] again = {
-      "topk", "--references", file("P.parquet"), "--queries", file("Q.parquet"), "-k", "3", "--id", "i", "--mean", "mu",
-      "--std", "sigma", "--reverse", "--block-rows", "300", "--quiet", "-o", result
+      "topk",
+      "--references",
+      file("P.parquet"),
+      "--queries",
+      file("Q.parquet"),
+      "-k",
+      "3",
+      "--id",
+      "i",
+      "--mean",
+      "mu",
+      "--std",
+      "sigma",
+      "--reverse",
+      "--block-rows",
+      "300",
+      "--quiet",
+      "-o",
+      result
     };
     assertThat(run(again)).isEqualTo(2);
     assertThat(err).isEqualTo("kullback: " + result + ": is there; --overwrite replaces it\n");
     assertThat(read("nearest.parquet").count()).isEqualTo(1797 * 5);
-    assertThat(run(Stream.concat(Stream.of(again), Stream.of("--overwrite")).toArray(String[]::new)))
+    assertThat(
+            run(Stream.concat(Stream.of(again), Stream.of("--overwrite")).toArray(String[]::new)))
         .isZero();
     assertThat(out + err).isEmpty();
     assertThat(Sample.found(read("nearest.parquet")))
@@ -116,20 +136,27 @@ class MainTest {
 
   @Test
   void errorsAreOneLine() throws IOException {
-    Files.writeString(folder.resolve("text.parquet"), "no Parquet, but longer than its magic number");
+    Files.writeString(
+        folder.resolve("text.parquet"), "no Parquet, but longer than its magic number");
     TestSpark.local()
         .sql("select 7L as id, array(1d, 0d) as mean, array(1d, -1d) as std")
         .write()
         .parquet(file("bad.parquet"));
-    String r = file("R.parquet");
-    assertError("no column x; there are id, mean, std", "--references", r, "-k", "1", "--id", "x");
-    assertError("k must be in [1, 1797], the number of references, is 2000", "--references", r, "-k", "2000");
-    assertError("text.parquet: cannot be read as Parquet", "--references", file("text.parquet"), "-k", "1");
+    assertError("no column x; there are id, mean, std", "--references", R, "-k", "1", "--id", "x");
+    assertError(
+        "k must be in [1, 1797], the number of references, is 2000",
+        "--references",
+        r,
+        "-k",
+        "2000");
+    assertError(
+        "text.parquet: cannot be read as Parquet", "--references", file("text.parquet"), "-k", "1");
     assertError("[PATH_NOT_FOUND]", "--references", file("none.parquet"), "-k", "1");
     assertError(
-        "references: id 7: column std: std[1] is -1.0; ", "--references", file("bad.parquet"), "-k", "1");
-    assertError("Missing required option: '-k=K'; see kullback spark topk --help", "--references", r);
-    assertError("--std", "--references", r, "-k", "1", "--std", "std", "--variance", "std");
+        ": id 7: column std: std[1] is -1.0; ", "--references", file("bad.parquet"), "-k", "1");
+    assertError(
+        "Missing required option: '-k=K'; see kullback spark topk --help", "--references", R);
+    assertError("--std", "--references", R, "-k", "1", "--std", "std", "--variance", "std");
   }
 
   private void assertError(String message, String... args) {

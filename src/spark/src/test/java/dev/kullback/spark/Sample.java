@@ -40,7 +40,8 @@ record Sample(Scale kind, boolean isDouble, int dimension, List<Member> members)
       if (length > dimension) {
         for (int row = 0; row < dimension; row++) {
           for (int column = 0; column < dimension; column++) {
-            double lower = column == row ? 1 + 0.1 * random.nextDouble() : 0.1 * random.nextDouble();
+            double lower =
+                column == row ? 1 + 0.1 * random.nextDouble() : 0.1 * random.nextDouble();
             scale[row * dimension + column] = column > row ? 0 : lower;
           }
         }
@@ -62,8 +63,8 @@ record Sample(Scale kind, boolean isDouble, int dimension, List<Member> members)
     Collections.shuffle(ids, random);
     List<Member> members =
         IntStream.range(0, n)
-            .mapToObj(
-                i -> new Member(ids.get(i), cast(means.get(i), isDouble), cast(scales.get(i), isDouble)))
+            .mapToObj(i ->
+                new Member(ids.get(i), cast(means.get(i), isDouble), cast(scales.get(i), isDouble)))
             .toList();
     return new Sample(kind, isDouble, dimension, members);
   }
@@ -87,8 +88,7 @@ record Sample(Scale kind, boolean isDouble, int dimension, List<Member> members)
     var array = DataTypes.createArrayType(isDouble ? DataTypes.DoubleType : DataTypes.FloatType);
     StructType schema =
         new StructType().add("id", DataTypes.LongType).add("mean", array).add("std", array);
-    List<Row> rows =
-        members.stream().map(m -> RowFactory.create(m.id, m.mean, m.scale)).toList();
+    List<Row> rows = members.stream().map(m -> RowFactory.create(m.id, m.mean, m.scale)).toList();
     return spark.createDataFrame(rows, schema);
   }
 
