@@ -22,7 +22,7 @@ import picocli.CommandLine.Spec;
     })
 final class CompletionCommand implements Runnable {
   /** Commands of the {@code kullback} script itself. */
-  private static final List<String> OF_THE_SCRIPT = List.of("test", "bench", "jdk");
+  private static final List<String> OF_THE_SCRIPT = List.of("test", "bench", "spark", "jdk");
 
   private static final String ANY_FILE = "compgen -f -- \"${curr_word}\"";
 

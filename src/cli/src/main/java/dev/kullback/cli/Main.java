@@ -37,6 +37,7 @@ import picocli.CommandLine.ScopeType;
       "The kullback script has commands of its own, too:",
       "  test [MAVEN-ARG...]  Runs the test suite.",
       "  bench [ARG...]       Runs the benchmarks.",
+      "  spark COMMAND...     Searches on Apache Spark.",
       "  jdk                  Prints the folder of the JDK that it takes.",
       "",
       "Examples:",

@@ -928,7 +928,7 @@ class MainTest extends CommandFixture {
           .contains("\nExit status:\n", "\n  141 ", "KULLBACK_JAVA_HOME", "KULLBACK_JAVA_OPTS")
           .doesNotContain("\n\n\n");
     }
-    assertThat(run("--help").out()).contains("\n  test ", "\n  bench ", "\n  jdk ");
+    assertThat(run("--help").out()).contains("\n  test ", "\n  bench ", "\n  spark ", "\n  jdk ");
     for (String command : COMMANDS) {
       assertThat(run("--help").out()).contains("\n  " + command + " ");
     }

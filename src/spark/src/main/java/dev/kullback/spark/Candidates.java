@@ -1,0 +1,50 @@
+package dev.kullback.spark;
+
+import java.io.Serializable;
+import java.util.Iterator;
+import java.util.stream.IntStream;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+
+/**
+ * The nearest of some references to each of N queries, by (kl, id): {@code neighbors[i*width + r]} and its {@code kl}.
+ * Exact values make lists of different references comparable.
+ *
+ * @param block that of the queries
+ */
+@SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
+record Candidates(int block, long[] queries, int width, long[] neighbors, double[] kl)
+    implements Serializable {
+  /** The k nearest of both; the order of merging does not matter. */
+  static Candidates merge(int k, Candidates a, Candidates b) {
+    int n = a.queries.length;
+    int width = Math.min(k, a.width + b.width);
+    long[] neighbors = new long[n * width];
+    double[] kl = new double[n * width];
+    for (int i = 0, to = 0; i < n; i++) {
+      int atA = i * a.width;
+      int atB = i * b.width;
+      int endA = atA + a.width;
+      int endB = atB + b.width;
+      for (int r = 0; r < width; r++, to++) {
+        boolean isA = atB == endB || (atA < endA && a.isNearer(atA, b, atB));
+        kl[to] = isA ? a.kl[atA] : b.kl[atB];
+        neighbors[to] = isA ? a.neighbors[atA++] : b.neighbors[atB++];
+      }
+    }
+    return new Candidates(a.block, a.queries, width, neighbors, kl);
+  }
+
+  private boolean isNearer(int at, Candidates other, int otherAt) {
+    int order = Double.compare(kl[at], other.kl[otherAt]);
+    return order < 0 || (order == 0 && neighbors[at] < other.neighbors[otherAt]);
+  }
+
+  /** Rows of id, rank, neighbor, kl. */
+  Iterator<Row> rows() {
+    return IntStream.range(0, neighbors.length)
+        .mapToObj(
+            at -> RowFactory.create(queries[at / width], at % width + 1, neighbors[at], kl[at]))
+        .iterator();
+  }
+}

@@ -1,0 +1,145 @@
+package dev.kullback.spark;
+
+import static org.apache.spark.sql.functions.col;
+
+import dev.kullback.KlEngine;
+import java.io.Serializable;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
+import java.util.UUID;
+import java.util.function.Supplier;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.functions;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * One search: both inputs in blocks, and a task for each pair of blocks.
+ *
+ * <p>Tasks are those of {@code cartesian}, in the order of the blocks of references, which moves no rows by itself: a task
+ * reads its block of queries, and its block of references if its executor has not got it. A hash of the id says in which
+ * block a row is, so blocks do not depend on partitions, and equal ids meet.
+ */
+final class Job {
+  private final SparkSession session;
+  private final JavaSparkContext spark;
+  private final Dataset<Row> references;
+  private final Dataset<Row> queries;
+  private final Input referenceInput;
+  private final Input queryInput;
+  private final long referenceCount;
+  private final long queryCount;
+
+  /**
+   * Reads what both inputs have in common.
+   *
+   * @throws IllegalArgumentException if there are no references, or an input lacks a column or has one of another type
+   */
+  Job(Dataset<Row> references, Dataset<Row> queries, Columns columns) {
+    boolean isDouble = columns.isDouble(references, "references");
+    isDouble |= columns.isDouble(queries, "queries");
+    session = queries.sparkSession();
+    spark = new JavaSparkContext(session.sparkContext());
+    this.references = columns.select(references, isDouble);
+    this.queries = columns.select(queries, isDouble);
+    referenceCount = this.references.count();
+    if (referenceCount == 0) {
+      throw new IllegalArgumentException("references: there are no rows");
+    }
+    queryCount = this.queries.count();
+    int dimension = dimension(this.references, columns);
+    referenceInput = new Input("references", columns, isDouble, dimension);
+    queryInput = new Input("queries", columns, isDouble, dimension);
+  }
+
+  private static int dimension(Dataset<Row> references, Columns columns) {
+    List<Row> first =
+        references
+            .where(col("mean").isNotNull())
+            .select(functions.size(col("mean")))
+            .limit(1)
+            .collectAsList();
+    if (first.isEmpty()) {
+      throw new IllegalArgumentException(
+          "references: no row has a mean, in column %s".formatted(columns.mean()));
+    }
+    int dimension = first.getFirst().getInt(0);
+    if (dimension == 0) {
+      throw new IllegalArgumentException(
+          "references: column %s has empty arrays".formatted(columns.mean()));
+    }
+    return dimension;
+  }
+
+  long referenceCount() {
+    return referenceCount;
+  }
+
+  /** What a task does with a block of queries and one of references, neither of them empty. */
+  interface Search<R> extends Serializable {
+    Iterator<R> of(KlEngine engine, Shared.Prepared q, Shared.Prepared p);
+  }
+
+  /** What the searches of a plan's pairs of blocks find. */
+  <R> JavaRDD<R> search(Plan plan, boolean broadcast, Search<R> search) {
+    JavaRDD<BlockReader> q = blocks(queries, queryInput, queryCount, plan.queryBlocks());
+    JavaRDD<BlockReader> p =
+        blocks(references, referenceInput, referenceCount, plan.referenceBlocks());
+    String name = UUID.randomUUID().toString();
+    if (broadcast) {
+      Broadcast<Block> block = spark.broadcast(p.map(BlockReader::read).first());
+      return q.flatMap(reader -> task(search, reader, new Shared.Key(name, 0), block::value));
+    }
+    return p.cartesian(q)
+        .flatMap(
+            pair -> task(search, pair._2, new Shared.Key(name, pair._1.index()), pair._1::read));
+  }
+
+  private static <R> Iterator<R> task(
+      Search<R> search, BlockReader queries, Shared.Key key, Supplier<Block> references) {
+    TaskContext task = TaskContext.get();
+    Shared.Prepared q = Shared.Prepared.of(queries.read());
+    if (q.isEmpty()) {
+      return Collections.emptyIterator();
+    }
+    Shared.Prepared p = Shared.block(key, references, task);
+    return p.isEmpty() ? Collections.emptyIterator() : search.of(Shared.engine(task), q, p);
+  }
+
+  /** A reader of each block; the rows are shuffled to it at once. */
+  private static JavaRDD<BlockReader> blocks(Dataset<Row> rows, Input input, long count, int n) {
+    double mean = (double) count / n;
+    int expected =
+        (int) Math.min((double) count, mean + 4 * Math.sqrt(mean)); // as a hash fills them
+    return rows.repartition(n, col("id"))
+        .sortWithinPartitions("id")
+        .queryExecution()
+        .toRdd()
+        .toJavaRDD()
+        .mapPartitionsWithIndex(
+            (index, partition) ->
+                List.of(new BlockReader(input, index, partition, expected)).iterator(),
+            true);
+  }
+
+  /** The blocks of both inputs; see {@link Plan#of}. */
+  Plan plan(int blockRows, boolean broadcast, long kept) {
+    return Plan.of(
+        spark.sc(),
+        referenceInput,
+        referenceCount,
+        Math.max(1, queryCount),
+        broadcast ? referenceCount : blockRows,
+        kept);
+  }
+
+  Dataset<Row> result(JavaRDD<Row> rows, StructType schema) {
+    return session.createDataFrame(rows.rdd(), schema);
+  }
+}

@@ -1,0 +1,339 @@
+package dev.kullback.spark;
+
+import dev.kullback.KlEngine;
+import dev.kullback.NearestOptions;
+import dev.kullback.Neighbors;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.IntStream;
+import org.apache.spark.HashPartitioner;
+import org.apache.spark.api.java.JavaPairRDD;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import scala.Tuple2;
+
+/**
+ * Searches and sums of {@code KL(q_i ‖ p_j)}, in nats, between a dataset of queries q_i and one of references p_j, of any
+ * size.
+ *
+ * <pre>
+ * Dataset&lt;Row&gt; nearest = KlNeighbors.of(references).columns("id", "mean", "std").nearest(queries, 10);
+ * </pre>
+ *
+ * <p>Both datasets have three columns of the same names: an id, {@code bigint} or a smaller integer, which no other row
+ * of the dataset has; the mean, {@code array<float>} or {@code array<double>} of D elements; and the scales, likewise.
+ * They are computed with as float if all four arrays are, and else as double, with the accuracy that
+ * {@link dev.kullback the library} promises of each. Queries may be the references: a Gaussian is then its own nearest,
+ * unless another one is equal to it and has a lower id.
+ *
+ * <p>Both inputs are cut into blocks by a hash of the id, and each pair of blocks is a task. Tasks of an executor share
+ * an engine, which has as many threads for each as {@code spark.task.cpus} says, and the block of references, which is
+ * prepared once. Blocks of references take about a quarter of what {@code spark.memory.fraction} leaves of the
+ * executor's heap.
+ *
+ * <p>The result is a function of the rows of both datasets: the same, to the bit, whatever the order of rows, the
+ * partitions, the number of executors and what Spark repeated. With {@code nearest}, it is the same for every size of
+ * blocks, too, and ranks are those of exact arithmetic, as {@link NearestOptions#exact()} has them.
+ *
+ * <p>The methods that search run short Spark jobs at once, which count both datasets and bring each row to its block. The
+ * search itself runs when the result is used. An input that is dear to compute should be cached. A row that is wrong (a
+ * null, an array of another length, a scale that is not positive, NaN, an id that is there twice) fails the job: the
+ * {@link org.apache.spark.SparkException} has an {@link IllegalArgumentException} among its causes that names the id and
+ * the column.
+ *
+ * <p>Objects are immutable. Datasets of Spark Connect have no partitions to work on, and are refused by Spark itself.
+ */
+public final class KlNeighbors {
+  private static final StructType NEAREST =
+      schema("id", DataTypes.LongType)
+          .add("rank", DataTypes.IntegerType, false)
+          .add("neighbor", DataTypes.LongType, false)
+          .add("kl", DataTypes.DoubleType, false);
+
+  private static final StructType WITHIN =
+      schema("id", DataTypes.LongType)
+          .add("neighbor", DataTypes.LongType, false)
+          .add("kl", DataTypes.DoubleType, false);
+
+  private static final StructType LOG_SUM_EXP =
+      schema("id", DataTypes.LongType).add("log_sum_exp", DataTypes.DoubleType, false);
+
+  /** A neighbor's id and its divergence. */
+  private static final long CANDIDATE_BYTES = 16;
+
+  private final Dataset<Row> references;
+  private final Columns columns;
+  private final boolean reverse;
+  private final int blockRows; // 0: by memory
+  private final boolean broadcast;
+
+  private KlNeighbors(
+      Dataset<Row> references, Columns columns, boolean reverse, int blockRows, boolean broadcast) {
+    this.references = references;
+    this.columns = columns;
+    this.reverse = reverse;
+    this.blockRows = blockRows;
+    this.broadcast = broadcast;
+  }
+
+  private static StructType schema(String name, DataType type) {
+    return new StructType().add(name, type, false);
+  }
+
+  /**
+   * {@return searches among references, in columns {@code id}, {@code mean} and {@code std} unless told otherwise}
+   *
+   * @param references the Gaussians p_j, at least one
+   */
+  public static KlNeighbors of(Dataset<Row> references) {
+    return new KlNeighbors(
+        Objects.requireNonNull(references, "references"),
+        new Columns("id", "mean", "std", Scale.STD),
+        false,
+        0,
+        false);
+  }
+
+  /**
+   * {@return these searches with the columns of both datasets by name}
+   *
+   * @param id the column of ids
+   * @param mean the column of means μ
+   * @param std the column of standard deviations σ
+   */
+  public KlNeighbors columns(String id, String mean, String std) {
+    return id(id).mean(mean).std(std);
+  }
+
+  /**
+   * {@return these searches with the column of ids by name}
+   *
+   * @param column its name in both datasets
+   */
+  public KlNeighbors id(String column) {
+    Objects.requireNonNull(column, "column");
+    return with(new Columns(column, columns.mean(), columns.scale(), columns.kind()));
+  }
+
+  /**
+   * {@return these searches with the column of means μ by name}
+   *
+   * @param column its name in both datasets
+   */
+  public KlNeighbors mean(String column) {
+    Objects.requireNonNull(column, "column");
+    return with(new Columns(columns.id(), column, columns.scale(), columns.kind()));
+  }
+
+  /**
+   * {@return these searches for diagonal Gaussians by standard deviations σ > 0}
+   *
+   * @param column the column that has them, D elements
+   */
+  public KlNeighbors std(String column) {
+    return scale(column, Scale.STD);
+  }
+
+  /**
+   * {@return these searches for diagonal Gaussians by variances σ² > 0}
+   *
+   * @param column the column that has them, D elements
+   */
+  public KlNeighbors variance(String column) {
+    return scale(column, Scale.VARIANCE);
+  }
+
+  /**
+   * {@return these searches for diagonal Gaussians by log-variances ln σ²}
+   *
+   * @param column the column that has them, D elements
+   */
+  public KlNeighbors logVariance(String column) {
+    return scale(column, Scale.LOG_VARIANCE);
+  }
+
+  /**
+   * {@return these searches for diagonal Gaussians by precisions 1/σ² > 0}
+   *
+   * @param column the column that has them, D elements
+   */
+  public KlNeighbors precision(String column) {
+    return scale(column, Scale.PRECISION);
+  }
+
+  /**
+   * {@return these searches for Gaussians of full covariance {@code Σ = LLᵀ} by their lower factors L}
+   *
+   * @param column the column that has them, D·D elements row by row, with 0 above the diagonal
+   */
+  public KlNeighbors scaleTril(String column) {
+    return scale(column, Scale.SCALE_TRIL);
+  }
+
+  /**
+   * {@return these searches for Gaussians of full covariance Σ}
+   *
+   * @param column the column that has them, D·D elements row by row
+   */
+  public KlNeighbors covariance(String column) {
+    return scale(column, Scale.COVARIANCE);
+  }
+
+  private KlNeighbors scale(String column, Scale kind) {
+    Objects.requireNonNull(column, "column");
+    return with(new Columns(columns.id(), columns.mean(), column, kind));
+  }
+
+  private KlNeighbors with(Columns c) {
+    return new KlNeighbors(references, c, reverse, blockRows, broadcast);
+  }
+
+  /** {@return searches by {@code KL(p_j ‖ q_i)} instead; results are still for each query} */
+  public KlNeighbors reverse() {
+    return new KlNeighbors(references, columns, true, blockRows, broadcast);
+  }
+
+  /**
+   * {@return these searches with blocks of about so many references, instead of as many as fit an executor}
+   *
+   * @param n references of a block, at least 1
+   * @throws IllegalArgumentException if n is less than 1
+   */
+  public KlNeighbors blockRows(int n) {
+    if (n < 1) {
+      throw new IllegalArgumentException("blockRows must be at least 1, is " + n);
+    }
+    return new KlNeighbors(references, columns, reverse, n, broadcast);
+  }
+
+  /**
+   * {@return these searches with all references as one broadcast block} They pass through the driver, whose memory and
+   * {@code spark.driver.maxResultSize} must hold them, and every executor holds them prepared. No list of candidates is
+   * moved. It pays where many executors search few references.
+   */
+  public KlNeighbors broadcast() {
+    return new KlNeighbors(references, columns, reverse, blockRows, true);
+  }
+
+  /**
+   * Finds the k references with the smallest {@code KL(q_i ‖ p_j)} for each query, ties to the lower id.
+   *
+   * @param queries the Gaussians q_i
+   * @param k the number of neighbors, from 1 to the number of references
+   * @return {@code id bigint, rank int, neighbor bigint, kl double}: a query's id, 1 to k, the reference's id, and the
+   *     divergence
+   * @throws IllegalArgumentException if k is not in its range, there are no references, or a dataset lacks a column or has
+   *     one of another type
+   */
+  public Dataset<Row> nearest(Dataset<Row> queries, int k) {
+    if (k < 1) {
+      throw new IllegalArgumentException("k must be at least 1, is " + k);
+    }
+    Job job = new Job(references, queries, columns);
+    if (k > job.referenceCount()) {
+      throw new IllegalArgumentException(
+          "k must be in [1, %d], the number of references, is %d"
+              .formatted(job.referenceCount(), k));
+    }
+    Plan plan = job.plan(blockRows, broadcast, k * CANDIDATE_BYTES);
+    boolean backward = reverse;
+    JavaPairRDD<Integer, Candidates> lists =
+        job.search(plan, broadcast, (engine, q, p) -> one(candidates(engine, q, p, k, backward)))
+            .mapToPair(list -> new Tuple2<>(list.block(), list));
+    if (plan.referenceBlocks() > 1) {
+      lists =
+          lists.reduceByKey(
+              new HashPartitioner(plan.queryBlocks()), (a, b) -> Candidates.merge(k, a, b));
+    }
+    return job.result(lists.values().flatMap(Candidates::rows), NEAREST);
+  }
+
+  private static Candidates candidates(
+      KlEngine engine, Shared.Prepared q, Shared.Prepared p, int k, boolean reverse) {
+    NearestOptions options = NearestOptions.of(k).exact();
+    Neighbors found = engine.nearest(q.batch(), p.batch(), reverse ? options.reverse() : options);
+    long[] neighbors = Arrays.stream(found.indices()).mapToLong(j -> p.ids()[j]).toArray();
+    return new Candidates(q.index(), q.ids(), found.count(0), neighbors, found.values());
+  }
+
+  /**
+   * Finds all pairs with {@code KL(q_i ‖ p_j) ≤ radius}, by the decision of exact arithmetic. A task holds the pairs of its
+   * two blocks, 40 bytes each; where there are too many, give a smaller {@link #blockRows}.
+   *
+   * @param queries the Gaussians q_i
+   * @param radius in nats, ≥ 0
+   * @return {@code id bigint, neighbor bigint, kl double}, in no order: a query's id, the reference's id, and the
+   *     divergence
+   * @throws IllegalArgumentException if the radius is negative or NaN, there are no references, or a dataset lacks a column
+   *     or has one of another type
+   */
+  public Dataset<Row> within(Dataset<Row> queries, double radius) {
+    if (!(radius >= 0)) {
+      throw new IllegalArgumentException("radius must be at least 0, is " + radius);
+    }
+    Job job = new Job(references, queries, columns);
+    boolean backward = reverse;
+    JavaRDD<Row> pairs =
+        job.search(
+            job.plan(blockRows, broadcast, 0),
+            broadcast,
+            (engine, q, p) -> pairs(engine, q, p, radius, backward));
+    return job.result(pairs, WITHIN);
+  }
+
+  private static Iterator<Row> pairs(
+      KlEngine engine, Shared.Prepared q, Shared.Prepared p, double radius, boolean reverse) {
+    Neighbors found =
+        reverse
+            ? engine.withinReverse(q.batch(), p.batch(), radius)
+            : engine.within(q.batch(), p.batch(), radius);
+    return IntStream.range(0, found.size())
+        .boxed()
+        .flatMap(i ->
+            IntStream.range(0, found.count(i))
+                .mapToObj(r ->
+                    RowFactory.create(q.ids()[i], p.ids()[found.index(i, r)], found.value(i, r))))
+        .iterator();
+  }
+
+  /**
+   * Computes {@code ln Σ_j exp(−KL(q_i ‖ p_j))} over all references for each query. Sums are rounded block by block, so
+   * their last digits depend on the size of the blocks.
+   *
+   * @param queries the Gaussians q_i
+   * @return {@code id bigint, log_sum_exp double}
+   * @throws IllegalStateException after {@link #reverse()}, as the library sums in the other direction alone
+   * @throws IllegalArgumentException if there are no references, or a dataset lacks a column or has one of another type
+   */
+  public Dataset<Row> logSumExp(Dataset<Row> queries) {
+    if (reverse) {
+      throw new IllegalStateException("logSumExp has no reverse form");
+    }
+    Job job = new Job(references, queries, columns);
+    Plan plan = job.plan(blockRows, broadcast, Double.BYTES);
+    JavaRDD<Row> rows =
+        job.search(
+                plan,
+                broadcast,
+                (engine, q, p) ->
+                    one(
+                        new Sums(
+                            q.index(), q.ids(), p.index(), engine.logSumExp(q.batch(), p.batch()))))
+            .mapToPair(sums -> new Tuple2<>(sums.block(), sums))
+            .groupByKey(new HashPartitioner(plan.queryBlocks()))
+            .values()
+            .flatMap(Sums::rows);
+    return job.result(rows, LOG_SUM_EXP);
+  }
+
+  private static <T> Iterator<T> one(T value) {
+    return List.of(value).iterator();
+  }
+}

@@ -1,0 +1,126 @@
+package dev.kullback.spark;
+
+import dev.kullback.Gaussians;
+import dev.kullback.KlEngine;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.apache.spark.TaskContext;
+import org.apache.spark.util.TaskCompletionListener;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What the tasks of an executor share: the engine, and prepared blocks of references.
+ *
+ * <p>A block stays while a task uses it. One that none uses stays for the next task, until one needs another block or
+ * {@value #IDLE_SECONDS} s have passed: tasks come in the order of the blocks of references, so an executor holds one
+ * block, or two when it goes from one to the next.
+ */
+final class Shared {
+  private static final long IDLE_SECONDS = 3;
+
+  /** By threads: one, unless stages differ in {@code spark.task.cpus}. */
+  private static final Map<Integer, KlEngine> ENGINES = new ConcurrentHashMap<>();
+
+  /** Of helpers: calls of several tasks at once share no fixed number of them. */
+  private static final ExecutorService HELPERS =
+      Executors.newCachedThreadPool(
+          Thread.ofPlatform().name("kullback-spark-", 0).daemon().factory());
+
+  private static final Map<Key, Entry> BLOCKS = new ConcurrentHashMap<>();
+
+  private Shared() {}
+
+  /** A block of one search, whose name no other search in this executor has. */
+  record Key(String search, int block) {}
+
+  /** A block as the engine takes it; an empty one has no batch. */
+  @SuppressWarnings("ArrayRecordComponent")
+  record Prepared(int index, long[] ids, @Nullable Gaussians batchOrNull) {
+    static Prepared of(Block block) {
+      return new Prepared(
+          block.index(), block.ids(), block.ids().length == 0 ? null : block.batch());
+    }
+
+    boolean isEmpty() {
+      return batchOrNull == null;
+    }
+
+    Gaussians batch() {
+      return Objects.requireNonNull(batchOrNull, "an empty block");
+    }
+  }
+
+  private static final class Entry {
+    /** Under the map's lock of the key. */
+    private int users;
+
+    private long uses;
+    private @Nullable Prepared prepared;
+
+    /** One task reads; if it fails, the next that waits tries itself. */
+    synchronized Prepared get(Supplier<Block> read) {
+      if (prepared == null) {
+        Prepared made = Prepared.of(read.get());
+        if (!made.isEmpty()) {
+          made.batch().prepare();
+        }
+        prepared = made;
+      }
+      return prepared;
+    }
+  }
+
+  /** An engine with as many threads as a task has processors. */
+  static KlEngine engine(TaskContext task) {
+    return ENGINES.computeIfAbsent(
+        task.cpus(), n -> KlEngine.builder().threads(n).executor(HELPERS).build());
+  }
+
+  /** The block, read if it is not there, until the end of the task. */
+  static Prepared block(Key key, Supplier<Block> read, TaskContext task) {
+    Entry entry =
+        BLOCKS.compute(
+            key,
+            (_, known) -> {
+              Entry e = known == null ? new Entry() : known;
+              e.users++;
+              e.uses++;
+              return e;
+            });
+    TaskCompletionListener done = _ -> release(key);
+    task.addTaskCompletionListener(done);
+    BLOCKS.keySet().stream().filter(other -> !other.equals(key)).forEach(Shared::drop);
+    return entry.get(read);
+  }
+
+  private static void release(Key key) {
+    Entry released =
+        BLOCKS.computeIfPresent(
+            key,
+            (_, e) -> {
+              e.users--;
+              return e;
+            });
+    if (released != null) {
+      long uses = released.uses;
+      CompletableFuture.delayedExecutor(IDLE_SECONDS, TimeUnit.SECONDS)
+          .execute(() ->
+              BLOCKS.computeIfPresent(key, (_, e) -> e.users == 0 && e.uses == uses ? null : e));
+    }
+  }
+
+  private static void drop(Key key) {
+    BLOCKS.computeIfPresent(key, (_, e) -> e.users == 0 ? null : e);
+  }
+
+  /** How many blocks are held now. */
+  static int blocks() {
+    return BLOCKS.size();
+  }
+}

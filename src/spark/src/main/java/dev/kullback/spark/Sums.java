@@ -1,0 +1,42 @@
+package dev.kullback.spark;
+
+import java.io.Serializable;
+import java.util.Comparator;
+import java.util.Iterator;
+import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.StreamSupport;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+
+/** {@code ln Σ_j exp(−KL(q_i ‖ p_j))} of N queries over the references of one block; {@code block} is that of the queries. */
+@SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
+record Sums(int block, long[] queries, int referenceBlock, double[] values)
+    implements Serializable {
+  /** The sums over all blocks, added by ascending block, as rounding depends on the order. */
+  static Iterator<Row> rows(Iterable<Sums> blocks) {
+    List<Sums> ordered =
+        StreamSupport.stream(blocks.spliterator(), false)
+            .sorted(Comparator.comparingInt(Sums::referenceBlock))
+            .toList();
+    long[] queries = ordered.getFirst().queries;
+    return IntStream.range(0, queries.length)
+        .mapToObj(i -> RowFactory.create(queries[i], sum(ordered, i)))
+        .iterator();
+  }
+
+  private static double sum(List<Sums> blocks, int i) {
+    double largest = Double.NEGATIVE_INFINITY;
+    for (Sums s : blocks) {
+      largest = Math.max(largest, s.values[i]);
+    }
+    if (largest == Double.NEGATIVE_INFINITY) { // every divergence overflows
+      return largest;
+    }
+    double sum = 0;
+    for (Sums s : blocks) {
+      sum += Math.exp(s.values[i] - largest);
+    }
+    return largest + Math.log(sum);
+  }
+}

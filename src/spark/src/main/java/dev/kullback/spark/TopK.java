@@ -1,0 +1,257 @@
+package dev.kullback.spark;
+
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkException;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.ArgGroup;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "topk",
+    description = {
+      "Writes the K nearest references of each query: id, rank, neighbor, kl.",
+      "By KL(q || p) of a query q and a reference p, in nats; ties to the lower id.",
+    },
+    sortOptions = false,
+    footer = {
+      "",
+      "Example:",
+      "  kullback spark topk --references R.parquet --queries Q.parquet -k 10 -o OUT.parquet",
+    })
+final class TopK implements Callable<Integer> {
+  @Option(
+      names = "--references",
+      paramLabel = "R.parquet",
+      required = true,
+      description = "Gaussians p: a file or a folder of files, with columns for id, mean and std.")
+  String references;
+
+  @Option(
+      names = "--queries",
+      paramLabel = "Q.parquet",
+      description = "Gaussians q, with the same columns; default: the references.")
+  @Nullable String queries;
+
+  @Option(names = "-k", paramLabel = "K", required = true, description = "How many.")
+  int k;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "OUT.parquet",
+      required = true,
+      description = "The result, a folder of Parquet files.")
+  String output;
+
+  @Option(names = "--overwrite", description = "Replace an output that is there.")
+  boolean overwrite;
+
+  @Option(
+      names = "--id",
+      paramLabel = "COLUMN",
+      defaultValue = "id",
+      description = "Ids; default: ${DEFAULT-VALUE}.")
+  String id;
+
+  @Option(
+      names = "--mean",
+      paramLabel = "COLUMN",
+      defaultValue = "mean",
+      description = "Means; default: ${DEFAULT-VALUE}.")
+  String mean;
+
+  @ArgGroup Scales scales = new Scales();
+
+  @Option(names = "--reverse", description = "By KL(p || q) instead.")
+  boolean reverse;
+
+  @Option(
+      names = "--block-rows",
+      paramLabel = "N",
+      description = "References of a block; default: by the memory of an executor.")
+  @Nullable Integer blockRows;
+
+  @Option(
+      names = "--broadcast",
+      description = "Send all references to each executor, as one block.")
+  boolean broadcast;
+
+  @Option(
+      names = "--master",
+      paramLabel = "URL",
+      description = "Spark's master; default: that of spark-submit, or local[*].")
+  @Nullable String master;
+
+  @Option(
+      names = "--conf",
+      paramLabel = "KEY=VALUE",
+      description = "A setting of Spark; may be given several times.")
+  Map<String, String> conf = new LinkedHashMap<>();
+
+  @Option(names = "--quiet", description = "Print no summary and no progress.")
+  boolean quiet;
+
+  @Spec CommandSpec spec;
+
+  /** The column of scales, by what it has. */
+  static final class Scales {
+    @Option(
+        names = "--std",
+        paramLabel = "COLUMN",
+        description = "Standard deviations; default: std.")
+    @Nullable String std;
+
+    @Option(
+        names = {"--var", "--variance"},
+        paramLabel = "COLUMN",
+        description = "Variances.")
+    @Nullable String variance;
+
+    @Option(
+        names = {"--logvar", "--log-variance"},
+        paramLabel = "COLUMN",
+        description = "Log-variances.")
+    @Nullable String logVariance;
+
+    @Option(names = "--precision", paramLabel = "COLUMN", description = "1/variance.")
+    @Nullable String precision;
+
+    @Option(
+        names = "--scale-tril",
+        paramLabel = "COLUMN",
+        description = "Lower factors of full covariances, D*D elements row by row.")
+    @Nullable String scaleTril;
+
+    @Option(
+        names = {"--cov", "--covariance"},
+        paramLabel = "COLUMN",
+        description = "Full covariances, D*D elements row by row.")
+    @Nullable String covariance;
+
+    KlNeighbors of(KlNeighbors search) {
+      if (variance != null) {
+        return search.variance(variance);
+      } else if (logVariance != null) {
+        return search.logVariance(logVariance);
+      } else if (precision != null) {
+        return search.precision(precision);
+      } else if (scaleTril != null) {
+        return search.scaleTril(scaleTril);
+      } else if (covariance != null) {
+        return search.covariance(covariance);
+      }
+      return search.std(std == null ? "std" : std);
+    }
+  }
+
+  @Override
+  public Integer call() throws IOException {
+    run(session());
+    return 0;
+  }
+
+  private SparkSession session() {
+    SparkConf settings = new SparkConf();
+    settings.setIfMissing("spark.app.name", "kullback topk");
+    conf.forEach(settings::set);
+    if (master != null) {
+      settings.setMaster(master);
+    }
+    settings.setIfMissing("spark.master", "local[*]");
+    if (settings.get("spark.master").startsWith("local")) {
+      settings.setIfMissing("spark.ui.enabled", "false");
+      settings.setIfMissing(
+          "spark.driver.host", "127.0.0.1"); // a machine may not know its own name
+      settings.setIfMissing("spark.driver.bindAddress", "127.0.0.1");
+    }
+    boolean isTerminal = System.getenv("KULLBACK_STDERR_TTY") != null;
+    settings.setIfMissing("spark.ui.showConsoleProgress", Boolean.toString(isTerminal && !quiet));
+    try {
+      return SparkSession.builder().config(settings).getOrCreate();
+    } catch (Exception e) {
+      if (e instanceof SparkException) { // which Scala does not declare
+        throw new IllegalArgumentException(
+            "--master %s: %s".formatted(settings.get("spark.master"), e.getMessage()), e);
+      }
+      throw e;
+    }
+  }
+
+  private void run(SparkSession spark) throws IOException {
+    Path target = new Path(output);
+    FileSystem files = target.getFileSystem(spark.sparkContext().hadoopConfiguration());
+    if (!overwrite && files.exists(target)) {
+      throw new IllegalArgumentException(output + ": is there; --overwrite replaces it");
+    }
+    Dataset<Row> p = read(spark, references);
+    Dataset<Row> q = queries == null ? p : read(spark, queries);
+    long start = System.nanoTime();
+    KlNeighbors search = scales.of(KlNeighbors.of(p).id(id).mean(mean));
+    search = reverse ? search.reverse() : search;
+    search = blockRows != null ? search.blockRows(blockRows) : search;
+    search = broadcast ? search.broadcast() : search;
+    write(search.nearest(q, k), target, files);
+    if (!quiet) {
+      summarize(spark, p.count(), q.count(), (System.nanoTime() - start) * 1e-9);
+    }
+  }
+
+  private static Dataset<Row> read(SparkSession spark, String file) {
+    try {
+      return spark.read().parquet(file);
+    } catch (Exception e) {
+      if (e instanceof SparkException) { // which Scala does not declare
+        throw new IllegalArgumentException(file + ": cannot be read as Parquet", e);
+      }
+      throw e;
+    }
+  }
+
+  /** Beside the target first, so that a failure leaves that as it was. */
+  private static void write(Dataset<Row> result, Path target, FileSystem files) throws IOException {
+    Path beside =
+        new Path(
+            files.makeQualified(target).getParent(),
+            "." + target.getName() + "." + UUID.randomUUID() + ".kullback-tmp");
+    try {
+      result.write().parquet(beside.toString());
+      files.delete(target, true);
+      if (!files.rename(beside, target)) {
+        throw new IOException("cannot rename " + beside + " to " + target);
+      }
+    } finally {
+      files.delete(beside, true);
+    }
+  }
+
+  private void summarize(SparkSession spark, long m, long n, double seconds) {
+    double pairs = (double) n * m;
+    PrintWriter out = spec.commandLine().getOut();
+    out.printf(
+        Locale.ROOT,
+        "%d nearest by %s of %d references to each of %d queries: %.3g pairs in %.3g s, %.3g a second on %d cores%n",
+        k,
+        reverse ? "KL(p||q)" : "KL(q||p)",
+        m,
+        n,
+        pairs,
+        seconds,
+        pairs / seconds,
+        spark.sparkContext().defaultParallelism());
+    out.printf("wrote %s, a folder of Parquet files%n", output);
+  }
+}

@@ -1,0 +1,13 @@
+/**
+ * Nearest Gaussians by Kullback–Leibler divergence between Spark's datasets. {@link dev.kullback.spark.KlNeighbors} is
+ * the API; {@link dev.kullback.spark.Main} is the same as a command.
+ *
+ * <p>{@code Plan} cuts both inputs into blocks. {@code Blocks} brings each block to one partition, as a {@code
+ * BlockReader} that a task reads only if its executor has not yet got that block. {@code Search} is what a task does with
+ * two of them, on the engine and the prepared blocks that the tasks of an executor share, {@code Executors}. {@code
+ * Candidates} are its result, merged over the blocks of references.
+ */
+@NullMarked
+package dev.kullback.spark;
+
+import org.jspecify.annotations.NullMarked;

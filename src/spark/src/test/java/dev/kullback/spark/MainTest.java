@@ -1,0 +1,194 @@
+package dev.kullback.spark;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.spark.launcher.JavaModuleOptions;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class MainTest {
+  private static final Path DIGITS = Path.of("../demo/data");
+
+  private static final String R = DIGITS.resolve("digits.parquet").toString();
+
+  @TempDir private static Path folder;
+
+  private static Sample digits;
+
+  private String out = "";
+  private String err = "";
+
+  @BeforeAll
+  static void writeDigits() throws IOException {
+    float[] mean = floats(DIGITS.resolve("digits_mean.npy"));
+    float[] std = floats(DIGITS.resolve("digits_std.npy"));
+    int dimension = mean.length / 1797;
+    List<Sample.Member> members = new ArrayList<>();
+    for (int i = 0; i < 1797; i++) {
+      int from = i * dimension;
+      members.add(
+          new Sample.Member(
+              i,
+              Arrays.copyOfRange(mean, from, from + dimension),
+              Arrays.copyOfRange(std, from, from + dimension)));
+    }
+    digits = new Sample(Scale.STD, false, dimension, members);
+    SparkSession spark = TestSpark.local();
+    digits.first(200).dataset(spark).toDF("i", "mu", "sigma").write().parquet(file("Q.parquet"));
+    digits.dataset(spark).toDF("i", "mu", "sigma").write().parquet(file("P.parquet"));
+  }
+
+  /** The elements of a .npy file of version 1, little-endian. */
+  private static float[] floats(Path file) throws IOException {
+    ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file)).order(ByteOrder.LITTLE_ENDIAN);
+    bytes.position(10 + bytes.getShort(8));
+    float[] values = new float[bytes.remaining() / Float.BYTES];
+    bytes.asFloatBuffer().get(values);
+    return values;
+  }
+
+  private static String file(String name) {
+    return folder.resolve(name).toString();
+  }
+
+  private int run(String... args) {
+    ByteArrayOutputStream printed = new ByteArrayOutputStream();
+    ByteArrayOutputStream complained = new ByteArrayOutputStream();
+    int status =
+        Main.run(
+            args,
+            new PrintStream(printed, true, StandardCharsets.UTF_8),
+            new PrintStream(complained, true, StandardCharsets.UTF_8));
+    out = printed.toString(StandardCharsets.UTF_8);
+    err = complained.toString(StandardCharsets.UTF_8);
+    return status;
+  }
+
+  private static Dataset<Row> read(String name) {
+    return TestSpark.local().read().parquet(file(name));
+  }
+
+  @Test
+  void nearestDigits() throws IOException {
+    String result = file("nearest.parquet");
+    assertThat(run("topk", "--references", R, "-k", "5", "-o", result)).isZero();
+    assertThat(err).isEmpty();
+    assertThat(out.lines())
+        .hasSize(2)
+        .first()
+        .asString()
+        .startsWith(
+            "5 nearest by KL(q||p) of 1797 references to each of 1797 queries: 3.23e+06 pairs in ");
+    assertThat(out).endsWith("wrote " + result + ", a folder of Parquet files\n");
+    assertThat(Sample.found(read("nearest.parquet"))).isEqualTo(digits.nearest(digits, 5, false));
+
+    // which stays as it is, unless told otherwise
+    String[] again = {
+      "topk",
+      "--references",
+      file("P.parquet"),
+      "--queries",
+      file("Q.parquet"),
+      "-k",
+      "3",
+      "--id",
+      "i",
+      "--mean",
+      "mu",
+      "--std",
+      "sigma",
+      "--reverse",
+      "--block-rows",
+      "300",
+      "--quiet",
+      "-o",
+      result
+    };
+    assertThat(run(again)).isEqualTo(2);
+    assertThat(err).isEqualTo("kullback: " + result + ": is there; --overwrite replaces it\n");
+    assertThat(read("nearest.parquet").count()).isEqualTo(1797 * 5);
+    assertThat(
+            run(Stream.concat(Stream.of(again), Stream.of("--overwrite")).toArray(String[]::new)))
+        .isZero();
+    assertThat(out + err).isEmpty();
+    assertThat(Sample.found(read("nearest.parquet")))
+        .isEqualTo(digits.first(200).nearest(digits, 3, true));
+    try (Stream<Path> files = Files.list(folder)) {
+      assertThat(files.filter(f -> f.toString().contains("kullback-tmp"))).isEmpty();
+    }
+  }
+
+  @Test
+  void errorsAreOneLine() throws IOException {
+    Files.writeString(
+        folder.resolve("text.parquet"), "no Parquet, but longer than its magic number");
+    TestSpark.local()
+        .sql("select 7L as id, array(1d, 0d) as mean, array(1d, -1d) as std")
+        .write()
+        .parquet(file("bad.parquet"));
+    assertError("no column x; there are id, mean, std", "--references", R, "-k", "1", "--id", "x");
+    assertError(
+        "k must be in [1, 1797], the number of references, is 2000",
+        "--references",
+        R,
+        "-k",
+        "2000");
+    assertError(
+        "text.parquet: cannot be read as Parquet", "--references", file("text.parquet"), "-k", "1");
+    assertError("[PATH_NOT_FOUND]", "--references", file("none.parquet"), "-k", "1");
+    assertError(
+        ": id 7: column std: std[1] is -1.0; ", "--references", file("bad.parquet"), "-k", "1");
+    assertError(
+        "Missing required option: '-k=K'; see kullback spark topk --help", "--references", R);
+    assertError("--std", "--references", R, "-k", "1", "--std", "std", "--variance", "std");
+  }
+
+  private void assertError(String message, String... args) {
+    assertThat(
+            run(
+                Stream.of(Stream.of("topk", "-o", file("o.parquet")), Stream.of(args))
+                    .flatMap(words -> words)
+                    .toArray(String[]::new)))
+        .isEqualTo(2);
+    assertThat(out).isEmpty();
+    assertThat(err).startsWith("kullback: ").contains(message);
+    assertThat(err.lines()).hasSize(1);
+    assertThat(folder.resolve("o.parquet")).doesNotExist();
+  }
+
+  @Test
+  void help() {
+    assertThat(run("topk", "--help")).isZero();
+    assertThat(out).contains("--references", "--block-rows", "--master", "--overwrite");
+    assertThat(run("nonsense")).isEqualTo(2);
+    assertThat(err.lines()).hasSize(1);
+  }
+
+  /** The launcher and the tests take the options of this Spark. */
+  @Test
+  void jvmOptionsAreSparks() throws IOException {
+    try (Stream<String> lines = Files.lines(Path.of("jvm.options"))) {
+      assertThat(lines.filter(line -> !line.startsWith("#")))
+          .containsExactlyElementsOf(
+              Stream.of(JavaModuleOptions.defaultModuleOptions().split(" "))
+                  .filter(option -> !option.contains("java.base/sun.security.action="))
+                  .toList());
+    }
+  }
+}
