@@ -4,8 +4,9 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.rows.Lists;
 import dev.kullback.internal.rows.RowStatistic;
-import dev.kullback.internal.rows.WithinRows;
+import dev.kullback.internal.rows.Search;
 import dev.kullback.internal.verify.Verify;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -244,6 +245,42 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
+   * Computes {@code out[r] = KL(q_{i[r]} ‖ p_{j[r]})}, in nats, for R pairs in any order and with repetitions. The pairs
+   * are computed one by one in plain code, on the engine's threads, also where the backend is a device.
+   *
+   * @param q N Gaussians
+   * @param i R indices of q
+   * @param p M Gaussians
+   * @param j R indices of p
+   * @param out receives the R divergences
+   * @throws IllegalArgumentException if q and p do not match, i and j differ in length, an index is not in
+   *     {@code [0, N)} or {@code [0, M)}, or {@code out} is too small
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   */
+  public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, double[] out) {
+    checkPairs(q, i, p, j);
+    Arguments.checkOut(i.length, out);
+    engine.pairs(batch(q), i, batch(p), j, engine.begin().to(out));
+  }
+
+  /**
+   * Computes the divergences of {@link #pairs(Gaussians, int[], Gaussians, int[], double[])} and rounds them to float.
+   *
+   * @param q N Gaussians
+   * @param i R indices of q
+   * @param p M Gaussians
+   * @param j R indices of p
+   * @param out receives the R divergences
+   * @throws IllegalArgumentException under the same conditions
+   */
+  public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, float[] out) {
+    checkPairs(q, i, p, j);
+    Arguments.checkOut(i.length, out);
+    engine.pairs(batch(q), i, batch(p), j, engine.begin().to(out));
+  }
+
+  /**
    * Computes {@code out[i] = KL(q_i ‖ N(0, I))}, in nats: {@code ½ Σ_h (μ² + σ² − 1 − ln σ²)}, or for full covariances
    * {@code ½ (‖μ‖² + ‖L‖² − D) − Σ_k ln L_kk}.
    *
@@ -450,6 +487,30 @@ public final class KlEngine implements AutoCloseable {
    */
   public Neighbors nearestOthersReverse(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, true, true);
+  }
+
+  /**
+   * Finds the nearest Gaussians of p as options say: above all exact lists of blocks of references, which
+   * {@link Neighbors#merge} joins to the list of the whole.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param options how many neighbors, and what else is asked
+   * @return N rows of k neighbors, or of all that there are if they are fewer
+   * @throws IllegalArgumentException if q and p do not match, an index would be more than 2³¹ − 1, there are more than
+   *     2³¹ − 9 neighbors, or the list that the search continues is of another number of rows, is not ascending, or
+   *     has an index of p's
+   * @throws IllegalStateException if the engine is closed
+   * @throws CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
+  public Neighbors nearest(Gaussians q, Gaussians p, NearestOptions options) {
+    engine.checkOpen();
+    Batch a = batch(q, "q");
+    Batch b = batch(p, "p");
+    Search search = Objects.requireNonNull(options, "options").search();
+    Arguments.checkNearest(a, b, search);
+    return new Neighbors(engine.nearest(a, b, search));
   }
 
   /**
@@ -822,8 +883,7 @@ public final class KlEngine implements AutoCloseable {
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
     Arguments.checkWithin(a, b, reverse, radius, maxPairs);
-    WithinRows.Found found = engine.within(a, b, reverse, radius, maxPairs);
-    return new Neighbors(found.start(), found.indices(), found.values());
+    return new Neighbors(engine.within(a, b, reverse, radius, maxPairs));
   }
 
   private Neighbors neighbors(Gaussians q, Gaussians p, int k, boolean others, boolean reverse) {
@@ -836,7 +896,7 @@ public final class KlEngine implements AutoCloseable {
     int[] indices = new int[q.size() * k];
     double[] values = new double[indices.length];
     engine.nearest(a, b, k, others, reverse, indices, engine.begin().to(values));
-    return new Neighbors(start, indices, values);
+    return new Neighbors(new Lists(start, indices, values));
   }
 
   private double[] statistic(
@@ -859,6 +919,11 @@ public final class KlEngine implements AutoCloseable {
   private void checkAligned(Gaussians q, Gaussians p) {
     engine.checkOpen();
     Arguments.checkAligned(batch(q, "q"), batch(p, "p"));
+  }
+
+  private void checkPairs(Gaussians q, int[] i, Gaussians p, int[] j) {
+    engine.checkOpen();
+    Arguments.checkPairs(batch(q, "q"), i, batch(p, "p"), j);
   }
 
   private int arrayLength(Gaussians q, Gaussians p) {

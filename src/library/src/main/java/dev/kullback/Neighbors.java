@@ -1,5 +1,9 @@
 package dev.kullback;
 
+import dev.kullback.internal.engine.Arguments;
+import dev.kullback.internal.rows.Lists;
+import java.util.Objects;
+
 /**
  * Some columns j of each row i of the matrix {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, in nats, as compressed
  * sparse rows: row i has the entries {@code start(i)} to {@code start(i + 1) − 1} of {@link #indices()} and
@@ -14,10 +18,88 @@ public final class Neighbors {
   private final int[] indices;
   private final double[] values;
 
-  Neighbors(int[] start, int[] indices, double[] values) {
-    this.start = start;
-    this.indices = indices;
-    this.values = values;
+  Neighbors(Lists lists) {
+    start = lists.start();
+    indices = lists.indices();
+    values = lists.values();
+  }
+
+  Lists lists() {
+    return new Lists(start, indices, values);
+  }
+
+  /**
+   * {@return neighbors from arrays, such as those of another process's result; the arrays become this object's own}
+   *
+   * @param start N + 1 positions, the first 0 and none less than the one before: row i has the entries
+   *     {@code start[i]} to {@code start[i + 1] − 1}
+   * @param indices the columns of all rows, none negative
+   * @param values the divergences of all rows, in nats, none negative or NaN
+   * @throws IllegalArgumentException if the arrays are not of this form, or differ in length
+   */
+  public static Neighbors of(int[] start, int[] indices, double[] values) {
+    Objects.requireNonNull(start, "start");
+    Objects.requireNonNull(indices, "indices");
+    Objects.requireNonNull(values, "values");
+    if (start.length == 0 || start[0] != 0) {
+      throw new IllegalArgumentException("start must begin with 0");
+    }
+    for (int i = 1; i < start.length; i++) {
+      if (start[i] < start[i - 1]) {
+        throw new IllegalArgumentException(
+            "start[%d] is %d, less than start[%d], which is %d"
+                .formatted(i, start[i], i - 1, start[i - 1]));
+      }
+    }
+    int length = start[start.length - 1];
+    if (indices.length != length || values.length != length) {
+      throw new IllegalArgumentException(
+          "start ends with %d, but there are %d indices and %d values"
+              .formatted(length, indices.length, values.length));
+    }
+    for (int s = 0; s < length; s++) {
+      if (indices[s] < 0 || !(values[s] >= 0)) {
+        throw new IllegalArgumentException(
+            "entry %d has index %d and value %s; neither may be negative or NaN"
+                .formatted(s, indices[s], values[s]));
+      }
+    }
+    return new Neighbors(new Lists(start, indices, values));
+  }
+
+  /**
+   * {@return the k nearest neighbors of each row of several lists, by value and then index}
+   *
+   * <p>For results of {@linkplain NearestOptions#exact() exact} searches of one q among different blocks of references,
+   * with at least this k and indices {@linkplain NearestOptions#from in the whole set's numbering}, this is exactly the
+   * result of a search among all. A row has fewer than k neighbors if the lists have. An index that comes twice in a row
+   * is an error: blocks overlap then, or their numbering does.
+   *
+   * @param k the number of neighbors, at least 1
+   * @param lists one list or more, of as many rows
+   * @throws IllegalArgumentException if k is less than 1, there are no lists, they differ in their rows, a row is not
+   *     ascending or has an index twice, or there are more than 2³¹ − 9 neighbors
+   */
+  public static Neighbors merge(int k, Neighbors... lists) {
+    if (k < 1) {
+      throw new IllegalArgumentException("k must be at least 1, is " + k);
+    }
+    if (lists.length == 0) {
+      throw new IllegalArgumentException("there are no lists to merge");
+    }
+    Lists[] all = new Lists[lists.length];
+    for (int l = 0; l < lists.length; l++) {
+      String name = "lists[" + l + "]";
+      all[l] = Objects.requireNonNull(lists[l], name).lists();
+      if (all[l].size() != all[0].size()) {
+        throw new IllegalArgumentException(
+            "%s has %d rows but lists[0] has %d; they must be of the same q"
+                .formatted(name, all[l].size(), all[0].size()));
+      }
+      Arguments.checkOrder(name, all[l]);
+    }
+    Arguments.checkMerge(k, all);
+    return new Neighbors(Lists.merge(k, all));
   }
 
   /** {@return the number N of rows} */

@@ -4,6 +4,8 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.rows.Lists;
+import dev.kullback.internal.rows.Search;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
@@ -76,6 +78,101 @@ public final class Arguments {
     if ((long) q.size() * k > MOST_PAIRS) {
       throw new IllegalArgumentException(
           "%d x %d neighbors do not fit an array; split q by rows".formatted(q.size(), k));
+    }
+  }
+
+  /** The lists of a search must fit an array, and its columns' indices an int. */
+  public static void checkNearest(Batch q, Batch p, Search search) {
+    check(q, p, search.reverse());
+    checkIndices("firstIndex", search.first(), "p", p.size());
+    if (search.others()) {
+      checkIndices("firstRow", search.firstRow(), "q", q.size());
+    }
+    Lists earlier = search.earlier();
+    if (earlier != null) {
+      if (earlier.size() != q.size()) {
+        throw new IllegalArgumentException(
+            "earlier has %d rows but q has %d Gaussians; they must be those of the same q"
+                .formatted(earlier.size(), q.size()));
+      }
+      checkOrder("earlier", earlier);
+      int end = search.first() + (p.size() - 1);
+      for (int i = 0; i < earlier.size(); i++) {
+        for (int s = earlier.start()[i]; s < earlier.start()[i + 1]; s++) {
+          int j = earlier.indices()[s];
+          if (j >= search.first() && j <= end) {
+            throw new IllegalArgumentException(
+                "earlier, row %d, has index %d, which is one of p's: p has [%d, %d]"
+                    .formatted(i, j, search.first(), end));
+          }
+        }
+      }
+    }
+    long length = search.starts(q, p)[q.size()];
+    if (length > MOST_PAIRS) {
+      throw new IllegalArgumentException(
+          "%d neighbors do not fit an array; split q by rows".formatted(length));
+    }
+  }
+
+  private static void checkIndices(String argument, int first, String batch, int size) {
+    if (first > Integer.MAX_VALUE - (size - 1)) {
+      throw new IllegalArgumentException(
+          "%s is %d and %s has %d Gaussians; the index of the last one is more than 2^31 - 1"
+              .formatted(argument, first, batch, size));
+    }
+  }
+
+  /** Lists of exact searches. */
+  public static void checkOrder(String argument, Lists lists) {
+    for (int i = 0; i < lists.size(); i++) {
+      int s = lists.disorder(i);
+      if (s >= 0) {
+        throw new IllegalArgumentException(
+            "%s, row %d, is not ascending by value and then index at neighbor %d; take lists of nearest"
+                .formatted(argument, i, s - lists.start()[i]));
+      }
+    }
+  }
+
+  /** Lists of blocks that do not overlap, whose first k of each row fit an array. */
+  public static void checkMerge(int k, Lists... lists) {
+    long length = 0;
+    for (int i = 0; i < lists[0].size(); i++) {
+      int twice = Lists.duplicate(i, lists);
+      if (twice >= 0) {
+        throw new IllegalArgumentException(
+            "row %d has index %d twice; blocks overlap, or firstIndex is wrong for one of them"
+                .formatted(i, twice));
+      }
+      length += Lists.count(i, k, lists);
+    }
+    if (length > MOST_PAIRS) {
+      throw new IllegalArgumentException(
+          "%d neighbors do not fit an array; split q by rows".formatted(length));
+    }
+  }
+
+  /** Pairs of rows, each of which must be one. */
+  public static void checkPairs(Batch q, int[] i, Batch p, int[] j) {
+    check(q, p);
+    Objects.requireNonNull(i, "i");
+    Objects.requireNonNull(j, "j");
+    if (i.length != j.length) {
+      throw new IllegalArgumentException(
+          "i has %d indices but j has %d; pairs need as many of each".formatted(i.length, j.length));
+    }
+    checkIndices("i", i, "q", q.size());
+    checkIndices("j", j, "p", p.size());
+  }
+
+  private static void checkIndices(String argument, int[] indices, String batch, int size) {
+    for (int r = 0; r < indices.length; r++) {
+      if (indices[r] < 0 || indices[r] >= size) {
+        throw new IllegalArgumentException(
+            "%s[%d] is %d; it must be in [0, %d), the Gaussians of %s"
+                .formatted(argument, r, indices[r], size, batch));
+      }
     }
   }
 

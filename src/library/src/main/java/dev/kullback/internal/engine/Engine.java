@@ -9,14 +9,17 @@ import dev.kullback.internal.kernel.Output;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.Sampler;
 import dev.kullback.internal.plain.ScalarScan;
+import dev.kullback.internal.rows.Lists;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.Search;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.ReadyScan;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
+import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.SplittableRandom;
@@ -282,6 +285,31 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     }
   }
 
+  /** {@code KL(q_{i[r]} ‖ p_{j[r]})} to the workspace's output, on the host whatever the backend. */
+  public void pairs(Batch q, int[] i, Batch p, int[] j, Workspace w) {
+    try {
+      Output out = w.output;
+      int rows = partRows(Batch.terms(q, p));
+      int n = i.length;
+      int parts = Math.ceilDiv(n, rows);
+      if (isAlone(parts)) {
+        w.kernels.pairs().pairs(q, i, p, j, 0, n, out);
+      } else {
+        share(
+            new Job<>(
+                this,
+                parts,
+                w,
+                (k, own) -> {
+                  int from = (int) k * rows;
+                  own.kernels.pairs().pairs(q, i, p, j, from, Math.min(from + rows, n), out);
+                }));
+      }
+    } finally {
+      end(w);
+    }
+  }
+
   /** Gaussians of a part of {@link #aligned} and {@link #toStandardNormal}. */
   private static int partRows(long terms) {
     int rows = (int) Math.min(Integer.MAX_VALUE / 2, Math.ceilDiv(PART_TERMS, terms));
@@ -302,8 +330,19 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     reduce(q, p, w.nearest, w);
   }
 
+  /** The same where more is asked: the lists of all rows, which must fit an array. */
+  public Lists nearest(Batch q, Batch p, Search search) {
+    int[] start = Arrays.stream(search.starts(q, p)).mapToInt(Math::toIntExact).toArray();
+    int length = start[q.size()];
+    Lists found = new Lists(start, new int[length], new double[length]);
+    Workspace w = begin().to(found.values());
+    w.nearest.set(q, p, search, start, found.indices(), w.output);
+    reduce(q, p, w.nearest, w);
+    return found;
+  }
+
   /** The columns of each row within a radius; throws if there are more than {@code most}. */
-  public WithinRows.Found within(Batch q, Batch p, boolean reverse, double radius, int most) {
+  public Lists within(Batch q, Batch p, boolean reverse, double radius, int most) {
     WithinRows rows = new WithinRows(q, p, reverse, radius, most);
     reduce(q, p, rows, begin());
     return rows.result();

@@ -120,6 +120,11 @@ final class Kernels {
     return fullAligned;
   }
 
+  /** That for pairs of any batches. */
+  Pairs pairs() {
+    return aligned;
+  }
+
   private BlockKernel<DiagonalBatch> diagonal() {
     if (diagonal == null) {
       diagonal = vectors && cuda == null ? Vectors.diagonal(worker) : new ScalarKernel(worker);

@@ -25,14 +25,23 @@ public class Pairs {
   }
 
   protected final void alignedPair(Batch q, Batch p, int i, Output out) {
+    out.put(i, kl(q, i, p, i));
+  }
+
+  /** {@code KL(q_{i[r]} ‖ p_{j[r]})} for r in [from, to). */
+  public void pairs(Batch q, int[] i, Batch p, int[] j, int from, int to, Output out) {
+    for (int r = from; r < to; r++) {
+      out.put(r, kl(q, i[r], p, j[r]));
+    }
+  }
+
+  private double kl(Batch q, int i, Batch p, int j) {
     worker.pass(Batch.terms(q, p));
-    out.put(
-        i,
-        q.isDeterministic() || q == p
-            ? 0
-            : q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
-                ? PairKl.of(a, i, b, i)
-                : pair.kl(q, i, p, i));
+    return q.isDeterministic() || (q == p && i == j)
+        ? 0
+        : q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
+            ? PairKl.of(a, i, b, j)
+            : pair.kl(q, i, p, j);
   }
 
   /** {@code KL(q_i ‖ N(0, I))} for i in [from, to). */

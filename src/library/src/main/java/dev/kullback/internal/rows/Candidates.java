@@ -93,11 +93,25 @@ final class Candidates {
       scratch.keys[g] = bits(least[g]);
     }
     scratch.sort(n);
-    double bound = Double.longBitsToDouble(scratch.keys[k - 1]);
-    cut = Math.max(cut(bound), Math.nextUp(bound)); // the greater of 0 and of subnormal numbers
+    bound(Double.longBitsToDouble(scratch.keys[k - 1]));
+  }
+
+  /** Tells a search, still empty, of a value beyond which nothing counts. */
+  void bound(double farthest) {
+    cut =
+        Math.max(cut(farthest), Math.nextUp(farthest)); // the greater of 0 and of subnormal numbers
+  }
+
+  /** Whether a search has nothing yet, nor a bound. */
+  boolean isUnbounded() {
+    return count == 0 && cut == Double.POSITIVE_INFINITY;
   }
 
   private double cut(double farthest) {
+    return cut(farthest, error);
+  }
+
+  private static double cut(double farthest, double error) {
     return farthest * (1 + error) / (1 - error);
   }
 
@@ -123,14 +137,19 @@ final class Candidates {
   private void drop() {
     sort();
     cut = cut(value[k - 1]);
+    keepBelow(cut);
+    if (count > room - (room >> 2)) { // or it would be full again at once
+      enlarge();
+    }
+  }
+
+  /** Drops, of a sorted list, all behind the nearest k that are not below. */
+  private void keepBelow(double cut) {
     int kept = k;
     while (kept < count && value[kept] < cut) {
       kept++;
     }
     count = kept;
-    if (count > room - (room >> 2)) { // or it would be full again at once
-      enlarge();
-    }
   }
 
   /** The nearest k and those that may be, ascending. */
@@ -152,6 +171,11 @@ final class Candidates {
   void keepNearest() {
     count = k;
     cut = cut(value[k - 1]);
+  }
+
+  /** Drops, of a sorted list of values with this error, what is not among the nearest k. */
+  void keepNearest(double error) {
+    keepBelow(cut(value[k - 1], error));
   }
 
   /** Lets go of arrays that are large, for a list that is done. */

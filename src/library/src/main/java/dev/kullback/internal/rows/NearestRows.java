@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The k nearest columns of each row. A row keeps what may be among them by the kernels' error bound, k candidates and the
- * uncertain ones; at the end those that the bound does not tell apart are recomputed.
+ * uncertain ones; at the end those that the bound does not tell apart are recomputed, or in an exact search all.
  */
 public final class NearestRows extends RowReduction {
   private static final int[] NONE = {};
@@ -39,6 +39,11 @@ public final class NearestRows extends RowReduction {
   private int k;
   private boolean others;
   private boolean reverse;
+
+  /** What else is asked, if anything, and where each row's neighbors then go. */
+  private @Nullable Search search;
+
+  private int[] start = NONE;
   private int[] indices = NONE;
   private @Nullable Output values;
   private double error;
@@ -64,9 +69,18 @@ public final class NearestRows extends RowReduction {
     error = Ranks.error(q, p);
   }
 
+  /** Describes a call whose row i goes to {@code start[i] … start[i + 1] − 1}. */
+  public void set(Batch q, Batch p, Search search, int[] start, int[] indices, Output values) {
+    set(q, p, Math.min(search.k(), p.size()), search.others(), search.reverse(), indices, values);
+    this.search = search;
+    this.start = start;
+  }
+
   /** Drops the caller's arrays and batches. */
   public void clear() {
     q = p = null;
+    search = null;
+    start = NONE;
     indices = NONE;
     values = null;
     if (partialIndex.length > KeySort.MOST_KEPT) {
@@ -117,7 +131,12 @@ public final class NearestRows extends RowReduction {
   public void begin(int row0, int row1, Band band) {
     int columns = batch(p).size();
     for (int i = 0; i < row1 - row0; i++) {
-      band.candidates(i).search(k, columns, error);
+      Candidates c = band.candidates(i);
+      c.search(k, columns, error);
+      Lists earlier = earlier();
+      if (earlier != null && earlier.count(row0 + i) >= wanted()) {
+        c.bound(earlier.values()[earlier.start()[row0 + i] + wanted() - 1]);
+      }
     }
   }
 
@@ -130,9 +149,10 @@ public final class NearestRows extends RowReduction {
         continue;
       }
       int from = (i - row0) * width;
-      if (others && i >= column0 && i < column1) {
-        scan(kl, from, i, column0, i, c, band);
-        scan(kl, from + i + 1 - column0, i, i + 1, column1, c, band);
+      int own = leftOut(i);
+      if (own >= column0 && own < column1) {
+        scan(kl, from, i, column0, own, c, band);
+        scan(kl, from + own + 1 - column0, i, own + 1, column1, c, band);
       } else {
         scan(kl, from, i, column0, column1, c, band);
       }
@@ -144,7 +164,7 @@ public final class NearestRows extends RowReduction {
       double[] kl, int from, int i, int column0, int column1, Candidates c, Band band) {
     int width = column1 - column0;
     long groups = Math.ceilDiv((long) GROUPS * k, GROUPS_AT_A_TIME) * GROUPS_AT_A_TIME;
-    if (c.count == 0 && groups <= width / 4) {
+    if (c.isUnbounded() && groups <= width / 4) {
       band.scan.leastOfGroups(kl, from, from + width, (int) groups, band.least);
       c.bound(band.least, (int) groups);
     }
@@ -156,7 +176,7 @@ public final class NearestRows extends RowReduction {
     if (c.count > most() && band.isWhole()) {
       c.finish();
       if (c.count > most()) {
-        settle(c, i, band);
+        decide(c, i, band);
         c.keepNearest();
       }
     }
@@ -211,14 +231,100 @@ public final class NearestRows extends RowReduction {
     Output out = Objects.requireNonNull(values);
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - row0);
-      c.finish();
-      settle(c, i, band);
-      int to = i * k;
-      System.arraycopy(c.index, 0, indices, to, k);
-      for (int r = 0; r < k; r++) {
-        out.put(to + r, c.value[r]);
+      if (search == null) {
+        c.finish();
+      } else {
+        c.finishPart(); // there may be fewer
+      }
+      decide(c, i, band);
+      if (search == null) {
+        put(c, i * k, k, out);
+      } else {
+        put(c, i, search, out);
       }
     }
+  }
+
+  /** The n nearest. */
+  private void put(Candidates c, int to, int n, Output out) {
+    System.arraycopy(c.index, 0, indices, to, n);
+    for (int r = 0; r < n; r++) {
+      out.put(to + r, c.value[r]);
+    }
+  }
+
+  /** The nearest of these and the earlier ones. */
+  private void put(Candidates c, int i, Search search, Output out) {
+    int first = search.first();
+    Lists earlier = search.earlier();
+    int a = earlier == null ? 0 : earlier.start()[i];
+    int end = earlier == null ? 0 : earlier.start()[i + 1];
+    int s = 0;
+    for (int to = start[i]; to < start[i + 1]; to++) {
+      if (earlier != null
+          && a < end
+          && (s == c.count
+              || Lists.isBefore(
+                  earlier.values()[a], earlier.indices()[a], c.value[s], first + c.index[s]))) {
+        indices[to] = earlier.indices()[a];
+        out.put(to, earlier.values()[a++]);
+      } else if (s < c.count) {
+        indices[to] = first + c.index[s];
+        out.put(to, c.value[s++]);
+      } else {
+        throw new AssertionError("row %d has fewer than it should".formatted(i));
+      }
+    }
+  }
+
+  private @Nullable Lists earlier() {
+    return search == null ? null : search.earlier();
+  }
+
+  /** How many neighbors a row gets where there are as many. */
+  private int wanted() {
+    return search == null ? k : search.k();
+  }
+
+  /** The column that row i leaves out, or −1. */
+  private int leftOut(int i) {
+    return search != null ? search.leftOut(i, batch(p).size()) : others ? i : -1;
+  }
+
+  /** Puts the candidates, sorted, in the order that they have. */
+  private void decide(Candidates c, int i, Band band) {
+    if (search != null && search.exact()) {
+      round(c, i, band);
+    } else {
+      settle(c, i, band);
+    }
+  }
+
+  /** Gives the nearest candidates their exact values, rounded. */
+  private void round(Candidates c, int i, Band band) {
+    Batch a = batch(q);
+    Batch b = batch(p);
+    if (c.count > k && Ranks.isPreciseFaster(a, b)) {
+      for (int s = 0; s < c.count; s++) {
+        c.value[s] =
+            repeats(c, s, b)
+                ? c.value[s - 1]
+                : band.ranks.precise(a, i, b, c.index[s], reverse);
+      }
+      c.sort();
+      c.keepNearest(Ranks.PRECISE_ERROR);
+    }
+    for (int s = 0; s < c.count; s++) {
+      c.value[s] =
+          repeats(c, s, b) ? c.value[s - 1] : band.ranks.rounded(a, i, b, c.index[s], reverse);
+    }
+    c.sort();
+    c.count = Math.min(c.count, k);
+  }
+
+  /** Whether a candidate is certainly as far as the one before it. */
+  private static boolean repeats(Candidates c, int s, Batch p) {
+    return s > 0 && Ranks.isSame(p, c.index[s - 1], c.index[s]);
   }
 
   /** Recomputes the candidates, sorted, whose order is uncertain, and those it still is of once more. */

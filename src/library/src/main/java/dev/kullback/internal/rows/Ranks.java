@@ -72,6 +72,26 @@ public final class Ranks {
     return exact;
   }
 
+  /**
+   * The same rounded to double: a function of the two Gaussians alone, whatever the kernel, its block and the machine's vectors. That
+   * of exact arithmetic wherever {@link ExactKl} decides it, else what {@link #precise} gives; 0 for equal parameters.
+   */
+  double rounded(Batch q, int i, Batch p, int j, boolean reverse) {
+    if (reverse) {
+      return rounded(p, j, q, i, false);
+    }
+    if (q.isDeterministic()) {
+      return 0;
+    }
+    double kl = precise(q, i, p, j, false);
+    return kl < Double.POSITIVE_INFINITY ? exact(q, i, p, j, false, kl).value : kl;
+  }
+
+  /** Whether {@link #precise} takes less time than {@link #rounded}. */
+  static boolean isPreciseFaster(Batch q, Batch p) {
+    return q instanceof DiagonalBatch && p instanceof DiagonalBatch && !q.isDeterministic();
+  }
+
   /** What {@link #exact} gave last. */
   ExactKl last() {
     return exact;

@@ -118,12 +118,8 @@ public final class WithinRows extends RowReduction {
     parts.set(row0 * spans + Math.max(0, band.span), new Part(start, index, value));
   }
 
-  /** Compressed sparse rows: row i has the entries {@code start[i]} to {@code start[i + 1] − 1}. */
-  @SuppressWarnings("ArrayRecordComponent") // handed on, and never compared
-  public record Found(int[] start, int[] indices, double[] values) {}
-
   /** What all bands have. */
-  public Found result() {
+  public Lists result() {
     int n = q.size();
     int[] start = new int[n + 1];
     for (int k = 0; k < parts.length(); k++) {
@@ -149,7 +145,7 @@ public final class WithinRows extends RowReduction {
       }
       parts.set(k, null);
     }
-    return new Found(start, index, value);
+    return new Lists(start, index, value);
   }
 
   private void check(long count) {

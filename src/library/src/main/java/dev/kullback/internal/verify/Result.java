@@ -1,6 +1,6 @@
 package dev.kullback.internal.verify;
 
-import dev.kullback.internal.rows.WithinRows;
+import dev.kullback.internal.rows.Lists;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
@@ -34,7 +34,7 @@ final class Result {
     return Arrays.equals(values, other.values) && Arrays.equals(indices, other.indices);
   }
 
-  void set(WithinRows.Found found) {
+  void set(Lists found) {
     values = found.values();
     indices =
         IntStream.concat(IntStream.of(found.start()), IntStream.of(found.indices())).toArray();

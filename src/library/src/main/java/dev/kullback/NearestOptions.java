@@ -1,0 +1,135 @@
+package dev.kullback;
+
+import dev.kullback.internal.rows.Search;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)} searches for. Immutable: each method returns new
+ * options. A search in blocks of references, one after the other or merged, gives exactly the list of the whole:
+ *
+ * <pre>
+ * var exact = NearestOptions.of(10).exact();
+ * Neighbors a = engine.nearest(q, block0, exact);
+ * Neighbors b = engine.nearest(q, block1, exact.from(block0.size()));
+ * Neighbors merged = Neighbors.merge(10, a, b);
+ * Neighbors same = engine.nearest(q, block1, exact.after(a, block0.size()));
+ * </pre>
+ */
+public final class NearestOptions {
+  private final int k;
+  private final boolean reverse;
+  private final boolean exact;
+  private final boolean others;
+  private final int firstRow;
+  private final int firstIndex;
+  private final @Nullable Neighbors earlier;
+
+  private NearestOptions(
+      int k,
+      boolean reverse,
+      boolean exact,
+      boolean others,
+      int firstRow,
+      int firstIndex,
+      @Nullable Neighbors earlier) {
+    this.k = k;
+    this.reverse = reverse;
+    this.exact = exact;
+    this.others = others;
+    this.firstRow = firstRow;
+    this.firstIndex = firstIndex;
+    this.earlier = earlier;
+  }
+
+  /**
+   * {@return options for the k smallest of {@code KL(q_i ‖ p_j)} over j, as
+   * {@link KlEngine#nearest(Gaussians, Gaussians, int)} finds them, or for all if there are fewer}
+   *
+   * @param k the number of neighbors, at least 1
+   * @throws IllegalArgumentException if k is less than 1
+   */
+  public static NearestOptions of(int k) {
+    if (k < 1) {
+      throw new IllegalArgumentException("k must be at least 1, is " + k);
+    }
+    return new NearestOptions(k, false, false, false, 0, 0, null);
+  }
+
+  /** {@return options to rank by {@code KL(p_j ‖ q_i)}} */
+  public NearestOptions reverse() {
+    return new NearestOptions(k, true, exact, others, firstRow, firstIndex, earlier);
+  }
+
+  /** {@return options to leave out the reference with the index of the query: j = i, in the numbering of {@link #from}} */
+  public NearestOptions others() {
+    return others(0);
+  }
+
+  /**
+   * {@return options to leave out the reference with the index of the query, where the queries are a block of a larger
+   * set: {@code j = firstRow + i}, in the numbering of {@link #from}}
+   *
+   * @param firstRow the index of the first query, at least 0
+   * @throws IllegalArgumentException if firstRow is negative
+   */
+  public NearestOptions others(int firstRow) {
+    check("firstRow", firstRow);
+    return new NearestOptions(k, reverse, exact, true, firstRow, firstIndex, earlier);
+  }
+
+  /**
+   * {@return options for lists whose values do not depend on anything but the two Gaussians: not on the other
+   * references, nor on the number of threads, the backend, or k}
+   *
+   * <p>Neighbors are ordered by value, and those of equal values by index. So {@link Neighbors#merge} makes of the lists
+   * of any blocks exactly the list of the whole.
+   *
+   * <p>For diagonal batches, a value is that of exact arithmetic rounded to double, to within {@code ½ + 2⁻³⁰} units in
+   * the last place, and the same whatever the processor. For divergences below 2.2e-308, log-variances beyond ±10⁵, and where
+   * a covariance is full, a value has the relative errors that
+   * {@link KlEngine#nearest(Gaussians, Gaussians, int)} states for what double leaves uncertain.
+   */
+  public NearestOptions exact() {
+    return new NearestOptions(k, reverse, true, others, firstRow, firstIndex, earlier);
+  }
+
+  /**
+   * {@return options for a block of a larger set of references, whose first has index {@code firstIndex} there}
+   *
+   * @param firstIndex what to add to indices, at least 0
+   * @throws IllegalArgumentException if firstIndex is negative
+   */
+  public NearestOptions from(int firstIndex) {
+    check("firstIndex", firstIndex);
+    return new NearestOptions(k, reverse, exact, others, firstRow, firstIndex, earlier);
+  }
+
+  /**
+   * {@return options to continue an {@link #exact} search: the result is the k nearest of p's and the earlier ones, with
+   * indices in the whole set's numbering}
+   *
+   * <p>References that the earlier list's k-th value excludes cost nothing beyond their divergence.
+   *
+   * @param earlier the result of an exact search of the same q, direction and k among other references, or
+   *     {@link Neighbors#merge} of such. It may have fewer than k neighbors in a row only if there are no others
+   * @param firstIndex the index of p's first Gaussian in the whole set, at least 0
+   * @throws IllegalArgumentException if firstIndex is negative
+   */
+  public NearestOptions after(Neighbors earlier, int firstIndex) {
+    check("firstIndex", firstIndex);
+    Objects.requireNonNull(earlier, "earlier");
+    return new NearestOptions(k, reverse, true, others, firstRow, firstIndex, earlier);
+  }
+
+  private static void check(String argument, int index) {
+    if (index < 0) {
+      throw new IllegalArgumentException(argument + " must be at least 0, is " + index);
+    }
+  }
+
+  Search search() {
+    return new Search(
+        k, reverse, exact, others, firstRow, firstIndex, earlier == null ? null : earlier.lists());
+  }
+}

@@ -1,0 +1,93 @@
+package dev.kullback.internal.rows;
+
+import java.util.Arrays;
+
+/** Some columns of each row and their values, as compressed sparse rows: row i has the entries {@code start[i]} to {@code start[i + 1] − 1}. */
+@SuppressWarnings("ArrayRecordComponent") // handed on, and never compared
+public record Lists(int[] start, int[] indices, double[] values) {
+  /** N. */
+  public int size() {
+    return start.length - 1;
+  }
+
+  int count(int i) {
+    return start[i + 1] - start[i];
+  }
+
+  /** The first of row i, from entry {@code from} on, that does not come by value and then index after the one before; −1 if all do. */
+  public int disorder(int i) {
+    for (int s = start[i] + 1; s < start[i + 1]; s++) {
+      if (!isBefore(values[s - 1], indices[s - 1], values[s], indices[s])) {
+        return s;
+      }
+    }
+    return -1;
+  }
+
+  /** The order of neighbors: by value, and then index. */
+  static boolean isBefore(double a, int i, double b, int j) {
+    return a < b || (a == b && i < j);
+  }
+
+  /** How many row i of all lists has, or k if that is less. */
+  public static int count(int i, int k, Lists... lists) {
+    long count = 0;
+    for (Lists list : lists) {
+      count += list.count(i);
+    }
+    return (int) Math.min(k, count);
+  }
+
+  /** The k first of each row of all lists, whose rows are in order. */
+  public static Lists merge(int k, Lists... lists) {
+    int n = lists[0].size();
+    int[] start = new int[n + 1];
+    for (int i = 0; i < n; i++) {
+      start[i + 1] = start[i] + count(i, k, lists);
+    }
+    Lists merged = new Lists(start, new int[start[n]], new double[start[n]]);
+    int[] at = new int[lists.length];
+    for (int i = 0; i < n; i++) {
+      for (int l = 0; l < lists.length; l++) {
+        at[l] = lists[l].start[i];
+      }
+      for (int to = start[i]; to < start[i + 1]; to++) {
+        int first = -1;
+        for (int l = 0; l < lists.length; l++) {
+          if (at[l] < lists[l].start[i + 1]
+              && (first < 0 || lists[l].isBefore(at[l], lists[first], at[first]))) {
+            first = l;
+          }
+        }
+        merged.indices[to] = lists[first].indices[at[first]];
+        merged.values[to] = lists[first].values[at[first]++];
+      }
+    }
+    return merged;
+  }
+
+  private boolean isBefore(int s, Lists other, int t) {
+    return isBefore(values[s], indices[s], other.values[t], other.indices[t]);
+  }
+
+  /** An index that row i of several lists has twice, or −1. */
+  public static int duplicate(int i, Lists... lists) {
+    int count = 0;
+    for (Lists list : lists) {
+      count = Math.addExact(count, list.count(i));
+    }
+    int[] all = new int[count];
+    int to = 0;
+    for (Lists list : lists) {
+      System.arraycopy(list.indices, list.start[i], all, to, list.count(i));
+      to += list.count(i);
+    }
+    Arrays.sort(all);
+    for (int s = 1; s < all.length; s++) {
+      if (all[s] == all[s - 1]) {
+        return all[s];
+      }
+    }
+    return -1;
+  }
+}
