@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.plain.ExactKl;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.plain.RoundedKl;
 import dev.kullback.internal.work.Worker;
 
 /**
@@ -27,8 +28,12 @@ public final class Ranks {
   /** How many times as long as {@link #precise} the unrounded value takes, about. */
   private static final int EXACT = 32;
 
+  /** And {@link RoundedKl}. */
+  private static final int ROUNDED = 4;
+
   private final Worker worker;
   private final FullPair pair;
+  private final RoundedKl rounded = new RoundedKl();
   private final ExactKl exact = new ExactKl();
 
   public Ranks(Worker worker, FullPair pair) {
@@ -74,7 +79,7 @@ public final class Ranks {
 
   /**
    * The same rounded to double: a function of the two Gaussians alone, whatever the kernel, its block and the machine's vectors. That
-   * of exact arithmetic wherever {@link ExactKl} decides it, else what {@link #precise} gives; 0 for equal parameters.
+   * of exact arithmetic wherever {@link RoundedKl} or {@link ExactKl} decide it, else what {@link #precise} gives; 0 for equal parameters.
    */
   double rounded(Batch q, int i, Batch p, int j, boolean reverse) {
     if (reverse) {
@@ -82,6 +87,14 @@ public final class Ranks {
     }
     if (q.isDeterministic()) {
       return 0;
+    }
+    if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
+      worker.checkInterrupt();
+      worker.pass(ROUNDED * Batch.terms(q, p));
+      double kl = rounded.kl(a, i, b, j);
+      if (kl >= 0) {
+        return kl;
+      }
     }
     double kl = precise(q, i, p, j, false);
     return kl < Double.POSITIVE_INFINITY ? exact(q, i, p, j, false, kl).value : kl;
