@@ -13,15 +13,15 @@ import java.util.Objects;
  *
  * <p>The factories take means and standard deviations ({@code ofStd}), variances ({@code ofVariance}), log-variances
  * ({@code ofLogVariance}) or precisions ({@code ofPrecision}), all row-major {@code [N, D]}. Values are copied and
- * checked; the caller's memory is neither kept nor modified. The precision of a batch is that of its values. Without a
+ * checked; the caller's memory is neither kept nor modified, except that {@code owning} keeps the arrays themselves. The precision of a batch is that of its values. Without a
  * policy, {@link ScalePolicy#STRICT} holds. Segments without a layout hold {@code float} in native order; a layout is
  * {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order. Scales other than log-variances
  * must be positive, and all values finite. Exceptions name the array, the Gaussian and the dimension at fault.
  *
  * <p>What the kernels need (packed panels, inverse variances) is made when a batch is used, and kept with it from its
  * second use on. So a batch that is made once is reused by every call of every engine. It takes {@code 2·N·D} values
- * for the copy and as many for the panels. Where entries of a {@code float} batch need recomputing, it takes
- * {@code 2·N·D} or {@code 3·N·D} doubles and {@code 4·N·D} floats more. {@code (N + 31)·D} is limited to
+ * for the copy, as many for the panels, and {@code 6·N} doubles. Where many entries of a {@code float} batch need
+ * recomputing, it takes {@code N·D}, {@code 2·N·D} or {@code 3·N·D} doubles and {@code 4·N·D} floats more. {@code (N + 31)·D} is limited to
  * {@code 2²⁹ − 3}, so that panels fit an array; D is therefore at most 16,777,215.
  *
  * <p>Moments of shape {@code [B, C, H, W]}, as an image VAE gives them, are a batch of B Gaussians of dimension
@@ -376,6 +376,49 @@ public final class DiagonalGaussians implements Gaussians {
       ValueLayout element,
       ScalePolicy policy) {
     return of(mean, precision, element, dimension, Scale.PRECISION, policy);
+  }
+
+  /**
+   * {@return a batch of float precision that takes the arrays over instead of copying them}
+   *
+   * <p>The caller must not modify them afterwards, on pain of wrong results. They are checked as by the other factories,
+   * which make the same batch of copies; where an exception is thrown, the caller keeps them.
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param scale row-major {@code [N, D]}, finite, and > 0 unless they are log-variances
+   * @param dimension D; N is {@code mean.length / D}
+   * @param kind how {@code scale} states the scales
+   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
+   */
+  public static DiagonalGaussians owning(
+      float[] mean, float[] scale, int dimension, ScaleKind kind) {
+    Scale stated = Objects.requireNonNull(kind, "kind").scale;
+    return of(
+        Elements.owned(mean, "mean"),
+        Elements.owned(scale, stated.argument),
+        dimension,
+        stated,
+        ScalePolicy.STRICT);
+  }
+
+  /**
+   * {@return a batch as {@link #owning(float[], float[], int, ScaleKind)} makes, but of double precision}
+   *
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param scale row-major {@code [N, D]}, finite, and > 0 unless they are log-variances
+   * @param dimension D; N is {@code mean.length / D}
+   * @param kind how {@code scale} states the scales
+   * @throws IllegalArgumentException under the same conditions
+   */
+  public static DiagonalGaussians owning(
+      double[] mean, double[] scale, int dimension, ScaleKind kind) {
+    Scale stated = Objects.requireNonNull(kind, "kind").scale;
+    return of(
+        Elements.owned(mean, "mean"),
+        Elements.owned(scale, stated.argument),
+        dimension,
+        stated,
+        ScalePolicy.STRICT);
   }
 
   private static DiagonalGaussians of(

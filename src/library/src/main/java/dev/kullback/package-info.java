@@ -73,7 +73,8 @@
  *
  * <p>In a reduction, a thread works on whole rows, at least 8 of them, in reverse at least 32. A large call that
  * has such rows for half of its threads at most divides its columns, too, if they are more than 4096, as {@code forEachTile} does. {@code
- * aligned}, {@code toStandardNormal} and what a call prepares of its batches are divided where they take some 0.1 ms.
+ * aligned}, {@code pairs}, {@code toStandardNormal} and what a call prepares of its batches are divided where they take
+ * some 0.1 ms.
  *
  * <h2>The first seconds</h2>
  *
@@ -91,7 +92,7 @@
  * A call that computes ends with a {@link java.util.concurrent.CancellationException} when its calling thread is
  * interrupted. The interrupt status stays set, the output is incomplete, and the helpers have ended their work on the
  * call. A call that computes entries of the matrix checks the status before each tile, which in {@code pairwise} has at
- * most {@code 64 × 2048} entries. {@code aligned}, {@code toStandardNormal} and the first preparation of a batch check
+ * most {@code 64 × 2048} entries. {@code aligned}, {@code pairs}, {@code toStandardNormal} and the first preparation of a batch check
  * it every few milliseconds.
  *
  * <p>Two parts of calls are not interrupted: {@code pairwise}, {@code aligned} and {@code toStandardNormal} on a CUDA
@@ -108,8 +109,9 @@
  * <h2>Memory and allocation</h2>
  *
  * A warm call allocates nothing with one thread, and a few hundred bytes with several threads or on a CUDA device. A
- * call is warm if its batches have been used twice before and it writes to the caller's memory. Nothing of size
- * {@code N·M·D} is ever made. Besides the packed forms of batches, the engine holds for each thread at work
+ * call is warm if its batches have been used twice before and it writes to the caller's memory. A later one may still
+ * make what recomputes entries, the first time that many need it; {@link Gaussians#prepare()} makes it at once. Nothing
+ * of size {@code N·M·D} is ever made. Besides the packed forms of batches, the engine holds for each thread at work
  *
  * <ul>
  *   <li>{@code 128·D} floats and up to 90 KiB, and {@code 128·D} doubles more where entries are recomputed;
@@ -124,7 +126,7 @@
  * <h2>CUDA</h2>
  *
  * With {@link Backend#CUDA}, the device computes the matrix, {@code aligned} and {@code toStandardNormal}, by kernels
- * of the same mathematics. The exceptions are pairs of a diagonal with a full Gaussian, in {@code aligned} always, and
+ * of the same mathematics. The exceptions are {@code pairs}, and a diagonal with a full Gaussian, in {@code aligned} always, and
  * elsewhere if the batches are too large to be written out as full factors. Reductions take {@code 256 × 4096} entries
  * at a time from the device and reduce them on as many threads as the engine has; for other operations, the number of
  * threads does not matter.

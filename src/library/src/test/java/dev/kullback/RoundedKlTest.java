@@ -112,8 +112,7 @@ class RoundedKlTest {
       for (int j = 0; j < p.size(); j++) {
         BigFloat kl = oracle.kl(i, j);
         assertThat(rounded.compute(q.gaussians().batch, i, p.gaussians().batch, j)).isTrue();
-        BigFloat off =
-            BigFloat.of(rounded.high).plus(BigFloat.of(rounded.low)).minus(kl).minus(kl);
+        BigFloat off = BigFloat.of(rounded.high).plus(BigFloat.of(rounded.low)).minus(kl).minus(kl);
         assertThat(Math.abs(off.toDouble())).as(what).isLessThanOrEqualTo(rounded.error / 2);
         double value = rounded.kl(q.gaussians().batch, i, p.gaussians().batch, j);
         compared++;

@@ -26,6 +26,8 @@ class VerifyTest {
               "toStandardNormal",
               "nearest",
               "nearestReverse",
+              "exact nearest",
+              "pairs",
               "within",
               "withinReverse",
               "logSumExp")

@@ -66,6 +66,9 @@ public final class DiagonalBatch extends Batch {
   /** Not under a key: looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
   private final Lazy<DiagonalBatch, double[]> precisions = new Lazy<>();
 
+  /** How many rows' precisions were computed one by one, about: threads may lose some. */
+  private int computed;
+
   private DiagonalBatch(Elements mean, Elements scale, int dimension, Scale kind, Zeros zeros) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble());
     mean32 = isDouble() ? null : mean.floats();
@@ -107,7 +110,7 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * A batch from means and scales, both copied.
+   * A batch from means and scales, both copied unless they are owned.
    *
    * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
    */
@@ -194,6 +197,20 @@ public final class DiagonalBatch extends Batch {
     return precisions.get(this, DiagonalBatch::toPrecisions);
   }
 
+  /** One of {@link #precisions}, computed. */
+  public double precision(int index) {
+    return kind == Scale.PRECISION ? scale(index) : 1 / kind.variance(scale(index));
+  }
+
+  /**
+   * {@link #precisions} for a pair, or null where they have not been made nor so many rows computed that making them costs no more: most
+   * searches need those of few pairs, and they take as much memory as a float batch's values.
+   */
+  public double @Nullable [] precisionsOfPair() {
+    double[] made = precisions.made();
+    return made != null || computed++ < size() ? made : precisions();
+  }
+
   @Override
   public boolean isExpandable() {
     return (long) size() * dimension() * (dimension() + 3) / 2 <= MOST_EXPANDED;
@@ -243,7 +260,7 @@ public final class DiagonalBatch extends Batch {
     Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < r.length; ) {
       for (int end = (int) Math.min((long) i + ROWS_ELEMENTS, r.length); i < end; i++) {
-        r[i] = kind == Scale.PRECISION ? scale(i) : 1 / kind.variance(scale(i));
+        r[i] = precision(i);
       }
       checkpoint.pass((long) CHECKING * ROWS_ELEMENTS);
     }

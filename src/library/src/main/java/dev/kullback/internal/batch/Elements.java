@@ -16,22 +16,39 @@ public final class Elements {
   /** The array that the segment stands for, if there is one: a clone is not filled with zeros first. */
   private final @Nullable Object array;
 
+  /** Whether the array may be kept. */
+  private final boolean owned;
+
   private float[] chunk = {};
 
-  private Elements(MemorySegment segment, ValueLayout layout, @Nullable Object array) {
+  private Elements(
+      MemorySegment segment, ValueLayout layout, @Nullable Object array, boolean owned) {
     this.segment = segment;
     this.layout = layout;
     this.array = array;
+    this.owned = owned;
   }
 
   public static Elements of(float[] array, String name) {
     Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT, array);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT, array, false);
   }
 
   public static Elements of(double[] array, String name) {
     Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, array);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, array, false);
+  }
+
+  /** An array that the caller gives away. */
+  public static Elements owned(float[] array, String name) {
+    Objects.requireNonNull(array, name);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT, array, true);
+  }
+
+  /** An array that the caller gives away. */
+  public static Elements owned(double[] array, String name) {
+    Objects.requireNonNull(array, name);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, array, true);
   }
 
   public static Elements of(MemorySegment segment, ValueLayout element, String name) {
@@ -51,7 +68,7 @@ public final class Elements {
               throw new IllegalArgumentException(
                   "element layout must be float or double, is " + element);
         };
-    return new Elements(segment, layout, null);
+    return new Elements(segment, layout, null, false);
   }
 
   /** Throws where this thread cannot read or write a segment. */
@@ -73,20 +90,20 @@ public final class Elements {
     return layout instanceof ValueLayout.OfDouble;
   }
 
-  /** A copy, of floats. */
+  /** A copy, of floats, or the array that was given away. */
   float[] floats() {
     if (array instanceof float[] floats) {
-      return floats.clone();
+      return owned ? floats : floats.clone();
     }
     float[] copy = new float[(int) length()];
     MemorySegment.copy(segment, layout, 0, copy, 0, copy.length);
     return copy;
   }
 
-  /** A copy, widened if it must be. */
+  /** A copy, widened if it must be, or the array that was given away. */
   double[] doubles() {
     if (array instanceof double[] doubles) {
-      return doubles.clone();
+      return owned ? doubles : doubles.clone();
     }
     double[] copy = new double[(int) length()];
     read(0, copy, copy.length);

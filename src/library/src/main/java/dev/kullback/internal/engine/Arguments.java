@@ -160,7 +160,8 @@ public final class Arguments {
     Objects.requireNonNull(j, "j");
     if (i.length != j.length) {
       throw new IllegalArgumentException(
-          "i has %d indices but j has %d; pairs need as many of each".formatted(i.length, j.length));
+          "i has %d indices but j has %d; pairs need as many of each"
+              .formatted(i.length, j.length));
     }
     checkIndices("i", i, "q", q.size());
     checkIndices("j", j, "p", p.size());

@@ -93,14 +93,15 @@ public final class DoubleWord {
         square
             * r
             * (1 / 6.0
-                + r * (1 / 24.0 + r * (1 / 120.0 + r * (1 / 720.0 + r * (1 / 5040.0 + r / 40320)))));
+                + r
+                    * (1 / 24.0
+                        + r * (1 / 120.0 + r * (1 / 720.0 + r * (1 / 5040.0 + r / 40320)))));
     double y = r + 0.5 * square; // e^r − 1
     double yLow = r - y + 0.5 * square + (rLow + 0.5 * squareLow + tail);
     int root = (int) k & (ROOT.length - 1);
     double t = ROOT[root];
     double product = t * y;
-    double productLow =
-        Math.fma(t, y, -product) + (t * yLow + ROOT_LOW[root] * y) + ROOT_LOW[root];
+    double productLow = Math.fma(t, y, -product) + (t * yLow + ROOT_LOW[root] * y) + ROOT_LOW[root];
     double s = t + product;
     double power = power((int) k >> EXP_BITS);
     set(s * power, (t - s + product + productLow) * power);
@@ -127,7 +128,9 @@ public final class DoubleWord {
         square
             * z
             * (1 / 3.0
-                + z * (-1 / 4.0 + z * (1 / 5.0 + z * (-1 / 6.0 + z * (1 / 7.0 + z * (-1 / 8.0 + z / 9))))));
+                + z
+                    * (-1 / 4.0
+                        + z * (1 / 5.0 + z * (-1 / 6.0 + z * (1 / 7.0 + z * (-1 / 8.0 + z / 9))))));
     double y = z - 0.5 * square;
     double yLow = z - y - 0.5 * square + (zLow - 0.5 * squareLow + tail);
     double e = (double) exponent * LN2;

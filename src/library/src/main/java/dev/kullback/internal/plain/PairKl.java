@@ -145,8 +145,8 @@ public final class PairKl {
    */
   public static double difference(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
-    double[] rq = q.precisions();
-    double[] rp = p.precisions();
+    double[] rq = q.precisionsOfPair();
+    double[] rp = p.precisionsOfPair();
     int a = i * d;
     int b = j * d;
     double sum = 0;
@@ -155,8 +155,8 @@ public final class PairKl {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
         double x = q.mean(a + k) - p.mean(b + k);
-        double v = 1 / rq[a + k];
-        double r = rp[b + k];
+        double v = 1 / (rq != null ? rq[a + k] : q.precision(a + k));
+        double r = rp != null ? rp[b + k] : p.precision(b + k);
         acc = FMA ? Math.fma(Math.fma(x, x, v), r, acc) : acc + (x * x + v) * r;
       }
       chunks += acc;

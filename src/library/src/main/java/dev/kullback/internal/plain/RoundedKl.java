@@ -92,7 +92,8 @@ public final class RoundedKl {
     }
     word.set(sum, rest);
     word.add(-d, 0);
-    double terms = sum + d + 1 + logDetP.addTo(word, p.kind(), 1) + logDetQ.addTo(word, q.kind(), -1);
+    double terms =
+        sum + d + 1 + logDetP.addTo(word, p.kind(), 1) + logDetQ.addTo(word, q.kind(), -1);
     high = word.high();
     low = word.low();
     error = ERROR * terms;

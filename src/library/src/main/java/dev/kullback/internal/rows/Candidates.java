@@ -160,7 +160,16 @@ final class Candidates {
     drop();
   }
 
-  /** The same of a search that need not find k. */
+  /** The same of a search that may find fewer than k. */
+  void finishFewer() {
+    if (count >= k) {
+      drop();
+    } else {
+      sort();
+    }
+  }
+
+  /** The same of a part of a search, in any order where it found fewer. */
   void finishPart() {
     if (count >= k) {
       drop();

@@ -234,7 +234,7 @@ public final class NearestRows extends RowReduction {
       if (search == null) {
         c.finish();
       } else {
-        c.finishPart(); // there may be fewer
+        c.finishFewer();
       }
       decide(c, i, band);
       if (search == null) {
@@ -307,9 +307,7 @@ public final class NearestRows extends RowReduction {
     if (c.count > k && Ranks.isPreciseFaster(a, b)) {
       for (int s = 0; s < c.count; s++) {
         c.value[s] =
-            repeats(c, s, b)
-                ? c.value[s - 1]
-                : band.ranks.precise(a, i, b, c.index[s], reverse);
+            repeats(c, s, b) ? c.value[s - 1] : band.ranks.precise(a, i, b, c.index[s], reverse);
       }
       c.sort();
       c.keepNearest(Ranks.PRECISE_ERROR);

@@ -29,7 +29,8 @@ public record Search(
 
   /** How many neighbors row i gets. */
   int count(int i, int columns) {
-    long all = columns - (leftOut(i, columns) < 0 ? 0 : 1) + (earlier == null ? 0L : earlier.count(i));
+    long all =
+        columns - (leftOut(i, columns) < 0 ? 0 : 1) + (earlier == null ? 0L : earlier.count(i));
     return (int) Math.min(k, all);
   }
 

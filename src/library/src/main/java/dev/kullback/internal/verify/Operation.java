@@ -4,9 +4,11 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.Search;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 
 /** One method of the engine; some take batches of one size only. */
 record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
@@ -36,6 +38,17 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               (engine, q, p, _, r) -> engine.aligned(q, p, engine.begin().to(r.values)),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + i]), c.contract)),
           new Operation(
+              "pairs",
+              true,
+              (engine, q, p, c, r) ->
+                  engine.pairs(
+                      q,
+                      IntStream.range(0, c.n).toArray(),
+                      p,
+                      IntStream.range(0, c.n).map(i -> c.n - 1 - i).toArray(),
+                      engine.begin().to(r.values)),
+              c -> Expected.of(c.rows(i -> c.kl[i * c.m + c.n - 1 - i]), c.contract)),
+          new Operation(
               "toStandardNormal",
               false,
               (engine, q, _, _, r) -> engine.toStandardNormal(q, engine.begin().to(r.values)),
@@ -53,6 +66,13 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               (engine, q, p, c, r) ->
                   engine.nearest(q, p, c.k(1), true, false, r.indices, engine.begin().to(r.values)),
               c -> c.nearest(true)),
+          new Operation(
+              "exact nearest",
+              false,
+              (engine, q, p, c, r) ->
+                  r.setRows(
+                      engine.nearest(q, p, new Search(c.k(0), false, true, false, 0, 0, null))),
+              c -> c.nearest(false)),
           new Operation(
               "within",
               false,

@@ -40,6 +40,12 @@ final class Result {
         IntStream.concat(IntStream.of(found.start()), IntStream.of(found.indices())).toArray();
   }
 
+  /** Rows of as many entries each. */
+  void setRows(Lists found) {
+    values = found.values();
+    indices = found.indices();
+  }
+
   void set(Result other) {
     values = other.values.clone();
     indices = other.indices.clone();

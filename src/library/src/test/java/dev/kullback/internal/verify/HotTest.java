@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 class HotTest {
   /** Operations of {@link Verify}. */
-  private static final int OPERATIONS = 15;
+  private static final int OPERATIONS = 17;
 
   /** Twice as many as C2 compiles a method after. */
   private static final int LEAST_CALLS = 10_000;

@@ -1,0 +1,136 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.Arrays;
+import java.util.Random;
+import java.util.concurrent.CancellationException;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Divergences of pairs by index. */
+@Tag("width")
+class PairsTest {
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void areWithinTheContract(Backend backend) {
+    Random random = new Random(1);
+    for (Regime regime :
+        new Regime[] {Regime.VAE, Regime.NEAR_1E_6, Regime.DUPLICATES, Regime.WIDE}) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        Regime.Case drawn = regime.draw(isDouble, 6, 9, 70);
+        int[] i = random.ints(100, 0, 6).toArray();
+        int[] j = random.ints(100, 0, 9).toArray();
+        double[] matrix = Oracle.pairwise(drawn.q(), drawn.p());
+        double[] expected =
+            IntStream.range(0, 100).mapToDouble(r -> matrix[i[r] * 9 + j[r]]).toArray();
+        double[] actual = new double[101];
+        actual[100] = -7;
+        float[] rounded = new float[100];
+        try (KlEngine engine = Engines.on(backend, 2)) {
+          engine.pairs(drawn.q().gaussians(), i, drawn.p().gaussians(), j, actual);
+          engine.pairs(drawn.q().gaussians(), i, drawn.p().gaussians(), j, rounded);
+        }
+        Check.matrix(
+            backend + " " + regime,
+            1,
+            expected,
+            Arrays.copyOf(actual, 100),
+            Check.Precision.ofDoubleResult(drawn.q(), drawn.p()));
+        assertThat(actual[100]).isEqualTo(-7);
+        assertThat(rounded).isEqualTo(Batch.narrowed(Arrays.copyOf(actual, 100)));
+      }
+    }
+  }
+
+  /** The matrix's diagonal, to the bit, and so the same for all numbers of threads. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void areThoseOfAligned(Backend backend) {
+    int n = 60_000;
+    Batch a = Batch.random(false, n, 3, 0, new Random(2));
+    Batch b = Batch.random(true, n, 3, 0, new Random(3));
+    FullBatch full = FullBatch.random(true, 9, 4, 30, 0, new Random(4));
+    int[] all = IntStream.range(0, n).toArray();
+    int[] few = IntStream.range(0, 9).toArray();
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = Engines.on(backend, threads);
+          KlEngine plain = Engines.on(Backend.SCALAR)) {
+        double[] out = new double[n];
+        engine.pairs(a.gaussians(), all, b.gaussians(), all, out);
+        assertThat(out).isEqualTo(plain.aligned(a.gaussians(), b.gaussians(), new double[n]));
+        double[] fulls = new double[9];
+        FullBatch q = full.rows(0, 9);
+        engine.pairs(
+            q.gaussians(), few, full.as(FullBatch.Kind.COVARIANCE).gaussians(), few, fulls);
+        assertThat(fulls)
+            .isEqualTo(
+                plain.aligned(
+                    q.gaussians(), full.as(FullBatch.Kind.COVARIANCE).gaussians(), new double[9]));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void specialCases(Backend backend) {
+    DiagonalGaussians p = Batch.random(false, 4, 3, 0, new Random(5)).gaussians();
+    DiagonalGaussians zero =
+        DiagonalGaussians.ofStd(new float[3], new float[3], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] out = {-1, -1};
+      engine.pairs(p, new int[] {2, 2}, p, new int[] {2, 3}, out);
+      assertThat(out[0]).isZero();
+      assertThat(out[1]).isPositive();
+      engine.pairs(zero, new int[] {0}, p, new int[] {1}, out);
+      assertThat(out[0]).isZero();
+      engine.pairs(p, new int[0], p, new int[0], new double[0]);
+      Thread.currentThread().interrupt();
+      int[] many = new int[3_000_000];
+      assertThatThrownBy(
+              () -> engine.pairs(p, many, p, new int[many.length], new float[many.length]))
+          .isInstanceOf(CancellationException.class);
+      assertThat(Thread.interrupted()).isTrue();
+    }
+  }
+
+  @Test
+  void errors() {
+    DiagonalGaussians q = Batch.random(false, 4, 3, 0, new Random(6)).gaussians();
+    DiagonalGaussians p = Batch.random(false, 2, 3, 0, new Random(7)).gaussians();
+    KlEngine engine = KlEngine.builder().build();
+    double[] out = new double[2];
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> engine.pairs(q, new int[] {0, 4}, p, new int[2], out))
+        .withMessage("i[1] is 4; it must be in [0, 4), the Gaussians of q");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> engine.pairs(q, new int[2], p, new int[] {-1, 0}, out))
+        .withMessage("j[0] is -1; it must be in [0, 2), the Gaussians of p");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> engine.pairs(q, new int[2], p, new int[1], out))
+        .withMessageContaining("i has 2 indices but j has 1");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> engine.pairs(q, new int[3], p, new int[3], out))
+        .withMessage("out has 2 elements but 3 are needed");
+    assertThatNullPointerException()
+        .isThrownBy(() -> engine.pairs(q, null, p, new int[3], out))
+        .withMessage("i");
+    assertThatNullPointerException()
+        .isThrownBy(() -> engine.pairs(q, new int[3], p, null, out))
+        .withMessage("j");
+    DiagonalGaussians other = Batch.random(false, 2, 5, 0, new Random(7)).gaussians();
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> engine.pairs(q, new int[1], other, new int[1], out))
+        .withMessageContaining("q has dimension 3 but p has 5");
+    engine.close();
+    assertThatIllegalStateException()
+        .isThrownBy(() -> engine.pairs(q, new int[1], p, new int[1], out));
+  }
+}
