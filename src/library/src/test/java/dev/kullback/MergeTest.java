@@ -305,6 +305,12 @@ class MergeTest {
       Neighbors found = engine.nearest(zero, zero, NearestOptions.of(2).exact().others());
       assertThat(found.indices()).containsExactly(1, 2, 0, 2, 0, 1);
       assertThat(found.values()).containsOnly(0);
+      DiagonalGaussians other = DiagonalGaussians.ofStd(mean, mean, 1);
+      NearestOptions reverse = NearestOptions.of(1).exact().reverse();
+      assertThat(engine.nearest(other, zero, reverse).indices()).containsOnly(0);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.nearest(zero, other, reverse))
+          .withMessageContaining("q is deterministic");
     }
   }
 

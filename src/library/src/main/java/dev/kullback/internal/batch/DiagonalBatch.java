@@ -166,6 +166,23 @@ public final class DiagonalBatch extends Batch {
     return scale64 != null ? scale64[index] : scale32()[index];
   }
 
+  /** Reads n elements from an index on to the start of two arrays. */
+  public void read(int from, int n, double[] means, double[] scales) {
+    if (mean64 != null) {
+      System.arraycopy(mean64, from, means, 0, n);
+      System.arraycopy(scale64(), from, scales, 0, n);
+      return;
+    }
+    float[] mean = mean32();
+    float[] scale = scale32();
+    for (int k = 0; k < n; k++) {
+      means[k] = mean[from + k];
+    }
+    for (int k = 0; k < n; k++) {
+      scales[k] = scale[from + k];
+    }
+  }
+
   /** Rows with a variance that the float kernels cannot hold; not to be changed. */
   public BitSet beyond32() {
     return beyond32;

@@ -3,6 +3,9 @@ package dev.kullback.internal.plain;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.DoubleWord;
 import dev.kullback.internal.numerics.Scale;
+import java.util.Arrays;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The divergence of diagonal Gaussians rounded to double, where a sum in twice double's precision decides how:
@@ -26,19 +29,17 @@ public final class RoundedKl {
 
   private static final int BLOCK = 64;
 
-  /** Factors in [2⁻¹⁰⁰, 2¹⁰⁰] that may be multiplied before the product's exponent is taken out. */
+  /** Factors in [2⁻¹⁰⁰, 2¹⁰⁰] of a chain of a product. */
   private static final int FACTORS = 8;
 
-  /** Of a block's dimensions, the scales as given, and {@code σq²} and {@code 1/σp²} in two parts. */
-  private final double[] scale = new double[BLOCK];
+  private final Side left = new Side();
+  private final Side right = new Side();
 
-  private final double[] v = new double[BLOCK];
-  private final double[] vLow = new double[BLOCK];
-  private final double[] r = new double[BLOCK];
-  private final double[] rLow = new double[BLOCK];
+  /** A block's terms, in two parts. */
+  private final double[] term = new double[BLOCK];
+
+  private final double[] termLow = new double[BLOCK];
   private final DoubleWord word = new DoubleWord();
-  private final LogDet logDetQ = new LogDet();
-  private final LogDet logDetP = new LogDet();
 
   /** {@code 2 KL} unrounded, and a bound on its error. */
   public double high;
@@ -55,172 +56,208 @@ public final class RoundedKl {
     return isDecided ? 0.5 * high : Double.NaN;
   }
 
+  /** Drops the caller's batches. */
+  public void clear() {
+    left.clear();
+    right.clear();
+  }
+
   /** Whether it can; what overflows is NaN. */
   public boolean compute(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     if (d > MOST_DIMENSIONS || q.beyond32().get(i) || p.beyond32().get(j)) {
       return false;
     }
-    logDetQ.clear();
-    logDetP.clear();
     double sum = 0;
     double rest = 0;
     for (int h = 0; h < d; h += BLOCK) {
       int n = Math.min(BLOCK, d - h);
-      int a = i * d + h;
-      int b = j * d + h;
-      variances(q, a, n);
-      precisions(p, b, n);
+      left.read(q, i, h, n, false);
+      right.read(p, j, h, n, true);
+      terms(n);
       for (int k = 0; k < n; k++) {
-        double mq = q.mean(a + k);
-        double mp = p.mean(b + k);
-        double x = mq - mp;
-        double y = x - mq;
-        double xLow = mq - (x - y) - (mp + y);
-        double square = x * x;
-        double squareLow = Math.fma(x, x, -square) + 2 * x * xLow;
-        double t = square + v[k];
-        y = t - square;
-        double tLow = square - (t - y) + (v[k] - y) + (squareLow + vLow[k]);
-        double term = t * r[k];
-        double termLow = Math.fma(t, r[k], -term) + (t * rLow[k] + tLow * r[k]);
-        double s = sum + term;
-        y = s - sum;
-        rest += sum - (s - y) + (term - y) + termLow;
+        double x = term[k];
+        double s = sum + x;
+        double y = s - sum;
+        rest += sum - (s - y) + (x - y) + termLow[k];
         sum = s;
       }
     }
     word.set(sum, rest);
     word.add(-d, 0);
-    double terms =
-        sum + d + 1 + logDetP.addTo(word, p.kind(), 1) + logDetQ.addTo(word, q.kind(), -1);
+    double all = sum + d + 1 + right.addLogDet(word, 1) + left.addLogDet(word, -1);
     high = word.high();
     low = word.low();
-    error = ERROR * terms;
+    error = ERROR * all;
     return true;
   }
 
-  /** v of n dimensions from {@code at} on. */
-  private void variances(DiagonalBatch q, int at, int n) {
-    read(q, at, n);
-    switch (q.kind()) {
-      case STD -> {
-        for (int k = 0; k < n; k++) {
-          double s = scale[k];
-          v[k] = s * s;
-          vLow[k] = Math.fma(s, s, -v[k]);
-        }
-      }
-      case VARIANCE -> {
-        for (int k = 0; k < n; k++) {
-          v[k] = scale[k];
-          vLow[k] = 0;
-        }
-      }
-      case LOG_VARIANCE -> {
-        for (int k = 0; k < n; k++) {
-          word.setExp(scale[k]);
-          v[k] = word.high();
-          vLow[k] = word.low();
-        }
-      }
-      case PRECISION -> {
-        for (int k = 0; k < n; k++) {
-          double s = scale[k];
-          v[k] = 1 / s;
-          vLow[k] = v[k] * Math.fma(-v[k], s, 1);
-        }
-      }
-    }
-    logDetQ.add(q.kind(), scale, n);
-  }
-
-  /** r of n dimensions from {@code at} on. */
-  private void precisions(DiagonalBatch p, int at, int n) {
-    read(p, at, n);
-    switch (p.kind()) {
-      case STD -> {
-        for (int k = 0; k < n; k++) {
-          double s = scale[k];
-          double square = s * s;
-          double squareLow = Math.fma(s, s, -square);
-          r[k] = 1 / square;
-          rLow[k] = r[k] * (Math.fma(-r[k], square, 1) - r[k] * squareLow);
-        }
-      }
-      case VARIANCE -> {
-        for (int k = 0; k < n; k++) {
-          double s = scale[k];
-          r[k] = 1 / s;
-          rLow[k] = r[k] * Math.fma(-r[k], s, 1);
-        }
-      }
-      case LOG_VARIANCE -> {
-        for (int k = 0; k < n; k++) {
-          word.setExp(-scale[k]);
-          r[k] = word.high();
-          rLow[k] = word.low();
-        }
-      }
-      case PRECISION -> {
-        for (int k = 0; k < n; k++) {
-          r[k] = scale[k];
-          rLow[k] = 0;
-        }
-      }
-    }
-    logDetP.add(p.kind(), scale, n);
-  }
-
-  private void read(DiagonalBatch g, int at, int n) {
+  /** {@code [(μq − μp)² + σq²]·1/σp²}, in operations that compilers make vectors of. */
+  private void terms(int n) {
+    double[] mq = left.mean;
+    double[] v = left.value;
+    double[] vLow = left.valueLow;
+    double[] mp = right.mean;
+    double[] r = right.value;
+    double[] rLow = right.valueLow;
+    double[] high = term;
+    double[] low = termLow;
     for (int k = 0; k < n; k++) {
-      scale[k] = g.scale(at + k);
+      double x = mq[k] - mp[k];
+      double y = x - mq[k];
+      double xLow = mq[k] - (x - y) - (mp[k] + y);
+      double square = x * x;
+      double squareLow = Math.fma(x, x, -square) + 2 * x * xLow;
+      double t = square + v[k];
+      double z = t - square;
+      double tLow = square - (t - z) + (v[k] - z) + (squareLow + vLow[k]);
+      double product = t * r[k];
+      high[k] = product;
+      low[k] = Math.fma(t, r[k], -product) + (t * rLow[k] + tLow * r[k]);
     }
   }
 
-  /** {@code Σ_h ln σ²}: of the product of the scales, its exponent apart, or their sum. */
-  private static final class LogDet {
+  /** What one Gaussian adds; candidates share theirs with the one before, if one block holds it. */
+  private static final class Side {
+    private @Nullable DiagonalBatch batch;
+    private int row;
+
+    final double[] mean = new double[BLOCK];
+    private final double[] scale = new double[BLOCK];
+
+    /** σ² or 1/σ², in two parts. */
+    final double[] value = new double[BLOCK];
+
+    final double[] valueLow = new double[BLOCK];
+    private final DoubleWord word = new DoubleWord();
+
+    /** The product of the scales, of which {@code 1 ≤ high < 2}, or the sum of log-variances. */
     private double high;
+
     private double low;
     private long exponent;
 
     void clear() {
-      high = 0;
-      low = 0;
-      exponent = 0;
+      batch = null;
     }
 
-    void add(Scale kind, double[] scale, int n) {
-      if (kind == Scale.LOG_VARIANCE) {
-        for (int k = 0; k < n; k++) {
-          double s = high + scale[k];
-          double y = s - high;
-          low += high - (s - y) + (scale[k] - y);
-          high = s;
-        }
+    /** Dimensions [h, h + n) of row i. */
+    void read(DiagonalBatch g, int i, int h, int n, boolean inverse) {
+      if (g == batch && i == row && n == g.dimension()) {
         return;
       }
-      double product = high == 0 ? 1 : high;
-      double rest = low;
-      for (int from = 0; from < n; from += FACTORS) {
-        for (int k = from, end = Math.min(n, from + FACTORS); k < end; k++) {
-          double s = scale[k];
-          double x = product * s;
-          rest = Math.fma(rest, s, Math.fma(product, s, -x));
-          product = x;
-        }
-        int e = Math.getExponent(product);
-        double power = DoubleWord.power(-e);
-        product *= power;
-        rest *= power;
-        exponent += e;
+      int at = i * g.dimension() + h;
+      g.read(at, n, mean, scale);
+      if (h == 0) {
+        batch = g;
+        row = i;
+        high = g.kind() == Scale.LOG_VARIANCE ? 0 : 1;
+        low = 0;
+        exponent = 0;
       }
-      high = product;
-      low = rest;
+      values(g.kind(), n, inverse);
+      if (g.kind() == Scale.LOG_VARIANCE) {
+        addScales(n);
+      } else {
+        multiplyScales(n);
+      }
     }
 
-    /** Adds it, or subtracts it by a sign of −1, and returns how large what was added is. */
-    double addTo(DoubleWord sum, Scale kind, int sign) {
+    private void values(Scale kind, int n, boolean inverse) {
+      switch (kind) {
+        case STD -> {
+          for (int k = 0; k < n; k++) {
+            double s = scale[k];
+            double square = s * s;
+            value[k] = square;
+            valueLow[k] = Math.fma(s, s, -square);
+          }
+        }
+        case VARIANCE, PRECISION -> {
+          System.arraycopy(scale, 0, value, 0, n);
+          Arrays.fill(valueLow, 0, n, 0);
+        }
+        case LOG_VARIANCE -> {
+          for (int k = 0; k < n; k++) {
+            word.setExp(inverse ? -scale[k] : scale[k]);
+            value[k] = word.high();
+            valueLow[k] = word.low();
+          }
+        }
+      }
+      if (inverse ? kind == Scale.STD || kind == Scale.VARIANCE : kind == Scale.PRECISION) {
+        for (int k = 0; k < n; k++) {
+          double x = value[k];
+          double r = 1 / x;
+          valueLow[k] = r * (Math.fma(-r, x, 1) - r * valueLow[k]);
+          value[k] = r;
+        }
+      }
+    }
+
+    private void addScales(int n) {
+      for (int k = 0; k < n; k++) {
+        double s = high + scale[k];
+        double y = s - high;
+        low += high - (s - y) + (scale[k] - y);
+        high = s;
+      }
+    }
+
+    /** In four chains, for one waits for each product. */
+    private void multiplyScales(int n) {
+      int padded = Math.ceilDiv(n, 4) * 4;
+      Arrays.fill(scale, n, padded, 1);
+      for (int from = 0; from < padded; from += 4 * FACTORS) {
+        double a = 1;
+        double aLow = 0;
+        double b = 1;
+        double bLow = 0;
+        double c = 1;
+        double cLow = 0;
+        double d = 1;
+        double dLow = 0;
+        for (int k = from, end = Math.min(padded, from + 4 * FACTORS); k < end; k += 4) {
+          double s = scale[k];
+          double x = a * s;
+          aLow = Math.fma(aLow, s, Math.fma(a, s, -x));
+          a = x;
+          s = scale[k + 1];
+          x = b * s;
+          bLow = Math.fma(bLow, s, Math.fma(b, s, -x));
+          b = x;
+          s = scale[k + 2];
+          x = c * s;
+          cLow = Math.fma(cLow, s, Math.fma(c, s, -x));
+          c = x;
+          s = scale[k + 3];
+          x = d * s;
+          dLow = Math.fma(dLow, s, Math.fma(d, s, -x));
+          d = x;
+        }
+        multiply(a, aLow);
+        multiply(b, bLow);
+        multiply(c, cLow);
+        multiply(d, dLow);
+      }
+    }
+
+    private void multiply(double x, double xLow) {
+      int e = Math.getExponent(x);
+      double power = DoubleWord.power(-e);
+      double y = x * power;
+      double product = high * y;
+      double productLow = Math.fma(high, y, -product) + (high * (xLow * power) + low * y);
+      int more = product < 2 ? 0 : 1;
+      double half = more == 0 ? 1 : 0.5;
+      high = product * half;
+      low = productLow * half;
+      exponent += e + more;
+    }
+
+    /** Adds {@code Σ_h ln σ²}, or subtracts it by a sign of −1, and returns how large what was added is. */
+    double addLogDet(DoubleWord sum, int sign) {
+      Scale kind = Objects.requireNonNull(batch).kind();
       if (kind == Scale.LOG_VARIANCE) {
         sum.add(sign * high, sign * low);
         return Math.abs(high);

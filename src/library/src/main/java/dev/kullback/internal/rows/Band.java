@@ -76,11 +76,12 @@ public final class Band {
     return state;
   }
 
-  /** After a call: lets go of what is large. */
+  /** After a call: lets go of the caller's batches, and of what is large. */
   public void trim() {
     for (; used > 0; used--) {
       candidates[used - 1].trim();
     }
     sorting.trim();
+    ranks.clear();
   }
 }

@@ -304,7 +304,7 @@ public final class NearestRows extends RowReduction {
   private void round(Candidates c, int i, Band band) {
     Batch a = batch(q);
     Batch b = batch(p);
-    if (c.count > k && Ranks.isPreciseFaster(a, b)) {
+    if (c.count > 2 * (long) k && Ranks.isPreciseFaster(a, b)) {
       for (int s = 0; s < c.count; s++) {
         c.value[s] =
             repeats(c, s, b) ? c.value[s - 1] : band.ranks.precise(a, i, b, c.index[s], reverse);

@@ -100,9 +100,17 @@ public final class Ranks {
     return kl < Double.POSITIVE_INFINITY ? exact(q, i, p, j, false, kl).value : kl;
   }
 
+  /** Drops the caller's batches. */
+  void clear() {
+    rounded.clear();
+  }
+
   /** Whether {@link #precise} takes less time than {@link #rounded}. */
   static boolean isPreciseFaster(Batch q, Batch p) {
-    return q instanceof DiagonalBatch && p instanceof DiagonalBatch && !q.isDeterministic();
+    return q instanceof DiagonalBatch
+        && p instanceof DiagonalBatch
+        && !q.isDeterministic()
+        && !p.isDeterministic();
   }
 
   /** What {@link #exact} gave last. */
