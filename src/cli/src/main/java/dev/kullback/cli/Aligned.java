@@ -4,7 +4,7 @@ import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import org.jspecify.annotations.Nullable;
+import java.util.List;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
@@ -28,9 +28,9 @@ final class Aligned extends RowCommand {
   @Mixin BatchOptions.P pOptions;
 
   @Override
-  BatchOptions.Files pFiles() {
-    BatchOptions.@Nullable Files files = pOptions.files();
-    if (files == null) {
+  List<BatchOptions.Files> pFiles() {
+    List<BatchOptions.Files> files = pOptions.only();
+    if (files.isEmpty()) {
       throw new UserError(
           "aligned needs p: give --p-mean and a scale of p; without them every KL(q_i||q_i) is 0");
     }

@@ -8,13 +8,18 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 
-/** The checked parameters of a batch, means of [size, dimension]. */
+/**
+ * The checked parameters of a batch, means of [size, dimension].
+ *
+ * @param first the row of the files that is row 0 of these
+ */
 record Batch(
     BatchOptions.Files files,
     ScalePolicy policy,
+    int first,
     int size,
     int dimension,
     Npy.Array mean,
@@ -28,29 +33,51 @@ record Batch(
       Pattern.compile("^(\\w+)\\[(\\d+)\\](.*\\(Gaussian )\\2\\b");
 
   static Batch load(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
-    Npy.Array mean = read(files.mean(), arena);
-    Npy.Array scale = read(files.scale(), arena);
-    long[] shape = mean.shape();
+    Npy.Array mean = read(files.mean(), file -> Npy.readFloats(file, arena));
+    Npy.Array scale = read(files.scale(), file -> Npy.readFloats(file, arena));
+    requireShapes(files, mean.shape(), scale.shape());
+    return of(files, policy, 0, mean, scale, arena);
+  }
+
+  /** A shard of its rows, as if there were no others. */
+  static Batch load(BatchOptions.Files files, ScalePolicy policy, Shard shard, Arena arena) {
+    int rows = rows(files);
+    int from = shard.from(rows);
+    int to = shard.to(rows);
+    Npy.Array mean = read(files.mean(), file -> Npy.readFloats(file, from, to, arena));
+    Npy.Array scale = read(files.scale(), file -> Npy.readFloats(file, from, to, arena));
+    requireShapes(files, mean.shape(), scale.shape()); // they may not be those of before
+    return of(files, policy, from, mean, scale, arena);
+  }
+
+  /** How many there are, by the files' headers. */
+  static int rows(BatchOptions.Files files) {
+    long[] shape = read(files.mean(), Npy::readShape);
+    requireShapes(files, shape, read(files.scale(), Npy::readShape));
+    return (int) shape[0];
+  }
+
+  private static void requireShapes(BatchOptions.Files files, long[] shape, long[] scaleShape) {
     if (shape.length < 2) {
       throw new UserError(
           files.mean(),
           "has " + shape.length + " axes: a batch is [N,D]; reshape one Gaussian to [1,D]");
     }
     long size = shape[0];
-    long dimension = Arrays.stream(shape).skip(1).reduce(1, (a, b) -> a * b);
-    if (!files.kind().isFull() && !Arrays.equals(shape, scale.shape())) {
+    long dimension = dimension(shape);
+    if (!files.kind().isFull() && !Arrays.equals(shape, scaleShape)) {
       throw new UserError(
           files.scale(),
           "has shape %s, but the means in %s have %s: both must be [N,D]"
-              .formatted(text(scale.shape()), files.mean(), text(shape)));
+              .formatted(text(scaleShape), files.mean(), text(shape)));
     }
     if (files.kind().isFull()) {
       long[] wanted = files.kind().shape(size, dimension);
-      if (!Arrays.equals(wanted, scale.shape())) {
+      if (!Arrays.equals(wanted, scaleShape)) {
         throw new UserError(
             files.scale(),
             "has shape %s, but with the means in %s, of shape %s, it must be %s"
-                .formatted(text(scale.shape()), files.mean(), text(shape), text(wanted)));
+                .formatted(text(scaleShape), files.mean(), text(shape), text(wanted)));
       }
     }
     if (size == 0 || dimension == 0) {
@@ -60,25 +87,56 @@ record Batch(
       throw new UserError(
           files.mean(), "has shape " + text(shape) + ": N and D must be below 2^31");
     }
+  }
+
+  private static Batch of(
+      BatchOptions.Files files,
+      ScalePolicy policy,
+      int first,
+      Npy.Array mean,
+      Npy.Array scale,
+      Arena arena) {
+    int size = (int) mean.shape()[0];
+    int dimension = (int) dimension(mean.shape());
     if (!mean.element().equals(scale.element())) { // in the wider of the two both keep their values
       boolean isDouble = mean.isDouble() || scale.isDouble();
       if (files.kind() == Scale.COVARIANCE && isDouble && !scale.isDouble()) {
-        symmetrise(files.scale(), scale, dimension);
+        symmetrise(files.scale(), scale, first, dimension);
       }
       ValueLayout element = isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT;
       mean = mean.to(element, arena);
       scale = scale.to(element, arena);
     }
-    Batch batch = new Batch(files, policy, (int) size, (int) dimension, mean, scale);
+    Batch batch = new Batch(files, policy, first, size, dimension, mean, scale);
     batch.check();
     return batch;
   }
 
-  /** The p that this q is compared with: itself where p has no files. */
-  Batch columns(BatchOptions.@Nullable Files pFiles, Arena arena) {
-    if (pFiles == null) {
-      return this;
-    }
+  private static long dimension(long[] shape) {
+    return Arrays.stream(shape).skip(1).reduce(1, (a, b) -> a * b);
+  }
+
+  /** Some of these rows. */
+  Batch part(Shard shard) {
+    int from = shard.from(size);
+    int to = shard.to(size);
+    return new Batch(
+        files,
+        policy,
+        first + from,
+        to - from,
+        dimension,
+        mean.withRows(from, to),
+        scale.withRows(from, to));
+  }
+
+  /** The p of one file that this q is compared with: itself where p has no file. */
+  Batch columns(List<BatchOptions.Files> pFiles, Arena arena) {
+    return pFiles.isEmpty() ? this : columns(pFiles.getFirst(), arena);
+  }
+
+  /** The p of a file that this q is compared with. */
+  Batch columns(BatchOptions.Files pFiles, Arena arena) {
     Batch p = load(pFiles, policy, arena);
     p.requireFit(this);
     return p;
@@ -111,7 +169,7 @@ record Batch(
     try {
       return files.kind().gaussians(means, scales, dimension, mean.element(), policy);
     } catch (IllegalArgumentException e) {
-      throw new UserError(files.scale(), renumbered(String.valueOf(e.getMessage()), from));
+      throw new UserError(files.scale(), renumbered(String.valueOf(e.getMessage()), first + from));
     }
   }
 
@@ -146,7 +204,7 @@ record Batch(
   double[] weights(Path file, boolean log) {
     Input.limitStdin(0, file);
     try (Arena arena = Arena.ofConfined()) {
-      Npy.Array array = read(file, arena);
+      Npy.Array array = read(file, f -> Npy.readFloats(f, arena));
       if (!Arrays.equals(array.shape(), new long[] {size})) {
         throw new UserError(
             file,
@@ -172,9 +230,13 @@ record Batch(
     }
   }
 
-  private static Npy.Array read(Path file, Arena arena) {
+  private interface Reader<T> {
+    T read(Path file) throws IOException;
+  }
+
+  private static <T> T read(Path file, Reader<T> reader) {
     try {
-      return Npy.readFloats(file, arena);
+      return reader.read(file);
     } catch (IOException e) {
       throw new UserError(file, e);
     }
@@ -188,7 +250,7 @@ record Batch(
    * Makes float covariances, [N, D, D], exactly symmetric, as the library wants those of a double
    * batch to be; what is not finite is left for it to name.
    */
-  private static void symmetrise(Path file, Npy.Array covariance, long d) {
+  private static void symmetrise(Path file, Npy.Array covariance, int firstRow, long d) {
     ValueLayout.OfFloat element = (ValueLayout.OfFloat) covariance.element();
     for (long i = 0; i < covariance.shape()[0]; i++) {
       long first = i * d * d;
@@ -204,7 +266,7 @@ record Batch(
             throw new UserError(
                 file,
                 "covariance[%1$d] (Gaussian %1$d) is not symmetric: [%2$d][%3$d] is %4$s but [%3$d][%2$d] is %5$s"
-                    .formatted(i, r, c, (float) lower, (float) upper));
+                    .formatted(firstRow + i, r, c, (float) lower, (float) upper));
           }
           covariance.data().setAtIndex(element, first + c * d + r, (float) lower);
         }
@@ -256,19 +318,23 @@ record Batch(
     long width = scale.element().byteSize();
     MemorySegment zeros = MemorySegment.ofArray(new double[dimension]);
     for (long row = 0; row < size * d; row++) {
-      long first = row * d + row % d + 1;
+      long begin = row * d + row % d + 1;
       long end = (row + 1) * d;
-      long bytes = (end - first) * width;
-      if (MemorySegment.mismatch(scale.data(), first * width, end * width, zeros, 0, bytes) < 0) {
+      long bytes = (end - begin) * width;
+      if (MemorySegment.mismatch(scale.data(), begin * width, end * width, zeros, 0, bytes) < 0) {
         continue;
       }
-      for (long k = first; k < end; k++) {
+      for (long k = begin; k < end; k++) {
         if (scale.value(k) != 0) { // a -0 is 0
           throw new UserError(
               files.scale(),
               "Gaussian %d, row %d, column %d is %s: not lower triangular; did you mean %s? (counted from 0)"
                   .formatted(
-                      row / d, row % d, k % d, scale.text(k), files.option(Scale.COVARIANCE)));
+                      first + row / d,
+                      row % d,
+                      k % d,
+                      scale.text(k),
+                      files.option(Scale.COVARIANCE)));
         }
       }
     }
@@ -300,6 +366,6 @@ record Batch(
     return new UserError(
         file,
         "row %d, column %d: %s (counted from 0)"
-            .formatted(index / dimension, index % dimension, what));
+            .formatted(first + index / dimension, index % dimension, what));
   }
 }

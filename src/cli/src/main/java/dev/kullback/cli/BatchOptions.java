@@ -2,8 +2,12 @@ package dev.kullback.cli;
 
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.Objects;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
@@ -29,12 +33,8 @@ final class BatchOptions {
   }
 
   /** {@link Input#limitStdin} of all of them. */
-  static void limitStdin(int most, Files q, @Nullable Files p) {
-    if (p == null) {
-      Input.limitStdin(most, q.mean, q.scale);
-    } else {
-      Input.limitStdin(most, q.mean, q.scale, p.mean, p.scale);
-    }
+  static void limitStdin(int most, Files q, List<Files> p) {
+    Input.limitStdin(most, Outputs.inputs(q, p).toArray(Path[]::new));
   }
 
   static final class Q {
@@ -74,69 +74,130 @@ final class BatchOptions {
     @Nullable Path covariance;
 
     Files files() {
-      return choose(
-          "--", mean, std, variance, logVariance, precision, scaleTril, packedTril, covariance);
+      List<List<Path>> scales =
+          Stream.of(std, variance, logVariance, precision, scaleTril, packedTril, covariance)
+              .map(scale -> Stream.ofNullable(scale).toList())
+              .toList();
+      return choose("--", List.of(mean), scales).getFirst();
     }
   }
 
+  /** An option may name several files, one after the other or by being repeated, which topk alone takes. */
   static final class P {
+    private static final String SOME = "1..*";
+
     @Option(
         names = "--p-mean",
+        arity = SOME,
+        hideParamSyntax = true,
         paramLabel = "P.npy",
         description = "Means of p, [M,D]. Without --p-... options p is q, but not in aligned.")
-    @Nullable Path mean;
+    List<Path> means = List.of();
 
-    @Option(names = "--p-std", paramLabel = "T.npy", description = "Standard deviations of p.")
-    @Nullable Path std;
+    @Option(
+        names = "--p-std",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "T.npy",
+        description = "Standard deviations of p.")
+    List<Path> stds = List.of();
 
-    @Option(names = "--p-var", paramLabel = "V.npy", description = "Or its variances.")
-    @Nullable Path variance;
+    @Option(
+        names = "--p-var",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "V.npy",
+        description = "Or its variances.")
+    List<Path> variances = List.of();
 
-    @Option(names = "--p-logvar", paramLabel = "L.npy", description = "Or its log-variances.")
-    @Nullable Path logVariance;
+    @Option(
+        names = "--p-logvar",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "L.npy",
+        description = "Or its log-variances.")
+    List<Path> logVariances = List.of();
 
-    @Option(names = "--p-precision", paramLabel = "W.npy", description = "Or its 1/variances.")
-    @Nullable Path precision;
+    @Option(
+        names = "--p-precision",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "W.npy",
+        description = "Or its 1/variances.")
+    List<Path> precisions = List.of();
 
-    @Option(names = "--p-scale-tril", paramLabel = "L.npy", description = "Or lower factors.")
-    @Nullable Path scaleTril;
+    @Option(
+        names = "--p-scale-tril",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "L.npy",
+        description = "Or lower factors.")
+    List<Path> scaleTrils = List.of();
 
-    @Option(names = "--p-packed-tril", paramLabel = "L.npy", description = "Or those packed.")
-    @Nullable Path packedTril;
+    @Option(
+        names = "--p-packed-tril",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "L.npy",
+        description = "Or those packed.")
+    List<Path> packedTrils = List.of();
 
-    @Option(names = "--p-cov", paramLabel = "C.npy", description = "Or its covariances.")
-    @Nullable Path covariance;
+    @Option(
+        names = "--p-cov",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "C.npy",
+        description = "Or its covariances.")
+    List<Path> covariances = List.of();
 
-    /** Null where p is q. */
-    @Nullable Files files() {
-      @Nullable Path[] scales = {
-        std, variance, logVariance, precision, scaleTril, packedTril, covariance
-      };
-      boolean absent = mean == null && Arrays.stream(scales).allMatch(Objects::isNull);
-      return absent ? null : choose("--p-", mean, scales);
+    /** The first mean with the first scale, and so on; empty where p is q. */
+    List<Files> files() {
+      List<List<Path>> scales =
+          List.of(stds, variances, logVariances, precisions, scaleTrils, packedTrils, covariances);
+      Input.rejectOptions(means);
+      scales.forEach(Input::rejectOptions);
+      boolean absent = means.isEmpty() && scales.stream().allMatch(List::isEmpty);
+      return absent ? List.of() : choose("--p-", means, scales);
+    }
+
+    /** Of a command that takes no more than one file. */
+    List<Files> only() {
+      List<Files> files = files();
+      if (files.size() > 1) {
+        throw new UserError(
+            "--p-mean names %d files: only topk takes more than one".formatted(files.size()));
+      }
+      return files;
     }
   }
 
   /** The scales are in the order of {@link Scale}. */
-  private static Files choose(String prefix, @Nullable Path mean, @Nullable Path... scales) {
-    if (mean == null) {
+  private static List<Files> choose(String prefix, List<Path> means, List<List<Path>> scales) {
+    if (means.isEmpty()) {
       throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
     }
-    @Nullable Files chosen = null;
-    Scale[] kinds = Scale.values();
-    for (int i = 0; i < kinds.length; i++) {
-      Path scale = scales[i];
-      if (scale != null && chosen != null) {
-        chosen = null;
-        break;
-      }
-      chosen = scale == null ? chosen : new Files(prefix, mean, kinds[i], scale);
+    Map<Scale, List<Path>> given = new EnumMap<>(Scale.class);
+    int i = 0;
+    for (Scale kind : Scale.values()) {
+      given.put(kind, scales.get(i++));
     }
-    if (chosen == null) {
+    given.values().removeIf(List::isEmpty);
+    if (given.size() != 1) {
       String names =
-          Arrays.stream(kinds).map(k -> prefix + k.option).collect(Collectors.joining(", "));
+          Arrays.stream(Scale.values())
+              .map(kind -> prefix + kind.option)
+              .collect(Collectors.joining(", "));
       throw new UserError("give exactly one of " + names + " with " + prefix + "mean");
     }
-    return chosen;
+    Scale kind = given.keySet().iterator().next();
+    List<Path> chosen = given.values().iterator().next();
+    if (chosen.size() != means.size()) {
+      throw new UserError(
+          "%smean names %d files but %s%s %d: they go in pairs"
+              .formatted(prefix, means.size(), prefix, kind.option, chosen.size()));
+    }
+    return IntStream.range(0, means.size())
+        .mapToObj(f -> new Files(prefix, means.get(f), kind, chosen.get(f)))
+        .toList();
   }
 }

@@ -63,7 +63,7 @@ final class Entropy implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
-    BatchOptions.limitStdin(0, files, null);
+    BatchOptions.limitStdin(0, files, List.of());
     if (weights != null && logWeights != null) {
       throw new UserError("give --weights or --log-weights, not both");
     }
@@ -71,7 +71,7 @@ final class Entropy implements Callable<Integer> {
       throw new UserError("--alpha is " + alpha + ": give 0 to 1");
     }
     if (output != null) {
-      List<Path> inputs = new ArrayList<>(Outputs.inputs(files, null));
+      List<Path> inputs = new ArrayList<>(Outputs.inputs(files, List.of()));
       Stream.of(weights, logWeights).filter(Objects::nonNull).forEach(inputs::add);
       Outputs.check(output, "npy", inputs);
     }
@@ -82,7 +82,7 @@ final class Entropy implements Callable<Integer> {
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFile npy = output == null ? null : new OutputFile(output)) {
-      Batch q = Batch.load(files, policyOptions.policy(files, null), arena);
+      Batch q = Batch.load(files, policyOptions.policy(files, List.of()), arena);
       long start = System.nanoTime();
       MixtureEntropy mixture = mixture(q);
       double lower = mixture.lowerBound(alpha);

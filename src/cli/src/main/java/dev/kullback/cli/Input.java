@@ -8,6 +8,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
 import java.nio.channels.ReadableByteChannel;
+import java.nio.channels.SeekableByteChannel;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -58,6 +59,15 @@ final class Input implements Closeable {
           most == 0
               ? "only standard and aligned read standard input; give ./- for a file of that name"
               : "only one input can be standard input; give ./- for a file of that name");
+    }
+  }
+
+  /** An option that takes several names takes one that is no option, too. */
+  static void rejectOptions(List<Path> names) {
+    for (Path name : names) {
+      if (name.toString().startsWith("-") && !name.equals(STDIN) && !Files.exists(name)) {
+        throw new UserError(name, "is neither an option of this command nor a file");
+      }
     }
   }
 
@@ -183,6 +193,18 @@ final class Input implements Closeable {
     int read = buffer.position() - from;
     remaining -= remaining == UNKNOWN ? 0 : read;
     return read;
+  }
+
+  /** Whether {@link #skip} costs nothing. */
+  boolean isFile() {
+    return channel instanceof SeekableByteChannel;
+  }
+
+  /** Leaves out so many bytes of a file, which must have them. */
+  void skip(long bytes) throws IOException {
+    SeekableByteChannel file = (SeekableByteChannel) channel;
+    file.position(file.position() + bytes);
+    remaining -= bytes;
   }
 
   /** Whether this was all; throws where an archive's checksum tells that it was something else. */

@@ -5,6 +5,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -33,8 +34,8 @@ final class LogSumExp extends RowCommand {
   @Nullable Path logWeights;
 
   @Override
-  BatchOptions.@Nullable Files pFiles() {
-    return pOptions.files();
+  List<BatchOptions.Files> pFiles() {
+    return pOptions.only();
   }
 
   @Override

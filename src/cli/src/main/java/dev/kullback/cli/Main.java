@@ -54,6 +54,7 @@ public final class Main {
           "aligned",
           "standard",
           "topk",
+          "merge",
           "within",
           "logsumexp",
           "entropy",
@@ -190,6 +191,7 @@ public final class Main {
       case "aligned" -> new Aligned();
       case "standard" -> new Standard();
       case "topk" -> new TopK();
+      case "merge" -> new Merge();
       case "within" -> new Within();
       case "logsumexp" -> new LogSumExp();
       case "entropy" -> new Entropy();

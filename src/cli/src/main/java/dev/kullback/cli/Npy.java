@@ -18,6 +18,7 @@ import java.util.List;
  */
 final class Npy {
   private static final byte[] MAGIC = {(byte) 0x93, 'N', 'U', 'M', 'P', 'Y'};
+  private static final List<String> FLOATS = List.of("f2", "f4", "f8");
   private static final int MAX_HEADER = 1 << 20;
   private static final int CHUNK = 1 << 26;
 
@@ -35,6 +36,15 @@ final class Npy {
       return element instanceof ValueLayout.OfFloat f
           ? data.getAtIndex(f, index)
           : data.getAtIndex((ValueLayout.OfDouble) element, index);
+    }
+
+    /** The rows {@code from} to {@code to}, in the same memory. */
+    Array withRows(long from, long to) {
+      long rowBytes = data.byteSize() / shape[0];
+      return new Array(
+          Npy.withRows(shape, to - from),
+          element,
+          data.asSlice(from * rowBytes, (to - from) * rowBytes));
     }
 
     /** {@link #value} with no more digits than its type has. */
@@ -71,7 +81,54 @@ final class Npy {
    * process has shortened kills the VM or the calculation.
    */
   static Array readFloats(Path file, Arena arena) throws IOException {
-    return read(file, arena, List.of("f2", "f4", "f8"), "float32 or float64");
+    return read(file, arena, FLOATS, "float32 or float64");
+  }
+
+  /** The same of the rows {@code from} to {@code to}: of a file in C order no other is read. */
+  static Array readFloats(Path file, long from, long to, Arena arena) throws IOException {
+    try (Input in = Input.open(file)) {
+      NpyHeader header = readHeader(in);
+      ValueLayout element = element(header.descr(), FLOATS, "float32 or float64");
+      Claim all = Claim.of(header, element);
+      all.requireFit(in.remaining());
+      long rows = header.shape().length == 0 ? 0 : header.shape()[0];
+      if (to > rows) {
+        throw new NpyException("has %d rows now, but had more".formatted(rows));
+      }
+      if (!in.isFile() || isTransposed(header)) {
+        try (Arena temporary = Arena.ofConfined()) {
+          Array part = read(in, header, element, temporary).withRows(from, to);
+          MemorySegment data = arena.allocate(part.data.byteSize(), 8).copyFrom(part.data);
+          return new Array(part.shape, part.element, data);
+        }
+      }
+      in.skip(from * (all.bytes / rows));
+      NpyHeader part = new NpyHeader(header.descr(), false, withRows(header.shape(), to - from));
+      Claim claim = Claim.of(part, element);
+      return inMemory(
+          part, element, a -> readUpTo(claim.bytes, in, MemorySegment.NULL, claim, a), arena);
+    }
+  }
+
+  /** By the header, which agrees with the file's length as far as that is known. */
+  static long[] readShape(Path file) throws IOException {
+    try (Input in = Input.open(file)) {
+      NpyHeader header = readHeader(in);
+      ValueLayout element = element(header.descr(), FLOATS, "float32 or float64");
+      Claim.of(header, element).requireFit(in.remaining());
+      return header.shape();
+    }
+  }
+
+  private static long[] withRows(long[] shape, long rows) {
+    long[] other = shape.clone();
+    other[0] = rows;
+    return other;
+  }
+
+  /** Whether what follows a header is not in C order. */
+  static boolean isTransposed(NpyHeader header) {
+    return header.fortranOrder() && header.shape().length > 1;
   }
 
   static Array readInts(Path file, Arena arena) throws IOException {
@@ -106,31 +163,40 @@ final class Npy {
   private static Array read(Path file, Arena arena, List<String> types, String wanted)
       throws IOException {
     try (Input in = Input.open(file)) {
-      return read(in, arena, types, wanted);
+      NpyHeader header = readHeader(in);
+      return read(in, header, element(header.descr(), types, wanted), arena);
     }
   }
 
-  private static Array read(Input in, Arena arena, List<String> types, String wanted)
+  private static Array read(Input in, NpyHeader header, ValueLayout element, Arena arena)
       throws IOException {
-    NpyHeader header = readHeader(in);
-    ValueLayout element = element(header.descr(), types, wanted);
     Claim claim = Claim.of(header, element);
+    return inMemory(header, element, a -> read(in, claim, a), arena);
+  }
+
+  private interface Reader {
+    MemorySegment read(Arena arena) throws IOException;
+  }
+
+  /** The array of a header and the data that a reader reads. */
+  private static Array inMemory(NpyHeader header, ValueLayout element, Reader reader, Arena arena)
+      throws IOException {
     MemorySegment data;
     if (element instanceof ValueLayout.OfShort) { // float16, counted as float32 from here on
       try (Arena temporary = Arena.ofConfined()) {
-        data = widened(read(in, claim, temporary), element.order(), arena);
+        data = widened(reader.read(temporary), element.order(), arena);
       }
       element = ValueLayout.JAVA_FLOAT;
     } else {
-      data = read(in, claim, arena);
+      data = reader.read(arena);
     }
-    if (header.fortranOrder() && header.shape().length > 1) {
+    if (isTransposed(header)) {
       data = toCOrder(data, header.shape(), element.byteSize(), arena);
     }
     return new Array(header.shape(), element, data);
   }
 
-  private static NpyHeader readHeader(Input in) throws IOException {
+  static NpyHeader readHeader(Input in) throws IOException {
     ByteBuffer start = ByteBuffer.allocate(12).order(ByteOrder.LITTLE_ENDIAN);
     int size = in.fill(start.limit(10));
     if (size == 0) {
@@ -165,8 +231,7 @@ final class Npy {
     return NpyHeader.parse(new String(text.array(), charset));
   }
 
-  private static ValueLayout element(String descr, List<String> types, String wanted)
-      throws NpyException {
+  static ValueLayout element(String descr, List<String> types, String wanted) throws NpyException {
     String type = descr.isEmpty() ? "" : descr.substring(1);
     if ("<>=".indexOf(descr.isEmpty() ? '|' : descr.charAt(0)) < 0 || !types.contains(type)) {
       throw new NpyException("has the unsupported dtype " + descr + ": convert it to " + wanted);
@@ -186,7 +251,7 @@ final class Npy {
   }
 
   /** How much data a header says there is. */
-  private record Claim(String text, long bytes) {
+  record Claim(String text, long bytes) {
     static Claim of(NpyHeader header, ValueLayout element) throws NpyException {
       String text = "shape " + header.shapeText() + " of " + header.descr();
       long bytes = element.byteSize();
@@ -198,6 +263,16 @@ final class Npy {
         throw new NpyException("is truncated: no file can hold its " + text);
       }
       return new Claim(text, bytes);
+    }
+
+    /** Of as many bytes as follow, if that is known. */
+    void requireFit(long follow) throws NpyException {
+      if (follow != Input.UNKNOWN && follow < bytes) {
+        throw missed(follow);
+      }
+      if (follow > bytes) {
+        throw exceeded(Long.toString(follow - bytes));
+      }
     }
 
     NpyException missed(long follow) {
@@ -212,13 +287,7 @@ final class Npy {
   }
 
   private static MemorySegment read(Input in, Claim claim, Arena arena) throws IOException {
-    long follow = in.remaining();
-    if (follow != Input.UNKNOWN && follow < claim.bytes) {
-      throw claim.missed(follow);
-    }
-    if (follow > claim.bytes) {
-      throw claim.exceeded(Long.toString(follow - claim.bytes));
-    }
+    claim.requireFit(in.remaining());
     MemorySegment data = readOn(in, MemorySegment.NULL, claim, arena);
     if (!in.isAtEnd()) {
       throw claim.exceeded("more");

@@ -6,7 +6,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
-import org.jspecify.annotations.Nullable;
+import java.util.stream.Stream;
 
 /** What the outputs of a command may be called. */
 final class Outputs {
@@ -56,11 +56,11 @@ final class Outputs {
     }
   }
 
-  /** Of a batch, or two. */
-  static List<Path> inputs(BatchOptions.Files q, BatchOptions.@Nullable Files p) {
-    return p == null
-        ? List.of(q.mean(), q.scale())
-        : List.of(q.mean(), q.scale(), p.mean(), p.scale());
+  /** Of a batch, and others. */
+  static List<Path> inputs(BatchOptions.Files q, List<BatchOptions.Files> p) {
+    return Stream.concat(Stream.of(q), p.stream())
+        .flatMap(files -> Stream.of(files.mean(), files.scale()))
+        .toList();
   }
 
   /** In lower case and without the dot; empty where there is none. */

@@ -39,25 +39,43 @@ abstract class PairCommand implements Callable<Integer> {
     return "npy";
   }
 
+  /** The files of p, empty where it is q. */
+  List<BatchOptions.Files> pFiles() {
+    return pOptions.only();
+  }
+
+  /** What the batches are made of; {@code p} is empty where it is q. */
+  record Inputs(BatchOptions.Files q, List<BatchOptions.Files> p, ScalePolicy policy, Arena arena) {
+    Batch loadQ() {
+      return Batch.load(q, policy, arena);
+    }
+
+    /** That of one file. */
+    Batch loadP(Batch q) {
+      return q.columns(p, arena);
+    }
+  }
+
   /** Writes the outputs, and reports what they are. */
   abstract void run(
-      KlEngine engine,
-      Batch q,
-      Batch p,
-      OutputFile output,
-      @Nullable OutputFile second,
-      Report report)
+      KlEngine engine, Inputs inputs, OutputFile output, @Nullable OutputFile second, Report report)
       throws IOException;
 
-  final Progress progress(Batch q) {
-    return Main.of(spec).progress(spec, q.size());
+  final Progress progress(long rows) {
+    return Main.of(spec).progress(spec, rows);
+  }
+
+  /** Says what is computed, and what computes. */
+  final void describe(Report report, KlEngine engine, Batch q, int columns) {
+    report.put("rows", q.size()).put("columns", columns).put("dimension", q.dimension());
+    engineOptions.describe(report, engine);
   }
 
   @Override
   public final Integer call() throws IOException {
     Report report = new Report(spec);
     BatchOptions.Files qFiles = qOptions.files();
-    BatchOptions.@Nullable Files pFiles = pOptions.files();
+    List<BatchOptions.Files> pFiles = pFiles();
     BatchOptions.limitStdin(0, qFiles, pFiles);
     ScalePolicy policy = policyOptions.policy(qFiles, pFiles);
     Map.@Nullable Entry<String, Path> other = secondOutput();
@@ -76,11 +94,7 @@ abstract class PairCommand implements Callable<Integer> {
       if (second != null) {
         output.requireOtherTarget(second);
       }
-      Batch q = Batch.load(qFiles, policy, arena);
-      Batch p = q.columns(pFiles, arena);
-      report.put("rows", q.size()).put("columns", p.size()).put("dimension", q.dimension());
-      engineOptions.describe(report, engine);
-      run(engine, q, p, output, second, report);
+      run(engine, new Inputs(qFiles, pFiles, policy, arena), output, second, report);
       if (second != null) {
         output.finish(); // what may fail but the renaming does so before either is there
         second.commit();

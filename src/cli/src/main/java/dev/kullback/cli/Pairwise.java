@@ -45,13 +45,15 @@ final class Pairwise extends PairCommand {
   }
 
   @Override
-  void run(
-      KlEngine engine, Batch q, Batch p, OutputFile npy, @Nullable OutputFile png, Report report)
+  void run(KlEngine engine, Inputs inputs, OutputFile npy, @Nullable OutputFile png, Report report)
       throws IOException {
+    Batch q = inputs.loadQ();
+    Batch p = inputs.loadP(q);
+    describe(report, engine, q, p.size());
     Heatmap image = png == null ? null : new Heatmap(q.size(), p.size());
     long start = System.nanoTime();
     Stats stats;
-    try (Progress progress = progress(q)) {
+    try (Progress progress = progress(q.size())) {
       long blockBytes = Math.min(MAX_BLOCK_BYTES, Runtime.getRuntime().maxMemory() / 8);
       stats = compute(engine, engineOptions.threads, q, p, npy, image, blockBytes, progress);
     }

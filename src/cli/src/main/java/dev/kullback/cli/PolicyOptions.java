@@ -1,7 +1,7 @@
 package dev.kullback.cli;
 
 import dev.kullback.ScalePolicy;
-import org.jspecify.annotations.Nullable;
+import java.util.List;
 import picocli.CommandLine.Option;
 
 /** What scales to accept. */
@@ -19,12 +19,14 @@ final class PolicyOptions {
           "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is.")
   boolean deterministic;
 
-  /** p may be null: it is q, or N(0,I). */
-  ScalePolicy policy(BatchOptions.Files q, BatchOptions.@Nullable Files p) {
+  /** p may have no files: it is q, or N(0,I). */
+  ScalePolicy policy(BatchOptions.Files q, List<BatchOptions.Files> p) {
     if (clamp && deterministic) {
       throw new UserError("give --clamp or --deterministic, not both");
     }
-    if ((clamp || deterministic) && q.kind().isFull() && (p == null || p.kind().isFull())) {
+    if ((clamp || deterministic)
+        && q.kind().isFull()
+        && p.stream().allMatch(f -> f.kind().isFull())) {
       throw new UserError("--clamp and --deterministic are for scales, not for matrices");
     }
     return clamp

@@ -15,6 +15,7 @@ final class Progress implements AutoCloseable {
   private final PrintWriter err;
   private final boolean terminal;
   private final long total;
+  private long done;
   private @Nullable ProgressBar bar;
 
   Progress(PrintWriter err, long total) {
@@ -24,7 +25,9 @@ final class Progress implements AutoCloseable {
     terminal = "1".equals(System.getenv("KULLBACK_STDERR_TTY"));
   }
 
-  void rowsDone(long rows) {
+  /** More rows are done. */
+  void advance(long rows) {
+    done += rows;
     if (bar == null && terminal && System.nanoTime() - start > 1_000_000_000) {
       bar =
           new ProgressBarBuilder()
@@ -36,7 +39,7 @@ final class Progress implements AutoCloseable {
               .build();
     }
     if (bar != null) {
-      bar.stepTo(rows);
+      bar.stepTo(done);
     }
   }
 

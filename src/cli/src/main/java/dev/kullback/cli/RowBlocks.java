@@ -48,7 +48,7 @@ record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
                   ? made.get(first / rows)
                   : q.gaussians(first, first + count),
           columns);
-      progress.rowsDone((long) first + count);
+      progress.advance(count);
     }
   }
 

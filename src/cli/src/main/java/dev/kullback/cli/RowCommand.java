@@ -29,9 +29,9 @@ abstract class RowCommand implements Callable<Integer> {
   /** The formula, then for each row its value, in float or double elements. */
   record Rows(String formula, MemorySegment values) {}
 
-  /** Null where there is none. */
-  BatchOptions.@Nullable Files pFiles() {
-    return null;
+  /** Empty where p is q, or there is none. */
+  List<BatchOptions.Files> pFiles() {
+    return List.of();
   }
 
   abstract Rows compute(KlEngine engine, Batch q, Arena arena);
@@ -53,7 +53,7 @@ abstract class RowCommand implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
-    BatchOptions.@Nullable Files pFiles = pFiles();
+    List<BatchOptions.Files> pFiles = pFiles();
     BatchOptions.limitStdin(takesStandardStreams() ? 1 : 0, files, pFiles);
     ScalePolicy policy = policyOptions.policy(files, pFiles);
     boolean toFile = !takesStandardStreams() || !Outputs.isStandard(result.output);

@@ -96,16 +96,18 @@ final class Within extends PairCommand {
   @Override
   void run(
       KlEngine engine,
-      Batch q,
-      Batch p,
+      Inputs inputs,
       OutputFile output,
       @Nullable OutputFile pairs,
       Report report) {
+    Batch q = inputs.loadQ();
+    Batch p = inputs.loadP(q);
+    describe(report, engine, q, p.size());
     // Twice, as the engine gathers what its threads have found.
     int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 2L * p.size());
     long start = System.nanoTime();
     Stats stats;
-    try (Progress progress = progress(q)) {
+    try (Progress progress = progress(q.size())) {
       RowBlocks blocks = new RowBlocks(q, p, blockRows, progress);
       stats =
           pairs == null

@@ -37,6 +37,7 @@ class MainTest extends CommandFixture {
           "aligned",
           "standard",
           "topk",
+          "merge",
           "within",
           "logsumexp",
           "entropy",
@@ -346,7 +347,7 @@ class MainTest extends CommandFixture {
   @Test
   void helpVersionInfo() {
     for (String command :
-        "|pairwise |aligned |standard |topk |within |logsumexp |entropy |info |demo "
+        "|pairwise |aligned |standard |topk |merge |within |logsumexp |entropy |info |demo "
             .split("\\|")) {
       Result result = run(command + "--help");
       assertThat(result.status()).isZero();

@@ -134,7 +134,7 @@ class PairwiseTest {
     Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, MemorySegment.NULL);
     Path file = Path.of("none.npy");
     BatchOptions.Files files = new BatchOptions.Files(file, kind, file);
-    return new Batch(files, ScalePolicy.STRICT, size, dimension, none, none);
+    return new Batch(files, ScalePolicy.STRICT, 0, size, dimension, none, none);
   }
 
   @Test

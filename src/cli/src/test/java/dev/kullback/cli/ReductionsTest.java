@@ -25,6 +25,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -611,7 +612,14 @@ class ReductionsTest extends CommandFixture {
           TopK topk = new TopK();
           topk.k = 3;
           topk.excludeSelf = others;
-          assertSameInBlocks(rows, columns, (blocks, a, b) -> topk.compute(engine, blocks, a, b));
+          assertSameInBlocks(
+              rows,
+              columns,
+              (blocks, a, b) -> {
+                ValueLayout element = Batch.element(rows, columns);
+                NeighborOutput out = new NeighborOutput(a, b, N, topk.k, element);
+                topk.search(engine, blocks, 0, new HashMap<>(), out);
+              });
         }
         Within within = new Within();
         within.radius = radius;

@@ -1,0 +1,534 @@
+package dev.kullback.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipOutputStream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What a search is split into, and merged from: shards of q, files of p, and merge. */
+@Tag("module")
+class ShardsTest extends CommandFixture {
+  private static final String Q = " --mean x.npy --std y.npy ";
+
+  /** Rows of x.npy with y.npy: as p in files of unequal sizes, one of which has fewer than most k. */
+  private static final int ROWS = 41;
+
+  private static final int[] CUTS = {0, 17, 18, 36, ROWS};
+
+  /** 20 at random, of which 10 come again with means that differ in a last bit, and 11 exactly. */
+  @BeforeEach
+  void writeBatch() throws IOException {
+    double[] mean = floats(ROWS * D, v -> v);
+    double[] std = floats(ROWS * D, Math::exp);
+    for (int i = 20; i < ROWS; i++) {
+      int from = i - 20;
+      System.arraycopy(mean, from % 20 * D, mean, i * D, D);
+      System.arraycopy(std, from % 20 * D, std, i * D, D);
+      if (i < 30) {
+        mean[i * D + i % D] = Math.nextUp((float) mean[i * D + i % D]);
+      }
+    }
+    write("x.npy", "<f4", mean, 0, ROWS);
+    write("y.npy", "<f4", std, 0, ROWS);
+    for (int f = 1; f < CUTS.length; f++) {
+      write("x" + f + ".npy", "<f4", mean, CUTS[f - 1], CUTS[f]);
+      write("y" + f + ".npy", "<f4", std, CUTS[f - 1], CUTS[f]);
+    }
+  }
+
+  private void write(String name, String descr, double[] values, int from, int to)
+      throws IOException {
+    save(name, descr, to - from, Arrays.copyOfRange(values, from * D, to * D));
+  }
+
+  private static String parts(String option, String prefix, int from, int to) {
+    return IntStream.rangeClosed(from, to)
+        .mapToObj(f -> prefix + f + ".npy")
+        .reduce(option, (a, b) -> a + " " + b);
+  }
+
+  private static String files(int from, int to) {
+    return parts(" --p-mean", "x", from, to) + parts(" --p-std", "y", from, to);
+  }
+
+  private void assertSame(String values, String indices, String wantValues, String wantIndices) {
+    assertThat(folder.resolve(indices)).hasSameBinaryContentAs(folder.resolve(wantIndices));
+    assertThat(folder.resolve(values)).hasSameBinaryContentAs(folder.resolve(wantValues));
+  }
+
+  private int[] ints(String name, long... shape) throws IOException {
+    Npy.Array array = Npy.readInts(folder.resolve(name), Arena.ofAuto());
+    assertThat(array.shape()).containsExactly(shape);
+    return array.data().toArray(ValueLayout.JAVA_INT);
+  }
+
+  // --- topk
+
+  @ParameterizedTest
+  @CsvSource({
+    "1, ''",
+    "7, ''",
+    "7, --reverse",
+    "7, --exclude-self",
+    "30, --exclude-self --reverse",
+    "40, --exclude-self",
+    "41, ''"
+  })
+  void filesOfPAreOneP(int k, String options) throws IOException {
+    String line = "topk " + options + " -k " + k + Q;
+    succeed(line + "--exact --indices i.npy -o o.npy");
+    assertThat(read("o.npy", ROWS, k).isDouble()).isTrue();
+    succeed(line + files(1, 4) + " --indices j.npy -o w.npy");
+    assertSame("w.npy", "j.npy", "o.npy", "i.npy");
+    String repeated =
+        IntStream.rangeClosed(1, 4)
+            .mapToObj(f -> " --p-mean x%d.npy --p-std y%1$d.npy".formatted(f))
+            .reduce("", String::concat);
+    succeed(line + repeated + " --indices j.npy -o w.npy --threads 1");
+    assertSame("w.npy", "j.npy", "o.npy", "i.npy");
+  }
+
+  /** An array job: every shard of q with every file of p, merged by columns and then by rows. */
+  @ParameterizedTest
+  @CsvSource({"3, ''", "7, --reverse", "7, --exclude-self", "20, --exclude-self --reverse"})
+  void jobsMergeToTheWhole(int k, String options) throws IOException {
+    String line = "topk " + options + " -k " + k + Q;
+    succeed(line + "--exact --indices i.npy -o o.npy");
+    for (int s = 1; s <= 3; s++) {
+      for (int f = 1; f <= 4; f++) {
+        succeed(
+            "%s --shard %d/3 --p-first %d %s --indices j%2$d-%d.npy -o w%2$d-%5$d.npy"
+                .formatted(line, s, CUTS[f - 1], files(f, f), f));
+      }
+      succeed(
+          "merge"
+              + parts(" --in-values", "w" + s + "-", 1, 4)
+              + parts(" --in-indices", "j" + s + "-", 1, 4)
+              + " --indices j%d.npy -o w%1$d.npy".formatted(s));
+    }
+    succeed(
+        "merge --rows"
+            + parts(" --in-values", "w", 1, 3)
+            + parts(" --in-indices", "j", 1, 3)
+            + " --indices j.npy -o w.npy");
+    assertSame("w.npy", "j.npy", "o.npy", "i.npy");
+  }
+
+  /** Merges of merges, in another order, of some files each. */
+  @Test
+  void partsOfSeveralFilesMerge() throws IOException {
+    succeed("topk -k 9 --exact --exclude-self" + Q + "--indices i.npy -o o.npy");
+    String line = "topk -k 9 --exclude-self" + Q;
+    succeed(line + files(2, 3) + " --p-first 17 --indices ib.npy -o b.npy");
+    succeed(line + files(4, 4) + " --p-first 36 --indices ic.npy -o c.npy");
+    succeed(line + files(1, 1) + " --p-first 0 --indices ia.npy -o a.npy");
+    succeed("merge --in-values c.npy a.npy --in-indices ic.npy ia.npy --indices j.npy -o w.npy");
+    succeed("merge --in-values w.npy b.npy --in-indices j.npy ib.npy --indices k.npy -o v.npy");
+    assertSame("v.npy", "k.npy", "o.npy", "i.npy");
+    succeed("topk -k 4 --exact --exclude-self" + Q + "--indices i.npy -o o.npy");
+    succeed(
+        "merge -k 4 --in-values a.npy b.npy c.npy --in-indices ia.npy ib.npy ic.npy"
+            + " --indices j.npy -o w.npy");
+    assertSame("w.npy", "j.npy", "o.npy", "i.npy");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "--exclude-self", "--exact"})
+  void shardsOfQ(String options) throws IOException {
+    String line = "topk -k 5 " + options + Q;
+    succeed(line + "--indices i.npy -o o.npy");
+    Npy.Array whole = read("o.npy", ROWS, 5);
+    assertThat(whole.isDouble()).isEqualTo(options.equals("--exact"));
+    for (int s = 1; s <= 6; s++) {
+      succeed(line + "--shard %d/6 --indices j%1$d.npy -o w%1$d.npy".formatted(s));
+      assertThat(read("w" + s + ".npy", s * ROWS / 6 - (s - 1) * ROWS / 6, 5).shape()[0])
+          .isBetween(6L, 7L);
+    }
+    succeed(
+        "merge --rows"
+            + parts(" --in-values", "w", 1, 6)
+            + parts(" --in-indices", "j", 1, 6)
+            + " --indices j.npy -o w.npy");
+    assertSame("w.npy", "j.npy", "o.npy", "i.npy");
+  }
+
+  /** Rows are read alone of C order, and of others picked out; so are those of an archive and of float16. */
+  @ParameterizedTest
+  @CsvSource({"<f4, false", "<f4, true", ">f8, false", ">f8, true", "<f2, false", "<f2, true"})
+  void shardsOfEveryFile(String descr, boolean fortran) throws IOException {
+    double[] mean = values(read("x.npy", ROWS, D));
+    double[] std = values(read("y.npy", ROWS, D));
+    for (String name : new String[] {"x.npy", "y.npy"}) {
+      double[] values = name.equals("x.npy") ? mean : std;
+      double[] file = values.clone();
+      for (int k = 0; fortran && k < file.length; k++) {
+        file[k % D * ROWS + k / D] = values[k];
+      }
+      NpyFiles.write(
+          folder.resolve(name),
+          NpyFiles.bytes(1, NpyFiles.dict(descr, fortran, ROWS, D), NpyFiles.data(descr, file)));
+    }
+    succeed("topk -k 5 --exact" + Q + "--indices i.npy -o o.npy");
+    double[] all = values(read("o.npy", ROWS, 5));
+    succeed("topk -k 5 --exact --shard 2/4" + Q + "--indices i.npy -o o.npy");
+    assertThat(values(read("o.npy", 10, 5))).containsExactly(Arrays.copyOfRange(all, 50, 100));
+  }
+
+  @Test
+  void shardsOfArchivesAndCovariances() throws IOException {
+    double[] covariance = new double[ROWS * D * D];
+    for (int c = 0; c < covariance.length; c++) {
+      covariance[c] = c / D % D == c % D ? 2 + c / D / D % 3 : 0.5;
+    }
+    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {ROWS, D, D}, covariance);
+    try (ZipOutputStream zip =
+        new ZipOutputStream(Files.newOutputStream(folder.resolve("x.npz")))) {
+      zip.putNextEntry(new ZipEntry("mean.npy"));
+      zip.write(Files.readAllBytes(folder.resolve("x.npy")));
+    }
+    String line = "topk -k 5 --exact --mean x.npz:mean --cov c.npy ";
+    succeed(line + "--indices i.npy -o o.npy");
+    double[] all = values(read("o.npy", ROWS, 5));
+    succeed(line + "--p-mean x.npy --p-cov c.npy --shard 3/3 --indices i.npy -o o.npy");
+    assertThat(values(read("o.npy", 14, 5))).containsExactly(Arrays.copyOfRange(all, 135, 205));
+    covariance[35 * D * D] = -1; // of a row of the third shard
+    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {ROWS, D, D}, covariance);
+    line = "topk -k 5 --mean x.npy --cov c.npy --p-mean p.npy --p-std t.npy -o o.npy ";
+    assertUserError(line + "--shard 3/3 --indices i.npy", "c.npy: covariance[35] (Gaussian 35)");
+    succeed(line + "--shard 2/3 --indices i.npy");
+  }
+
+  @Test
+  void errorsOfAShardNameTheFilesRow() throws IOException {
+    double[] std = values(read("y.npy", ROWS, D));
+    std[30 * D + 2] = -1;
+    save("y.npy", "<f4", ROWS, std);
+    String line = "topk -k 2 -o o.npy --indices i.npy --p-mean p.npy --p-std t.npy" + Q;
+    assertUserError(line + "--shard 4/4", "y.npy: row 30, column 2: std is -1.0");
+    succeed(line + "--shard 1/4"); // does not read it
+  }
+
+  @Test
+  void aPartWithFewerThanKIsFilled() throws IOException {
+    Result result =
+        run("topk -k 3 --exclude-self --p-first 17" + files(2, 2) + Q + "-o o.npy --indices i.npy");
+    assertThat(result.out())
+        .contains("; min 0, ", "83 entries stand for none, with index -1 and value inf")
+        .doesNotContain("infinite");
+    int[] indices = ints("i.npy", ROWS, 3);
+    double[] values = values(read("o.npy", ROWS, 3));
+    for (int i = 0; i < ROWS; i++) {
+      assertThat(Arrays.copyOfRange(indices, 3 * i, 3 * i + 3))
+          .containsExactly(i == 17 ? -1 : 17, -1, -1);
+      assertThat(values[3 * i] == Double.POSITIVE_INFINITY).isEqualTo(i == 17);
+    }
+  }
+
+  @Test
+  void factsOfAJob() {
+    String line = "topk -k 3 --shard 2/3 --p-first 17" + files(2, 3) + Q;
+    Result result = run(line + "--indices i.npy -o o.npy --json");
+    Map<?, ?> facts = (Map<?, ?>) JsonReader.read(result.out());
+    assertThat(facts.get("rows")).isEqualTo(14.0);
+    assertThat(facts.get("columns")).isEqualTo(19.0);
+    assertThat(facts.get("dtype")).isEqualTo("float64");
+    assertThat(facts.get("exact")).isEqualTo(true);
+    assertThat(facts.get("shard")).isEqualTo("2/3");
+    assertThat(facts.get("first_row")).isEqualTo(13.0);
+    assertThat(facts.get("p_first")).isEqualTo(17.0);
+    assertThat(facts.get("filled")).isEqualTo(0.0);
+    result = run("merge --in-values o.npy --in-indices i.npy --indices j.npy -o w.npy --json");
+    facts = (Map<?, ?>) JsonReader.read(result.out());
+    assertThat(facts.get("command")).isEqualTo("merge");
+    assertThat(facts.get("lists")).isEqualTo(1.0);
+    assertThat(facts.get("rows")).isEqualTo(14.0);
+    assertThat(facts.get("k")).isEqualTo(3.0);
+    assertThat(facts.get("output")).isEqualTo(folder.resolve("w.npy").toString());
+    assertThat(facts.get("indices")).isEqualTo(folder.resolve("j.npy").toString());
+    assertSame("w.npy", "j.npy", "o.npy", "i.npy");
+    assertThat(run("merge --quiet --in-values o.npy --in-indices i.npy --indices j.npy -o w.npy"))
+        .isEqualTo(new Result(0, "", ""));
+  }
+
+  static Stream<List<String>> badTopK() {
+    String good = "topk -k 2" + Q + "-o o.npy --indices i.npy ";
+    String p = files(1, 2);
+    return Stream.of(
+        List.of(good + "--shard 0/3", "'--shard'", "'0/3' is none of the shards 1/3 to 3/3"),
+        List.of(good + "--shard 4/3", "'4/3' is none of the shards 1/3 to 3/3: they count from 1"),
+        List.of(good + "--shard 1/0", "'1/0' is no shard: n must be at least 1"),
+        List.of(good + "--shard 1", "'1' is not a shard: give i/n, such as 1/8"),
+        List.of(good + "--shard -1/3", "'-1/3' is not a shard"),
+        List.of(good + "--shard 9999999999/3", "'9999999999/3' is not a shard"),
+        List.of(good + "--shard 2/42", "x.npy: has 41 rows: --shard 2/42 wants 42 shards of them"),
+        List.of(good + "--p-first 3", "--p-first tells which part of a whole p is: give --p-mean"),
+        List.of(good + "--p-first -1" + p, "--p-first is -1: give the index of p's first row"),
+        List.of(good + "--p-first x" + p, "--p-first"),
+        List.of(
+            good + "--p-first 2147483640" + p,
+            "x1.npy: its 17 rows would have indices up to 2147483656: they must be below 2^31"),
+        List.of(
+            good + "--p-mean x1.npy x2.npy --p-std y1.npy",
+            "--p-mean names 2 files but --p-std 1: they go in pairs"),
+        List.of(good + "--p-mean x1.npy x2.npy", "exactly one of --p-std"),
+        List.of(good + "--p-std y1.npy y2.npy", "--p-mean"),
+        List.of(good + p + " --p-var y1.npy", "exactly one of --p-std"),
+        List.of(good + p + " --p-frob", "--p-frob: is neither an option of this command nor a"),
+        List.of(good + "--p-std y1.npy --p-mean x1.npy --frob", "--frob: is neither an option"),
+        List.of(good + "--p-mean x1.npy none.npy --p-std y1.npy y2.npy", "none.npy: no such file"),
+        List.of(good + "--p-mean x1.npy y2.npy --p-std y1.npy x2.npy", "x2.npy: row 0, column "),
+        List.of(good + "--p-mean x1.npy x2.npy --p-std y1.npy y3.npy", "y3.npy: has shape (18, 6)"),
+        List.of(good + "--p-mean x1.npy w.npy --p-std y1.npy w.npy", "w.npy: has dimension 5"),
+        List.of(good + "-k 19" + p, "-k"),
+        List.of(
+            "topk -k 19 -o o.npy --indices i.npy" + p + Q,
+            "-k is 19: give 1 to 18, the rows of ",
+            "x2.npy and the files before it"),
+        List.of("topk -k 0 --p-first 0 -o o.npy --indices i.npy" + p + Q, "-k is 0: give at least"),
+        List.of(good + "--exclude-self" + p, "x2.npy: is the last of 18 rows, but ", " has 41"),
+        List.of(
+            good + "--exclude-self --p-first 30" + p,
+            "x2.npy: ends after 48 rows, but ",
+            "x.npy has 41: --exclude-self pairs row with row"),
+        List.of(good + "--deterministic" + p, "--deterministic looks at a whole batch"),
+        List.of(good + "--deterministic --shard 1/2", "--deterministic looks at a whole batch"),
+        List.of("topk -k 2" + Q + "-o x2.npy --indices i.npy" + p, "x2.npy: is also an input"),
+        List.of("pairwise -o o.npy" + Q + p, "--p-mean names 2 files: only topk takes more"),
+        List.of("aligned -o o.npy" + Q + p, "only topk"),
+        List.of("logsumexp -o o.npy" + Q + p, "only topk"),
+        List.of("within --radius 1 -o o.npy --indices i.npy" + Q + p, "only topk"));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void badTopK(List<String> lineAndMessages) throws IOException {
+    save("w.npy", "<f4", 2, IntStream.range(0, 10).mapToDouble(_ -> 1).toArray());
+    Files.writeString(folder.resolve("i.npy"), "precious, too");
+    assertUserError(
+        lineAndMessages.get(0),
+        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
+  }
+
+  // --- merge
+
+  private void list(String name, String descr, int rows, double[] values, double... indices)
+      throws IOException {
+    save(name + ".npy", descr, rows, values);
+    save("i" + name + ".npy", "<i4", rows, indices);
+  }
+
+  private static double[] row(double... values) {
+    return values;
+  }
+
+  @Test
+  void mergesByValueAndThenIndex() throws IOException {
+    double inf = Double.POSITIVE_INFINITY;
+    list("a", "<f8", 2, row(0, 1, 1, 2, inf, inf), 4, 3, 9, 5, 0, -1);
+    list("b", ">f8", 2, row(0, 1, 1, inf, inf, inf), 2, 7, 8, 1, 2, 3);
+    succeed("merge --in-values a.npy b.npy --in-indices ia.npy ib.npy --indices i.npy -o o.npy");
+    assertThat(ints("i.npy", 2, 3)).containsExactly(2, 4, 3, 5, 0, 1);
+    assertThat(values(read("o.npy", 2, 3))).containsExactly(0, 0, 1, 2, inf, inf);
+    succeed(
+        "merge -k 2 --in-values b.npy --in-values a.npy --in-indices ib.npy --in-indices ia.npy"
+            + " --indices i.npy -o o.npy");
+    assertThat(ints("i.npy", 2, 2)).containsExactly(2, 4, 5, 0);
+    succeed("merge -k 1 --in-values b.npy --in-indices ib.npy --indices i.npy -o o.npy");
+    assertThat(ints("i.npy", 2, 1)).containsExactly(2, 1);
+  }
+
+  /** Lists longer than a block of rows. */
+  @Test
+  void mergesInBlocks() throws IOException {
+    int rows = (1 << 20) + 3;
+    double[] even = new double[rows];
+    double[] odd = new double[rows];
+    Arrays.setAll(even, i -> i % 5);
+    Arrays.setAll(odd, i -> i % 3);
+    list("a", "<f8", rows, even, new double[rows]);
+    double[] ones = new double[rows];
+    Arrays.fill(ones, 1);
+    list("b", "<f8", rows, odd, ones);
+    String files = " --in-values a.npy b.npy --in-indices ia.npy ib.npy --indices i.npy -o o.npy";
+    succeed("merge" + files);
+    int[] indices = ints("i.npy", rows, 1);
+    double[] values = values(read("o.npy", rows, 1));
+    for (int i = 0; i < rows; i++) {
+      assertThat(indices[i]).isEqualTo(i % 3 < i % 5 ? 1 : 0);
+      assertThat(values[i]).isEqualTo(Math.min(i % 5, i % 3));
+    }
+    odd[rows - 1] = -3;
+    list("b", "<f8", rows, odd, ones);
+    assertUserError("merge" + files, "b.npy: row 1048578, column 0: value is -3.0");
+  }
+
+  static Stream<List<String>> badMerge() {
+    String out = " --indices i.npy -o o.npy";
+    String a = " --in-values a.npy --in-indices ia.npy";
+    String good = "merge --in-values a.npy b.npy --in-indices ia.npy ib.npy" + out;
+    List<List<String>> lines =
+        new ArrayList<>(
+            List.of(
+                List.of("merge" + out, "--in-values"),
+                List.of("merge --in-values a.npy" + out, "--in-indices"),
+                List.of("merge" + a + " -o o.npy", "--indices"),
+                List.of("merge" + a + " --indices i.npy", "--output"),
+                List.of("merge -k two" + a + out, "'-k'"),
+                List.of(good + " -k 4", "-k is 4: give 1 to 3, the columns of the list"),
+                List.of(good + " -k 0", "-k is 0: give 1 to 3"),
+                List.of(good + " -k 2 --rows", "give -k or --rows"),
+                List.of("merge" + out + a + " --frob", "--frob: is neither an option"),
+                List.of(good + " --threads 2", "--threads"),
+                List.of(
+                    "merge --in-values a.npy b.npy --in-indices ia.npy" + out,
+                    "--in-values names 2 files but --in-indices 1: they go in pairs"),
+                List.of(
+                    "merge" + a + a + out,
+                    "ia.npy: row 0, column 0: index 1 is in the row twice, of ",
+                    "ia.npy, too: parts overlap, or --p-first of one was wrong (counted from 0)"),
+                List.of("merge --in-values a.npy - --in-indices ia.npy ib.npy" + out, "-: only"),
+                List.of("merge" + a + " --indices i.npy -o i.npy", "is the same file as the other"),
+                List.of("merge" + a + " --indices i.npy -o a.npy", "a.npy: is also an input"),
+                List.of("merge" + a + " --indices ia.npy -o o.npy", "ia.npy: is also an input"),
+                List.of("merge" + a + " --indices i.npy -o -", "-: this command writes files"),
+                List.of("merge" + a + " --indices i.npy -o x.csv", "x.csv: what is written is"),
+                List.of("merge" + a + " --indices none/i.npy -o o.npy", "none/i.npy: its folder"),
+                List.of(
+                    "merge --in-values ia.npy --in-indices ia.npy" + out,
+                    "ia.npy: has the unsupported dtype <i4: convert it to float64"),
+                List.of(
+                    "merge --in-values a.npy --in-indices a.npy" + out,
+                    "a.npy: has the unsupported dtype <f8: convert it to int32")));
+    for (String wrong :
+        new String[] {
+          "f float32 .npy: is float32: only exact values can be merged: take those of topk --exact",
+          "g rows .npy: has 1 rows, but / has 2: lists of other rows are joined with --rows",
+          "h nan .npy: row 1, column 2: value is NaN: a divergence is >= 0 (counted from 0)",
+          "k negative .npy: row 0, column 0: value is -1.0: a divergence is >= 0",
+          "l order .npy: row 1, column 1: value is 1.0, less than 2.0 before it: take lists of topk",
+          "m tie i.npy: row 0, column 1: index is 5, after 6 of the same value: take lists of topk --exact",
+          "n index i.npy: row 1, column 2: index is -2: it must be >= 0, or -1 beside the value inf",
+          "p none i.npy: row 0, column 1: index is -1: it must be >= 0, or -1 beside the value inf",
+          "q after i.npy: row 0, column 1: index is 12 after -1, which stands for none",
+          "r twice i.npy: row 1, column 2: index 11 is in the row twice (counted from 0)",
+          "s other i.npy: row 1, column 1: index 2 is in the row twice, of /ia.npy, too",
+          "t shape i.npy: has shape (3, 2), but the values in / have (2, 3)",
+          "u axes .npy: has shape (6,): it must be [N,K]",
+          "v fortran .npy: is in Fortran order: save it in C order",
+          "w cut .npy: is truncated: ",
+          "z missing .npy: no such file"
+        }) {
+      String name = wrong.substring(0, 1);
+      String rest = wrong.substring(wrong.indexOf(' ', 2) + 1);
+      String file = rest.startsWith("i.npy") ? "i" + name + rest.substring(1) : name + rest;
+      List<String> line = new ArrayList<>();
+      line.add("merge%s --in-values %s.npy --in-indices i%2$s.npy%s".formatted(a, name, out));
+      line.addAll(List.of(file.split("/")));
+      lines.add(line);
+    }
+    return lines.stream();
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void badMerge(List<String> lineAndMessages) throws IOException {
+    double inf = Double.POSITIVE_INFINITY;
+    double nan = Double.NaN;
+    double[] good = {1, 2, 3, 1, 2, 3};
+    double[] others = {11, 12, 13, 11, 12, 13};
+    list("a", "<f8", 2, good, 1, 2, 3, 1, 2, 3);
+    list("b", "<f8", 2, good, others);
+    list("f", "<f4", 2, good, others);
+    list("g", "<f8", 1, row(1, 2, 3), 11, 12, 13);
+    list("h", "<f8", 2, row(1, 2, 3, 1, 2, nan), others);
+    list("k", "<f8", 2, row(-1, 2, 3, 1, 2, 3), others);
+    list("l", "<f8", 2, row(1, 2, 3, 2, 1, 3), others);
+    list("m", "<f8", 2, row(1, 1, 3, 1, 2, 3), 6, 5, 7, 11, 12, 13);
+    list("n", "<f8", 2, good, 11, 12, 13, 11, 12, -2);
+    list("p", "<f8", 2, good, 11, -1, 13, 11, 12, 13);
+    list("q", "<f8", 2, row(inf, inf, inf, 1, 2, 3), -1, 12, 13, 11, 12, 13);
+    list("r", "<f8", 2, good, 11, 12, 13, 11, 12, 11);
+    list("s", "<f8", 2, good, 11, 12, 13, 11, 2, 13);
+    list("t", "<f8", 2, good, others);
+    save("it.npy", "<i4", 3, others);
+    list("u", "<f8", 2, good, others);
+    NpyFiles.write(folder.resolve("u.npy"), "<f8", new long[] {6}, good);
+    list("v", "<f8", 2, good, others);
+    byte[] fortran =
+        NpyFiles.bytes(1, NpyFiles.dict("<f8", true, 2, 3), NpyFiles.data("<f8", good));
+    NpyFiles.write(folder.resolve("v.npy"), fortran);
+    list("w", "<f8", 2, good, others);
+    byte[] whole = Files.readAllBytes(folder.resolve("w.npy"));
+    Files.write(folder.resolve("w.npy"), Arrays.copyOf(whole, whole.length - 1));
+    list("z", "<f8", 2, good, others);
+    Files.delete(folder.resolve("z.npy"));
+    Files.writeString(folder.resolve("i.npy"), "precious, too");
+    assertUserError(
+        lineAndMessages.get(0),
+        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
+  }
+
+  @Test
+  void rowsMustBeAlike() throws IOException {
+    double[] none = {1, 2};
+    list("a", "<f4", 1, row(1, 2), none);
+    list("b", "<f8", 1, row(1, 2), none);
+    list("c", "<f4", 1, row(1, 2, 3), 1, 2, 3);
+    list("d", "<f4", 2, row(1, 1, 2, 2), 4, 1, 1, 3);
+    String line = "merge --rows --indices i.npy -o o.npy ";
+    assertUserError(
+        line + "--in-values a.npy b.npy --in-indices ia.npy ib.npy",
+        "b.npy: has 2 columns of float64, but ",
+        "a.npy has 2 of float32: they must be alike");
+    assertUserError(
+        line + "--in-values a.npy c.npy --in-indices ia.npy ic.npy",
+        "c.npy: has 3 columns of float32");
+    succeed(line + "--in-values d.npy a.npy --in-indices id.npy ia.npy");
+    assertThat(ints("i.npy", 3, 2)).containsExactly(4, 1, 1, 3, 1, 2);
+    assertThat(read("o.npy", 3, 2).isDouble()).isFalse();
+    list("d", "<f4", 2, row(1, 1, 2, 2), 4, 1, 3, 3);
+    assertUserError(
+        line + "--in-values a.npy d.npy --in-indices ia.npy id.npy",
+        "id.npy: row 1, column 1: index 3 is in the row twice");
+  }
+
+  /** A zip member may claim what it has not: no more than came is believed. */
+  @Test
+  void listsOfArchives() throws IOException {
+    list("a", "<f8", 2, row(1, 2, 3, 4), 1, 2, 3, 4);
+    Path archive = folder.resolve("l.npz");
+    try (ZipOutputStream zip = new ZipOutputStream(Files.newOutputStream(archive))) {
+      for (String name : new String[] {"a.npy", "ia.npy"}) {
+        zip.putNextEntry(new ZipEntry(name));
+        zip.write(Files.readAllBytes(folder.resolve(name)));
+      }
+      zip.putNextEntry(new ZipEntry("b.npy"));
+      zip.write(NpyFiles.bytes(1, NpyFiles.dict("<f8", false, 2, 2), new byte[31]));
+      zip.putNextEntry(new ZipEntry("c.npy"));
+      zip.write(NpyFiles.bytes(1, NpyFiles.dict("<f8", false, 2, 2), new byte[33]));
+    }
+    String line = "merge --indices i.npy -o o.npy --in-indices l.npz:ia --in-values ";
+    succeed(line + "l.npz:a");
+    assertThat(ints("i.npy", 2, 2)).containsExactly(1, 2, 3, 4);
+    assertUserError(line + "l.npz:b", "l.npz:b: is truncated: ", "needs 32 bytes of data, 31");
+    assertUserError(line + "l.npz:c", "l.npz:c: has more bytes after its data");
+  }
+}
