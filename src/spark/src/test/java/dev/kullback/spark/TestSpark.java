@@ -41,6 +41,7 @@ final class TestSpark {
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.driver.bindAddress", "127.0.0.1")
             .config("spark.sql.warehouse.dir", TARGET.resolve("warehouse").toString())
+            .config("spark.sql.extensions", KullbackExtensions.class.getName())
             .config("spark.sql.shuffle.partitions", 2)
             // a killed executor's files are missed at once
             .config("spark.shuffle.io.maxRetries", 1)

@@ -1,0 +1,49 @@
+package dev.kullback.spark;
+
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import scala.Function1;
+import scala.Tuple3;
+import scala.runtime.BoxedUnit;
+
+/**
+ * Kullback in Spark SQL: give {@code spark.sql.extensions=dev.kullback.spark.KullbackExtensions} when the session is
+ * made, or the server of Spark Connect started. It works for PySpark and Spark Connect, too, as all of it is SQL.
+ *
+ * <p>{@code kl_divergence(qm, qs, pm, ps)} is {@code KL(q ‖ p)}, in nats, of two diagonal Gaussians by their means and
+ * standard deviations, each an {@code array<float>} or {@code array<double>} of D elements. It is a {@code double}, exact
+ * to the last bit or so as {@link dev.kullback.NearestOptions#exact()} has it, and null where an argument is null. An
+ * array with a null element, of another length, or with a value that is not allowed (σ ≤ 0, NaN) fails the query with an
+ * {@link IllegalArgumentException}.
+ *
+ * <p>A nearest-by join whose distance is this function of both sides becomes a search of {@link KlNeighbors}, where Spark
+ * would compute all pairs one by one:
+ *
+ * <pre>
+ * SELECT q.id, p.id FROM queries q JOIN refs p
+ *   EXACT NEAREST 10 BY DISTANCE kl_divergence(q.mean, q.std, p.mean, p.std)
+ * </pre>
+ *
+ * <p>Its result is that of Spark's own plan, {@code LEFT OUTER}, {@code APPROX}, and {@code kl_divergence} of the right
+ * side and the left included: rows where an array is null are near to nothing. Of references at equal distances, those
+ * whose rows come first are taken, where rows have an order. {@code EXPLAIN} shows such a search as
+ * {@code KlNearestByJoin}. Other rankings, {@code BY SIMILARITY}, streams and correlated subqueries are left to Spark.
+ *
+ * <p>The search runs short jobs before its own, when the result is used. Messages about rows call the left side queries
+ * and the right one references. The id that they name is {@code monotonically_increasing_id()} of the row.
+ */
+public final class KullbackExtensions implements Function1<SparkSessionExtensions, BoxedUnit> {
+  /** Called by Spark. */
+  public KullbackExtensions() {}
+
+  @Override
+  public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectFunction(
+        new Tuple3<>(
+            new FunctionIdentifier(KlDivergence.NAME), KlDivergence.INFO, KlDivergence::of));
+    // The optimizer's first batch replaces nearest-by joins, and rules injected there come later.
+    extensions.injectPostHocResolutionRule(_ -> new NearestBy.Resolution());
+    extensions.injectPlannerStrategy(_ -> new NearestBy.Strategy());
+    return BoxedUnit.UNIT;
+  }
+}

@@ -1,0 +1,198 @@
+package dev.kullback.spark;
+
+import static org.apache.spark.sql.functions.call_function;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class KullbackExtensionsTest {
+  private static SparkSession spark;
+
+  @BeforeAll
+  static void start() {
+    spark = TestSpark.local();
+    // No two distances are equal here, where Spark's own plan takes any.
+    spark
+        .range(0, 40, 1, 3)
+        .selectExpr(
+            "id",
+            "if(id % 8 = 1, null, array(sin(id), cos(2 * id), sin(id * id))) AS mean",
+            "if(id % 8 = 2, null, array(1 + cos(3 * id) / 2, 2 + sin(id), 1.5 + cos(id))) AS std")
+        .createOrReplaceTempView("q");
+    spark
+        .range(100, 160, 1, 2)
+        .selectExpr(
+            "id",
+            "if(id % 9 = 1, null, array(cos(id), sin(2 * id), cos(id * id))) AS mean",
+            "if(id % 9 = 2, null, array(1 + sin(3 * id) / 2, 2 + cos(id), 1.5 + sin(id))) AS std")
+        .createOrReplaceTempView("p");
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void theFunctionIsTheLibrarys(boolean isDouble) {
+    Sample p = Sample.twins(Scale.STD, isDouble, 40, 5, 1);
+    Sample q = p.first(10);
+    q.dataset(spark).createOrReplaceTempView("some");
+    p.dataset(spark).createOrReplaceTempView("all");
+    List<Row> rows =
+        spark
+            .sql(
+                "SELECT some.id, all.id,"
+                    + " kl_divergence(some.mean, some.std, all.mean, all.std),"
+                    + " kl_divergence(some.mean, some.std, all.mean, cast(all.std AS array<double>))"
+                    + " FROM some CROSS JOIN all ORDER BY 1, 3, 2")
+            .collectAsList();
+    assertThat(ranked(rows)).isEqualTo(q.nearest(p, 40, false));
+    assertThat(rows).allSatisfy(row -> assertThat(row.get(3)).isEqualTo(row.get(2)));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"false, false", "true, true"})
+  void aJoinFindsWhatOneEngineFinds(boolean isDouble, boolean reverse) {
+    Sample references = Sample.twins(Scale.STD, isDouble, 500, 5, 2);
+    Sample queries = references.first(200);
+    Dataset<Row> p = references.dataset(spark).orderBy("id"); // ties to the lower id
+    Dataset<Row> q = queries.dataset(spark).repartition(5);
+    Column kl =
+        reverse
+            ? call_function(
+                "kl_divergence", p.col("mean"), p.col("std"), q.col("mean"), q.col("std"))
+            : call_function(
+                "kl_divergence", q.col("mean"), q.col("std"), p.col("mean"), p.col("std"));
+    Dataset<Row> joined =
+        q.nearestByJoin(p, kl, 7, "exact", "distance").select(q.col("id"), p.col("id"), kl);
+    assertThat(isSearch(joined)).isTrue();
+    List<Row> rows =
+        joined.collectAsList().stream()
+            .sorted(
+                Comparator.<Row>comparingLong(row -> row.getLong(0))
+                    .thenComparingDouble(row -> row.getDouble(2))
+                    .thenComparingLong(row -> row.getLong(1)))
+            .toList();
+    assertThat(ranked(rows)).isEqualTo(queries.nearest(references, 7, reverse));
+  }
+
+  /** Rows of query, neighbor, divergence, by query and rank. */
+  private static List<Sample.Found> ranked(List<Row> rows) {
+    int k = (int) (rows.size() / rows.stream().map(row -> row.getLong(0)).distinct().count());
+    return IntStream.range(0, rows.size())
+        .mapToObj(i ->
+            new Sample.Found(
+                rows.get(i).getLong(0),
+                i % k + 1,
+                rows.get(i).getLong(1),
+                rows.get(i).getDouble(2)))
+        .toList();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "SELECT q.*, p.* FROM q JOIN p EXACT NEAREST 3 BY DISTANCE KL(q.mean, q.std, p.mean, p.std)",
+        // fewer references than k, in the other direction
+        "SELECT * FROM q LEFT OUTER JOIN (SELECT * FROM p WHERE id < 103) r"
+            + " APPROX NEAREST 5 BY DISTANCE KL(r.mean, r.std, q.mean, q.std)",
+        "SELECT * FROM q LEFT OUTER JOIN (SELECT * FROM p WHERE mean IS NULL) r"
+            + " EXACT NEAREST 2 BY DISTANCE KL(q.mean, q.std, r.mean, r.std)",
+        // of itself, with an array that is computed, in a subquery
+        "SELECT id, (SELECT sum(a.id * b.id) FROM q a JOIN q b EXACT NEAREST 2 BY DISTANCE"
+            + " KL(a.mean, transform(a.std, s -> 2 * s), b.mean, b.std) WHERE a.id != b.id) FROM range(3)",
+      })
+  void aJoinIsWhatSparkMakesOfIt(String text) {
+    Dataset<Row> search = spark.sql(text.replace("KL(", "kl_divergence("));
+    Dataset<Row> own = spark.sql(text.replace("KL(", "0 + kl_divergence("));
+    assertThat(isSearch(search)).isTrue();
+    assertThat(isSearch(own)).isFalse();
+    assertThat(search.schema()).isEqualTo(own.schema());
+    assertThat(search.collectAsList())
+        .isNotEmpty()
+        .containsExactlyInAnyOrderElementsOf(own.collectAsList());
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "SELECT * FROM q JOIN p EXACT NEAREST 1 BY SIMILARITY kl_divergence(q.mean, q.std, p.mean, p.std)",
+        "SELECT * FROM q JOIN p EXACT NEAREST 1 BY DISTANCE kl_divergence(q.mean, p.std, p.mean, q.std)",
+        "SELECT * FROM q, LATERAL (SELECT r.id FROM (SELECT 1) l JOIN p r EXACT NEAREST 1 BY DISTANCE kl_divergence(q.mean, q.std, r.mean, r.std))"
+      })
+  void otherJoinsAreLeftToSpark(String text) {
+    assertThat(isSearch(spark.sql(text))).isFalse();
+  }
+
+  private static boolean isSearch(Dataset<Row> data) {
+    return data.queryExecution().executedPlan().toString().contains("KlNearestByJoin");
+  }
+
+  @Test
+  void equalJoinsAreComputedOnceIfCached() {
+    String text =
+        "SELECT * FROM q JOIN p EXACT NEAREST 4 BY DISTANCE kl_divergence(q.mean, q.std, p.mean, p.std)";
+    Dataset<Row> cached = spark.sql(text).cache();
+    try {
+      assertThat(spark.sql(text).queryExecution().withCachedData().toString())
+          .startsWith("InMemoryRelation");
+      assertThat(spark.sql(text.replace("4", "5")).queryExecution().withCachedData().toString())
+          .doesNotContain("InMemoryRelation");
+    } finally {
+      cached.unpersist();
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      textBlock =
+          """
+          array(1.0), array(1.0), array(2.0)                      | requires 4 parameters
+          array(1.0), array(1.0), array(2.0), 1.0                 | The 4th parameter requires the ("ARRAY<DOUBLE>" or "ARRAY<FLOAT>") type
+          array(1.0), array(1.0), array('x'), array(2.0)          | The third parameter requires
+          array(1.0), array(null), array(2.0), array(2.0)         | kl_divergence: qs: element 0 is null
+          array(1.0, 2), array(1.0), array(2.0), array(2.0)       | kl_divergence: q: mean has 2 elements but std has 1
+          array(1.0), array(1.0), array(2.0, 1), array(2.0, 1)    | kl_divergence: q has dimension 1 but p has 2
+          array(1.0), array(1.0), array(2.0), array(0.0)          | kl_divergence: p: std[0][0]
+          array(), array(), array(), array()                      | kl_divergence: q: dimension
+          """)
+  void wrongArgumentsAreNamed(String arguments, String message) {
+    assertThatThrownBy(() -> spark.sql("SELECT kl_divergence(%s)".formatted(arguments)).collect())
+        .hasMessageContaining(message);
+  }
+
+  @Test
+  void aWrongRowIsNamed() {
+    Dataset<Row> joined =
+        spark.sql(
+            "SELECT * FROM q JOIN p EXACT NEAREST 1 BY DISTANCE"
+                + " kl_divergence(q.mean, q.std, p.mean, transform(p.std, s -> s + double('NaN')))");
+    assertThat(isSearch(joined)).isTrue();
+    // rows 0 and 1 have a null
+    assertThatThrownBy(joined::collect)
+        .rootCause()
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining("references: id 2: column std: std[0] is NaN");
+  }
+
+  @Test
+  void theFunctionOfNullIsNull() {
+    assertThat(
+            spark
+                .sql("SELECT kl_divergence(null, array(1.0), array(1.0), array(1.0))")
+                .collectAsList()
+                .getFirst()
+                .isNullAt(0))
+        .isTrue();
+  }
+}
