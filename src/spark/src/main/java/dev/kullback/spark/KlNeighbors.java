@@ -215,7 +215,7 @@ public final class KlNeighbors {
 
   /**
    * {@return these searches with all references as one broadcast block} They pass through the driver, whose memory and
-   * {@code spark.driver.maxResultSize} must hold them, and every executor holds them prepared. No list of candidates is
+   * {@code spark.driver.maxResultSize} must hold them, and every executor holds them. No list of candidates is
    * moved. It pays where many executors search few references.
    */
   public KlNeighbors broadcast() {

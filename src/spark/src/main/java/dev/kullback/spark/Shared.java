@@ -66,11 +66,9 @@ final class Shared {
     /** One task reads; if it fails, the next that waits tries itself. */
     synchronized Prepared get(Supplier<Block> read) {
       if (prepared == null) {
-        Prepared made = Prepared.of(read.get());
-        if (!made.isEmpty()) {
-          made.batch().prepare();
-        }
-        prepared = made;
+        // Not prepared: usual data need a third of what all forms take, and a form is made once, by
+        // the first call that needs it.
+        prepared = Prepared.of(read.get());
       }
       return prepared;
     }

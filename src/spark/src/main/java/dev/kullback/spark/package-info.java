@@ -2,10 +2,10 @@
  * Nearest Gaussians by Kullback–Leibler divergence between Spark's datasets. {@link dev.kullback.spark.KlNeighbors} is
  * the API; {@link dev.kullback.spark.Main} is the same as a command, {@link dev.kullback.spark.KullbackExtensions} in SQL.
  *
- * <p>{@code Plan} cuts both inputs into blocks. {@code Blocks} brings each block to one partition, as a {@code
- * BlockReader} that a task reads only if its executor has not yet got that block. {@code Search} is what a task does with
- * two of them, on the engine and the prepared blocks that the tasks of an executor share, {@code Executors}. {@code
- * Candidates} are its result, merged over the blocks of references.
+ * <p>{@code Plan} says into how many blocks both inputs are cut. {@code Job} brings each block to one partition, as a
+ * {@code BlockReader} that a task reads only if its executor has not yet got that block, and makes a task of each two of
+ * them, on the engine and the blocks that the tasks of an executor have in {@code Shared}. {@code Candidates} are its
+ * result, merged over the blocks of references; {@code Sums} those of sums.
  *
  * <p>In SQL, {@code KlDivergence} is the function, and {@code NearestBy} has the rule, the strategy and the nodes that make
  * a search of a join. Its rows have no ids, so {@code NumberedRows} gives them some.
