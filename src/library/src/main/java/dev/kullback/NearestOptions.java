@@ -86,9 +86,11 @@ public final class NearestOptions {
    * of any blocks exactly the list of the whole.
    *
    * <p>For diagonal batches, a value is that of exact arithmetic rounded to double, to within {@code ½ + 2⁻³⁰} units in
-   * the last place, and the same whatever the processor. For divergences below 2.2e-308, log-variances beyond ±10⁵, and where
-   * a covariance is full, a value has the relative errors that
-   * {@link KlEngine#nearest(Gaussians, Gaussians, int)} states for what double leaves uncertain.
+   * the last place up to 8192 dimensions, and the same whatever the processor. Where the batches state their scales in
+   * different ways, other than as σ and σ², its relative error may be {@code 2⁻⁹⁵·√(D/KL)} more, which shows below a
+   * divergence of some 1e-25 a dimension. For divergences below 2.2e-308, log-variances beyond ±10⁵, and where a covariance is
+   * full, a value has the relative errors that {@link KlEngine#nearest(Gaussians, Gaussians, int)} states for what
+   * double leaves uncertain.
    */
   public NearestOptions exact() {
     return new NearestOptions(k, reverse, true, others, firstRow, firstIndex, earlier);
@@ -112,7 +114,7 @@ public final class NearestOptions {
    * <p>References that the earlier list's k-th value excludes cost nothing beyond their divergence.
    *
    * @param earlier the result of an exact search of the same q, direction and k among other references, or
-   *     {@link Neighbors#merge} of such. It may have fewer than k neighbors in a row only if there are no others
+   *     {@link Neighbors#merge} of such; after one of a smaller k, neighbors are lost without an error
    * @param firstIndex the index of p's first Gaussian in the whole set, at least 0
    * @throws IllegalArgumentException if firstIndex is negative
    */

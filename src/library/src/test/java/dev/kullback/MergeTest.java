@@ -162,7 +162,18 @@ class MergeTest {
                     engine.nearest(
                         q, block, last == null ? options : options.after(last, cut[b - 1]));
               }
+              Neighbors descending = null;
+              for (int b = cut.length - 1; b > 0; b--) {
+                Gaussians block = p.of(cut[b - 1], cut[b]);
+                NearestOptions from = options.from(cut[b - 1]);
+                descending =
+                    engine.nearest(
+                        q,
+                        block,
+                        descending == null ? from : options.after(descending, cut[b - 1]));
+              }
               String blocks = name + ", " + (cut.length - 1) + " blocks";
+              same(blocks + " continued downwards", descending, expected);
               same(blocks + " continued", last, expected);
               same(blocks, Neighbors.merge(k, lists.toArray(Neighbors[]::new)), expected);
               same(

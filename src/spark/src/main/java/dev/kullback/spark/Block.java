@@ -1,7 +1,6 @@
 package dev.kullback.spark;
 
 import dev.kullback.Gaussians;
-import java.io.Serializable;
 
 /**
  * Gaussians by ascending id, so that the order of indices is that of ids.
@@ -11,8 +10,17 @@ import java.io.Serializable;
  * @param scale likewise, with as many elements to a row as its kind has
  */
 @SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
-record Block(Input input, int index, long[] ids, Object mean, Object scale)
-    implements Serializable {
+record Block(Input input, int index, long[] ids, Object mean, Object scale) {
+  /** A block that was {@link #arrays}. */
+  static Block of(Input input, Object[] arrays) {
+    return new Block(input, 0, (long[]) arrays[0], arrays[1], arrays[2]);
+  }
+
+  /** As any of Spark's serializers moves it; its Kryo does not read records. */
+  Object[] arrays() {
+    return new Object[] {ids, mean, scale};
+  }
+
   int size() {
     return ids.length;
   }

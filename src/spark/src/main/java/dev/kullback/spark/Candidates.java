@@ -10,11 +10,27 @@ import org.apache.spark.sql.RowFactory;
  * The nearest of some references to each of N queries, by (kl, id): {@code neighbors[i*width + r]} and its {@code kl}.
  * Exact values make lists of different references comparable.
  *
- * @param block that of the queries
+ * <p>No record, as Spark's Kryo does not read those.
  */
-@SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
-record Candidates(int block, long[] queries, int width, long[] neighbors, double[] kl)
-    implements Serializable {
+final class Candidates implements Serializable {
+  private static final long serialVersionUID = 1;
+
+  /** That of the queries. */
+  final int block;
+
+  private final long[] queries;
+  private final int width;
+  private final long[] neighbors;
+  private final double[] kl;
+
+  Candidates(int block, long[] queries, int width, long[] neighbors, double[] kl) {
+    this.block = block;
+    this.queries = queries;
+    this.width = width;
+    this.neighbors = neighbors;
+    this.kl = kl;
+  }
+
   /** The k nearest of both; the order of merging does not matter. */
   static Candidates merge(int k, Candidates a, Candidates b) {
     int n = a.queries.length;

@@ -93,8 +93,10 @@ final class Job {
         blocks(references, referenceInput, referenceCount, plan.referenceBlocks());
     String name = UUID.randomUUID().toString();
     if (broadcast) {
-      Broadcast<Block> block = spark.broadcast(p.map(BlockReader::read).first());
-      return q.flatMap(reader -> task(search, reader, new Shared.Key(name, 0), block::value));
+      Broadcast<Object[]> block = spark.broadcast(p.map(reader -> reader.read().arrays()).first());
+      Input input = referenceInput;
+      return q.flatMap(reader ->
+          task(search, reader, new Shared.Key(name, 0), () -> Block.of(input, block.value())));
     }
     return p.cartesian(q)
         .flatMap(

@@ -39,8 +39,9 @@ import scala.Tuple2;
  * executor's heap.
  *
  * <p>The result is a function of the rows of both datasets: the same, to the bit, whatever the order of rows, the
- * partitions, the number of executors and what Spark repeated. With {@code nearest}, it is the same for every size of
- * blocks, too, and ranks are those of exact arithmetic, as {@link NearestOptions#exact()} has them.
+ * partitions, the number of executors and what Spark repeated, on processors of one kind. With {@code nearest}, it is the
+ * same on any and for every size of blocks, too, and ranks are those of exact arithmetic, as
+ * {@link NearestOptions#exact()} has them.
  *
  * <p>The methods that search run short Spark jobs at once, which count both datasets and bring each row to its block. The
  * search itself runs when the result is used. An input that is dear to compute should be cached. A row that is wrong (a
@@ -246,7 +247,7 @@ public final class KlNeighbors {
     boolean backward = reverse;
     JavaPairRDD<Integer, Candidates> lists =
         job.search(plan, broadcast, (engine, q, p) -> one(candidates(engine, q, p, k, backward)))
-            .mapToPair(list -> new Tuple2<>(list.block(), list));
+            .mapToPair(list -> new Tuple2<>(list.block, list));
     if (plan.referenceBlocks() > 1) {
       lists =
           lists.reduceByKey(
@@ -326,7 +327,7 @@ public final class KlNeighbors {
                     one(
                         new Sums(
                             q.index(), q.ids(), p.index(), engine.logSumExp(q.batch(), p.batch()))))
-            .mapToPair(sums -> new Tuple2<>(sums.block(), sums))
+            .mapToPair(sums -> new Tuple2<>(sums.block, sums))
             .groupByKey(new HashPartitioner(plan.queryBlocks()))
             .values()
             .flatMap(Sums::rows);

@@ -44,7 +44,7 @@ public final class Main {
   private Main() {}
 
   /**
-   * Runs the command line and ends the VM.
+   * Runs the command line, and ends the VM with a status that is not 0.
    *
    * @param args see {@code kullback spark --help}
    */
@@ -56,7 +56,9 @@ public final class Main {
     int status = run(args, System.out, System.err);
     SparkSession.getDefaultSession().foreach(Main::stop);
     System.out.flush();
-    System.exit(status);
+    if (status != 0) { // a cluster's manager takes an exit by 0 for one before the end
+      System.exit(status);
+    }
   }
 
   private static @Nullable Void stop(SparkSession spark) {

@@ -31,17 +31,25 @@ record Plan(int referenceBlocks, int queryBlocks) {
       SparkContext spark, Input input, long references, long queries, long blockRows, long kept) {
     double memory = memory(spark);
     double row = rowBytes(input);
-    // The block in use and the next one take half of it, the queries of all tasks a quarter.
-    double fitting = Math.min(memory / 4 / row, MOST_ELEMENTS / (double) input.scaleLength());
+    double mostRows = MOST_ELEMENTS / (double) input.scaleLength();
+    int tasks = tasksAtOnce(spark);
+    // The queries of all tasks take a quarter.
+    double queriesFitting = Math.min(memory / 4 / tasks / (row + kept), mostRows);
+    long mostQueries = Math.clamp((long) queriesFitting, 1, MOST_QUERIES);
+    long leastBlocks = Math.ceilDiv(queries, mostQueries);
+
+    // The blocks in use take half of it: where queries are few, neighboring tasks are of different
+    // blocks.
+    long inUse = Math.ceilDiv(spark.defaultParallelism(), leastBlocks) + 1;
+    long blocks = Math.clamp(inUse, 2, Math.max(2, tasks));
+    double fitting = Math.min(memory / 2 / blocks / row, mostRows);
     long referenceRows = blockRows > 0 ? blockRows : Math.max(1, (long) fitting);
     long referenceBlocks = Math.ceilDiv(references, referenceRows);
 
-    double queriesFitting = memory / 4 / tasksAtOnce(spark) / (row + kept);
-    long mostQueries = Math.clamp((long) queriesFitting, 1, MOST_QUERIES);
     long wantedTasks = (long) TASKS_PER_PROCESSOR * spark.defaultParallelism();
     long wanted =
         Math.min(Math.ceilDiv(wantedTasks, referenceBlocks), Math.ceilDiv(queries, LEAST_QUERIES));
-    long queryBlocks = Math.max(wanted, Math.ceilDiv(queries, mostQueries));
+    long queryBlocks = Math.max(wanted, leastBlocks);
     if (referenceBlocks * (double) queryBlocks > Integer.MAX_VALUE) {
       throw new IllegalArgumentException(
           "%d blocks of references by %d of queries are more tasks than Spark counts; give executors more memory, or a larger blockRows"
@@ -56,14 +64,19 @@ record Plan(int referenceBlocks, int queryBlocks) {
     long heap =
         spark.isLocal()
             ? Runtime.getRuntime().maxMemory()
-            : conf.getSizeAsBytes("spark.executor.memory", "1g");
+            : conf.getSizeAsMb("spark.executor.memory", "1g") << 20;
     return heap * (1 - conf.getDouble("spark.memory.fraction", 0.6));
   }
 
   private static int tasksAtOnce(SparkContext spark) {
     SparkConf conf = spark.getConf();
+    // Unset, it is one on some clusters, and all of a worker's on others.
+    int executors = Math.max(1, spark.getExecutorMemoryStatus().size() - 1); // less the driver
     int cores =
-        spark.isLocal() ? spark.defaultParallelism() : conf.getInt("spark.executor.cores", 1);
+        spark.isLocal()
+            ? spark.defaultParallelism()
+            : conf.getInt(
+                "spark.executor.cores", Math.ceilDiv(spark.defaultParallelism(), executors));
     return Math.max(1, cores / conf.getInt("spark.task.cpus", 1));
   }
 

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A block stays while a task uses it. One that none uses stays for the next task, until one needs another block or
  * {@value #IDLE_SECONDS} s have passed: tasks come in the order of the blocks of references, so an executor holds one
- * block, or two when it goes from one to the next.
+ * block, or two when it goes from one to the next, unless there are fewer blocks of queries than tasks at once.
  */
 final class Shared {
   private static final long IDLE_SECONDS = 3;

@@ -9,15 +9,29 @@ import java.util.stream.StreamSupport;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 
-/** {@code ln Σ_j exp(−KL(q_i ‖ p_j))} of N queries over the references of one block; {@code block} is that of the queries. */
-@SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
-record Sums(int block, long[] queries, int referenceBlock, double[] values)
-    implements Serializable {
+/** {@code ln Σ_j exp(−KL(q_i ‖ p_j))} of N queries over the references of one block. No record, as Spark's Kryo does not read those. */
+final class Sums implements Serializable {
+  private static final long serialVersionUID = 1;
+
+  /** That of the queries. */
+  final int block;
+
+  private final long[] queries;
+  private final int referenceBlock;
+  private final double[] values;
+
+  Sums(int block, long[] queries, int referenceBlock, double[] values) {
+    this.block = block;
+    this.queries = queries;
+    this.referenceBlock = referenceBlock;
+    this.values = values;
+  }
+
   /** The sums over all blocks, added by ascending block, as rounding depends on the order. */
   static Iterator<Row> rows(Iterable<Sums> blocks) {
     List<Sums> ordered =
         StreamSupport.stream(blocks.spliterator(), false)
-            .sorted(Comparator.comparingInt(Sums::referenceBlock))
+            .sorted(Comparator.comparingInt(sums -> sums.referenceBlock))
             .toList();
     long[] queries = ordered.getFirst().queries;
     return IntStream.range(0, queries.length)

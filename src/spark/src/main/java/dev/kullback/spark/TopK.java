@@ -3,13 +3,16 @@ package dev.kullback.spark;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.Callable;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkConf;
+import org.apache.spark.SparkContext;
 import org.apache.spark.SparkException;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -34,6 +37,9 @@ import picocli.CommandLine.Spec;
       "  kullback spark topk --references R.parquet --queries Q.parquet -k 10 -o OUT.parquet",
     })
 final class TopK implements Callable<Integer> {
+  /** Masters whose tasks run in this JVM. */
+  private static final Pattern LOCAL = Pattern.compile("local(\\[.*])?");
+
   @Option(
       names = "--references",
       paramLabel = "R.parquet",
@@ -178,6 +184,15 @@ final class TopK implements Callable<Integer> {
           "spark.driver.host", "127.0.0.1"); // a machine may not know its own name
       settings.setIfMissing("spark.driver.bindAddress", "127.0.0.1");
     }
+    if (LOCAL.matcher(settings.get("spark.master")).matches()) {
+      settings.setIfMissing(
+          "spark.executor.killOnFatalError.depth", "0"); // for a message of our own
+    } else {
+      scala.Option<String> jar = SparkContext.jarOfClass(Main.class);
+      if (jar.isDefined()) { // executors get the jar that this is in
+        settings.setIfMissing("spark.jars", jar.get());
+      }
+    }
     boolean isTerminal = System.getenv("KULLBACK_STDERR_TTY") != null;
     settings.setIfMissing("spark.ui.showConsoleProgress", Boolean.toString(isTerminal && !quiet));
     try {
@@ -197,6 +212,7 @@ final class TopK implements Callable<Integer> {
     if (!overwrite && files.exists(target)) {
       throw new IllegalArgumentException(output + ": is there; --overwrite replaces it");
     }
+    refuseInputs(files.makeQualified(target), spark);
     Dataset<Row> p = read(spark, references);
     Dataset<Row> q = queries == null ? p : read(spark, queries);
     long start = System.nanoTime();
@@ -205,9 +221,33 @@ final class TopK implements Callable<Integer> {
     search = blockRows != null ? search.blockRows(blockRows) : search;
     search = broadcast ? search.broadcast() : search;
     write(search.nearest(q, k), target, files);
+    double seconds = (System.nanoTime() - start) * 1e-9;
     if (!quiet) {
-      summarize(spark, p.count(), q.count(), (System.nanoTime() - start) * 1e-9);
+      summarize(spark, p.count(), q.count(), seconds);
     }
+  }
+
+  /** An output that replaces an input, or a folder of it, or lies in it, would be the end of that input. */
+  private void refuseInputs(Path target, SparkSession spark) throws IOException {
+    for (String name : queries == null ? List.of(references) : List.of(references, queries)) {
+      Path input = new Path(name);
+      Path file =
+          input.getFileSystem(spark.sparkContext().hadoopConfiguration()).makeQualified(input);
+      if (isWithin(file, target) || isWithin(target, file)) {
+        throw new IllegalArgumentException(
+            "%s: is or holds the input %s, or lies in it; give another output"
+                .formatted(output, name));
+      }
+    }
+  }
+
+  private static boolean isWithin(Path path, Path folder) {
+    for (Path p = path; p != null; p = p.getParent()) {
+      if (p.equals(folder)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private static Dataset<Row> read(SparkSession spark, String file) {
@@ -222,14 +262,18 @@ final class TopK implements Callable<Integer> {
   }
 
   /** Beside the target first, so that a failure leaves that as it was. */
-  private static void write(Dataset<Row> result, Path target, FileSystem files) throws IOException {
+  private void write(Dataset<Row> result, Path target, FileSystem files) throws IOException {
     Path beside =
         new Path(
             files.makeQualified(target).getParent(),
             "." + target.getName() + "." + UUID.randomUUID() + ".kullback-tmp");
     try {
       result.write().parquet(beside.toString());
-      files.delete(target, true);
+      if (overwrite) {
+        files.delete(target, true);
+      } else if (files.exists(target)) { // a rename would put it inside
+        throw new IOException(target + " has appeared meanwhile");
+      }
       if (!files.rename(beside, target)) {
         throw new IOException("cannot rename " + beside + " to " + target);
       }

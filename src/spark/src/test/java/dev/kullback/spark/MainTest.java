@@ -123,6 +123,15 @@ class MainTest {
     assertThat(run(again)).isEqualTo(2);
     assertThat(err).isEqualTo("kullback: " + result + ": is there; --overwrite replaces it\n");
     assertThat(read("nearest.parquet").count()).isEqualTo(1797 * 5);
+
+    for (String input : new String[] {file("P.parquet"), folder.toString(), file("P.parquet/x")}) {
+      again[again.length - 1] = input;
+      assertThat(
+              run(Stream.concat(Stream.of(again), Stream.of("--overwrite")).toArray(String[]::new)))
+          .isEqualTo(2);
+      assertThat(err).contains("give another output").hasLineCount(1);
+    }
+    again[again.length - 1] = result;
     assertThat(
             run(Stream.concat(Stream.of(again), Stream.of("--overwrite")).toArray(String[]::new)))
         .isZero();

@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.stream.Collectors;
+import org.apache.spark.serializer.KryoSerializer;
 import org.apache.spark.sql.SparkSession;
 
 /** The sessions of the tests: one at a time, shared by the classes that ask for the same. */
@@ -49,6 +50,7 @@ final class TestSpark {
     if (master.startsWith("local-cluster")) {
       linkJars();
       builder
+          .config("spark.serializer", KryoSerializer.class.getName()) // as many clusters have it
           .config("spark.executor.memory", "1g")
           .config(
               "spark.executor.extraJavaOptions",

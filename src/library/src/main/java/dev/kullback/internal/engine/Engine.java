@@ -302,7 +302,8 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
                 w,
                 (k, own) -> {
                   int from = (int) k * rows;
-                  own.kernels.pairs().pairs(q, i, p, j, from, Math.min(from + rows, n), out);
+                  int to = (int) Math.min((long) from + rows, n);
+                  own.kernels.pairs().pairs(q, i, p, j, from, to, out);
                 }));
       }
     } finally {
