@@ -174,7 +174,8 @@ final class TemporaryFile implements Closeable {
     }
   }
 
-  private static void removeUnlessLocked(Path file) {
+  /** One at a time: another thread that opened the file and closed it would, by POSIX, release this one's lock. */
+  private static synchronized void removeUnlessLocked(Path file) {
     try (FileChannel channel =
         FileChannel.open(file, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
       if (channel.tryLock() != null) {

@@ -223,7 +223,7 @@ class OutputFileTest {
       go.write("commit\n");
     }
     assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
-    assertThat(process.exitValue()).isZero();
+    assertThat(process.exitValue()).as(process.inputReader().readAllAsString()).isZero();
   }
 
   private static String location(Class<?> type) throws URISyntaxException {
