@@ -158,12 +158,22 @@ final class Merge implements Callable<Integer> {
         for (long row = 0; row < n; row += block) {
           int rows = (int) Math.min(block, n - row);
           Neighbors[] parts = all.inputs.stream().map(i -> i.read(rows)).toArray(Neighbors[]::new);
-          requireOnce(all.inputs, parts, row);
-          out.add(Neighbors.merge(wanted, parts));
+          out.add(merged(wanted, all.inputs, parts, row));
           progress.advance(rows);
         }
       }
       describe(report, "merged", n, wanted, out, start);
+    }
+  }
+
+  /** What the library refuses, an index that a row has twice, is told by its file. */
+  private static Neighbors merged(
+      int wanted, List<NeighborInput> inputs, Neighbors[] parts, long firstRow) {
+    try {
+      return Neighbors.merge(wanted, parts);
+    } catch (IllegalArgumentException e) {
+      requireOnce(inputs, parts, firstRow);
+      throw e;
     }
   }
 

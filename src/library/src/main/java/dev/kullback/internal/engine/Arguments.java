@@ -108,7 +108,10 @@ public final class Arguments {
         }
       }
     }
-    long length = search.starts(q, p)[q.size()];
+    checkNeighbors(search.starts(q, p)[q.size()]);
+  }
+
+  private static void checkNeighbors(long length) {
     if (length > MOST_PAIRS) {
       throw new IllegalArgumentException(
           "%d neighbors do not fit an array; split q by rows".formatted(length));
@@ -147,10 +150,7 @@ public final class Arguments {
       }
       length += Lists.count(i, k, lists);
     }
-    if (length > MOST_PAIRS) {
-      throw new IllegalArgumentException(
-          "%d neighbors do not fit an array; split q by rows".formatted(length));
-    }
+    checkNeighbors(length);
   }
 
   /** Pairs of rows, each of which must be one. */

@@ -14,7 +14,7 @@ public record Lists(int[] start, int[] indices, double[] values) {
     return start[i + 1] - start[i];
   }
 
-  /** The first of row i, from entry {@code from} on, that does not come by value and then index after the one before; −1 if all do. */
+  /** The first entry of row i that does not come by value and then index after the one before; −1 if all do. */
   public int disorder(int i) {
     for (int s = start[i] + 1; s < start[i + 1]; s++) {
       if (!isBefore(values[s - 1], indices[s - 1], values[s], indices[s])) {
