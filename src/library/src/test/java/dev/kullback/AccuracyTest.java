@@ -19,7 +19,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 /**
  * The accuracy contract: every regime, parameterization, precision and backend against the oracle.
  */
-@Tag("width")
+@Tag("device")
+@Tag("vector")
 class AccuracyTest {
   private static final int[] DIMENSIONS = {1, 2, 3, 31, 32, 33, 64, 65, 100, 256, 4097};
   private static final int[] DIMENSIONS_OF_OTHER_KINDS = {1, 7, 40};

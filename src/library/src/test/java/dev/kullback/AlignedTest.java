@@ -14,7 +14,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** {@code aligned} and {@code toStandardNormal} of full batches, several at once: the bits of one by one. */
-@Tag("width")
+@Tag("device")
+@Tag("vector")
 class AlignedTest {
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")

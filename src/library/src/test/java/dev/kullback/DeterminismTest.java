@@ -10,7 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** The same bits for every thread count, executor, repetition and surrounding batch. */
-@Tag("width")
+@Tag("device")
 class DeterminismTest {
   /** Regimes that mix the kernels within tiles, and one that does not. */
   private static final Regime[] REGIMES = {

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Exactly 0 for equal parameters, however given; batches are copies. */
-@Tag("width")
+@Tag("device")
 class EqualParametersTest {
   /**
    * Scales that each kind holds exactly: standard deviations that are powers of two; 1 alone is

@@ -13,7 +13,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** That the float kernels keep the contract whatever the order of the terms and the roundings. */
-@Tag("width")
+@Tag("device")
 class ErrorBoundTest {
   private static final double U = 0x1p-24;
 

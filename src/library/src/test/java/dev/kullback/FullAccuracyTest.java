@@ -15,7 +15,8 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Full covariances against the oracle. */
-@Tag("width")
+@Tag("device")
+@Tag("vector")
 class FullAccuracyTest {
   private static final int[] DIMENSIONS = {1, 2, 3, 8, 31, 65};
 

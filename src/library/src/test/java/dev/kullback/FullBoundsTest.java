@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Batches that a matrix product cannot settle alone: each term of its error bound has one that
  * breaks without it, and all meet batches of factors graded, ill-conditioned, near and far.
  */
-@Tag("width")
+@Tag("device")
 class FullBoundsTest {
   /** What a batch of the adversary's holds. */
   private enum Regime {

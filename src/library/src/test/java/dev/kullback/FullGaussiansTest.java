@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What batches of full covariance accept and reject, and what holds exactly. */
-@Tag("width")
+@Tag("device")
 class FullGaussiansTest {
   private static final int D = 4;
 

@@ -15,7 +15,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Exact lists of blocks of references, merged or continued, are the list of the whole. */
-@Tag("width")
 class MergeTest {
   /** References that can be cut into blocks. */
   private interface Rows {
@@ -78,6 +77,7 @@ class MergeTest {
   }
 
   /** Equal divergences of permuted dimensions and of repeated rows, in all blocks. */
+  @Tag("device")
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
   void exactTies(Backend backend) {
@@ -140,13 +140,11 @@ class MergeTest {
   /** Lists of blocks, in any order of blocks, merged; and each continued by the next block. */
   private static void check(String what, Backend backend, Gaussians q, Rows p, int m) {
     Gaussians whole = p.of(0, m);
-    // the emulated device takes ten times as long
-    int[] counts = backend == Backend.CUDA ? new int[] {3, m + 5} : new int[] {1, 3, 10, m, m + 5};
     try (KlEngine engine = Engines.on(backend);
         KlEngine several = Engines.on(backend, 3)) {
       for (boolean reverse : new boolean[] {false, true}) {
         for (boolean others : new boolean[] {false, true}) {
-          for (int k : counts) {
+          for (int k : new int[] {1, 3, 10, m, m + 5}) {
             NearestOptions options = options(k, reverse, others);
             Neighbors expected = engine.nearest(q, whole, options);
             String name =
@@ -255,6 +253,7 @@ class MergeTest {
   }
 
   /** More columns than candidates are kept for, all nearly equal, so that they are decided on the way; several blocks and spans. */
+  @Tag("device")
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
   void manyNearTies(Backend backend) {
@@ -328,6 +327,7 @@ class MergeTest {
   }
 
   /** Without {@code exact}: the ordinary search, but for numbers and fewer columns than k. */
+  @Tag("device")
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
   void plainOptions(Backend backend) {

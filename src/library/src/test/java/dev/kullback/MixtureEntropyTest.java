@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Bounds on a mixture's entropy against what sampling finds, and where they are exact. */
-@Tag("width")
+@Tag("device")
 class MixtureEntropyTest {
   private static final double UNIT = 0.5 * (1 + Math.log(2 * Math.PI));
 

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Divergences of pairs by index. */
-@Tag("width")
+@Tag("device")
 class PairsTest {
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")

@@ -16,7 +16,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** One number of each row, and the stream of tiles, against the matrix. */
-@Tag("width")
+@Tag("device")
+@Tag("vector")
 class RowStatisticTest {
   private record Pair(String name, Gaussians q, Gaussians p) {}
 

@@ -8,7 +8,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Every tail of rows, columns and dimensions, with guard zones behind the output. */
-@Tag("width")
+@Tag("device")
+@Tag("vector")
 class ShapeTest {
   private static final int MOST_ROWS = 40;
   private static final int MOST_COLUMNS = 98;

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** {@code toStandardNormal} and {@code aligned}: the two results of N values. */
-@Tag("width")
+@Tag("device")
 class StandardNormalTest {
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.vector.Readiness;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.FutureTask;
 import java.util.function.Supplier;
@@ -59,7 +60,7 @@ class TwinTest {
       if (!regime.appliesTo(isDouble)) {
         continue;
       }
-      for (Regime.Pair kinds : regime.kindPairs()) {
+      for (Regime.Pair kinds : pairs(regime)) {
         for (int[] shape : SHAPES) {
           Regime.Case drawn = regime.draw(kinds, isDouble, shape[0], shape[1], shape[2]);
           String what =
@@ -71,6 +72,17 @@ class TwinTest {
         }
       }
     }
+  }
+
+  /** Of all pairs those that have each kind once on either side; others for the next regime. */
+  private static List<Regime.Pair> pairs(Regime regime) {
+    int kinds = Batch.Kind.values().length;
+    List<Regime.Pair> all = regime.kindPairs();
+    return all.size() <= kinds
+        ? all
+        : all.stream()
+            .filter(p -> (p.q().ordinal() + p.p().ordinal()) % kinds == regime.ordinal() % kinds)
+            .toList();
   }
 
   /** Float and double in one call. */

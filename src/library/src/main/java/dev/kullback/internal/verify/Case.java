@@ -169,11 +169,15 @@ final class Case {
   private Expected within(double[] kl, int n, int m) {
     int[] at = IntStream.range(0, n * m).filter(s -> kl[s] <= radius).toArray();
     double[] values = Arrays.stream(at).mapToDouble(s -> kl[s]).toArray();
-    IntStream starts =
-        IntStream.rangeClosed(0, n)
-            .map(i -> (int) Arrays.stream(at).filter(s -> s < i * m).count());
+    IntStream starts = IntStream.rangeClosed(0, n).map(i -> firstFrom(at, i * m));
     int[] indices = IntStream.concat(starts, Arrays.stream(at).map(s -> s % m)).toArray();
     return new Expected(values, Expected.scaled(values, contract), indices);
+  }
+
+  /** Where the first of some ascending numbers stands that is no less than one. */
+  private static int firstFrom(int[] ascending, int least) {
+    int found = Arrays.binarySearch(ascending, least);
+    return found < 0 ? ~found : found;
   }
 
   private double[] transposed() {
