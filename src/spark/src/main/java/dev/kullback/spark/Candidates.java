@@ -2,9 +2,7 @@ package dev.kullback.spark;
 
 import java.io.Serializable;
 import java.util.Iterator;
-import java.util.stream.IntStream;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
  * The nearest of some references to each of N queries, by (kl, id): {@code neighbors[i*width + r]} and its {@code kl}.
@@ -57,10 +55,15 @@ final class Candidates implements Serializable {
   }
 
   /** Rows of id, rank, neighbor, kl. */
-  Iterator<Row> rows() {
-    return IntStream.range(0, neighbors.length)
-        .mapToObj(
-            at -> RowFactory.create(queries[at / width], at % width + 1, neighbors[at], kl[at]))
-        .iterator();
+  Iterator<InternalRow> rows() {
+    return new Rows(
+        4,
+        neighbors.length,
+        (row, at) -> {
+          row.setLong(0, queries[at / width]);
+          row.setInt(1, at % width + 1);
+          row.setLong(2, neighbors[at]);
+          row.setDouble(3, kl[at]);
+        });
   }
 }

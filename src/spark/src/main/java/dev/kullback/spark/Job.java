@@ -15,7 +15,8 @@ import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructType;
 
@@ -44,8 +45,8 @@ final class Job {
   Job(Dataset<Row> references, Dataset<Row> queries, Columns columns) {
     boolean isDouble = columns.isDouble(references, "references");
     isDouble |= columns.isDouble(queries, "queries");
-    session = queries.sparkSession();
-    spark = new JavaSparkContext(session.sparkContext());
+    spark = new JavaSparkContext(queries.sparkSession().sparkContext());
+    session = (SparkSession) queries.sparkSession();
     this.references = columns.select(references, isDouble);
     this.queries = columns.select(queries, isDouble);
     referenceCount = this.references.count();
@@ -83,7 +84,7 @@ final class Job {
 
   /** What a task does with a block of queries and one of references, neither of them empty. */
   interface Search<R> extends Serializable {
-    Iterator<R> of(KlEngine engine, Shared.Prepared q, Shared.Prepared p);
+    Iterator<R> of(KlEngine engine, Shared.Loaded q, Shared.Loaded p);
   }
 
   /** What the searches of a plan's pairs of blocks find. */
@@ -106,11 +107,11 @@ final class Job {
   private static <R> Iterator<R> task(
       Search<R> search, BlockReader queries, Shared.Key key, Supplier<Block> references) {
     TaskContext task = TaskContext.get();
-    Shared.Prepared q = Shared.Prepared.of(queries.read());
+    Shared.Loaded q = Shared.Loaded.of(queries.read());
     if (q.isEmpty()) {
       return Collections.emptyIterator();
     }
-    Shared.Prepared p = Shared.block(key, references, task);
+    Shared.Loaded p = Shared.block(key, references, task);
     return p.isEmpty() ? Collections.emptyIterator() : search.of(Shared.engine(task), q, p);
   }
 
@@ -141,7 +142,7 @@ final class Job {
         kept);
   }
 
-  Dataset<Row> result(JavaRDD<Row> rows, StructType schema) {
-    return session.createDataFrame(rows.rdd(), schema);
+  Dataset<Row> result(JavaRDD<InternalRow> rows, StructType schema) {
+    return session.internalCreateDataFrame(rows.rdd(), schema, false);
   }
 }

@@ -7,13 +7,12 @@ import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
-import java.util.stream.IntStream;
 import org.apache.spark.HashPartitioner;
 import org.apache.spark.api.java.JavaPairRDD;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -35,7 +34,7 @@ import scala.Tuple2;
  *
  * <p>Both inputs are cut into blocks by a hash of the id, and each pair of blocks is a task. Tasks of an executor share
  * an engine, which has as many threads for each as {@code spark.task.cpus} says, and the block of references, which is
- * prepared once. Blocks of references take about a quarter of what {@code spark.memory.fraction} leaves of the
+ * read once. Blocks of references take about a quarter of what {@code spark.memory.fraction} leaves of the
  * executor's heap.
  *
  * <p>The result is a function of the rows of both datasets: the same, to the bit, whatever the order of rows, the
@@ -257,7 +256,7 @@ public final class KlNeighbors {
   }
 
   private static Candidates candidates(
-      KlEngine engine, Shared.Prepared q, Shared.Prepared p, int k, boolean reverse) {
+      KlEngine engine, Shared.Loaded q, Shared.Loaded p, int k, boolean reverse) {
     NearestOptions options = NearestOptions.of(k).exact();
     Neighbors found = engine.nearest(q.batch(), p.batch(), reverse ? options.reverse() : options);
     long[] neighbors = Arrays.stream(found.indices()).mapToLong(j -> p.ids()[j]).toArray();
@@ -281,7 +280,7 @@ public final class KlNeighbors {
     }
     Job job = new Job(references, queries, columns);
     boolean backward = reverse;
-    JavaRDD<Row> pairs =
+    JavaRDD<InternalRow> pairs =
         job.search(
             job.plan(blockRows, broadcast, 0),
             broadcast,
@@ -289,19 +288,24 @@ public final class KlNeighbors {
     return job.result(pairs, WITHIN);
   }
 
-  private static Iterator<Row> pairs(
-      KlEngine engine, Shared.Prepared q, Shared.Prepared p, double radius, boolean reverse) {
+  private static Iterator<InternalRow> pairs(
+      KlEngine engine, Shared.Loaded q, Shared.Loaded p, double radius, boolean reverse) {
     Neighbors found =
         reverse
             ? engine.withinReverse(q.batch(), p.batch(), radius)
             : engine.within(q.batch(), p.batch(), radius);
-    return IntStream.range(0, found.size())
-        .boxed()
-        .flatMap(i ->
-            IntStream.range(0, found.count(i))
-                .mapToObj(r ->
-                    RowFactory.create(q.ids()[i], p.ids()[found.index(i, r)], found.value(i, r))))
-        .iterator();
+    int[] query = {0}; // of the next pair
+    return new Rows(
+        3,
+        found.indices().length,
+        (row, at) -> {
+          while (at == found.start(query[0] + 1)) {
+            query[0]++;
+          }
+          row.setLong(0, q.ids()[query[0]]);
+          row.setLong(1, p.ids()[found.indices()[at]]);
+          row.setDouble(2, found.values()[at]);
+        });
   }
 
   /**
@@ -319,7 +323,7 @@ public final class KlNeighbors {
     }
     Job job = new Job(references, queries, columns);
     Plan plan = job.plan(blockRows, broadcast, Double.BYTES);
-    JavaRDD<Row> rows =
+    JavaRDD<InternalRow> rows =
         job.search(
                 plan,
                 broadcast,

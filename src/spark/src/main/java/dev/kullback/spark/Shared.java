@@ -15,7 +15,7 @@ import org.apache.spark.util.TaskCompletionListener;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the tasks of an executor share: the engine, and prepared blocks of references.
+ * What the tasks of an executor share: the engine, and blocks of references.
  *
  * <p>A block stays while a task uses it. One that none uses stays for the next task, until one needs another block or
  * {@value #IDLE_SECONDS} s have passed: tasks come in the order of the blocks of references, so an executor holds one
@@ -41,10 +41,9 @@ final class Shared {
 
   /** A block as the engine takes it; an empty one has no batch. */
   @SuppressWarnings("ArrayRecordComponent")
-  record Prepared(int index, long[] ids, @Nullable Gaussians batchOrNull) {
-    static Prepared of(Block block) {
-      return new Prepared(
-          block.index(), block.ids(), block.ids().length == 0 ? null : block.batch());
+  record Loaded(int index, long[] ids, @Nullable Gaussians batchOrNull) {
+    static Loaded of(Block block) {
+      return new Loaded(block.index(), block.ids(), block.ids().length == 0 ? null : block.batch());
     }
 
     boolean isEmpty() {
@@ -61,16 +60,16 @@ final class Shared {
     private int users;
 
     private long uses;
-    private @Nullable Prepared prepared;
+    private @Nullable Loaded loaded;
 
     /** One task reads; if it fails, the next that waits tries itself. */
-    synchronized Prepared get(Supplier<Block> read) {
-      if (prepared == null) {
+    synchronized Loaded get(Supplier<Block> read) {
+      if (loaded == null) {
         // Not prepared: usual data need a third of what all forms take, and a form is made once, by
         // the first call that needs it.
-        prepared = Prepared.of(read.get());
+        loaded = Loaded.of(read.get());
       }
-      return prepared;
+      return loaded;
     }
   }
 
@@ -81,7 +80,7 @@ final class Shared {
   }
 
   /** The block, read if it is not there, until the end of the task. */
-  static Prepared block(Key key, Supplier<Block> read, TaskContext task) {
+  static Loaded block(Key key, Supplier<Block> read, TaskContext task) {
     Entry entry =
         BLOCKS.compute(
             key,

@@ -4,10 +4,8 @@ import java.io.Serializable;
 import java.util.Comparator;
 import java.util.Iterator;
 import java.util.List;
-import java.util.stream.IntStream;
 import java.util.stream.StreamSupport;
-import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.catalyst.InternalRow;
 
 /** {@code ln Σ_j exp(−KL(q_i ‖ p_j))} of N queries over the references of one block. No record, as Spark's Kryo does not read those. */
 final class Sums implements Serializable {
@@ -28,15 +26,19 @@ final class Sums implements Serializable {
   }
 
   /** The sums over all blocks, added by ascending block, as rounding depends on the order. */
-  static Iterator<Row> rows(Iterable<Sums> blocks) {
+  static Iterator<InternalRow> rows(Iterable<Sums> blocks) {
     List<Sums> ordered =
         StreamSupport.stream(blocks.spliterator(), false)
             .sorted(Comparator.comparingInt(sums -> sums.referenceBlock))
             .toList();
     long[] queries = ordered.getFirst().queries;
-    return IntStream.range(0, queries.length)
-        .mapToObj(i -> RowFactory.create(queries[i], sum(ordered, i)))
-        .iterator();
+    return new Rows(
+        2,
+        queries.length,
+        (row, i) -> {
+          row.setLong(0, queries[i]);
+          row.setDouble(1, sum(ordered, i));
+        });
   }
 
   private static double sum(List<Sums> blocks, int i) {
