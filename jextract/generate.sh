@@ -39,16 +39,13 @@ kullback_structs='
 '
 cuda_functions='
   cudaDeviceGetAttribute
-  cudaDeviceSynchronize
   cudaDriverGetVersion
   cudaEventCreateWithFlags
   cudaEventDestroy
-  cudaEventQuery
   cudaEventRecord
   cudaEventSynchronize
   cudaFree
   cudaFreeHost
-  cudaGetDevice
   cudaGetDeviceCount
   cudaGetErrorName
   cudaGetErrorString
@@ -56,7 +53,6 @@ cuda_functions='
   cudaHostAlloc
   cudaMalloc
   cudaMemGetInfo
-  cudaMemcpy2DAsync
   cudaMemcpyAsync
   cudaRuntimeGetVersion
   cudaSetDevice
@@ -68,16 +64,10 @@ cuda_functions='
 cuda_constants='
   cudaDevAttrComputeCapabilityMajor
   cudaDevAttrComputeCapabilityMinor
-  cudaDevAttrMultiProcessorCount
-  cudaErrorIllegalAddress
-  cudaErrorInsufficientDriver
-  cudaErrorLaunchFailure
   cudaErrorMemoryAllocation
-  cudaErrorNoDevice
-  cudaErrorNotReady
+  cudaEventBlockingSync
   cudaEventDisableTiming
   cudaHostAllocDefault
-  cudaMemcpyDeviceToDevice
   cudaMemcpyDeviceToHost
   cudaMemcpyHostToDevice
   cudaStreamNonBlocking

@@ -6,7 +6,8 @@
 #include <cstring>
 #include <memory>
 
-#include "../src/kernels.h"
+#include "../src/full.h"
+#include "../src/refine.h"
 #include "device.h"
 
 namespace kullback {
@@ -40,7 +41,7 @@ public:
 
   template <class T>
   T &shared() {
-    static_assert(sizeof(T) <= 48 << 10, "what a block has of shared memory");
+    static_assert(sizeof(T) <= 227 << 10, "what a block can have of shared memory");
     thread_local std::unique_ptr<T, void (*)(void *)> memory(
         (T *)aligned_alloc(16, (sizeof(T) + 15) / 16 * 16), free);
     memset((void *)memory.get(), 0xff, sizeof(T));
@@ -58,7 +59,21 @@ public:
     }
   }
 
-  int add(int &counter) { return counter++; }
+  template <class T>
+  void sumInOrder(Own<T> &own, int n) {
+    for (int first = 0; first < THREADS; first += LANES) {
+      for (int lane = 0; lane < n && lane < LANES; lane++) {
+        for (int t = first; t < first + LANES; t++) {
+          own[t].total += own[first + lane].part;
+        }
+      }
+    }
+  }
+
+  int add(int &counter, int n) {
+    counter += n;
+    return counter - n;
+  }
 
   template <class V, class T>
   void copy(int t, V *to, const T *from) {
@@ -97,6 +112,16 @@ private:
   int phase = 0;
 };
 
+inline Device device() {
+  return {(int)emulated::setting("compute_major"), (int)emulated::setting("compute_minor"),
+          (int)emulated::setting("multiprocessors")};
+}
+
+// CUDA C++ Programming Guide, "Technical specifications per compute capability".
+inline int64_t mostShared(const Device &d) {
+  return (d.major == 8 && d.minor == 0 ? 163 : d.major == 9 || d.major == 10 ? 227 : 99) << 10;
+}
+
 struct Launch {
   void *stream;
   int32_t status = 0;
@@ -112,6 +137,9 @@ struct Launch {
 
   template <class Body>
   void operator()(const Body &body) {
+    if (status == 0 && sharedBytes<Body>(nullptr) > mostShared(device())) {
+      status = cudaErrorInvalidValue;
+    }
     if (status == 0) {
       status = emulated::launch(stream, ranges, [body] {
         for (int64_t n = 0, blocks = body.blocks(); n < blocks; n++) {
@@ -144,9 +172,6 @@ int32_t kullback_cuda_device_name(int32_t device, char *name, int64_t capacity) 
   if (device < 0 || device >= kullback::emulated::setting("devices")) {
     return cudaErrorInvalidDevice;
   }
-  const char *full = "Emulated device";
-  size_t length = std::min<size_t>(strlen(full), capacity - 1);
-  memcpy(name, full, length);
-  name[length] = 0;
+  kullback::describe("Emulated device", kullback::device(), name, capacity);
   return 0;
 }

@@ -53,7 +53,8 @@ struct Fault {
 };
 
 const std::map<std::string, int64_t> SETTINGS = {
-    {"devices", 1}, {"memory", 256 << 20}, {"abi", -1}, {"driver", 13000}, {"delay_us", 0}, {"compute_major", 9}};
+    {"devices", 1}, {"memory", 256 << 20}, {"abi", -1}, {"driver", 13000}, {"delay_us", 0}, {"compute_major", 9},
+    {"compute_minor", 0}, {"multiprocessors", 4}};
 
 struct Device {
   std::mutex mutex;
@@ -483,9 +484,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int ord
   }
   if (error == cudaSuccess) {
     switch (attribute) {
-      case cudaDevAttrMultiProcessorCount: *value = 1; break;
+      case cudaDevAttrMultiProcessorCount: *value = (int)d.settings["multiprocessors"]; break;
       case cudaDevAttrComputeCapabilityMajor: *value = (int)d.settings["compute_major"]; break;
-      case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+      case cudaDevAttrComputeCapabilityMinor: *value = (int)d.settings["compute_minor"]; break;
       default: error = cudaErrorInvalidValue;
     }
   }

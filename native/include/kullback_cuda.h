@@ -15,8 +15,12 @@
  * queue work on `stream` (a cudaStream_t, or null) and return: none allocates, synchronises, prints, exits or throws. Batch
  * descriptors are read before they return; device memory is the caller's to keep until the stream has passed.
  *
+ * What a batch holds beside the raw parameters depends on the current device, by what that computes fast: make, prepare and use a
+ * batch with one device current.
+ *
  * No entry is ever NaN or negative, for parameters that are finite and scales that are positive: overflow gives +infinity. An
- * entry's bits depend on its two Gaussians and on the precision of the two batches, not on the region.
+ * entry's bits do not depend on the region; those of diagonal batches depend on the two Gaussians and on the precision of the two
+ * batches alone, those of full batches on the other means of p, too.
  */
 #ifndef KULLBACK_CUDA_H
 #define KULLBACK_CUDA_H
@@ -82,7 +86,7 @@ KULLBACK_API int32_t kullback_cuda_abi_version(void);
 KULLBACK_API const char *kullback_cuda_description(void);
 
 /**
- * Name of a device, such as "NVIDIA H200", with a terminating zero.
+ * Name of a device and how it computes, such as "NVIDIA H200 (products in double)", with a terminating zero.
  *
  * @param device its ordinal
  * @param name host memory for the result
@@ -101,8 +105,7 @@ KULLBACK_API int32_t kullback_cuda_prepare(const kullback_cuda_batch *batch, voi
 
 /**
  * Bytes of device memory that kullback_cuda_pairwise needs as scratch for a region of at most so many rows and columns, and
- * kullback_cuda_aligned with rows = N and columns = 1; 0 where none is needed, -1 if an argument is invalid. `data` may be
- * null here.
+ * kullback_cuda_aligned with rows = N and columns = 1; -1 if an argument is invalid. `data` may be null here.
  */
 KULLBACK_API int64_t kullback_cuda_scratch_bytes(
     const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t rows, int64_t columns);

@@ -1,7 +1,8 @@
 // The kernels on a CUDA device.
 #include <cuda_runtime.h>
 
-#include "kernels.h"
+#include "full.h"
+#include "refine.h"
 
 namespace kullback {
 
@@ -29,7 +30,7 @@ struct DeviceBlock {
 
   template <class T>
   __device__ T &shared() {
-    __shared__ alignas(16) char memory[sizeof(T)];
+    extern __shared__ __align__(16) char memory[];
     return *reinterpret_cast<T *>(memory);
   }
 
@@ -38,6 +39,11 @@ struct DeviceBlock {
     for (int mask = LANES / 2; mask > 0; mask /= 2) {
       own.value = own.value + exchange(own.value, mask);
     }
+  }
+
+  template <class T>
+  __device__ void sumInOrder(Own<T> &own, int n) {
+    for (int lane = 0; lane < n && lane < LANES; lane++) own.value.total += __shfl_sync(0xffffffff, own.value.part, lane);
   }
 
   // The value of the lane whose number differs in the bits of the mask.
@@ -52,7 +58,7 @@ struct DeviceBlock {
     return other;
   }
 
-  __device__ int add(int &counter) { return atomicAdd(&counter, 1); }
+  __device__ int add(int &counter, int n) { return atomicAdd(&counter, n); }
 
   template <class V, class T>
   __device__ void copy(int, V *to, const T *from) {
@@ -73,13 +79,39 @@ struct DeviceBlock {
 template <class Body>
 constexpr int RESIDENT = 2;
 
-template <class Epilogue>
-constexpr int RESIDENT<PairTiles<DiagonalCore<float, 8>, Epilogue>> = 1;
+template <>
+constexpr int RESIDENT<Product<4, 4, false>> = 1;
+
+template <>
+constexpr int RESIDENT<Product<2, 4, true>> = 1;
+
+template <class P>
+constexpr int RESIDENT<Refine<DiagonalPairs<P, NearForm<double>>>> = 1;
 
 template <class Body>
 __global__ void __launch_bounds__(THREADS, RESIDENT<Body>) kernel(const __grid_constant__ Body body, int64_t first) {
   DeviceBlock block{first + blockIdx.x};
   body(block);
+}
+
+// The calling thread's device, asked once a thread: every call needs it several times. Without one nothing will be launched.
+inline Device device() {
+  thread_local int known = -1;
+  thread_local Device d;
+  int ordinal = -1;
+  Device asked;
+  if (cudaGetDevice(&ordinal) == cudaSuccess && ordinal != known &&
+      cudaDeviceGetAttribute(&asked.major, cudaDevAttrComputeCapabilityMajor, ordinal) == cudaSuccess &&
+      cudaDeviceGetAttribute(&asked.minor, cudaDevAttrComputeCapabilityMinor, ordinal) == cudaSuccess &&
+      cudaDeviceGetAttribute(&asked.multiprocessors, cudaDevAttrMultiProcessorCount, ordinal) == cudaSuccess) {
+    d = asked;
+    known = ordinal;
+  }
+  if (ordinal < 0 || ordinal != known) {
+    cudaGetLastError();
+    return {0, 0, 1};
+  }
+  return d;
 }
 
 struct Launch {
@@ -96,11 +128,16 @@ struct Launch {
   template <class Body>
   void operator()(const Body &body) {
     constexpr int64_t MOST = 0x7fffffff;
+    constexpr int64_t WITHOUT_ASKING = 48 << 10;
+    constexpr int64_t shared = sharedBytes<Body>(nullptr);
     int64_t blocks = body.blocks();
+    if (shared > WITHOUT_ASKING && status == 0) {
+      status = cudaFuncSetAttribute((const void *)kernel<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    }
     for (int64_t first = 0; first < blocks && status == 0; first += MOST) {
       unsigned count = (unsigned)(blocks - first < MOST ? blocks - first : MOST);
       void *arguments[] = {(void *)&body, &first};
-      status = cudaLaunchKernel((const void *)kernel<Body>, dim3(count), dim3(THREADS), arguments, 0, stream);
+      status = cudaLaunchKernel((const void *)kernel<Body>, dim3(count), dim3(THREADS), arguments, shared, stream);
     }
     if (status != 0) {
       cudaGetLastError(); // reported; not again by an unrelated call
@@ -135,10 +172,6 @@ int32_t kullback_cuda_device_name(int32_t device, char *name, int64_t capacity) 
     cudaGetLastError();
     return error;
   }
-  int64_t n = 0;
-  for (; n + 1 < capacity && properties.name[n] != 0; n++) {
-    name[n] = properties.name[n];
-  }
-  name[n] = 0;
+  kullback::describe(properties.name, {properties.major, properties.minor, 0}, name, capacity);
   return 0;
 }

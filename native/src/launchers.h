@@ -1,7 +1,8 @@
 // The functions of kullback_cuda.h, for a device and its emulation alike: arguments checked, batches laid out, kernels launched.
 //
-// Includes need a type Launch with
+// Includes need
 //
+//     Device device()                  the calling thread's; all 0 where it does not answer
 //     Launch launch(stream)
 //     launch.reach<T>(memory, bytes)   the memory as kernels see it
 //     launch(body)                     queues body.blocks() blocks
@@ -9,7 +10,8 @@
 #pragma once
 
 #include "../include/kullback_cuda.h"
-#include "kernels.h"
+#include "full.h"
+#include "refine.h"
 
 namespace kullback {
 
@@ -35,42 +37,63 @@ struct Arena {
 
 inline bool isFull(const kullback_cuda_batch *b) { return b->kind >= KULLBACK_SCALE_TRIL; }
 
+// Where the product is worth more than differences in float: devices with 64 multiply-adds in double a clock and multiprocessor.
+inline bool isFastInDouble(const Device &d) { return d.minor == 0 && d.major >= 8 && d.major <= 10; }
+
+// A device's name, and how it computes batches of float; as much as there is room for.
+inline void describe(const char *name, const Device &d, char *to, int64_t capacity) {
+  int64_t n = 0;
+  for (const char *part : {name, isFastInDouble(d) ? " (products in double)" : " (differences in float)"}) {
+    for (; *part != 0 && n + 1 < capacity; part++) to[n++] = *part;
+  }
+  to[n] = 0;
+}
+
 inline Diagonal diagonal(const kullback_cuda_batch *b, Arena &arena) {
-  Diagonal g;
+  Diagonal g = {};
   g.size = b->size;
   g.dimension = (int)b->dimension;
   g.kind = b->kind;
   g.wide = b->wide;
-  g.padded = roundUp(b->size, ALIGN) + PADDING;
-  g.depth = (int)roundUp(b->dimension, DiagonalCore<float, 4>::DEPTH);
+  g.product = isFastInDouble(device());
+  g.padded = padded(b->size);
   if (b->wide) {
     g.mean = arena.take<double>(b->size, b->dimension);
     g.scale = arena.take<double>(b->size, b->dimension);
-    g.operands = arena.take<double>(3 * g.padded, g.depth);
   } else {
     g.mean = arena.take<float>(b->size, b->dimension);
     g.scale = arena.take<float>(b->size, b->dimension);
-    g.operands = arena.take<float>(3 * g.padded, g.depth);
   }
   g.moments = arena.take<Moments>(b->size);
+  if (g.product) {
+    g.depth = (int)roundUp(2 * b->dimension, PRODUCT_DEPTH);
+    g.a = arena.take<double>(g.padded, g.depth);
+    g.b = arena.take<double>(g.padded, g.depth);
+    g.rows = arena.take<RowTerms>(g.padded);
+    g.columns = arena.take<ColumnTerms>(g.padded);
+  } else if (!b->wide) {
+    g.depth = (int)roundUp(b->dimension, DifferenceTiles::DEPTH);
+    g.operands = arena.take<float>(3 * g.padded, g.depth);
+  }
   return g;
 }
 
 inline Full full(const kullback_cuda_batch *b, Arena &arena) {
-  Full g;
+  Full g = {};
   g.size = b->size;
   g.dimension = (int)b->dimension;
   g.wide = b->wide;
   g.length = packedLength(b->dimension);
   g.k = (int)(g.length + b->dimension);
-  g.padded = roundUp(b->size, ALIGN) + PADDING;
-  g.depth = (int)roundUp(g.k, FullCore::DEPTH);
+  g.padded = padded(b->size);
+  g.depth = (int)roundUp(g.k, PRODUCT_DEPTH);
   g.mean = arena.take<double>(b->size, b->dimension);
   bool parts = b->kind == KULLBACK_SCALE_TRIL_PARTS;
   g.scaleTril = arena.take<double>((parts ? 2 : 1) * b->size, g.length);
   g.scaleTrilLow = parts && arena.fits() ? g.scaleTril + b->size * g.length : nullptr;
   g.rows = arena.take<double>(g.padded, g.k);
   g.columns = arena.take<double>(g.padded, g.depth);
+  g.terms = arena.take<ColumnTerms>(g.padded);
   g.solved = arena.take<double>(b->size, b->dimension);
   g.triangle = arena.take<int>(g.k);
   g.centre = arena.take<double>(b->dimension);
@@ -81,7 +104,7 @@ inline Full full(const kullback_cuda_batch *b, Arena &arena) {
 // Bytes of a batch; −1 if it is invalid.
 inline int64_t bytesOf(const kullback_cuda_batch *b) {
   constexpr int64_t MOST_FULL = (1 << 15) - 1; // two to an int in `triangle`
-  constexpr int64_t MOST_DIAGONAL = 1 << 30;
+  constexpr int64_t MOST_DIAGONAL = 1 << 29;
   if (b == nullptr || b->kind < KULLBACK_STD || b->kind > KULLBACK_SCALE_TRIL_PARTS || (b->wide != 0 && b->wide != 1) ||
       b->size < 1 || b->size > SATURATED / 256 || b->dimension < 1 ||
       b->dimension > (isFull(b) ? MOST_FULL : MOST_DIAGONAL)) {
@@ -113,44 +136,163 @@ Arena arena(Launch &launch, const kullback_cuda_batch *b) {
   return Arena{launch.template reach<char>(b->data, bytesOf(b))};
 }
 
-// Blocks of warps that solve full pairs one by one: enough for the largest devices, within 64 MiB of scratch.
-inline int64_t solvers(const kullback_cuda_batch *b) {
-  int64_t most = (64 << 20) / (WARPS * LANES * (int64_t)sizeof(double) * b->dimension);
-  return most < 1 ? 1 : most < 528 ? most : 528;
-}
-
-inline int64_t solverBytes(const kullback_cuda_batch *b, int64_t blocks) {
-  return blocks * WARPS * LANES * (int64_t)sizeof(double) * b->dimension;
-}
-
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-template <class P>
-DiagonalPair<P> diagonalPair(const Diagonal &q, const P &p, int same) {
+// What pairwise works with besides the batches, for a region of so many rows and columns or fewer.
+struct Workspace {
+  double *solving = nullptr; // [solvers][WARPS][D][LANES], of full batches
+  double *rows = nullptr;    // [depth][paddedRows], likewise
+  RowTerms *terms = nullptr;
+  int *counts;
+  uint16_t *entries;
+  int64_t solvers = 0, paddedRows = 0, band;
+
+  Workspace(const kullback_cuda_batch *q, int64_t rowCount, int64_t columnCount, Arena arena) : arena(arena) {
+    band = rowCount;
+    if (isFull(q)) {
+      // Blocks of warps that solve full pairs one by one: enough for the largest devices, within 64 MiB.
+      int64_t each = WARPS * LANES * q->dimension;
+      int64_t most = least((64 << 20) / (each * (int64_t)sizeof(double)), 528);
+      solvers = least(ceilDiv(least(product(rowCount, columnCount), SATURATED / 2), WARPS), most < 1 ? 1 : most);
+      solving = this->arena.take<double>(solvers, each);
+      // Rows of the product go in bands within 512 MiB.
+      int64_t depth = roundUp(packedLength(q->dimension) + q->dimension, PRODUCT_DEPTH);
+      int64_t fit = (512 << 20) / (depth * (int64_t)sizeof(double)) / LARGEST_TILE * LARGEST_TILE;
+      band = least(rowCount, fit < LARGEST_TILE ? LARGEST_TILE : fit);
+      paddedRows = padded(band + ALIGN);
+      rows = this->arena.take<double>(paddedRows, depth);
+      terms = this->arena.take<RowTerms>(paddedRows);
+    }
+    // Smaller tiles are more, but no more entries.
+    int64_t tiles = product(ceilDiv(band + ALIGN, LARGEST_TILE), ceilDiv(columnCount + ALIGN, LARGEST_TILE));
+    constexpr int64_t AREA = LARGEST_TILE * LARGEST_TILE;
+    counts = this->arena.take<int>(tiles, AREA / (SMALLEST_TILE * SMALLEST_TILE));
+    entries = this->arena.take<uint16_t>(tiles, Flags::mostOf(AREA));
+  }
+
+  int64_t bytes() const { return arena.fits() ? arena.bytes : -1; }
+
+private:
+  Arena arena;
+};
+
+template <class P, class Near = NearForm<float>>
+DiagonalPairs<P, Near> diagonalPairs(const Diagonal &q, const P &p, bool isNear, int same) {
   double unit = unit64(q.dimension);
-  return {q, p, unit, (q.wide || p.wide ? DOUBLE_TOLERANCE : REFINED_TOLERANCE) - unit, same};
+  bool wide = q.wide || p.wide;
+  return {q, p, Near(q.kind), isNear, wide, unit, (wide ? DOUBLE_TOLERANCE : REFINED_TOLERANCE) - unit, same};
 }
 
-template <class Launch, class Pairs>
-void refine(Launch &launch, const Pairs &pairs, const Region &region, const Output &out, int64_t mostBlocks) {
-  int64_t entries = region.rows() * region.columns();
-  int section = Refine<Pairs>::sectionOf(entries);
-  launch(Refine<Pairs>{pairs, region, out, section, least(ceilDiv(entries, section), mostBlocks)});
+// A call's region, and what its kernels share.
+template <class Launch>
+struct Call {
+  Launch &launch;
+  Region region;
+  Output out;
+  int same;
+  Workspace work;
+  Device on;
+
+  Flags flags(const Tiling &t) const { return {work.counts, work.entries, Flags::mostOf(t.rows * t.columns)}; }
+
+  // ---- The product ----
+
+  // How long a multiprocessor is busy with its tiles of that size, in entries: small ones load more for what they compute.
+  template <int M, int N>
+  double cost() const {
+    Tiling t = tiling<M, N>(region);
+    double area = t.rows * t.columns;
+    return (double)ceilDiv(t.count(), on.multiprocessors) * (area + 6.0 * (t.rows + t.columns));
+  }
+
+  template <int M, int N>
+  static Tiling tiling(const Region &region) {
+    return {region, FragmentMap<M, N>::ROWS, FragmentMap<M, N>::COLUMNS};
+  }
+
+  // Queues the product with the best tile, and what computes again the entries that it flags.
+  template <class Pairs>
+  void multiply(const ProductRows &q, const ProductColumns &p, int depth, double unit, double share, bool wide, double tolerance, const Pairs &pairs) {
+    double small = cost<1, 1>();
+    double medium = cost<2, 2>();
+    if (wide) {
+      if (small < cost<2, 4>()) {
+        tiles<1, 1, true>(q, p, depth, unit, share, tolerance, pairs);
+      } else {
+        tiles<2, 4, true>(q, p, depth, unit, share, tolerance, pairs);
+      }
+    } else if (small < medium && small < cost<4, 4>()) {
+      tiles<1, 1, false>(q, p, depth, unit, share, tolerance, pairs);
+    } else if (medium < cost<4, 4>() || !isFastInDouble(on)) { // others have less than its 105 KiB of shared memory
+      tiles<2, 2, false>(q, p, depth, unit, share, tolerance, pairs);
+    } else {
+      tiles<4, 4, false>(q, p, depth, unit, share, tolerance, pairs);
+    }
+  }
+
+  template <int M, int N, bool CHUNKED, class Pairs>
+  void tiles(const ProductRows &q, const ProductColumns &p, int depth, double unit, double share, double tolerance, const Pairs &pairs) {
+    Tiling t = tiling<M, N>(region);
+    launch(Product<M, N, CHUNKED>{q, p, depth, upper(unit), upper(share), (float)tolerance, same, t, out, flags(t)});
+    refine(t, pairs);
+  }
+
+  // ---- Differences in float ----
+
+  template <class Pairs>
+  void subtract(const Diagonal &q, const Diagonal &p, const Pairs &pairs) {
+    Tiling t = {region, DifferenceTiles::TILE, DifferenceTiles::TILE};
+    launch(DifferenceTiles{q, p, FLOAT_TOLERANCE - unit32(), same, t, out, flags(t)});
+    refine(t, pairs);
+  }
+
+  // ---- Once more ----
+
+  template <class Pairs>
+  void refine(const Tiling &t, const Pairs &pairs) {
+    Refine<Pairs> again{pairs, t, out, flags(t), 0};
+    again.launched = least(t.count() * again.squares(), most(pairs));
+    launch(again);
+  }
+
+  // Blocks that refine; they stride over the tiles.
+  template <class Pairs>
+  int64_t most(const Pairs &) const {
+    return 2 * on.multiprocessors;
+  }
+
+  int64_t most(const FullPairs &) const { return least(2 * on.multiprocessors, work.solvers); }
+};
+
+template <class Pairs, class C>
+void diagonalRegion(C &call, const Diagonal &q, const Diagonal &p, const Pairs &pairs) {
+  bool wide = q.wide || p.wide;
+  if (q.product) {
+    call.multiply({q.a, q.rows, q.padded, 0}, {p.b, p.columns, p.padded}, q.depth, productUnit(q.dimension, wide),
+                  productShare(q.dimension, wide), wide,
+                  wide ? DOUBLE_TOLERANCE : FLOAT_TOLERANCE, pairs);
+  } else if (wide) {
+    Tiling t = {call.region, Refine<Pairs>::SIDE, Refine<Pairs>::SIDE};
+    call.launch(FlagAll{t, call.out, call.flags(t), call.same});
+    call.refine(t, pairs);
+  } else {
+    call.subtract(q, p, pairs);
+  }
 }
 
-template <class T, int MICRO, class Launch>
-void diagonalTiles(
-    Launch &launch, const Diagonal &q, const Diagonal &p, const Region &region, const Output &out, int same) {
-  using Core = DiagonalCore<T, MICRO>;
-  double unit = Core::WIDE ? unit64(q.dimension) : unit32();
-  double margin = (Core::WIDE ? DOUBLE_TOLERANCE : FLOAT_TOLERANCE) - unit;
-  launch(PairTiles<Core, Store>{Core{q, p, unit, margin}, region, Store{out}, same});
+template <class C>
+void fullRegion(C &call, const Full &q, const Full &p) {
+  Region all = call.region;
+  bool wide = q.wide || p.wide;
+  for (int64_t row = all.row0; row < all.rowEnd; row += call.work.band) {
+    call.region.row0 = row;
+    call.region.rowEnd = least(row + call.work.band, all.rowEnd);
+    int64_t first = row / ALIGN * ALIGN;
+    call.launch(FullRows{q, p, call.work.rows, call.work.terms, first, call.work.paddedRows});
+    call.multiply({call.work.rows, call.work.terms, call.work.paddedRows, first}, {p.columns, p.terms, p.padded}, p.depth,
+                  2 * PRODUCT_UNIT, 0, wide, wide ? 0 : FULL_FLOAT_TOLERANCE, FullPairs{q, p, call.work.solving, call.same});
+  }
 }
-
-// A large output keeps the device busy with tiles of 128, which do more for what they load.
-inline bool isLarge(const Region &r) { return ceilDiv(r.rows(), 128) >= ceilDiv(256, ceilDiv(r.columns(), 128)); }
-
-constexpr int64_t MOST_SECTIONS = 1 << 16; // blocks that refine; they stride over more sections
 
 } // namespace kullback
 
@@ -177,15 +319,16 @@ int32_t kullback_cuda_prepare(const kullback_cuda_batch *b, void *stream) {
     Full g = full(b, memory);
     launch(CentreFull{g});
     launch(InvertFull{g});
-    launch(SquareColumns{g});
-    launch(SquareRows{g});
+    launch(SquareFull{g, 1});
+    launch(SquareFull{g, 0});
+    launch(CompleteFull{g});
     launch(FinishFull{g});
   } else {
     Diagonal g = diagonal(b, memory);
-    if (g.wide) {
-      launch(TransposeDiagonal<double>{g});
-    } else {
+    if (!g.wide) {
       launch(TransposeDiagonal<float>{g});
+    } else if (g.product) {
+      launch(TransposeDiagonal<double>{g});
     }
     launch(MeasureDiagonal{g});
   }
@@ -198,8 +341,7 @@ int64_t kullback_cuda_scratch_bytes(
   if (bytesOf(q) < 0 || bytesOf(p) < 0 || !isPair(q, p, 0) || rows < 1 || columns < 1) {
     return -1;
   }
-  int64_t pairs = least(product(rows, columns), SATURATED / 2);
-  return isFull(q) ? solverBytes(q, least(ceilDiv(pairs, WARPS), solvers(q))) : 0;
+  return Workspace(q, least(rows, q->size), least(columns, p->size), Arena{nullptr}).bytes();
 }
 
 int32_t kullback_cuda_pairwise(
@@ -220,7 +362,7 @@ int32_t kullback_cuda_pairwise(
   if (!isValid(q) || !isValid(p) || !isPair(q, p, same) || row0 < 0 || rows < 1 || row0 > q->size - rows || column0 < 0 ||
       columns < 1 || column0 > p->size - columns || out == nullptr || (uintptr_t)out % element != 0 || stride < columns ||
       (out_wide != 0 && out_wide != 1) || product(rows, stride) > SATURATED / 8 ||
-      (isFull(q) && (scratch == nullptr || !isAligned(scratch)))) {
+      scratch == nullptr || !isAligned(scratch)) {
     return KULLBACK_CUDA_INVALID;
   }
   Launch launch(stream);
@@ -228,25 +370,20 @@ int32_t kullback_cuda_pairwise(
   Output output{launch.reach<char>(out, ((rows - 1) * stride + columns) * element), stride, row0, column0, out_wide};
   Arena memoryQ = arena(launch, q);
   Arena memoryP = arena(launch, p);
+  Workspace work(q, rows, columns, {launch.reach<char>(scratch, kullback_cuda_scratch_bytes(q, p, rows, columns))});
+  Call<Launch> call{launch, region, output, same, work, device()};
   if (isFull(q)) {
-    Full fullQ = full(q, memoryQ);
-    Full fullP = full(p, memoryP);
-    int64_t bytes = kullback_cuda_scratch_bytes(q, p, rows, columns);
-    launch(PairTiles<FullCore, Store>{FullCore{fullQ, fullP, q->wide || p->wide}, region, Store{output}, same});
-    FullPair pairs{fullQ, fullP, launch.reach<double>(scratch, bytes), same};
-    refine(launch, pairs, region, output, least(ceilDiv(rows * columns, WARPS), solvers(q)));
+    fullRegion(call, full(q, memoryQ), full(p, memoryP));
     return launch.status;
   }
   Diagonal diagonalQ = diagonal(q, memoryQ);
   Diagonal diagonalP = diagonal(p, memoryP);
+  bool isNear = q->kind == p->kind;
   if (q->wide || p->wide) {
-    diagonalTiles<double, 4>(launch, diagonalQ, diagonalP, region, output, same);
-  } else if (isLarge(region)) {
-    diagonalTiles<float, 8>(launch, diagonalQ, diagonalP, region, output, same);
+    diagonalRegion(call, diagonalQ, diagonalP, diagonalPairs<Diagonal, NearForm<double>>(diagonalQ, diagonalP, isNear, same));
   } else {
-    diagonalTiles<float, 4>(launch, diagonalQ, diagonalP, region, output, same);
+    diagonalRegion(call, diagonalQ, diagonalP, diagonalPairs(diagonalQ, diagonalP, isNear, same));
   }
-  refine(launch, diagonalPair(diagonalQ, diagonalP, same), region, output, MOST_SECTIONS);
   return launch.status;
 }
 
@@ -271,12 +408,12 @@ int32_t kullback_cuda_aligned(
   Arena memoryP = arena(launch, p);
   int64_t blocks = ceilDiv(q->size, WARPS);
   if (isFull(q)) {
-    int64_t bytes = kullback_cuda_scratch_bytes(q, p, q->size, 1);
-    FullPair pairs{full(q, memoryQ), full(p, memoryP), launch.reach<double>(scratch, bytes), same};
-    launch(Aligned<FullPair>{pairs, output, q->size, least(blocks, solvers(q))});
+    Workspace work(q, q->size, 1, {launch.reach<char>(scratch, kullback_cuda_scratch_bytes(q, p, q->size, 1))});
+    FullPairs pairs{full(q, memoryQ), full(p, memoryP), work.solving, same};
+    launch(Aligned<FullPairs>{pairs, output, q->size, least(blocks, work.solvers)});
   } else {
-    DiagonalPair<Diagonal> pairs = diagonalPair(diagonal(q, memoryQ), diagonal(p, memoryP), same);
-    launch(Aligned<DiagonalPair<Diagonal>>{pairs, output, q->size, blocks});
+    auto pairs = diagonalPairs(diagonal(q, memoryQ), diagonal(p, memoryP), false, same);
+    launch(Aligned<decltype(pairs)>{pairs, output, q->size, blocks});
   }
   return launch.status;
 }
@@ -294,8 +431,8 @@ int32_t kullback_cuda_standard(const kullback_cuda_batch *q, void *out, int32_t 
     launch(StandardFull{full(q, memory), output});
   } else {
     Diagonal g = diagonal(q, memory);
-    DiagonalPair<UnitNormal> pairs = diagonalPair(g, UnitNormal{g.kind, g.dimension}, 0);
-    launch(Aligned<DiagonalPair<UnitNormal>>{pairs, output, q->size, ceilDiv(q->size, WARPS)});
+    auto pairs = diagonalPairs(g, UnitNormal{g.kind, g.dimension}, false, 0);
+    launch(Aligned<decltype(pairs)>{pairs, output, q->size, ceilDiv(q->size, WARPS)});
   }
   return launch.status;
 }

@@ -19,9 +19,11 @@
 #ifdef __CUDA_ARCH__
 #define KB_UNROLL _Pragma("unroll")
 #define KB_UNROLL_4 _Pragma("unroll 4")
+#define KB_NO_UNROLL _Pragma("unroll 1")
 #else
 #define KB_UNROLL
 #define KB_UNROLL_4
+#define KB_NO_UNROLL
 #endif
 
 namespace kullback {
@@ -34,17 +36,16 @@ constexpr double REFINED_TOLERANCE = 1e-7;
 constexpr double DOUBLE_TOLERANCE = 1e-12;
 constexpr double FULL_FLOAT_TOLERANCE = 1e-6;
 
-// A = ½(S + D), S + D being the sum over dimensions of [(μq − μp)² + vq]/vp, no term of which is negative, is made with unit
-// roundoff u. Rounding d, v, 1/v and the numerator costs at most 6 units of a term (8 in double, with its exp), accumulating a chunk
-// of 64 in the worst order 64. Chunks add up in twice the precision (ChunkSums), which costs nothing that shows, however many
-// there are; the rest is the epilogue's.
-constexpr double UNITS64 = 78;
+// A = ½(S + D), S + D being the sum over dimensions of [(μq − μp)² + vq]/vp, no term of which is negative. In double, rounding d, v,
+// 1/v and the numerator costs at most 8 units of a term, exp included, and adding up a run of 8 dimensions 8; the runs add up one
+// after the other. The rest is the epilogue's.
+constexpr double UNITS64 = 8 + 8 + 4;
 
 // In float entries that 58·u·A leaves within the contract are so whatever the order of terms and roundings: the library's
 // PairKl.java derives it.
 constexpr double UNITS32 = 58;
 
-// Terms in one accumulator.
+// Terms in one accumulator of float.
 constexpr int CHUNK = 64;
 
 constexpr int LANES = 32;
@@ -58,14 +59,13 @@ constexpr double FLAG = std::numeric_limits<double>::quiet_NaN();
 
 KB_FN constexpr double unit32() { return UNITS32 * 0x1p-24; }
 
-// One rounding more for each 32 dimensions: the lanes of a pair add up D/32 terms each, a tile D/64 chunks.
-KB_FN double unit64(int dimension) { return (UNITS64 + dimension / 32.0) * 0x1p-53; }
+KB_FN double unit64(int dimension) { return (UNITS64 + dimension / 8.0) * 0x1p-53; }
 
-// Whether the error bound unit·kl + noise is within tolerance·kl, margin being tolerance − unit; false for what overflowed or
-// is NaN.
+// Whether the error bound unit·kl + noise is within tolerance·kl, margin being tolerance − unit; false for what overflowed, is
+// negative or is NaN.
 KB_FN bool isCertain(double kl, double noise, double margin) {
   double rest = kl * margin - noise;
-  return rest >= 0 && rest < INFINITE;
+  return kl >= 0 && margin > 0 && rest >= 0 && rest < INFINITE;
 }
 
 KB_FN int64_t bits(double x) {
@@ -108,6 +108,16 @@ KB_FN double variance(int kind, double s) {
 
 // 1/σ².
 KB_FN double precision(int kind, double s) { return kind == PRECISION ? s : 1 / variance(kind, s); }
+
+// 1/σ.
+KB_FN double inverseStd(int kind, double s) {
+  switch (kind) {
+    case STD: return 1 / s;
+    case LOG_VARIANCE: return exp(-0.5 * s);
+    case PRECISION: return sqrt(s);
+    default: return 1 / sqrt(s);
+  }
+}
 
 // ln(σq²/σp²).
 KB_FN double logRatio(int kind, double q, double p) {

@@ -20,6 +20,7 @@
 
 #ifdef KULLBACK_EMULATED_CHECK
 #include "../emulated/cuda_runtime_subset.h"
+#include "../emulated/kullback_emulated.h"
 #else
 #include <cuda_runtime_api.h>
 #endif
@@ -53,7 +54,9 @@ void run(int status, const char *what) {
 
 #define RUN(call) run((int)(call), #call)
 
-cudaStream_t stream = nullptr;
+thread_local cudaStream_t stream = nullptr;
+
+bool isSlowInDouble = false; // the device
 
 struct Memory {
   void *at = nullptr;
@@ -594,6 +597,11 @@ void checkShapes() {
 
 void checkRegimes() {
   for (bool wide : {false, true}) {
+#ifdef KULLBACK_EMULATED_CHECK
+    if (wide && isSlowInDouble) {
+      break; // that goes as what other devices flagged, and takes the emulation a minute
+    }
+#endif
     for (int kind = 0; kind < 4; kind++) {
       auto of = [&](int64_t n, int d, const Element &mean, const Element &std) {
         return diagonal(n, d, kind, wide, mean, std);
@@ -657,6 +665,12 @@ void checkRegimes() {
       };
       compare("terms alike", alike(0.1, 0.9), alike(0.7, 1.1), 8);
       compare("terms alike", alike(0, 1.0 / 3), alike(0, 1.0 / 3.2), 8);
+      for (double std : {1e-3, 1e3}) { // log-determinants of one sign, and bounds of both precisions
+        Batch one = diagonal(9, d, 0, wide, around(0, 0.1 * std), logNormal(std, 0.1));
+        Batch other = jittered(one, 1e-6, 0, !wide);
+        compare("near-duplicates of float and double, all std small or large", one, other, 20);
+        compare("near-duplicates of float and double, all std small or large", other, one, 20);
+      }
     }
   }
 }
@@ -705,6 +719,19 @@ void checkFull() {
       compare("full, huge and tiny", tiny, huge, 12);
       compare("full, huge and tiny", huge, huge, 12, true);
       compare("full, huge and tiny", tiny, jitteredFactors(tiny, 1e-3), 12);
+    }
+    for (double least : {1e-16, 1e-17, 1e-18}) { // singular, as far as double tells: any value, but of a divergence
+      Batch b{40, 2, KULLBACK_SCALE_TRIL, wide, {}, {}, {}};
+      for (int64_t i = 0; i < b.n; i++) {
+        double l = rounded(logNormal(0.8, 0.2)(), wide);
+        b.mean.insert(b.mean.end(), {0, 0});
+        b.scale.insert(b.scale.end(), {l, rounded(0.77 * l, wide), rounded(logNormal(least, 0.1)(), wide)});
+      }
+      OnDevice q(b);
+      Result all = pairwise(q, q, 0, b.n, 0, b.n, false, true, 0);
+      for (int64_t i = 0; i < b.n; i++) {
+        for (int64_t j = 0; j < b.n; j++) expect(all.at(i, j) >= 0, "full, singular: negative or NaN");
+      }
     }
     compare("full, mixed precision", factors(20, 12, wide, 10, 0), factors(19, 12, !wide, 10, 0), 40);
   }
@@ -764,9 +791,72 @@ void checkTilesCount() {
   };
   check("float", posteriors(100, 70, false), posteriors(100, 70, false));
   check("float, large", posteriors(2050, 9, false), posteriors(2050, 9, false));
-  check("double", posteriors(100, 70, true), posteriors(100, 70, true));
-  check("float and double", posteriors(100, 70, false), posteriors(100, 70, true));
+  if (!isSlowInDouble) { // where one way serves all
+    check("double", posteriors(100, 70, true), posteriors(100, 70, true));
+    check("float and double", posteriors(100, 70, false), posteriors(100, 70, true));
+  }
   check("full", factors(100, 20, false, 10, 0), factors(100, 20, false, 10, 0));
+}
+
+// Calls on several streams at once, of batches that they share, give the bits of calls one by one.
+void checkConcurrency() {
+  std::vector<Batch> batches = {
+      diagonal(300, 40, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)),
+      jittered(diagonal(200, 40, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)), 1e-5, KULLBACK_STD, false),
+      diagonal(150, 40, KULLBACK_VARIANCE, true, around(0, 1e-3), logNormal(1, 1e-3)),
+      factors(100, 12, false, 10, 0),
+  };
+  std::vector<std::unique_ptr<OnDevice>> on;
+  std::vector<Result> expected;
+  for (const Batch &b : batches) {
+    on.push_back(std::make_unique<OnDevice>(b));
+    expected.push_back(pairwise(*on.back(), *on.back(), 0, b.n, 0, b.n, false, b.wide));
+  }
+  RUN(cudaStreamSynchronize(stream));
+  std::atomic<int> different = 0;
+  auto work = [&](int thread) {
+    RUN(cudaStreamCreateWithFlags(&stream, 1));
+    for (int round = 0; round < 8; round++) {
+      size_t n = (thread + round) % batches.size();
+      int64_t size = batches[n].n;
+      Result again = pairwise(*on[n], *on[n], 0, size, 0, size, false, batches[n].wide);
+      int64_t bytes = size * size * (again.wide ? 8 : 4);
+      different += memcmp(again.bytes.data(), expected[n].bytes.data(), bytes) != 0;
+    }
+    RUN(cudaStreamDestroy(stream));
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; thread++) {
+      threads.emplace_back(work, thread);
+    }
+  }
+  expect(different == 0, "calls at once differ from calls one by one");
+}
+
+// More than 2³¹ entries, where the device has the memory.
+void checkHuge() {
+  const int64_t n = 46400;
+  size_t free, total;
+  RUN(cudaMemGetInfo(&free, &total));
+  if (free < (size_t)(n * n * 4 + (1 << 30))) {
+    printf("a huge output needs more memory than there is\n");
+    return;
+  }
+  Batch q = diagonal(n, 4, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5));
+  OnDevice on(q);
+  Memory out(n * n * 4);
+  Memory scratch(kullback_cuda_scratch_bytes(&on.batch, &on.batch, n, n));
+  RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, n, 0, n, 0, out.at, n, 0, scratch.at, stream));
+  for (int sample = 0; sample < 2000; sample++) {
+    int64_t i = sample % 2 ? below(n) : n - 1 - below(100);
+    int64_t j = below(n);
+    float value;
+    double condition;
+    RUN(cudaMemcpyAsync(&value, (float *)out.at + i * n + j, 4, cudaMemcpyDeviceToHost, stream));
+    RUN(cudaStreamSynchronize(stream));
+    record("huge output, float", errorOf(value, kl(q, i, q, j, &condition), false), 1e-5, describe(q, q, i, j));
+  }
 }
 
 void checkArguments() {
@@ -804,9 +894,10 @@ void checkArguments() {
   expect(kullback_cuda_batch_bytes(nullptr) == -1, "bytes of null");
   kullback_cuda_batch noData = with([](auto &x) { x.data = nullptr; });
   expect(kullback_cuda_prepare(&noData, stream) == -1, "prepare without data");
+  Memory scratch(kullback_cuda_scratch_bytes(&good, &good, 4, 4));
   auto pair = [&](const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0,
                   int64_t columns, int64_t stride, void *out, int wide) {
-    return kullback_cuda_pairwise(q, p, row0, rows, column0, columns, 0, out, stride, wide, nullptr, stream);
+    return kullback_cuda_pairwise(q, p, row0, rows, column0, columns, 0, out, stride, wide, scratch.at, stream);
   };
   kullback_cuda_batch other = with([](auto &x) { x.dimension = 2; });
   expect(pair(&good, &good, 0, 4, 0, 4, 4, memory.at, 0) == 0, "good region");
@@ -823,7 +914,7 @@ void checkArguments() {
   expect(pair(&good, &good, 0, 4, 0, 4, 4, memory.at, 2) == -1, "out_wide");
   expect(pair(&good, &other, 0, 4, 0, 4, 4, memory.at, 0) == -1, "dimensions");
   expect(pair(&good, &full.batch, 0, 4, 0, 4, 4, memory.at, 0) == -1, "diagonal and full");
-  expect(pair(&full.batch, &full.batch, 0, 4, 0, 4, 4, memory.at, 0) == -1, "full without scratch");
+  expect(kullback_cuda_pairwise(&good, &good, 0, 4, 0, 4, 0, memory.at, 4, 0, nullptr, stream) == -1, "without scratch");
   expect(pair(nullptr, &good, 0, 4, 0, 4, 4, memory.at, 0) == -1, "null batch");
   kullback_cuda_batch fewer = with([](auto &x) { x.size = 3; });
   expect(kullback_cuda_aligned(&good, &fewer, 0, memory.at, 0, nullptr, stream) == -1, "aligned of different sizes");
@@ -861,262 +952,31 @@ void checkSmall() {
     compare("small, full, wide", factors(3, 66, wide, 10, 0), factors(2, 66, wide, 10, 0), 6);
   }
   // wide enough for tiles of 128
+  compare("small, full, large tiles", factors(130, 3, false, 10, 0), factors(2000, 3, false, 10, 0), 100);
   compare("small, large tiles", diagonal(130, 70, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)),
           diagonal(16300, 70, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)), 100);
 }
 
-// ---- Times ----
-
-// Time between two points of the stream.
-struct Stopwatch {
-#ifdef KULLBACK_EMULATED_CHECK // which has no time of its own
-  std::chrono::steady_clock::time_point started;
-
-  void start() {
-    RUN(cudaStreamSynchronize(stream));
-    started = std::chrono::steady_clock::now();
-  }
-
-  double stop() {
-    RUN(cudaStreamSynchronize(stream));
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  }
-#else
-  cudaEvent_t from, to;
-
-  Stopwatch() {
-    RUN(cudaEventCreate(&from));
-    RUN(cudaEventCreate(&to));
-  }
-  Stopwatch(const Stopwatch &) = delete;
-  ~Stopwatch() {
-    cudaEventDestroy(from);
-    cudaEventDestroy(to);
-  }
-
-  void start() { RUN(cudaEventRecord(from, stream)); }
-
-  double stop() {
-    float milliseconds;
-    RUN(cudaEventRecord(to, stream));
-    RUN(cudaEventSynchronize(to));
-    RUN(cudaEventElapsedTime(&milliseconds, from, to));
-    return milliseconds * 1e-3;
-  }
-#endif
-};
-
-// What the kernels are asked to do on an H100 or H200, prepared batches of float, in microseconds; `foreseen` is what was
-// predicted of them before they ever ran. native/README.md has the reasons.
-struct Goal {
-  int64_t n;
-  int d;
-  const char *foreseen;
-  double goal;
-};
-
-constexpr Goal GOALS[] = {
-    {100, 256, "over 12", 8},
-    {1024, 128, "27–35", 15},
-    {4096, 256, "540–680", 360},
-    {16384, 64, "3000–3500", 1700},
-    {16384, 512, "16000–17500", 11000},
-};
-
-// What a device can do in a second at its highest clock; 0 where it is not known. An H100 or H200: 33.5e12 and 66.9e12.
-struct Peak {
-  double instructions = 0;   // of fp32
-  double operations = 0;     // of fp64, on tensor cores where it has them
-  int multiprocessors = 0;
-  double clock = 0;
-  bool hasGoals = false;
-
-  Peak() {
-#ifndef KULLBACK_EMULATED_CHECK
-    int major, minor, kilohertz;
-    RUN(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-    RUN(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
-    RUN(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0));
-    RUN(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, 0));
-    clock = kilohertz * 1e3;
-    bool isA100 = major == 8 && minor == 0;
-    instructions = clock * multiprocessors * (isA100 ? 64 : 128);
-    operations = clock * multiprocessors * (isA100 ? 128 : major == 9 ? 256 : 0);
-    hasGoals = major == 9;
-#endif
-  }
-};
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
-// A batch's matrix against itself, timed in three ways.
-struct Timed {
-  enum { PREPARED, PREPARATION, TRANSFERS, WAYS };
-
-  std::string what;
-  Batch b;
-  OnDevice on;
-  Memory out, scratch;
-  void *input, *result; // pinned
-  int64_t inputBytes, outBytes;
-  int calls[WAYS];
-  std::vector<double> seconds[WAYS];
-
-  Timed(const char *what, const Batch &given)
-      : what(what),
-        b(given),
-        on(b),
-        out(b.n * b.n * (b.wide ? 8 : 4)),
-        scratch(kullback_cuda_scratch_bytes(&on.batch, &on.batch, b.n, b.n)),
-        inputBytes(kullback_cuda_scale_offset(&on.batch) + b.n * b.length() * (b.wide || b.isFull() ? 8 : 4)),
-        outBytes(b.n * b.n * (b.wide ? 8 : 4)) {
-    RUN(cudaHostAlloc(&input, inputBytes, 0));
-    RUN(cudaHostAlloc(&result, outBytes, 0));
-    on.memory.read(input, inputBytes);
-  }
-  Timed(const Timed &) = delete;
-  ~Timed() {
-    cudaFreeHost(input);
-    cudaFreeHost(result);
-  }
-
-  void compute(int way) {
-    if (way == TRANSFERS) {
-      RUN(cudaMemcpyAsync(on.memory.at, input, inputBytes, cudaMemcpyHostToDevice, stream));
-    }
-    if (way != PREPARED) {
-      RUN(kullback_cuda_prepare(&on.batch, stream));
-    }
-    RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, b.n, 0, b.n, 1, out.at, b.n, b.wide, scratch.at, stream));
-    if (way == TRANSFERS) {
-      RUN(cudaMemcpyAsync(result, out.at, outBytes, cudaMemcpyDeviceToHost, stream));
-    }
-  }
-
-  double time(Stopwatch &watch, int way, int count) {
-    watch.start();
-    for (int n = 0; n < count; n++) {
-      compute(way);
-    }
-    return watch.stop() / count;
-  }
-
-  // Enough calls in a row that a launch's latency and an event's resolution do not count.
-  void warm(Stopwatch &watch) {
-    constexpr double WARM = 0.2;
-    constexpr double GROUP = 2e-3;
-    for (int way = 0; way < WAYS; way++) {
-      double least = INFINITE;
-      double spent = 0;
-      for (int count = 1; spent < WARM; count = std::min(2 * count, 64)) {
-        double once = time(watch, way, count);
-        spent += std::max(once * count, 1e-6);
-        least = std::min(least, once);
-      }
-      calls[way] = (int)std::clamp(GROUP / least, 1.0, 1000.0);
-    }
-  }
-
-  // The result that was timed last, against the reference.
-  void verify() {
-    double condition;
-    for (int n = 0; n < 20; n++) {
-      int64_t i = below(b.n);
-      int64_t j = below(b.n);
-      double value = b.wide ? ((double *)result)[i * b.n + j] : ((float *)result)[i * b.n + j];
-      Quad exact = kl(b, i, b, j, &condition);
-      record("timed: " + what, errorOf(value, exact, b.wide), allowed(b, b, condition, b.wide), describe(b, b, i, j));
-    }
-  }
-
-  // Of the two forms that a matrix can be had as: three instructions a term; a product with two multiply-adds a term, for full
-  // batches one a term of their product.
-  void print(const Peak &peak) const {
-    double pairs = (double)b.n * b.n;
-    double prepared = median(seconds[PREPARED]);
-    double direct = b.isFull() || b.wide || peak.instructions == 0 ? 0 : 3 * pairs * b.d / peak.instructions;
-    double terms = b.isFull() ? (double)b.length() + b.d : 2.0 * b.d;
-    double product = peak.operations == 0 ? 0 : 2 * pairs * terms / peak.operations;
-    printf("| kullback: %s | (%ld,%d) | %.1f | %.1f | %.1f |", what.c_str(), (long)b.n, b.d, prepared * 1e6,
-           median(seconds[PREPARATION]) * 1e6, median(seconds[TRANSFERS]) * 1e6);
-    for (double floor : {direct, product}) {
-      if (floor > 1e-9) {
-        printf(" %.1f: %.2f |", floor * 1e6, prepared / floor);
-      } else {
-        printf(" |");
-      }
-    }
-    for (const Goal &g : GOALS) {
-      if (peak.hasGoals && what == "diagonal, float" && g.n == b.n && g.d == b.d) {
-        printf(" foreseen %s, goal %.0f: %s", g.foreseen, g.goal, prepared * 1e6 <= g.goal ? "met" : "**missed**");
-      }
-    }
-    printf(" |\n");
-  }
-};
-
-// Medians of interleaved repetitions, as a markdown table.
-void measure() {
-#ifdef KULLBACK_EMULATED_CHECK
-  const int64_t part = 64; // of each batch: what is tried here is the table
-#else
-  const int64_t part = 1;
-#endif
-  const int ROUNDS = 15;
-  Stopwatch watch;
-  std::vector<std::unique_ptr<Timed>> all;
-  auto add = [&](const char *what, const Batch &b) {
-    all.push_back(std::make_unique<Timed>(what, b));
-    all.back()->warm(watch);
-  };
-  auto posteriors = [&](int64_t n, int d, bool wide) {
-    return diagonal(n / part, d, KULLBACK_STD, wide, around(0, 1), logNormal(0.5, 0.5));
-  };
-  add("launches alone", diagonal(1, 1, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)));
-  for (const Goal &g : GOALS) {
-    add("diagonal, float", posteriors(g.n, g.d, false));
-  }
-  add("diagonal, float, all recomputed", diagonal(4096 / part, 256, KULLBACK_STD, false, around(0, 1e-3), logNormal(1, 1e-3)));
-  add("diagonal, double", posteriors(1024, 128, true));
-  add("diagonal, double", posteriors(4096, 256, true));
-  for (auto [n, d] : {std::pair{256, 32}, {1024, 32}, {2048, 64}}) {
-    add("full, float", factors(n / part, d / (part > 1 ? 4 : 1), false, 10, 0));
-  }
-  for (int round = 0; round < ROUNDS; round++) {
-    for (auto &timed : all) {
-      for (int way = 0; way < Timed::WAYS; way++) {
-        timed->seconds[way].push_back(timed->time(watch, way, timed->calls[way]));
-      }
-    }
-  }
-  Peak peak;
-  if (peak.multiprocessors > 0) {
-    printf("%d multiprocessors at up to %.0f MHz: %.1f T fp32 instructions/s, %.1f T fp64 operations/s\n", peak.multiprocessors,
-           peak.clock * 1e-6, peak.instructions * 1e-12, peak.operations * 1e-12);
-  }
-  printf("\n");
-  printf("| what | (B,H) | prepared, µs | with preparation, µs | with transfers, µs | direct floor, µs: ratio "
-         "| fp64 product floor, µs: ratio | note |\n|---|---|---|---|---|---|---|---|\n");
-  for (auto &timed : all) {
-    timed->print(peak);
-  }
-  printf("\n");
-  for (auto &timed : all) {
-    timed->verify();
-  }
-}
+#include "times.h"
 
 } // namespace
 
-// Without an argument, all checks; with `small`, those of checkSmall; with `time`, times.
+// Without an argument, all checks; with `small`, those of checkSmall; with `time`, times. With `float` after it, the emulated device is one
+// whose double is slow.
 int main(int count, char **arguments) {
   std::string mode = count > 1 ? arguments[1] : "all";
   setvbuf(stdout, nullptr, _IOLBF, 1 << 12);
+#ifdef KULLBACK_EMULATED_CHECK
+  if (count > 2 && arguments[2] == std::string("float")) {
+    RUN(kullback_emulated_set("compute_major", 8));
+    RUN(kullback_emulated_set("compute_minor", 6));
+  }
+#endif
   RUN(cudaStreamCreateWithFlags(&stream, 1));
-  printf("%s\n", kullback_cuda_description());
+  char name[256];
+  RUN(kullback_cuda_device_name(0, name, sizeof name));
+  isSlowInDouble = strstr(name, "differences") != nullptr;
+  printf("%s, %s\n", name, kullback_cuda_description());
   struct Mode {
     const char *name;
     void (*checks)();
@@ -1126,7 +986,7 @@ int main(int count, char **arguments) {
       {"shapes", [] { checkArguments(); checkShapes(); }, true},
       {"regimes", checkRegimes, true},
       {"full", checkFull, true},
-      {"large", [] { checkLarge(); checkTilesCount(); }, true},
+      {"large", [] { checkLarge(); checkTilesCount(); checkConcurrency(); checkHuge(); }, true},
       {"small", checkSmall, false},
       {"time", measure, false},
   };

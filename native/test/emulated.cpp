@@ -176,9 +176,10 @@ struct Problem {
   int solve(cudaStream_t stream, float *pinned) {
     batch.data = allocate<char>(kullback_cuda_batch_bytes(&batch));
     float *out = allocate<float>(N * N);
+    char *scratch = allocate<char>(kullback_cuda_scratch_bytes(&batch, &batch, N, N));
     int status = upload(stream);
     if (status == 0) {
-      status = kullback_cuda_pairwise(&batch, &batch, 0, N, 0, N, 1, out, N, 0, nullptr, stream);
+      status = kullback_cuda_pairwise(&batch, &batch, 0, N, 0, N, 1, out, N, 0, scratch, stream);
     }
     if (status == 0) {
       status = cudaMemcpyAsync(pinned, out, N * N * 4, cudaMemcpyDeviceToHost, stream);
@@ -189,6 +190,7 @@ struct Problem {
     if (status == 0) {
       memcpy(result.data(), pinned, N * N * 4);
     }
+    cudaFree(scratch);
     cudaFree(out);
     cudaFree(batch.data);
     return status;

@@ -6,7 +6,7 @@ execute_process(
 string(CONCAT pattern
     "Compiling entry function '[^']+'"
     "|[0-9]+ bytes stack frame, [0-9]+ bytes spill stores, [0-9]+ bytes spill loads"
-    "|Used [0-9]+ registers[^\n]*")
+    "|Used [0-9]+ registers")
 string(REGEX MATCHALL "${pattern}" facts "${log}")
 set(failed "")
 set(kernels 0)
@@ -20,11 +20,7 @@ foreach(fact ${facts})
     endif()
   elseif(fact MATCHES "Used ([0-9]+) registers")
     set(registers ${CMAKE_MATCH_1})
-    set(shared 0)
-    if(fact MATCHES "([0-9]+) bytes smem")
-      set(shared ${CMAKE_MATCH_1})
-    endif()
-    message(STATUS "${registers} registers, ${shared} bytes shared, ${stack}: ${kernel}")
+    message(STATUS "${registers} registers, ${stack}: ${kernel}")
     math(EXPR kernels "${kernels} + 1")
     if(registers GREATER 255)
       list(APPEND failed ${kernel})

@@ -42,6 +42,15 @@ public class CudaRuntime extends CTypes {
     public static int cudaStreamNonBlocking() {
         return cudaStreamNonBlocking;
     }
+    private static final int cudaEventBlockingSync = (int)1L;
+    /**
+     * {@snippet lang=c :
+     * #define cudaEventBlockingSync 1
+     * }
+     */
+    public static int cudaEventBlockingSync() {
+        return cudaEventBlockingSync;
+    }
     private static final int cudaEventDisableTiming = (int)2L;
     /**
      * {@snippet lang=c :
@@ -69,51 +78,6 @@ public class CudaRuntime extends CTypes {
     public static int cudaErrorMemoryAllocation() {
         return cudaErrorMemoryAllocation;
     }
-    private static final int cudaErrorInsufficientDriver = (int)35L;
-    /**
-     * {@snippet lang=c :
-     * enum cudaError.cudaErrorInsufficientDriver = 35
-     * }
-     */
-    public static int cudaErrorInsufficientDriver() {
-        return cudaErrorInsufficientDriver;
-    }
-    private static final int cudaErrorNoDevice = (int)100L;
-    /**
-     * {@snippet lang=c :
-     * enum cudaError.cudaErrorNoDevice = 100
-     * }
-     */
-    public static int cudaErrorNoDevice() {
-        return cudaErrorNoDevice;
-    }
-    private static final int cudaErrorNotReady = (int)600L;
-    /**
-     * {@snippet lang=c :
-     * enum cudaError.cudaErrorNotReady = 600
-     * }
-     */
-    public static int cudaErrorNotReady() {
-        return cudaErrorNotReady;
-    }
-    private static final int cudaErrorIllegalAddress = (int)700L;
-    /**
-     * {@snippet lang=c :
-     * enum cudaError.cudaErrorIllegalAddress = 700
-     * }
-     */
-    public static int cudaErrorIllegalAddress() {
-        return cudaErrorIllegalAddress;
-    }
-    private static final int cudaErrorLaunchFailure = (int)719L;
-    /**
-     * {@snippet lang=c :
-     * enum cudaError.cudaErrorLaunchFailure = 719
-     * }
-     */
-    public static int cudaErrorLaunchFailure() {
-        return cudaErrorLaunchFailure;
-    }
     private static final int cudaMemcpyHostToDevice = (int)1L;
     /**
      * {@snippet lang=c :
@@ -132,24 +96,6 @@ public class CudaRuntime extends CTypes {
     public static int cudaMemcpyDeviceToHost() {
         return cudaMemcpyDeviceToHost;
     }
-    private static final int cudaMemcpyDeviceToDevice = (int)3L;
-    /**
-     * {@snippet lang=c :
-     * enum cudaMemcpyKind.cudaMemcpyDeviceToDevice = 3
-     * }
-     */
-    public static int cudaMemcpyDeviceToDevice() {
-        return cudaMemcpyDeviceToDevice;
-    }
-    private static final int cudaDevAttrMultiProcessorCount = (int)16L;
-    /**
-     * {@snippet lang=c :
-     * enum cudaDeviceAttr.cudaDevAttrMultiProcessorCount = 16
-     * }
-     */
-    public static int cudaDevAttrMultiProcessorCount() {
-        return cudaDevAttrMultiProcessorCount;
-    }
     private static final int cudaDevAttrComputeCapabilityMajor = (int)75L;
     /**
      * {@snippet lang=c :
@@ -167,64 +113,6 @@ public class CudaRuntime extends CTypes {
      */
     public static int cudaDevAttrComputeCapabilityMinor() {
         return cudaDevAttrComputeCapabilityMinor;
-    }
-
-    private static class cudaDeviceSynchronize {
-        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
-            CudaRuntime.C_INT    );
-
-        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("cudaDeviceSynchronize");
-
-        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
-    }
-
-    /**
-     * Function descriptor for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaDeviceSynchronize()
-     * }
-     */
-    public static FunctionDescriptor cudaDeviceSynchronize$descriptor() {
-        return cudaDeviceSynchronize.DESC;
-    }
-
-    /**
-     * Downcall method handle for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaDeviceSynchronize()
-     * }
-     */
-    public static MethodHandle cudaDeviceSynchronize$handle() {
-        return cudaDeviceSynchronize.HANDLE;
-    }
-
-    /**
-     * Address for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaDeviceSynchronize()
-     * }
-     */
-    public static MemorySegment cudaDeviceSynchronize$address() {
-        return cudaDeviceSynchronize.ADDR;
-    }
-
-    /**
-     * {@snippet lang=c :
-     * extern cudaError_t cudaDeviceSynchronize()
-     * }
-     */
-    public static int cudaDeviceSynchronize() {
-        var mh$ = cudaDeviceSynchronize.HANDLE;
-        try {
-            if (TRACE_DOWNCALLS) {
-                traceDowncall("cudaDeviceSynchronize");
-            }
-            return (int)mh$.invokeExact();
-        } catch (Error | RuntimeException ex) {
-           throw ex;
-        } catch (Throwable ex$) {
-           throw new AssertionError("should not reach here", ex$);
-        }
     }
 
     private static class cudaGetLastError {
@@ -578,66 +466,6 @@ public class CudaRuntime extends CTypes {
         try {
             if (TRACE_DOWNCALLS) {
                 traceDowncall("cudaSetDevice", device);
-            }
-            return (int)mh$.invokeExact(device);
-        } catch (Error | RuntimeException ex) {
-           throw ex;
-        } catch (Throwable ex$) {
-           throw new AssertionError("should not reach here", ex$);
-        }
-    }
-
-    private static class cudaGetDevice {
-        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
-            CudaRuntime.C_INT,
-            CudaRuntime.C_POINTER
-        );
-
-        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("cudaGetDevice");
-
-        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
-    }
-
-    /**
-     * Function descriptor for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaGetDevice(int *device)
-     * }
-     */
-    public static FunctionDescriptor cudaGetDevice$descriptor() {
-        return cudaGetDevice.DESC;
-    }
-
-    /**
-     * Downcall method handle for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaGetDevice(int *device)
-     * }
-     */
-    public static MethodHandle cudaGetDevice$handle() {
-        return cudaGetDevice.HANDLE;
-    }
-
-    /**
-     * Address for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaGetDevice(int *device)
-     * }
-     */
-    public static MemorySegment cudaGetDevice$address() {
-        return cudaGetDevice.ADDR;
-    }
-
-    /**
-     * {@snippet lang=c :
-     * extern cudaError_t cudaGetDevice(int *device)
-     * }
-     */
-    public static int cudaGetDevice(MemorySegment device) {
-        var mh$ = cudaGetDevice.HANDLE;
-        try {
-            if (TRACE_DOWNCALLS) {
-                traceDowncall("cudaGetDevice", device);
             }
             return (int)mh$.invokeExact(device);
         } catch (Error | RuntimeException ex) {
@@ -1005,66 +833,6 @@ public class CudaRuntime extends CTypes {
                 traceDowncall("cudaEventRecord", event, stream);
             }
             return (int)mh$.invokeExact(event, stream);
-        } catch (Error | RuntimeException ex) {
-           throw ex;
-        } catch (Throwable ex$) {
-           throw new AssertionError("should not reach here", ex$);
-        }
-    }
-
-    private static class cudaEventQuery {
-        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
-            CudaRuntime.C_INT,
-            CudaRuntime.C_POINTER
-        );
-
-        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("cudaEventQuery");
-
-        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
-    }
-
-    /**
-     * Function descriptor for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaEventQuery(cudaEvent_t event)
-     * }
-     */
-    public static FunctionDescriptor cudaEventQuery$descriptor() {
-        return cudaEventQuery.DESC;
-    }
-
-    /**
-     * Downcall method handle for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaEventQuery(cudaEvent_t event)
-     * }
-     */
-    public static MethodHandle cudaEventQuery$handle() {
-        return cudaEventQuery.HANDLE;
-    }
-
-    /**
-     * Address for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaEventQuery(cudaEvent_t event)
-     * }
-     */
-    public static MemorySegment cudaEventQuery$address() {
-        return cudaEventQuery.ADDR;
-    }
-
-    /**
-     * {@snippet lang=c :
-     * extern cudaError_t cudaEventQuery(cudaEvent_t event)
-     * }
-     */
-    public static int cudaEventQuery(MemorySegment event) {
-        var mh$ = cudaEventQuery.HANDLE;
-        try {
-            if (TRACE_DOWNCALLS) {
-                traceDowncall("cudaEventQuery", event);
-            }
-            return (int)mh$.invokeExact(event);
         } catch (Error | RuntimeException ex) {
            throw ex;
         } catch (Throwable ex$) {
@@ -1553,73 +1321,6 @@ public class CudaRuntime extends CTypes {
                 traceDowncall("cudaMemcpyAsync", dst, src, count, kind, stream);
             }
             return (int)mh$.invokeExact(dst, src, count, kind, stream);
-        } catch (Error | RuntimeException ex) {
-           throw ex;
-        } catch (Throwable ex$) {
-           throw new AssertionError("should not reach here", ex$);
-        }
-    }
-
-    private static class cudaMemcpy2DAsync {
-        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
-            CudaRuntime.C_INT,
-            CudaRuntime.C_POINTER,
-            CudaRuntime.C_LONG,
-            CudaRuntime.C_POINTER,
-            CudaRuntime.C_LONG,
-            CudaRuntime.C_LONG,
-            CudaRuntime.C_LONG,
-            CudaRuntime.C_INT,
-            CudaRuntime.C_POINTER
-        );
-
-        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("cudaMemcpy2DAsync");
-
-        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
-    }
-
-    /**
-     * Function descriptor for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-     * }
-     */
-    public static FunctionDescriptor cudaMemcpy2DAsync$descriptor() {
-        return cudaMemcpy2DAsync.DESC;
-    }
-
-    /**
-     * Downcall method handle for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-     * }
-     */
-    public static MethodHandle cudaMemcpy2DAsync$handle() {
-        return cudaMemcpy2DAsync.HANDLE;
-    }
-
-    /**
-     * Address for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-     * }
-     */
-    public static MemorySegment cudaMemcpy2DAsync$address() {
-        return cudaMemcpy2DAsync.ADDR;
-    }
-
-    /**
-     * {@snippet lang=c :
-     * extern cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
-     * }
-     */
-    public static int cudaMemcpy2DAsync(MemorySegment dst, long dpitch, MemorySegment src, long spitch, long width, long height, int kind, MemorySegment stream) {
-        var mh$ = cudaMemcpy2DAsync.HANDLE;
-        try {
-            if (TRACE_DOWNCALLS) {
-                traceDowncall("cudaMemcpy2DAsync", dst, dpitch, src, spitch, width, height, kind, stream);
-            }
-            return (int)mh$.invokeExact(dst, dpitch, src, spitch, width, height, kind, stream);
         } catch (Error | RuntimeException ex) {
            throw ex;
         } catch (Throwable ex$) {

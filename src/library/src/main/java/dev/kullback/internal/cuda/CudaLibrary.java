@@ -15,6 +15,8 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -23,8 +25,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>The library is what property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the class
  * path, else the first on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names (nothing, if it is empty:
- * the library then brings its own), else the first {@code libcudart.so} of a known version in {@code CUDA_HOME}, {@code CUDA_PATH},
- * on {@code java.library.path}, and in the usual places; else the library's own RUNPATH finds it, or nothing does.
+ * the library then brings its own), else what the library's own RUNPATH finds, else the first {@code libcudart.so} of the version that it
+ * needs, and that loads, in {@code CUDA_HOME}, {@code CUDA_PATH}, on {@code java.library.path}, and in the usual places.
  */
 @SuppressWarnings("restricted") // loads native code: what this class is for
 public final class CudaLibrary {
@@ -36,6 +38,8 @@ public final class CudaLibrary {
   /** Newest first. */
   private static final List<String> RUNTIME_NAMES =
       List.of("libcudart.so.13", "libcudart.so.12", "libcudart.so");
+
+  private static final Pattern RUNTIME_VERSION = Pattern.compile("libcudart\\.so\\.\\d+");
 
   /** fp64 atomics, asynchronous copies and 164 KiB of shared memory: what the kernels are compiled for. */
   private static final int LEAST_COMPUTE_CAPABILITY = 8;
@@ -71,7 +75,6 @@ public final class CudaLibrary {
           "cudaEventDestroy",
           "cudaEventRecord",
           "cudaEventSynchronize",
-          "cudaDeviceSynchronize",
           "cudaGetLastError",
           "cudaGetErrorName",
           "cudaGetErrorString");
@@ -200,27 +203,24 @@ public final class CudaLibrary {
         return "system property %s names %s, which is not a file".formatted(RUNTIME, runtimeGiven);
       }
       List<String> failures = new ArrayList<>();
-      if (runtimeGiven == null) {
-        for (Path runtime : all(runtimePath(), RUNTIME_NAMES)) {
-          if (isLoaded(runtime, failures)) {
-            break;
-          }
-        }
-      } else if (!runtimeGiven.isEmpty() && !isLoaded(Path.of(runtimeGiven), failures)) {
+      if (runtimeGiven != null
+          && !runtimeGiven.isEmpty()
+          && !isLoaded(Path.of(runtimeGiven), failures)) {
         return failures.getFirst();
       }
-      try {
-        if (bundled) {
-          loadBundled();
-        } else if (library != null) {
-          System.load(library.toAbsolutePath().toString());
+      String failure = loadLibrary(library);
+      if (runtimeGiven == null) {
+        for (Path runtime : all(runtimePath(), RUNTIME_NAMES)) {
+          if (isNeeded(runtime, failure) && isLoaded(runtime, failures)) {
+            failure = loadLibrary(library);
+          }
         }
-      } catch (UnsatisfiedLinkError e) {
-        String reason = firstLine(e);
-        return !reason.contains("libcudart")
-            ? reason
+      }
+      if (failure != null) {
+        return !failure.contains("libcudart")
+            ? failure
             : "%s: install that version of the CUDA runtime, or name it in system property %s%s"
-                .formatted(reason, RUNTIME, failures.isEmpty() ? "" : "; not loaded: " + failures);
+                .formatted(failure, RUNTIME, failures.isEmpty() ? "" : "; not loaded: " + failures);
       }
       SymbolLookup symbols = SymbolLookup.loaderLookup();
       List<String> missing =
@@ -273,6 +273,28 @@ public final class CudaLibrary {
 
     private static boolean isBundled() {
       return CudaLibrary.class.getClassLoader().getResource(resource()) != null;
+    }
+
+    /** Loads it, or the jar's for null; why it cannot be, or null. */
+    private static @Nullable String loadLibrary(@Nullable Path library) throws IOException {
+      try {
+        if (library == null) {
+          loadBundled();
+        } else {
+          System.load(library.toAbsolutePath().toString());
+        }
+        return null;
+      } catch (UnsatisfiedLinkError e) {
+        return firstLine(e);
+      }
+    }
+
+    /** Whether the library failed to load for want of that runtime; one of another version would stay for nothing. */
+    private static boolean isNeeded(Path runtime, @Nullable String failure) throws IOException {
+      Matcher missing = RUNTIME_VERSION.matcher(failure == null ? "" : failure);
+      // libcudart.so is a link to the file that is named by its whole version
+      String name = runtime.toRealPath().getFileName() + ".";
+      return missing.find() && name.startsWith(missing.group() + ".");
     }
 
     /** By way of a folder that nobody else can write to; the file is gone again when it is loaded. */

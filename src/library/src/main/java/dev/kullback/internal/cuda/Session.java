@@ -77,11 +77,13 @@ final class Session implements AutoCloseable {
     }
   }
 
+  /** One whose waiters sleep: spinning takes a processor that other threads could use. */
   static MemorySegment newEvent() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment pointer = arena.allocate(ValueLayout.ADDRESS);
       check(
-          "cudaEventCreateWithFlags", cudaEventCreateWithFlags(pointer, cudaEventDisableTiming()));
+          "cudaEventCreateWithFlags",
+          cudaEventCreateWithFlags(pointer, cudaEventDisableTiming() | cudaEventBlockingSync()));
       return pointer.get(ValueLayout.ADDRESS, 0);
     }
   }

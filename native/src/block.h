@@ -1,0 +1,63 @@
+// What all kernels are written in.
+//
+// A kernel is a plain struct of arguments with `template <class Block> void operator()(Block &) const`, the work of one block of
+// THREADS threads, which a device and its emulation run alike. If it uses shared memory, `Shared` is what it has there. A Block has
+//
+//     index                    of the block
+//     each(f), lanes(f)        f(t) for every thread t, with and without a barrier after it
+//     Own<T> x(block); x[t]    a thread's own variable
+//     shared<T>()              the block's shared memory, once in a kernel
+//     reduce(own)              leaves the sum (operator+) over each warp with all its threads, in a fixed order
+//     sumInOrder(own, n)       adds `part` of a warp's first n threads to `total` of all of them, one after the other
+//     add(counter, n)          the counter before n was added atomically
+//     copy(t, to, from), commit(t), wait<k>(t)
+//                              asynchronous copies of 16 bytes to shared memory, in groups; wait until at most k groups are under way
+#pragma once
+
+#include "numerics.h"
+
+namespace kullback {
+
+constexpr int THREADS = 256;
+constexpr int WARPS = THREADS / LANES;
+
+// Batches are padded to whole tiles at any first row that is a multiple of ALIGN.
+constexpr int64_t ALIGN = 4;
+constexpr int64_t PADDING = 128;
+
+KB_FN constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+KB_FN constexpr int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
+
+KB_FN constexpr int64_t padded(int64_t size) { return roundUp(size, ALIGN) + PADDING; }
+
+// W values that are loaded and stored together.
+template <class T, int W>
+struct alignas(sizeof(T) * W < 16 ? sizeof(T) * W : 16) Vec {
+  T x[W];
+};
+
+struct Sum {
+  double x = 0;
+
+  KB_FN Sum operator+(Sum o) const { return {x + o.x}; }
+};
+
+// What is computed on.
+struct Device {
+  int major, minor; // compute capability
+  int multiprocessors;
+};
+
+// Bytes of shared memory of a kernel.
+template <class Body>
+constexpr int64_t sharedBytes(const typename Body::Shared *) {
+  return sizeof(typename Body::Shared);
+}
+
+template <class Body>
+constexpr int64_t sharedBytes(...) {
+  return 0;
+}
+
+} // namespace kullback

@@ -1,0 +1,525 @@
+// Full covariances: what a device keeps of a batch, its preparation, the operands of its product, and pairs one by one.
+#pragma once
+
+#include "product.h"
+
+namespace kullback {
+
+// By Gaussian: what RowTerms and ColumnTerms are made of. The rows' weight has ‖m_q‖² added for the centre of p's means.
+struct FullMoments {
+  double offsetQ, noiseQ, weightQ;
+  double offsetP, noiseP, weightP, inverseError, tolerance;
+};
+
+// A full batch in device memory, K = D(D+1)/2 + D:
+//
+//     mean       [N][D]         as given
+//     scaleTril  [N][D(D+1)/2]  as given; and the low parts, if there are any
+//     rows       [K][padded]    Σ packed, and the mean; while preparing W = L⁻¹ packed, turned around, [N][D(D+1)/2]
+//     columns    [depth][padded]  ½P = ½Σ⁻¹ packed, twice what is off the diagonal, and −P m; m relative to the centre
+//     terms      [padded]       of columns
+//     solved     [N][D]         W m
+//     triangle   [K]            row and column of entry k of a packed triangle
+//     centre     [D]            the mean of the means
+//     moments    [N]
+struct Full {
+  const double *mean, *scaleTril, *scaleTrilLow;
+  double *rows, *columns, *solved, *centre;
+  int *triangle;
+  FullMoments *moments;
+  ColumnTerms *terms;
+  int64_t size, padded, length; // of a packed triangle
+  int dimension, k, depth, wide;
+
+  KB_FN const double *factor(int64_t i) const { return scaleTril + i * length; }
+  KB_FN const double *low(int64_t i) const { return scaleTrilLow == nullptr ? nullptr : scaleTrilLow + i * length; }
+  KB_FN double *inverse(int64_t i) const { return rows + i * length; }
+
+  // Where entry (r, c) of a lower triangle is in one whose rows are its columns, last ones first: a lower triangle, too, in which a column
+  // lies in one piece.
+  KB_FN int64_t turned(int r, int c) const { return packedLength(dimension - 1 - c) + (dimension - 1 - r); }
+};
+
+// Error bounds, in units of rounding, with g = roundings(K), norms ‖·‖ of Frobenius, and ν(L) ≥ ‖|L||Lᵀ|‖:
+//
+//     product          g·‖P‖·(‖Σq‖ + 2‖mq‖² + ‖mp‖²)     as 2‖mq‖‖P mp‖ ≤ ‖P‖(‖mq‖² + ‖mp‖²)
+//     Σq = LLᵀ         (D+3)·ν(Lq)·‖P‖                   L itself is rounded
+//     P = WᵀW, P mp    D·ν(Wᵀ)·(‖Σq‖ + 3‖mq‖² + 5‖mp‖²)
+//     m = μ − centre   4·‖P‖·(‖mq‖² + ‖mp‖²)
+//
+// half of which is at most weightQ·weightP + noiseP. W = Lp⁻¹ is computed such that W Lp = I + G with |G| ≤ (D+6)|W||Lp|
+// (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only scales what it is used for.
+
+// The share of ‖m_q‖² in a row's weight.
+KB_FN double meanWeight(const Full &q) { return 0.5 * PRODUCT_UNIT * (2 * roundings(q.k, q.wide) + 4); }
+
+// The centre, a warp a dimension, and the table of the triangle.
+struct CentreFull {
+  Full g;
+
+  int64_t blocks() const { return ceilDiv(g.dimension, WARPS); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    typename Block::template Own<Sum> own(block);
+    block.lanes([&](int t) {
+      int64_t h = block.index * WARPS + t / LANES;
+      for (int64_t i = t % LANES; h < g.dimension && i < g.size; i += LANES) {
+        own[t].x += g.mean[i * g.dimension + h];
+      }
+    });
+    block.reduce(own);
+    block.lanes([&](int t) {
+      int h = (int)block.index * WARPS + t / LANES;
+      if (h < g.dimension) {
+        if (t % LANES == 0) {
+          g.centre[h] = own[t].x / (double)g.size;
+          g.triangle[g.length + h] = h << 16;
+        }
+        for (int c = t % LANES; c <= h; c += LANES) {
+          g.triangle[packedLength(h) + c] = h << 16 | c;
+        }
+      }
+    });
+  }
+};
+
+// W = L⁻¹, W m, −Wᵀ(W m) and what of the moments does not need Σ and P; a warp a Gaussian.
+struct InvertFull {
+  Full g;
+
+  // Of a factor: largest sum of a row's magnitudes, of a column's, and sum of squares.
+  struct Norms {
+    double rows = 0, columns = 0, squares = 0;
+
+    KB_FN Norms operator+(const Norms &o) const {
+      return {rows > o.rows ? rows : o.rows, columns > o.columns ? columns : o.columns, squares + o.squares};
+    }
+
+    KB_FN double norm() const { return sqrt(squares); }
+
+    // ν(L) = √(‖L‖₁‖L‖_∞)·‖L‖ ≥ ‖|L||Lᵀ|‖, ‖|Lᵀ||L|‖
+    KB_FN double spread() const { return sqrt(rows * columns) * norm(); }
+  };
+
+  struct State {
+    Norms l, w;
+    LogProduct product;
+    double means = 0, mahalanobis = 0;
+    bool beyond = false;
+
+    KB_FN State operator+(const State &o) const {
+      return {l + o.l, w + o.w, product + o.product, means + o.means, mahalanobis + o.mahalanobis, beyond || o.beyond};
+    }
+  };
+
+  int64_t blocks() const { return ceilDiv(g.size, WARPS); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    typename Block::template Own<State> own(block);
+    int64_t first = block.index * WARPS;
+    int d = g.dimension;
+    block.each([&](int t) {
+      int64_t i = first + t / LANES;
+      for (int r0 = 0; i < g.size && r0 < d; r0 += LANES) {
+        int r = r0 + t % LANES;
+        invertRow(g.factor(i), r, r0 + LANES <= d ? r0 + LANES - 1 : d - 1, g.inverse(i));
+        if (r < d) {
+          addRow(own[t], i, r);
+        }
+      }
+    });
+    block.lanes([&](int t) {
+      int64_t i = first + t / LANES;
+      for (int c = t % LANES; i < g.size && c < d; c += LANES) {
+        own[t].l = own[t].l + normsOf(g.factor(i), c);
+        own[t].w = own[t].w + normsOf(g.inverse(i), c); // turned around, of the same norms
+        double sum = 0;
+        for (int r = c; r < d; r++) {
+          sum = fma(g.inverse(i)[g.turned(r, c)], g.solved[i * d + r], sum);
+        }
+        g.columns[(g.length + c) * g.padded + i] = -sum;
+      }
+    });
+    block.reduce(own);
+    block.lanes([&](int t) {
+      int64_t i = first + t / LANES;
+      if (t % LANES == 0 && i < g.size) {
+        g.moments[i] = moments(own[t]);
+      }
+    });
+  }
+
+  // Row r of W from right to left, for the residual W L − I is small that way. A warp's rows, of which `last` is the last, walk L together.
+  KB_FN void invertRow(const double *l, int r, int last, double *w) const {
+    for (int c = last; c >= 0; c--) {
+      double sum = 0;
+      KB_UNROLL_4 for (int i = last; i > c; i--) {
+        if (i <= r && r <= last) {
+          sum = fma(w[g.turned(r, i)], l[packedLength(i) + c], sum);
+        }
+      }
+      double pivot = 1 / l[packedLength(c) + c];
+      if (c <= r && r <= last) {
+        w[g.turned(r, c)] = c == r ? pivot : -sum * pivot;
+      }
+    }
+  }
+
+  KB_FN void addRow(State &own, int64_t i, int r) const {
+    int d = g.dimension;
+    double y = 0;
+    for (int c = 0; c <= r; c++) {
+      y = fma(g.inverse(i)[g.turned(r, c)], g.mean[i * d + c] - g.centre[c], y);
+    }
+    g.solved[i * d + r] = y;
+    double mean = g.mean[i * d + r];
+    double m = mean - g.centre[r];
+    own.mahalanobis = fma(y, y, own.mahalanobis);
+    own.means = fma(m, m, own.means);
+    const double *row = g.factor(i) + packedLength(r);
+    own.product.multiply(row[r]);
+    bool ordinary = fabs(mean) <= FULL_MOST && row[r] >= 1 / FULL_MOST;
+    for (int c = 0; c <= r; c++) {
+      ordinary = ordinary && fabs(row[c]) <= FULL_MOST;
+    }
+    own.beyond |= !ordinary;
+  }
+
+  // Of row and column n.
+  KB_FN Norms normsOf(const double *l, int n) const {
+    Norms norms;
+    for (int c = 0; c <= n; c++) {
+      double x = fabs(l[packedLength(n) + c]);
+      norms.rows += x;
+      norms.squares = fma(x, x, norms.squares);
+    }
+    for (int r = n; r < g.dimension; r++) {
+      norms.columns += fabs(l[packedLength(r) + n]);
+    }
+    return norms;
+  }
+
+  // weightQ and weightP, and noiseP in part: FinishFull adds the norms of Σ and P.
+  KB_FN FullMoments moments(const State &s) const {
+    int d = g.dimension;
+    double logDet = s.product.log();
+    double bound = 0x1p-53 * (2 * d + 16 + 4 * fabs(logDet));
+    double a = s.l.spread() / s.l.norm() * s.w.norm();
+    double b = s.w.spread() / s.w.norm() * s.l.norm();
+    double residual = PRODUCT_UNIT * (d + 6) * (a < b ? a : b);
+    FullMoments m;
+    m.offsetQ = s.beyond ? FLAG : -logDet;
+    m.noiseQ = bound + 4 * PRODUCT_UNIT * fabs(logDet);
+    m.weightQ = 0.5 * PRODUCT_UNIT * (d + 3) * s.l.spread();
+    m.offsetP = s.beyond ? FLAG : logDet + 0.5 * (s.mahalanobis - d);
+    m.noiseP = bound + 4 * PRODUCT_UNIT * (fabs(logDet) + d + s.mahalanobis) +
+               0.5 * PRODUCT_UNIT * s.means * 5 * d * s.w.spread() + residual * s.mahalanobis;
+    m.weightP = 1.5 * d / roundings(g.k, true) * s.w.spread(); // a row's weight has no fewer
+    m.inverseError = residual;
+    m.tolerance = fullTolerance(s.l.norm() * s.w.norm());
+    return m;
+  }
+};
+
+// The products F Fᵀ of a batch's triangular factors, packed, in squares of 32: Σ = LLᵀ; or ½P = ½WᵀW with twice what is off the diagonal,
+// from W turned around. A block has one square of four Gaussians, for they lie side by side in what it writes; a thread 4 × 4 of one.
+struct SquareFull {
+  static constexpr int SIDE = 32;
+  static constexpr int GROUP = 4;
+  static constexpr int MICRO = 4;
+  static constexpr int DEPTH = 16;
+
+  Full g;
+  int columns; // or rows
+
+  // Planes are a double longer than a multiple of 128 bytes: threads side by side read from one each.
+  struct Plane {
+    double at[DEPTH][SIDE + 2], rest;
+  };
+
+  struct Shared {
+    Plane row[GROUP], column[GROUP];
+  };
+
+  KB_FN int64_t groups() const { return g.padded / GROUP; }
+
+  int64_t blocks() const { return groups() * packedLength(ceilDiv(g.dimension, SIDE)); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    struct Sums {
+      double x[MICRO][MICRO];
+    };
+    Shared &shared = block.template shared<Shared>();
+    typename Block::template Own<Sums> own(block);
+    int64_t i0 = block.index % groups() * GROUP;
+    int square = (int)(block.index / groups());
+    int r0 = g.triangle[square] >> 16 << 5; // the squares make a triangle, too
+    int c0 = (g.triangle[square] & 0xffff) << 5;
+    for (int h0 = 0; h0 < c0 + SIDE && h0 < g.dimension; h0 += DEPTH) {
+      block.each([&](int t) {
+        load(t, i0, r0, h0, shared.row);
+        load(t, i0, c0, h0, shared.column);
+      });
+      block.each([&](int t) {
+        int n = t % GROUP;
+        for (int h = 0; h < DEPTH; h++) {
+          KB_UNROLL for (int a = 0; a < MICRO; a++) {
+            KB_UNROLL for (int b = 0; b < MICRO; b++) {
+              double &x = own[t].x[a][b];
+              x = fma(shared.row[n].at[h][rowOf(t, a)], shared.column[n].at[h][columnOf(t, b)], x);
+            }
+          }
+        }
+      });
+    }
+    block.lanes([&](int t) {
+      int64_t i = i0 + t % GROUP;
+      KB_UNROLL for (int a = 0; a < MICRO; a++) {
+        KB_UNROLL for (int b = 0; b < MICRO; b++) {
+          int r = r0 + rowOf(t, a);
+          int c = c0 + columnOf(t, b);
+          if (r < g.dimension && c <= r) {
+            store(i, r, c, own[t].x[a][b]);
+          }
+        }
+      }
+    });
+  }
+
+  KB_FN static int rowOf(int t, int a) { return t / GROUP / (SIDE / MICRO) * MICRO + a; }
+  KB_FN static int columnOf(int t, int b) { return t / GROUP % (SIDE / MICRO) * MICRO + b; }
+
+  // Entries h0, h0 + 1, … of rows from `first` on; 0 beyond the triangle and the batch.
+  KB_FN void load(int t, int64_t i0, int first, int h0, Plane (&to)[GROUP]) const {
+    for (int n = t; n < GROUP * SIDE * DEPTH; n += THREADS) {
+      int h = n % DEPTH;
+      int r = n / DEPTH % SIDE;
+      int64_t i = i0 + n / (DEPTH * SIDE);
+      bool within = i < g.size && first + r < g.dimension && h0 + h <= first + r;
+      const double *factor = within ? (columns ? g.inverse(i) : g.factor(i)) : nullptr;
+      to[n / (DEPTH * SIDE)].at[h][r] = within ? factor[packedLength(first + r) + h0 + h] : 0;
+    }
+  }
+
+  KB_FN void store(int64_t i, int r, int c, double x) const {
+    if (columns) {
+      g.columns[g.turned(r, c) * g.padded + i] = r == c ? 0.5 * x : x;
+    } else {
+      g.rows[(packedLength(r) + c) * g.padded + i] = x;
+    }
+  }
+};
+
+// What follows the triangles: the means, and zeros.
+struct CompleteFull {
+  Full g;
+
+  int64_t blocks() const { return ceilDiv((g.depth - g.length) * g.padded, THREADS); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    block.lanes([&](int t) {
+      int64_t n = block.index * THREADS + t;
+      int64_t h = n / g.padded;
+      int64_t i = n % g.padded;
+      int64_t k = g.length + h;
+      if (k < g.k) {
+        g.rows[k * g.padded + i] = i < g.size ? g.mean[i * g.dimension + h] : 0;
+      }
+      if (k < g.depth && (k >= g.k || i >= g.size)) { // before, −P m is there
+        g.columns[k * g.padded + i] = 0;
+      }
+    });
+  }
+};
+
+// Completes the moments by the norms of Σ and P: a warp of 32 Gaussians, eight shares of the entries. And the columns' terms.
+struct FinishFull {
+  Full g;
+
+  struct Shared {
+    double rows[WARPS][LANES], columns[WARPS][LANES];
+  };
+
+  int64_t blocks() const { return ceilDiv(g.padded, LANES); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    Shared &shared = block.template shared<Shared>();
+    block.each([&](int t) {
+      int64_t i = block.index * LANES + t % LANES;
+      double rows = 0;
+      double columns = 0;
+      for (int64_t k = t / LANES; i < g.size && k < g.length; k += WARPS) {
+        bool diagonal = g.triangle[k] >> 16 == (g.triangle[k] & 0xffff);
+        double a = g.rows[k * g.padded + i];
+        double b = g.columns[k * g.padded + i];
+        rows += a * a * (diagonal ? 1 : 2);
+        columns += b * b * (diagonal ? 4 : 2);
+      }
+      shared.rows[t / LANES][t % LANES] = rows;
+      shared.columns[t / LANES][t % LANES] = columns;
+    });
+    block.lanes([&](int t) {
+      int64_t i = block.index * LANES + t;
+      if (t < LANES && i >= g.size && i < g.padded) {
+        g.terms[i] = {};
+      } else if (t < LANES && i < g.size) {
+        double rows = 0;
+        double columns = 0;
+        for (int n = 0; n < WARPS; n++) {
+          rows += shared.rows[n][t];
+          columns += shared.columns[n][t];
+        }
+        double means = 0;
+        for (int h = 0; h < g.dimension; h++) {
+          double m = g.mean[i * g.dimension + h] - g.centre[h];
+          means = fma(m, m, means);
+        }
+        double units = roundings(g.k, g.wide);
+        double precision = sqrt(columns);
+        FullMoments &o = g.moments[i];
+        o.weightQ += 0.5 * PRODUCT_UNIT * units * sqrt(rows);
+        o.weightP += precision;
+        o.noiseP += 0.5 * PRODUCT_UNIT * means * (units + 4) * precision;
+        g.terms[i] = {o.offsetP, upper(o.noiseP), upper(o.weightP), upper(o.inverseError), (float)o.tolerance};
+      }
+    });
+  }
+};
+
+// The rows of the product, with means relative to the centre of p's:
+//
+//     a_i = [ Σ_q + m_q m_qᵀ, packed;                       m_q    ]
+//     b_j = [ ½P, packed, twice what is off the diagonal;   −P m_p ]
+//
+//     ½ [tr(P Σ_q) + (m_q − m_p)ᵀ P (m_q − m_p)] = a_i · b_j + ½ m_pᵀ P m_p
+//
+// A warp has 32 rows, and every eighth of so many entries.
+struct FullRows {
+  static constexpr int ENTRIES = 256;
+
+  Full q, p;
+  double *a; // [depth][padded], of rows from `first` on
+  RowTerms *terms;
+  int64_t first, padded;
+
+  KB_FN int64_t across() const { return ceilDiv(padded, LANES); }
+  int64_t blocks() const { return across() * ceilDiv(p.depth, ENTRIES); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    block.lanes([&](int t) {
+      int64_t column = block.index % across() * LANES + t % LANES;
+      int64_t i = first + column;
+      int k0 = (int)(block.index / across()) * ENTRIES;
+      if (column >= padded) {
+        return;
+      }
+      for (int k = k0 + t / LANES; k < k0 + ENTRIES && k < p.depth; k += WARPS) {
+        a[k * padded + column] = i < q.size && k < q.k ? entry(k, i) : 0;
+      }
+      if (k0 == 0 && t < LANES) {
+        terms[column] = i < q.size ? termsOf(i) : RowTerms{};
+      }
+    });
+  }
+
+  KB_FN double entry(int k, int64_t i) const {
+    int rc = p.triangle[k];
+    double m = mean(rc >> 16, i);
+    return k < q.length ? fma(m, mean(rc & 0xffff, i), q.rows[k * q.padded + i]) : m;
+  }
+
+  KB_FN double mean(int h, int64_t i) const { return q.rows[(q.length + h) * q.padded + i] - p.centre[h]; }
+
+  KB_FN RowTerms termsOf(int64_t i) const {
+    double squares = 0;
+    for (int h = 0; h < q.dimension; h++) {
+      double m = mean(h, i);
+      squares = fma(m, m, squares);
+    }
+    const FullMoments &m = q.moments[i];
+    return {m.offsetQ, upper(m.noiseQ), upper(m.weightQ + meanWeight(q) * squares)};
+  }
+};
+
+// KL(q_i ‖ p_j) by triangular solves, a column a lane, in rounds of y, 0, 1, …, 30; 31, …, 62; …
+struct FullPairs {
+  struct Squares {};
+
+  Full q, p;
+  double *scratch; // [warp][D][LANES]
+  int same;
+
+  // There is no faster way for many.
+  template <class Block>
+  KB_FN void settleSquare(Block &, Squares &, const Region &, const Output &) const {}
+
+  template <class Block, class At, class Put>
+  KB_FN void operator()(Block &block, At at, Put put) const {
+    typename Block::template Own<Sum> own(block);
+    int d = q.dimension;
+    block.lanes([&](int t) {
+      Pair x = at(t / LANES);
+      own[t] = Sum();
+      if (x.valid && !(same && x.i == x.j)) {
+        double *e = scratch + (block.index * WARPS + t / LANES) * d * LANES + t % LANES;
+        for (int round = 0; round <= d; round += LANES) {
+          int n = round + t % LANES;
+          int first = round == 0 ? 0 : round - 1;
+          if (n <= d) {
+            own[t].x += solveColumn(
+                n == 0 ? d : n - 1, first, d, q.mean + x.i * d, q.factor(x.i), q.low(x.i), p.mean + x.j * d, p.factor(x.j),
+                p.low(x.j), e, LANES);
+          }
+        }
+      }
+    });
+    block.reduce(own);
+    block.lanes([&](int t) {
+      Pair x = at(t / LANES);
+      if (x.valid && t % LANES == 0) {
+        put(x, own[t].x >= 0 ? own[t].x : INFINITE); // NaN: ∞ − ∞ within E
+      }
+    });
+  }
+};
+
+// KL(q_i ‖ N(0, I)): the same with E = L_q − I and y = μ_q, a row a lane.
+struct StandardFull {
+  Full q;
+  Output out;
+
+  int64_t blocks() const { return ceilDiv(q.size, WARPS); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    typename Block::template Own<Sum> own(block);
+    int64_t first = block.index * WARPS;
+    block.lanes([&](int t) {
+      int64_t i = first + t / LANES;
+      for (int r = t % LANES; i < q.size && r < q.dimension; r += LANES) {
+        const double *l = q.factor(i) + packedLength(r);
+        double m = q.mean[i * q.dimension + r];
+        double squares = m * m;
+        for (int c = 0; c < r; c++) {
+          squares += l[c] * l[c];
+        }
+        double low = q.low(i) == nullptr ? 0 : q.low(i)[packedLength(r) + r];
+        own[t].x += 0.5 * squares + factorExcess(l[r] - 1 + low, l[r], 1);
+      }
+    });
+    block.reduce(own);
+    block.lanes([&](int t) {
+      if (t % LANES == 0 && first + t / LANES < q.size) {
+        out.put(0, first + t / LANES, own[t].x);
+      }
+    });
+  }
+};
+
+} // namespace kullback

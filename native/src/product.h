@@ -1,0 +1,361 @@
+// The matrix of divergences as one matrix product in double, on tensor cores where the device has them:
+//
+//     KL(q_i ‖ p_j) = Σ_k a_ik b_kj + offsetQ_i + offsetP_j
+//
+// diagonal.h and full.h say what a, b and the offsets are.
+#pragma once
+
+#include "tiles.h"
+
+namespace kullback {
+
+// What an entry's row and column know of it. Its error is at most
+//
+//     unit·KL + noiseQ + noiseP + weightQ·weightP + inverseError·AB,   AB ≤ 2 (KL + |offsetQ| + |offsetP|)
+//
+// or, with a launch's `share` of what they have of the magnitudes, which may be negative and depends on the precision of both batches,
+//
+//     unit·KL + noiseQ + noiseP + share·(weightQ + weightP)
+//
+// and it stays if that is within its tolerance. The bounds are rounded up to float; an offset is NaN where the product cannot hold a
+// Gaussian.
+struct alignas(16) RowTerms {
+  double offset;
+  float noise, weight;
+};
+
+struct alignas(16) ColumnTerms {
+  double offset;
+  float noise, weight;
+  float inverseError, tolerance; // for batches of double
+};
+
+// Roundings of a sum of k products: in one accumulator, or in chunks that add up with compensation (ChunkSums), which costs
+// nothing that shows, however many there are.
+constexpr int PRODUCT_CHUNK = 128;
+
+KB_FN double roundings(int64_t k, bool chunked) {
+  return (double)(chunked && k > PRODUCT_CHUNK ? PRODUCT_CHUNK + ceilDiv(k, PRODUCT_CHUNK) : k) + 2;
+}
+
+// Terms in a stage of shared memory; what operands are padded to.
+constexpr int PRODUCT_DEPTH = 16;
+
+constexpr int LARGEST_TILE = 128;
+constexpr int SMALLEST_TILE = 32;
+
+// A unit of rounding, and some for what bounds of first order leave out.
+constexpr double PRODUCT_UNIT = 0x1p-53 * 1.0625;
+
+// What comparing in float may lose of a term of that size.
+constexpr double FLOAT_SLACK = 0x1p-20;
+
+// A bound in float that is no less.
+KB_FN float upper(double x) {
+#ifdef __CUDA_ARCH__
+  return __double2float_ru(x);
+#else
+  float y = (float)x;
+  return y < x ? nextafterf(y, std::numeric_limits<float>::infinity()) : y;
+#endif
+}
+
+// A thread's R × C sums: of whole chunks, and of the present one. What rounding takes from the former (D. E. Knuth's TwoSum) the next
+// chunk begins with, so chunks add up as if in twice the precision, to some D·u² of the sum.
+template <class T, int R, int C = R>
+struct ChunkSums {
+  T chunk[R][C], sum[R][C];
+
+  KB_FN void clear() {
+    KB_UNROLL for (int r = 0; r < R; r++) {
+      KB_UNROLL for (int c = 0; c < C; c++) chunk[r][c] = sum[r][c] = 0;
+    }
+  }
+
+  KB_FN void fold() {
+    KB_UNROLL for (int r = 0; r < R; r++) {
+      KB_UNROLL for (int c = 0; c < C; c++) {
+        T a = sum[r][c];
+        T b = chunk[r][c];
+        T s = a + b;
+        T z = s - a;
+        chunk[r][c] = (a - (s - z)) + (b - z);
+        sum[r][c] = s;
+      }
+    }
+  }
+
+  KB_FN double total(int r, int c) const { return (double)sum[r][c] + chunk[r][c]; }
+};
+
+// The same of one chunk.
+template <int R, int C>
+struct PlainSums {
+  double chunk[R][C];
+
+  KB_FN void clear() {
+    KB_UNROLL for (int r = 0; r < R; r++) {
+      KB_UNROLL for (int c = 0; c < C; c++) chunk[r][c] = 0;
+    }
+  }
+
+  KB_FN void fold() {}
+
+  KB_FN double total(int r, int c) const { return chunk[r][c]; }
+};
+
+// How the threads of a block share a tile. It is 2 × 4 warps of M × N fragments of 16 × 8, the shape of mma.m16n8k8, in which lane
+// 4g + l holds (PTX ISA, "Matrix fragments for mma.m16n8k8 with .f64")
+//
+//     a  rows g, g + 8, g, g + 8, each at k = l, l, l + 4, l + 4
+//     b  column g at k = l, l + 4
+//     c  row g at columns 2l, 2l + 1, and row g + 8 at the same
+//
+// Fragment rows g and g + 8 are the tile's rows 2g and 2g + 1; columns g of two fragments side by side likewise. So a lane loads 16 bytes
+// at once, without bank conflicts if rows in shared memory are 32 bytes longer than a multiple of 128, and of the result it has
+// 4 entries in a row.
+template <int M, int N>
+struct FragmentMap {
+  static constexpr int ROWS = 2 * 16 * M;
+  static constexpr int COLUMNS = 4 * 8 * N;
+  static constexpr int TWINS = N % 2 == 0 ? 2 : 1; // fragments side by side
+  static constexpr int RUN = 2 * TWINS;            // entries in a row
+
+  // Of a thread's 2M × 2N entries: where entry (r, c) is in the tile.
+  KB_FN static int row(int t, int r) { return firstRow(t) + r / 2 * 16 + r % 2; }
+  KB_FN static int column(int t, int c) { return firstColumn(t) + c / RUN * 8 * TWINS + t % 4 * RUN + c % RUN; }
+
+  // Which entry is element e = 0, 1 of a row of fragment n.
+  KB_FN static constexpr int entry(int n, int e) { return n / TWINS * RUN + e * TWINS + n % TWINS; }
+
+  // Thread t's part of the fragments of 8 rows of shared memory.
+  template <class Row, class Column>
+  KB_FN static void load(const Row *rows, const Column *columns, int t, double (&a)[M][4], double (&b)[N][2]) {
+    int l = t % 4;
+    KB_UNROLL for (int half = 0; half < 2; half++) {
+      KB_UNROLL for (int m = 0; m < M; m++) {
+        auto two = *(const Vec<double, 2> *)&rows[l + 4 * half][firstRow(t) + 16 * m];
+        a[m][2 * half] = two.x[0];
+        a[m][2 * half + 1] = two.x[1];
+      }
+      KB_UNROLL for (int n = 0; n < N; n += TWINS) {
+        auto twins = *(const Vec<double, TWINS> *)&columns[l + 4 * half][firstColumn(t) + 8 * n + t % 32 / 4 * TWINS];
+        KB_UNROLL for (int w = 0; w < TWINS; w++) b[n + w][half] = twins.x[w];
+      }
+    }
+  }
+
+private:
+  KB_FN static int firstRow(int t) { return t / 32 % 2 * 16 * M + t % 32 / 4 * 2; }
+  KB_FN static int firstColumn(int t) { return t / 64 * 8 * N; }
+};
+
+#ifdef __CUDA_ARCH__
+// c += a·b. m8n8k4 is half of one dimension and half of another.
+KB_FN void multiplyFragments(
+    double &c0, double &c1, double &c2, double &c3, const double (&a)[4], const double (&b)[2]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+d"(c0), "+d"(c1), "+d"(c2), "+d"(c3)
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+#else
+  KB_UNROLL for (int half = 0; half < 2; half++) {
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c0), "+d"(c1)
+        : "d"(a[2 * half]), "d"(b[half]));
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c2), "+d"(c3)
+        : "d"(a[2 * half + 1]), "d"(b[half]));
+  }
+#endif
+}
+#endif
+
+// a of rows from `first` on, [depth][padded], and of columns b; zero where they pad.
+struct ProductRows {
+  const double *values;
+  const RowTerms *terms;
+  int64_t padded, first;
+};
+
+struct ProductColumns {
+  const double *values;
+  const ColumnTerms *terms;
+  int64_t padded;
+};
+
+template <int M, int N, bool CHUNKED>
+struct Product {
+  using Map = FragmentMap<M, N>;
+  static constexpr int ROWS = Map::ROWS;
+  static constexpr int COLUMNS = Map::COLUMNS;
+  static constexpr int DEPTH = PRODUCT_DEPTH;
+  static constexpr int STAGES = 3;
+
+  template <bool, class = void>
+  struct SumsOf {
+    using Type = PlainSums<2 * M, 2 * N>;
+  };
+  template <class Unused>
+  struct SumsOf<true, Unused> {
+    using Type = ChunkSums<double, 2 * M, 2 * N>;
+  };
+  using Sums = typename SumsOf<CHUNKED>::Type;
+
+  struct Stage {
+    double row[DEPTH][ROWS + 4], column[DEPTH][COLUMNS + 4];
+  };
+
+  struct Shared {
+    Stage stages[STAGES];
+    RowTerms row[ROWS];
+    ColumnTerms column[COLUMNS];
+    int flagged;
+  };
+
+  ProductRows q;
+  ProductColumns p;
+  int depth; // a multiple of DEPTH
+  float unit, share, tolerance; // 0: weights are multiplied; the column's
+  int same;
+  Tiling tiling;
+  Output out;
+  Flags flags;
+
+  int64_t blocks() const { return tiling.count(); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    Shared &shared = block.template shared<Shared>();
+    typename Block::template Own<Sums> own(block);
+    Pair corner = tiling.corner(block.index);
+    int stages = depth / DEPTH;
+    block.lanes([&](int t) {
+      own[t].clear();
+      if (t == 0) {
+        shared.flagged = 0;
+      }
+      copyAll<ROWS>(block, t, shared.row, q.terms + corner.i - q.first);
+      copyAll<COLUMNS>(block, t, shared.column, p.terms + corner.j);
+      for (int s = 0; s < STAGES - 1; s++) {
+        load(block, t, shared, s, corner);
+      }
+    });
+    for (int s = 0; s < stages; s++) {
+      // one barrier: it also says that the stage before has been read, where the next one goes
+      block.each([&](int t) { block.template wait<STAGES - 2>(t); });
+      block.lanes([&](int t) {
+        load(block, t, shared, s + STAGES - 1, corner);
+        step(shared.stages[s % STAGES], t, own[t]);
+        if ((s + 1) * DEPTH % PRODUCT_CHUNK == 0 || s + 1 == stages) {
+          own[t].fold();
+        }
+      });
+    }
+    block.each([&](int t) { finish(block, shared, t, own[t], corner); });
+    block.lanes([&](int t) {
+      if (t == 0) {
+        flags.counts[block.index] = shared.flagged;
+      }
+    });
+  }
+
+  template <int COUNT, class Block, class T>
+  KB_FN static void copyAll(Block &block, int t, T *to, const T *from) {
+    constexpr int PARTS = sizeof(T) / 16;
+    for (int n = t; n < COUNT * PARTS; n += THREADS) {
+      block.copy(t, (Vec<double, 2> *)to + n, (const double *)from + 2 * n);
+    }
+  }
+
+  // A group even where nothing is left to load.
+  template <class Block>
+  KB_FN void load(Block &block, int t, Shared &shared, int s, Pair corner) const {
+    if (s * DEPTH < depth) {
+      Stage &to = shared.stages[s % STAGES];
+      copySide<ROWS>(block, t, to.row, q.values + s * DEPTH * q.padded + corner.i - q.first, q.padded);
+      copySide<COLUMNS>(block, t, to.column, p.values + s * DEPTH * p.padded + corner.j, p.padded);
+    }
+    block.commit(t);
+  }
+
+  template <int SIDE, class Block, class Line>
+  KB_FN static void copySide(Block &block, int t, Line *to, const double *from, int64_t stride) {
+    KB_UNROLL for (int n = 0; n < DEPTH * SIDE / 2; n += THREADS) {
+      int h = (n + t) / (SIDE / 2);
+      int v = (n + t) % (SIDE / 2) * 2;
+      block.copy(t, (Vec<double, 2> *)&to[h][v], from + h * stride + v);
+    }
+  }
+
+  KB_FN static void step(const Stage &s, int t, Sums &sums) {
+#ifdef __CUDA_ARCH__
+    KB_UNROLL for (int k = 0; k < DEPTH; k += 8) {
+      double a[M][4], b[N][2];
+      Map::load(&s.row[k], &s.column[k], t, a, b);
+      KB_UNROLL for (int m = 0; m < M; m++) {
+        KB_UNROLL for (int n = 0; n < N; n++) {
+          double(&c)[2 * M][2 * N] = sums.chunk;
+          int left = Map::entry(n, 0);
+          int right = Map::entry(n, 1);
+          multiplyFragments(c[2 * m][left], c[2 * m][right], c[2 * m + 1][left], c[2 * m + 1][right], a[m], b[n]);
+        }
+      }
+    }
+#else
+    for (int k = 0; k < DEPTH; k++) {
+      for (int r = 0; r < 2 * M; r++) {
+        double a = s.row[k][Map::row(t, r)];
+        for (int c = 0; c < 2 * N; c++) {
+          sums.chunk[r][c] = fma(a, s.column[k][Map::column(t, c)], sums.chunk[r][c]);
+        }
+      }
+    }
+#endif
+  }
+
+  // Judged in float: one conversion of an entry, which is also what is stored.
+  template <class Block>
+  KB_FN void finish(Block &block, Shared &shared, int t, const Sums &sums, Pair corner) const {
+    constexpr int RUN = Map::RUN;
+    uint64_t mask = 0;
+    KB_UNROLL for (int g = 0; g < 2 * N; g += RUN) {
+      int64_t j = corner.j + Map::column(t, g);
+      ColumnTerms p[RUN];
+      float margin[RUN];
+      KB_UNROLL for (int n = 0; n < RUN; n++) {
+        p[n] = shared.column[Map::column(t, g + n)];
+        float whole = tolerance == 0 ? p[n].tolerance : tolerance;
+        float rest = whole - unit - 2 * p[n].inverseError;
+        margin[n] = rest > 0 ? rest * (1 - (float)FLOAT_SLACK) : (float)FLAG; // no product with a negative one
+      }
+      KB_UNROLL for (int r = 0; r < 2 * M; r++) {
+        int64_t i = corner.i + Map::row(t, r);
+        RowTerms q = shared.row[Map::row(t, r)];
+        double kl[RUN];
+        KB_UNROLL for (int n = 0; n < RUN; n++) {
+          kl[n] = sums.total(r, g + n) + (q.offset + p[n].offset);
+          float x = (float)kl[n];
+          float offsets = fabsf((float)q.offset) + fabsf((float)p[n].offset);
+          float weights = share == 0 ? q.weight * p[n].weight : share * (q.weight + p[n].weight);
+          float error = fmaf(2 * p[n].inverseError, offsets, q.noise + p[n].noise) + weights;
+          float rest = fmaf(x, margin[n], -error);
+          if (same && i == j + n) {
+            kl[n] = 0;
+          } else if (!(x >= 0 && rest >= 0 && rest < (float)INFINITE)) {
+            kl[n] = FLAG;
+            mask |= (uint64_t)tiling.region.has(i, j + n) << (r * 2 * N + g + n);
+          }
+        }
+        if (i >= tiling.region.row0 && i < tiling.region.rowEnd) {
+          out.store(tiling.region, i, j, kl);
+        }
+      }
+    }
+    flags.append(block, block.index, shared.flagged, mask, [&](int bit) {
+      return Map::row(t, bit / (2 * N)) * COLUMNS + Map::column(t, bit % (2 * N));
+    });
+  }
+};
+
+} // namespace kullback
