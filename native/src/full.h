@@ -258,7 +258,8 @@ struct SquareFull {
     int square = (int)(block.index / groups());
     int r0 = g.triangle[square] >> 16 << 5; // the squares make a triangle, too
     int c0 = (g.triangle[square] & 0xffff) << 5;
-    for (int h0 = 0; h0 < c0 + SIDE && h0 < g.dimension; h0 += DEPTH) {
+    int depth = i0 < g.size ? g.dimension : 0; // padding is zero
+    for (int h0 = 0; h0 < c0 + SIDE && h0 < depth; h0 += DEPTH) {
       block.each([&](int t) {
         load(t, i0, r0, h0, shared.row);
         load(t, i0, c0, h0, shared.column);

@@ -28,7 +28,7 @@ class HotTest {
 
   @TempDir private Path scratch;
 
-  /** Instruction sets and widths that this processor has, each once; other processors' by doing without. */
+  /** Instruction sets that this processor has, each at its own width, and the least width; other processors' by doing without. */
   static Stream<List<String>> machines() {
     int most = VectorWidth.MOST_BITS;
     Stream.Builder<List<String>> machines = Stream.builder();
@@ -39,8 +39,8 @@ class HotTest {
       }
       machines.add(List.of("-XX:UseAVX=1"));
     }
-    for (int bits = 128; bits < most; bits *= 2) {
-      machines.add(List.of("-D" + VectorWidth.PROPERTY + "=" + bits));
+    if (most > 128) {
+      machines.add(List.of("-D" + VectorWidth.PROPERTY + "=128"));
     }
     return machines.build();
   }
