@@ -79,23 +79,25 @@ struct Diagonal {
 // their standard deviations from 0, and without one an entry depends on its two Gaussians alone.
 KB_FN double productUnits(int dimension, bool wide) { return roundings(2 * (int64_t)dimension, wide) + 7; }
 
-// The share of KL in it.
-KB_FN double productUnit(int dimension, bool wide) { return PRODUCT_UNIT * (3 * productUnits(dimension, wide) + 1); }
-
 // What multiplies the weights: 3A + 5w/2 without KL is three times logDetQ + D/2 − logDetP + 5w/6.
 KB_FN double productShare(int dimension, bool wide) { return PRODUCT_UNIT * 3 * productUnits(dimension, wide); }
 
+// The share of KL in it.
+KB_FN double productUnit(int dimension, bool wide) { return productShare(dimension, wide) + PRODUCT_UNIT; }
+
+// Of what is added up last, of that size: the additions, and what comparing in float may lose.
+KB_FN double lastNoise(double size, int dimension, bool wide) {
+  return (4 * PRODUCT_UNIT + productShare(dimension, wide) * FLOAT_SLACK) * size;
+}
+
 KB_FN RowTerms productRow(const Moments &m, int dimension, bool wide) {
-  double g = 3 * productUnits(dimension, wide);
-  double size = fabs(m.logDet);
-  double noise = m.logDetBound + PRODUCT_UNIT * (4 + g * FLOAT_SLACK) * size;
+  double noise = m.logDetBound + lastNoise(fabs(m.logDet), dimension, wide);
   return {m.held64 - m.logDet, upper(noise), upper(m.logDet)};
 }
 
 KB_FN ColumnTerms productColumn(const Moments &m, double w, int dimension, bool wide) {
-  double g = 3 * productUnits(dimension, wide);
   double size = fabs(m.logDet) + 0.5 * dimension + w;
-  double noise = m.logDetBound + PRODUCT_UNIT * ((4 + g * FLOAT_SLACK) * size + (dimension / 32.0 + 16) * w);
+  double noise = m.logDetBound + lastNoise(size, dimension, wide) + PRODUCT_UNIT * (dimension / 32.0 + 16) * w;
   return {m.held64 + m.logDet - 0.5 * dimension + 0.5 * w, upper(noise), upper(0.5 * dimension - m.logDet + 5.0 / 6 * w), 0, 0};
 }
 
@@ -311,12 +313,7 @@ struct DifferenceTiles {
         }
       });
     }
-    block.each([&](int t) { finish(block, shared, t, own[t], corner); });
-    block.lanes([&](int t) {
-      if (t == 0) {
-        flags.counts[block.index] = shared.flagged;
-      }
-    });
+    flags.record(block, shared.flagged, [&](int t) { finish(block, shared, t, own[t], corner); });
   }
 
   template <class Block>
@@ -376,7 +373,7 @@ struct DifferenceTiles {
       }
       out.store(region, i, j, kl);
     }
-    flags.append(block, block.index, shared.flagged, mask, [&](int bit) {
+    flags.append(block, shared.flagged, mask, [&](int bit) {
       return (t / 16 * MICRO + bit / MICRO) * TILE + t % 16 * MICRO + bit % MICRO;
     });
   }

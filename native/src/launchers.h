@@ -212,28 +212,29 @@ struct Call {
 
   // Queues the product with the best tile, and what computes again the entries that it flags.
   template <class Pairs>
-  void multiply(const ProductRows &q, const ProductColumns &p, int depth, double unit, double share, bool wide, double tolerance, const Pairs &pairs) {
+  void multiply(
+      const ProductRows &q, const ProductColumns &p, int depth, const ProductBound &bound, bool wide, const Pairs &pairs) {
     double small = cost<1, 1>();
     double medium = cost<2, 2>();
     if (wide) {
       if (small < cost<2, 4>()) {
-        tiles<1, 1, true>(q, p, depth, unit, share, tolerance, pairs);
+        tiles<1, 1, true>(q, p, depth, bound, pairs);
       } else {
-        tiles<2, 4, true>(q, p, depth, unit, share, tolerance, pairs);
+        tiles<2, 4, true>(q, p, depth, bound, pairs);
       }
     } else if (small < medium && small < cost<4, 4>()) {
-      tiles<1, 1, false>(q, p, depth, unit, share, tolerance, pairs);
+      tiles<1, 1, false>(q, p, depth, bound, pairs);
     } else if (medium < cost<4, 4>() || !isFastInDouble(on)) { // others have less than its 105 KiB of shared memory
-      tiles<2, 2, false>(q, p, depth, unit, share, tolerance, pairs);
+      tiles<2, 2, false>(q, p, depth, bound, pairs);
     } else {
-      tiles<4, 4, false>(q, p, depth, unit, share, tolerance, pairs);
+      tiles<4, 4, false>(q, p, depth, bound, pairs);
     }
   }
 
   template <int M, int N, bool CHUNKED, class Pairs>
-  void tiles(const ProductRows &q, const ProductColumns &p, int depth, double unit, double share, double tolerance, const Pairs &pairs) {
+  void tiles(const ProductRows &q, const ProductColumns &p, int depth, const ProductBound &bound, const Pairs &pairs) {
     Tiling t = tiling<M, N>(region);
-    launch(Product<M, N, CHUNKED>{q, p, depth, upper(unit), upper(share), (float)tolerance, same, t, out, flags(t)});
+    launch(Product<M, N, CHUNKED>{q, p, depth, bound, same, t, out, flags(t)});
     refine(t, pairs);
   }
 
@@ -268,9 +269,9 @@ template <class Pairs, class C>
 void diagonalRegion(C &call, const Diagonal &q, const Diagonal &p, const Pairs &pairs) {
   bool wide = q.wide || p.wide;
   if (q.product) {
-    call.multiply({q.a, q.rows, q.padded, 0}, {p.b, p.columns, p.padded}, q.depth, productUnit(q.dimension, wide),
-                  productShare(q.dimension, wide), wide,
-                  wide ? DOUBLE_TOLERANCE : FLOAT_TOLERANCE, pairs);
+    ProductBound bound = {upper(productUnit(q.dimension, wide)), upper(productShare(q.dimension, wide)),
+                          (float)(wide ? DOUBLE_TOLERANCE : FLOAT_TOLERANCE)};
+    call.multiply({q.a, q.rows, q.padded, 0}, {p.b, p.columns, p.padded}, q.depth, bound, wide, pairs);
   } else if (wide) {
     Tiling t = {call.region, Refine<Pairs>::SIDE, Refine<Pairs>::SIDE};
     call.launch(FlagAll{t, call.out, call.flags(t), call.same});
@@ -289,8 +290,9 @@ void fullRegion(C &call, const Full &q, const Full &p) {
     call.region.rowEnd = least(row + call.work.band, all.rowEnd);
     int64_t first = row / ALIGN * ALIGN;
     call.launch(FullRows{q, p, call.work.rows, call.work.terms, first, call.work.paddedRows});
-    call.multiply({call.work.rows, call.work.terms, call.work.paddedRows, first}, {p.columns, p.terms, p.padded}, p.depth,
-                  2 * PRODUCT_UNIT, 0, wide, wide ? 0 : FULL_FLOAT_TOLERANCE, FullPairs{q, p, call.work.solving, call.same});
+    ProductBound bound = {upper(2 * PRODUCT_UNIT), 0, (float)(wide ? 0 : FULL_FLOAT_TOLERANCE)};
+    call.multiply({call.work.rows, call.work.terms, call.work.paddedRows, first}, {p.columns, p.terms, p.padded}, p.depth, bound,
+                  wide, FullPairs{q, p, call.work.solving, call.same});
   }
 }
 

@@ -184,6 +184,11 @@ struct ProductColumns {
   int64_t padded;
 };
 
+// What a launch knows of its entries' errors. Share 0: weights are multiplied. Tolerance 0: the column's.
+struct ProductBound {
+  float unit, share, tolerance;
+};
+
 template <int M, int N, bool CHUNKED>
 struct Product {
   using Map = FragmentMap<M, N>;
@@ -216,7 +221,7 @@ struct Product {
   ProductRows q;
   ProductColumns p;
   int depth; // a multiple of DEPTH
-  float unit, share, tolerance; // 0: weights are multiplied; the column's
+  ProductBound bound;
   int same;
   Tiling tiling;
   Output out;
@@ -252,12 +257,7 @@ struct Product {
         }
       });
     }
-    block.each([&](int t) { finish(block, shared, t, own[t], corner); });
-    block.lanes([&](int t) {
-      if (t == 0) {
-        flags.counts[block.index] = shared.flagged;
-      }
-    });
+    flags.record(block, shared.flagged, [&](int t) { finish(block, shared, t, own[t], corner); });
   }
 
   template <int COUNT, class Block, class T>
@@ -325,8 +325,8 @@ struct Product {
       float margin[RUN];
       KB_UNROLL for (int n = 0; n < RUN; n++) {
         p[n] = shared.column[Map::column(t, g + n)];
-        float whole = tolerance == 0 ? p[n].tolerance : tolerance;
-        float rest = whole - unit - 2 * p[n].inverseError;
+        float whole = bound.tolerance == 0 ? p[n].tolerance : bound.tolerance;
+        float rest = whole - bound.unit - 2 * p[n].inverseError;
         margin[n] = rest > 0 ? rest * (1 - (float)FLOAT_SLACK) : (float)FLAG; // no product with a negative one
       }
       KB_UNROLL for (int r = 0; r < 2 * M; r++) {
@@ -337,7 +337,7 @@ struct Product {
           kl[n] = sums.total(r, g + n) + (q.offset + p[n].offset);
           float x = (float)kl[n];
           float offsets = fabsf((float)q.offset) + fabsf((float)p[n].offset);
-          float weights = share == 0 ? q.weight * p[n].weight : share * (q.weight + p[n].weight);
+          float weights = bound.share == 0 ? q.weight * p[n].weight : bound.share * (q.weight + p[n].weight);
           float error = fmaf(2 * p[n].inverseError, offsets, q.noise + p[n].noise) + weights;
           float rest = fmaf(x, margin[n], -error);
           if (same && i == j + n) {
@@ -352,7 +352,7 @@ struct Product {
         }
       }
     }
-    flags.append(block, block.index, shared.flagged, mask, [&](int bit) {
+    flags.append(block, shared.flagged, mask, [&](int bit) {
       return Map::row(t, bit / (2 * N)) * COLUMNS + Map::column(t, bit % (2 * N));
     });
   }

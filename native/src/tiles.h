@@ -132,9 +132,20 @@ struct Flags {
 
   KB_FN static constexpr int mostOf(int64_t entries) { return (int)(entries / SHARE); }
 
+  // Runs finish(t), which appends, and writes the tile's count.
+  template <class Block, class Finish>
+  KB_FN void record(Block &block, const int &count, Finish finish) const {
+    block.each(finish);
+    block.lanes([&](int t) {
+      if (t == 0) {
+        counts[block.index] = count;
+      }
+    });
+  }
+
   // Appends thread t's flagged entries, the bits of `mask`; `count` is the block's. `entry(n)` is that of bit n.
   template <class Block, class Entry>
-  KB_FN void append(Block &block, int64_t tile, int &count, uint64_t mask, Entry entry) const {
+  KB_FN void append(Block &block, int &count, uint64_t mask, Entry entry) const {
     if (mask == 0) {
       return;
     }
@@ -143,7 +154,7 @@ struct Flags {
     int at = block.add(count, n);
     for (int bit = 0; bit < 64 && at < most; bit++) {
       if (mask >> bit & 1) {
-        entries[tile * most + at++] = (uint16_t)entry(bit);
+        entries[block.index * most + at++] = (uint16_t)entry(bit);
       }
     }
   }

@@ -293,8 +293,8 @@ public final class CudaLibrary {
     private static boolean isNeeded(Path runtime, @Nullable String failure) throws IOException {
       Matcher missing = RUNTIME_VERSION.matcher(failure == null ? "" : failure);
       // libcudart.so is a link to the file that is named by its whole version
-      String name = runtime.toRealPath().getFileName() + ".";
-      return missing.find() && name.startsWith(missing.group() + ".");
+      return missing.find()
+          && (runtime.toRealPath().getFileName() + ".").startsWith(missing.group() + ".");
     }
 
     /** By way of a folder that nobody else can write to; the file is gone again when it is loaded. */
