@@ -41,6 +41,9 @@ enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMinor = 76
 };
 
+#define cudaEventBlockingSync 0x01
+#define cudaEventDisableTiming 0x02
+
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "../src/full.h"
+#include "../src/reduce.h"
 #include "../src/refine.h"
 #include "device.h"
 
@@ -130,7 +131,7 @@ struct Launch {
   explicit Launch(void *stream) : stream(stream) {}
 
   template <class T>
-  T *reach(void *memory, int64_t bytes) {
+  T *reach(const void *memory, int64_t bytes) {
     ranges.push_back({memory, (size_t)bytes});
     return (T *)emulated::shadow(memory);
   }

@@ -12,8 +12,9 @@
  *
  * Functions that return a status return 0, a cudaError_t (> 0), or KULLBACK_CUDA_INVALID for an argument that is null, a size
  * below 1, a region outside the batch, dimensions that differ, or diagonal and full batches mixed. They check on the host,
- * queue work on `stream` (a cudaStream_t, or null) and return: none allocates, synchronises, prints, exits or throws. Batch
- * descriptors are read before they return; device memory is the caller's to keep until the stream has passed.
+ * queue work on `stream` (a cudaStream_t, or null) and return: none allocates, prints, exits or throws, and only
+ * kullback_cuda_download waits. Batch descriptors are read before they return; device memory is the caller's to keep until the
+ * stream has passed.
  *
  * What a batch holds beside the raw parameters depends on the current device, by what that computes fast: make, prepare and use a
  * batch with one device current.
@@ -38,7 +39,7 @@ extern "C" {
 #endif
 
 /** Changes with every incompatible change of this file. */
-#define KULLBACK_CUDA_ABI_VERSION 1
+#define KULLBACK_CUDA_ABI_VERSION 2
 
 /** Status: an argument is invalid. */
 #define KULLBACK_CUDA_INVALID (-1)
@@ -111,12 +112,14 @@ KULLBACK_API int64_t kullback_cuda_scratch_bytes(
     const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t rows, int64_t columns);
 
 /**
- * out[(i - row0) * stride + (j - column0)] = KL(q_i || p_j) for i in [row0, row0 + rows) and j in [column0, column0 + columns).
+ * out[(i - row0) * stride + (j - column0)] = KL(q_i || p_j) for i in [row0, row0 + rows) and j in [column0, column0 + columns);
+ * transposed, out[(j - column0) * stride + (i - row0)], in the same bits.
  *
  * @param same not 0: q and p are one batch, so that i == j gives 0
  * @param out device memory, float or double by out_wide; what lies between rows is not touched
- * @param stride elements from one row of `out` to the next, at least `columns`
+ * @param stride elements from one row of `out` to the next, at least `columns`, or transposed at least `rows`
  * @param out_wide 0: `out` is float, 1: double
+ * @param transposed not 0: a row of `out` is a column of the region
  * @param scratch device memory of kullback_cuda_scratch_bytes, aligned to 16 bytes; not shared with work on other streams
  */
 KULLBACK_API int32_t kullback_cuda_pairwise(
@@ -130,6 +133,7 @@ KULLBACK_API int32_t kullback_cuda_pairwise(
     void *out,
     int64_t stride,
     int32_t out_wide,
+    int32_t transposed,
     void *scratch,
     void *stream);
 
@@ -146,6 +150,88 @@ KULLBACK_API int32_t kullback_cuda_aligned(
 /** out[i] = KL(q_i || N(0, I)). */
 KULLBACK_API int32_t kullback_cuda_standard(
     const kullback_cuda_batch *q, void *out, int32_t out_wide, void *stream);
+
+/*
+ * Reductions, of a strip of a matrix that kullback_cuda_pairwise left in device memory as double: [rows, columns], rows `stride`
+ * elements apart, columns at most 2^31 - 1. Each row is cut into P = ceil(columns / width) pieces of `width` columns, of which the last
+ * may be shorter, so that there is work for all of a device; the caller merges what is had of a row's pieces. Entries must be neither
+ * NaN nor negative; they may be +infinity.
+ */
+
+/** What kullback_cuda_fold makes of a piece: (its least entry, 0). */
+#define KULLBACK_MIN 0
+/** (The sum of its entries, 0). */
+#define KULLBACK_SUM 1
+/**
+ * (m, sum of exp(m - (x_j - w_j))), m being the least of x_j - w_j, x_j the entry in column j and w_j the logarithm of that column's
+ * weight; (+infinity, 0) if m is +infinity. So log(sum of exp(w_j - x_j)) is log(second) - first.
+ */
+#define KULLBACK_LOG_SUM_EXP 2
+
+/** The most entries of a piece that kullback_cuda_select can list. */
+#define KULLBACK_MOST_SELECTED 2048
+
+/**
+ * Lists of each piece the entries x <= limit. With k = 0 the limit is limits[row]; with k > 0 it is that or b * slack, whichever is less,
+ * where b is no less than the piece's k-th least entry and seldom much more, so that the k least are among some 1.2 k entries. A piece
+ * of fewer than k entries does not lower the limit. What is found does not depend on the device.
+ *
+ * @param skip row r leaves out column r + skip, which need not exist: it is not among the entries, nor counted, nor of the k least
+ * @param k of how many least entries each piece is to tell, or 0
+ * @param slack at least 1 and finite: for lists that hold what is within the k-th least entry times that
+ * @param limits device memory, [rows]; +infinity for none
+ * @param capacity entries of a piece's list, 1 to KULLBACK_MOST_SELECTED
+ * @param counts device memory, [rows, P]: how many entries there are, also where they are more than `capacity`
+ * @param found_columns device memory, [rows, P, capacity]: their columns in the matrix, ordered by value and then column if k > 0, by column
+ *     if k = 0; undefined where there are more than `capacity`, and not touched beyond the last
+ * @param found_values device memory, [rows, P, capacity]: their values
+ */
+KULLBACK_API int32_t kullback_cuda_select(
+    const double *matrix,
+    int64_t rows,
+    int64_t columns,
+    int64_t stride,
+    int64_t width,
+    int64_t skip,
+    int64_t k,
+    double slack,
+    const double *limits,
+    int64_t capacity,
+    int32_t *counts,
+    int32_t *found_columns,
+    double *found_values,
+    void *stream);
+
+/**
+ * Two numbers of each piece, added up in an order that depends on nothing but the piece's width.
+ *
+ * @param kind KULLBACK_MIN, KULLBACK_SUM or KULLBACK_LOG_SUM_EXP
+ * @param log_weights device memory, [columns], for KULLBACK_LOG_SUM_EXP alone: finite, or -infinity for a weight of 0; null: all 0
+ * @param out device memory, [rows, P, 2]
+ */
+KULLBACK_API int32_t kullback_cuda_fold(
+    int32_t kind,
+    const double *matrix,
+    int64_t rows,
+    int64_t columns,
+    int64_t stride,
+    int64_t width,
+    const double *log_weights,
+    double *out,
+    void *stream);
+
+/**
+ * Copies `height` rows of `width` bytes from device to host memory, pinned or not, and waits for them, and with them for all that was
+ * queued on the stream before. The host memory is in use until this returns, with an error, too. The wait does not spin as far as the
+ * runtime allows: it does for memory that is not pinned.
+ *
+ * @param to host memory
+ * @param to_stride bytes from one row to the next, at least `width`; what lies between rows is not touched
+ * @param from device memory
+ * @param from_stride likewise
+ */
+KULLBACK_API int32_t kullback_cuda_download(
+    void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t height, void *stream);
 
 #ifdef __cplusplus
 }

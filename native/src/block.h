@@ -14,6 +14,8 @@
 //                              asynchronous copies of 16 bytes to shared memory, in groups; wait until at most k groups are under way
 #pragma once
 
+#include <atomic>
+
 #include "numerics.h"
 
 namespace kullback {
@@ -37,8 +39,9 @@ struct alignas(sizeof(T) * W < 16 ? sizeof(T) * W : 16) Vec {
   T x[W];
 };
 
+template <class T>
 struct Sum {
-  double x = 0;
+  T x = 0;
 
   KB_FN Sum operator+(Sum o) const { return {x + o.x}; }
 };
@@ -47,6 +50,19 @@ struct Sum {
 struct Device {
   int major, minor; // compute capability
   int multiprocessors;
+};
+
+// Devices by their ordinals, for threads at once. Those beyond the first 64 are never in it.
+class DeviceSet {
+public:
+  bool has(int ordinal) const { return (bits.load(std::memory_order_acquire) & bit(ordinal)) != 0; }
+  void add(int ordinal) { bits.fetch_or(bit(ordinal), std::memory_order_release); }
+  void remove(int ordinal) { bits.fetch_and(~bit(ordinal), std::memory_order_relaxed); }
+
+private:
+  static uint64_t bit(int ordinal) { return ordinal >= 0 && ordinal < 64 ? (uint64_t)1 << ordinal : 0; }
+
+  std::atomic<uint64_t> bits{0};
 };
 
 // Bytes of shared memory of a kernel.

@@ -61,7 +61,7 @@ struct CentreFull {
 
   template <class Block>
   KB_FN void operator()(Block &block) const {
-    typename Block::template Own<Sum> own(block);
+    typename Block::template Own<Sum<double>> own(block);
     block.lanes([&](int t) {
       int64_t h = block.index * WARPS + t / LANES;
       for (int64_t i = t % LANES; h < g.dimension && i < g.size; i += LANES) {
@@ -462,11 +462,11 @@ struct FullPairs {
 
   template <class Block, class At, class Put>
   KB_FN void operator()(Block &block, At at, Put put) const {
-    typename Block::template Own<Sum> own(block);
+    typename Block::template Own<Sum<double>> own(block);
     int d = q.dimension;
     block.lanes([&](int t) {
       Pair x = at(t / LANES);
-      own[t] = Sum();
+      own[t] = {};
       if (x.valid && !(same && x.i == x.j)) {
         double *e = scratch + (block.index * WARPS + t / LANES) * d * LANES + t % LANES;
         for (int round = 0; round <= d; round += LANES) {
@@ -499,7 +499,7 @@ struct StandardFull {
 
   template <class Block>
   KB_FN void operator()(Block &block) const {
-    typename Block::template Own<Sum> own(block);
+    typename Block::template Own<Sum<double>> own(block);
     int64_t first = block.index * WARPS;
     block.lanes([&](int t) {
       int64_t i = first + t / LANES;

@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "full.h"
+#include "reduce.h"
 #include "refine.h"
 
 namespace kullback {
@@ -88,6 +89,19 @@ constexpr int RESIDENT<Product<2, 4, true>> = 1;
 template <class P>
 constexpr int RESIDENT<Refine<DiagonalPairs<P, NearForm<double>>>> = 1;
 
+// These are to run beside a product, whose 222 registers a thread on sm_90 leave them 32. Other chips may have no more than 1536 threads.
+#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+constexpr int REDUCING = 8;
+#else
+constexpr int REDUCING = 6;
+#endif
+
+template <>
+constexpr int RESIDENT<Select> = REDUCING;
+
+template <>
+constexpr int RESIDENT<Fold> = REDUCING;
+
 template <class Body>
 __global__ void __launch_bounds__(THREADS, RESIDENT<Body>) kernel(const __grid_constant__ Body body, int64_t first) {
   DeviceBlock block{first + blockIdx.x};
@@ -121,18 +135,25 @@ struct Launch {
   explicit Launch(void *stream) : stream((cudaStream_t)stream) {}
 
   template <class T>
-  T *reach(void *memory, int64_t) {
+  T *reach(const void *memory, int64_t) {
     return (T *)memory;
   }
 
   template <class Body>
   void operator()(const Body &body) {
     constexpr int64_t MOST = 0x7fffffff;
-    constexpr int64_t WITHOUT_ASKING = 48 << 10;
     constexpr int64_t shared = sharedBytes<Body>(nullptr);
+    static DeviceSet asked;
+    int ordinal = -1;
     int64_t blocks = body.blocks();
-    if (shared > WITHOUT_ASKING && status == 0) {
-      status = cudaFuncSetAttribute((const void *)kernel<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    if (shared > 0 && status == 0) {
+      status = cudaGetDevice(&ordinal);
+      if (status == 0 && !asked.has(ordinal)) {
+        status = ask<Body>(shared);
+        if (status == 0) {
+          asked.add(ordinal);
+        }
+      }
     }
     for (int64_t first = 0; first < blocks && status == 0; first += MOST) {
       unsigned count = (unsigned)(blocks - first < MOST ? blocks - first : MOST);
@@ -140,8 +161,20 @@ struct Launch {
       status = cudaLaunchKernel((const void *)kernel<Body>, dim3(count), dim3(THREADS), arguments, shared, stream);
     }
     if (status != 0) {
+      asked.remove(ordinal); // the device may have been reset
       cudaGetLastError(); // reported; not again by an unrelated call
     }
+  }
+
+  // For so much shared memory, beyond 48 KiB, too; and as much as there is rather than cache, so that blocks of two kernels, of which
+  // each alone might have multiprocessors divided in another way, can run side by side.
+  template <class Body>
+  static int32_t ask(int64_t shared) {
+    const void *function = (const void *)kernel<Body>;
+    int32_t refused = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    return refused != 0 ? refused
+                        : cudaFuncSetAttribute(
+                              function, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   }
 };
 

@@ -11,6 +11,7 @@
 
 #include "../include/kullback_cuda.h"
 #include "full.h"
+#include "reduce.h"
 #include "refine.h"
 
 namespace kullback {
@@ -121,8 +122,25 @@ inline int64_t bytesOf(const kullback_cuda_batch *b) {
 
 inline bool isAligned(const void *memory) { return (uintptr_t)memory % 16 == 0; }
 
+template <class T>
+bool isArray(const T *memory) {
+  return memory != nullptr && (uintptr_t)memory % sizeof(T) == 0;
+}
+
 inline bool isValid(const kullback_cuda_batch *b) {
   return bytesOf(b) > 0 && b->data != nullptr && isAligned(b->data);
+}
+
+inline int64_t elementBytes(int32_t wide) { return wide ? sizeof(double) : sizeof(float); }
+
+inline bool isOutput(const void *out, int32_t wide) {
+  return (wide == 0 || wide == 1) && out != nullptr && (uintptr_t)out % elementBytes(wide) == 0;
+}
+
+// out[i] by Gaussian.
+template <class Launch>
+Output vector(Launch &launch, void *out, int64_t size, int32_t wide) {
+  return {launch.template reach<char>(out, size * elementBytes(wide)), 0, 0, 0, wide, 0};
 }
 
 // Whether two batches, each valid by itself, make pairs.
@@ -296,6 +314,20 @@ void fullRegion(C &call, const Full &q, const Full &p) {
   }
 }
 
+// ---- Reductions ----
+
+inline bool isStrip(const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width) {
+  return isArray(matrix) && rows >= 1 && columns >= 1 && columns <= std::numeric_limits<int32_t>::max() && stride >= columns &&
+         product(rows, stride) <= SATURATED / 16 && width >= 1;
+}
+
+template <class Launch>
+Strip strip(Launch &launch, const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width) {
+  width = least(width, columns);
+  return {launch.template reach<double>(matrix, ((rows - 1) * stride + columns) * sizeof(double)), rows, columns, stride, width,
+          ceilDiv(columns, width)};
+}
+
 } // namespace kullback
 
 extern "C" {
@@ -347,29 +379,20 @@ int64_t kullback_cuda_scratch_bytes(
 }
 
 int32_t kullback_cuda_pairwise(
-    const kullback_cuda_batch *q,
-    const kullback_cuda_batch *p,
-    int64_t row0,
-    int64_t rows,
-    int64_t column0,
-    int64_t columns,
-    int32_t same,
-    void *out,
-    int64_t stride,
-    int32_t out_wide,
-    void *scratch,
-    void *stream) {
+    const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns,
+    int32_t same, void *out, int64_t stride, int32_t out_wide, int32_t transposed, void *scratch, void *stream) {
   using namespace kullback;
-  int64_t element = out_wide ? sizeof(double) : sizeof(float);
+  int64_t lines = transposed ? columns : rows;
+  int64_t length = transposed ? rows : columns;
   if (!isValid(q) || !isValid(p) || !isPair(q, p, same) || row0 < 0 || rows < 1 || row0 > q->size - rows || column0 < 0 ||
-      columns < 1 || column0 > p->size - columns || out == nullptr || (uintptr_t)out % element != 0 || stride < columns ||
-      (out_wide != 0 && out_wide != 1) || product(rows, stride) > SATURATED / 8 ||
-      scratch == nullptr || !isAligned(scratch)) {
+      columns < 1 || column0 > p->size - columns || !isOutput(out, out_wide) || stride < length ||
+      product(lines, stride) > SATURATED / 8 || scratch == nullptr || !isAligned(scratch)) {
     return KULLBACK_CUDA_INVALID;
   }
   Launch launch(stream);
   Region region{row0, row0 + rows, column0, column0 + columns};
-  Output output{launch.reach<char>(out, ((rows - 1) * stride + columns) * element), stride, row0, column0, out_wide};
+  int64_t bytes = ((lines - 1) * stride + length) * elementBytes(out_wide);
+  Output output{launch.reach<char>(out, bytes), stride, row0, column0, out_wide, transposed};
   Arena memoryQ = arena(launch, q);
   Arena memoryP = arena(launch, p);
   Workspace work(q, rows, columns, {launch.reach<char>(scratch, kullback_cuda_scratch_bytes(q, p, rows, columns))});
@@ -390,22 +413,15 @@ int32_t kullback_cuda_pairwise(
 }
 
 int32_t kullback_cuda_aligned(
-    const kullback_cuda_batch *q,
-    const kullback_cuda_batch *p,
-    int32_t same,
-    void *out,
-    int32_t out_wide,
-    void *scratch,
+    const kullback_cuda_batch *q, const kullback_cuda_batch *p, int32_t same, void *out, int32_t out_wide, void *scratch,
     void *stream) {
   using namespace kullback;
-  int64_t element = out_wide ? sizeof(double) : sizeof(float);
-  if (!isValid(q) || !isValid(p) || !isPair(q, p, same) || q->size != p->size || out == nullptr ||
-      (uintptr_t)out % element != 0 || (out_wide != 0 && out_wide != 1) ||
+  if (!isValid(q) || !isValid(p) || !isPair(q, p, same) || q->size != p->size || !isOutput(out, out_wide) ||
       (isFull(q) && (scratch == nullptr || !isAligned(scratch)))) {
     return KULLBACK_CUDA_INVALID;
   }
   Launch launch(stream);
-  Output output{launch.reach<char>(out, q->size * element), 0, 0, 0, out_wide};
+  Output output = vector(launch, out, q->size, out_wide);
   Arena memoryQ = arena(launch, q);
   Arena memoryP = arena(launch, p);
   int64_t blocks = ceilDiv(q->size, WARPS);
@@ -422,12 +438,11 @@ int32_t kullback_cuda_aligned(
 
 int32_t kullback_cuda_standard(const kullback_cuda_batch *q, void *out, int32_t out_wide, void *stream) {
   using namespace kullback;
-  int64_t element = out_wide ? sizeof(double) : sizeof(float);
-  if (!isValid(q) || out == nullptr || (uintptr_t)out % element != 0 || (out_wide != 0 && out_wide != 1)) {
+  if (!isValid(q) || !isOutput(out, out_wide)) {
     return KULLBACK_CUDA_INVALID;
   }
   Launch launch(stream);
-  Output output{launch.reach<char>(out, q->size * element), 0, 0, 0, out_wide};
+  Output output = vector(launch, out, q->size, out_wide);
   Arena memory = arena(launch, q);
   if (isFull(q)) {
     launch(StandardFull{full(q, memory), output});
@@ -437,6 +452,78 @@ int32_t kullback_cuda_standard(const kullback_cuda_batch *q, void *out, int32_t 
     launch(Aligned<decltype(pairs)>{pairs, output, q->size, ceilDiv(q->size, WARPS)});
   }
   return launch.status;
+}
+
+int32_t kullback_cuda_select(
+    const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, int64_t skip, int64_t k, double slack,
+    const double *limits, int64_t capacity, int32_t *counts, int32_t *found_columns, double *found_values, void *stream) {
+  using namespace kullback;
+  static_assert(KULLBACK_MOST_SELECTED == Select::MOST, "what a block's list holds");
+  if (!isStrip(matrix, rows, columns, stride, width) || k < 0 || !(slack >= 1 && slack < INFINITE) || !isArray(limits) ||
+      capacity < 1 || capacity > Select::MOST || !isArray(counts) || !isArray(found_columns) || !isArray(found_values)) {
+    return KULLBACK_CUDA_INVALID;
+  }
+  Launch launch(stream);
+  Strip from = strip(launch, matrix, rows, columns, stride, width);
+  int64_t pieces = from.blocks();
+  if (product(pieces, capacity) > SATURATED / 8) {
+    return KULLBACK_CUDA_INVALID;
+  }
+  int64_t within = skip < -rows ? -rows : least(skip, columns); // so that adding a row cannot overflow
+  launch(Select{from, within, k, slack, launch.reach<double>(limits, rows * sizeof(double)), (int)capacity,
+                launch.reach<int>(counts, pieces * sizeof(int)), launch.reach<int>(found_columns, pieces * capacity * sizeof(int)),
+                launch.reach<double>(found_values, pieces * capacity * sizeof(double))});
+  return launch.status;
+}
+
+int32_t kullback_cuda_fold(
+    int32_t kind, const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, const double *log_weights,
+    double *out, void *stream) {
+  using namespace kullback;
+  bool isWeighted = kind == KULLBACK_LOG_SUM_EXP && log_weights != nullptr;
+  if (kind < KULLBACK_MIN || kind > KULLBACK_LOG_SUM_EXP || !isStrip(matrix, rows, columns, stride, width) ||
+      (isWeighted && !isArray(log_weights)) || !isArray(out)) {
+    return KULLBACK_CUDA_INVALID;
+  }
+  Launch launch(stream);
+  Strip from = strip(launch, matrix, rows, columns, stride, width);
+  const double *weights = isWeighted ? launch.reach<double>(log_weights, columns * sizeof(double)) : nullptr;
+  launch(Fold{from, kind != KULLBACK_SUM, kind != KULLBACK_MIN, weights,
+              launch.reach<double>(out, from.blocks() * 2 * sizeof(double))});
+  return launch.status;
+}
+
+int32_t kullback_cuda_download(
+    void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t height, void *stream) {
+  using namespace kullback;
+  if (to == nullptr || from == nullptr || width < 1 || height < 1 || to_stride < width || from_stride < width ||
+      product(height, to_stride) == SATURATED || product(height, from_stride) == SATURATED) {
+    return KULLBACK_CUDA_INVALID;
+  }
+  // The wait that yields the processor is one for an event made so. A new one for each call: that costs a thousandth of a copy's time,
+  // where one kept by a thread would have to follow it from device to device, and outlive it or not.
+  cudaStream_t queue = (cudaStream_t)stream;
+  cudaEvent_t copied;
+  int32_t status = cudaEventCreateWithFlags(&copied, cudaEventBlockingSync | cudaEventDisableTiming);
+  if (status == 0) {
+    bool isDense = height == 1 || (to_stride == width && from_stride == width);
+    status = isDense ? cudaMemcpyAsync(to, from, width * height, cudaMemcpyDeviceToHost, queue)
+                     : cudaMemcpy2DAsync(to, to_stride, from, from_stride, width, height, cudaMemcpyDeviceToHost, queue);
+    if (status == 0) {
+      status = cudaEventRecord(copied, queue);
+    }
+    if (status == 0) {
+      status = cudaEventSynchronize(copied);
+    }
+    if (status != 0) {
+      cudaStreamSynchronize(queue); // the memory must not be in use any more
+    }
+    cudaEventDestroy(copied);
+  }
+  if (status != 0) {
+    cudaGetLastError();
+  }
+  return status;
 }
 
 } // extern "C"

@@ -5,6 +5,8 @@
 // diagonal.h and full.h say what a, b and the offsets are.
 #pragma once
 
+#include <type_traits>
+
 #include "tiles.h"
 
 namespace kullback {
@@ -197,15 +199,7 @@ struct Product {
   static constexpr int DEPTH = PRODUCT_DEPTH;
   static constexpr int STAGES = 3;
 
-  template <bool, class = void>
-  struct SumsOf {
-    using Type = PlainSums<2 * M, 2 * N>;
-  };
-  template <class Unused>
-  struct SumsOf<true, Unused> {
-    using Type = ChunkSums<double, 2 * M, 2 * N>;
-  };
-  using Sums = typename SumsOf<CHUNKED>::Type;
+  using Sums = std::conditional_t<CHUNKED, ChunkSums<double, 2 * M, 2 * N>, PlainSums<2 * M, 2 * N>>;
 
   struct Stage {
     double row[DEPTH][ROWS + 4], column[DEPTH][COLUMNS + 4];

@@ -41,13 +41,16 @@ struct Tiling {
   }
 };
 
-// The result, where a pair's divergence goes. An entry that is to be recomputed is FLAG until then.
+// The result, where a pair's divergence goes; transposed, a column of the matrix lies in a row. An entry that is to be recomputed is
+// FLAG until then.
 struct Output {
   void *data;
   int64_t stride, row0, column0;
-  int wide;
+  int wide, transposed;
 
-  KB_FN int64_t at(int64_t i, int64_t j) const { return (i - row0) * stride + (j - column0); }
+  KB_FN int64_t at(int64_t i, int64_t j) const {
+    return transposed ? (j - column0) * stride + (i - row0) : (i - row0) * stride + (j - column0);
+  }
 
   KB_FN void put(int64_t i, int64_t j, double kl) const {
     if (wide) {
@@ -107,15 +110,16 @@ KB_FN void storeVector(double *to, const Vec<double, 4> &v) {
 template <class O, int W>
 KB_FN void Output::storeAs(const Region &r, int64_t i, int64_t j, const double (&kl)[W]) const {
   O *to = (O *)data + at(i, j);
-  if (j >= r.column0 && j + W <= r.columnEnd && (uintptr_t)to % alignof(Vec<O, W>) == 0) {
+  if (!transposed && j >= r.column0 && j + W <= r.columnEnd && (uintptr_t)to % alignof(Vec<O, W>) == 0) {
     Vec<O, W> all;
     KB_UNROLL for (int n = 0; n < W; n++) all.x[n] = (O)kl[n];
     storeVector(to, all);
     return;
   }
+  int64_t next = transposed ? stride : 1;
   KB_UNROLL for (int n = 0; n < W; n++) {
     if (j + n >= r.column0 && j + n < r.columnEnd) {
-      to[n] = (O)kl[n];
+      to[n * next] = (O)kl[n];
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <quadmath.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -178,15 +179,16 @@ Result pairwise(
     bool same,
     bool wide,
     int64_t gap = 0,
-    int64_t shift = 0) {
+    int64_t shift = 0,
+    bool transposed = false) {
   Memory scratch(kullback_cuda_scratch_bytes(&q.batch, &p.batch, rows, columns));
   return Result(
       [&](void *out, int64_t stride, int outWide) {
         return kullback_cuda_pairwise(
-            &q.batch, &p.batch, row0, rows, column0, columns, same, out, stride, outWide, scratch.at, stream);
+            &q.batch, &p.batch, row0, rows, column0, columns, same, out, stride, outWide, transposed, scratch.at, stream);
       },
-      rows,
-      columns,
+      transposed ? columns : rows,
+      transposed ? rows : columns,
       wide,
       gap,
       shift);
@@ -444,15 +446,16 @@ void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sa
     for (int64_t i = 0; same && i < q.n; i++) {
       expect(all.at(i, i) == 0, name + ": diagonal");
     }
-    // a region, to the same bits
+    // a region, also transposed, to the same bits
     int64_t row0 = below(q.n);
     int64_t rows = 1 + below(q.n - row0);
     int64_t column0 = below(p.n);
     int64_t columns = 1 + below(p.n - column0);
-    Result part = pairwise(onQ, onP, row0, rows, column0, columns, same, wide, 3, 1);
+    bool transposed = below(2);
+    Result part = pairwise(onQ, onP, row0, rows, column0, columns, same, wide, 3, 1, transposed);
     for (int64_t i = 0; i < rows; i++) {
       for (int64_t j = 0; j < columns; j++) {
-        if (part.at(i, j) != all.at(row0 + i, column0 + j)) {
+        if ((transposed ? part.at(j, i) : part.at(i, j)) != all.at(row0 + i, column0 + j)) {
           violation(name + ": a region differs, " + describe(q, p, row0 + i, column0 + j));
           i = rows;
           break;
@@ -847,7 +850,7 @@ void checkHuge() {
   OnDevice on(q);
   Memory out(n * n * 4);
   Memory scratch(kullback_cuda_scratch_bytes(&on.batch, &on.batch, n, n));
-  RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, n, 0, n, 0, out.at, n, 0, scratch.at, stream));
+  RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, n, 0, n, 0, out.at, n, 0, 0, scratch.at, stream));
   for (int sample = 0; sample < 2000; sample++) {
     int64_t i = sample % 2 ? below(n) : n - 1 - below(100);
     int64_t j = below(n);
@@ -897,7 +900,7 @@ void checkArguments() {
   Memory scratch(kullback_cuda_scratch_bytes(&good, &good, 4, 4));
   auto pair = [&](const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0,
                   int64_t columns, int64_t stride, void *out, int wide) {
-    return kullback_cuda_pairwise(q, p, row0, rows, column0, columns, 0, out, stride, wide, scratch.at, stream);
+    return kullback_cuda_pairwise(q, p, row0, rows, column0, columns, 0, out, stride, wide, 0, scratch.at, stream);
   };
   kullback_cuda_batch other = with([](auto &x) { x.dimension = 2; });
   expect(pair(&good, &good, 0, 4, 0, 4, 4, memory.at, 0) == 0, "good region");
@@ -914,7 +917,11 @@ void checkArguments() {
   expect(pair(&good, &good, 0, 4, 0, 4, 4, memory.at, 2) == -1, "out_wide");
   expect(pair(&good, &other, 0, 4, 0, 4, 4, memory.at, 0) == -1, "dimensions");
   expect(pair(&good, &full.batch, 0, 4, 0, 4, 4, memory.at, 0) == -1, "diagonal and full");
-  expect(kullback_cuda_pairwise(&good, &good, 0, 4, 0, 4, 0, memory.at, 4, 0, nullptr, stream) == -1, "without scratch");
+  expect(kullback_cuda_pairwise(&good, &good, 0, 4, 0, 4, 0, memory.at, 4, 0, 0, nullptr, stream) == -1, "without scratch");
+  auto transposed = [&](int64_t stride) {
+    return kullback_cuda_pairwise(&good, &good, 0, 2, 0, 4, 0, memory.at, stride, 0, 1, scratch.at, stream);
+  };
+  expect(transposed(2) == 0 && transposed(1) == -1 && transposed(INT64_MAX) == -1, "stride of a transpose");
   expect(pair(nullptr, &good, 0, 4, 0, 4, 4, memory.at, 0) == -1, "null batch");
   kullback_cuda_batch fewer = with([](auto &x) { x.size = 3; });
   expect(kullback_cuda_aligned(&good, &fewer, 0, memory.at, 0, nullptr, stream) == -1, "aligned of different sizes");
@@ -957,6 +964,7 @@ void checkSmall() {
           diagonal(16300, 70, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)), 100);
 }
 
+#include "reductions.h"
 #include "times.h"
 
 } // namespace
@@ -987,7 +995,8 @@ int main(int count, char **arguments) {
       {"regimes", checkRegimes, true},
       {"full", checkFull, true},
       {"large", [] { checkLarge(); checkTilesCount(); checkConcurrency(); checkHuge(); }, true},
-      {"small", checkSmall, false},
+      {"reductions", checkReductions, true},
+      {"small", [] { checkSmall(); checkSelections(60); checkFold({3, 300, 0, exponential()}, 200, nullptr); }, false},
       {"time", measure, false},
   };
   bool known = false;
@@ -998,7 +1007,7 @@ int main(int count, char **arguments) {
     }
   }
   if (!known) {
-    printf("usage: %s [shapes | regimes | full | large | small | time]\n", arguments[0]);
+    printf("usage: %s [shapes | regimes | full | large | reductions | small | time]\n", arguments[0]);
     return 2;
   }
   printf("%-56s %8s %10s %s\n", "regime", "pairs", "worst", "of allowed");

@@ -179,13 +179,10 @@ struct Problem {
     char *scratch = allocate<char>(kullback_cuda_scratch_bytes(&batch, &batch, N, N));
     int status = upload(stream);
     if (status == 0) {
-      status = kullback_cuda_pairwise(&batch, &batch, 0, N, 0, N, 1, out, N, 0, scratch, stream);
+      status = kullback_cuda_pairwise(&batch, &batch, 0, N, 0, N, 1, out, N, 0, 0, scratch, stream);
     }
     if (status == 0) {
-      status = cudaMemcpyAsync(pinned, out, N * N * 4, cudaMemcpyDeviceToHost, stream);
-    }
-    if (status == 0) {
-      status = cudaStreamSynchronize(stream);
+      status = kullback_cuda_download(pinned, N * 4, out, N * 4, N * 4, N, stream);
     }
     if (status == 0) {
       memcpy(result.data(), pinned, N * N * 4);
@@ -224,6 +221,23 @@ void checkFaults() {
   kullback_emulated_fail("kernel", 3, cudaErrorLaunchFailure);
   EXPECT(problem.solve(stream, pinned) == cudaErrorLaunchFailure);
   EXPECT(cudaDeviceSynchronize() == cudaErrorLaunchFailure);
+  kullback_emulated_reset();
+
+  // a download that fails leaves nothing under way, nor an event
+  RUN(kullback_emulated_set("delay_us", 3000));
+  stream = newStream();
+  int *from = allocate<int>(100);
+  int *to = pin<int>(100);
+  for (const char *call : {"cudaEventCreateWithFlags", "cudaMemcpy2DAsync", "cudaEventRecord", "cudaEventSynchronize"}) {
+    kullback_emulated_fail(call, 1, cudaErrorUnknown);
+    EXPECT(kullback_cuda_download(to, 16, from, 40, 16, 10, stream) == cudaErrorUnknown);
+    EXPECT(cudaGetLastError() == cudaSuccess);
+    for (int n = 0; n < 100; n++) to[n] = 7; // an int that comes later would be −1, and is a race for the sanitizer
+    RUN(cudaStreamSynchronize(stream));
+    EXPECT(to[0] == 7 && to[36] == 7 && kullback_emulated_live("events") == 0);
+  }
+  RUN(kullback_cuda_download(to, 16, from, 40, 16, 10, stream));
+  EXPECT(to[0] == -1 && to[39] == -1 && to[40] == 7 && kullback_emulated_live("events") == 0);
   kullback_emulated_reset();
 
   int count;

@@ -1,5 +1,6 @@
 // Checks, on the host, how the lanes of a warp share a tile: what FragmentMap loads, multiplied as the PTX ISA says that mma.m16n8k8 does, is
-// the product of the tile's rows and columns, each entry once; loads are without bank conflicts. And the near form's series.
+// the product of the tile's rows and columns, each entry once; loads are without bank conflicts. And the near form's series, and sets of
+// devices.
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -131,9 +132,24 @@ void checkNear() {
   }
 }
 
+void checkDeviceSet() {
+  DeviceSet set;
+  for (int ordinal : {-1, 0, 5, 63, 64, 1000}) {
+    bool fits = ordinal >= 0 && ordinal < 64;
+    expect(!set.has(ordinal), "device not yet in a set", ordinal, 0);
+    set.add(ordinal);
+    expect(set.has(ordinal) == fits, "device in a set", ordinal, 0);
+    expect(!set.has(ordinal + 1), "another device in a set", ordinal, 0);
+  }
+  set.remove(-1);
+  set.remove(5);
+  expect(set.has(0) && !set.has(5) && set.has(63), "device removed from a set", 5, 0);
+}
+
 } // namespace
 
 int main() {
+  checkDeviceSet();
   check<4, 4>();
   check<2, 4>();
   check<2, 2>();

@@ -129,7 +129,7 @@ struct Timed {
     if (way != PREPARED) {
       RUN(kullback_cuda_prepare(&on.batch, stream));
     }
-    RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, b.n, 0, b.n, 1, out.at, b.n, b.wide, scratch.at, stream));
+    RUN(kullback_cuda_pairwise(&on.batch, &on.batch, 0, b.n, 0, b.n, 1, out.at, b.n, b.wide, 0, scratch.at, stream));
     if (way == TRANSFERS) {
       RUN(cudaMemcpyAsync(result, out.at, outBytes, cudaMemcpyDeviceToHost, stream));
     }
@@ -201,6 +201,93 @@ struct Timed {
   }
 };
 
+// What a reduction is to take at most, in times of the matrix to device memory.
+constexpr double REDUCTION_GOAL = 1.2;
+
+// The matrix of a timed batch reduced, strip by strip: one is reduced on a second stream while the next is made in another buffer.
+struct Reduction {
+  static constexpr int K = 10;
+  static constexpr int64_t CAPACITY = 64;
+
+  std::string what;
+  bool isNearest;
+  const Timed &matrix;
+  int64_t n, rows; // of a strip
+  Memory strips[2], scratch, limits, counts, columns, values;
+  cudaStream_t other;
+  cudaEvent_t made[2], reduced[2];
+  std::vector<double> seconds;
+
+  Reduction(const char *what, bool isNearest, const Timed &matrix)
+      : what(what),
+        isNearest(isNearest),
+        matrix(matrix),
+        n(matrix.b.n),
+        rows(n / 16),
+        strips{Memory(rows * n * 8), Memory(rows * n * 8)},
+        scratch(kullback_cuda_scratch_bytes(&matrix.on.batch, &matrix.on.batch, rows, n)),
+        limits(n * 8),
+        counts(n * 4),
+        columns(n * CAPACITY * 4),
+        values(n * CAPACITY * 8) {
+    limits.write(std::vector<double>(n, INFINITE).data(), n * 8);
+    RUN(cudaStreamCreateWithFlags(&other, 1));
+    for (int turn = 0; turn < 2; turn++) {
+      RUN(cudaEventCreateWithFlags(&made[turn], cudaEventDisableTiming));
+      RUN(cudaEventCreateWithFlags(&reduced[turn], cudaEventDisableTiming));
+    }
+  }
+  Reduction(const Reduction &) = delete;
+  ~Reduction() {
+    for (int turn = 0; turn < 2; turn++) {
+      cudaEventDestroy(made[turn]);
+      cudaEventDestroy(reduced[turn]);
+    }
+    cudaStreamDestroy(other);
+  }
+
+  void compute() {
+    const kullback_cuda_batch *b = &matrix.on.batch;
+    for (int64_t row = 0; row < n; row += rows) {
+      int turn = row / rows % 2;
+      double *strip = (double *)strips[turn].at;
+      RUN(cudaStreamWaitEvent(stream, reduced[turn], 0));
+      RUN(kullback_cuda_pairwise(b, b, row, rows, 0, n, 1, strip, n, 1, 0, scratch.at, stream));
+      RUN(cudaEventRecord(made[turn], stream));
+      RUN(cudaStreamWaitEvent(other, made[turn], 0));
+      if (isNearest) {
+        RUN(kullback_cuda_select(strip, rows, n, n, n, row, K, 1, (double *)limits.at + row, CAPACITY, (int32_t *)counts.at + row,
+                                 (int32_t *)columns.at + row * CAPACITY, (double *)values.at + row * CAPACITY, other));
+      } else {
+        RUN(kullback_cuda_fold(KULLBACK_LOG_SUM_EXP, strip, rows, n, n, n, nullptr, (double *)values.at + row * 2, other));
+      }
+      RUN(cudaEventRecord(reduced[turn], other));
+    }
+    for (cudaEvent_t last : reduced) {
+      RUN(cudaStreamWaitEvent(stream, last, 0));
+    }
+  }
+
+  void time(Stopwatch &watch) {
+    watch.start();
+    compute();
+    seconds.push_back(watch.stop());
+  }
+
+  void print() const {
+    double ratio = median(seconds) / median(matrix.seconds[Timed::PREPARED]);
+    printf("| kullback: %s | (%ld,%d) | %.1f | | | | | %.2f times the matrix, foreseen 1.1–1.2, goal %.1f: %s |\n", what.c_str(), (long)n,
+           matrix.b.d, median(seconds) * 1e6, ratio, REDUCTION_GOAL, ratio <= REDUCTION_GOAL ? "met" : "**missed**");
+  }
+
+  // That every row has a list of the nearest.
+  void verify() {
+    std::vector<int32_t> count(n);
+    counts.read(count.data(), n * 4);
+    expect(std::all_of(count.begin(), count.end(), [](int32_t c) { return c >= K && c <= CAPACITY; }), "timed: " + what);
+  }
+};
+
 // Medians of interleaved repetitions, as a markdown table.
 void measure() {
 #ifdef KULLBACK_EMULATED_CHECK
@@ -251,11 +338,18 @@ void measure() {
   for (auto [n, d] : {std::pair{256, 32}, {1024, 32}, {2048, 64}}) {
     add("full, float", factors(n / part, d / (part > 1 ? 4 : 1), false, 10, 0));
   }
+  const Timed *matrix = add("diagonal, float", posteriors(16384, 128, false));
+  Reduction nearest("nearest, k = 10, on the device", true, *matrix);
+  Reduction logSumExp("log-sum-exp on the device", false, *matrix);
+  Reduction *reductions[] = {&nearest, &logSumExp};
   for (int round = 0; round < ROUNDS; round++) {
     for (auto &timed : all) {
       for (int way = 0; way < Timed::WAYS; way++) {
         timed->seconds[way].push_back(timed->time(watch, way, timed->calls[way]));
       }
+    }
+    for (Reduction *reduction : reductions) {
+      reduction->time(watch);
     }
   }
   Peak peak;
@@ -269,9 +363,13 @@ void measure() {
   for (auto &timed : all) {
     timed->print(peak);
   }
+  for (Reduction *reduction : reductions) {
+    reduction->print();
+  }
   printf("\n");
   for (auto &timed : all) {
     timed->verify();
   }
+  nearest.verify();
 }
 
