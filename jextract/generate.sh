@@ -18,20 +18,27 @@ kullback_functions='
   kullback_cuda_batch_bytes
   kullback_cuda_description
   kullback_cuda_device_name
+  kullback_cuda_download
+  kullback_cuda_fold
   kullback_cuda_pairwise
   kullback_cuda_prepare
   kullback_cuda_scale_offset
   kullback_cuda_scratch_bytes
+  kullback_cuda_select
   kullback_cuda_standard
 '
 kullback_constants='
   KULLBACK_CUDA_ABI_VERSION
   KULLBACK_CUDA_INVALID
+  KULLBACK_LOG_SUM_EXP
   KULLBACK_LOG_VARIANCE
+  KULLBACK_MIN
+  KULLBACK_MOST_SELECTED
   KULLBACK_PRECISION
   KULLBACK_SCALE_TRIL
   KULLBACK_SCALE_TRIL_PARTS
   KULLBACK_STD
+  KULLBACK_SUM
   KULLBACK_VARIANCE
 '
 kullback_structs='
@@ -51,6 +58,9 @@ cuda_functions='
   cudaGetErrorString
   cudaGetLastError
   cudaHostAlloc
+  cudaHostGetFlags
+  cudaHostRegister
+  cudaHostUnregister
   cudaMalloc
   cudaMemGetInfo
   cudaMemcpyAsync
@@ -68,6 +78,7 @@ cuda_constants='
   cudaEventBlockingSync
   cudaEventDisableTiming
   cudaHostAllocDefault
+  cudaHostRegisterDefault
   cudaMemcpyDeviceToHost
   cudaMemcpyHostToDevice
   cudaStreamNonBlocking

@@ -23,6 +23,8 @@ typedef enum cudaError {
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
   cudaErrorLaunchOutOfResources = 701,
+  cudaErrorHostMemoryAlreadyRegistered = 712,
+  cudaErrorHostMemoryNotRegistered = 713,
   cudaErrorLaunchFailure = 719,
   cudaErrorUnknown = 999
 } cudaError_t;
@@ -58,6 +60,9 @@ KULLBACK_RUNTIME cudaError_t cudaMalloc(void **memory, size_t size);
 KULLBACK_RUNTIME cudaError_t cudaFree(void *memory);
 KULLBACK_RUNTIME cudaError_t cudaHostAlloc(void **memory, size_t size, unsigned int flags);
 KULLBACK_RUNTIME cudaError_t cudaFreeHost(void *memory);
+KULLBACK_RUNTIME cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int flags);
+KULLBACK_RUNTIME cudaError_t cudaHostUnregister(void *memory);
+KULLBACK_RUNTIME cudaError_t cudaHostGetFlags(unsigned int *flags, void *memory);
 KULLBACK_RUNTIME cudaError_t cudaMemcpyAsync(
     void *to, const void *from, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 KULLBACK_RUNTIME cudaError_t cudaMemcpy2DAsync(

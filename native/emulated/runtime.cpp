@@ -64,13 +64,15 @@ struct Device {
   cudaError_t error = cudaSuccess; // sticky
   std::map<void *, std::shared_ptr<Stream>> streams;
   std::map<void *, std::shared_ptr<Event>> events;
-  std::map<char *, size_t> allocations, pinned;
+  std::map<char *, size_t> allocations, pinned, registered;
   std::vector<char *> freed;
   std::vector<std::weak_ptr<Stream>> running; // streams that were destroyed, too
   std::mt19937 random{1};
   char *memory = nullptr;
   char *shadow = nullptr;
   size_t capacity = 0;
+  size_t downloaded = 0; // bytes
+  int64_t registrations = 0;
 
   void map() {
     size_t size = settings["memory"];
@@ -110,6 +112,18 @@ struct Device {
     auto [at, size] = *--after;
     size_t offset = (char *)p - at;
     return offset <= size && bytes <= size - offset;
+  }
+
+  bool isPinned(const void *p, size_t bytes) const { return isWithin(pinned, p, bytes) || isWithin(registered, p, bytes); }
+
+  bool overlapsPinned(char *p, size_t bytes) const {
+    for (const auto *pieces : {&pinned, &registered}) {
+      auto next = pieces->upper_bound(p);
+      if (isWithin(*pieces, p, 1) || (next != pieces->end() && next->first < p + bytes)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   size_t live() const {
@@ -320,12 +334,12 @@ cudaError_t copy(
   if (fromDevice) {
     ranges.push_back({from, fromBytes});
   }
-  bool isPinned = (toDevice || Device::isWithin(d.pinned, to, toBytes)) &&
-                  (fromDevice || Device::isWithin(d.pinned, from, fromBytes));
+  bool isPinned = (toDevice || d.isPinned(to, toBytes)) && (fromDevice || d.isPinned(from, fromBytes));
   std::vector<char> staged;
   if (!isPinned && !fromDevice) {
     staged.assign((const char *)from, (const char *)from + fromBytes);
   }
+  d.downloaded += fromDevice && !toDevice ? width * height : 0;
   char *target = toDevice ? d.shadow + ((char *)to - d.memory) : (char *)to;
   const char *source = fromDevice ? d.shadow + ((const char *)from - d.memory) : (const char *)from;
   push(d, stream, [=, staged = std::move(staged)] {
@@ -360,6 +374,9 @@ void clear(Device &d, std::unique_lock<std::mutex> &lock) {
     free(at);
   }
   d.pinned.clear();
+  d.registered.clear();
+  d.downloaded = 0;
+  d.registrations = 0;
   d.dropFreed();
   d.allocations.clear();
   d.unmap();
@@ -585,6 +602,45 @@ cudaError_t cudaFreeHost(void *memory) {
   return report(d.error);
 }
 
+cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int) {
+  Device &d = device();
+  Lock lock(d.mutex);
+  cudaError_t error = outcome(d, "cudaHostRegister");
+  if (error == cudaSuccess) {
+    char *at = (char *)memory;
+    if (at == nullptr || size == 0) {
+      error = cudaErrorInvalidValue;
+    } else if (d.overlapsPinned(at, size)) {
+      error = cudaErrorHostMemoryAlreadyRegistered;
+    } else {
+      d.registered[at] = size;
+      d.registrations++;
+    }
+  }
+  return report(error);
+}
+
+cudaError_t cudaHostUnregister(void *memory) {
+  Device &d = device();
+  Lock lock(d.mutex);
+  cudaError_t error = outcome(d, "cudaHostUnregister");
+  if ((error == cudaSuccess || error == d.error) && d.registered.erase((char *)memory) == 0) {
+    error = cudaErrorHostMemoryNotRegistered;
+  }
+  return report(error);
+}
+
+cudaError_t cudaHostGetFlags(unsigned int *flags, void *memory) {
+  Device &d = device();
+  Lock lock(d.mutex);
+  cudaError_t error = outcome(d, "cudaHostGetFlags");
+  if (error == cudaSuccess && !d.isPinned(memory, 1)) {
+    error = cudaErrorInvalidValue;
+  }
+  *flags = 0;
+  return report(error);
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
   return report(copy("cudaMemcpyAsync", to, count, from, count, count, 1, kind, stream));
 }
@@ -802,6 +858,9 @@ int64_t kullback_emulated_live(const char *what) {
   std::string name = what;
   return name == "allocations" ? (int64_t)d.allocations.size()
          : name == "pinned"    ? (int64_t)d.pinned.size()
+         : name == "registered" ? (int64_t)d.registered.size()
+         : name == "registrations" ? d.registrations
+         : name == "downloaded" ? (int64_t)d.downloaded
          : name == "streams"   ? (int64_t)d.streams.size() - (int64_t)d.streams.count(nullptr)
          : name == "events"    ? (int64_t)d.events.size()
          : name == "bytes"     ? (int64_t)d.live()

@@ -33,6 +33,15 @@ public class CudaRuntime extends CTypes {
     public static int cudaHostAllocDefault() {
         return cudaHostAllocDefault;
     }
+    private static final int cudaHostRegisterDefault = (int)0L;
+    /**
+     * {@snippet lang=c :
+     * #define cudaHostRegisterDefault 0
+     * }
+     */
+    public static int cudaHostRegisterDefault() {
+        return cudaHostRegisterDefault;
+    }
     private static final int cudaStreamNonBlocking = (int)1L;
     /**
      * {@snippet lang=c :
@@ -1196,6 +1205,189 @@ public class CudaRuntime extends CTypes {
                 traceDowncall("cudaHostAlloc", pHost, size, flags);
             }
             return (int)mh$.invokeExact(pHost, size, flags);
+        } catch (Error | RuntimeException ex) {
+           throw ex;
+        } catch (Throwable ex$) {
+           throw new AssertionError("should not reach here", ex$);
+        }
+    }
+
+    private static class cudaHostRegister {
+        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
+            CudaRuntime.C_INT,
+            CudaRuntime.C_POINTER,
+            CudaRuntime.C_LONG,
+            CudaRuntime.C_INT
+        );
+
+        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("cudaHostRegister");
+
+        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
+    }
+
+    /**
+     * Function descriptor for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
+     * }
+     */
+    public static FunctionDescriptor cudaHostRegister$descriptor() {
+        return cudaHostRegister.DESC;
+    }
+
+    /**
+     * Downcall method handle for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
+     * }
+     */
+    public static MethodHandle cudaHostRegister$handle() {
+        return cudaHostRegister.HANDLE;
+    }
+
+    /**
+     * Address for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
+     * }
+     */
+    public static MemorySegment cudaHostRegister$address() {
+        return cudaHostRegister.ADDR;
+    }
+
+    /**
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
+     * }
+     */
+    public static int cudaHostRegister(MemorySegment ptr, long size, int flags) {
+        var mh$ = cudaHostRegister.HANDLE;
+        try {
+            if (TRACE_DOWNCALLS) {
+                traceDowncall("cudaHostRegister", ptr, size, flags);
+            }
+            return (int)mh$.invokeExact(ptr, size, flags);
+        } catch (Error | RuntimeException ex) {
+           throw ex;
+        } catch (Throwable ex$) {
+           throw new AssertionError("should not reach here", ex$);
+        }
+    }
+
+    private static class cudaHostUnregister {
+        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
+            CudaRuntime.C_INT,
+            CudaRuntime.C_POINTER
+        );
+
+        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("cudaHostUnregister");
+
+        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
+    }
+
+    /**
+     * Function descriptor for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostUnregister(void *ptr)
+     * }
+     */
+    public static FunctionDescriptor cudaHostUnregister$descriptor() {
+        return cudaHostUnregister.DESC;
+    }
+
+    /**
+     * Downcall method handle for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostUnregister(void *ptr)
+     * }
+     */
+    public static MethodHandle cudaHostUnregister$handle() {
+        return cudaHostUnregister.HANDLE;
+    }
+
+    /**
+     * Address for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostUnregister(void *ptr)
+     * }
+     */
+    public static MemorySegment cudaHostUnregister$address() {
+        return cudaHostUnregister.ADDR;
+    }
+
+    /**
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostUnregister(void *ptr)
+     * }
+     */
+    public static int cudaHostUnregister(MemorySegment ptr) {
+        var mh$ = cudaHostUnregister.HANDLE;
+        try {
+            if (TRACE_DOWNCALLS) {
+                traceDowncall("cudaHostUnregister", ptr);
+            }
+            return (int)mh$.invokeExact(ptr);
+        } catch (Error | RuntimeException ex) {
+           throw ex;
+        } catch (Throwable ex$) {
+           throw new AssertionError("should not reach here", ex$);
+        }
+    }
+
+    private static class cudaHostGetFlags {
+        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
+            CudaRuntime.C_INT,
+            CudaRuntime.C_POINTER,
+            CudaRuntime.C_POINTER
+        );
+
+        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("cudaHostGetFlags");
+
+        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
+    }
+
+    /**
+     * Function descriptor for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
+     * }
+     */
+    public static FunctionDescriptor cudaHostGetFlags$descriptor() {
+        return cudaHostGetFlags.DESC;
+    }
+
+    /**
+     * Downcall method handle for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
+     * }
+     */
+    public static MethodHandle cudaHostGetFlags$handle() {
+        return cudaHostGetFlags.HANDLE;
+    }
+
+    /**
+     * Address for:
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
+     * }
+     */
+    public static MemorySegment cudaHostGetFlags$address() {
+        return cudaHostGetFlags.ADDR;
+    }
+
+    /**
+     * {@snippet lang=c :
+     * extern cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
+     * }
+     */
+    public static int cudaHostGetFlags(MemorySegment pFlags, MemorySegment pHost) {
+        var mh$ = cudaHostGetFlags.HANDLE;
+        try {
+            if (TRACE_DOWNCALLS) {
+                traceDowncall("cudaHostGetFlags", pFlags, pHost);
+            }
+            return (int)mh$.invokeExact(pFlags, pHost);
         } catch (Error | RuntimeException ex) {
            throw ex;
         } catch (Throwable ex$) {

@@ -24,10 +24,10 @@ public class KullbackCuda extends CTypes {
     static final SymbolLookup SYMBOL_LOOKUP = SymbolLookup.loaderLookup()
             .or(Linker.nativeLinker().defaultLookup());
 
-    private static final int KULLBACK_CUDA_ABI_VERSION = (int)1L;
+    private static final int KULLBACK_CUDA_ABI_VERSION = (int)2L;
     /**
      * {@snippet lang=c :
-     * #define KULLBACK_CUDA_ABI_VERSION 1
+     * #define KULLBACK_CUDA_ABI_VERSION 2
      * }
      */
     public static int KULLBACK_CUDA_ABI_VERSION() {
@@ -86,6 +86,42 @@ public class KullbackCuda extends CTypes {
      */
     public static int KULLBACK_SCALE_TRIL_PARTS() {
         return KULLBACK_SCALE_TRIL_PARTS;
+    }
+    private static final int KULLBACK_MIN = (int)0L;
+    /**
+     * {@snippet lang=c :
+     * #define KULLBACK_MIN 0
+     * }
+     */
+    public static int KULLBACK_MIN() {
+        return KULLBACK_MIN;
+    }
+    private static final int KULLBACK_SUM = (int)1L;
+    /**
+     * {@snippet lang=c :
+     * #define KULLBACK_SUM 1
+     * }
+     */
+    public static int KULLBACK_SUM() {
+        return KULLBACK_SUM;
+    }
+    private static final int KULLBACK_LOG_SUM_EXP = (int)2L;
+    /**
+     * {@snippet lang=c :
+     * #define KULLBACK_LOG_SUM_EXP 2
+     * }
+     */
+    public static int KULLBACK_LOG_SUM_EXP() {
+        return KULLBACK_LOG_SUM_EXP;
+    }
+    private static final int KULLBACK_MOST_SELECTED = (int)2048L;
+    /**
+     * {@snippet lang=c :
+     * #define KULLBACK_MOST_SELECTED 2048
+     * }
+     */
+    public static int KULLBACK_MOST_SELECTED() {
+        return KULLBACK_MOST_SELECTED;
     }
 
     private static class kullback_cuda_abi_version {
@@ -523,6 +559,7 @@ public class KullbackCuda extends CTypes {
             KullbackCuda.C_POINTER,
             KullbackCuda.C_LONG,
             KullbackCuda.C_INT,
+            KullbackCuda.C_INT,
             KullbackCuda.C_POINTER,
             KullbackCuda.C_POINTER
         );
@@ -535,7 +572,7 @@ public class KullbackCuda extends CTypes {
     /**
      * Function descriptor for:
      * {@snippet lang=c :
-     * int32_t kullback_cuda_pairwise(const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int32_t same, void *out, int64_t stride, int32_t out_wide, void *scratch, void *stream)
+     * int32_t kullback_cuda_pairwise(const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int32_t same, void *out, int64_t stride, int32_t out_wide, int32_t transposed, void *scratch, void *stream)
      * }
      */
     public static FunctionDescriptor kullback_cuda_pairwise$descriptor() {
@@ -545,7 +582,7 @@ public class KullbackCuda extends CTypes {
     /**
      * Downcall method handle for:
      * {@snippet lang=c :
-     * int32_t kullback_cuda_pairwise(const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int32_t same, void *out, int64_t stride, int32_t out_wide, void *scratch, void *stream)
+     * int32_t kullback_cuda_pairwise(const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int32_t same, void *out, int64_t stride, int32_t out_wide, int32_t transposed, void *scratch, void *stream)
      * }
      */
     public static MethodHandle kullback_cuda_pairwise$handle() {
@@ -555,7 +592,7 @@ public class KullbackCuda extends CTypes {
     /**
      * Address for:
      * {@snippet lang=c :
-     * int32_t kullback_cuda_pairwise(const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int32_t same, void *out, int64_t stride, int32_t out_wide, void *scratch, void *stream)
+     * int32_t kullback_cuda_pairwise(const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int32_t same, void *out, int64_t stride, int32_t out_wide, int32_t transposed, void *scratch, void *stream)
      * }
      */
     public static MemorySegment kullback_cuda_pairwise$address() {
@@ -564,16 +601,16 @@ public class KullbackCuda extends CTypes {
 
     /**
      * {@snippet lang=c :
-     * int32_t kullback_cuda_pairwise(const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int32_t same, void *out, int64_t stride, int32_t out_wide, void *scratch, void *stream)
+     * int32_t kullback_cuda_pairwise(const kullback_cuda_batch *q, const kullback_cuda_batch *p, int64_t row0, int64_t rows, int64_t column0, int64_t columns, int32_t same, void *out, int64_t stride, int32_t out_wide, int32_t transposed, void *scratch, void *stream)
      * }
      */
-    public static int kullback_cuda_pairwise(MemorySegment q, MemorySegment p, long row0, long rows, long column0, long columns, int same, MemorySegment out, long stride, int out_wide, MemorySegment scratch, MemorySegment stream) {
+    public static int kullback_cuda_pairwise(MemorySegment q, MemorySegment p, long row0, long rows, long column0, long columns, int same, MemorySegment out, long stride, int out_wide, int transposed, MemorySegment scratch, MemorySegment stream) {
         var mh$ = kullback_cuda_pairwise.HANDLE;
         try {
             if (TRACE_DOWNCALLS) {
-                traceDowncall("kullback_cuda_pairwise", q, p, row0, rows, column0, columns, same, out, stride, out_wide, scratch, stream);
+                traceDowncall("kullback_cuda_pairwise", q, p, row0, rows, column0, columns, same, out, stride, out_wide, transposed, scratch, stream);
             }
-            return (int)mh$.invokeExact(q, p, row0, rows, column0, columns, same, out, stride, out_wide, scratch, stream);
+            return (int)mh$.invokeExact(q, p, row0, rows, column0, columns, same, out, stride, out_wide, transposed, scratch, stream);
         } catch (Error | RuntimeException ex) {
            throw ex;
         } catch (Throwable ex$) {
@@ -703,6 +740,213 @@ public class KullbackCuda extends CTypes {
                 traceDowncall("kullback_cuda_standard", q, out, out_wide, stream);
             }
             return (int)mh$.invokeExact(q, out, out_wide, stream);
+        } catch (Error | RuntimeException ex) {
+           throw ex;
+        } catch (Throwable ex$) {
+           throw new AssertionError("should not reach here", ex$);
+        }
+    }
+
+    private static class kullback_cuda_select {
+        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
+            KullbackCuda.C_INT,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_DOUBLE,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_POINTER
+        );
+
+        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("kullback_cuda_select");
+
+        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
+    }
+
+    /**
+     * Function descriptor for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_select(const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, int64_t skip, int64_t k, double slack, const double *limits, int64_t capacity, int32_t *counts, int32_t *found_columns, double *found_values, void *stream)
+     * }
+     */
+    public static FunctionDescriptor kullback_cuda_select$descriptor() {
+        return kullback_cuda_select.DESC;
+    }
+
+    /**
+     * Downcall method handle for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_select(const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, int64_t skip, int64_t k, double slack, const double *limits, int64_t capacity, int32_t *counts, int32_t *found_columns, double *found_values, void *stream)
+     * }
+     */
+    public static MethodHandle kullback_cuda_select$handle() {
+        return kullback_cuda_select.HANDLE;
+    }
+
+    /**
+     * Address for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_select(const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, int64_t skip, int64_t k, double slack, const double *limits, int64_t capacity, int32_t *counts, int32_t *found_columns, double *found_values, void *stream)
+     * }
+     */
+    public static MemorySegment kullback_cuda_select$address() {
+        return kullback_cuda_select.ADDR;
+    }
+
+    /**
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_select(const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, int64_t skip, int64_t k, double slack, const double *limits, int64_t capacity, int32_t *counts, int32_t *found_columns, double *found_values, void *stream)
+     * }
+     */
+    public static int kullback_cuda_select(MemorySegment matrix, long rows, long columns, long stride, long width, long skip, long k, double slack, MemorySegment limits, long capacity, MemorySegment counts, MemorySegment found_columns, MemorySegment found_values, MemorySegment stream) {
+        var mh$ = kullback_cuda_select.HANDLE;
+        try {
+            if (TRACE_DOWNCALLS) {
+                traceDowncall("kullback_cuda_select", matrix, rows, columns, stride, width, skip, k, slack, limits, capacity, counts, found_columns, found_values, stream);
+            }
+            return (int)mh$.invokeExact(matrix, rows, columns, stride, width, skip, k, slack, limits, capacity, counts, found_columns, found_values, stream);
+        } catch (Error | RuntimeException ex) {
+           throw ex;
+        } catch (Throwable ex$) {
+           throw new AssertionError("should not reach here", ex$);
+        }
+    }
+
+    private static class kullback_cuda_fold {
+        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
+            KullbackCuda.C_INT,
+            KullbackCuda.C_INT,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_POINTER
+        );
+
+        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("kullback_cuda_fold");
+
+        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
+    }
+
+    /**
+     * Function descriptor for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_fold(int32_t kind, const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, const double *log_weights, double *out, void *stream)
+     * }
+     */
+    public static FunctionDescriptor kullback_cuda_fold$descriptor() {
+        return kullback_cuda_fold.DESC;
+    }
+
+    /**
+     * Downcall method handle for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_fold(int32_t kind, const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, const double *log_weights, double *out, void *stream)
+     * }
+     */
+    public static MethodHandle kullback_cuda_fold$handle() {
+        return kullback_cuda_fold.HANDLE;
+    }
+
+    /**
+     * Address for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_fold(int32_t kind, const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, const double *log_weights, double *out, void *stream)
+     * }
+     */
+    public static MemorySegment kullback_cuda_fold$address() {
+        return kullback_cuda_fold.ADDR;
+    }
+
+    /**
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_fold(int32_t kind, const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, const double *log_weights, double *out, void *stream)
+     * }
+     */
+    public static int kullback_cuda_fold(int kind, MemorySegment matrix, long rows, long columns, long stride, long width, MemorySegment log_weights, MemorySegment out, MemorySegment stream) {
+        var mh$ = kullback_cuda_fold.HANDLE;
+        try {
+            if (TRACE_DOWNCALLS) {
+                traceDowncall("kullback_cuda_fold", kind, matrix, rows, columns, stride, width, log_weights, out, stream);
+            }
+            return (int)mh$.invokeExact(kind, matrix, rows, columns, stride, width, log_weights, out, stream);
+        } catch (Error | RuntimeException ex) {
+           throw ex;
+        } catch (Throwable ex$) {
+           throw new AssertionError("should not reach here", ex$);
+        }
+    }
+
+    private static class kullback_cuda_download {
+        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
+            KullbackCuda.C_INT,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_POINTER,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_LONG,
+            KullbackCuda.C_POINTER
+        );
+
+        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("kullback_cuda_download");
+
+        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
+    }
+
+    /**
+     * Function descriptor for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_download(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t height, void *stream)
+     * }
+     */
+    public static FunctionDescriptor kullback_cuda_download$descriptor() {
+        return kullback_cuda_download.DESC;
+    }
+
+    /**
+     * Downcall method handle for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_download(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t height, void *stream)
+     * }
+     */
+    public static MethodHandle kullback_cuda_download$handle() {
+        return kullback_cuda_download.HANDLE;
+    }
+
+    /**
+     * Address for:
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_download(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t height, void *stream)
+     * }
+     */
+    public static MemorySegment kullback_cuda_download$address() {
+        return kullback_cuda_download.ADDR;
+    }
+
+    /**
+     * {@snippet lang=c :
+     * int32_t kullback_cuda_download(void *to, int64_t to_stride, const void *from, int64_t from_stride, int64_t width, int64_t height, void *stream)
+     * }
+     */
+    public static int kullback_cuda_download(MemorySegment to, long to_stride, MemorySegment from, long from_stride, long width, long height, MemorySegment stream) {
+        var mh$ = kullback_cuda_download.HANDLE;
+        try {
+            if (TRACE_DOWNCALLS) {
+                traceDowncall("kullback_cuda_download", to, to_stride, from, from_stride, width, height, stream);
+            }
+            return (int)mh$.invokeExact(to, to_stride, from, from_stride, width, height, stream);
         } catch (Error | RuntimeException ex) {
            throw ex;
         } catch (Throwable ex$) {

@@ -45,7 +45,7 @@ class ArchitectureTest {
     ROOMS.put("vector", List.of("plain", "kernel", "batch", "numerics", "work"));
     ROOMS.put("vector.full", List.of("vector", "plain", "kernel", "batch", "numerics", "work"));
     ROOMS.put("cuda.abi", List.of());
-    ROOMS.put("cuda", List.of("cuda.abi", "kernel", "batch", "numerics"));
+    ROOMS.put("cuda", List.of("cuda.abi", "kernel", "batch", "numerics", "work"));
     ROOMS.put("rows", List.of("plain", "kernel", "batch", "numerics", "work"));
     ROOMS.put(
         "engine",

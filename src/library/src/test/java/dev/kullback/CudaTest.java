@@ -175,13 +175,13 @@ class CudaTest {
       }
       assertThat(Emulated.live("pinned")).isEqualTo(pinned);
       assertThat(Emulated.live("streams")).isEqualTo(streams);
-      // batches that are unreachable leave the device with a later call
-      for (int i = 0; i < 100 && Emulated.live("allocations") > 8; i++) {
+      // batches that are unreachable leave the device with a later call, but for the blocks of some
+      for (int i = 0; i < 100 && Emulated.live("allocations") > 24; i++) {
         System.gc();
         Thread.sleep(20);
         engine.pairwise(kept, kept, out);
       }
-      assertThat(Emulated.live("allocations")).isLessThanOrEqualTo(8);
+      assertThat(Emulated.live("allocations")).isLessThanOrEqualTo(24);
     }
     assertThat(Emulated.live()).isEmpty();
   }
@@ -269,6 +269,22 @@ class CudaTest {
     assertThat(Emulated.live()).isEmpty();
   }
 
+  /** A small matrix, one in strips by way of pinned memory, one straight to native memory, and reductions. */
+  private static List<Integer> everyWay(
+      KlEngine engine, DiagonalGaussians q, FullGaussians f, DiagonalGaussians large) {
+    int n = large.size();
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment out = arena.allocate(4L * n * n, 4);
+      engine.pairwise(large, large, out);
+      return List.of(
+          Arrays.hashCode(engine.pairwise(q, f)),
+          Arrays.hashCode(engine.pairwise(large, large)),
+          Arrays.hashCode(out.toArray(java.lang.foreign.ValueLayout.JAVA_FLOAT)),
+          Arrays.hashCode(engine.nearest(q, f, 3).indices()),
+          Arrays.hashCode(engine.weightedLogSumExp(q, q, new double[q.size()])));
+    }
+  }
+
   /** Each call of the runtime fails in turn: an exception that names it, and nothing lost. */
   @ParameterizedTest
   @CsvSource({
@@ -286,9 +302,10 @@ class CudaTest {
   void faults(String call, int error) {
     DiagonalGaussians q = diagonal(false, 33, 5, 1);
     FullGaussians f = full(false, 33, 5, 2);
-    float[] expected;
+    DiagonalGaussians large = diagonal(false, 1100, 1, 3);
+    List<Integer> expected;
     try (KlEngine engine = engine()) {
-      expected = engine.pairwise(q, f);
+      expected = everyWay(engine, q, f, large);
     }
     int failures = 0;
     for (int after = 1; ; after++) {
@@ -296,15 +313,15 @@ class CudaTest {
         Emulated.fail(call, after, error);
         boolean failed = false;
         try {
-          assertThat(engine.pairwise(q, f)).isEqualTo(expected);
+          assertThat(everyWay(engine, q, f, large)).isEqualTo(expected);
         } catch (CudaException e) {
           failed = true;
           failures++;
           assertThat(e.code()).isEqualTo(error);
-          assertThat(e).hasMessageContaining(call.equals("launch") ? "kullback_cuda_" : call);
+          assertThat(e.getMessage()).containsAnyOf(call, "kullback_cuda_");
         }
         Emulated.fail(call, 1, 0);
-        assertThat(engine.pairwise(q, f)).as("afterwards").isEqualTo(expected);
+        assertThat(everyWay(engine, q, f, large)).as("afterwards").isEqualTo(expected);
         boolean mended = error == OUT_OF_MEMORY && after < 24; // by making room
         if (!failed && !mended) {
           break;

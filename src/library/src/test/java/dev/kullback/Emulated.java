@@ -72,7 +72,8 @@ final class Emulated {
   /** How many of everything are live; empty when nothing is. */
   static Map<String, Long> live() {
     Map<String, Long> live = new LinkedHashMap<>();
-    for (String what : List.of("allocations", "pinned", "streams", "events", "bytes")) {
+    for (String what :
+        List.of("allocations", "pinned", "registered", "streams", "events", "bytes")) {
       if (live(what) != 0) {
         live.put(what, live(what));
       }

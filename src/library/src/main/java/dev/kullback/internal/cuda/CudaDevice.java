@@ -1,5 +1,7 @@
 package dev.kullback.internal.cuda;
 
+import dev.kullback.internal.kernel.RowAnswer;
+import dev.kullback.internal.kernel.RowQuery;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
@@ -9,6 +11,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -21,6 +24,14 @@ import org.jspecify.annotations.Nullable;
 public final class CudaDevice implements AutoCloseable {
   /** Two keep a device busy; more hide the host's copies. */
   private static final int MOST_SESSIONS = 4;
+
+  /**
+   * Blocks of memory that batches have left and the next ones get, and their bytes: cudaMalloc and cudaFree may wait for all that the
+   * device is at.
+   */
+  private static final int MOST_LEFT = 16;
+
+  private static final long MOST_LEFT_BYTES = 64 << 20;
 
   /** Makes what a failed call throws of its {@code cudaError_t} and message. */
   public interface Thrown {
@@ -38,6 +49,7 @@ public final class CudaDevice implements AutoCloseable {
   private final Map<Key, Resident> residents = new HashMap<>();
   private final ReferenceQueue<Object> unreachable = new ReferenceQueue<>();
   private final ArrayDeque<Session> idle = new ArrayDeque<>();
+  private final ArrayDeque<DeviceMemory> left = new ArrayDeque<>();
   private int calls;
   private long clock;
   private boolean closed;
@@ -68,11 +80,21 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   /** {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
-  public void pairwise(HostBatch q, HostBatch p, MemorySegment out, int width) {
-    region(q, p, 0, q.size(), 0, p.size(), out, width);
+  public void pairwise(
+      HostBatch q, HostBatch p, MemorySegment out, int width, Session.Sharing sharing) {
+    run(
+        q,
+        p,
+        (session, a, b) ->
+            session.pairwise(
+                a, b, 0, q.size(), 0, p.size(), q.owner() == p.owner(), out, width, sharing));
   }
 
-  /** Rows and columns of that matrix from [row0, column0] on, without gaps. */
+  /**
+   * Rows and columns of that matrix from [row0, column0] on, without gaps.
+   *
+   * @param within whether this is part of a call that the device answers, which is not to wait for itself
+   */
   public void region(
       HostBatch q,
       HostBatch p,
@@ -81,13 +103,46 @@ public final class CudaDevice implements AutoCloseable {
       int column0,
       int columns,
       MemorySegment out,
-      int width) {
+      int width,
+      boolean within) {
+    Work work =
+        (session, a, b) ->
+            session.pairwise(
+                a,
+                b,
+                row0,
+                rows,
+                column0,
+                columns,
+                q.owner() == p.owner(),
+                out,
+                width,
+                Session.ALONE);
+    if (within) {
+      runNow(q, p, work);
+    } else {
+      run(q, p, work);
+    }
+  }
+
+  /** Answers for all rows of the matrix, or for its columns as rows, a strip at a time, on this thread. */
+  public void answer(
+      HostBatch q, HostBatch p, boolean transposed, RowQuery query, Consumer<RowAnswer> consumer) {
     run(
         q,
         p,
         (session, a, b) ->
-            session.pairwise(
-                a, b, row0, rows, column0, columns, q.owner() == p.owner(), out, width));
+            session
+                .rowStrips()
+                .answer(
+                    a,
+                    b,
+                    transposed ? p.size() : q.size(),
+                    transposed ? q.size() : p.size(),
+                    q.owner() == p.owner(),
+                    transposed,
+                    query,
+                    consumer));
   }
 
   /** {@code out[i] = KL(q_i ‖ p_i)}, in elements of {@code width} bytes. */
@@ -108,22 +163,26 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   private void run(HostBatch q, HostBatch p, Work work) {
+    permits.acquireUninterruptibly();
+    try {
+      runNow(q, p, work);
+    } finally {
+      permits.release();
+    }
+  }
+
+  private void runNow(HostBatch q, HostBatch p, Work work) {
     enter();
     try {
-      permits.acquireUninterruptibly();
+      CudaLibrary.select();
       try {
-        CudaLibrary.select();
-        try {
-          run(take(), q, p, work);
-        } catch (CudaFailure e) {
-          // cudaMalloc has made room already, but other calls need memory of the device, too
-          if (e.code() != CudaFailure.OUT_OF_MEMORY || failure.get() != null || !spareAll()) {
-            throw e;
-          }
-          run(take(), q, p, work);
+        run(take(), q, p, work);
+      } catch (CudaFailure e) {
+        // cudaMalloc has made room already, but other calls need memory of the device, too
+        if (e.code() != CudaFailure.OUT_OF_MEMORY || failure.get() != null || !spareAll()) {
+          throw e;
         }
-      } finally {
-        permits.release();
+        run(take(), q, p, work);
       }
     } catch (CudaFailure e) {
       throw thrownOf(e);
@@ -210,17 +269,43 @@ public final class CudaDevice implements AutoCloseable {
     for (Reference<?> key = unreachable.poll(); key != null; key = unreachable.poll()) {
       Resident old = residents.remove(key);
       if (old != null) {
-        old.free();
+        leave(old.free());
       }
     }
     Resident resident = residents.get(new Key(batch.owner(), null));
     if (resident == null) {
-      resident = new Resident(batch, this::spare);
+      resident = new Resident(batch, this);
       residents.put(new Key(batch.owner(), unreachable), resident);
     }
     resident.users++;
     resident.lastUse = ++clock;
     return resident;
+  }
+
+  /** Memory for a batch of so many bytes. */
+  synchronized DeviceMemory block(long bytes) {
+    for (DeviceMemory block : left) {
+      if (bytes <= block.size() && block.size() / 2 <= bytes) {
+        left.remove(block);
+        return block;
+      }
+    }
+    return DeviceMemory.device(this::spare);
+  }
+
+  private void leave(@Nullable DeviceMemory block) {
+    if (block != null) {
+      left.push(block);
+      long bytes = 0;
+      for (DeviceMemory each : left) {
+        bytes += each.size();
+      }
+      while (left.size() > MOST_LEFT || bytes > MOST_LEFT_BYTES) {
+        DeviceMemory oldest = left.removeLast();
+        bytes -= oldest.size();
+        oldest.close();
+      }
+    }
   }
 
   private synchronized void release(Session session, @Nullable Resident a, @Nullable Resident b) {
@@ -237,8 +322,13 @@ public final class CudaDevice implements AutoCloseable {
     }
   }
 
-  /** Frees the batch that nobody has used for longest, or what idle calls left; whether there was something. */
+  /** Frees what batches have left, or the batch that nobody has used for longest, or what idle calls left; whether there was something. */
   private synchronized boolean spare() {
+    if (!left.isEmpty()) {
+      left.forEach(DeviceMemory::close);
+      left.clear();
+      return true;
+    }
     Map.Entry<Key, Resident> oldest = null;
     for (Map.Entry<Key, Resident> entry : residents.entrySet()) {
       if (entry.getValue().users == 0
@@ -248,7 +338,10 @@ public final class CudaDevice implements AutoCloseable {
     }
     if (oldest != null) {
       residents.remove(oldest.getKey());
-      oldest.getValue().free();
+      DeviceMemory block = oldest.getValue().free();
+      if (block != null) {
+        block.close();
+      }
       return true;
     }
     Session session = idle.poll();
@@ -281,7 +374,9 @@ public final class CudaDevice implements AutoCloseable {
     CudaLibrary.select();
     idle.forEach(Session::close);
     idle.clear();
-    residents.values().forEach(Resident::free);
+    residents.values().forEach(resident -> leave(resident.free()));
     residents.clear();
+    left.forEach(DeviceMemory::close);
+    left.clear();
   }
 }

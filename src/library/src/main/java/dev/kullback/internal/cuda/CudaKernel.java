@@ -3,16 +3,25 @@ package dev.kullback.internal.cuda;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.RowAnswer;
+import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.work.Worker;
 import java.lang.foreign.MemorySegment;
+import java.util.function.Consumer;
 
-/** Matrices that the device computes, and blocks of them for reductions on the host. */
+/** Matrices that the device computes, what reductions want of their rows, and blocks of them where that is more than it keeps. */
 public final class CudaKernel extends BlockKernel<Batch> {
   private final CudaDevice device;
+  private final Worker worker;
   private boolean entered;
 
-  public CudaKernel(CudaDevice device) {
+  /** Whether blocks are part of a call that the device answers. */
+  private boolean answering;
+
+  public CudaKernel(CudaDevice device, Worker worker) {
     this.device = device;
+    this.worker = worker;
   }
 
   /** What the call uses stays open until its end. */
@@ -25,6 +34,7 @@ public final class CudaKernel extends BlockKernel<Batch> {
   @Override
   public void end() {
     super.end();
+    answering = false;
     if (entered) {
       entered = false;
       device.exit();
@@ -38,8 +48,29 @@ public final class CudaKernel extends BlockKernel<Batch> {
 
   @Override
   public boolean matrix(Output out) {
-    device.pairwise(HostBatch.of(q()), HostBatch.of(p()), out.memory(), out.width());
+    device.pairwise(
+        HostBatch.of(q()),
+        HostBatch.of(p()),
+        out.memory(),
+        out.width(),
+        out.isShared() ? worker::share : Session.ALONE);
     return true;
+  }
+
+  @Override
+  public boolean answer(RowQuery query, boolean transposed, Consumer<RowAnswer> consumer) {
+    if (!RowStrips.isAnswered(query)) {
+      return false;
+    }
+    answering = true;
+    device.answer(HostBatch.of(q()), HostBatch.of(p()), transposed, query, consumer);
+    return true;
+  }
+
+  @Override
+  public void join(BlockKernel<?> lead) {
+    super.join(lead);
+    answering = ((CudaKernel) lead).answering;
   }
 
   @Override
@@ -52,6 +83,7 @@ public final class CudaKernel extends BlockKernel<Batch> {
         column0,
         column1 - column0,
         MemorySegment.ofArray(out.block()),
-        Double.BYTES);
+        Double.BYTES,
+        answering);
   }
 }

@@ -56,6 +56,9 @@ public final class CudaLibrary {
           "kullback_cuda_pairwise",
           "kullback_cuda_aligned",
           "kullback_cuda_standard",
+          "kullback_cuda_select",
+          "kullback_cuda_fold",
+          "kullback_cuda_download",
           "cudaSetDevice",
           "cudaGetDeviceCount",
           "cudaDeviceGetAttribute",
@@ -66,6 +69,9 @@ public final class CudaLibrary {
           "cudaFree",
           "cudaHostAlloc",
           "cudaFreeHost",
+          "cudaHostGetFlags",
+          "cudaHostRegister",
+          "cudaHostUnregister",
           "cudaMemcpyAsync",
           "cudaStreamCreateWithFlags",
           "cudaStreamDestroy",
@@ -95,16 +101,14 @@ public final class CudaLibrary {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocate(256);
       check("kullback_cuda_device_name", kullback_cuda_device_name(0, name, name.byteSize()));
-      MemorySegment free = arena.allocate(ValueLayout.JAVA_LONG);
-      MemorySegment total = arena.allocate(ValueLayout.JAVA_LONG);
-      check("cudaMemGetInfo", cudaMemGetInfo(free, total));
+      long[] memory = memory(arena);
       return "available, %s, compute capability %d.%d, %.1f of %.1f GiB free, driver %s, runtime %s; library %s"
           .formatted(
               name.getString(0),
               attribute(arena, cudaDevAttrComputeCapabilityMajor()),
               attribute(arena, cudaDevAttrComputeCapabilityMinor()),
-              free.get(ValueLayout.JAVA_LONG, 0) * 0x1p-30,
-              total.get(ValueLayout.JAVA_LONG, 0) * 0x1p-30,
+              memory[0] * 0x1p-30,
+              memory[1] * 0x1p-30,
               driverVersion(arena),
               runtimeVersion(arena),
               text(kullback_cuda_description()));
@@ -112,6 +116,21 @@ public final class CudaLibrary {
       cudaGetLastError(); // and forget it, if it can be forgotten
       return "unavailable, the device does not answer: " + e.getMessage();
     }
+  }
+
+  /** Bytes of the device's memory, in use or not. */
+  static long memory() {
+    try (Arena arena = Arena.ofConfined()) {
+      return memory(arena)[1];
+    }
+  }
+
+  /** How many are free, and all. */
+  private static long[] memory(Arena arena) {
+    MemorySegment free = arena.allocate(ValueLayout.JAVA_LONG);
+    MemorySegment total = arena.allocate(ValueLayout.JAVA_LONG);
+    check("cudaMemGetInfo", cudaMemGetInfo(free, total));
+    return new long[] {free.get(ValueLayout.JAVA_LONG, 0), total.get(ValueLayout.JAVA_LONG, 0)};
   }
 
   /** Makes device 0 that of the calling thread, whatever others made of it; a failure shows in the next call. */

@@ -42,6 +42,10 @@ final class DeviceMemory implements AutoCloseable {
     return segment;
   }
 
+  long size() {
+    return segment.byteSize();
+  }
+
   private MemorySegment allocate(long bytes) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment pointer = arena.allocate(ValueLayout.ADDRESS);

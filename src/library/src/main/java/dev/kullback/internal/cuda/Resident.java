@@ -7,7 +7,6 @@ import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 import dev.kullback.internal.cuda.abi.kullback_cuda_batch;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /** A batch in device memory, uploaded and prepared by the first call that needs it. */
@@ -15,7 +14,10 @@ final class Resident {
   /** {@code kullback_cuda_batch}. */
   private final MemorySegment descriptor;
 
-  private final DeviceMemory memory;
+  private final CudaDevice device;
+
+  /** From its upload on. */
+  private @Nullable DeviceMemory memory;
 
   /** Passed when the batch is ready; null before it was uploaded. */
   private @Nullable MemorySegment ready;
@@ -25,13 +27,13 @@ final class Resident {
 
   long lastUse;
 
-  Resident(HostBatch batch, BooleanSupplier spare) {
+  Resident(HostBatch batch, CudaDevice device) {
+    this.device = device;
     descriptor = kullback_cuda_batch.allocate(Arena.ofAuto());
     kullback_cuda_batch.size(descriptor, batch.size());
     kullback_cuda_batch.dimension(descriptor, batch.dimension());
     kullback_cuda_batch.kind(descriptor, batch.kind());
     kullback_cuda_batch.wide(descriptor, batch.wide() ? 1 : 0);
-    memory = DeviceMemory.device(spare);
   }
 
   MemorySegment descriptor() {
@@ -67,24 +69,31 @@ final class Resident {
           "%d Gaussians of dimension %d are too many, or of too many dimensions, for the CUDA backend"
               .formatted(batch.size(), batch.dimension()));
     }
+    if (memory == null) {
+      memory = device.block(bytes);
+    }
     MemorySegment data = memory.get(bytes);
     kullback_cuda_batch.data(descriptor, data);
-    long offset = kullback_cuda_scale_offset(descriptor);
-    session.upload(batch.mean(), data, 0);
-    session.upload(batch.scale(), data, offset);
-    if (batch.scaleLow() != null) {
-      session.upload(batch.scaleLow(), data, offset + batch.scale().byteSize());
+    long scale = kullback_cuda_scale_offset(descriptor);
+    long end = scale + batch.scale().byteSize();
+    MemorySegment low = batch.scaleLow();
+    if (low == null) {
+      session.upload(data, end, new long[] {0, scale}, batch.mean(), batch.scale());
+    } else {
+      session.upload(
+          data, end + low.byteSize(), new long[] {0, scale, end}, batch.mean(), batch.scale(), low);
     }
-    session.computeAfterCopies();
     check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
   }
 
-  /** Nobody uses it any more, and what used it has passed on the device. */
-  synchronized void free() {
-    memory.close();
+  /** Nobody uses it any more, and what used it has passed on the device. Its memory, if it has any, is another's now. */
+  synchronized @Nullable DeviceMemory free() {
     if (ready != null) {
       cudaEventDestroy(ready);
       ready = null;
     }
+    DeviceMemory block = memory;
+    memory = null;
+    return block;
   }
 }

@@ -8,6 +8,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.BooleanSupplier;
+import java.util.function.IntConsumer;
 
 /**
  * What one call at a time works with: a stream that computes, one that copies, two strips of the result on the device and two
@@ -18,8 +19,14 @@ final class Session implements AutoCloseable {
   /** Bytes of a strip: some 0.3 ms of a PCIe 4.0 x16 link, and a matrix of a few thousand rows is several. Not tuned on a device. */
   private static final long STRIP = 8 << 20;
 
+  /** Bytes up to which a copy goes on the stream that computes: calls of the runtime, some µs each, then take longer than the bytes. */
+  private static final long SMALL = 1 << 20;
+
   /** Columns of a strip at most, so that it has 64 rows of float at least. */
   private static final long WIDEST = 1 << 15;
+
+  /** Bytes that a thread copies at once: some 0.1 ms. */
+  private static final long COPY = 1 << 20;
 
   /** Rows are taken in multiples of a kernel's tile. */
   private static final long TILE = 128;
@@ -34,14 +41,28 @@ final class Session implements AutoCloseable {
   private final DeviceMemory[] strips = new DeviceMemory[2];
   private final DeviceMemory[] staging = new DeviceMemory[2];
   private final DeviceMemory scratch;
+  private final RowStrips rowStrips;
   private int next;
 
   private boolean failed;
+
+  /** Does parts of a call's work, with several threads if the call has them. */
+  interface Sharing {
+    void share(int parts, IntConsumer part);
+  }
+
+  static final Sharing ALONE =
+      (parts, part) -> {
+        for (int k = 0; k < parts; k++) {
+          part.accept(k);
+        }
+      };
 
   /** Opens all or nothing. */
   Session(BooleanSupplier spare) {
     MemorySegment none = MemorySegment.NULL;
     scratch = DeviceMemory.device(spare);
+    rowStrips = new RowStrips(this, spare);
     for (int b = 0; b < 2; b++) {
       strips[b] = DeviceMemory.device(spare);
       staging[b] = DeviceMemory.pinned();
@@ -92,9 +113,41 @@ final class Session implements AutoCloseable {
     return compute;
   }
 
+  MemorySegment copy() {
+    return copy;
+  }
+
+  /** What answers row queries. */
+  RowStrips rowStrips() {
+    return rowStrips;
+  }
+
   /** Whether the device failed for good in this session. */
   boolean isBroken() {
     return failed;
+  }
+
+  /**
+   * Brings pieces of host memory to their offsets in {@code to}, of so many bytes up to the last one's end, before what is computed from
+   * now on: small ones with one copy.
+   */
+  void upload(MemorySegment to, long bytes, long[] offsets, MemorySegment... pieces) {
+    if (bytes > SMALL) {
+      for (int k = 0; k < pieces.length; k++) {
+        upload(pieces[k], to, offsets[k]);
+      }
+      check("cudaStreamWaitEvent", cudaStreamWaitEvent(compute, copied[next ^ 1], 0));
+      return;
+    }
+    int b = next;
+    next ^= 1;
+    check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
+    MemorySegment block = pinned(b, bytes);
+    for (int k = 0; k < pieces.length; k++) {
+      MemorySegment.copy(pieces[k], 0, block, offsets[k], pieces[k].byteSize());
+    }
+    check("cudaMemcpyAsync", cudaMemcpyAsync(to, block, bytes, cudaMemcpyHostToDevice(), compute));
+    check("cudaEventRecord", cudaEventRecord(copied[b], compute));
   }
 
   /** Copies host memory to {@code to + offset}, through the pinned blocks in turn. */
@@ -104,7 +157,7 @@ final class Session implements AutoCloseable {
       int b = next;
       next ^= 1;
       check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
-      MemorySegment block = staging[b].get(bytes);
+      MemorySegment block = pinned(b, bytes);
       MemorySegment.copy(from, at, block, 0, bytes);
       check(
           "cudaMemcpyAsync",
@@ -114,12 +167,10 @@ final class Session implements AutoCloseable {
     }
   }
 
-  /** What is computed from now on waits for the copies queued so far. */
-  void computeAfterCopies() {
-    check("cudaStreamWaitEvent", cudaStreamWaitEvent(compute, copied[next ^ 1], 0));
-  }
-
-  /** N rows and M columns of the matrix, from [row0, column0] on, into {@code out}, strip by strip. */
+  /**
+   * Rows and columns of the matrix from [row0, column0] on, {@code out} having their numbers n and m, strip by strip: by way of pinned
+   * memory, of which the worker's threads copy, or where {@code out} is native memory that is pinned, or can be, without.
+   */
   void pairwise(
       Resident q,
       Resident p,
@@ -129,54 +180,109 @@ final class Session implements AutoCloseable {
       long m,
       boolean same,
       MemorySegment out,
-      int width) {
-    long columns = Math.min(m, WIDEST);
-    long most = Math.max(1, STRIP / (columns * width));
-    long rows = Math.min(n, most > TILE ? most / TILE * TILE : most);
-    long across = Math.ceilDiv(m, columns);
-    long count = Math.ceilDiv(n, rows) * across;
+      int width,
+      Sharing sharing) {
+    Strips cut = new Strips(n, m, width);
     MemorySegment work =
-        work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), rows, columns));
-    for (long s = 0; s < count + 2; s++) {
-      int b = (int) (s & 1);
-      if (s >= 2) { // the strip before the last, while the last is computed
-        check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
-        long row = (s - 2) / across * rows;
-        long column = (s - 2) % across * columns;
-        deliver(
-            staging[b].get(0),
-            out,
-            row,
-            Math.min(rows, n - row),
-            column,
-            Math.min(columns, m - column),
-            m,
-            width);
-      }
-      if (s < count) {
-        long row = s / across * rows;
-        long column = s % across * columns;
-        long height = Math.min(rows, n - row);
-        long breadth = Math.min(columns, m - column);
-        MemorySegment strip = strips[b].get(rows * columns * width);
-        check(
-            "kullback_cuda_pairwise",
-            kullback_cuda_pairwise(
-                q.descriptor(),
-                p.descriptor(),
-                row0 + row,
-                height,
-                column0 + column,
-                breadth,
-                same ? 1 : 0,
-                strip,
-                breadth,
-                width == Double.BYTES ? 1 : 0,
-                work,
-                compute));
-        download(strip, height * breadth * width, b);
+        work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), cut.rows, cut.columns));
+    if (cut.count() == 1 && cut.bytes(0) <= SMALL) {
+      strip(q, p, row0, column0, same, 0, cut, work);
+      collect(strips[0].get(0), cut.bytes(0), out);
+      return;
+    }
+    try (PinnedSegment direct = PinnedSegment.of(out, n * m * width, this)) {
+      int behind = direct == null ? 2 : 1;
+      for (long s = 0; s < cut.count() + behind; s++) {
+        int b = (int) (s & 1);
+        if (direct == null && s >= 2) { // the strip before the last, while the last is computed
+          check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
+          deliver(staging[b].get(0), out, s - 2, cut, sharing);
+        }
+        if (s < cut.count()) {
+          strip(q, p, row0, column0, same, s, cut, work);
+          if (direct == null) {
+            download(strips[b].get(0), cut.bytes(s), b);
+          } else {
+            check("cudaEventRecord", cudaEventRecord(computed[b], compute));
+          }
+        }
+        if (direct != null && s >= 1) { // the last strip, while this one is computed
+          store(s - 1, cut, out);
+        }
       }
     }
+  }
+
+  /** Queues a strip. */
+  private void strip(
+      Resident q,
+      Resident p,
+      long row0,
+      long column0,
+      boolean same,
+      long s,
+      Strips cut,
+      MemorySegment work) {
+    check(
+        "kullback_cuda_pairwise",
+        kullback_cuda_pairwise(
+            q.descriptor(),
+            p.descriptor(),
+            row0 + cut.row(s),
+            cut.height(s),
+            column0 + cut.column(s),
+            cut.breadth(s),
+            same ? 1 : 0,
+            strips[(int) (s & 1)].get(cut.rows * cut.columns * cut.width),
+            cut.breadth(s),
+            cut.width == Double.BYTES ? 1 : 0,
+            0,
+            work,
+            compute));
+  }
+
+  /**
+   * Queues a region of the matrix, in doubles without gaps, to device memory that what was fetched with the same b has left; what is
+   * queued on {@link #copy} from now on waits for it.
+   */
+  void compute(
+      Resident q,
+      Resident p,
+      long row0,
+      long rows,
+      long column0,
+      long columns,
+      boolean same,
+      boolean transposed,
+      MemorySegment out,
+      int b) {
+    MemorySegment work =
+        work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), rows, columns));
+    check("cudaStreamWaitEvent", cudaStreamWaitEvent(compute, copied[b], 0));
+    check(
+        "kullback_cuda_pairwise",
+        kullback_cuda_pairwise(
+            q.descriptor(),
+            p.descriptor(),
+            row0,
+            rows,
+            column0,
+            columns,
+            same ? 1 : 0,
+            out,
+            transposed ? rows : columns,
+            1,
+            transposed ? 1 : 0,
+            work,
+            compute));
+    check("cudaEventRecord", cudaEventRecord(computed[b], compute));
+    check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
+  }
+
+  /** Queues a copy to pinned memory. */
+  void fetch(MemorySegment from, MemorySegment to, long bytes, int b) {
+    check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost(), copy));
+    check("cudaEventRecord", cudaEventRecord(copied[b], copy));
   }
 
   /** KL(q_i ‖ p_i) into {@code out}. */
@@ -212,6 +318,11 @@ final class Session implements AutoCloseable {
     return bytes == 0 ? MemorySegment.NULL : scratch.get(bytes);
   }
 
+  /** A pinned block: one that small copies, which do not wait for what uses it, need not enlarge. */
+  private MemorySegment pinned(int b, long bytes) {
+    return staging[b].get(Math.max(bytes, SMALL));
+  }
+
   /** Copies a strip to its pinned block when it has been computed. */
   private void download(MemorySegment strip, long bytes, int b) {
     // what used the pinned block last, an upload perhaps, is to be done with it before it may grow
@@ -220,13 +331,22 @@ final class Session implements AutoCloseable {
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
     check(
         "cudaMemcpyAsync",
-        cudaMemcpyAsync(staging[b].get(bytes), strip, bytes, cudaMemcpyDeviceToHost(), copy));
+        cudaMemcpyAsync(pinned(b, bytes), strip, bytes, cudaMemcpyDeviceToHost(), copy));
     check("cudaEventRecord", cudaEventRecord(copied[b], copy));
     next = b ^ 1;
   }
 
-  /** A result that is whole on the device, in pieces. */
+  /** A result that is whole on the device: small at once, else in pieces. */
   private void collect(MemorySegment result, long bytes, MemorySegment out) {
+    if (bytes <= SMALL) {
+      MemorySegment block = pinned(0, bytes); // uploads from there come first on the stream
+      check(
+          "cudaMemcpyAsync",
+          cudaMemcpyAsync(block, result, bytes, cudaMemcpyDeviceToHost(), compute));
+      check("cudaStreamSynchronize", cudaStreamSynchronize(compute));
+      MemorySegment.copy(block, 0, out, 0, bytes);
+      return;
+    }
     for (long at = 0; at < bytes; at += STRIP) {
       long piece = Math.min(STRIP, bytes - at);
       download(result.asSlice(at, piece), piece, 0);
@@ -235,22 +355,95 @@ final class Session implements AutoCloseable {
     }
   }
 
+  /** Copies a strip from pinned memory to {@code out}. */
   private static void deliver(
-      MemorySegment strip,
-      MemorySegment out,
-      long row,
-      long rows,
-      long column,
-      long columns,
-      long m,
-      int width) {
-    if (columns == m) {
-      MemorySegment.copy(strip, 0, out, row * m * width, rows * m * width);
-      return;
+      MemorySegment strip, MemorySegment out, long s, Strips cut, Sharing sharing) {
+    long line = cut.breadth(s) * cut.width;
+    long height = cut.height(s);
+    int lines = (int) Math.clamp(COPY / line, 1, height);
+    sharing.share(
+        (int) Math.ceilDiv(height, lines),
+        part -> {
+          long from = (long) part * lines;
+          long to = Math.min(from + lines, height);
+          if (cut.breadth(s) == cut.m) {
+            MemorySegment.copy(strip, from * line, out, cut.at(s, from), (to - from) * line);
+            return;
+          }
+          for (long i = from; i < to; i++) {
+            MemorySegment.copy(strip, i * line, out, cut.at(s, i), line);
+          }
+        });
+  }
+
+  /** Waits for a strip that was queued, and has the device write it to {@code out}, which stays open meanwhile. */
+  private void store(long s, Strips cut, MemorySegment out) {
+    int b = (int) (s & 1);
+    long line = cut.breadth(s) * cut.width;
+    check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
+    check(
+        "kullback_cuda_download",
+        kullback_cuda_download(
+            out.asSlice(cut.at(s, 0)),
+            cut.m * cut.width,
+            strips[b].get(0),
+            line,
+            line,
+            cut.height(s),
+            copy));
+  }
+
+  /** How a matrix of n rows and m columns, of elements of so many bytes, is cut into strips. */
+  private static final class Strips {
+    final long n;
+    final long m;
+    final int width;
+
+    /** Of a strip at most. */
+    final long rows;
+
+    final long columns;
+
+    Strips(long n, long m, int width) {
+      this.n = n;
+      this.m = m;
+      this.width = width;
+      columns = Math.min(m, WIDEST);
+      long most = Math.max(1, STRIP / (columns * width));
+      rows = Math.min(n, most > TILE ? most / TILE * TILE : most);
     }
-    for (long i = 0; i < rows; i++) {
-      MemorySegment.copy(
-          strip, i * columns * width, out, ((row + i) * m + column) * width, columns * width);
+
+    private long across() {
+      return Math.ceilDiv(m, columns);
+    }
+
+    long count() {
+      return Math.ceilDiv(n, rows) * across();
+    }
+
+    long row(long s) {
+      return s / across() * rows;
+    }
+
+    long column(long s) {
+      return s % across() * columns;
+    }
+
+    long height(long s) {
+      return Math.min(rows, n - row(s));
+    }
+
+    long breadth(long s) {
+      return Math.min(columns, m - column(s));
+    }
+
+    long bytes(long s) {
+      return height(s) * breadth(s) * width;
+    }
+
+    /** Where row i of a strip goes. */
+    long at(long s, long i) {
+      return ((row(s) + i) * m + column(s)) * width;
     }
   }
 
@@ -277,6 +470,7 @@ final class Session implements AutoCloseable {
       destroyEvent(copied[b]);
     }
     scratch.close();
+    rowStrips.close();
     for (MemorySegment stream : new MemorySegment[] {first, second}) {
       if (stream.address() != 0) {
         cudaStreamDestroy(stream);
@@ -284,7 +478,7 @@ final class Session implements AutoCloseable {
     }
   }
 
-  private static void destroyEvent(MemorySegment event) {
+  static void destroyEvent(MemorySegment event) {
     if (event.address() != 0) {
       cudaEventDestroy(event);
     }

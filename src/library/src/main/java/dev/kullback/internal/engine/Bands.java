@@ -2,6 +2,8 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.RowAnswer;
+import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.rows.Band;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.work.Job;
@@ -16,6 +18,11 @@ final class Bands {
 
   /** Terms of a matrix from which on its bands are cut into spans: 70 µs. */
   private static final long LEAST_TERMS = 1 << 20;
+
+  /** Rows of an answer that a thread takes at once, and columns of a block where the answer lacks some: 8 MiB come off a device at once. */
+  private static final int ANSWERED = 64;
+
+  private static final int ANSWERED_COLUMNS = 1 << 14;
 
   private final Engine engine;
 
@@ -35,6 +42,9 @@ final class Bands {
     int height = Math.ceilDiv(Math.ceilDiv(n, most), panel) * panel;
     int bands = Math.ceilDiv(n, height);
     BlockKernel<?> kernel = lead.kernels.begin(reverse ? p : q, reverse ? q : p);
+    if (kernel.wantsLargeBlocks() && answer(kernel, n, reduction, lead)) {
+      return;
+    }
     int spans = kernel.wantsLargeBlocks() ? 1 : spans(bands, q, p, reduction);
     int blocks = Math.ceilDiv(m, RowReduction.BLOCK_COLUMNS);
     int width =
@@ -59,6 +69,62 @@ final class Bands {
       }
     } else if (cut) {
       engine.share(new Job<>(engine, bands, lead, (b, w) -> merge(reduction, height, b, w)));
+    }
+  }
+
+  /** Has the kernel go through the rows itself; whether it does. */
+  private boolean answer(BlockKernel<?> kernel, int rows, RowReduction reduction, Workspace lead) {
+    RowQuery query = reduction.query();
+    if (query == null) {
+      return false;
+    }
+    reduction.cut(rows, 1);
+    return kernel.answer(
+        query,
+        reduction.isReverse(),
+        answer -> {
+          int parts = Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED);
+          if (engine.isAlone(parts)) {
+            take(reduction, answer, answer.row0(), answer.row1(), lead);
+          } else {
+            engine.share(
+                new Job<>(
+                    engine,
+                    parts,
+                    lead,
+                    (b, w) -> {
+                      int row0 = answer.row0() + (int) b * ANSWERED;
+                      take(reduction, answer, row0, Math.min(row0 + ANSWERED, answer.row1()), w);
+                    }));
+          }
+        });
+  }
+
+  /** Hands the rows [row0, row1) of an answer to a reduction, and as blocks what the kernel did not keep. */
+  private static void take(
+      RowReduction reduction, RowAnswer answer, int row0, int row1, Workspace w) {
+    w.checkInterrupt();
+    w.band.begin(row0, Band.WHOLE);
+    reduction.begin(row0, row1, w.band);
+    for (int piece = 0; piece < answer.pieces(); piece++) {
+      int open = row0; // the first of the rows that wait to be blocks
+      for (int i = row0; i <= row1; i++) {
+        if (i == row1 || reduction.take(answer, i, piece, w.band)) {
+          blocks(reduction, open, i, answer.column(piece), answer.column(piece + 1), w);
+          open = i + 1;
+        }
+      }
+    }
+    reduction.end(row0, row1, w.band);
+  }
+
+  private static void blocks(
+      RowReduction reduction, int row0, int row1, int from, int to, Workspace w) {
+    BlockKernel<?> kernel = w.kernels.chosen();
+    for (int column0 = from; row0 < row1 && column0 < to; column0 += ANSWERED_COLUMNS) {
+      w.checkInterrupt();
+      int column1 = Math.min(column0 + ANSWERED_COLUMNS, to);
+      block(kernel, reduction, row0, row1, column0, column1, w);
     }
   }
 
@@ -107,16 +173,28 @@ final class Bands {
       for (int row = row0; row < row1; row += rows) {
         int end = Math.min(row + rows, row1);
         w.checkInterrupt();
-        w.window.useBlock(true, rows * Math.min(most, m), row, column0, column1 - column0);
-        if (reverse) {
-          reverse(kernel, row, end, column0, column1, w);
-        } else {
-          kernel.block(row, end, column0, column1, w.window);
-        }
-        reduction.block(row, end, column0, column1, w.window.block(), w.band);
+        block(kernel, reduction, row, end, column0, column1, w);
       }
     }
     reduction.end(row0, row1, w.band);
+  }
+
+  private static void block(
+      BlockKernel<?> kernel,
+      RowReduction reduction,
+      int row0,
+      int row1,
+      int column0,
+      int column1,
+      Workspace w) {
+    int width = column1 - column0;
+    w.window.useBlock(true, (row1 - row0) * width, row0, column0, width);
+    if (reduction.isReverse()) {
+      reverse(kernel, row0, row1, column0, column1, w);
+    } else {
+      kernel.block(row0, row1, column0, column1, w.window);
+    }
+    reduction.block(row0, row1, column0, column1, w.window.block(), w.band);
   }
 
   /**

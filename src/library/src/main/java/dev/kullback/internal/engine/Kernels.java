@@ -55,7 +55,7 @@ final class Kernels {
     this.pair = pair;
     pairs = new FullScalarKernel(worker, pair);
     aligned = new Pairs(worker, pair);
-    cuda = device != null ? new CudaKernel(device) : null;
+    cuda = device != null ? new CudaKernel(device, worker) : null;
   }
 
   /** Apart, so that verifying the constructor loads no class with vectors. */

@@ -2,6 +2,7 @@ package dev.kullback.internal.kernel;
 
 import dev.kullback.internal.batch.Batch;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,6 +50,14 @@ public abstract class BlockKernel<G extends Batch> {
 
   /** Computes the whole matrix at once, if it does so instead of by blocks. */
   public boolean matrix(Output out) {
+    return false;
+  }
+
+  /**
+   * Answers for all rows, or with {@code transposed} for all columns as rows, a strip of them at a time on this thread, if it goes
+   * through rows itself.
+   */
+  public boolean answer(RowQuery query, boolean transposed, Consumer<RowAnswer> consumer) {
     return false;
   }
 

@@ -23,6 +23,7 @@ public final class Band {
   final Ranks ranks;
 
   private int[] positions = {};
+  private double[] values = {};
   private final KeySort sorting;
   private Candidates[] candidates = {};
 
@@ -66,6 +67,14 @@ public final class Band {
       positions = new int[length];
     }
     return positions;
+  }
+
+  /** Scratch for so many values. */
+  double[] values(int length) {
+    if (values.length < length) {
+      values = new double[length];
+    }
+    return values;
   }
 
   /** At least {@code length} numbers, the same while the band is. */

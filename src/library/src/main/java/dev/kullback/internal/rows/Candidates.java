@@ -93,13 +93,13 @@ final class Candidates {
       scratch.keys[g] = bits(least[g]);
     }
     scratch.sort(n);
-    bound(Double.longBitsToDouble(scratch.keys[k - 1]));
+    cut = bound(Double.longBitsToDouble(scratch.keys[k - 1]), error);
   }
 
-  /** Tells a search, still empty, of a value beyond which nothing counts. */
-  void bound(double farthest) {
-    cut =
-        Math.max(cut(farthest), Math.nextUp(farthest)); // the greater of 0 and of subnormal numbers
+  /** The {@link #cut} of a search in which nothing beyond that value counts. */
+  static double bound(double farthest, double error) {
+    // the greater of 0 and of subnormal numbers
+    return Math.max(cut(farthest, error), Math.nextUp(farthest));
   }
 
   /** Whether a search has nothing yet, nor a bound. */
@@ -233,7 +233,19 @@ final class Candidates {
 
   /** Ascending, ties by index. */
   void sort() {
-    sort(value, null, 0, count);
+    if (!isSorted()) {
+      sort(value, null, 0, count);
+    }
+  }
+
+  /** As what a device has sorted is. */
+  private boolean isSorted() {
+    for (int s = 1; s < count; s++) {
+      if (!Lists.isBefore(value[s - 1], index[s - 1], value[s], index[s])) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /**

@@ -3,6 +3,8 @@ package dev.kullback.internal.rows;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.RowAnswer;
+import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.plain.ExactKl;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -133,11 +135,39 @@ public final class NearestRows extends RowReduction {
     for (int i = 0; i < row1 - row0; i++) {
       Candidates c = band.candidates(i);
       c.search(k, columns, error);
-      Lists earlier = earlier();
-      if (earlier != null && earlier.count(row0 + i) >= wanted()) {
-        c.bound(earlier.values()[earlier.start()[row0 + i] + wanted() - 1]);
+      c.cut = limit(row0 + i);
+    }
+  }
+
+  @Override
+  public RowQuery query() {
+    long skip =
+        !others ? RowQuery.NONE : search == null ? 0 : (long) search.firstRow() - search.first();
+    return RowQuery.nearest(k, error, skip, this::limit);
+  }
+
+  /** What an entry of row i is at most to count, as far as is known before the search. */
+  private double limit(int i) {
+    Lists earlier = earlier();
+    return earlier == null || earlier.count(i) < wanted()
+        ? Double.POSITIVE_INFINITY
+        : Candidates.bound(earlier.values()[earlier.start()[i] + wanted() - 1], error);
+  }
+
+  @Override
+  public boolean take(RowAnswer answer, int i, int piece, Band band) {
+    Candidates c = band.candidates(i - band.first);
+    int count = answer.count(i, piece);
+    if (count > 0) {
+      int[] index = band.positions(count);
+      double[] value = band.values(count);
+      answer.copy(i, piece, index, value);
+      for (int s = 0; s < count; s++) {
+        c.offer(index[s], value[s]);
       }
     }
+    settleMany(c, i, band);
+    return count >= 0;
   }
 
   @Override
@@ -173,6 +203,10 @@ public final class NearestRows extends RowReduction {
     for (int s = 0; s < count; s++) {
       c.offer(column0 + at[s], kl[from + at[s]]);
     }
+    settleMany(c, i, band);
+  }
+
+  private void settleMany(Candidates c, int i, Band band) {
     if (c.count > most() && band.isWhole()) {
       c.finish();
       if (c.count > most()) {

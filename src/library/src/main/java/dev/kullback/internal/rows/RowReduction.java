@@ -1,6 +1,9 @@
 package dev.kullback.internal.rows;
 
 import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.RowAnswer;
+import dev.kullback.internal.kernel.RowQuery;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a call makes of the matrix instead of storing it. Its blocks come as they are computed, in the cache, those of a band of rows in
@@ -56,6 +59,20 @@ public abstract class RowReduction {
    */
   public boolean merge(int row0, int row1, Band band) {
     return true;
+  }
+
+  /** What a kernel may answer instead of handing over blocks; null if only blocks do. */
+  public @Nullable RowQuery query() {
+    return null;
+  }
+
+  /**
+   * Takes an answer for row i and a piece of the columns, between {@link #begin} and {@link #end} of its band.
+   *
+   * @return whether the answer has all; if not, the piece is to come as a block
+   */
+  public boolean take(RowAnswer answer, int i, int piece, Band band) {
+    throw new AssertionError("not asked for");
   }
 
   /** Before the first block of rows [row0, row1). */

@@ -1,5 +1,7 @@
 package dev.kullback.internal.rows;
 
+import dev.kullback.internal.kernel.RowAnswer;
+import dev.kullback.internal.kernel.RowQuery;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -116,6 +118,24 @@ public final class RowStatistic extends RowReduction {
         }
       }
     }
+  }
+
+  @Override
+  public RowQuery query() {
+    return RowQuery.number(
+        switch (kind) {
+          case MIN -> RowQuery.Kind.MIN;
+          case SUM, MEAN -> RowQuery.Kind.SUM;
+          case LOG_SUM_EXP -> RowQuery.Kind.LOG_SUM_EXP;
+        },
+        logWeights);
+  }
+
+  @Override
+  public boolean take(RowAnswer answer, int i, int piece, Band band) {
+    double x = answer.number(i, piece, 0);
+    fold(x, answer.number(i, piece, 1), band.state(0), 2 * (i - band.first));
+    return true;
   }
 
   @Override

@@ -1,6 +1,8 @@
 package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.kernel.RowAnswer;
+import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.plain.ExactKl;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
@@ -71,25 +73,53 @@ public final class WithinRows extends RowReduction {
   public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
     int width = column1 - column0;
     int[] at = band.positions(width);
-    double limit = Math.nextUp(radius / (1 - error));
-    long found = 0;
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - band.first);
+      int before = c.count;
       int from = (i - row0) * width;
-      int count = band.scan.atMost(limit, kl, from, from + width, at);
+      int count = band.scan.atMost(limit(), kl, from, from + width, at);
       for (int s = 0; s < count; s++) {
-        int j = column0 + at[s];
-        double x = kl[from + at[s]];
-        if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
-          x = decided(i, j, band);
-        }
-        if (x <= radius) {
-          c.append(j, x);
-          found++;
-        }
+        offer(i, column0 + at[s], kl[from + at[s]], c, band);
+      }
+      check(total.addAndGet(c.count - before));
+    }
+  }
+
+  /** What a kernel's value is at most if the divergence may be within the radius. */
+  private double limit() {
+    return Math.nextUp(radius / (1 - error));
+  }
+
+  @Override
+  public RowQuery query() {
+    return RowQuery.within(limit());
+  }
+
+  @Override
+  public boolean take(RowAnswer answer, int i, int piece, Band band) {
+    Candidates c = band.candidates(i - band.first);
+    int before = c.count;
+    int count = answer.count(i, piece);
+    if (count > 0) {
+      int[] index = band.positions(count);
+      double[] value = band.values(count);
+      answer.copy(i, piece, index, value);
+      for (int s = 0; s < count; s++) {
+        offer(i, index[s], value[s], c, band);
       }
     }
-    check(total.addAndGet(found));
+    check(total.addAndGet(c.count - before));
+    return count >= 0;
+  }
+
+  private void offer(int i, int j, double kl, Candidates c, Band band) {
+    double x = kl;
+    if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
+      x = decided(i, j, band);
+    }
+    if (x <= radius) {
+      c.append(j, x);
+    }
   }
 
   /** The divergence of i and j, infinite if it is beyond the radius by less than rounding leaves. */

@@ -1,0 +1,174 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Random;
+import java.util.function.Function;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Reductions on a device, on the emulated one, against the host's: shapes that take several strips, parts and pieces. */
+@Tag("cuda")
+@Timeout(120)
+class CudaReductionsTest {
+  private final KlEngine cuda = KlEngine.builder().backend(Backend.CUDA).threads(2).build();
+  private final KlEngine host = KlEngine.builder().backend(Backend.VECTOR).threads(2).build();
+
+  /** A 64th of its memory, 2 MiB, is what a device computes of a matrix at a time. */
+  @BeforeEach
+  void reset() {
+    Emulated.reset();
+    Emulated.set("memory", 128L << 20);
+  }
+
+  @AfterEach
+  void everythingIsReleased() {
+    cuda.close();
+    host.close();
+    assertThat(Emulated.live()).isEmpty();
+    Emulated.reset();
+  }
+
+  private static DiagonalGaussians random(boolean isDouble, int n, int d, int seed) {
+    return Batch.random(isDouble, n, d, 0, new Random(seed)).gaussians();
+  }
+
+  private void same(Function<KlEngine, Neighbors> search) {
+    Neighbors actual = search.apply(cuda);
+    Neighbors expected = search.apply(host);
+    assertThat(actual.size()).isEqualTo(expected.size());
+    for (int i = 0; i < expected.size(); i++) {
+      assertThat(actual.count(i)).as("row %d", i).isEqualTo(expected.count(i));
+    }
+    assertThat(actual.indices()).isEqualTo(expected.indices());
+    near(actual.values(), expected.values());
+  }
+
+  private static void near(double[] actual, double[] expected) {
+    assertThat(actual).hasSameSizeAs(expected);
+    for (int k = 0; k < actual.length; k++) {
+      if (!(Math.abs(actual[k] - expected[k]) <= 2e-5 * Math.abs(expected[k]))) {
+        assertThat(actual[k]).as("value %d", k).isEqualTo(expected[k]);
+      }
+    }
+  }
+
+  /** One row in pieces; two parts of columns, with several pieces each; two strips of rows; and a row more than a thread's share. */
+  @ParameterizedTest
+  @CsvSource({"1, 20000, 2", "300, 5000, 1", "1300, 350, 2", "65, 130, 7"})
+  void sameAsOnTheHost(int n, int m, int d) {
+    DiagonalGaussians q = random(false, n, d, 1);
+    DiagonalGaussians p = random(n % 2 == 0, m, d, 2);
+    same(engine -> engine.nearest(q, p, 3));
+    same(engine -> engine.within(q, p, host.rowMin(q, p)[0] * 1.5));
+    near(cuda.rowMin(q, p), host.rowMin(q, p));
+    near(cuda.rowMean(q, p), host.rowMean(q, p));
+    near(cuda.logSumExp(q, p), host.logSumExp(q, p));
+    double[] logWeights = new Random(3).doubles(m, -5, 5).toArray();
+    logWeights[0] = Double.NEGATIVE_INFINITY;
+    near(cuda.weightedLogSumExp(q, p, logWeights), host.weightedLogSumExp(q, p, logWeights));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"5000, 300", "350, 1300"})
+  void inReverse(int n, int m) {
+    DiagonalGaussians q = random(false, n, 1, 1);
+    DiagonalGaussians p = random(false, m, 1, 2);
+    same(engine -> engine.nearestReverse(q, p, 2));
+    same(engine -> engine.withinReverse(q, p, 1e-4));
+  }
+
+  /** Of the rows of a batch itself, in the middle of a set that is searched block by block. */
+  @Test
+  void others() {
+    DiagonalGaussians g = random(false, 700, 3, 1);
+    same(engine -> engine.nearestOthers(g, g, 4));
+    same(engine -> engine.nearestOthersReverse(g, g, 4));
+  }
+
+  @Test
+  void fullAndMixed() {
+    FullGaussians f = FullBatch.random(false, 150, 3, 10, 0, new Random(1)).gaussians();
+    DiagonalGaussians g = random(false, 90, 3, 2);
+    same(engine -> engine.nearest(f, f, 5));
+    same(engine -> engine.nearest(g, f, 5));
+    same(engine -> engine.nearestReverse(f, g, 5));
+    near(cuda.rowSum(f, g), host.rowSum(f, g));
+  }
+
+  /** As many as the device keeps, and more, which come as blocks. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 100, 1365, 1366, 2000})
+  void manyNeighbors(int k) {
+    DiagonalGaussians q = random(false, 70, 2, 1);
+    DiagonalGaussians p = random(false, 2000, 2, 2);
+    same(engine -> engine.nearest(q, p, k));
+  }
+
+  /** Ties beyond what the device keeps of a piece: these come as blocks, and the first win. */
+  @Test
+  void ties() {
+    int m = 9000;
+    float[] mean = new float[m];
+    float[] std = new float[m];
+    for (int j = 0; j < m; j++) {
+      mean[j] = j % 3 == 0 ? 1 : 1 + j;
+      std[j] = 1;
+    }
+    DiagonalGaussians p = DiagonalGaussians.ofStd(mean, std, 1);
+    DiagonalGaussians q = random(false, 130, 1, 3);
+    same(engine -> engine.nearest(q, p, 10));
+    same(engine -> engine.nearest(q, p, NearestOptions.of(10).exact()));
+    same(engine -> engine.within(q, p, 2));
+    assertThat(
+            cuda.nearest(DiagonalGaussians.ofStd(new float[] {1}, new float[] {1}, 1), p, 3)
+                .indices())
+        .containsExactly(0, 3, 6);
+  }
+
+  @Test
+  void onlyListsAndNumbersLeaveTheDevice() {
+    int n = 400;
+    int m = 9000;
+    DiagonalGaussians q = random(false, n, 2, 1);
+    DiagonalGaussians p = random(false, m, 2, 2);
+    double most = 0.1 * n * m * Double.BYTES;
+    cuda.nearest(q, p, 10);
+    assertThat(Emulated.live("downloaded")).isPositive().isLessThan((long) most);
+    cuda.nearestReverse(q, p, 10);
+    cuda.logSumExp(q, p);
+    cuda.rowMin(q, p);
+    assertThat(Emulated.live("downloaded")).isLessThan((long) most);
+    cuda.forEachTile(q, p, tile -> {});
+    assertThat(Emulated.live("downloaded")).isGreaterThan((long) n * m * Double.BYTES);
+  }
+
+  /** Native memory is pinned for the call and filled by the device; where it cannot be, by way of the session's. */
+  @ParameterizedTest
+  @CsvSource({"3000, 700, false", "70, 33000, false", "3000, 700, true"})
+  void nativeMemory(int n, int m, boolean refused) {
+    DiagonalGaussians q = random(false, n, 2, 1);
+    DiagonalGaussians p = random(false, m, 2, 2);
+    float[] expected = cuda.pairwise(q, p);
+    if (refused) {
+      Emulated.fail("cudaHostRegister", 1, 1);
+    }
+    try (Arena arena = Arena.ofShared()) {
+      MemorySegment out = arena.allocate(4L * n * m + 4, 4).fill((byte) 7);
+      cuda.pairwise(q, p, out.asSlice(0, 4L * n * m));
+      assertThat(out.asSlice(0, 4L * n * m).toArray(ValueLayout.JAVA_FLOAT)).isEqualTo(expected);
+      assertThat(out.get(ValueLayout.JAVA_INT, 4L * n * m)).isEqualTo(0x07070707);
+    }
+    assertThat(Emulated.live("registrations")).isEqualTo(refused ? 0 : 1);
+    assertThat(Emulated.live("registered")).isZero();
+  }
+}
