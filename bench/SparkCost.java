@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.StructType;
 
 /**
  * Processor time of a search on Spark, Parquet in and out, over that of the engine alone: the 10 nearest of N Gaussians of 32
- * dimensions to each of them, in rounds. The arguments are N and the number of rounds; bench/README.md has the command.
+ * dimensions to each of N others, in rounds. The arguments are N and the number of rounds; bench/README.md has the command.
  */
 final class SparkCost {
   private static final int DIMENSION = 32;
@@ -30,13 +30,8 @@ final class SparkCost {
   public static void main(String[] arguments) throws IOException {
     int n = Integer.parseInt(arguments[0]);
     int rounds = Integer.parseInt(arguments[1]);
-    Random random = new Random(7);
-    float[] mean = new float[n * DIMENSION];
-    float[] std = new float[n * DIMENSION];
-    for (int k = 0; k < mean.length; k++) {
-      mean[k] = (float) random.nextGaussian();
-      std[k] = (float) Math.exp(0.3 * random.nextGaussian());
-    }
+    Data queries = Data.random(n, 7);
+    Data references = Data.random(n, 8);
     Path folder = Files.createTempDirectory("spark-cost");
     SparkSession spark =
         SparkSession.builder()
@@ -45,19 +40,23 @@ final class SparkCost {
             .config("spark.sql.warehouse.dir", folder.resolve("warehouse").toString())
             .getOrCreate();
     try (KlEngine engine = KlEngine.builder().threads(2).build()) {
-      String input = folder.resolve("in.parquet").toString();
+      String q = folder.resolve("queries.parquet").toString();
+      String p = folder.resolve("references.parquet").toString();
       String output = folder.resolve("out.parquet").toString();
-      rows(spark, mean, std).repartition(6).write().parquet(input);
+      queries.rows(spark).repartition(6).write().parquet(q);
+      references.rows(spark).repartition(6).write().parquet(p);
       for (int round = 1; round <= rounds; round++) {
         double alone =
             seconds(() -> {
-              DiagonalGaussians g = DiagonalGaussians.ofStd(mean, std, DIMENSION);
-              engine.nearest(g, g, NEAREST);
+              engine.nearest(queries.gaussians(), references.gaussians(), NEAREST);
             });
         double job =
             seconds(() -> {
-              Dataset<Row> g = spark.read().parquet(input);
-              KlNeighbors.of(g).nearest(g, NEAREST).write().mode("overwrite").parquet(output);
+              KlNeighbors.of(spark.read().parquet(p))
+                  .nearest(spark.read().parquet(q), NEAREST)
+                  .write()
+                  .mode("overwrite")
+                  .parquet(output);
             });
         System.out.printf(
             "round %d: engine %.1f s, Spark %.1f s of CPU: %.3f%n", round, alone, job, job / alone);
@@ -70,26 +69,42 @@ final class SparkCost {
     }
   }
 
-  private static Dataset<Row> rows(SparkSession spark, float[] mean, float[] std) {
-    var floats = DataTypes.createArrayType(DataTypes.FloatType, false);
-    StructType type =
-        new StructType()
-            .add("id", DataTypes.LongType, false)
-            .add("mean", floats, false)
-            .add("std", floats, false);
-    List<Row> rows = new ArrayList<>();
-    for (int i = 0; i < mean.length / DIMENSION; i++) {
-      rows.add(RowFactory.create((long) i, row(mean, i), row(std, i)));
+  private record Data(float[] mean, float[] std) {
+    static Data random(int n, long seed) {
+      Random random = new Random(seed);
+      Data data = new Data(new float[n * DIMENSION], new float[n * DIMENSION]);
+      for (int k = 0; k < data.mean.length; k++) {
+        data.mean[k] = (float) random.nextGaussian();
+        data.std[k] = (float) Math.exp(0.3 * random.nextGaussian());
+      }
+      return data;
     }
-    return spark.createDataset(rows, Encoders.row(type));
-  }
 
-  private static Float[] row(float[] values, int i) {
-    Float[] row = new Float[DIMENSION];
-    for (int h = 0; h < DIMENSION; h++) {
-      row[h] = values[i * DIMENSION + h];
+    DiagonalGaussians gaussians() {
+      return DiagonalGaussians.ofStd(mean, std, DIMENSION);
     }
-    return row;
+
+    Dataset<Row> rows(SparkSession spark) {
+      var floats = DataTypes.createArrayType(DataTypes.FloatType, false);
+      StructType type =
+          new StructType()
+              .add("id", DataTypes.LongType, false)
+              .add("mean", floats, false)
+              .add("std", floats, false);
+      List<Row> rows = new ArrayList<>();
+      for (int i = 0; i < mean.length / DIMENSION; i++) {
+        rows.add(RowFactory.create((long) i, row(mean, i), row(std, i)));
+      }
+      return spark.createDataset(rows, Encoders.row(type));
+    }
+
+    private static Float[] row(float[] values, int i) {
+      Float[] row = new Float[DIMENSION];
+      for (int h = 0; h < DIMENSION; h++) {
+        row[h] = values[i * DIMENSION + h];
+      }
+      return row;
+    }
   }
 
   /** Of the whole process, its compilers and collectors included. */
