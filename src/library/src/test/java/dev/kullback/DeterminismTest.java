@@ -36,7 +36,7 @@ class DeterminismTest {
           expected = Bits.of(engine, q, p);
           expected.check(regime + ", again", Bits.of(engine, q, p));
         }
-        for (int threads : new int[] {1, 2, 3, 8}) {
+        for (int threads : Engines.threadCounts(backend)) {
           try (KlEngine engine = Engines.on(backend, threads)) {
             for (int repetition = 0; repetition < 2; repetition++) {
               expected.check(regime + ", threads " + threads, Bits.of(engine, q, p));
@@ -88,7 +88,7 @@ class DeterminismTest {
     int n = 176;
     int m = 187;
     int trials =
-        backend == Backend.CUDA ? 100 : 500; // a call of the emulated device takes a millisecond
+        backend == Backend.CUDA ? 50 : 500; // a call of the emulated device takes a millisecond
     for (Batch.Kind kind : Batch.Kind.values()) {
       for (int dimension : new int[] {5, 16, 40, 70, 300}) {
         Regime.Case drawn =
@@ -129,7 +129,7 @@ class DeterminismTest {
       FullBatch a = FullBatch.random(isDouble, 203, 20, 10, 0, new Random(3));
       FullBatch b = FullBatch.random(isDouble, 7, 20, 10, 0, new Random(4));
       List<double[]> expected = new ArrayList<>();
-      for (int threads : new int[] {1, 2, 3, 5}) {
+      for (int threads : Engines.threadCounts(backend)) {
         List<double[]> actual = new ArrayList<>();
         try (KlEngine engine = Engines.on(backend, threads)) {
           for (Gaussians[] pair :

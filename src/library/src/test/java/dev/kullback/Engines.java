@@ -26,6 +26,11 @@ final class Engines {
         : Stream.of(Backend.VECTOR, Backend.SCALAR);
   }
 
+  /** Each of which must give the bits of one; a device does the same for all. */
+  static int[] threadCounts(Backend backend) {
+    return backend == Backend.CUDA ? new int[] {1, 3} : new int[] {1, 2, 3, 8};
+  }
+
   static KlEngine on(Backend backend) {
     return KlEngine.builder().backend(backend).build();
   }

@@ -111,7 +111,7 @@ class RowStatisticTest {
       int m = pair.p.size();
       double[] w = new Random(2).doubles(m, -5, 0).toArray();
       double[][] expected = null;
-      for (int threads = 1; threads <= 8; threads++) {
+      for (int threads : Engines.threadCounts(backend)) {
         try (KlEngine engine = Engines.on(backend, threads)) {
           double[][] actual = {
             engine.rowMin(pair.q, pair.p),

@@ -65,7 +65,9 @@ class DemoTest {
   /** As an image of few modules is, or one for servers. */
   @Test
   void withoutAwt() throws Exception {
-    Ended demo = withoutDesktop("demo", "--data", DATA.toString(), "--out", folder.toString());
+    String output = folder.toString();
+    Ended demo =
+        withoutDesktop("demo", "--backend", "scalar", "--data", DATA.toString(), "--out", output);
     assertThat(demo.err()).isEmpty();
     assertThat(demo.status()).isZero();
     assertThat(demo.out())
@@ -79,13 +81,22 @@ class DemoTest {
     String std = DATA.resolve("digits_std.npy").toString();
     Path kl = folder.resolve("kl.npy");
     Path png = folder.resolve("kl.png");
-    Ended pairwise =
+    List<String> line = List.of("pairwise", "--mean", mean, "--std", std, "-o", kl.toString());
+    Ended picture =
         withoutDesktop(
-            "pairwise", "--mean", mean, "--std", std, "-o", "" + kl, "--heatmap", "" + png);
-    assertThat(pairwise.err())
+            Stream.concat(line.stream(), Stream.of("--heatmap", png.toString()))
+                .toArray(String[]::new));
+    assertThat(picture.err())
         .isEqualTo("kullback: a heatmap needs the module java.desktop: use a Java that has it\n");
-    assertThat(pairwise.status()).isEqualTo(1);
+    assertThat(picture.status()).isEqualTo(1);
     assertThat(kl).doesNotExist();
+
+    Ended vector =
+        withoutDesktop(
+            Stream.concat(line.stream(), Stream.of("--backend", "vector")).toArray(String[]::new));
+    assertThat(vector.err()).isEmpty();
+    assertThat(vector.status()).isZero();
+    assertThat(kl).exists();
   }
 
   /** What a virtual machine of its own printed and ended with. */
