@@ -207,7 +207,7 @@ constexpr double REDUCTION_GOAL = 1.2;
 // The matrix of a timed batch reduced, strip by strip: one is reduced on a second stream while the next is made in another buffer.
 struct Reduction {
   static constexpr int K = 10;
-  static constexpr int64_t CAPACITY = 64;
+  static constexpr int64_t CAPACITY = 42; // as RowStrips.java has it, and of 16384 columns as many rows
 
   std::string what;
   bool isNearest;
@@ -223,7 +223,7 @@ struct Reduction {
         isNearest(isNearest),
         matrix(matrix),
         n(matrix.b.n),
-        rows(n / 16),
+        rows(n / 32),
         strips{Memory(rows * n * 8), Memory(rows * n * 8)},
         scratch(kullback_cuda_scratch_bytes(&matrix.on.batch, &matrix.on.batch, rows, n)),
         limits(n * 8),

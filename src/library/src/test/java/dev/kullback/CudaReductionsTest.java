@@ -2,10 +2,12 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.cuda.abi.CudaRuntime;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Random;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -62,13 +64,20 @@ class CudaReductionsTest {
     }
   }
 
-  /** One row in pieces; two parts of columns, with several pieces each; two strips of rows; and a row more than a thread's share. */
+  /** One row in pieces; parts of columns; two of these with several pieces each; strips of rows; and a row more than a thread takes. */
   @ParameterizedTest
-  @CsvSource({"1, 20000, 2", "300, 5000, 1", "1300, 350, 2", "65, 130, 7"})
+  @CsvSource({
+    "1, 20000, 2",
+    "300, 5000, 1",
+    "10, 30000, 1",
+    "1300, 350, 2",
+    "65, 130, 7",
+    "9000, 1, 2"
+  })
   void sameAsOnTheHost(int n, int m, int d) {
     DiagonalGaussians q = random(false, n, d, 1);
     DiagonalGaussians p = random(n % 2 == 0, m, d, 2);
-    same(engine -> engine.nearest(q, p, 3));
+    same(engine -> engine.nearest(q, p, Math.min(m, 3)));
     same(engine -> engine.within(q, p, host.rowMin(q, p)[0] * 1.5));
     near(cuda.rowMin(q, p), host.rowMin(q, p));
     near(cuda.rowMean(q, p), host.rowMean(q, p));
@@ -87,12 +96,59 @@ class CudaReductionsTest {
     same(engine -> engine.withinReverse(q, p, 1e-4));
   }
 
-  /** Of the rows of a batch itself, in the middle of a set that is searched block by block. */
   @Test
   void others() {
     DiagonalGaussians g = random(false, 700, 3, 1);
     same(engine -> engine.nearestOthers(g, g, 4));
     same(engine -> engine.nearestOthersReverse(g, g, 4));
+  }
+
+  /** Rows 200 to 300 of a set against its blocks, each without the row itself, one after the other. */
+  @Test
+  void blocks() {
+    Batch all = Batch.random(false, 700, 3, 0, new Random(1));
+    DiagonalGaussians q = all.rows(200, 300).gaussians();
+    DiagonalGaussians first = all.rows(0, 250).gaussians();
+    DiagonalGaussians second = all.rows(250, 700).gaussians();
+    NearestOptions options = NearestOptions.of(4).others(200).exact();
+    for (NearestOptions asked : new NearestOptions[] {options, options.reverse()}) {
+      Neighbors whole = host.nearest(q, all.gaussians(), asked);
+      Neighbors a = cuda.nearest(q, first, asked);
+      Neighbors b = cuda.nearest(q, second, asked.after(a, 250));
+      assertThat(b.indices()).isEqualTo(whole.indices());
+      assertThat(b.values()).isEqualTo(whole.values());
+    }
+  }
+
+  /** A search must not be begun anew when some of its rows were already counted. */
+  @Test
+  void memoryThatIsShortInTheMiddle() {
+    DiagonalGaussians q = random(false, 1300, 1, 1);
+    DiagonalGaussians p = random(false, 350, 1, 2);
+    int pairs = host.within(q, p, 1e-4).indices().length;
+    int failures = 0;
+    for (int after = 1; after < 14; after++) {
+      Emulated.fail("launch", after, CudaException.OUT_OF_MEMORY);
+      try {
+        assertThat(cuda.within(q, p, 1e-4, pairs).indices()).hasSize(pairs);
+      } catch (CudaException e) {
+        assertThat(e.code()).isEqualTo(CudaException.OUT_OF_MEMORY);
+        failures++;
+      }
+      Emulated.fail("launch", 1, 0);
+      assertThat(cuda.within(q, p, 1e-4, pairs).indices()).hasSize(pairs);
+    }
+    assertThat(failures).isPositive();
+  }
+
+  /** The sum of a row does not depend on how many rows there are. */
+  @Test
+  void bitsOfSums() {
+    Batch rows = Batch.random(false, 130, 1, 0, new Random(1));
+    DiagonalGaussians p = random(false, 20000, 1, 2);
+    double[] all = cuda.rowSum(rows.gaussians(), p);
+    double[] one = cuda.rowSum(rows.rows(0, 1).gaussians(), p);
+    assertThat(all[0]).isEqualTo(one[0]);
   }
 
   @Test
@@ -169,6 +225,54 @@ class CudaReductionsTest {
       assertThat(out.get(ValueLayout.JAVA_INT, 4L * n * m)).isEqualTo(0x07070707);
     }
     assertThat(Emulated.live("registrations")).isEqualTo(refused ? 0 : 1);
+    assertThat(Emulated.live("registered")).isZero();
+  }
+
+  /** Memory that the caller has pinned is filled directly, and stays pinned. */
+  @Test
+  void pinnedMemory() {
+    DiagonalGaussians g = random(false, 1100, 2, 1);
+    float[] expected = cuda.pairwise(g, g);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment out = arena.allocate(4L * expected.length, 64);
+      assertThat(CudaRuntime.cudaHostRegister(out, out.byteSize(), 0)).isZero();
+      cuda.pairwise(g, g, out);
+      assertThat(out.toArray(ValueLayout.JAVA_FLOAT)).isEqualTo(expected);
+      assertThat(Emulated.live("registered")).isEqualTo(1);
+      assertThat(CudaRuntime.cudaHostUnregister(out)).isZero();
+    }
+  }
+
+  /** The memory cannot be freed while the device writes there; before or after, the call says that it is. */
+  @Test
+  void memoryThatIsClosedDuringACall() throws InterruptedException {
+    Emulated.set("delay_us", 300);
+    DiagonalGaussians g = random(false, 1100, 1, 1);
+    int refused = 0;
+    for (int round = 0; round < 10; round++) {
+      Arena arena = Arena.ofShared();
+      MemorySegment out = arena.allocate(4L * 1100 * 1100, 64);
+      int wait = round;
+      Thread closer =
+          Thread.ofPlatform()
+              .start(() -> {
+                LockSupport.parkNanos(wait * 20_000_000L);
+                while (arena.scope().isAlive()) {
+                  try {
+                    arena.close();
+                  } catch (IllegalStateException e) {
+                    Thread.onSpinWait(); // in use
+                  }
+                }
+              });
+      try {
+        cuda.pairwise(g, g, out);
+      } catch (IllegalStateException e) {
+        refused++;
+      }
+      closer.join();
+    }
+    assertThat(refused).isPositive();
     assertThat(Emulated.live("registered")).isZero();
   }
 }

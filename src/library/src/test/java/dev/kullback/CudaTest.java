@@ -10,6 +10,7 @@ import java.io.File;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -207,8 +208,8 @@ class CudaTest {
       for (int k = 0; k < n * m; k++) {
         double kl =
             isDouble
-                ? out.getAtIndex(java.lang.foreign.ValueLayout.JAVA_DOUBLE, k)
-                : out.getAtIndex(java.lang.foreign.ValueLayout.JAVA_FLOAT, k);
+                ? out.getAtIndex(ValueLayout.JAVA_DOUBLE, k)
+                : out.getAtIndex(ValueLayout.JAVA_FLOAT, k);
         double tolerance = (isDouble ? 2e-12 : 1e-5) * expected[k];
         if (!(Math.abs(kl - expected[k]) <= tolerance)) {
           assertThat(kl).as("entry %d", k).isEqualTo(expected[k]);
@@ -269,20 +270,46 @@ class CudaTest {
     assertThat(Emulated.live()).isEmpty();
   }
 
-  /** A small matrix, one in strips by way of pinned memory, one straight to native memory, and reductions. */
+  /** A matrix, and reductions, two of which take several strips and parts. */
   private static List<Integer> everyWay(
-      KlEngine engine, DiagonalGaussians q, FullGaussians f, DiagonalGaussians large) {
-    int n = large.size();
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment out = arena.allocate(4L * n * n, 4);
-      engine.pairwise(large, large, out);
-      return List.of(
-          Arrays.hashCode(engine.pairwise(q, f)),
-          Arrays.hashCode(engine.pairwise(large, large)),
-          Arrays.hashCode(out.toArray(java.lang.foreign.ValueLayout.JAVA_FLOAT)),
-          Arrays.hashCode(engine.nearest(q, f, 3).indices()),
-          Arrays.hashCode(engine.weightedLogSumExp(q, q, new double[q.size()])));
+      KlEngine engine, DiagonalGaussians q, FullGaussians f, DiagonalGaussians many) {
+    return List.of(
+        Arrays.hashCode(engine.pairwise(q, f)),
+        Arrays.hashCode(engine.nearest(q, f, 3).indices()),
+        Arrays.hashCode(engine.nearest(many, many, 2).indices()),
+        Arrays.hashCode(engine.within(many, many, 1e-3).indices()),
+        Arrays.hashCode(engine.weightedLogSumExp(q, q, new double[q.size()])));
+  }
+
+  /** The same of a matrix in strips, by way of pinned memory and straight to native memory. */
+  @ParameterizedTest
+  @ValueSource(strings = {"cudaMemcpyAsync", "cudaEventRecord", "cudaEventSynchronize", "launch"})
+  void faultsOfALargeMatrix(String call) {
+    DiagonalGaussians q = diagonal(false, 1100, 1, 1);
+    float[] expected;
+    try (KlEngine engine = engine()) {
+      expected = engine.pairwise(q, q);
     }
+    int failures = 0;
+    for (int after : new int[] {2, 4, 6}) {
+      try (KlEngine engine = engine();
+          Arena arena = Arena.ofConfined()) {
+        MemorySegment out = arena.allocate(4L * expected.length, 4);
+        Emulated.fail(call, after, 400);
+        try {
+          assertThat(engine.pairwise(q, q)).isEqualTo(expected);
+          engine.pairwise(q, q, out);
+        } catch (CudaException e) {
+          failures++;
+          assertThat(e.code()).isEqualTo(400);
+        }
+        Emulated.fail(call, 1, 0);
+        engine.pairwise(q, q, out);
+        assertThat(out.toArray(ValueLayout.JAVA_FLOAT)).isEqualTo(expected);
+      }
+      assertThat(Emulated.live()).isEmpty();
+    }
+    assertThat(failures).isPositive();
   }
 
   /** Each call of the runtime fails in turn: an exception that names it, and nothing lost. */
@@ -297,15 +324,17 @@ class CudaTest {
     "cudaEventRecord, 400",
     "cudaStreamWaitEvent, 400",
     "cudaEventSynchronize, 400",
+    "cudaMemGetInfo, 999",
     "launch, 701"
   })
   void faults(String call, int error) {
     DiagonalGaussians q = diagonal(false, 33, 5, 1);
     FullGaussians f = full(false, 33, 5, 2);
-    DiagonalGaussians large = diagonal(false, 1100, 1, 3);
+    Emulated.set("memory", 4L << 20); // a 64th is 128 rows of 64 columns
+    DiagonalGaussians many = diagonal(false, 150, 1, 4);
     List<Integer> expected;
     try (KlEngine engine = engine()) {
-      expected = everyWay(engine, q, f, large);
+      expected = everyWay(engine, q, f, many);
     }
     int failures = 0;
     for (int after = 1; ; after++) {
@@ -313,7 +342,7 @@ class CudaTest {
         Emulated.fail(call, after, error);
         boolean failed = false;
         try {
-          assertThat(everyWay(engine, q, f, large)).isEqualTo(expected);
+          assertThat(everyWay(engine, q, f, many)).isEqualTo(expected);
         } catch (CudaException e) {
           failed = true;
           failures++;
@@ -321,7 +350,9 @@ class CudaTest {
           assertThat(e.getMessage()).containsAnyOf(call, "kullback_cuda_");
         }
         Emulated.fail(call, 1, 0);
-        assertThat(everyWay(engine, q, f, large)).as("afterwards").isEqualTo(expected);
+        assertThat(Arrays.hashCode(engine.pairwise(q, f)))
+            .as("afterwards")
+            .isEqualTo(expected.getFirst());
         boolean mended = error == OUT_OF_MEMORY && after < 24; // by making room
         if (!failed && !mended) {
           break;

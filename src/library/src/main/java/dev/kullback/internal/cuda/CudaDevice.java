@@ -10,7 +10,9 @@ import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -41,6 +43,9 @@ public final class CudaDevice implements AutoCloseable {
   private final Thrown thrown;
 
   private final Semaphore permits = new Semaphore(MOST_SESSIONS, true);
+
+  /** Those of regions within calls that have a permit, which wait for nothing else. */
+  private final Semaphore innerPermits = new Semaphore(MOST_SESSIONS, true);
 
   /** Set when the device failed for good. */
   private final AtomicReference<@Nullable CudaFailure> failure = new AtomicReference<>();
@@ -118,17 +123,15 @@ public final class CudaDevice implements AutoCloseable {
                 out,
                 width,
                 Session.ALONE);
-    if (within) {
-      runNow(q, p, work);
-    } else {
-      run(q, p, work);
-    }
+    run(within ? innerPermits : permits, q, p, work, () -> true);
   }
 
   /** Answers for all rows of the matrix, or for its columns as rows, a strip at a time, on this thread. */
   public void answer(
       HostBatch q, HostBatch p, boolean transposed, RowQuery query, Consumer<RowAnswer> consumer) {
+    AtomicBoolean begun = new AtomicBoolean();
     run(
+        permits,
         q,
         p,
         (session, a, b) ->
@@ -142,7 +145,11 @@ public final class CudaDevice implements AutoCloseable {
                     q.owner() == p.owner(),
                     transposed,
                     query,
-                    consumer));
+                    answer -> {
+                      begun.set(true);
+                      consumer.accept(answer);
+                    }),
+        () -> !begun.get());
   }
 
   /** {@code out[i] = KL(q_i ‖ p_i)}, in elements of {@code width} bytes. */
@@ -163,26 +170,31 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   private void run(HostBatch q, HostBatch p, Work work) {
-    permits.acquireUninterruptibly();
-    try {
-      runNow(q, p, work);
-    } finally {
-      permits.release();
-    }
+    run(permits, q, p, work, () -> true);
   }
 
-  private void runNow(HostBatch q, HostBatch p, Work work) {
+  /** Does the work, a second time where memory was short and could be spared, if it is still to be had. */
+  private void run(
+      Semaphore permits, HostBatch q, HostBatch p, Work work, BooleanSupplier repeatable) {
     enter();
     try {
-      CudaLibrary.select();
+      permits.acquireUninterruptibly();
       try {
-        run(take(), q, p, work);
-      } catch (CudaFailure e) {
-        // cudaMalloc has made room already, but other calls need memory of the device, too
-        if (e.code() != CudaFailure.OUT_OF_MEMORY || failure.get() != null || !spareAll()) {
-          throw e;
+        CudaLibrary.select();
+        try {
+          run(take(), q, p, work);
+        } catch (CudaFailure e) {
+          // cudaMalloc has made room already, but other calls need memory of the device, too
+          if (e.code() != CudaFailure.OUT_OF_MEMORY
+              || failure.get() != null
+              || !repeatable.getAsBoolean()
+              || !spareAll()) {
+            throw e;
+          }
+          run(take(), q, p, work);
         }
-        run(take(), q, p, work);
+      } finally {
+        permits.release();
       }
     } catch (CudaFailure e) {
       throw thrownOf(e);
@@ -294,7 +306,9 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   private void leave(@Nullable DeviceMemory block) {
-    if (block != null) {
+    if (block != null && block.size() > MOST_LEFT_BYTES) {
+      block.close();
+    } else if (block != null && block.size() > 0) {
       left.push(block);
       long bytes = 0;
       for (DeviceMemory each : left) {

@@ -5,11 +5,12 @@ import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.lang.ref.Reference;
 import java.util.HashSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** A caller's native memory that the device writes to by itself, for it is pinned: by the caller, or until this is closed. */
+/** A caller's native memory that the device writes to by itself, for it is pinned: by the caller, all of it, or until this is closed. */
 final class PinnedSegment implements AutoCloseable {
   /** Bytes from which on pinning is tried: it costs some 0.1 µs a page. Not tuned on a device. */
   private static final long LEAST = 4 << 20;
@@ -21,12 +22,16 @@ final class PinnedSegment implements AutoCloseable {
   /** What calls of this process have pinned now. A page may be pinned once, and one that another call has pinned is so no longer than that. */
   private static final Set<PinnedSegment> PINNED = new HashSet<>();
 
+  /** Stays reachable while it is pinned. */
+  private final MemorySegment memory;
+
   private final long address;
   private final long bytes;
   private final boolean own;
   private final Session session;
 
   private PinnedSegment(MemorySegment memory, boolean own, Session session) {
+    this.memory = memory;
     address = memory.address();
     bytes = memory.byteSize();
     this.own = own;
@@ -81,11 +86,21 @@ final class PinnedSegment implements AutoCloseable {
   /** Nothing writes there any more. */
   @Override
   public void close() {
-    if (own) {
-      session.settle();
-      synchronized (PINNED) {
+    try {
+      if (own) {
+        session.settle();
+        unpin();
+      }
+    } finally {
+      Reference.reachabilityFence(memory);
+    }
+  }
+
+  /** By its address, for the caller may have freed it. What stays pinned is not written to directly again. */
+  private void unpin() {
+    synchronized (PINNED) {
+      if (cudaHostUnregister(MemorySegment.ofAddress(address)) == cudaSuccess()) {
         PINNED.remove(this);
-        cudaHostUnregister(MemorySegment.ofAddress(address)); // the caller may have freed it
       }
     }
   }

@@ -16,8 +16,8 @@ import java.util.function.Consumer;
  * is wanted of a part comes off the device while the next is computed. Answers come by strip, while the next strip is under way.
  */
 final class RowStrips implements AutoCloseable {
-  /** Doubles of a part of the matrix at most, 64 MiB: at D = 128 some 80 µs of an H100's computing. Not tuned on a device. */
-  private static final long MOST_PART = 8 << 20;
+  /** Bytes of a part of the matrix at most: at D = 128 some 80 µs of an H100's computing. Not tuned on a device. */
+  private static final long MOST_PART = 64 << 20;
 
   /** Which share of the device's memory a part may take. */
   private static final int SHARE = 64;
@@ -27,7 +27,7 @@ final class RowStrips implements AutoCloseable {
   /** Pieces of a part at least, each for one block of threads: four times the multiprocessors of an H100. */
   private static final int PIECES = 512;
 
-  /** Columns of a piece at least, and for each of the k nearest. */
+  /** Columns of a piece at least, of a sum's always, as of the host's blocks; and for each of the k nearest. */
   private static final int NARROWEST = 4096;
 
   private static final int COLUMNS_EACH = 8;
@@ -50,8 +50,8 @@ final class RowStrips implements AutoCloseable {
   private final DeviceMemory weights;
   private final Session session;
 
-  /** Doubles of a part; 0 as long as nobody has asked. */
-  private long mostPart;
+  /** Of a part; 0 as long as nobody has asked. */
+  private long partBytes;
 
   RowStrips(Session session, BooleanSupplier spare) {
     this.session = session;
@@ -64,6 +64,14 @@ final class RowStrips implements AutoCloseable {
       answers[b] = DeviceMemory.pinned();
       answered[b] = MemorySegment.NULL;
     }
+  }
+
+  /** Bytes of a part of the matrix. */
+  long partBytes() {
+    if (partBytes == 0) {
+      partBytes = Math.min(MOST_PART, CudaLibrary.memory() / SHARE);
+    }
+    return partBytes;
   }
 
   /** Whether the device keeps as many entries of a piece as that may want. */
@@ -88,13 +96,16 @@ final class RowStrips implements AutoCloseable {
   private record Cut(int n, int m, int rows, int columns, int width, int capacity) {
     static Cut of(int n, int m, long part, RowQuery query) {
       int most = Math.clamp(part / Math.min(n, TILE), 1, m);
-      int rows = Math.clamp(part / most, 1, n);
-      rows = rows > TILE ? rows / TILE * TILE : rows;
+      boolean lists = query.kind() == RowQuery.Kind.ENTRIES;
       long narrowest = Math.max(NARROWEST, (long) COLUMNS_EACH * query.k());
-      long even = Math.ceilDiv(most, Math.ceilDiv(PIECES, rows));
-      int width = (int) Math.min(most, Math.max(narrowest, even));
-      int capacity = query.kind() == RowQuery.Kind.ENTRIES ? room(query, width) : 0;
-      return new Cut(n, m, rows, most == m ? m : most / width * width, width, capacity);
+      long even = Math.ceilDiv(most, Math.ceilDiv(PIECES, Math.clamp(part / most, 1, n)));
+      // sums have one order of additions, whatever the number of rows and the device's memory
+      int width = (int) Math.min(most, lists ? Math.max(narrowest, even) : NARROWEST);
+      int columns = most == m ? m : most / width * width;
+      int capacity = lists ? Math.min(room(query, width), width) : 0;
+      long found = Math.ceilDiv(m, width) * (lists ? 12L * capacity + 4 : 16); // bytes of a row
+      int rows = Math.clamp(part * Double.BYTES / Math.max(8L * columns, found), 1, n);
+      return new Cut(n, m, rows > TILE ? rows / TILE * TILE : rows, columns, width, capacity);
     }
 
     int strips() {
@@ -143,10 +154,7 @@ final class RowStrips implements AutoCloseable {
       boolean transposed,
       RowQuery query,
       Consumer<RowAnswer> consumer) {
-    if (mostPart == 0) {
-      mostPart = Math.min(MOST_PART, CudaLibrary.memory() / SHARE / Double.BYTES);
-    }
-    Cut cut = Cut.of(n, m, mostPart, query);
+    Cut cut = Cut.of(n, m, partBytes() / Double.BYTES, query);
     for (int b = 0; b < 2; b++) {
       matrix[b].get(8L * cut.rows() * cut.columns());
       found[b].get(cut.partBytes(cut.rows(), 0));

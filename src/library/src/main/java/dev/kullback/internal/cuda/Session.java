@@ -44,7 +44,8 @@ final class Session implements AutoCloseable {
   private final RowStrips rowStrips;
   private int next;
 
-  private boolean failed;
+  /** The first status of {@link #settle} that is not success. */
+  private int broken = cudaSuccess();
 
   /** Does parts of a call's work, with several threads if the call has them. */
   interface Sharing {
@@ -124,7 +125,7 @@ final class Session implements AutoCloseable {
 
   /** Whether the device failed for good in this session. */
   boolean isBroken() {
-    return failed;
+    return broken != cudaSuccess();
   }
 
   /**
@@ -182,15 +183,15 @@ final class Session implements AutoCloseable {
       MemorySegment out,
       int width,
       Sharing sharing) {
-    Strips cut = new Strips(n, m, width);
-    MemorySegment work =
-        work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), cut.rows, cut.columns));
-    if (cut.count() == 1 && cut.bytes(0) <= SMALL) {
-      strip(q, p, row0, column0, same, 0, cut, work);
+    if (n * m * width <= SMALL) {
+      Strips cut = new Strips(n, m, width, STRIP);
+      strip(q, p, row0, column0, same, 0, cut, work(q, p, cut));
       collect(strips[0].get(0), cut.bytes(0), out);
       return;
     }
     try (PinnedSegment direct = PinnedSegment.of(out, n * m * width, this)) {
+      Strips cut = new Strips(n, m, width, direct == null ? STRIP : rowStrips.partBytes());
+      MemorySegment work = work(q, p, cut);
       int behind = direct == null ? 2 : 1;
       for (long s = 0; s < cut.count() + behind; s++) {
         int b = (int) (s & 1);
@@ -311,6 +312,10 @@ final class Session implements AutoCloseable {
     collect(result, n * width, out);
   }
 
+  private MemorySegment work(Resident q, Resident p, Strips cut) {
+    return work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), cut.rows, cut.columns));
+  }
+
   private MemorySegment work(long bytes) {
     if (bytes < 0) {
       throw new IllegalStateException("kullback_cuda_scratch_bytes: an argument is invalid");
@@ -404,12 +409,12 @@ final class Session implements AutoCloseable {
 
     final long columns;
 
-    Strips(long n, long m, int width) {
+    Strips(long n, long m, int width, long strip) {
       this.n = n;
       this.m = m;
       this.width = width;
-      columns = Math.min(m, WIDEST);
-      long most = Math.max(1, STRIP / (columns * width));
+      columns = Math.ceilDiv(m, Math.ceilDiv(m, WIDEST));
+      long most = Math.max(1, strip / (columns * width));
       rows = Math.min(n, most > TILE ? most / TILE * TILE : most);
     }
 
@@ -447,13 +452,14 @@ final class Session implements AutoCloseable {
     }
   }
 
-  /** Waits for what is queued; the first status that is not success. Afterwards no work uses what the session does. */
+  /** Waits for what is queued; the first status that is not success, of an earlier time, too. Afterwards no work uses what the session does. */
   int settle() {
     int first = cudaStreamSynchronize(compute);
     int second = cudaStreamSynchronize(copy);
-    int status = first != cudaSuccess() ? first : second;
-    failed |= status != cudaSuccess();
-    return status;
+    if (broken == cudaSuccess()) {
+      broken = first != cudaSuccess() ? first : second;
+    }
+    return broken;
   }
 
   @Override

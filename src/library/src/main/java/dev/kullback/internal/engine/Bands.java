@@ -85,24 +85,20 @@ final class Bands {
         answer -> {
           int parts = Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED);
           if (engine.isAlone(parts)) {
-            take(reduction, answer, answer.row0(), answer.row1(), lead);
+            for (int b = 0; b < parts; b++) {
+              take(reduction, answer, b, lead);
+            }
           } else {
             engine.share(
-                new Job<>(
-                    engine,
-                    parts,
-                    lead,
-                    (b, w) -> {
-                      int row0 = answer.row0() + (int) b * ANSWERED;
-                      take(reduction, answer, row0, Math.min(row0 + ANSWERED, answer.row1()), w);
-                    }));
+                new Job<>(engine, parts, lead, (b, w) -> take(reduction, answer, (int) b, w)));
           }
         });
   }
 
-  /** Hands the rows [row0, row1) of an answer to a reduction, and as blocks what the kernel did not keep. */
-  private static void take(
-      RowReduction reduction, RowAnswer answer, int row0, int row1, Workspace w) {
+  /** Hands some rows of an answer to a reduction, and as blocks what the kernel did not keep. */
+  private static void take(RowReduction reduction, RowAnswer answer, int index, Workspace w) {
+    int row0 = answer.row0() + index * ANSWERED;
+    int row1 = Math.min(row0 + ANSWERED, answer.row1());
     w.checkInterrupt();
     w.band.begin(row0, Band.WHOLE);
     reduction.begin(row0, row1, w.band);
