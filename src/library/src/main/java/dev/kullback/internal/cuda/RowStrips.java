@@ -95,7 +95,7 @@ final class RowStrips implements AutoCloseable {
    */
   private record Cut(int n, int m, int rows, int columns, int width, int capacity) {
     static Cut of(int n, int m, long part, RowQuery query) {
-      int most = Math.clamp(part / Math.min(n, TILE), 1, m);
+      int most = Math.clamp(part / Math.min(n, TILE), Math.min(NARROWEST, m), m);
       boolean lists = query.kind() == RowQuery.Kind.ENTRIES;
       long narrowest = Math.max(NARROWEST, (long) COLUMNS_EACH * query.k());
       long even = Math.ceilDiv(most, Math.ceilDiv(PIECES, Math.clamp(part / most, 1, n)));
