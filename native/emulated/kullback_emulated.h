@@ -27,9 +27,10 @@ KULLBACK_EMULATED void kullback_emulated_fail(const char *call, int64_t after, i
  */
 KULLBACK_EMULATED int32_t kullback_emulated_set(const char *what, int64_t value);
 
-/** How many "allocations", "pinned", "registered", "streams" or "events" are live, or how many "bytes" of device memory;
- * or, since it was reset, how many bytes were "downloaded" from the device, or how many "registrations" of host memory there
- * were; -1 if unknown. */
+/**
+ * How many "allocations", "pinned", "registered", "streams" or "events" are live, or how many "bytes" of device memory; or, since the
+ * last reset, how many bytes were "downloaded" from the device, or how many "registrations" of host memory there were; -1 if unknown.
+ */
 KULLBACK_EMULATED int64_t kullback_emulated_live(const char *what);
 
 /** A new device: waits for queued work, then drops all memory, streams, events, faults, errors and settings. */

@@ -15,10 +15,6 @@ import java.util.Random;
 class JavaTimes {
   private static final Random RANDOM = new Random(42);
 
-  private interface Call {
-    void run();
-  }
-
   public static void main(String[] args) {
     if (args[0].equals("cpu")) {
       try (KlEngine engine = KlEngine.builder().backend(Backend.VECTOR).build()) {
@@ -84,7 +80,7 @@ class JavaTimes {
         () -> engine.nearest(DiagonalGaussians.ofStd(mean, std, d), p, 10, indices, values));
   }
 
-  private static double median(int warm, int calls, Call call) {
+  private static double median(int warm, int calls, Runnable call) {
     double[] seconds = new double[calls];
     for (int k = -warm; k < calls; k++) {
       long start = System.nanoTime();

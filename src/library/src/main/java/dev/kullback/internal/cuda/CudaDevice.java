@@ -2,6 +2,7 @@ package dev.kullback.internal.cuda;
 
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
+import dev.kullback.internal.work.Worker;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
@@ -85,14 +86,13 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   /** {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
-  public void pairwise(
-      HostBatch q, HostBatch p, MemorySegment out, int width, Session.Sharing sharing) {
+  public void pairwise(HostBatch q, HostBatch p, MemorySegment out, int width, Worker worker) {
     run(
         q,
         p,
         (session, a, b) ->
             session.pairwise(
-                a, b, 0, q.size(), 0, p.size(), q.owner() == p.owner(), out, width, sharing));
+                a, b, 0, q.size(), 0, p.size(), q.owner() == p.owner(), out, width, worker));
   }
 
   /**
@@ -305,10 +305,10 @@ public final class CudaDevice implements AutoCloseable {
     return DeviceMemory.device(this::spare);
   }
 
-  private void leave(@Nullable DeviceMemory block) {
-    if (block != null && block.size() > MOST_LEFT_BYTES) {
+  private void leave(DeviceMemory block) {
+    if (block.size() > MOST_LEFT_BYTES) {
       block.close();
-    } else if (block != null && block.size() > 0) {
+    } else if (block.size() > 0) {
       left.push(block);
       long bytes = 0;
       for (DeviceMemory each : left) {
@@ -337,7 +337,7 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   /** Frees what batches have left, or the batch that nobody has used for longest, or what idle calls left; whether there was something. */
-  private synchronized boolean spare() {
+  synchronized boolean spare() {
     if (!left.isEmpty()) {
       left.forEach(DeviceMemory::close);
       left.clear();
@@ -352,10 +352,7 @@ public final class CudaDevice implements AutoCloseable {
     }
     if (oldest != null) {
       residents.remove(oldest.getKey());
-      DeviceMemory block = oldest.getValue().free();
-      if (block != null) {
-        block.close();
-      }
+      oldest.getValue().free().close();
       return true;
     }
     Session session = idle.poll();
@@ -388,7 +385,7 @@ public final class CudaDevice implements AutoCloseable {
     CudaLibrary.select();
     idle.forEach(Session::close);
     idle.clear();
-    residents.values().forEach(resident -> leave(resident.free()));
+    residents.values().forEach(resident -> resident.free().close());
     residents.clear();
     left.forEach(DeviceMemory::close);
     left.clear();

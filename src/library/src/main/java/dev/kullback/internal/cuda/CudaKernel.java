@@ -53,7 +53,7 @@ public final class CudaKernel extends BlockKernel<Batch> {
         HostBatch.of(p()),
         out.memory(),
         out.width(),
-        out.isShared() ? worker::share : Session.ALONE);
+        out.isShared() ? worker : Session.ALONE);
     return true;
   }
 

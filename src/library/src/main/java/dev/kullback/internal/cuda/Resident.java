@@ -16,8 +16,8 @@ final class Resident {
 
   private final CudaDevice device;
 
-  /** From its upload on. */
-  private @Nullable DeviceMemory memory;
+  /** Empty before its upload. */
+  private DeviceMemory memory;
 
   /** Passed when the batch is ready; null before it was uploaded. */
   private @Nullable MemorySegment ready;
@@ -29,6 +29,7 @@ final class Resident {
 
   Resident(HostBatch batch, CudaDevice device) {
     this.device = device;
+    memory = DeviceMemory.device(device::spare);
     descriptor = kullback_cuda_batch.allocate(Arena.ofAuto());
     kullback_cuda_batch.size(descriptor, batch.size());
     kullback_cuda_batch.dimension(descriptor, batch.dimension());
@@ -69,7 +70,7 @@ final class Resident {
           "%d Gaussians of dimension %d are too many, or of too many dimensions, for the CUDA backend"
               .formatted(batch.size(), batch.dimension()));
     }
-    if (memory == null) {
+    if (memory.size() == 0) {
       memory = device.block(bytes);
     }
     MemorySegment data = memory.get(bytes);
@@ -86,14 +87,12 @@ final class Resident {
     check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
   }
 
-  /** Nobody uses it any more, and what used it has passed on the device. Its memory, if it has any, is another's now. */
-  synchronized @Nullable DeviceMemory free() {
+  /** Nobody uses it any more, and what used it has passed on the device. What memory it had is the caller's now. */
+  synchronized DeviceMemory free() {
     if (ready != null) {
       cudaEventDestroy(ready);
       ready = null;
     }
-    DeviceMemory block = memory;
-    memory = null;
-    return block;
+    return memory;
   }
 }

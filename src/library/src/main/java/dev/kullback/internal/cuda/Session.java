@@ -4,11 +4,11 @@ import static dev.kullback.internal.cuda.CudaLibrary.check;
 import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 
+import dev.kullback.internal.work.Worker;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.BooleanSupplier;
-import java.util.function.IntConsumer;
 
 /**
  * What one call at a time works with: a stream that computes, one that copies, two strips of the result on the device and two
@@ -47,17 +47,8 @@ final class Session implements AutoCloseable {
   /** The first status of {@link #settle} that is not success. */
   private int broken = cudaSuccess();
 
-  /** Does parts of a call's work, with several threads if the call has them. */
-  interface Sharing {
-    void share(int parts, IntConsumer part);
-  }
-
-  static final Sharing ALONE =
-      (parts, part) -> {
-        for (int k = 0; k < parts; k++) {
-          part.accept(k);
-        }
-      };
+  /** Copies with the calling thread alone. */
+  static final Worker ALONE = new Worker();
 
   /** Opens all or nothing. */
   Session(BooleanSupplier spare) {
@@ -170,7 +161,7 @@ final class Session implements AutoCloseable {
 
   /**
    * Rows and columns of the matrix from [row0, column0] on, {@code out} having their numbers n and m, strip by strip: by way of pinned
-   * memory, of which the worker's threads copy, or where {@code out} is native memory that is pinned, or can be, without.
+   * memory, from which the worker's threads copy, or where {@code out} is native memory that is pinned, or can be, without.
    */
   void pairwise(
       Resident q,
@@ -182,22 +173,22 @@ final class Session implements AutoCloseable {
       boolean same,
       MemorySegment out,
       int width,
-      Sharing sharing) {
+      Worker worker) {
     if (n * m * width <= SMALL) {
       Strips cut = new Strips(n, m, width, STRIP);
-      strip(q, p, row0, column0, same, 0, cut, work(q, p, cut));
+      strip(q, p, row0, column0, same, 0, cut, work(q, p, n, m));
       collect(strips[0].get(0), cut.bytes(0), out);
       return;
     }
     try (PinnedSegment direct = PinnedSegment.of(out, n * m * width, this)) {
       Strips cut = new Strips(n, m, width, direct == null ? STRIP : rowStrips.partBytes());
-      MemorySegment work = work(q, p, cut);
+      MemorySegment work = work(q, p, cut.rows, cut.columns);
       int behind = direct == null ? 2 : 1;
       for (long s = 0; s < cut.count() + behind; s++) {
         int b = (int) (s & 1);
         if (direct == null && s >= 2) { // the strip before the last, while the last is computed
           check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
-          deliver(staging[b].get(0), out, s - 2, cut, sharing);
+          deliver(staging[b].get(0), out, s - 2, cut, worker);
         }
         if (s < cut.count()) {
           strip(q, p, row0, column0, same, s, cut, work);
@@ -224,22 +215,18 @@ final class Session implements AutoCloseable {
       long s,
       Strips cut,
       MemorySegment work) {
-    check(
-        "kullback_cuda_pairwise",
-        kullback_cuda_pairwise(
-            q.descriptor(),
-            p.descriptor(),
-            row0 + cut.row(s),
-            cut.height(s),
-            column0 + cut.column(s),
-            cut.breadth(s),
-            same ? 1 : 0,
-            strips[(int) (s & 1)].get(cut.rows * cut.columns * cut.width),
-            cut.breadth(s),
-            cut.width == Double.BYTES ? 1 : 0,
-            0,
-            work,
-            compute));
+    compute(
+        q,
+        p,
+        row0 + cut.row(s),
+        cut.height(s),
+        column0 + cut.column(s),
+        cut.breadth(s),
+        same,
+        strips[(int) (s & 1)].get(cut.rows * cut.columns * cut.width),
+        cut.width,
+        false,
+        work);
   }
 
   /**
@@ -257,9 +244,25 @@ final class Session implements AutoCloseable {
       boolean transposed,
       MemorySegment out,
       int b) {
-    MemorySegment work =
-        work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), rows, columns));
+    MemorySegment work = work(q, p, rows, columns);
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(compute, copied[b], 0));
+    compute(q, p, row0, rows, column0, columns, same, out, Double.BYTES, transposed, work);
+    copyAfter(b);
+  }
+
+  /** Queues a region of the matrix, without gaps. */
+  private void compute(
+      Resident q,
+      Resident p,
+      long row0,
+      long rows,
+      long column0,
+      long columns,
+      boolean same,
+      MemorySegment out,
+      int width,
+      boolean transposed,
+      MemorySegment work) {
     check(
         "kullback_cuda_pairwise",
         kullback_cuda_pairwise(
@@ -272,10 +275,14 @@ final class Session implements AutoCloseable {
             same ? 1 : 0,
             out,
             transposed ? rows : columns,
-            1,
+            width == Double.BYTES ? 1 : 0,
             transposed ? 1 : 0,
             work,
             compute));
+  }
+
+  /** What is copied from now on waits for what is queued to be computed. */
+  private void copyAfter(int b) {
     check("cudaEventRecord", cudaEventRecord(computed[b], compute));
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
   }
@@ -288,7 +295,7 @@ final class Session implements AutoCloseable {
 
   /** KL(q_i ‖ p_i) into {@code out}. */
   void aligned(Resident q, Resident p, long n, boolean same, MemorySegment out, int width) {
-    MemorySegment work = work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), n, 1));
+    MemorySegment work = work(q, p, n, 1);
     MemorySegment result = strips[0].get(n * width);
     check(
         "kullback_cuda_aligned",
@@ -312,11 +319,8 @@ final class Session implements AutoCloseable {
     collect(result, n * width, out);
   }
 
-  private MemorySegment work(Resident q, Resident p, Strips cut) {
-    return work(kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), cut.rows, cut.columns));
-  }
-
-  private MemorySegment work(long bytes) {
+  private MemorySegment work(Resident q, Resident p, long rows, long columns) {
+    long bytes = kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), rows, columns);
     if (bytes < 0) {
       throw new IllegalStateException("kullback_cuda_scratch_bytes: an argument is invalid");
     }
@@ -332,12 +336,8 @@ final class Session implements AutoCloseable {
   private void download(MemorySegment strip, long bytes, int b) {
     // what used the pinned block last, an upload perhaps, is to be done with it before it may grow
     check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
-    check("cudaEventRecord", cudaEventRecord(computed[b], compute));
-    check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
-    check(
-        "cudaMemcpyAsync",
-        cudaMemcpyAsync(pinned(b, bytes), strip, bytes, cudaMemcpyDeviceToHost(), copy));
-    check("cudaEventRecord", cudaEventRecord(copied[b], copy));
+    copyAfter(b);
+    fetch(strip, pinned(b, bytes), bytes, b);
     next = b ^ 1;
   }
 
@@ -362,11 +362,11 @@ final class Session implements AutoCloseable {
 
   /** Copies a strip from pinned memory to {@code out}. */
   private static void deliver(
-      MemorySegment strip, MemorySegment out, long s, Strips cut, Sharing sharing) {
+      MemorySegment strip, MemorySegment out, long s, Strips cut, Worker worker) {
     long line = cut.breadth(s) * cut.width;
     long height = cut.height(s);
     int lines = (int) Math.clamp(COPY / line, 1, height);
-    sharing.share(
+    worker.share(
         (int) Math.ceilDiv(height, lines),
         part -> {
           long from = (long) part * lines;

@@ -1,5 +1,6 @@
 package dev.kullback.internal.rows;
 
+import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowScan;
 import java.util.Arrays;
 
@@ -69,12 +70,25 @@ public final class Band {
     return positions;
   }
 
-  /** Scratch for so many values. */
-  double[] values(int length) {
-    if (values.length < length) {
-      values = new double[length];
+  /** What takes a row's entries. */
+  interface Entries {
+    void add(int j, double kl);
+  }
+
+  /** Hands over an answer's entries of row i in a piece; whether it has them all. */
+  boolean take(RowAnswer answer, int i, int piece, Entries entries) {
+    int count = answer.count(i, piece);
+    if (count > values.length) {
+      values = new double[count];
     }
-    return values;
+    int[] index = positions(count);
+    if (count > 0) {
+      answer.copy(i, piece, index, values);
+    }
+    for (int s = 0; s < count; s++) {
+      entries.add(index[s], values[s]);
+    }
+    return count >= 0;
   }
 
   /** At least {@code length} numbers, the same while the band is. */

@@ -157,17 +157,9 @@ public final class NearestRows extends RowReduction {
   @Override
   public boolean take(RowAnswer answer, int i, int piece, Band band) {
     Candidates c = band.candidates(i - band.first);
-    int count = answer.count(i, piece);
-    if (count > 0) {
-      int[] index = band.positions(count);
-      double[] value = band.values(count);
-      answer.copy(i, piece, index, value);
-      for (int s = 0; s < count; s++) {
-        c.offer(index[s], value[s]);
-      }
-    }
+    boolean all = band.take(answer, i, piece, c::offer);
     settleMany(c, i, band);
-    return count >= 0;
+    return all;
   }
 
   @Override

@@ -73,16 +73,19 @@ public final class WithinRows extends RowReduction {
   public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
     int width = column1 - column0;
     int[] at = band.positions(width);
+    double limit = limit();
+    long found = 0;
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - band.first);
       int before = c.count;
       int from = (i - row0) * width;
-      int count = band.scan.atMost(limit(), kl, from, from + width, at);
+      int count = band.scan.atMost(limit, kl, from, from + width, at);
       for (int s = 0; s < count; s++) {
         offer(i, column0 + at[s], kl[from + at[s]], c, band);
       }
-      check(total.addAndGet(c.count - before));
+      found += c.count - before;
     }
+    check(total.addAndGet(found));
   }
 
   /** What a kernel's value is at most if the divergence may be within the radius. */
@@ -99,17 +102,9 @@ public final class WithinRows extends RowReduction {
   public boolean take(RowAnswer answer, int i, int piece, Band band) {
     Candidates c = band.candidates(i - band.first);
     int before = c.count;
-    int count = answer.count(i, piece);
-    if (count > 0) {
-      int[] index = band.positions(count);
-      double[] value = band.values(count);
-      answer.copy(i, piece, index, value);
-      for (int s = 0; s < count; s++) {
-        offer(i, index[s], value[s], c, band);
-      }
-    }
+    boolean all = band.take(answer, i, piece, (j, kl) -> offer(i, j, kl, c, band));
     check(total.addAndGet(c.count - before));
-    return count >= 0;
+    return all;
   }
 
   private void offer(int i, int j, double kl, Candidates c, Band band) {
