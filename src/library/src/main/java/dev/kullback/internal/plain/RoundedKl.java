@@ -85,14 +85,18 @@ public final class RoundedKl {
     }
     word.set(sum, rest);
     word.add(-d, 0);
-    double all = sum + d + 1 + right.addLogDet(word, 1) + left.addLogDet(word, -1);
+    left.finish();
+    right.finish();
+    word.add(right.logHigh, right.logLow);
+    word.add(-left.logHigh, -left.logLow);
+    double all = sum + d + 1 + left.logSize + right.logSize;
     high = word.high();
     low = word.low();
     error = ERROR * all;
     return true;
   }
 
-  /** {@code [(μq − μp)² + σq²]·1/σp²}, in operations that compilers make vectors of. */
+  /** {@code [(μq − μp)² + σq²]·1/σp²}, in loops that C2 makes vectors of; of all in one it does not. */
   private void terms(int n) {
     double[] mq = left.mean;
     double[] v = left.value;
@@ -103,17 +107,29 @@ public final class RoundedKl {
     double[] high = term;
     double[] low = termLow;
     for (int k = 0; k < n; k++) {
-      double x = mq[k] - mp[k];
-      double y = x - mq[k];
-      double xLow = mq[k] - (x - y) - (mp[k] + y);
+      double a = mq[k];
+      double b = mp[k];
+      double x = a - b;
+      double y = x - a;
+      double xLow = a - (x - y) - (b + y);
       double square = x * x;
-      double squareLow = Math.fma(x, x, -square) + 2 * x * xLow;
-      double t = square + v[k];
+      high[k] = square;
+      low[k] = Math.fma(x, x, -square) + 2 * x * xLow;
+    }
+    for (int k = 0; k < n; k++) {
+      double square = high[k];
+      double variance = v[k];
+      double t = square + variance;
       double z = t - square;
-      double tLow = square - (t - z) + (v[k] - z) + (squareLow + vLow[k]);
-      double product = t * r[k];
+      high[k] = t;
+      low[k] = square - (t - z) + (variance - z) + (low[k] + vLow[k]);
+    }
+    for (int k = 0; k < n; k++) {
+      double t = high[k];
+      double precision = r[k];
+      double product = t * precision;
       high[k] = product;
-      low[k] = Math.fma(t, r[k], -product) + (t * rLow[k] + tLow * r[k]);
+      low[k] = Math.fma(t, precision, -product) + (t * rLow[k] + low[k] * precision);
     }
   }
 
@@ -137,6 +153,13 @@ public final class RoundedKl {
     private double low;
     private long exponent;
 
+    /** {@code Σ_h ln σ²}, in two parts, and how large what was added for it is. */
+    double logHigh;
+
+    double logLow;
+    double logSize;
+    private boolean isFinished;
+
     void clear() {
       batch = null;
     }
@@ -154,6 +177,7 @@ public final class RoundedKl {
         high = g.kind() == Scale.LOG_VARIANCE ? 0 : 1;
         low = 0;
         exponent = 0;
+        isFinished = false;
       }
       values(g.kind(), n, inverse);
       if (g.kind() == Scale.LOG_VARIANCE) {
@@ -248,22 +272,31 @@ public final class RoundedKl {
       double y = x * power;
       double product = high * y;
       double productLow = Math.fma(high, y, -product) + (high * (xLow * power) + low * y);
-      int more = product < 2 ? 0 : 1;
-      double half = more == 0 ? 1 : 0.5;
+      int more = Math.getExponent(product); // 0 or 1; a branch would go either way
+      double half = DoubleWord.power(-more);
       high = product * half;
       low = productLow * half;
       exponent += e + more;
     }
 
-    /** Adds {@code Σ_h ln σ²}, or subtracts it by a sign of −1, and returns how large what was added is. */
-    double addLogDet(DoubleWord sum, int sign) {
+    /** When all dimensions were read. */
+    void finish() {
+      if (isFinished) {
+        return;
+      }
+      isFinished = true;
       Scale kind = Objects.requireNonNull(batch).kind();
       if (kind == Scale.LOG_VARIANCE) {
-        sum.add(sign * high, sign * low);
-        return Math.abs(high);
+        logHigh = high;
+        logLow = low;
+        logSize = Math.abs(high);
+        return;
       }
       int factor = kind == Scale.STD ? 2 : kind == Scale.VARIANCE ? 1 : -1;
-      return sum.addLog(sign * factor, high, low, exponent);
+      word.set(0, 0);
+      logSize = word.addLog(factor, high, low, exponent);
+      logHigh = word.high();
+      logLow = word.low();
     }
   }
 }
