@@ -1,6 +1,6 @@
-// Checks, on the host, how the lanes of a warp share a tile: what FragmentMap loads, multiplied as the PTX ISA says that mma.m16n8k8 does, is
-// the product of the tile's rows and columns, each entry once; loads are without bank conflicts. And the near form's series, and sets of
-// devices.
+// Checks, on the host, how the lanes of a warp share a tile: what FragmentMap loads, multiplied as the PTX ISA says that
+// mma.m16n8k8 does, is the product of the tile's rows and columns, each entry once; loads are without bank conflicts. And the near
+// form's series, and sets of devices.
 #include <cmath>
 #include <cstdio>
 #include <set>

@@ -13,10 +13,11 @@ import java.util.Objects;
  *
  * <p>The factories take means and standard deviations ({@code ofStd}), variances ({@code ofVariance}), log-variances
  * ({@code ofLogVariance}) or precisions ({@code ofPrecision}), all row-major {@code [N, D]}. Values are copied and
- * checked; the caller's memory is neither kept nor modified, except that {@code owning} keeps the arrays themselves. The precision of a batch is that of its values. Without a
- * policy, {@link ScalePolicy#STRICT} holds. Segments without a layout hold {@code float} in native order; a layout is
- * {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order. Scales other than log-variances
- * must be positive, and all values finite. Exceptions name the array, the Gaussian and the dimension at fault.
+ * checked; the caller's memory is neither kept nor modified, except that {@code owning} keeps the arrays themselves. The
+ * precision of a batch is that of its values. Without a policy, {@link ScalePolicy#STRICT} holds. Segments without a layout
+ * hold {@code float} in native order; a layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte
+ * order. Scales other than log-variances must be positive, and all values finite. Exceptions name the array, the Gaussian and
+ * the dimension at fault.
  *
  * <p>What the kernels need (packed panels, inverse variances) is made when a batch is used, and kept with it from its
  * second use on. So a batch that is made once is reused by every call of every engine. It takes {@code 2·N·D} values

@@ -16,8 +16,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * The vector kernels and their plain twins give the same bits, so that a service's results do not change when C2 has compiled the former. The twin
- * is an oracle, too: of every lane, tail and rung, to the last bit.
+ * The vector kernels and their plain twins give the same bits, so that a service's results do not change when C2 has compiled the
+ * former. The twin is an oracle, too: of every lane, tail and rung, to the last bit.
  */
 @Tag("vector")
 class TwinTest {

@@ -19,7 +19,10 @@ final class PinnedSegment implements AutoCloseable {
 
   private static final long PAGE = 4096;
 
-  /** What calls of this process have pinned now. A page may be pinned once, and one that another call has pinned is so no longer than that. */
+  /**
+   * What calls of this process have pinned now. A page may be pinned once, and one that another call has pinned is so no longer
+   * than that.
+   */
   private static final Set<PinnedSegment> PINNED = new HashSet<>();
 
   /** Stays reachable while it is pinned. */

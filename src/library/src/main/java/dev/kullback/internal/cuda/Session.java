@@ -452,7 +452,10 @@ final class Session implements AutoCloseable {
     }
   }
 
-  /** Waits for what is queued; the first status that is not success, of an earlier time, too. Afterwards no work uses what the session does. */
+  /**
+   * Waits for what is queued; the first status that is not success, of an earlier time, too. Afterwards no work uses what the
+   * session does.
+   */
   int settle() {
     int first = cudaStreamSynchronize(compute);
     int second = cudaStreamSynchronize(copy);

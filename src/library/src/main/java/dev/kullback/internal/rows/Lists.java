@@ -2,7 +2,10 @@ package dev.kullback.internal.rows;
 
 import java.util.Arrays;
 
-/** Some columns of each row and their values, as compressed sparse rows: row i has the entries {@code start[i]} to {@code start[i + 1] − 1}. */
+/**
+ * Some columns of each row and their values, as compressed sparse rows: row i has the entries {@code start[i]} to
+ * {@code start[i + 1] − 1}.
+ */
 @SuppressWarnings("ArrayRecordComponent") // handed on, and never compared
 public record Lists(int[] start, int[] indices, double[] values) {
   /** N. */
