@@ -48,7 +48,8 @@ import scala.Tuple2;
  * {@link org.apache.spark.SparkException} has an {@link IllegalArgumentException} among its causes that names the id and
  * the column.
  *
- * <p>Objects are immutable. Datasets of Spark Connect have no partitions to work on, and are refused by Spark itself.
+ * <p>Objects are immutable. Datasets of Spark Connect have no partitions to work on: the methods that search fail with Spark's
+ * {@link UnsupportedOperationException}, or for want of Spark's own classes. {@link KullbackExtensions} works there.
  */
 public final class KlNeighbors {
   private static final StructType NEAREST =
