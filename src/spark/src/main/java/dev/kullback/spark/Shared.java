@@ -75,8 +75,19 @@ final class Shared {
 
   /** An engine with as many threads as a task has processors. */
   static KlEngine engine(TaskContext task) {
-    return ENGINES.computeIfAbsent(
-        task.cpus(), n -> KlEngine.builder().threads(n).executor(HELPERS).build());
+    return ENGINES.computeIfAbsent(task.cpus(), Shared::build);
+  }
+
+  /** Without vectors it warns, in a log that Log4j finds by the thread's class loader, but not by that of a task. */
+  private static KlEngine build(int threads) {
+    Thread thread = Thread.currentThread();
+    ClassLoader own = thread.getContextClassLoader();
+    thread.setContextClassLoader(Shared.class.getClassLoader());
+    try {
+      return KlEngine.builder().threads(threads).executor(HELPERS).build();
+    } finally {
+      thread.setContextClassLoader(own);
+    }
   }
 
   /** The block, read if it is not there, until the end of the task. */

@@ -106,20 +106,11 @@ public final class Platform {
 
   private static void warn(String problem) {
     if (WARNED.compareAndSet(false, true)) {
-      // Log4j takes its configuration by the thread's class loader, and has none for that of a task
-      // of Spark.
-      Thread thread = Thread.currentThread();
-      ClassLoader loader = thread.getContextClassLoader();
-      thread.setContextClassLoader(Platform.class.getClassLoader());
-      try {
-        System.getLogger("dev.kullback")
-            .log(
-                System.Logger.Level.WARNING,
-                "Kullback computes without vectors, far slower: {0}",
-                problem);
-      } finally {
-        thread.setContextClassLoader(loader);
-      }
+      System.getLogger("dev.kullback")
+          .log(
+              System.Logger.Level.WARNING,
+              "Kullback computes without vectors, far slower: {0}",
+              problem);
     }
   }
 
