@@ -58,7 +58,8 @@ class ShapeTest {
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
   void longAndFlat(Backend backend) {
-    for (int[] shape : new int[][] {{1, 5003}, {5003, 1}, {2, 1025}, {513, 3}, {301, 299}}) {
+    for (int[] shape :
+        new int[][] {{1, 5003}, {5003, 1}, {2, 1025}, {513, 3}, {301, 299}, {2, 40_009}}) {
       for (boolean isDouble : new boolean[] {false, true}) {
         Inputs inputs = new Inputs(isDouble, 5, shape[0], shape[1]);
         try (KlEngine engine = Engines.on(backend, 2)) {

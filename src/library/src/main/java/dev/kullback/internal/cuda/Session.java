@@ -175,9 +175,9 @@ final class Session implements AutoCloseable {
       int width,
       Worker worker) {
     if (n * m * width <= SMALL) {
-      Strips cut = new Strips(n, m, width, STRIP);
-      strip(q, p, row0, column0, same, 0, cut, work(q, p, n, m));
-      collect(strips[0].get(0), cut.bytes(0), out);
+      MemorySegment result = strips[0].get(n * m * width);
+      compute(q, p, row0, n, column0, m, same, result, width, false, work(q, p, n, m));
+      collect(result, n * m * width, out);
       return;
     }
     try (PinnedSegment direct = PinnedSegment.of(out, n * m * width, this)) {

@@ -96,7 +96,7 @@ public final class RoundedKl {
     return true;
   }
 
-  /** {@code [(μq − μp)² + σq²]·1/σp²}, in loops that C2 makes vectors of; of all in one it does not. */
+  /** {@code [(μq − μp)² + σq²]·1/σp²}, in several loops: C2 makes no vectors of one that does it all. */
   private void terms(int n) {
     double[] mq = left.mean;
     double[] v = left.value;
