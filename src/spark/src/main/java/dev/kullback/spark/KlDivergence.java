@@ -54,7 +54,7 @@ final class KlDivergence extends Expression
 
   /** Made by the first call, not with the session. It computes on the thread that calls. */
   private static final class Engine {
-    static final KlEngine INSTANCE = KlEngine.builder().build();
+    static final KlEngine INSTANCE = Shared.build(KlEngine.builder());
   }
 
   /** A float array stays one; anything else that can be is cast to double. */

@@ -48,8 +48,9 @@ import scala.Tuple2;
  * {@link org.apache.spark.SparkException} has an {@link IllegalArgumentException} among its causes that names the id and
  * the column.
  *
- * <p>Objects are immutable. Datasets of Spark Connect have no partitions to work on: the methods that search fail with Spark's
- * {@link UnsupportedOperationException}, or for want of Spark's own classes. {@link KullbackExtensions} works there.
+ * <p>Objects are immutable. Datasets of Spark Connect have no partitions to work on: the methods that search fail with an
+ * {@link UnsupportedOperationException}, or with a {@link NoClassDefFoundError} where the client lacks Spark's own classes. Use
+ * {@link KullbackExtensions} on the server instead.
  */
 public final class KlNeighbors {
   private static final StructType NEAREST =

@@ -75,16 +75,19 @@ final class Shared {
 
   /** An engine with as many threads as a task has processors. */
   static KlEngine engine(TaskContext task) {
-    return ENGINES.computeIfAbsent(task.cpus(), Shared::build);
+    return ENGINES.computeIfAbsent(
+        task.cpus(), n -> build(KlEngine.builder().threads(n).executor(HELPERS)));
   }
 
-  /** Without vectors it warns, in a log that Log4j finds by the thread's class loader, but not by that of a task. */
-  private static KlEngine build(int threads) {
+  /**
+   * Builds an engine, which may log a warning. Log4j finds its configuration by the thread's class loader, but not by that of a task.
+   */
+  static KlEngine build(KlEngine.Builder builder) {
     Thread thread = Thread.currentThread();
     ClassLoader own = thread.getContextClassLoader();
     thread.setContextClassLoader(Shared.class.getClassLoader());
     try {
-      return KlEngine.builder().threads(threads).executor(HELPERS).build();
+      return builder.build();
     } finally {
       thread.setContextClassLoader(own);
     }
