@@ -6,6 +6,7 @@ import dev.kullback.internal.cuda.abi.CudaRuntime;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
@@ -42,6 +43,12 @@ class CudaReductionsTest {
 
   private static DiagonalGaussians random(boolean isDouble, int n, int d, int seed) {
     return Batch.random(isDouble, n, d, 0, new Random(seed)).gaussians();
+  }
+
+  private static float[] ones(int n) {
+    float[] std = new float[n];
+    Arrays.fill(std, 1);
+    return std;
   }
 
   private void same(Function<KlEngine, Neighbors> search) {
@@ -101,6 +108,17 @@ class CudaReductionsTest {
     DiagonalGaussians g = random(false, 700, 3, 1);
     same(engine -> engine.nearestOthers(g, g, 4));
     same(engine -> engine.nearestOthersReverse(g, g, 4));
+  }
+
+  /** The column that a row leaves out is in the first part of the columns or the second. */
+  @Test
+  void othersInSeveralParts() {
+    Batch all = Batch.random(false, 5000, 1, 0, new Random(1));
+    DiagonalGaussians p = all.gaussians();
+    DiagonalGaussians q = all.rows(4000, 4150).gaussians();
+    NearestOptions options = NearestOptions.of(4).others(4000);
+    same(engine -> engine.nearest(q, p, options));
+    same(engine -> engine.nearest(q, p, options.reverse()));
   }
 
   /** Rows 200 to 300 of a set against its blocks, each without the row itself, one after the other. */
@@ -191,10 +209,38 @@ class CudaReductionsTest {
     same(engine -> engine.nearest(q, p, 10));
     same(engine -> engine.nearest(q, p, NearestOptions.of(10).exact()));
     same(engine -> engine.within(q, p, 2));
+    same(engine -> engine.nearestReverse(q, p, 10));
+    same(engine -> engine.withinReverse(q, p, 2));
     assertThat(
             cuda.nearest(DiagonalGaussians.ofStd(new float[] {1}, new float[] {1}, 1), p, 3)
                 .indices())
         .containsExactly(0, 3, 6);
+  }
+
+  /** As many ties as the device lists for k = 10, and one more. */
+  @ParameterizedTest
+  @ValueSource(ints = {42, 43})
+  void tiesThatFillAList(int ties) {
+    float[] mean = new float[5000];
+    float[] std = new float[5000];
+    for (int j = 0; j < mean.length; j++) {
+      mean[j] = j % 50 == 7 && j / 50 < ties ? 1 : 10 + j;
+      std[j] = 1;
+    }
+    DiagonalGaussians p = DiagonalGaussians.ofStd(mean, std, 1);
+    DiagonalGaussians q = random(false, 70, 1, 3);
+    same(engine -> engine.nearest(q, p, 10));
+    same(engine -> engine.nearestReverse(q, p, 10));
+  }
+
+  /** With more memory pieces are wider than the blocks of a host, and so are blocks of those that are not listed. */
+  @Test
+  void tiesOnALargeDevice() {
+    Emulated.set("memory", 4L << 30);
+    DiagonalGaussians q = random(false, 512, 1, 1);
+    DiagonalGaussians p = DiagonalGaussians.ofStd(new float[5000], ones(5000), 1);
+    same(engine -> engine.nearest(q, p, 400));
+    same(engine -> engine.nearestReverse(q, p, 400));
   }
 
   @Test

@@ -236,6 +236,30 @@ class CudaTest {
     }
   }
 
+  /** What is small enough not to be cut into strips, and one column more; two and three strips side by side, in both kinds of memory. */
+  @ParameterizedTest
+  @CsvSource({"8, 32768", "8, 32769", "1, 262144", "40, 33000", "17, 65537"})
+  void wide(int n, int m) {
+    DiagonalGaussians q = diagonal(false, n, 1, 1);
+    DiagonalGaussians p = diagonal(false, m, 1, 2);
+    float[] out = new float[n * m];
+    Arrays.fill(out, -1);
+    try (KlEngine engine = engine();
+        KlEngine host = KlEngine.builder().backend(Backend.VECTOR).threads(1).build();
+        Arena arena = Arena.ofShared()) {
+      engine.pairwise(q, p, out);
+      float[] expected = host.pairwise(q, p);
+      for (int k = 0; k < out.length; k++) {
+        if (!(Math.abs(out[k] - expected[k]) <= 3e-5 * expected[k])) {
+          assertThat(out[k]).as("row %d, column %d", k / m, k % m).isEqualTo(expected[k]);
+        }
+      }
+      MemorySegment segment = arena.allocate(4L * n * m, 4);
+      engine.pairwise(q, p, segment);
+      assertThat(segment.toArray(ValueLayout.JAVA_FLOAT)).isEqualTo(out);
+    }
+  }
+
   @Test
   void batchesThatNobodyUsesMakeRoom() {
     Emulated.set("memory", 12L << 20);

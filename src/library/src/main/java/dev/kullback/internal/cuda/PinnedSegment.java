@@ -17,7 +17,8 @@ final class PinnedSegment implements AutoCloseable {
 
   private static final int ALREADY_REGISTERED = 712;
 
-  private static final long PAGE = 4096;
+  /** The largest that systems have by default: 64 KiB on some with ARM processors. */
+  private static final long PAGE = 1 << 16;
 
   /**
    * What calls of this process have pinned now. A page may be pinned once, and one that another call has pinned is so no longer

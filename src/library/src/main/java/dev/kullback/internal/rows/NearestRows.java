@@ -186,7 +186,7 @@ public final class NearestRows extends RowReduction {
       double[] kl, int from, int i, int column0, int column1, Candidates c, Band band) {
     int width = column1 - column0;
     long groups = Math.ceilDiv((long) GROUPS * k, GROUPS_AT_A_TIME) * GROUPS_AT_A_TIME;
-    if (c.isUnbounded() && groups <= width / 4) {
+    if (c.isUnbounded() && groups <= Math.min(width / 4, MOST_GROUPS)) {
       band.scan.leastOfGroups(kl, from, from + width, (int) groups, band.least);
       c.bound(band.least, (int) groups);
     }
