@@ -199,12 +199,10 @@ class CudaReductionsTest {
   void ties() {
     int m = 9000;
     float[] mean = new float[m];
-    float[] std = new float[m];
     for (int j = 0; j < m; j++) {
       mean[j] = j % 3 == 0 ? 1 : 1 + j;
-      std[j] = 1;
     }
-    DiagonalGaussians p = DiagonalGaussians.ofStd(mean, std, 1);
+    DiagonalGaussians p = DiagonalGaussians.ofStd(mean, ones(m), 1);
     DiagonalGaussians q = random(false, 130, 1, 3);
     same(engine -> engine.nearest(q, p, 10));
     same(engine -> engine.nearest(q, p, NearestOptions.of(10).exact()));
@@ -222,12 +220,10 @@ class CudaReductionsTest {
   @ValueSource(ints = {42, 43})
   void tiesThatFillAList(int ties) {
     float[] mean = new float[5000];
-    float[] std = new float[5000];
     for (int j = 0; j < mean.length; j++) {
       mean[j] = j % 50 == 7 && j / 50 < ties ? 1 : 10 + j;
-      std[j] = 1;
     }
-    DiagonalGaussians p = DiagonalGaussians.ofStd(mean, std, 1);
+    DiagonalGaussians p = DiagonalGaussians.ofStd(mean, ones(mean.length), 1);
     DiagonalGaussians q = random(false, 70, 1, 3);
     same(engine -> engine.nearest(q, p, 10));
     same(engine -> engine.nearestReverse(q, p, 10));

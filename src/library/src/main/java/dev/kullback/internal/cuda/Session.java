@@ -174,13 +174,14 @@ final class Session implements AutoCloseable {
       MemorySegment out,
       int width,
       Worker worker) {
-    if (n * m * width <= SMALL) {
-      MemorySegment result = strips[0].get(n * m * width);
+    long bytes = n * m * width;
+    if (bytes <= SMALL) {
+      MemorySegment result = strips[0].get(bytes);
       compute(q, p, row0, n, column0, m, same, result, width, false, work(q, p, n, m));
-      collect(result, n * m * width, out);
+      collect(result, bytes, out);
       return;
     }
-    try (PinnedSegment direct = PinnedSegment.of(out, n * m * width, this)) {
+    try (PinnedSegment direct = PinnedSegment.of(out, bytes, this)) {
       Strips cut = new Strips(n, m, width, direct == null ? STRIP : rowStrips.partBytes());
       MemorySegment work = work(q, p, cut.rows, cut.columns);
       int behind = direct == null ? 2 : 1;
@@ -191,9 +192,13 @@ final class Session implements AutoCloseable {
           deliver(staging[b].get(0), out, s - 2, cut, worker);
         }
         if (s < cut.count()) {
-          strip(q, p, row0, column0, same, s, cut, work);
+          MemorySegment strip = strips[b].get(cut.rows * cut.columns * width);
+          long row = row0 + cut.row(s);
+          long column = column0 + cut.column(s);
+          compute(
+              q, p, row, cut.height(s), column, cut.breadth(s), same, strip, width, false, work);
           if (direct == null) {
-            download(strips[b].get(0), cut.bytes(s), b);
+            download(strip, cut.bytes(s), b);
           } else {
             check("cudaEventRecord", cudaEventRecord(computed[b], compute));
           }
@@ -203,30 +208,6 @@ final class Session implements AutoCloseable {
         }
       }
     }
-  }
-
-  /** Queues a strip. */
-  private void strip(
-      Resident q,
-      Resident p,
-      long row0,
-      long column0,
-      boolean same,
-      long s,
-      Strips cut,
-      MemorySegment work) {
-    compute(
-        q,
-        p,
-        row0 + cut.row(s),
-        cut.height(s),
-        column0 + cut.column(s),
-        cut.breadth(s),
-        same,
-        strips[(int) (s & 1)].get(cut.rows * cut.columns * cut.width),
-        cut.width,
-        false,
-        work);
   }
 
   /**
