@@ -108,12 +108,11 @@ public final class Transpose {
       }
       return;
     }
-    // With 512 bits they would be the only doubles of 256. Methods of DoubleVector that were compiled for the one class trap the VM
-    // when they meet the other; it counts four traps against every use of them, and from 100 on C2 (JDK 25.0.3) leaves virtual calls
-    // in a kernel and boxes its vectors for good: FullSolveKernel's, 10 MB a call of 21 x 21 pairs, in 6 of 35 processes, and in none
-    // of 35 without.
-    boolean squares =
-        VectorWidth.BITS == 256 && columns >= LEAST_SIDE && Readiness.isReady(part);
+    // With 512 bits they would be the only doubles of 256, a class at which compiled methods trap,
+    // see VectorWidth: in one process of ten FullSolveKernel was then boxed, 10 MB a call of 21 x
+    // 21
+    // pairs (AVX-512, JDK 25.0.3); without, in none of 35.
+    boolean squares = VectorWidth.BITS == 256 && columns >= LEAST_SIDE && Readiness.isReady(part);
     for (int i = 0; i < rows; i += LEAST_SIDE) {
       int a = from + i * inStride;
       int b = from + Math.min(i + 1, rows - 1) * inStride;

@@ -1,7 +1,11 @@
 package dev.kullback.internal.vector;
 
 import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorShape;
+import jdk.incubator.vector.VectorSpecies;
 
 /** The width of vectors in this process: the preferred one, or what {@value #PROPERTY} forces. */
 public final class VectorWidth {
@@ -62,7 +66,7 @@ public final class VectorWidth {
      */
     private static final long PATIENCE = 3_000_000_000L;
 
-    /** Of a chunk of steps, interpreted 0.3 ms; what takes longer was not work. */
+    /** Of a mix and a chunk of steps, interpreted 0.4 ms; what takes longer was not work. */
     private static final long MOST_WORK = 1_000_000;
 
     static final boolean PROBED = probe();
@@ -72,17 +76,40 @@ public final class VectorWidth {
       double[] out = new double[Species.DOUBLE.length()];
       long now = System.nanoTime();
       long chunk = Long.MAX_VALUE;
-      for (long work = 0;
-          work < PATIENCE && chunk >= MOST_NANOS;
-          work += Math.min(chunk, MOST_WORK)) {
-        long before = now;
+      long work = 0;
+      while (work < PATIENCE && chunk >= MOST_NANOS) {
+        long start = now;
+        mix(in, out);
+        long before = System.nanoTime();
         for (int i = 0; i < STEPS; i++) {
           step(in, out);
         }
         now = System.nanoTime();
         chunk = now - before;
+        work += Math.min(now - start, MOST_WORK);
       }
       return chunk < MOST_NANOS;
+    }
+
+    /**
+     * What kernels use of the Vector API beside {@link #step}, every class of vectors and of operators, before C2 compiles its methods. One
+     * that it compiled for a single class traps when it meets the next, and each use of the method in a kernel counts four traps; from 100
+     * on C2 (JDK 25.0.3) guesses no more classes in the kernel that it compiles and may box its vectors for good. With
+     * {@code -XX:-UseTypeSpeculation}, AllocationTest's full covariances box without this and do not with it.
+     */
+    private static void mix(double[] in, double[] out) {
+      floats(Species.FLOAT, new float[Species.FLOAT.length()]);
+      floats(Species.HALF_FLOAT, new float[Species.FLOAT.length()]);
+      DoubleVector x = DoubleVector.fromArray(Species.DOUBLE, in, 0);
+      DoubleVector y = x.sub(1).neg().max(x).div(x);
+      LongVector bits = y.viewAsIntegralLanes();
+      bits = bits.sub(1).or(bits).lanewise(VectorOperators.LSHR, 1);
+      bits.viewAsFloatingLanes().intoArray(out, 0);
+    }
+
+    private static void floats(VectorSpecies<Float> species, float[] values) {
+      FloatVector x = FloatVector.fromArray(species, values, 0);
+      x.fma(x, x.add(1)).sub(x).neg().intoArray(values, 0);
     }
 
     private static void step(double[] in, double[] out) {
