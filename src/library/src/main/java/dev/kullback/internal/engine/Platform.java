@@ -88,6 +88,7 @@ public final class Platform {
       }
       case VECTOR -> {
         refuse("vector", vectorProblem());
+        VectorWidth.mayBeCompiled(); // for what its probe does before kernels are compiled
         yield Choice.VECTOR;
       }
       case AUTO -> {

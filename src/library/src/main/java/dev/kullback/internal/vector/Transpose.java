@@ -14,7 +14,7 @@ public final class Transpose {
 
   public static final int SCRATCH = SIDE * SIDE;
 
-  /** Where fewer fit, squares of four are: 0.26 ns a float, a plain loop 0.69 (Zen 3, AVX2). */
+  /** Where fewer fit, squares of four are: 0.26 ns a float, a plain loop 0.69 (Zen 3, AVX2). Not of doubles in vectors of 512 bits. */
   private static final int LEAST_SIDE = 4;
 
   private Transpose() {}
@@ -108,10 +108,9 @@ public final class Transpose {
       }
       return;
     }
-    // With 512 bits they would be the only doubles of 256, a class at which compiled methods trap,
-    // see VectorWidth: in one process of ten FullSolveKernel was then boxed, 10 MB a call of 21 x
-    // 21
-    // pairs (AVX-512, JDK 25.0.3); without, in none of 35.
+    // With 512 bits they would be the only doubles of 256, at which methods compiled for one class
+    // trap, see VectorWidth's mix. FullSolveKernel was then boxed in 4 of 35 processes, 10 MB for
+    // 21 x 21 pairs (AVX-512, JDK 25.0.3); without them in none of 35.
     boolean squares = VectorWidth.BITS == 256 && columns >= LEAST_SIDE && Readiness.isReady(part);
     for (int i = 0; i < rows; i += LEAST_SIDE) {
       int a = from + i * inStride;

@@ -92,10 +92,11 @@ public final class VectorWidth {
     }
 
     /**
-     * What kernels use of the Vector API beside {@link #step}, every class of vectors and of operators, before C2 compiles its methods. One
-     * that it compiled for a single class traps when it meets the next, and each use of the method in a kernel counts four traps; from 100
-     * on C2 (JDK 25.0.3) guesses no more classes in the kernel that it compiles and may box its vectors for good. With
-     * {@code -XX:-UseTypeSpeculation}, AllocationTest's full covariances box without this and do not with it.
+     * Doubles, longs, floats in both widths, and operators, as most kernels use them, before C2 compiles the Vector API's methods. A method
+     * that it compiled having seen one class traps at the next, four times at most, and every use of that method in a kernel adds these
+     * traps to the kernel's count; from 100 on C2 (JDK 25.0.3) assumes no classes in that kernel any more, and may box its vectors for
+     * good. With {@code -XX:-UseTypeSpeculation}, AllocationTest's full covariances box without this and do not with it; its floats do
+     * with UseAVX=2, unless floats of 64 bits are met as well, with which the probe takes 0.5 to 1.3 s instead of 0.2.
      */
     private static void mix(double[] in, double[] out) {
       floats(Species.FLOAT, new float[Species.FLOAT.length()]);
