@@ -96,7 +96,8 @@ public final class VectorWidth {
      * that it compiled having seen one class traps at the next, four times at most, and every use of that method in a kernel adds these
      * traps to the kernel's count; from 100 on C2 (JDK 25.0.3) assumes no classes in that kernel any more, and may box its vectors for
      * good. With {@code -XX:-UseTypeSpeculation}, AllocationTest's full covariances box without this and do not with it; its floats do
-     * with UseAVX=2, unless floats of 64 bits are met as well, with which the probe takes 0.5 to 1.3 s instead of 0.2.
+     * with UseAVX=2, unless floats of 64 bits are met as well, with which the probe takes 0.5 to 1.3 s instead of 0.2 (AVX-512, cpu
+     * family 6).
      */
     private static void mix(double[] in, double[] out) {
       floats(Species.FLOAT, new float[Species.FLOAT.length()]);
