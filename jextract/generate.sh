@@ -58,7 +58,6 @@ cuda_functions='
   cudaGetErrorString
   cudaGetLastError
   cudaHostAlloc
-  cudaHostGetFlags
   cudaHostRegister
   cudaHostUnregister
   cudaMalloc
@@ -74,6 +73,7 @@ cuda_functions='
 cuda_constants='
   cudaDevAttrComputeCapabilityMajor
   cudaDevAttrComputeCapabilityMinor
+  cudaErrorInvalidValue
   cudaErrorMemoryAllocation
   cudaEventBlockingSync
   cudaEventDisableTiming

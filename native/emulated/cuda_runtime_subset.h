@@ -40,7 +40,8 @@ enum cudaMemcpyKind {
 enum cudaDeviceAttr {
   cudaDevAttrMultiProcessorCount = 16,
   cudaDevAttrComputeCapabilityMajor = 75,
-  cudaDevAttrComputeCapabilityMinor = 76
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrSingleToDoublePrecisionPerfRatio = 87
 };
 
 #define cudaEventBlockingSync 0x01
@@ -62,7 +63,6 @@ KULLBACK_RUNTIME cudaError_t cudaHostAlloc(void **memory, size_t size, unsigned 
 KULLBACK_RUNTIME cudaError_t cudaFreeHost(void *memory);
 KULLBACK_RUNTIME cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int flags);
 KULLBACK_RUNTIME cudaError_t cudaHostUnregister(void *memory);
-KULLBACK_RUNTIME cudaError_t cudaHostGetFlags(unsigned int *flags, void *memory);
 KULLBACK_RUNTIME cudaError_t cudaMemcpyAsync(
     void *to, const void *from, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
 KULLBACK_RUNTIME cudaError_t cudaMemcpy2DAsync(

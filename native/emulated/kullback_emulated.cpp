@@ -115,7 +115,7 @@ private:
 
 inline Device device() {
   return {(int)emulated::setting("compute_major"), (int)emulated::setting("compute_minor"),
-          (int)emulated::setting("multiprocessors")};
+          (int)emulated::setting("multiprocessors"), (int)emulated::setting("float_rate")};
 }
 
 // CUDA C++ Programming Guide, "Technical specifications per compute capability".

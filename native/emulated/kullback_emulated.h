@@ -21,7 +21,7 @@ KULLBACK_EMULATED void kullback_emulated_fail(const char *call, int64_t after, i
 /**
  * Changes a setting: "devices" (0: cudaErrorNoDevice), "memory" (bytes; nothing may be allocated), "abi" (the version told),
  * "driver" (0: cudaErrorInsufficientDriver), "delay_us" (most before each piece of queued work, at random), "multiprocessors",
- * "compute_major", "compute_minor" (by which kernels are chosen: not while there are batches).
+ * "compute_major", "compute_minor", "float_rate" (over that of double; by which kernels are chosen: not while there are batches).
  *
  * @return 0, or -1 for a setting that is unknown or cannot be changed now
  */

@@ -54,7 +54,7 @@ struct Fault {
 
 const std::map<std::string, int64_t> SETTINGS = {
     {"devices", 1}, {"memory", 256 << 20}, {"abi", -1}, {"driver", 13000}, {"delay_us", 0}, {"compute_major", 9},
-    {"compute_minor", 0}, {"multiprocessors", 4}};
+    {"compute_minor", 0}, {"multiprocessors", 4}, {"float_rate", 2}};
 
 struct Device {
   std::mutex mutex;
@@ -114,16 +114,17 @@ struct Device {
     return offset <= size && bytes <= size - offset;
   }
 
-  bool isPinned(const void *p, size_t bytes) const { return isWithin(pinned, p, bytes) || isWithin(registered, p, bytes); }
-
-  bool overlapsPinned(char *p, size_t bytes) const {
+  // How much of it is pinned.
+  size_t pinnedBytes(const void *p, size_t bytes) const {
+    size_t sum = 0;
     for (const auto *pieces : {&pinned, &registered}) {
-      auto next = pieces->upper_bound(p);
-      if (isWithin(*pieces, p, 1) || (next != pieces->end() && next->first < p + bytes)) {
-        return true;
+      for (auto [at, size] : *pieces) {
+        const char *from = std::max((const char *)p, (const char *)at);
+        const char *to = std::min((const char *)p + bytes, (const char *)at + size);
+        sum += from < to ? to - from : 0;
       }
     }
-    return false;
+    return sum;
   }
 
   size_t live() const {
@@ -334,7 +335,12 @@ cudaError_t copy(
   if (fromDevice) {
     ranges.push_back({from, fromBytes});
   }
-  bool isPinned = (toDevice || d.isPinned(to, toBytes)) && (fromDevice || d.isPinned(from, fromBytes));
+  size_t toPinned = toDevice ? toBytes : d.pinnedBytes(to, toBytes);
+  size_t fromPinned = fromDevice ? fromBytes : d.pinnedBytes(from, fromBytes);
+  bool isPinned = toPinned == toBytes && fromPinned == fromBytes;
+  if ((toPinned > 0 && toPinned < toBytes) || (fromPinned > 0 && fromPinned < fromBytes)) {
+    return cudaErrorInvalidValue;
+  }
   std::vector<char> staged;
   if (!isPinned && !fromDevice) {
     staged.assign((const char *)from, (const char *)from + fromBytes);
@@ -504,6 +510,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int ord
       case cudaDevAttrMultiProcessorCount: *value = (int)d.settings["multiprocessors"]; break;
       case cudaDevAttrComputeCapabilityMajor: *value = (int)d.settings["compute_major"]; break;
       case cudaDevAttrComputeCapabilityMinor: *value = (int)d.settings["compute_minor"]; break;
+      case cudaDevAttrSingleToDoublePrecisionPerfRatio: *value = (int)d.settings["float_rate"]; break;
       default: error = cudaErrorInvalidValue;
     }
   }
@@ -610,7 +617,7 @@ cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int) {
     char *at = (char *)memory;
     if (at == nullptr || size == 0) {
       error = cudaErrorInvalidValue;
-    } else if (d.overlapsPinned(at, size)) {
+    } else if (d.pinnedBytes(at, size) > 0) {
       error = cudaErrorHostMemoryAlreadyRegistered;
     } else {
       d.registered[at] = size;
@@ -630,17 +637,6 @@ cudaError_t cudaHostUnregister(void *memory) {
   return report(error);
 }
 
-cudaError_t cudaHostGetFlags(unsigned int *flags, void *memory) {
-  Device &d = device();
-  Lock lock(d.mutex);
-  cudaError_t error = outcome(d, "cudaHostGetFlags");
-  if (error == cudaSuccess && !d.isPinned(memory, 1)) {
-    error = cudaErrorInvalidValue;
-  }
-  *flags = 0;
-  return report(error);
-}
-
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
   return report(copy("cudaMemcpyAsync", to, count, from, count, count, 1, kind, stream));
 }
@@ -654,7 +650,11 @@ cudaError_t cudaMemcpy2DAsync(
     size_t height,
     cudaMemcpyKind kind,
     cudaStream_t stream) {
-  return report(copy("cudaMemcpy2DAsync", to, toPitch, from, fromPitch, width, height, kind, stream));
+  constexpr size_t MOST = 0x7fffffff; // cudaDevAttrMaxPitch
+  return report(
+      toPitch > MOST || fromPitch > MOST
+          ? cudaErrorInvalidPitchValue
+          : copy("cudaMemcpy2DAsync", to, toPitch, from, fromPitch, width, height, kind, stream));
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int) {

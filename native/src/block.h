@@ -50,6 +50,7 @@ struct Sum {
 struct Device {
   int major, minor; // compute capability
   int multiprocessors;
+  int floatRate; // operations in float for one in double
 };
 
 // Devices by their ordinals, for threads at once. Those beyond the first 64 are never in it.

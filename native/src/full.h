@@ -64,8 +64,8 @@ struct CentreFull {
     typename Block::template Own<Sum<double>> own(block);
     block.lanes([&](int t) {
       int64_t h = block.index * WARPS + t / LANES;
-      for (int64_t i = t % LANES; h < g.dimension && i < g.size; i += LANES) {
-        own[t].x += g.mean[i * g.dimension + h];
+      if (h < g.dimension) {
+        KB_UNROLL_4 for (int64_t i = t % LANES; i < g.size; i += LANES) own[t].x += g.mean[i * g.dimension + h];
       }
     });
     block.reduce(own);

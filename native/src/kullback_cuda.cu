@@ -1,6 +1,8 @@
 // The kernels on a CUDA device.
 #include <cuda_runtime.h>
 
+#include <utility>
+
 #include "full.h"
 #include "reduce.h"
 #include "refine.h"
@@ -108,22 +110,34 @@ __global__ void __launch_bounds__(THREADS, RESIDENT<Body>) kernel(const __grid_c
   body(block);
 }
 
+inline cudaError_t ask(int ordinal, Device &d) {
+  const std::pair<int *, cudaDeviceAttr> attributes[] = {
+      {&d.major, cudaDevAttrComputeCapabilityMajor},
+      {&d.minor, cudaDevAttrComputeCapabilityMinor},
+      {&d.multiprocessors, cudaDevAttrMultiProcessorCount},
+      {&d.floatRate, cudaDevAttrSingleToDoublePrecisionPerfRatio}};
+  cudaError_t error = cudaSuccess;
+  for (auto [to, attribute] : attributes) {
+    if (error == cudaSuccess) {
+      error = cudaDeviceGetAttribute(to, attribute, ordinal);
+    }
+  }
+  return error;
+}
+
 // The calling thread's device, asked once a thread: every call needs it several times. Without one nothing will be launched.
 inline Device device() {
   thread_local int known = -1;
   thread_local Device d;
   int ordinal = -1;
   Device asked;
-  if (cudaGetDevice(&ordinal) == cudaSuccess && ordinal != known &&
-      cudaDeviceGetAttribute(&asked.major, cudaDevAttrComputeCapabilityMajor, ordinal) == cudaSuccess &&
-      cudaDeviceGetAttribute(&asked.minor, cudaDevAttrComputeCapabilityMinor, ordinal) == cudaSuccess &&
-      cudaDeviceGetAttribute(&asked.multiprocessors, cudaDevAttrMultiProcessorCount, ordinal) == cudaSuccess) {
+  if (cudaGetDevice(&ordinal) == cudaSuccess && ordinal != known && ask(ordinal, asked) == cudaSuccess) {
     d = asked;
     known = ordinal;
   }
   if (ordinal < 0 || ordinal != known) {
     cudaGetLastError();
-    return {0, 0, 1};
+    return {0, 0, 1, 0};
   }
   return d;
 }
@@ -200,11 +214,15 @@ int32_t kullback_cuda_device_name(int32_t device, char *name, int64_t capacity) 
     return KULLBACK_CUDA_INVALID;
   }
   cudaDeviceProp properties;
+  kullback::Device d;
   cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error == cudaSuccess) {
+    error = kullback::ask(device, d);
+  }
   if (error != cudaSuccess) {
     cudaGetLastError();
     return error;
   }
-  kullback::describe(properties.name, {properties.major, properties.minor, 0}, name, capacity);
+  kullback::describe(properties.name, d, name, capacity);
   return 0;
 }

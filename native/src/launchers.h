@@ -38,8 +38,9 @@ struct Arena {
 
 inline bool isFull(const kullback_cuda_batch *b) { return b->kind >= KULLBACK_SCALE_TRIL; }
 
-// Where the product is worth more than differences in float: devices with 64 multiply-adds in double a clock and multiprocessor.
-inline bool isFastInDouble(const Device &d) { return d.minor == 0 && d.major >= 8 && d.major <= 10; }
+// Where the product is worth more than differences in float: devices with 64 multiply-adds in double a clock and multiprocessor, a
+// half of those in float. Some models have few although chips of their compute capability have them.
+inline bool isFastInDouble(const Device &d) { return d.minor == 0 && d.major >= 8 && d.major <= 10 && d.floatRate <= 4; }
 
 // A device's name, and how it computes batches of float; as much as there is room for.
 inline void describe(const char *name, const Device &d, char *to, int64_t capacity) {
@@ -506,9 +507,17 @@ int32_t kullback_cuda_download(
   cudaEvent_t copied;
   int32_t status = cudaEventCreateWithFlags(&copied, cudaEventBlockingSync | cudaEventDisableTiming);
   if (status == 0) {
-    bool isDense = height == 1 || (to_stride == width && from_stride == width);
-    status = isDense ? cudaMemcpyAsync(to, from, width * height, cudaMemcpyDeviceToHost, queue)
-                     : cudaMemcpy2DAsync(to, to_stride, from, from_stride, width, height, cudaMemcpyDeviceToHost, queue);
+    constexpr int64_t MOST_PITCH = 0x7fffffff; // cudaDevAttrMaxPitch
+    if (height == 1 || (to_stride == width && from_stride == width)) {
+      status = cudaMemcpyAsync(to, from, width * height, cudaMemcpyDeviceToHost, queue);
+    } else if (to_stride <= MOST_PITCH && from_stride <= MOST_PITCH) {
+      status = cudaMemcpy2DAsync(to, to_stride, from, from_stride, width, height, cudaMemcpyDeviceToHost, queue);
+    } else {
+      for (int64_t n = 0; n < height && status == 0; n++) {
+        status = cudaMemcpyAsync(
+            (char *)to + n * to_stride, (const char *)from + n * from_stride, width, cudaMemcpyDeviceToHost, queue);
+      }
+    }
     if (status == 0) {
       status = cudaEventRecord(copied, queue);
     }

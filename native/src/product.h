@@ -30,6 +30,7 @@ struct alignas(16) ColumnTerms {
   double offset;
   float noise, weight;
   float inverseError, tolerance; // for batches of double
+  double padding = 0;            // copied with the rest, so not left unwritten
 };
 
 // Roundings of a sum of k products: in one accumulator, or in chunks that add up with compensation (ChunkSums), which costs

@@ -256,6 +256,13 @@ void checkFaults() {
   RUN(kullback_emulated_set("compute_major", 7));
   RUN(cudaDeviceGetAttribute(&version, cudaDevAttrComputeCapabilityMajor, 0));
   EXPECT(version == 7);
+  char name[64];
+  for (int rate : {2, 32}) { // an H100, and what has its compute capability without its rate
+    kullback_emulated_reset();
+    RUN(kullback_emulated_set("float_rate", rate));
+    RUN(kullback_cuda_device_name(0, name, sizeof name));
+    EXPECT((strstr(name, "products in double") != nullptr) == (rate == 2));
+  }
   EXPECT(cudaSetDevice(1) == cudaErrorInvalidDevice);
   EXPECT(kullback_emulated_set("no such", 1) == -1 && kullback_emulated_live("no such") == -1);
   kullback_emulated_reset();

@@ -78,6 +78,15 @@ public class CudaRuntime extends CTypes {
     public static int cudaSuccess() {
         return cudaSuccess;
     }
+    private static final int cudaErrorInvalidValue = (int)1L;
+    /**
+     * {@snippet lang=c :
+     * enum cudaError.cudaErrorInvalidValue = 1
+     * }
+     */
+    public static int cudaErrorInvalidValue() {
+        return cudaErrorInvalidValue;
+    }
     private static final int cudaErrorMemoryAllocation = (int)2L;
     /**
      * {@snippet lang=c :
@@ -1327,67 +1336,6 @@ public class CudaRuntime extends CTypes {
                 traceDowncall("cudaHostUnregister", ptr);
             }
             return (int)mh$.invokeExact(ptr);
-        } catch (Error | RuntimeException ex) {
-           throw ex;
-        } catch (Throwable ex$) {
-           throw new AssertionError("should not reach here", ex$);
-        }
-    }
-
-    private static class cudaHostGetFlags {
-        public static final FunctionDescriptor DESC = FunctionDescriptor.of(
-            CudaRuntime.C_INT,
-            CudaRuntime.C_POINTER,
-            CudaRuntime.C_POINTER
-        );
-
-        public static final MemorySegment ADDR = SYMBOL_LOOKUP.findOrThrow("cudaHostGetFlags");
-
-        public static final MethodHandle HANDLE = Linker.nativeLinker().downcallHandle(ADDR, DESC);
-    }
-
-    /**
-     * Function descriptor for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
-     * }
-     */
-    public static FunctionDescriptor cudaHostGetFlags$descriptor() {
-        return cudaHostGetFlags.DESC;
-    }
-
-    /**
-     * Downcall method handle for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
-     * }
-     */
-    public static MethodHandle cudaHostGetFlags$handle() {
-        return cudaHostGetFlags.HANDLE;
-    }
-
-    /**
-     * Address for:
-     * {@snippet lang=c :
-     * extern cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
-     * }
-     */
-    public static MemorySegment cudaHostGetFlags$address() {
-        return cudaHostGetFlags.ADDR;
-    }
-
-    /**
-     * {@snippet lang=c :
-     * extern cudaError_t cudaHostGetFlags(unsigned int *pFlags, void *pHost)
-     * }
-     */
-    public static int cudaHostGetFlags(MemorySegment pFlags, MemorySegment pHost) {
-        var mh$ = cudaHostGetFlags.HANDLE;
-        try {
-            if (TRACE_DOWNCALLS) {
-                traceDowncall("cudaHostGetFlags", pFlags, pHost);
-            }
-            return (int)mh$.invokeExact(pFlags, pHost);
         } catch (Error | RuntimeException ex) {
            throw ex;
         } catch (Throwable ex$) {

@@ -291,6 +291,23 @@ class CudaReductionsTest {
     }
   }
 
+  /** What a copy may not span, the caller having pinned its parts, comes by way of the session's memory. */
+  @ParameterizedTest
+  @CsvSource({"0, 4096", "1000000, 2000000", "4800000, 40000"})
+  void memoryPinnedInPart(long from, long bytes) {
+    DiagonalGaussians g = random(false, 1100, 2, 1);
+    float[] expected = cuda.pairwise(g, g);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment out = arena.allocate(4L * expected.length, 64);
+      MemorySegment part = out.asSlice(from, bytes);
+      assertThat(CudaRuntime.cudaHostRegister(part, bytes, 0)).isZero();
+      cuda.pairwise(g, g, out);
+      assertThat(out.toArray(ValueLayout.JAVA_FLOAT)).isEqualTo(expected);
+      assertThat(CudaRuntime.cudaHostUnregister(part)).isZero();
+    }
+    assertThat(Emulated.live("registered")).isZero();
+  }
+
   /** The memory cannot be freed while the device writes there; before or after, the call says that it is. */
   @Test
   void memoryThatIsClosedDuringACall() throws InterruptedException {

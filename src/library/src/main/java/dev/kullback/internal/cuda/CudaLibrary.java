@@ -69,7 +69,6 @@ public final class CudaLibrary {
           "cudaFree",
           "cudaHostAlloc",
           "cudaFreeHost",
-          "cudaHostGetFlags",
           "cudaHostRegister",
           "cudaHostUnregister",
           "cudaMemcpyAsync",

@@ -2,15 +2,13 @@ package dev.kullback.internal.cuda;
 
 import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.ref.Reference;
 import java.util.HashSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** A caller's native memory that the device writes to by itself, for it is pinned: by the caller, all of it, or until this is closed. */
+/** A caller's native memory that the device writes to by itself, for it is pinned until this is closed, or by the caller at least in part. */
 final class PinnedSegment implements AutoCloseable {
   /** Bytes from which on pinning is tried: it costs some 0.1 µs a page. Not tuned on a device. */
   private static final long LEAST = 4 << 20;
@@ -62,29 +60,13 @@ final class PinnedSegment implements AutoCloseable {
         return pinned;
       }
       cudaGetLastError(); // and forget it
-      return status == ALREADY_REGISTERED && isPinned(memory)
-          ? new PinnedSegment(memory, false, session)
-          : null;
+      return status == ALREADY_REGISTERED ? new PinnedSegment(memory, false, session) : null;
     }
   }
 
   private boolean sharesPage(PinnedSegment other) {
     return address / PAGE <= (other.address + other.bytes - 1) / PAGE
         && other.address / PAGE <= (address + bytes - 1) / PAGE;
-  }
-
-  /** Whether its ends are. */
-  private static boolean isPinned(MemorySegment memory) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment flags = arena.allocate(ValueLayout.JAVA_INT);
-      boolean pinned =
-          cudaHostGetFlags(flags, memory) == cudaSuccess()
-              && cudaHostGetFlags(flags, memory.asSlice(memory.byteSize() - 1)) == cudaSuccess();
-      if (!pinned) {
-        cudaGetLastError(); // and forget it
-      }
-      return pinned;
-    }
   }
 
   /** Nothing writes there any more. */

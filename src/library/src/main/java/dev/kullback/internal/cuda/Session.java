@@ -189,7 +189,7 @@ final class Session implements AutoCloseable {
         int b = (int) (s & 1);
         if (direct == null && s >= 2) { // the strip before the last, while the last is computed
           check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
-          deliver(staging[b].get(0), out, s - 2, cut, worker);
+          deliver(staging[b].get(0), out, s - 2, 0, cut.height(s - 2), cut, worker);
         }
         if (s < cut.count()) {
           MemorySegment strip = strips[b].get(cut.rows * cut.columns * width);
@@ -204,7 +204,7 @@ final class Session implements AutoCloseable {
           }
         }
         if (direct != null && s >= 1) { // the last strip, while this one is computed
-          store(s - 1, cut, out);
+          store(s - 1, cut, out, worker);
         }
       }
     }
@@ -341,42 +341,54 @@ final class Session implements AutoCloseable {
     }
   }
 
-  /** Copies a strip from pinned memory to {@code out}. */
+  /** Copies rows of a strip, from the first one on, from pinned memory to {@code out}. */
   private static void deliver(
-      MemorySegment strip, MemorySegment out, long s, Strips cut, Worker worker) {
+      MemorySegment block,
+      MemorySegment out,
+      long s,
+      long first,
+      long rows,
+      Strips cut,
+      Worker worker) {
     long line = cut.breadth(s) * cut.width;
-    long height = cut.height(s);
-    int lines = (int) Math.clamp(COPY / line, 1, height);
+    int lines = (int) Math.clamp(COPY / line, 1, rows);
     worker.share(
-        (int) Math.ceilDiv(height, lines),
+        (int) Math.ceilDiv(rows, lines),
         part -> {
           long from = (long) part * lines;
-          long to = Math.min(from + lines, height);
+          long to = Math.min(from + lines, rows);
           if (cut.breadth(s) == cut.m) {
-            MemorySegment.copy(strip, from * line, out, cut.at(s, from), (to - from) * line);
+            MemorySegment.copy(
+                block, from * line, out, cut.at(s, first + from), (to - from) * line);
             return;
           }
           for (long i = from; i < to; i++) {
-            MemorySegment.copy(strip, i * line, out, cut.at(s, i), line);
+            MemorySegment.copy(block, i * line, out, cut.at(s, first + i), line);
           }
         });
   }
 
   /** Waits for a strip that was queued, and has the device write it to {@code out}, which stays open meanwhile. */
-  private void store(long s, Strips cut, MemorySegment out) {
+  private void store(long s, Strips cut, MemorySegment out, Worker worker) {
     int b = (int) (s & 1);
     long line = cut.breadth(s) * cut.width;
+    MemorySegment strip = strips[b].get(0);
     check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
-    check(
-        "kullback_cuda_download",
+    int status =
         kullback_cuda_download(
-            out.asSlice(cut.at(s, 0)),
-            cut.m * cut.width,
-            strips[b].get(0),
-            line,
-            line,
-            cut.height(s),
-            copy));
+            out.asSlice(cut.at(s, 0)), cut.m * cut.width, strip, line, line, cut.height(s), copy);
+    if (status != cudaErrorInvalidValue()) {
+      check("kullback_cuda_download", status);
+      return;
+    }
+    // As of memory that is pinned in part: by way of pinned memory, in pieces.
+    long most = Math.max(1, STRIP / line);
+    for (long i = 0; i < cut.height(s); i += most) {
+      long rows = Math.min(most, cut.height(s) - i);
+      download(strip.asSlice(i * line, rows * line), rows * line, b);
+      check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
+      deliver(staging[b].get(0), out, s, i, rows, cut, worker);
+    }
   }
 
   /** How a matrix of n rows and m columns, of elements of so many bytes, is cut into strips. */
