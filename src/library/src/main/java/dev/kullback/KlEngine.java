@@ -108,6 +108,8 @@ public final class KlEngine implements AutoCloseable {
      * Makes an engine with these settings.
      *
      * @return a new engine
+     * @throws IllegalArgumentException if a system property of the library, such as {@code dev.kullback.backend}, has a
+     *     value that it cannot have
      * @throws IllegalStateException if {@link Backend#VECTOR} or {@link Backend#CUDA} was asked for and cannot run; the
      *     message says why
      */

@@ -61,6 +61,9 @@ final class BlockReader {
     String scaleName = input.columns().scale();
     copy(row, Columns.MEAN, meanName, input.dimension(), mean);
     copy(row, Columns.SCALE, scaleName, input.scaleLength(), scale);
+    if (input.columns().kind() == Scale.SCALE_TRIL) {
+      checkTriangular(scaleName);
+    }
     size++;
   }
 
@@ -72,8 +75,8 @@ final class BlockReader {
     if (values.numElements() != length) {
       throw input.error(
           ids[size],
-          "column %s has %d elements; it must have %d, as dimension %d needs"
-              .formatted(name, values.numElements(), length, input.dimension()));
+          "column %s has %d elements; it must have %d, as dimension %d needs, that of id %d of the references"
+              .formatted(name, values.numElements(), length, input.dimension(), input.measured()));
     }
     for (int h = 0; h < length; h++) {
       if (values.isNullAt(h)) {
@@ -82,6 +85,23 @@ final class BlockReader {
     }
     Object from = input.isDouble() ? values.toDoubleArray() : values.toFloatArray();
     System.arraycopy(from, 0, to, size * length, length);
+  }
+
+  /** What is above the diagonal is not read, and would be missed in a covariance. */
+  private void checkTriangular(String name) {
+    int d = input.dimension();
+    for (int r = 0; r < d; r++) {
+      for (int c = r + 1; c < d; c++) {
+        int at = size * d * d + r * d + c;
+        double value = input.isDouble() ? ((double[]) scale)[at] : ((float[]) scale)[at];
+        if (value != 0) {
+          throw input.error(
+              ids[size],
+              "column %s: row %d, column %d is %s: not lower triangular; is it a covariance?"
+                  .formatted(name, r, c, value));
+        }
+      }
+    }
   }
 
   private void reserve(int capacity) {

@@ -9,8 +9,9 @@ import java.lang.reflect.Array;
  *
  * @param side "references" or "queries", for messages
  * @param isDouble whether arrays are read as double[], not float[]
+ * @param measured the id of the reference whose dimension that is
  */
-record Input(String side, Columns columns, boolean isDouble, int dimension)
+record Input(String side, Columns columns, boolean isDouble, int dimension, long measured)
     implements Serializable {
   int scaleLength() {
     return columns.kind().length(dimension);
@@ -41,7 +42,9 @@ record Input(String side, Columns columns, boolean isDouble, int dimension)
         String column = message.startsWith("mean") ? columns.mean() : columns.scale();
         // "std[0][3] (Gaussian 0, dimension 3)" of the batch of one is std[3] of the row
         String element =
-            message.replaceFirst("\\[0](\\[.*?]) \\(Gaussian 0(, [a-z]+ \\d+)*\\)", "$1");
+            message
+                .replaceFirst("\\[0](\\[.*?])? \\(Gaussian 0(, [a-z]+ \\d+)*\\)", "$1")
+                .replaceFirst(" \\((ScalePolicy\\.CLAMPED [^)]*|of[A-Z]\\w*)\\)", "");
         return error(block.ids()[i], "column %s: %s".formatted(column, element));
       }
     }

@@ -54,28 +54,32 @@ final class Job {
       throw new IllegalArgumentException("references: there are no rows");
     }
     queryCount = this.queries.count();
-    int dimension = dimension(this.references, columns);
-    referenceInput = new Input("references", columns, isDouble, dimension);
-    queryInput = new Input("queries", columns, isDouble, dimension);
+    Row first = firstOf(this.references, columns);
+    int dimension = first.getInt(1);
+    referenceInput = new Input("references", columns, isDouble, dimension, first.getLong(0));
+    queryInput = new Input("queries", columns, isDouble, dimension, first.getLong(0));
   }
 
-  private static int dimension(Dataset<Row> references, Columns columns) {
-    List<Row> first =
+  /** The id and the dimension of some row of the references. */
+  private static Row firstOf(Dataset<Row> references, Columns columns) {
+    List<Row> rows =
         references
-            .where(col("mean").isNotNull())
-            .select(functions.size(col("mean")))
+            .where(col("id").isNotNull().and(col("mean").isNotNull()))
+            .select(col("id"), functions.size(col("mean")))
             .limit(1)
             .collectAsList();
-    if (first.isEmpty()) {
+    if (rows.isEmpty()) {
       throw new IllegalArgumentException(
-          "references: no row has a mean, in column %s".formatted(columns.mean()));
+          "references: no row has an id and a mean, in columns %s and %s"
+              .formatted(columns.id(), columns.mean()));
     }
-    int dimension = first.getFirst().getInt(0);
-    if (dimension == 0) {
+    Row first = rows.getFirst();
+    if (first.getInt(1) == 0) {
       throw new IllegalArgumentException(
-          "references: column %s has empty arrays".formatted(columns.mean()));
+          "references: id %d: column %s is an empty array"
+              .formatted(first.getLong(0), columns.mean()));
     }
-    return dimension;
+    return first;
   }
 
   long referenceCount() {

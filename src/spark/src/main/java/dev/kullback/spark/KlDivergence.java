@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.ImplicitCastInputTypes;
+import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
@@ -91,6 +92,9 @@ final class KlDivergence extends Expression
           QueryCompilationErrors.wrongNumArgsError(
               NAME, seq(List.<Object>of(ARGUMENTS.size())), arguments.length(), "", "", ""));
     }
+    if (arguments.exists(argument -> argument instanceof NamedArgumentExpression)) {
+      KlDivergence.<RuntimeException>raise(QueryCompilationErrors.namedArgumentsNotSupported(NAME));
+    }
     return new KlDivergence(arguments);
   }
 
@@ -114,14 +118,16 @@ final class KlDivergence extends Expression
 
   @Override
   public @Nullable Object eval(@Nullable InternalRow row) {
-    double[][] values = new double[ARGUMENTS.size()][];
-    for (int n = 0; n < values.length; n++) {
+    ArrayData[] arrays = new ArrayData[ARGUMENTS.size()];
+    for (int n = 0; n < arrays.length; n++) {
       Object value = arguments.apply(n).eval(row);
       if (value == null) {
         return null;
       }
-      values[n] = values(n, (ArrayData) value);
+      arrays[n] = (ArrayData) value;
     }
+    double[][] values = new double[arrays.length][];
+    Arrays.setAll(values, n -> values(n, arrays[n]));
     try {
       return Engine.INSTANCE
           .nearest(gaussian("q", values[0], values[1]), gaussian("p", values[2], values[3]), EXACT)

@@ -3,14 +3,10 @@ package dev.kullback.spark;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.UUID;
 import java.util.concurrent.Callable;
 import java.util.regex.Pattern;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkException;
@@ -207,47 +203,26 @@ final class TopK implements Callable<Integer> {
   }
 
   private void run(SparkSession spark) throws IOException {
-    Path target = new Path(output);
-    FileSystem files = target.getFileSystem(spark.sparkContext().hadoopConfiguration());
-    if (!overwrite && files.exists(target)) {
-      throw new IllegalArgumentException(output + ": is there; --overwrite replaces it");
-    }
-    refuseInputs(files.makeQualified(target), spark);
+    OutputFolder folder =
+        new OutputFolder(output, overwrite, spark.sparkContext().hadoopConfiguration());
     Dataset<Row> p = read(spark, references);
-    Dataset<Row> q = queries == null ? p : read(spark, queries);
+    folder.refuseInput(references, p);
+    Dataset<Row> q = p;
+    if (queries != null) {
+      q = read(spark, queries);
+      folder.refuseInput(queries, q);
+    }
+    folder.refuseOthers();
     long start = System.nanoTime();
     KlNeighbors search = scales.of(KlNeighbors.of(p).id(id).mean(mean));
     search = reverse ? search.reverse() : search;
     search = blockRows != null ? search.blockRows(blockRows) : search;
     search = broadcast ? search.broadcast() : search;
-    write(search.nearest(q, k), target, files);
+    folder.write(search.nearest(q, k));
     double seconds = (System.nanoTime() - start) * 1e-9;
     if (!quiet) {
       summarize(spark, p.count(), q.count(), seconds);
     }
-  }
-
-  /** An output that replaces an input, or a folder of it, or lies in it, would be the end of that input. */
-  private void refuseInputs(Path target, SparkSession spark) throws IOException {
-    for (String name : queries == null ? List.of(references) : List.of(references, queries)) {
-      Path input = new Path(name);
-      Path file =
-          input.getFileSystem(spark.sparkContext().hadoopConfiguration()).makeQualified(input);
-      if (isWithin(file, target) || isWithin(target, file)) {
-        throw new IllegalArgumentException(
-            "%s: is or holds the input %s, or lies in it; give another output"
-                .formatted(output, name));
-      }
-    }
-  }
-
-  private static boolean isWithin(Path path, Path folder) {
-    for (Path p = path; p != null; p = p.getParent()) {
-      if (p.equals(folder)) {
-        return true;
-      }
-    }
-    return false;
   }
 
   private static Dataset<Row> read(SparkSession spark, String file) {
@@ -258,27 +233,6 @@ final class TopK implements Callable<Integer> {
         throw new IllegalArgumentException(file + ": cannot be read as Parquet", e);
       }
       throw e;
-    }
-  }
-
-  /** Beside the target first, so that a failure leaves that as it was. */
-  private void write(Dataset<Row> result, Path target, FileSystem files) throws IOException {
-    Path beside =
-        new Path(
-            files.makeQualified(target).getParent(),
-            "." + target.getName() + "." + UUID.randomUUID() + ".kullback-tmp");
-    try {
-      result.write().parquet(beside.toString());
-      if (overwrite) {
-        files.delete(target, true);
-      } else if (files.exists(target)) { // a rename would put it inside
-        throw new IOException(target + " has appeared meanwhile");
-      }
-      if (!files.rename(beside, target)) {
-        throw new IOException("cannot rename " + beside + " to " + target);
-      }
-    } finally {
-      files.delete(beside, true);
     }
   }
 

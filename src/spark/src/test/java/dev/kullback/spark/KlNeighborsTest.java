@@ -210,7 +210,7 @@ class KlNeighborsTest {
         good,
         "mean",
         when(is, array(lit(1f))),
-        at + "mean has 1 elements; it must have 3, as dimension 3 needs");
+        at + "mean has 1 elements; it must have 3, as dimension 3 needs, that of id ");
     assertBad(good, "id", when(is, lit(null)), "references: an id is null, in column id");
     Dataset<Row> twice = good.unionAll(good.where(is));
     assertCause(
@@ -225,6 +225,28 @@ class KlNeighborsTest {
                 .broadcast()
                 .nearest(good, 1),
         at + "std is null");
+  }
+
+  @Test
+  void aFactorIsLowerTriangular() {
+    Dataset<Row> good = Sample.twins(Scale.SCALE_TRIL, true, 9, 2, 9).dataset(spark);
+    long id = good.first().getLong(0);
+    Dataset<Row> bad =
+        good.withColumn(
+            "std",
+            when(col("id").equalTo(id), expr("array(2d, 0.5d, 0.5d, 1d)")).otherwise(col("std")));
+    assertCause(
+        () -> KlNeighbors.of(good).scaleTril("std").nearest(bad, 1).collectAsList(),
+        "queries: id " + id + ": column std: row 0, column 1 is 0.5: not lower triangular;");
+    Dataset<Row> unit = good.withColumn("std", expr("array(1d, 0.5d, 0.5d, 1d)"));
+    assertThat(KlNeighbors.of(unit).covariance("std").nearest(unit, 1).count()).isEqualTo(9);
+    Dataset<Row> indefinite =
+        unit.withColumn(
+            "std",
+            when(col("id").equalTo(id), expr("array(1d, 2d, 2d, 1d)")).otherwise(col("std")));
+    assertCause(
+        () -> KlNeighbors.of(indefinite).covariance("std").nearest(unit, 1).collectAsList(),
+        "references: id " + id + ": column std: covariance is not positive definite");
   }
 
   private static void assertBad(Dataset<Row> good, String column, Column bad, String message) {

@@ -59,6 +59,19 @@ class KullbackExtensionsTest {
     assertThat(rows).allSatisfy(row -> assertThat(row.get(3)).isEqualTo(row.get(2)));
   }
 
+  @Test
+  void nullIsNullWhateverTheOthers() {
+    for (String arguments :
+        List.of(
+            "array(1D, null), array(1D, 1D), null, array(1D, 1D)",
+            "null, array(1D, null), array(-1D), array(-1D)",
+            "array(1D), array(-1D), array(1D), null")) {
+      assertThat(spark.sql("SELECT kl_divergence(" + arguments + ")").first().isNullAt(0)).isTrue();
+    }
+    assertThatThrownBy(() -> spark.sql("SELECT kl_divergence(qm => mean, 1, 2, 3) FROM q"))
+        .hasMessageContaining("NAMED_PARAMETERS_NOT_SUPPORTED");
+  }
+
   @ParameterizedTest
   @CsvSource({"false, false", "true, true"})
   void aJoinFindsWhatOneEngineFinds(boolean isDouble, boolean reverse) {

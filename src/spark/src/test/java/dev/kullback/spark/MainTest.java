@@ -143,6 +143,58 @@ class MainTest {
     }
   }
 
+  /** By links and wildcards, too, an input is not replaced; nor what is no output of this command. */
+  @Test
+  void outputsThatWouldEndSomethingElse() throws IOException {
+    Path inner = Files.createDirectories(folder.resolve("in/a"));
+    read("Q.parquet").coalesce(1).write().parquet(file("in/a/q"));
+    Path link = Files.createSymbolicLink(folder.resolve("alias"), inner);
+    for (String[] names :
+        new String[][] {
+          {"alias/q", "in/a/q"},
+          {"in/a/q", "alias/q"},
+          {"in/*/q", "in/a"},
+          {"in/a/q/*.parquet", "alias/q"},
+          {"in/*/q", "alias/q/x"}
+        }) {
+      assertThat(replace(file(names[0]), file(names[1]))).isEqualTo(2);
+      assertThat(err).contains("is or holds the input " + file(names[0])).hasLineCount(1);
+    }
+    Files.writeString(Files.createDirectories(folder.resolve("mine")).resolve("notes.txt"), "x");
+    assertThat(replace(file("Q.parquet"), file("mine"))).isEqualTo(2);
+    assertThat(err).contains("other files than Parquet's, such as notes.txt; give another output");
+    assertThat(replace(file("Q.parquet"), "/dev/zero")).isEqualTo(2);
+    assertThat(err).isEqualTo("kullback: /dev/zero: is no regular file; give another output\n");
+    assertThat(read("in/a/q").count()).isEqualTo(200);
+
+    // a link stays one, and what it names is replaced
+    Files.createDirectory(folder.resolve("store"));
+    Files.createSymbolicLink(folder.resolve("latest"), folder.resolve("store"));
+    assertThat(replace(file("Q.parquet"), file("latest"))).isZero();
+    assertThat(folder.resolve("latest")).isSymbolicLink();
+    assertThat(read("store").count()).isEqualTo(200);
+    assertThat(link).isSymbolicLink();
+  }
+
+  private int replace(String references, String output) {
+    return run(
+        "topk",
+        "--references",
+        references,
+        "-k",
+        "1",
+        "--id",
+        "i",
+        "--mean",
+        "mu",
+        "--std",
+        "sigma",
+        "--quiet",
+        "--overwrite",
+        "-o",
+        output);
+  }
+
   @Test
   void errorsAreOneLine() throws IOException {
     Files.writeString(

@@ -101,7 +101,8 @@ record Sample(Scale kind, boolean isDouble, int dimension, List<Member> members)
   }
 
   Gaussians batch() {
-    Input input = new Input("sample", new Columns("id", "mean", "std", kind), isDouble, dimension);
+    Input input =
+        new Input("sample", new Columns("id", "mean", "std", kind), isDouble, dimension, 0);
     List<Member> ordered = ordered();
     int length = kind.length(dimension);
     Object mean = input.array(ordered.size() * dimension);

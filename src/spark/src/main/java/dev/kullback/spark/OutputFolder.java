@@ -1,0 +1,186 @@
+package dev.kullback.spark;
+
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SaveMode;
+import org.jspecify.annotations.Nullable;
+
+/** Where a result goes: a folder of Parquet files, which is there whole or not at all. */
+final class OutputFolder {
+  private static final String LOCAL = "file";
+
+  /** As it was given. */
+  private final String name;
+
+  private final Path target;
+  private final FileSystem files;
+  private final boolean overwrite;
+
+  /**
+   * @throws IllegalArgumentException if something is there and not to be replaced
+   */
+  OutputFolder(String name, boolean overwrite, Configuration configuration) throws IOException {
+    this.name = name;
+    this.overwrite = overwrite;
+    Path given = new Path(name);
+    files = given.getFileSystem(configuration);
+    target = real(files.makeQualified(given));
+    if (!overwrite && files.exists(target)) {
+      throw new IllegalArgumentException(name + ": is there; --overwrite replaces it");
+    }
+  }
+
+  /** Replaces nothing but a file or a folder of Parquet files. */
+  void refuseOthers() throws IOException {
+    if (!files.exists(target)) {
+      return;
+    }
+    if (!files.getFileStatus(target).isDirectory()) {
+      if (isLocal(target) && !Files.isRegularFile(local(target))) {
+        throw new IllegalArgumentException(name + ": is no regular file; give another output");
+      }
+      return;
+    }
+    for (FileStatus entry : files.listStatus(target)) {
+      String file = entry.getPath().getName();
+      if (!file.matches("[._].*|.*\\.parquet")) {
+        throw new IllegalArgumentException(
+            "%s: is a folder with other files than Parquet's, such as %s; give another output"
+                .formatted(name, file));
+      }
+    }
+  }
+
+  /**
+   * An output that replaces an input, or a folder of it, or lies in it, would be the end of that input.
+   *
+   * @param input as it was given, maybe with wildcards
+   */
+  void refuseInput(String input, Dataset<Row> read) throws IOException {
+    Path given = new Path(input);
+    FileSystem source = given.getFileSystem(files.getConf());
+    List<Path> paths = new ArrayList<>();
+    paths.add(source.makeQualified(given));
+    FileStatus[] named = source.globStatus(given);
+    if (named != null) {
+      Stream.of(named).map(FileStatus::getPath).forEach(paths::add);
+    }
+    for (String file : read.inputFiles()) {
+      paths.add(new Path(URI.create(file)));
+    }
+    for (Path path : paths) {
+      Path file = real(path);
+      if (isWithin(file, target) || isWithin(target, file)) {
+        throw new IllegalArgumentException(
+            "%s: is or holds the input %s, or lies in it; give another output"
+                .formatted(name, input));
+      }
+    }
+  }
+
+  private static boolean isWithin(Path path, Path folder) {
+    for (Path p = path; p != null; p = p.getParent()) {
+      if (p.equals(folder)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static boolean isLocal(Path qualified) {
+    return LOCAL.equals(qualified.toUri().getScheme());
+  }
+
+  private static java.nio.file.Path local(Path path) {
+    return java.nio.file.Path.of(path.toUri().getPath());
+  }
+
+  /** What a path stands for by the links of this machine. */
+  private static Path real(Path qualified) throws IOException {
+    if (!isLocal(qualified)) {
+      return qualified;
+    }
+    java.nio.file.Path path = local(qualified);
+    Optional<java.nio.file.Path> there =
+        Stream.iterate(path, p -> p != null, java.nio.file.Path::getParent)
+            .filter(Files::exists)
+            .findFirst();
+    if (there.isEmpty()) {
+      return qualified;
+    }
+    java.nio.file.Path folder = there.get();
+    return new Path(LOCAL, null, folder.toRealPath().resolve(folder.relativize(path)).toString());
+  }
+
+  /** Beside the target first, and what is there aside, so that a failure leaves that as it was. */
+  void write(Dataset<Row> result) throws IOException {
+    Path fresh = beside();
+    Path old = beside();
+    files.mkdirs(fresh);
+    files.deleteOnExit(fresh); // should a signal end the JVM; tasks may still begin a file after it
+    try {
+      result.write().mode(SaveMode.Append).parquet(fresh.toString());
+      boolean replaces = files.exists(target);
+      if (replaces && !overwrite) { // a rename would put it inside
+        throw new IOException(target + " has appeared meanwhile");
+      }
+      if (replaces) {
+        rename(target, old);
+      }
+      try {
+        rename(fresh, target);
+      } catch (IOException e) {
+        if (replaces) {
+          rename(old, target);
+        }
+        throw e;
+      }
+      if (replaces) {
+        drop(old);
+      }
+    } finally {
+      files.delete(fresh, true);
+      files.cancelDeleteOnExit(fresh);
+    }
+  }
+
+  private Path beside() {
+    return new Path(
+        target.getParent(), "." + target.getName() + "." + UUID.randomUUID() + ".kullback-tmp");
+  }
+
+  private void rename(Path from, Path to) throws IOException {
+    if (!files.rename(from, to)) {
+      throw new IOException("cannot rename " + from + " to " + to);
+    }
+  }
+
+  private void drop(Path old) throws IOException {
+    boolean isGone;
+    try {
+      isGone = files.delete(old, true);
+    } catch (IOException e) {
+      throw undeleted(old, e);
+    }
+    if (!isGone) {
+      throw undeleted(old, null);
+    }
+  }
+
+  private IOException undeleted(Path old, @Nullable IOException cause) {
+    return new IOException(
+        "%s is written, but what it replaced cannot be deleted: %s".formatted(name, old), cause);
+  }
+}
