@@ -114,6 +114,9 @@ struct Device {
     return offset <= size && bytes <= size - offset;
   }
 
+  // Whether it is within one piece.
+  bool isPinned(const void *p, size_t bytes) const { return isWithin(pinned, p, bytes) || isWithin(registered, p, bytes); }
+
   // How much of it is pinned.
   size_t pinnedBytes(const void *p, size_t bytes) const {
     size_t sum = 0;
@@ -337,9 +340,11 @@ cudaError_t copy(
   }
   size_t toPinned = toDevice ? toBytes : d.pinnedBytes(to, toBytes);
   size_t fromPinned = fromDevice ? fromBytes : d.pinnedBytes(from, fromBytes);
-  bool isPinned = toPinned == toBytes && fromPinned == fromBytes;
-  if ((toPinned > 0 && toPinned < toBytes) || (fromPinned > 0 && fromPinned < fromBytes)) {
-    return cudaErrorInvalidValue;
+  bool toIsPinned = toDevice || d.isPinned(to, toBytes);
+  bool fromIsPinned = fromDevice || d.isPinned(from, fromBytes);
+  bool isPinned = toIsPinned && fromIsPinned;
+  if ((toPinned > 0 && !toIsPinned) || (fromPinned > 0 && !fromIsPinned)) {
+    return cudaErrorInvalidValue; // a copy may not span them
   }
   std::vector<char> staged;
   if (!isPinned && !fromDevice) {

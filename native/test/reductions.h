@@ -298,6 +298,10 @@ void checkDownload() {
   // Rows farther apart than a pitch may be, in memory of which only they are touched.
   const int64_t stride = (int64_t)1 << 31;
   std::unique_ptr<unsigned char, void (*)(void *)> apart((unsigned char *)malloc(2 * stride + 8), free);
+  expect(apart != nullptr, "memory for rows 2 GiB apart");
+  if (apart == nullptr) {
+    return;
+  }
   RUN(kullback_cuda_download(apart.get(), stride, memory.at, 9, 8, 3, stream));
   for (int64_t n = 0; n < 3; n++) {
     expect(memcmp(apart.get() + n * stride, &values[n * 9], 8) == 0, "download to rows 2 GiB apart");

@@ -293,15 +293,21 @@ class CudaReductionsTest {
 
   /** What a copy may not span, the caller having pinned its parts, comes by way of the session's memory. */
   @ParameterizedTest
-  @CsvSource({"0, 4096", "1000000, 2000000", "4800000, 40000"})
-  void memoryPinnedInPart(long from, long bytes) {
-    DiagonalGaussians g = random(false, 1100, 2, 1);
-    float[] expected = cuda.pairwise(g, g);
+  @CsvSource({
+    "1100, 1100, 0, 4096",
+    "1100, 1100, 1000000, 2000000",
+    "1100, 1100, 4800000, 40000",
+    "70, 33000, 4000000, 5000000"
+  })
+  void memoryPinnedInPart(int n, int m, long from, long bytes) {
+    DiagonalGaussians q = random(false, n, 2, 1);
+    DiagonalGaussians p = random(false, m, 2, 2);
+    float[] expected = cuda.pairwise(q, p);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment out = arena.allocate(4L * expected.length, 64);
       MemorySegment part = out.asSlice(from, bytes);
       assertThat(CudaRuntime.cudaHostRegister(part, bytes, 0)).isZero();
-      cuda.pairwise(g, g, out);
+      cuda.pairwise(q, p, out);
       assertThat(out.toArray(ValueLayout.JAVA_FLOAT)).isEqualTo(expected);
       assertThat(CudaRuntime.cudaHostUnregister(part)).isZero();
     }

@@ -3,10 +3,12 @@ package dev.kullback.spark;
 import java.io.IOException;
 import java.net.URI;
 import java.nio.file.Files;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
@@ -15,11 +17,14 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
-import org.jspecify.annotations.Nullable;
 
 /** Where a result goes: a folder of Parquet files, which is there whole or not at all. */
 final class OutputFolder {
   private static final String LOCAL = "file";
+
+  /** What a folder has that Spark wrote as Parquet. */
+  private static final Pattern WRITTEN =
+      Pattern.compile(".*\\.parquet|_SUCCESS|_metadata|_common_metadata|\\..*\\.crc");
 
   /** As it was given. */
   private final String name;
@@ -29,7 +34,7 @@ final class OutputFolder {
   private final boolean overwrite;
 
   /**
-   * @throws IllegalArgumentException if something is there and not to be replaced
+   * @throws IllegalArgumentException if no folder can be there, or something is and is not to be replaced
    */
   OutputFolder(String name, boolean overwrite, Configuration configuration) throws IOException {
     this.name = name;
@@ -37,6 +42,10 @@ final class OutputFolder {
     Path given = new Path(name);
     files = given.getFileSystem(configuration);
     target = real(files.makeQualified(given));
+    if (target.getParent() == null || (isLocal(target) && Files.isSymbolicLink(local(target)))) {
+      throw new IllegalArgumentException(
+          name + ": is a root, or a link to nothing; give another output");
+    }
     if (!overwrite && files.exists(target)) {
       throw new IllegalArgumentException(name + ": is there; --overwrite replaces it");
     }
@@ -55,9 +64,9 @@ final class OutputFolder {
     }
     for (FileStatus entry : files.listStatus(target)) {
       String file = entry.getPath().getName();
-      if (!file.matches("[._].*|.*\\.parquet")) {
+      if (entry.isDirectory() || !WRITTEN.matcher(file).matches()) {
         throw new IllegalArgumentException(
-            "%s: is a folder with other files than Parquet's, such as %s; give another output"
+            "%s: is a folder with more in it than files of Parquet, such as %s; give another output"
                 .formatted(name, file));
       }
     }
@@ -124,63 +133,87 @@ final class OutputFolder {
     return new Path(LOCAL, null, folder.toRealPath().resolve(folder.relativize(path)).toString());
   }
 
-  /** Beside the target first, and what is there aside, so that a failure leaves that as it was. */
+  /**
+   * Writes it beside the target, puts aside what is there, and then it in its place. A failure leaves that as it was, or says where it is.
+   */
   void write(Dataset<Row> result) throws IOException {
-    Path fresh = beside();
-    Path old = beside();
+    Path fresh = beside("tmp");
+    Path old = beside("old");
+    boolean written = false;
     files.mkdirs(fresh);
     files.deleteOnExit(fresh); // should a signal end the JVM; tasks may still begin a file after it
     try {
       result.write().mode(SaveMode.Append).parquet(fresh.toString());
-      boolean replaces = files.exists(target);
-      if (replaces && !overwrite) { // a rename would put it inside
-        throw new IOException(target + " has appeared meanwhile");
-      }
+      boolean replaces = overwrite && files.exists(target);
       if (replaces) {
+        refuseOthers(); // it may be another one by now
         rename(target, old);
       }
       try {
         rename(fresh, target);
-      } catch (IOException e) {
+      } catch (IOException | RuntimeException e) {
         if (replaces) {
-          rename(old, target);
+          putBack(old, e);
         }
         throw e;
       }
+      written = true;
       if (replaces) {
         drop(old);
       }
     } finally {
-      files.delete(fresh, true);
+      if (!written) {
+        discard(fresh);
+      }
       files.cancelDeleteOnExit(fresh);
     }
   }
 
-  private Path beside() {
+  private Path beside(String suffix) {
     return new Path(
-        target.getParent(), "." + target.getName() + "." + UUID.randomUUID() + ".kullback-tmp");
+        target.getParent(),
+        "." + target.getName() + "." + UUID.randomUUID() + ".kullback-" + suffix);
   }
 
+  /** Hadoop's of a local folder copies where it cannot rename, and others put it inside a folder that is there. */
   private void rename(Path from, Path to) throws IOException {
-    if (!files.rename(from, to)) {
+    if (files.exists(to)) {
+      throw new IOException(to + " has appeared meanwhile");
+    }
+    if (isLocal(from)) {
+      Files.move(local(from), local(to), StandardCopyOption.ATOMIC_MOVE);
+    } else if (!files.rename(from, to)) {
       throw new IOException("cannot rename " + from + " to " + to);
     }
   }
 
-  private void drop(Path old) throws IOException {
-    boolean isGone;
+  private void putBack(Path old, Exception reason) throws IOException {
     try {
-      isGone = files.delete(old, true);
-    } catch (IOException e) {
-      throw undeleted(old, e);
-    }
-    if (!isGone) {
-      throw undeleted(old, null);
+      rename(old, target);
+    } catch (IOException | RuntimeException e) {
+      e.addSuppressed(reason);
+      throw new IOException("%s is not written; what was there is now %s".formatted(name, old), e);
     }
   }
 
-  private IOException undeleted(Path old, @Nullable IOException cause) {
-    return new IOException(
-        "%s is written, but what it replaced cannot be deleted: %s".formatted(name, old), cause);
+  private void drop(Path old) throws IOException {
+    IOException reason = null;
+    boolean isGone = false;
+    try {
+      isGone = files.delete(old, true);
+    } catch (IOException e) {
+      reason = e;
+    }
+    if (!isGone) {
+      throw new IOException(
+          "%s is written, but what it replaced cannot be deleted: %s".formatted(name, old), reason);
+    }
+  }
+
+  private void discard(Path fresh) {
+    try {
+      files.delete(fresh, true);
+    } catch (IOException e) { // what led here says more
+    }
   }
 }

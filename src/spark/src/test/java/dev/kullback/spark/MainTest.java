@@ -148,7 +148,7 @@ class MainTest {
   void outputsThatWouldEndSomethingElse() throws IOException {
     Path inner = Files.createDirectories(folder.resolve("in/a"));
     read("Q.parquet").coalesce(1).write().parquet(file("in/a/q"));
-    Path link = Files.createSymbolicLink(folder.resolve("alias"), inner);
+    Files.createSymbolicLink(folder.resolve("alias"), inner);
     for (String[] names :
         new String[][] {
           {"alias/q", "in/a/q"},
@@ -162,7 +162,15 @@ class MainTest {
     }
     Files.writeString(Files.createDirectories(folder.resolve("mine")).resolve("notes.txt"), "x");
     assertThat(replace(file("Q.parquet"), file("mine"))).isEqualTo(2);
-    assertThat(err).contains("other files than Parquet's, such as notes.txt; give another output");
+    assertThat(err).contains("more in it than files of Parquet, such as notes.txt; give another");
+    for (String within : new String[] {"sets/A.parquet", "hidden/.git"}) {
+      Path one = Files.createDirectories(folder.resolve(within));
+      assertThat(replace(file("Q.parquet"), one.getParent().toString())).isEqualTo(2);
+      assertThat(err).contains("such as " + one.getFileName() + "; give another output");
+    }
+    Files.createSymbolicLink(folder.resolve("nowhere"), folder.resolve("none"));
+    assertThat(replace(file("Q.parquet"), file("nowhere"))).isEqualTo(2);
+    assertThat(err).contains("a link to nothing").hasLineCount(1);
     assertThat(replace(file("Q.parquet"), "/dev/zero")).isEqualTo(2);
     assertThat(err).isEqualTo("kullback: /dev/zero: is no regular file; give another output\n");
     assertThat(read("in/a/q").count()).isEqualTo(200);
@@ -173,7 +181,6 @@ class MainTest {
     assertThat(replace(file("Q.parquet"), file("latest"))).isZero();
     assertThat(folder.resolve("latest")).isSymbolicLink();
     assertThat(read("store").count()).isEqualTo(200);
-    assertThat(link).isSymbolicLink();
   }
 
   private int replace(String references, String output) {

@@ -382,7 +382,7 @@ final class Session implements AutoCloseable {
       return;
     }
     // As of memory that is pinned in part: by way of pinned memory, in pieces.
-    long most = Math.max(1, STRIP / line);
+    long most = Math.max(1, SMALL / line);
     for (long i = 0; i < cut.height(s); i += most) {
       long rows = Math.min(most, cut.height(s) - i);
       download(strip.asSlice(i * line, rows * line), rows * line, b);

@@ -1,0 +1,147 @@
+package dev.kullback.spark;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What is left when a file system refuses. */
+class OutputFolderTest {
+  /** A store that is not this machine's, and whose nth rename of a whole output fails, or its deletion. */
+  public static final class Flaky extends RawLocalFileSystem {
+    static int renames;
+    static List<Integer> failing = List.of();
+    static boolean keeps;
+
+    @Override
+    public URI getUri() {
+      return URI.create("flaky:///");
+    }
+
+    @Override
+    public String getScheme() {
+      return "flaky";
+    }
+
+    @Override
+    public boolean rename(org.apache.hadoop.fs.Path from, org.apache.hadoop.fs.Path to)
+        throws IOException {
+      boolean isWhole = from.getParent().equals(to.getParent());
+      return !(isWhole && failing.contains(++renames)) && super.rename(from, to);
+    }
+
+    @Override
+    public boolean delete(org.apache.hadoop.fs.Path path, boolean recursive) throws IOException {
+      return !(keeps && path.getName().endsWith("-old")) && super.delete(path, recursive);
+    }
+  }
+
+  private final SparkSession spark = TestSpark.local();
+  private final Configuration configuration = spark.sparkContext().hadoopConfiguration();
+
+  @TempDir private Path folder;
+
+  @BeforeEach
+  void begin() throws IOException {
+    configuration.setClass("fs.flaky.impl", Flaky.class, org.apache.hadoop.fs.FileSystem.class);
+    Flaky.failing = List.of();
+    Flaky.keeps = false;
+    output("flaky:").write(rows(1));
+    Flaky.renames = 0;
+  }
+
+  private OutputFolder output(String scheme) throws IOException {
+    return new OutputFolder(scheme + folder.resolve("out"), true, configuration);
+  }
+
+  private Dataset<Row> rows(long n) {
+    return spark.range(n).toDF();
+  }
+
+  private long count(Path path) {
+    return spark.read().parquet(path.toString()).count();
+  }
+
+  /** Names beside the output. */
+  private List<String> others() throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.map(f -> f.getFileName().toString()).filter(f -> !f.equals("out")).toList();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"flaky:", ""})
+  void replaces(String scheme) throws IOException {
+    output(scheme).write(rows(2));
+    assertThat(count(folder.resolve("out"))).isEqualTo(2);
+    assertThat(others()).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void aRenameThatFailsLeavesWhatWasThere(int nth) throws IOException {
+    Flaky.failing = List.of(nth);
+    assertThatThrownBy(() -> output("flaky:").write(rows(2)))
+        .isInstanceOf(IOException.class)
+        .hasMessageStartingWith("cannot rename ");
+    assertThat(count(folder.resolve("out"))).isEqualTo(1);
+    assertThat(others()).isEmpty();
+  }
+
+  @Test
+  void whatCannotBePutBackIsNamed() throws IOException {
+    Flaky.failing = List.of(2, 3);
+    assertThatThrownBy(() -> output("flaky:").write(rows(2)))
+        .isInstanceOf(IOException.class)
+        .hasMessageContaining("out is not written; what was there is now flaky:")
+        .hasMessageEndingWith(".kullback-old");
+    assertThat(others()).hasSize(1);
+    assertThat(count(folder.resolve(others().getFirst()))).isEqualTo(1);
+  }
+
+  @Test
+  void whatCannotBeDeletedIsNamed() throws IOException {
+    Flaky.keeps = true;
+    assertThatThrownBy(() -> output("flaky:").write(rows(2)))
+        .isInstanceOf(IOException.class)
+        .hasMessageContaining("out is written, but what it replaced cannot be deleted: flaky:");
+    assertThat(count(folder.resolve("out"))).isEqualTo(2);
+    assertThat(others()).singleElement().asString().endsWith(".kullback-old");
+  }
+
+  /** As an error of Spark's that no Java code declares. */
+  @Test
+  void aJobThatFailsLeavesWhatWasThere() throws IOException {
+    Dataset<Row> bad = rows(2).selectExpr("assert_true(id < 1) AS id");
+    assertThatThrownBy(() -> output("").write(bad)).isInstanceOf(Exception.class);
+    assertThat(count(folder.resolve("out"))).isEqualTo(1);
+    assertThat(others()).isEmpty();
+  }
+
+  @Test
+  void whatAppearsMeanwhileStays() throws IOException {
+    Path other = folder.resolve("other");
+    OutputFolder output = new OutputFolder(other.toString(), false, configuration);
+    Files.writeString(Files.createDirectory(other).resolve("notes.txt"), "x");
+    assertThatThrownBy(() -> output.write(rows(2))).hasMessageEndingWith("has appeared meanwhile");
+    OutputFolder replacing = new OutputFolder(other.toString(), true, configuration);
+    assertThatThrownBy(() -> replacing.write(rows(2))).hasMessageContaining("such as notes.txt");
+    assertThat(other.resolve("notes.txt")).hasContent("x");
+    assertThat(others()).containsExactly("other");
+  }
+}
