@@ -117,17 +117,14 @@ struct Device {
   // Whether it is within one piece.
   bool isPinned(const void *p, size_t bytes) const { return isWithin(pinned, p, bytes) || isWithin(registered, p, bytes); }
 
-  // How much of it is pinned.
-  size_t pinnedBytes(const void *p, size_t bytes) const {
-    size_t sum = 0;
+  bool overlapsPinned(const void *p, size_t bytes) const {
     for (const auto *pieces : {&pinned, &registered}) {
-      for (auto [at, size] : *pieces) {
-        const char *from = std::max((const char *)p, (const char *)at);
-        const char *to = std::min((const char *)p + bytes, (const char *)at + size);
-        sum += from < to ? to - from : 0;
+      auto next = pieces->upper_bound((char *)p);
+      if (isWithin(*pieces, p, 1) || (next != pieces->end() && next->first < (const char *)p + bytes)) {
+        return true;
       }
     }
-    return sum;
+    return false;
   }
 
   size_t live() const {
@@ -338,14 +335,12 @@ cudaError_t copy(
   if (fromDevice) {
     ranges.push_back({from, fromBytes});
   }
-  size_t toPinned = toDevice ? toBytes : d.pinnedBytes(to, toBytes);
-  size_t fromPinned = fromDevice ? fromBytes : d.pinnedBytes(from, fromBytes);
-  bool toIsPinned = toDevice || d.isPinned(to, toBytes);
-  bool fromIsPinned = fromDevice || d.isPinned(from, fromBytes);
-  bool isPinned = toIsPinned && fromIsPinned;
-  if ((toPinned > 0 && !toIsPinned) || (fromPinned > 0 && !fromIsPinned)) {
-    return cudaErrorInvalidValue; // a copy may not span them
+  bool toPinned = toDevice || d.isPinned(to, toBytes);
+  bool fromPinned = fromDevice || d.isPinned(from, fromBytes);
+  if ((!toPinned && d.overlapsPinned(to, toBytes)) || (!fromPinned && d.overlapsPinned(from, fromBytes))) {
+    return cudaErrorInvalidValue; // a copy may not span pinned memory and other
   }
+  bool isPinned = toPinned && fromPinned;
   std::vector<char> staged;
   if (!isPinned && !fromDevice) {
     staged.assign((const char *)from, (const char *)from + fromBytes);
@@ -622,7 +617,7 @@ cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int) {
     char *at = (char *)memory;
     if (at == nullptr || size == 0) {
       error = cudaErrorInvalidValue;
-    } else if (d.pinnedBytes(at, size) > 0) {
+    } else if (d.overlapsPinned(at, size)) {
       error = cudaErrorHostMemoryAlreadyRegistered;
     } else {
       d.registered[at] = size;
