@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import static com.tngtech.archunit.base.DescribedPredicate.describe;
 import static com.tngtech.archunit.base.DescribedPredicate.not;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
@@ -9,7 +10,6 @@ import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.sli
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
@@ -25,6 +25,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorSpecies;
 import org.junit.jupiter.api.Test;
@@ -155,6 +156,31 @@ class ArchitectureTest {
     }
   }
 
+  /** JDK 27 may box each view of a vector's bits that is not made by reinterpretShape (see Species). */
+  @Test
+  void bitsAreViewedByReinterpretShape() {
+    ArchRule rule =
+        noClasses()
+            .should()
+            .callMethodWhere(
+                describe(
+                    "views a vector by viewAs… or reinterpretAs…",
+                    call ->
+                        call.getTargetOwner().getPackageName().equals(VECTOR)
+                            && call.getName().matches("viewAs.*|reinterpretAs.*")));
+    rule.check(CLASSES);
+    assertThatThrownBy(() -> rule.check(new ClassFileImporter().importClasses(View.class)))
+        .as("the rule bites")
+        .isInstanceOf(AssertionError.class);
+  }
+
+  /** What the rule forbids. */
+  private static final class View {
+    static LongVector of(DoubleVector vector) {
+      return vector.viewAsIntegralLanes();
+    }
+  }
+
   @Test
   void theLibraryDependsOnTheJdkAlone() {
     noClasses()
@@ -162,7 +188,7 @@ class ArchitectureTest {
         .resideInAnyPackage("dev.kullback", "dev.kullback.internal..")
         .should()
         .dependOnClassesThat(
-            DescribedPredicate.describe(
+            describe(
                 "are neither the library nor the JDK nor annotations", ArchitectureTest::foreign))
         .check(CLASSES);
   }

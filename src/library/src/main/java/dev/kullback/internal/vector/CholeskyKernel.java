@@ -14,6 +14,7 @@ import jdk.incubator.vector.VectorSpecies;
  */
 public final class CholeskyKernel implements Factorization {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
 
   private final int[] failed = new int[V];
@@ -124,7 +125,7 @@ public final class CholeskyKernel implements Factorization {
   private boolean squareRoot(double[] high, double[] low, int entry, int row) {
     DoubleVector hi = DoubleVector.fromArray(S, high, entry * V);
     DoubleVector lo = DoubleVector.fromArray(S, low, entry * V);
-    LongVector bits = hi.viewAsIntegralLanes();
+    LongVector bits = (LongVector) hi.reinterpretShape(L, 0);
     boolean complete = // 0 < pivot < ∞, as integers
         bits.or(bits.sub(1)).or(bits.add(Epilogue.UP_TO_INFINITY)).reduceLanes(VectorOperators.OR)
             >= 0;

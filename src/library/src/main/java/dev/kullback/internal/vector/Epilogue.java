@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 public final class Epilogue {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
-  private static final VectorSpecies<Long> L = S.withLanes(long.class);
+  private static final VectorSpecies<Long> L = Species.LONG;
 
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
   private static final DoubleVector LIMITS = DoubleVector.broadcast(S, 2 * NearKernel.LIMIT);
@@ -69,8 +69,12 @@ public final class Epilogue {
           ((DoubleVector)
               FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0));
       LongVector beyond =
-          ZERO.sub(LIMITS.sub(part).viewAsIntegralLanes().lanewise(VectorOperators.LSHR, 63));
-      part = part.viewAsIntegralLanes().or(beyond).viewAsFloatingLanes();
+          ZERO.sub(
+              ((LongVector) LIMITS.sub(part).reinterpretShape(L, 0))
+                  .lanewise(VectorOperators.LSHR, 63));
+      part =
+          (DoubleVector)
+              ((LongVector) part.reinterpretShape(L, 0)).or(beyond).reinterpretShape(S, 0);
       (first ? part : part.add(DoubleVector.fromArray(S, sum, i))).intoArray(sum, i);
     }
   }
@@ -133,7 +137,8 @@ public final class Epilogue {
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, column + j);
         DoubleVector kl =
             DoubleVector.fromArray(S, sum, i * nr + j).fma(HALVES, offsets.add(rowOffset[row + i]));
-        LongVector rest = kl.mul(margin).sub(noises.add(rowNoise[row + i])).viewAsIntegralLanes();
+        LongVector rest =
+            (LongVector) kl.mul(margin).sub(noises.add(rowNoise[row + i])).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         int to = corner + i * stride + j;
         if (out32 != null) {
@@ -182,7 +187,7 @@ public final class Epilogue {
                         .convertShape(VectorOperators.F2D, S, 0))
                 .fma(HALVES, DoubleVector.fromArray(S, columnOffset, t.column + j).add(offset));
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, t.column + j).add(noise);
-        LongVector rest = kl.mul(margin).sub(noises).viewAsIntegralLanes();
+        LongVector rest = (LongVector) kl.mul(margin).sub(noises).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
@@ -227,10 +232,14 @@ public final class Epilogue {
             DoubleVector.fromArray(S, sum, i * DoubleKernels.NR + j % DoubleKernels.NR)
                 .fma(HALVES, offsets.add(q64.offsetQ()[row]));
         DoubleVector noise = noises.add(q64.noiseQ()[row]);
-        LongVector rest = kl.mul(margin64).sub(noise).viewAsIntegralLanes();
+        LongVector rest = (LongVector) kl.mul(margin64).sub(noise).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         rest =
-            noises32.add(q32.noiseQ()[row]).sub(kl.add(noise).mul(foreseen)).viewAsIntegralLanes();
+            (LongVector)
+                noises32
+                    .add(q32.noiseQ()[row])
+                    .sub(kl.add(noise).mul(foreseen))
+                    .reinterpretShape(L, 0);
         mayBeFloat = mayBeFloat.or(rest).or(rest.add(UP_TO_INFINITY));
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
@@ -276,15 +285,23 @@ public final class Epilogue {
       for (int i = 0; i < t.rows; i++, to += out.stride) {
         DoubleVector kl = DoubleVector.fromArray(S, t.sum, i * FloatKernels.NR + j).mul(HALVES);
         LongVector rest64 =
-            noises64.add(q64.noiseQ()[t.row + i]).sub(kl.mul(foreseen64)).viewAsIntegralLanes();
+            (LongVector)
+                noises64
+                    .add(q64.noiseQ()[t.row + i])
+                    .sub(kl.mul(foreseen64))
+                    .reinterpretShape(L, 0);
         LongVector rest32 =
-            noises32.add(q32.noiseQ()[t.row + i]).sub(kl.mul(foreseen32)).viewAsIntegralLanes();
+            (LongVector)
+                noises32
+                    .add(q32.noiseQ()[t.row + i])
+                    .sub(kl.mul(foreseen32))
+                    .reinterpretShape(L, 0);
         open =
             open.or(rest64)
                 .or(rest64.add(UP_TO_INFINITY))
                 .or(rest32)
                 .or(rest32.add(UP_TO_INFINITY));
-        low = low.or(kl.sub(least).viewAsIntegralLanes());
+        low = low.or(kl.sub(least).reinterpretShape(L, 0));
         if (out32 != null) {
           ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         } else if (out64 != null) {
@@ -343,10 +360,12 @@ public final class Epilogue {
         DoubleVector kl =
             DoubleVector.fromArray(S, sum, begin + (i - from) * nr + j)
                 .fma(HALVES, offsets.add(q.offsetQ()[row]));
-        LongVector rest = kl.mul(margin).sub(noises.add(q.noiseQ()[row])).viewAsIntegralLanes();
+        LongVector rest =
+            (LongVector) kl.mul(margin).sub(noises.add(q.noiseQ()[row])).reinterpretShape(L, 0);
         LongVector isOpen =
             ZERO.sub(rest.or(rest.add(UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
-        kl.viewAsIntegralLanes().or(isOpen).viewAsFloatingLanes().intoArray(t.kl, at);
+        ((DoubleVector) ((LongVector) kl.reinterpretShape(L, 0)).or(isOpen).reinterpretShape(S, 0))
+            .intoArray(t.kl, at);
         open = open.sub(isOpen);
       }
     }
@@ -376,14 +395,16 @@ public final class Epilogue {
         DoubleVector kl =
             DoubleVector.fromArray(S, sum, begin + (i - from) * nr + j)
                 .fma(HALVES, offsets.add(q.offsetQ()[row]));
-        LongVector rest = kl.mul(margin).sub(noises.add(q.noiseQ()[row])).viewAsIntegralLanes();
+        LongVector rest =
+            (LongVector) kl.mul(margin).sub(noises.add(q.noiseQ()[row])).reinterpretShape(L, 0);
         LongVector isOpen =
             ZERO.sub(rest.or(rest.add(UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
-        LongVector before = DoubleVector.fromArray(S, t.kl, at).viewAsIntegralLanes();
+        LongVector before = (LongVector) DoubleVector.fromArray(S, t.kl, at).reinterpretShape(L, 0);
         LongVector wasOpen = ZERO.sub(before.lanewise(VectorOperators.LSHR, 63));
-        before
-            .bitwiseBlend(kl.viewAsIntegralLanes().or(isOpen), wasOpen)
-            .viewAsFloatingLanes()
+        ((DoubleVector)
+                before
+                    .bitwiseBlend(((LongVector) kl.reinterpretShape(L, 0)).or(isOpen), wasOpen)
+                    .reinterpretShape(S, 0))
             .intoArray(t.kl, at);
         open = open.sub(isOpen.and(wasOpen));
       }
@@ -397,7 +418,8 @@ public final class Epilogue {
       LongVector open = LongVector.zero(L);
       for (int j = 0; j < FloatKernels.NR; j += S.length()) {
         open =
-            open.or(DoubleVector.fromArray(S, t.kl, i * FloatKernels.NR + j).viewAsIntegralLanes());
+            open.or(
+                DoubleVector.fromArray(S, t.kl, i * FloatKernels.NR + j).reinterpretShape(L, 0));
       }
       t.open[i] = open.reduceLanes(VectorOperators.OR) < 0;
     }
@@ -418,17 +440,17 @@ public final class Epilogue {
             offsets
                 .add(q.offsetQ()[t.row + i])
                 .fma(DoubleVector.zero(S), DoubleVector.fromArray(S, t.sum, at).mul(HALVES));
-        LongVector bits = kl.viewAsIntegralLanes();
+        LongVector bits = (LongVector) kl.reinterpretShape(L, 0);
         LongVector isOpen =
             ZERO.sub(
-                kl.sub(least)
-                    .viewAsIntegralLanes()
+                ((LongVector) kl.sub(least).reinterpretShape(L, 0))
                     .or(bits)
                     .or(bits.add(UP_TO_INFINITY))
                     .lanewise(VectorOperators.LSHR, 63));
-        LongVector before = DoubleVector.fromArray(S, t.kl, at).viewAsIntegralLanes();
+        LongVector before = (LongVector) DoubleVector.fromArray(S, t.kl, at).reinterpretShape(L, 0);
         LongVector wasOpen = ZERO.sub(before.lanewise(VectorOperators.LSHR, 63));
-        before.bitwiseBlend(bits.or(isOpen), wasOpen).viewAsFloatingLanes().intoArray(t.kl, at);
+        ((DoubleVector) before.bitwiseBlend(bits.or(isOpen), wasOpen).reinterpretShape(S, 0))
+            .intoArray(t.kl, at);
       }
     }
     Arrays.fill(t.zero, 0);

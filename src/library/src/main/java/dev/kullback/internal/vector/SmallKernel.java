@@ -42,7 +42,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final int V = S.length();
   private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
-  private static final VectorSpecies<Long> L = S.withLanes(long.class);
+  private static final VectorSpecies<Long> L = Species.LONG;
   private static final LongVector ZERO = LongVector.zero(L);
 
   private static final double[] ARTANH = PairKl.artanh();
@@ -382,11 +382,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       a2.intoArray(out, at2 + j);
       a3.intoArray(out, at3 + j);
       LongVector signs =
-          a0.sub(least)
-              .viewAsIntegralLanes()
-              .or(a1.sub(least).viewAsIntegralLanes())
-              .or(a2.sub(least).viewAsIntegralLanes())
-              .or(a3.sub(least).viewAsIntegralLanes());
+          ((LongVector) a0.sub(least).reinterpretShape(L, 0))
+              .or(a1.sub(least).reinterpretShape(L, 0))
+              .or(a2.sub(least).reinterpretShape(L, 0))
+              .or(a3.sub(least).reinterpretShape(L, 0));
       vectors[count] = j;
       // the sum over the lanes takes 5 % of the time with four of them (Zen 3, AVX2)
       count +=
@@ -526,7 +525,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
         kl.intoArray(out64, at + j);
       }
       uncertain[found] = n;
-      LongVector signs = kl.mul(margin).sub(noise).viewAsIntegralLanes();
+      LongVector signs = (LongVector) kl.mul(margin).sub(noise).reinterpretShape(L, 0);
       found +=
           (V > 2
                   ? signs.compare(VectorOperators.LT, 0).anyTrue()
@@ -676,12 +675,13 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       // NaN, and so open, where the entry is left to PairKl
       DoubleVector sum = kl.fma(DoubleVector.zero(S), DoubleVector.fromArray(S, stable, n * V));
       LongVector isUncertain =
-          kl.mul(margin)
-              .sub(DoubleVector.fromArray(S, columns, noises + j).add(noise))
-              .viewAsIntegralLanes();
+          (LongVector)
+              kl.mul(margin)
+                  .sub(DoubleVector.fromArray(S, columns, noises + j).add(noise))
+                  .reinterpretShape(L, 0);
       LongVector isAlike =
-          DoubleVector.fromArray(S, squares, n * V).sub(alike).viewAsIntegralLanes();
-      LongVector bits = sum.viewAsIntegralLanes();
+          (LongVector) DoubleVector.fromArray(S, squares, n * V).sub(alike).reinterpretShape(L, 0);
+      LongVector bits = (LongVector) sum.reinterpretShape(L, 0);
       LongVector left =
           isAlike
               .not()
@@ -692,9 +692,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       left.intoArray(open, n * V);
       any = any.or(left);
       kl =
-          kl.viewAsIntegralLanes()
-              .bitwiseBlend(bits, ZERO.sub(isUncertain.lanewise(VectorOperators.LSHR, 63)))
-              .viewAsFloatingLanes();
+          (DoubleVector)
+              ((LongVector) kl.reinterpretShape(L, 0))
+                  .bitwiseBlend(bits, ZERO.sub(isUncertain.lanewise(VectorOperators.LSHR, 63)))
+                  .reinterpretShape(S, 0);
       if (out32 != null) {
         ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
       } else if (out64 != null) {

@@ -222,11 +222,11 @@ public final class Transpose {
     }
 
     private static IntVector load(float[] from, int i) {
-      return FloatVector.fromArray(S, from, i).reinterpretAsInts();
+      return (IntVector) FloatVector.fromArray(S, from, i).reinterpretShape(I, 0);
     }
 
     private static void store(IntVector v, float[] to, int i) {
-      v.reinterpretAsFloats().intoArray(to, i);
+      ((FloatVector) v.reinterpretShape(S, 0)).intoArray(to, i);
     }
 
     /** 8 x 8 of pairs of 32 bits. */
@@ -263,11 +263,11 @@ public final class Transpose {
     }
 
     private static IntVector load(double[] from, int i) {
-      return DoubleVector.fromArray(WIDE, from, i).reinterpretAsInts();
+      return (IntVector) DoubleVector.fromArray(WIDE, from, i).reinterpretShape(I, 0);
     }
 
     private static void store(IntVector v, double[] to, int i) {
-      v.reinterpretAsDoubles().intoArray(to, i);
+      ((DoubleVector) v.reinterpretShape(WIDE, 0)).intoArray(to, i);
     }
 
     /** 4 x 4, rows at a, b, c, d. */

@@ -135,7 +135,8 @@ final class VectorScan implements RowScan {
     for (; j + V <= to; j += V) {
       DoubleVector x = DoubleVector.broadcast(S, shift).sub(DoubleVector.fromArray(S, values, j));
       LongVector counts = // negative where x > NEGLIGIBLE
-          DoubleVector.broadcast(S, ScalarScan.NEGLIGIBLE).sub(x).viewAsIntegralLanes();
+          (LongVector)
+              DoubleVector.broadcast(S, ScalarScan.NEGLIGIBLE).sub(x).reinterpretShape(L, 0);
       if (counts.reduceLanes(VectorOperators.OR) < 0) {
         DoubleVector rounded = x.mul(ScalarScan.LOG2_E).add(ScalarScan.ROUND);
         DoubleVector k = rounded.sub(ScalarScan.ROUND);
@@ -148,17 +149,15 @@ final class VectorScan implements RowScan {
           y = y.fma(r, DoubleVector.broadcast(S, EXP[n]));
         }
         DoubleVector power =
-            rounded
-                .viewAsIntegralLanes()
-                .add(Double.MAX_EXPONENT)
-                .lanewise(VectorOperators.LSHL, 52)
-                .reinterpretAsDoubles();
+            (DoubleVector)
+                ((LongVector) rounded.reinterpretShape(L, 0))
+                    .add(Double.MAX_EXPONENT)
+                    .lanewise(VectorOperators.LSHL, 52)
+                    .reinterpretShape(S, 0);
         LongVector term =
-            power
-                .mul(y)
-                .viewAsIntegralLanes()
+            ((LongVector) power.mul(y).reinterpretShape(L, 0))
                 .and(LongVector.zero(L).sub(counts.lanewise(VectorOperators.LSHR, 63)));
-        DoubleVector.fromArray(S, lanes, 0).add(term.viewAsFloatingLanes()).intoArray(lanes, 0);
+        DoubleVector.fromArray(S, lanes, 0).add(term.reinterpretShape(S, 0)).intoArray(lanes, 0);
       }
     }
     return total() + plain.sumExp(shift, values, j, to);

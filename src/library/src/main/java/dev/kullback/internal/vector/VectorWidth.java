@@ -104,9 +104,9 @@ public final class VectorWidth {
       floats(Species.HALF_FLOAT, new float[Species.FLOAT.length()]);
       DoubleVector x = DoubleVector.fromArray(Species.DOUBLE, in, 0);
       DoubleVector y = x.sub(1).neg().max(x).div(x);
-      LongVector bits = y.viewAsIntegralLanes();
+      LongVector bits = (LongVector) y.reinterpretShape(Species.LONG, 0);
       bits = bits.sub(1).or(bits).lanewise(VectorOperators.LSHR, 1);
-      bits.viewAsFloatingLanes().intoArray(out, 0);
+      ((DoubleVector) bits.reinterpretShape(Species.DOUBLE, 0)).intoArray(out, 0);
     }
 
     private static void floats(VectorSpecies<Float> species, float[] values) {

@@ -10,13 +10,14 @@ import jdk.incubator.vector.VectorSpecies;
 /** {@link FullPair#excess} in lanes: the same operations, so the same bits. */
 final class Excess {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
 
-  private static final LongVector ZERO = LongVector.zero(S.withLanes(long.class));
+  private static final LongVector ZERO = LongVector.zero(L);
   private static final LongVector LEAST =
-      DoubleVector.broadcast(S, FullPair.LEAST_RATIO).viewAsIntegralLanes();
+      (LongVector) DoubleVector.broadcast(S, FullPair.LEAST_RATIO).reinterpretShape(L, 0);
   private static final LongVector MOST =
-      DoubleVector.broadcast(S, FullPair.MOST_RATIO).viewAsIntegralLanes();
+      (LongVector) DoubleVector.broadcast(S, FullPair.MOST_RATIO).reinterpretShape(L, 0);
 
   private Excess() {}
 
@@ -31,23 +32,27 @@ final class Excess {
       DoubleVector a = DoubleVector.fromArray(S, x, i);
       DoubleVector r = DoubleVector.fromArray(S, ratio, i);
       LongVector near = // all bits where |x| < ½
-          ZERO.sub(a.abs().sub(0.5).viewAsIntegralLanes().lanewise(VectorOperators.LSHR, 63));
-      LongVector bits = r.viewAsIntegralLanes();
+          ZERO.sub(
+              ((LongVector) a.abs().sub(0.5).reinterpretShape(L, 0))
+                  .lanewise(VectorOperators.LSHR, 63));
+      LongVector bits = (LongVector) r.reinterpretShape(L, 0);
       LongVector exponent =
           bits.add(FullPair.EXPONENT_OFFSET).lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS);
       DoubleVector m =
-          bits.sub(
-                  exponent
-                      .sub(FullPair.BIAS)
-                      .lanewise(VectorOperators.LSHL, FullPair.MANTISSA_BITS))
-              .viewAsFloatingLanes();
+          (DoubleVector)
+              bits.sub(
+                      exponent
+                          .sub(FullPair.BIAS)
+                          .lanewise(VectorOperators.LSHL, FullPair.MANTISSA_BITS))
+                  .reinterpretShape(S, 0);
       DoubleVector k =
-          exponent.or(FullPair.INTEGER).viewAsFloatingLanes().sub(FullPair.INTEGER_OFFSET);
+          ((DoubleVector) exponent.or(FullPair.INTEGER).reinterpretShape(S, 0))
+              .sub(FullPair.INTEGER_OFFSET);
       DoubleVector u =
-          m.sub(1)
-              .viewAsIntegralLanes()
-              .bitwiseBlend(a.viewAsIntegralLanes(), near)
-              .viewAsFloatingLanes();
+          (DoubleVector)
+              ((LongVector) m.sub(1).reinterpretShape(L, 0))
+                  .bitwiseBlend(a.reinterpretShape(L, 0), near)
+                  .reinterpretShape(S, 0);
       DoubleVector s = u.div(u.add(2)); // m − 1 is exact
       DoubleVector t = s.mul(s);
       DoubleVector tt = t.mul(t);
@@ -61,15 +66,16 @@ final class Excess {
       DoubleVector less = s.mul(a.sub(tail));
       DoubleVector log = k.mul(FullPair.LN2).add(s.mul(2).add(s.mul(tail)));
       DoubleVector rest =
-          a.sub(log)
-              .viewAsIntegralLanes()
-              .bitwiseBlend(less.viewAsIntegralLanes(), near)
-              .viewAsFloatingLanes();
+          (DoubleVector)
+              ((LongVector) a.sub(log).reinterpretShape(L, 0))
+                  .bitwiseBlend(less.reinterpretShape(L, 0), near)
+                  .reinterpretShape(S, 0);
       // negative where least < ratio < most, for the bits of positive doubles rise with them
       LongVector held = LEAST.sub(bits).and(bits.sub(MOST)).and(bits.not()).or(near);
       LongVector none = ZERO.sub(held.not().lanewise(VectorOperators.LSHR, 63));
       DoubleVector y = a.mul(0.5).mul(a).add(rest);
-      y.viewAsIntegralLanes().or(none).viewAsFloatingLanes().intoArray(x, i);
+      ((DoubleVector) ((LongVector) y.reinterpretShape(L, 0)).or(none).reinterpretShape(S, 0))
+          .intoArray(x, i);
     }
   }
 }

@@ -28,7 +28,7 @@ final class FullVectorKernel {
 
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
-  private static final VectorSpecies<Long> L = S.withLanes(long.class);
+  private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
   private static final int MR = FullKernels.MR;
   private static final int NR = FullKernels.NR;
@@ -145,7 +145,7 @@ final class FullVectorKernel {
             DoubleVector.fromArray(S, c.weight(), j + v)
                 .fma(DoubleVector.broadcast(S, bound[i - row0]), error);
         DoubleVector tolerance = DoubleVector.fromArray(S, c.tolerance(), j + v).add(more);
-        LongVector rest = kl.mul(tolerance).sub(error).viewAsIntegralLanes();
+        LongVector rest = (LongVector) kl.mul(tolerance).sub(error).reinterpretShape(L, 0);
         rest = rest.or(rest.add(Epilogue.UP_TO_INFINITY));
         rest.intoArray(signs, v);
         any = any.or(rest);
