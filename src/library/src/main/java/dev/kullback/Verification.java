@@ -27,10 +27,15 @@ public record Verification(List<Operation> operations) {
    * @param entries how many numbers of these calls were compared
    * @param worst the greatest ratio of an error to the error that is allowed: at most 1 if all is well, and +∞ if
    *     something differs that is not a matter of rounding
+   * @param bytes how many bytes the calling thread allocated in a call once calls were warm: the fewest of several
+   *     calls, and the most of all kinds of batches. It is 0 where results go to the caller's memory, unless the JVM has
+   *     not yet compiled what runs, which more time mends, or boxes vectors, which makes calls slow. It is -1 if the
+   *     JVM does not count allocated bytes: that takes the module jdk.management
    * @param wrong the first result that has more than the error allowed, or that differs from the result of the same
    *     call before; empty if all is well
    */
-  public record Operation(String name, long calls, long entries, double worst, String wrong) {
+  public record Operation(
+      String name, long calls, long entries, double worst, long bytes, String wrong) {
     /** {@return whether every result was right} */
     public boolean isRight() {
       return wrong.isEmpty();
@@ -41,11 +46,12 @@ public record Verification(List<Operation> operations) {
     public String toString() {
       return String.format(
           Locale.ROOT,
-          "%-20s %9d calls %12d entries   worst error / contract %-8.2g %s",
+          "%-20s %9d calls %12d entries   worst error / contract %-8.2g %9s B a call   %s",
           name,
           calls,
           entries,
           worst,
+          bytes < 0 ? "?" : bytes,
           isRight() ? "ok" : "WRONG\n  " + wrong);
     }
   }

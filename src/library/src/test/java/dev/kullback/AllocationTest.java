@@ -2,11 +2,9 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.verify.AllocatedBytes;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Random;
@@ -19,12 +17,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** A warm call into the caller's array allocates nothing, at any width of vectors. */
 @Tag("allocation")
 class AllocationTest {
-  /**
-   * {@code com.sun.management.ThreadMXBean.getCurrentThreadAllocatedBytes()}, without a module the
-   * library does not need.
-   */
-  private static final MethodHandle ALLOCATED_BYTES = allocatedBytes();
-
   /** After so many calls from the interpreter the VM compiles a method handle anew, which allocates 32 kB: 127, and some more. */
   private static final int CALLS_UNTIL_COUNTER_IS_COMPILED = 200;
 
@@ -33,7 +25,7 @@ class AllocationTest {
 
   /** What C2 has room for in a caller depends on what ran before: as in a service that does everything. */
   @BeforeAll
-  static void everythingHasRun() throws Throwable {
+  static void everythingHasRun() {
     try (KlEngine engine = KlEngine.builder().build()) {
       engine.verify(Duration.ofMillis(1));
       // The names in its checks: the VM makes a text where it is first used, 48 bytes.
@@ -41,7 +33,7 @@ class AllocationTest {
       engine.nearest(one, one, 1, new int[1], new float[1]);
     }
     for (int i = 0; i < CALLS_UNTIL_COUNTER_IS_COMPILED; i++) {
-      long bytes = (long) ALLOCATED_BYTES.invokeExact();
+      long bytes = AllocatedBytes.ofThread();
       assertThat(bytes).isPositive();
     }
   }
@@ -52,7 +44,7 @@ class AllocationTest {
    */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
-  void warmPairwiseAllocatesNothing(Backend backend) throws Throwable {
+  void warmPairwiseAllocatesNothing(Backend backend) {
     for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_6}) {
       for (int kind = 0; kind < 4; kind++) {
         boolean isDouble = kind % 2 == 1;
@@ -76,7 +68,7 @@ class AllocationTest {
 
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
-  void warmCallsOfFullCovariancesAllocateNothing(Backend backend) throws Throwable {
+  void warmCallsOfFullCovariancesAllocateNothing(Backend backend) {
     FullBatch batch = FullBatch.random(false, 21, 19, 100, 0, new Random(1));
     FullGaussians q = batch.gaussians();
     FullGaussians p = batch.rows(3, 21).gaussians(); // equal pairs, so some are refined
@@ -96,7 +88,7 @@ class AllocationTest {
 
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
-  void warmReductionsAllocateNothing(Backend backend) throws Throwable {
+  void warmReductionsAllocateNothing(Backend backend) {
     Gaussians full = FullBatch.random(false, 21, 9, 10, 0, new Random(1)).gaussians();
     for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_6}) {
       Regime.Case drawn = regime.draw(false, 21, 35, 9);
@@ -120,7 +112,7 @@ class AllocationTest {
   /** Turned dimensions in every way to state a scale: candidates that the last resort decides. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
-  void warmTiesAllocateNothing(Backend backend) throws Throwable {
+  void warmTiesAllocateNothing(Backend backend) {
     int d = 9;
     int m = 35;
     double[] mean = new Random(7).doubles(m * d).toArray();
@@ -145,25 +137,25 @@ class AllocationTest {
   /** After warmUp the first calls of a service allocate nothing, whatever query comes: what is asked of prepared references. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
-  void warmUpLeavesNothingToAllocate(Backend backend) throws Throwable {
+  void warmUpLeavesNothingToAllocate(Backend backend) {
     DiagonalGaussians p = Batch.random(false, 10_000, 40, 0, new Random(5)).gaussians();
     DiagonalGaussians query = Batch.random(false, 1, 40, 0, new Random(6)).gaussians();
     int[] indices = new int[10];
     float[] values = new float[10];
     try (KlEngine engine = Engines.on(backend)) {
       engine.warmUp(query, p);
-      long before = (long) ALLOCATED_BYTES.invokeExact();
+      long before = AllocatedBytes.ofThread();
       for (int i = 0; i < CALLS; i++) {
         engine.nearest(query, p, 10, indices, values);
       }
-      assertThat((long) ALLOCATED_BYTES.invokeExact() - before).as("%s", backend).isZero();
+      assertThat(AllocatedBytes.ofThread() - before).as("%s", backend).isZero();
     }
   }
 
   /** Working memory for one dimension serves another. */
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")
-  void warmCallsOfTwoDimensionsAllocateNothing(Backend backend) throws Throwable {
+  void warmCallsOfTwoDimensionsAllocateNothing(Backend backend) {
     FullGaussians wide = near(21, 9);
     FullGaussians narrow = near(21, 8);
     FullGaussians otherWide = near(21, 9);
@@ -193,16 +185,16 @@ class AllocationTest {
    * Calls until three rounds in a row allocate nothing: vectors are boxed until the kernels are
    * compiled.
    */
-  private static void check(String what, Runnable call) throws Throwable {
+  private static void check(String what, Runnable call) {
     long least = Long.MAX_VALUE;
     int clean = 0;
     long start = System.nanoTime();
     while (clean < 3 && System.nanoTime() - start < PATIENCE.toNanos()) {
-      long before = (long) ALLOCATED_BYTES.invokeExact();
+      long before = AllocatedBytes.ofThread();
       for (int i = 0; i < CALLS; i++) {
         call.run();
       }
-      long bytes = (long) ALLOCATED_BYTES.invokeExact() - before;
+      long bytes = AllocatedBytes.ofThread() - before;
       least = Math.min(least, bytes);
       clean = bytes == 0 ? clean + 1 : 0;
     }
@@ -213,26 +205,13 @@ class AllocationTest {
         .isEqualTo(3);
   }
 
-  private static MethodHandle allocatedBytes() {
-    try {
-      Class<?> factory = Class.forName("java.lang.management.ManagementFactory");
-      Class<?> type = Class.forName("com.sun.management.ThreadMXBean");
-      Object bean = factory.getMethod("getThreadMXBean").invoke(null);
-      return MethodHandles.publicLookup()
-          .findVirtual(type, "getCurrentThreadAllocatedBytes", MethodType.methodType(long.class))
-          .bindTo(bean);
-    } catch (ReflectiveOperationException e) {
-      throw new LinkageError("This VM does not count allocated bytes", e);
-    }
-  }
-
   /**
    * The counter itself works: without this the test above could pass on a VM that does not count.
    */
   @Test
-  void counterCounts() throws Throwable {
-    long before = (long) ALLOCATED_BYTES.invokeExact();
+  void counterCounts() {
+    long before = AllocatedBytes.ofThread();
     byte[] block = new byte[1000 + CALLS];
-    assertThat((long) ALLOCATED_BYTES.invokeExact() - before).isGreaterThanOrEqualTo(block.length);
+    assertThat(AllocatedBytes.ofThread() - before).isGreaterThanOrEqualTo(block.length);
   }
 }

@@ -34,6 +34,7 @@ class VerifyTest {
             assertThat(operation.calls()).isGreaterThan(50);
             assertThat(operation.entries()).isGreaterThan(operation.calls());
             assertThat(operation.worst()).isBetween(Double.MIN_VALUE, 1.0);
+            assertThat(operation.bytes()).isNotNegative();
           });
       assertThat(found.toString().lines())
           .hasSameSizeAs(found.operations())
@@ -43,14 +44,16 @@ class VerifyTest {
 
   @Test
   void oneWrongOperationMakesAllWrong() {
-    var right = new Verification.Operation("pairwise", 3, 9, 0.25, "");
+    var right = new Verification.Operation("pairwise", 3, 9, 0.25, 0, "");
     var wrong =
         new Verification.Operation(
-            "logSumExp", 3, 9, 17, "float, 1 x 1: entry 0 is 2 instead of 1");
+            "logSumExp", 3, 9, 17, -1, "float, 1 x 1: entry 0 is 2 instead of 1");
     assertThat(new Verification(List.of(right)).isRight()).isTrue();
     Verification found = new Verification(List.of(right, wrong));
     assertThat(found.isRight()).isFalse();
-    assertThat(found.toString()).contains("pairwise", "ok", "WRONG", "entry 0 is 2 instead of 1");
+    assertThat(found.toString())
+        .contains(
+            "pairwise", " 0 B a call   ok", " ? B a call   WRONG", "entry 0 is 2 instead of 1");
   }
 
   @Test

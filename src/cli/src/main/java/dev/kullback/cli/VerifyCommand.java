@@ -92,6 +92,7 @@ final class VerifyCommand implements Callable<Integer> {
     facts.put("calls", operation.calls());
     facts.put("entries", operation.entries());
     facts.put("worst", operation.worst());
+    facts.put("bytes", operation.bytes());
     facts.put("wrong", operation.wrong());
     return facts;
   }

@@ -56,6 +56,11 @@ final class Case {
   final double[] logWeights;
   final double radius;
 
+  /** Pairs of row i with column n − 1 − i. */
+  final int[] ascending;
+
+  final int[] descending;
+
   private final FullPair pair = new FullPair();
 
   /** Batches that the engine's preparation has no part in. */
@@ -95,6 +100,8 @@ final class Case {
     if (m > 1) {
       logWeights[m / 2] = Double.NEGATIVE_INFINITY;
     }
+    ascending = IntStream.range(0, n).toArray();
+    descending = IntStream.range(0, n).map(i -> n - 1 - i).toArray();
     double[] sorted = kl.clone();
     Arrays.sort(sorted);
     double low = sorted[sorted.length / 3];

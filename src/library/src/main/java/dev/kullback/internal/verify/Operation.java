@@ -7,11 +7,20 @@ import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.Search;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Function;
-import java.util.stream.IntStream;
 
 /** One method of the engine; some take batches of one size only. */
 record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
+  /** Operations that return objects they made, or hand them to a consumer; the others write to the caller's memory. */
+  static final Set<String> MAKERS =
+      Set.of("exact nearest", "within", "withinReverse", "forEachTile");
+
+  /** Whether even a warm call allocates. */
+  boolean isMaker() {
+    return MAKERS.contains(name);
+  }
+
   /** Calls it. */
   interface Call {
     void run(Engine engine, Batch q, Batch p, Case c, Result r);
@@ -41,12 +50,7 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               "pairs",
               true,
               (engine, q, p, c, r) ->
-                  engine.pairs(
-                      q,
-                      IntStream.range(0, c.n).toArray(),
-                      p,
-                      IntStream.range(0, c.n).map(i -> c.n - 1 - i).toArray(),
-                      engine.begin().to(r.values)),
+                  engine.pairs(q, c.ascending, p, c.descending, engine.begin().to(r.values)),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + c.n - 1 - i]), c.contract)),
           new Operation(
               "toStandardNormal",

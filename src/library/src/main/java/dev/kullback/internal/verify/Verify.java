@@ -5,6 +5,7 @@ import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -37,9 +38,18 @@ public final class Verify {
   /** Of so many calls one has batches made anew, which are packed elsewhere than those that are kept. */
   private static final int CALLS_A_FRESH_ONE = 8;
 
+  /** Shapes on which warm calls are asked what they allocate: with tails of every width, and of few dimensions. */
+  private static final int[][] WARM_SHAPES = {{18, 18, 129}, {5, 19, 3}};
+
+  /** Calls between two readings of the count. */
+  private static final int WINDOW = 10;
+
+  /** The part of the time that is left to warm calls. */
+  private static final double WARM = 0.25;
+
   /** What becomes of an operation's figures. */
   public interface Report<T> {
-    T of(String name, long calls, long entries, double worst, String wrong);
+    T of(String name, long calls, long entries, double worst, long bytes, String wrong);
   }
 
   private final Engine engine;
@@ -50,6 +60,7 @@ public final class Verify {
   private final long[] calls = new long[Operation.ALL.size()];
   private final long[] entries = new long[Operation.ALL.size()];
   private final double[] worst = new double[Operation.ALL.size()];
+  private final long[] bytes = new long[Operation.ALL.size()];
   private final String[] wrong = new String[Operation.ALL.size()];
 
   private final Result result = new Result();
@@ -86,7 +97,7 @@ public final class Verify {
         for (int turn = 0; turn < shapes.length; turn++) {
           Case c = new Case(kind, shapes[turn], turn + round, round);
           for (int o = 0; o < Operation.ALL.size(); o++) {
-            long end = start + (long) ((double) nanos * ++slice / slices);
+            long end = start + (long) ((1 - WARM) * nanos * ++slice / slices);
             Operation operation = Operation.ALL.get(o);
             if (!operation.isSquare() || (c.n == c.m && c.n > 1)) {
               tryOut(o, operation, c, end);
@@ -95,9 +106,11 @@ public final class Verify {
         }
       }
     }
+    countBytes(start, nanos);
     return IntStream.range(0, Operation.ALL.size())
-        .mapToObj(
-            o -> report.of(Operation.ALL.get(o).name(), calls[o], entries[o], worst[o], wrong[o]))
+        .mapToObj(o ->
+            report.of(
+                Operation.ALL.get(o).name(), calls[o], entries[o], worst[o], bytes[o], wrong[o]))
         .toList();
   }
 
@@ -124,6 +137,66 @@ public final class Verify {
       entries[o] += Math.max(expected.values().length, expected.indices().length);
     } while (n < calls || (System.nanoTime() < end && wrong[o].isEmpty()));
     this.calls[o] += n;
+  }
+
+  /**
+   * Counts what calls allocate, of each operation on each kind of batches: again and again, until none allocates that could do without, or
+   * until the time is up. C2 may box vectors that it could keep in registers: no result tells of it, but the bytes do.
+   */
+  private void countBytes(long start, long nanos) {
+    if (AllocatedBytes.ofThread() < 0) {
+      Arrays.fill(bytes, -1);
+      return;
+    }
+    List<Warm> all = new ArrayList<>();
+    for (Kind kind : Kind.values()) {
+      for (int turn = 0; turn < WARM_SHAPES.length; turn++) {
+        Case c = new Case(kind, WARM_SHAPES[turn], turn, 0);
+        for (int o = 0; o < Operation.ALL.size(); o++) {
+          if (!Operation.ALL.get(o).isSquare() || c.n == c.m) {
+            all.add(new Warm(o, c));
+          }
+        }
+      }
+    }
+    boolean done = false;
+    for (long n = 0; !done && (n < least || System.nanoTime() - start < nanos); n += WINDOW) {
+      done = true;
+      for (Warm warm : all) {
+        if (warm.fewest > 0) {
+          warm.run();
+          done &= warm.fewest <= 0 || Operation.ALL.get(warm.o).isMaker();
+        }
+      }
+    }
+    for (Warm warm : all) {
+      bytes[warm.o] = Math.max(bytes[warm.o], warm.fewest);
+    }
+  }
+
+  /** One operation on one pair of batches, and the fewest bytes that a call has allocated. */
+  private final class Warm {
+    final int o;
+    final Case c;
+    final Expected expected;
+    long fewest = Long.MAX_VALUE;
+
+    Warm(int o, Case c) {
+      this.o = o;
+      this.c = c;
+      expected = Operation.ALL.get(o).expected().apply(c);
+    }
+
+    void run() {
+      engine.checkOpen();
+      Checkpoint.checkInterrupt(Thread.currentThread());
+      result.clear(expected);
+      long before = AllocatedBytes.ofThread();
+      for (int i = 0; i < WINDOW; i++) {
+        Operation.ALL.get(o).call().run(engine, c.q, c.p, c, result);
+      }
+      fewest = Math.min(fewest, (AllocatedBytes.ofThread() - before) / WINDOW);
+    }
   }
 
   private void compare(int o, Expected expected, Case c, long call) {

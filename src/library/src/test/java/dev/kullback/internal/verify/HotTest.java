@@ -3,6 +3,7 @@ package dev.kullback.internal.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.ChildJvm;
+import dev.kullback.Verification;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.VectorWidth;
 import java.nio.file.Path;
@@ -22,6 +23,12 @@ import org.junit.jupiter.params.provider.MethodSource;
 class HotTest {
   /** Operations of {@link Verify}. */
   private static final int OPERATIONS = 17;
+
+  /** What is printed of each: in {@link Verification.Operation}. */
+  private static final Pattern LINE =
+      Pattern.compile(
+          "^(?<name>\\w+( \\w+)*) +(?<calls>\\d+) calls .* (?<bytes>\\d+) B a call +ok$",
+          Pattern.MULTILINE);
 
   /** Twice as many as C2 compiles a method after. */
   private static final int LEAST_CALLS = 10_000;
@@ -58,11 +65,14 @@ class HotTest {
     String printed = jvm.out();
     assertThat(jvm.status()).as("%s", jvm).isZero();
     assertThat(printed).doesNotContain("WRONG");
-    assertThat(
-            Pattern.compile(" (\\d+) calls .* ok$", Pattern.MULTILINE).matcher(printed).results())
+    assertThat(LINE.matcher(printed).results())
         .as(printed)
         .hasSize(2 * OPERATIONS)
-        .filteredOn(line -> Integer.parseInt(line.group(1)) >= LEAST_CALLS)
-        .hasSize(OPERATIONS);
+        .filteredOn(line -> Integer.parseInt(line.group("calls")) >= LEAST_CALLS)
+        .hasSize(OPERATIONS)
+        .filteredOn(line -> !Operation.MAKERS.contains(line.group("name")))
+        .hasSize(OPERATIONS - Operation.MAKERS.size())
+        .extracting(line -> line.group("bytes"))
+        .containsOnly("0");
   }
 }
