@@ -21,7 +21,7 @@ import picocli.CommandLine.Spec;
     name = "verify",
     description = {
       "Runs every operation on this machine until the JVM has compiled it, and compares each result with plain"
-          + " arithmetic in double. Exit status 1 if one is wrong.",
+          + " arithmetic in double. Counts what warm calls allocate. Exit status 1 if a result is wrong.",
       "Without --backend, on each backend that can run here."
     },
     sortOptions = false,
@@ -33,6 +33,9 @@ import picocli.CommandLine.Spec;
     })
 final class VerifyCommand implements Callable<Integer> {
   private static final double MOST_SECONDS = 1e6;
+
+  /** Bytes that only boxes amount to: several threads take some hundred for a call, boxes 48 for each vector of the result. */
+  private static final long BOXES = 1000;
 
   @Option(
       names = "--seconds",
@@ -67,6 +70,11 @@ final class VerifyCommand implements Callable<Integer> {
       report.print();
       Verification found = engine.verify(each);
       found.toString().lines().forEach(report::line);
+      if (found.operations().stream().anyMatch(VerifyCommand::isBoxed)) {
+        report.line(
+            "pairwise allocates: this JVM has not yet compiled all that runs, or it boxes vectors, which makes calls slow;"
+                + " --seconds 120 tells which");
+      }
       report.print();
       String name = backend.name().toLowerCase(Locale.ROOT);
       (found.isRight() ? right : wrong).add(name);
@@ -84,6 +92,11 @@ final class VerifyCommand implements Callable<Integer> {
             : "WRONG: " + String.join(", ", wrong) + ": not to be used on this machine and JVM");
     report.end();
     return wrong.isEmpty() ? 0 : 1;
+  }
+
+  /** Whether it allocates more than the bookkeeping of several threads. */
+  private static boolean isBoxed(Verification.Operation operation) {
+    return operation.name().startsWith("pairwise") && operation.bytes() >= BOXES;
   }
 
   private static Map<String, Object> facts(Verification.Operation operation) {

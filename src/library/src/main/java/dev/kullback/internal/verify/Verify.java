@@ -5,8 +5,10 @@ import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Deque;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -159,14 +161,18 @@ public final class Verify {
         }
       }
     }
-    boolean done = false;
-    for (long n = 0; !done && (n < least || System.nanoTime() - start < nanos); n += WINDOW) {
-      done = true;
-      for (Warm warm : all) {
-        if (warm.fewest > 0) {
-          warm.run();
-          done &= warm.fewest <= 0 || Operation.ALL.get(warm.o).isMaker();
-        }
+    Deque<Warm> turns = new ArrayDeque<>(all);
+    long open = all.stream().filter(warm -> !warm.operation().isMaker()).count();
+    while (open > 0) {
+      Warm next = turns.remove();
+      if (next.windows > least / WINDOW && System.nanoTime() - start >= nanos) {
+        break;
+      }
+      next.run();
+      if (next.fewest > 0) {
+        turns.add(next);
+      } else if (!next.operation().isMaker()) {
+        open--;
       }
     }
     for (Warm warm : all) {
@@ -180,22 +186,29 @@ public final class Verify {
     final Case c;
     final Expected expected;
     long fewest = Long.MAX_VALUE;
+    int windows;
 
     Warm(int o, Case c) {
       this.o = o;
       this.c = c;
-      expected = Operation.ALL.get(o).expected().apply(c);
+      expected = operation().expected().apply(c);
     }
 
+    Operation operation() {
+      return Operation.ALL.get(o);
+    }
+
+    /** Counts over some calls; at first over one, which may be interpreted, boxing all vectors. */
     void run() {
       engine.checkOpen();
       Checkpoint.checkInterrupt(Thread.currentThread());
       result.clear(expected);
+      int calls = windows++ == 0 ? 1 : WINDOW;
       long before = AllocatedBytes.ofThread();
-      for (int i = 0; i < WINDOW; i++) {
-        Operation.ALL.get(o).call().run(engine, c.q, c.p, c, result);
+      for (int i = 0; i < calls; i++) {
+        operation().call().run(engine, c.q, c.p, c, result);
       }
-      fewest = Math.min(fewest, (AllocatedBytes.ofThread() - before) / WINDOW);
+      fewest = Math.min(fewest, (AllocatedBytes.ofThread() - before) / calls);
     }
   }
 
