@@ -38,7 +38,7 @@ import picocli.CommandLine.ScopeType;
       "  test [MAVEN-ARG...]  Runs the test suite.",
       "  bench [ARG...]       Runs the benchmarks.",
       "  spark COMMAND...     Searches on Apache Spark.",
-      "  jdk                  Prints the folder of the JDK that it takes.",
+      "  jdk [--install]      Prints the folder of the JDK that it takes, or installs one.",
       "",
       "Examples:",
       "  kullback pairwise --mean Q.npy --std S.npy -o kl.npy",
