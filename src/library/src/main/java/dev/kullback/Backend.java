@@ -7,7 +7,10 @@ public enum Backend {
   /** {@link #VECTOR} where it can run, else {@link #SCALAR}, with one warning in the log that says why. */
   AUTO,
 
-  /** Kernels on {@code jdk.incubator.vector}. They need that module, the C2 compiler and hardware FMA. */
+  /**
+   * Kernels on {@code jdk.incubator.vector}. They need that module, the C2 compiler and hardware FMA. As long as vectors are not compiled,
+   * plain code computes, to the same bits.
+   */
   VECTOR,
 
   /** Plain Java, which runs everywhere. It is as accurate, and slower by one or two orders of magnitude. */
@@ -23,7 +26,7 @@ public enum Backend {
 
   static final String PROPERTY = Platform.PROPERTY;
 
-  /** {@return a line with the backend's name, whether it can run in this process, and if not, why and what to do} */
+  /** {@return a line with the backend's name, whether it can run in this process and how that is known, and if not, why and what to do} */
   public String describe() {
     return Platform.describe(choice());
   }

@@ -87,6 +87,9 @@
  * {@link KlEngine#verify} wait for it. With the system property
  * {@code dev.kullback.background=false} there is none, and vectors are used from the first call on, however slowly.
  *
+ * <p>Where the JVM does not compile vector code, or has no time to, the plain code stays, and the log has a warning. Calls, or
+ * without the thread the building of engines, have vectors tried again after 1 s, 10 s, 1 min and every 10 min from then on.
+ *
  * <h2>Interruption</h2>
  *
  * A call that computes ends with a {@link java.util.concurrent.CancellationException} when its calling thread is

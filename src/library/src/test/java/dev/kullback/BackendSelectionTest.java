@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
@@ -107,7 +108,57 @@ class BackendSelectionTest {
         .singleElement()
         .asString()
         .contains("IllegalStateException");
-    result.assertOneWarning(flag.contains("FMA") ? "UseFMA" : "C2");
+    result.assertOneWarning(flag.contains("FMA") ? "flag UseFMA" : "C2");
+  }
+
+  /** A flag that no command line shows, and one that no module is there to read. */
+  @Test
+  void noFusedMultiplyAddByAHiddenFlag() throws Exception {
+    Path file = Files.writeString(scratch.resolve("options"), "-XX:-UseFMA");
+    String module = "jdk.incubator.vector";
+    List<String> flags = new ArrayList<>(List.of("--add-modules", module, "@" + file));
+    Result result = run(false, flags, "AUTO");
+    result.assertRight("AUTO", 1);
+    result.assertOneWarning("flag UseFMA");
+    flags.addAll(List.of("--limit-modules", "java.logging," + module));
+    result = run(false, flags, "AUTO");
+    result.assertRight("AUTO", 1);
+    result.assertOneWarning("told by its speed");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "-Ddev.kullback.fma=TRUE", "-Ddev.kullback.fma=false"})
+  void aPropertyOverrulesWhatIsFoundOfFusedMultiplyAdd(String property) throws Exception {
+    List<String> flags = new ArrayList<>(List.of("--add-modules", "jdk.incubator.vector"));
+    if (!property.isEmpty()) {
+      flags.add(property);
+    }
+    Result result = run(false, flags, "AUTO", "VECTOR");
+    result.assertRight("AUTO", 1);
+    String source = property.isEmpty() ? "told by its speed" : "told by system property";
+    assertThat(result.lines("VECTOR describes")).singleElement().asString().contains(source);
+    if (property.endsWith("false")) {
+      assertThat(result.lines("AUTO describes")).singleElement().asString().contains("scalar");
+      assertThat(result.lines("VECTOR throws")).singleElement().asString().contains(source);
+    } else {
+      assertThat(result.lines("AUTO describes"))
+          .singleElement()
+          .asString()
+          .contains("takes vector");
+      result.assertRight("VECTOR", 1);
+    }
+  }
+
+  /** {@link Math#fma} goes through BigDecimal then, to the same bits. */
+  @Test
+  void whatIsWronglyTakenForFusedMultiplyAddIsRight() throws Exception {
+    List<String> flags = new ArrayList<>(List.of("--add-modules", "jdk.incubator.vector"));
+    flags.addAll(List.of("-Ddev.kullback.fma=true", "-Ddev.kullback.compiled=false"));
+    List<String> right = run(false, flags, "AUTO").lines("AUTO returns");
+    flags.add("-XX:-UseFMA");
+    Result result = run(false, flags, "AUTO");
+    result.assertRight("AUTO", 1);
+    assertThat(result.lines("AUTO returns")).isEqualTo(right);
   }
 
   /** Flags that no command line shows, and a VM that boxes vectors whatever its flags: told by speed. */
@@ -123,9 +174,41 @@ class BackendSelectionTest {
     Result result = run(false, flags, "AUTO", "AUTO", "VECTOR");
     result.assertRight("AUTO", 2);
     result.assertRight("VECTOR", 1); // slowly
-    assertThat(result.lines("AUTO describes")).first().asString().contains("scalar");
+    assertThat(result.lines("AUTO describes")).first().asString().contains("vector", "plain code");
     assertThat(result.lines("VECTOR describes")).first().asString().contains("not compile");
     result.assertOneWarning("not compile");
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aPropertyOverrulesWhetherVectorsAreCompiled(boolean background) throws Exception {
+    List<String> flags =
+        new ArrayList<>(
+            List.of(
+                "--add-modules",
+                "jdk.incubator.vector",
+                "-Ddev.kullback.background=" + background,
+                "-Ddev.kullback.compiled=false"));
+    Result result = run(false, flags, "AUTO", "VECTOR");
+    result.assertRight("AUTO", 1);
+    result.assertRight("VECTOR", 1);
+    assertThat(result.lines("VECTOR describes"))
+        .singleElement()
+        .asString()
+        .contains("plain code", "property dev.kullback.compiled is false");
+    result.assertOneWarning("property dev.kullback.compiled is false");
+
+    flags.set(3, "-Ddev.kullback.compiled=true");
+    flags.addAll(
+        List.of("-XX:+UnlockDiagnosticVMOptions", "-XX:DisableIntrinsic=_VectorTernaryOp"));
+    result = run(false, flags, "AUTO", "VECTOR");
+    result.assertRight("AUTO", 1);
+    result.assertRight("VECTOR", 1);
+    assertThat(result.lines("VECTOR describes"))
+        .singleElement()
+        .asString()
+        .contains("compiled vectors by system property dev.kullback.compiled");
+    assertThat(result.err).noneMatch(line -> line.contains("not compile"));
   }
 
   /** On any x86: one that has vectors of 512 bits can be told to do without. */
@@ -185,15 +268,27 @@ class BackendSelectionTest {
     }
   }
 
-  @Test
-  void unknownWidth() throws Exception {
+  @ParameterizedTest
+  @CsvSource({"vectorBits, 100", "fma, 1", "compiled, yes", "background, off"})
+  void unknownValuesOfProperties(String name, String value) throws Exception {
+    String property = "dev.kullback." + name;
     List<String> flags =
-        List.of("--add-modules", "jdk.incubator.vector", "-Ddev.kullback.vectorBits=100");
-    Result result = run(false, flags, "VECTOR");
-    assertThat(result.lines("VECTOR throws"))
+        List.of("--add-modules", "jdk.incubator.vector", "-D%s=%s".formatted(property, value));
+    Result result = run(false, flags, "AUTO", "VECTOR", "SCALAR");
+    for (String backend : List.of("AUTO", "VECTOR", "SCALAR")) {
+      assertThat(result.lines(backend + " throws"))
+          .singleElement()
+          .asString()
+          .contains("IllegalArgumentException", property, "'" + value + "'");
+    }
+    assertThat(result.lines("AUTO describes"))
         .singleElement()
         .asString()
-        .contains("dev.kullback.vectorBits", "100");
+        .contains("unavailable", property);
+    assertThat(result.lines("VECTOR describes"))
+        .singleElement()
+        .asString()
+        .contains("unavailable", property);
   }
 
   /** Runs {@link Probe} with these flags on the class path or the module path. */

@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.Part;
 import dev.kullback.internal.vector.SmallKernel;
+import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Collections;
 import java.util.EnumMap;
@@ -18,7 +19,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Has C2 compile the vector kernels, and calls change over to them from their plain twins when it has: a daemon thread, begun by the
  * first call that would use vectors, runs both on batches of its own until the vectors are as fast. It does so {@link Part} by part, and
- * only those that calls have asked for. Where the VM does not compile vectors at all, the twins stay.
+ * only those that calls have asked for. Where the VM does not compile vectors at all, the twins stay until a call after a while has it
+ * tried again.
  */
 final class ChangeOver {
   private static final String THREAD = "kullback-change-over";
@@ -62,7 +64,7 @@ final class ChangeOver {
 
   /** For a part alone. */
   static void begin(Part part, int dimension) {
-    if (!Readiness.isCompiled(part) && !ASKED.contains(part)) {
+    if (!Readiness.isCompiled(part) && !ASKED.contains(part) && VectorWidth.isWorthTrying()) {
       start(part, dimension);
     }
   }
@@ -137,6 +139,8 @@ final class ChangeOver {
         if (Platform.isCompiled()) {
           new Rehearsal(next.getValue()).of(part);
           Readiness.setCompiled(part);
+        } else {
+          ASKED.remove(part);
         }
       } catch (VirtualMachineError e) { // of memory that others need: perhaps another time
         ASKED.remove(part);

@@ -32,10 +32,6 @@ public final class Platform {
 
   private static final String VECTOR_MODULE = "jdk.incubator.vector";
 
-  private static final String NOT_COMPILED =
-      "this JVM does not compile vector code to vector instructions: is a flag in an options file, as -XX:TieredStopAtLevel, or a"
-          + " compiler other than C2?";
-
   private static final AtomicBoolean WARNED = new AtomicBoolean();
 
   private Platform() {}
@@ -48,12 +44,15 @@ public final class Platform {
         String problem = vectorProblem();
         yield problem != null
             ? "vector: unavailable, " + problem
-            : "vector: available, %d-bit vectors, %d x %d float tiles%s"
+            : "vector: available, %d-bit vectors, %d x %d float tiles; fused multiply-add told by %s%s"
                 .formatted(
                     VectorWidth.BITS,
                     VectorKernel.TILE_ROWS,
                     VectorKernel.TILE_COLUMNS,
-                    VectorWidth.isCompiled() ? "" : "; but " + NOT_COMPILED);
+                    Fma.SOURCE,
+                    VectorWidth.isCompiled()
+                        ? ", compiled vectors by " + VectorWidth.source()
+                        : "; but plain code computes in their stead: " + notCompiled());
       }
       case SCALAR -> "scalar: available";
       case CUDA -> {
@@ -70,16 +69,23 @@ public final class Platform {
       if (forced != Choice.AUTO) {
         return "takes " + select(forced).name().toLowerCase(Locale.ROOT) + byProperty;
       }
+      checkProperties();
+      if (jvmProblem() != null) {
+        return "takes scalar, as vector cannot run well";
+      }
+      refuse("vector", widthProblem());
+      return VectorWidth.isCompiled()
+          ? "takes vector"
+          : "takes vector, with plain code in its stead";
     } catch (IllegalArgumentException | IllegalStateException e) {
       return "unavailable, " + e.getMessage();
     }
-    return autoProblem() == null ? "takes vector" : "takes scalar, as vector cannot run well";
   }
 
   /** VECTOR, SCALAR or CUDA. */
   static Choice select(Choice asked) {
     Choice wanted = asked == Choice.AUTO ? forced() : asked;
-    forcedBits();
+    checkProperties();
     return switch (wanted) {
       case SCALAR -> Choice.SCALAR;
       case CUDA -> {
@@ -88,21 +94,31 @@ public final class Platform {
       }
       case VECTOR -> {
         refuse("vector", vectorProblem());
-        VectorWidth.mayBeCompiled(); // for what its probe does before kernels are compiled
-        yield Choice.VECTOR;
+        yield vectors();
       }
       case AUTO -> {
         String problem = jvmProblem();
-        if (problem == null) {
-          refuse("vector", widthProblem()); // what was asked for is not passed over
-          problem = VectorWidth.mayBeCompiled() ? null : NOT_COMPILED;
-        }
         if (problem != null) {
           warn(problem);
+          yield Choice.SCALAR;
         }
-        yield problem == null ? Choice.VECTOR : Choice.SCALAR;
+        refuse("vector", widthProblem()); // what was asked for is not passed over
+        yield vectors();
       }
     };
+  }
+
+  /**
+   * The vector backend, which computes by plain twins as long as the VM is not known to compile vectors. A scalar engine would stay so,
+   * and is mostly slower than the twins: at 1024 × 128, 186 ms instead of 67 (Zen 4).
+   */
+  private static Choice vectors() {
+    if (!Readiness.isDeferred()) {
+      isCompiled(); // before kernels are compiled, for what the probe does
+    } else if (!VectorWidth.isWorthTrying()) {
+      warn(notCompiled());
+    }
+    return Choice.VECTOR;
   }
 
   private static void warn(String problem) {
@@ -115,13 +131,27 @@ public final class Platform {
     }
   }
 
-  /** Whether the VM compiles vector code, where it runs at all; finding out takes 0.2 s at first. Warns if not. */
+  /** Whether the VM compiles vector code, where it runs at all; finding out takes 0.2 s at first. Warns if not, and tells if it does then. */
   static boolean isCompiled() {
     boolean compiled = VectorWidth.isCompiled();
     if (!compiled) {
-      warn(NOT_COMPILED);
+      warn(notCompiled());
+    } else if (WARNED.getAndSet(false)) {
+      System.getLogger("dev.kullback")
+          .log(
+              System.Logger.Level.INFO,
+              "Kullback computes with vectors now: this JVM compiles them");
     }
     return compiled;
+  }
+
+  private static String notCompiled() {
+    return "false".equalsIgnoreCase(System.getProperty(VectorWidth.COMPILED))
+        ? "system property %s is false".formatted(VectorWidth.COMPILED)
+        : ("this JVM does not compile vector code to vector instructions, or had no time to: is a flag in an options file, as"
+                + " -XX:TieredStopAtLevel, or a compiler other than C2? It is tried again, every 10 minutes at last; system property"
+                + " %s=true overrules what is found")
+            .formatted(VectorWidth.COMPILED);
   }
 
   private static void refuse(String backend, @Nullable String problem) {
@@ -142,6 +172,18 @@ public final class Platform {
     }
   }
 
+  /** Throws if a property has a value that it cannot have. */
+  private static void checkProperties() {
+    forcedBits();
+    for (String property : new String[] {Fma.PROPERTY, VectorWidth.COMPILED, Readiness.PROPERTY}) {
+      String value = System.getProperty(property, "true");
+      if (!value.equalsIgnoreCase("true") && !value.equalsIgnoreCase("false")) {
+        throw new IllegalArgumentException(
+            "system property %s is '%s'; it must be true or false".formatted(property, value));
+      }
+    }
+  }
+
   /** The vector width that a property asks for, in bits, or 0. */
   static int forcedBits() {
     String bits = System.getProperty(VectorWidth.PROPERTY, "0");
@@ -157,7 +199,7 @@ public final class Platform {
   /** Why this JVM as it was started cannot run {@link Choice#VECTOR}, or null. */
   private static @Nullable String jvmProblem() {
     try {
-      forcedBits();
+      checkProperties();
     } catch (IllegalArgumentException e) {
       return e.getMessage();
     }
@@ -176,7 +218,8 @@ public final class Platform {
       return "this JVM runs without the C2 compiler (-XX:TieredStopAtLevel=%s)".formatted(level);
     }
     if (!Fma.IS_HARDWARE) {
-      return "this JVM has no hardware fused multiply-add (-XX:+UseFMA, on a processor that has it)";
+      return "this JVM has no hardware fused multiply-add, told by %s (-XX:+UseFMA gives it, on a processor that has it)"
+          .formatted(Fma.SOURCE);
     }
     return null;
   }
@@ -193,12 +236,6 @@ public final class Platform {
   private static @Nullable String vectorProblem() {
     String problem = jvmProblem();
     return problem != null ? problem : widthProblem();
-  }
-
-  /** Why {@link Choice#AUTO} does not take {@link Choice#VECTOR}, or null. */
-  private static @Nullable String autoProblem() {
-    String problem = vectorProblem();
-    return problem != null || VectorWidth.isCompiled() ? problem : NOT_COMPILED;
   }
 
   /** The last TieredStopAtLevel on the command line, which the JVM tells of at level 1 only, or nothing. */

@@ -8,15 +8,14 @@ import java.util.Set;
  * in the interpreter; until then plain twins compute, by the same operations in the same order, so to the same bits.
  */
 public final class Readiness {
-  /** {@code false} has vectors used from the first call on, and no thread started to try them out. */
+  /** {@code false} has vectors used as soon as they are known to be compiled at all, and no thread started to try kernels out. */
   public static final String PROPERTY = "dev.kullback.background";
 
   private static final boolean DEFERRED =
       Boolean.parseBoolean(System.getProperty(PROPERTY, "true"));
 
   /** Replaced, never changed. */
-  private static volatile Set<Part> compiled =
-      DEFERRED ? EnumSet.noneOf(Part.class) : EnumSet.allOf(Part.class);
+  private static volatile Set<Part> compiled = EnumSet.noneOf(Part.class);
 
   private Readiness() {}
 
@@ -54,7 +53,7 @@ public final class Readiness {
   }
 
   /** Whether anything is left to a thread in the background. */
-  static boolean isDeferred() {
+  public static boolean isDeferred() {
     return DEFERRED;
   }
 
@@ -73,5 +72,10 @@ public final class Readiness {
     Set<Part> more = EnumSet.copyOf(compiled);
     more.add(part);
     compiled = more;
+  }
+
+  /** Has all threads use all vectors from now on. */
+  static synchronized void setAllCompiled() {
+    compiled = EnumSet.allOf(Part.class);
   }
 }

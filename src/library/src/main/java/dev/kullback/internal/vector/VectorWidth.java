@@ -1,5 +1,7 @@
 package dev.kullback.internal.vector;
 
+import java.util.Locale;
+import java.util.concurrent.TimeUnit;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
@@ -12,6 +14,9 @@ public final class VectorWidth {
   /** The width that is forced, in bits: 128, 256 or 512; whoever asks for vectors has checked it. */
   public static final String PROPERTY = "dev.kullback.vectorBits";
 
+  /** System property that overrules the probe for compiled vectors: true or false. */
+  public static final String COMPILED = "dev.kullback.compiled";
+
   /** Of any element's vectors, by the processor and the JVM's flags; wider ones are taken apart, far slower than scalar code. */
   public static final int MOST_BITS = VectorShape.S_Max_BIT.vectorBitSize();
 
@@ -22,9 +27,6 @@ public final class VectorWidth {
    * and 16 otherwise; what else has vectors of 128 bits and more (AArch64, RISC-V, POWER) has 32.
    */
   public static final int REGISTERS = isX86() && MOST_BITS < 512 ? 16 : 32;
-
-  /** Whether it is known that the VM does not compile vector code. */
-  private static volatile boolean refuted;
 
   private VectorWidth() {}
 
@@ -40,55 +42,116 @@ public final class VectorWidth {
         : Math.clamp(VectorShape.preferredShape().vectorBitSize(), 128, 512);
   }
 
-  /** Whether the VM compiles vector code to vector instructions. */
+  /**
+   * Whether the VM compiles vector code to vector instructions. Finding out takes 0.2 s at first. A no, which a starved processor can be
+   * the reason of, holds for a while and is then found out anew; a yes holds for good.
+   */
   public static boolean isCompiled() {
-    boolean compiled = Compiled.PROBED;
-    refuted = !compiled;
-    return compiled;
+    return Compiled.proven || Compiled.findOut();
   }
 
-  /** The same, and true as long as only the background is to find out. */
+  /** Whether vectors are compiled, or it is left to the background to find out, however often. */
   public static boolean mayBeCompiled() {
-    return Readiness.isDeferred() ? !refuted : isCompiled();
+    return Readiness.isDeferred() || isCompiled();
+  }
+
+  /** Whether {@link #isCompiled} says yes, or is to find out. */
+  public static boolean isWorthTrying() {
+    return Compiled.proven || Compiled.isDue();
+  }
+
+  /** Names what tells {@link #isCompiled}, after "by". */
+  public static String source() {
+    return Compiled.FORCED.isEmpty()
+        ? "their speed beside plain code's"
+        : "system property " + COMPILED;
   }
 
   /**
-   * Told by speed, as no flag that can be read tells it of every VM: a step is 2 ns when compiled, 30 ns and more where vectors are
-   * boxed (by C1, by a JVMCI compiler, at a width that the processor lacks), 5 µs in the interpreter.
+   * Tells it by speed beside plain code's, as no flag that can be read tells it of every VM. A compiled step takes 0.2 to 0.5 times as
+   * long as a plain one (Zen 4, 128 to 512 bits), and as long under QEMU (NEON). Boxed, it takes 2.5 times as long if C2 boxes one
+   * operation, 10 times at a width that the processor lacks, and 40 times by C1.
    */
   private static final class Compiled {
+    /** Holds the property's value, or nothing. */
+    private static final String FORCED = System.getProperty(COMPILED, "").toLowerCase(Locale.ROOT);
+
     private static final int STEPS = 64;
+    private static final int SLOWER = 2;
+
+    /** A step is 2 ns on a processor of today: if it is not slower than 12, nothing is left to wait for. */
     private static final long MOST_NANOS = 12 * STEPS;
 
     /**
      * C2 has the step in 20 to 60 ms of an idle processor. Of work, not of time: on a starved one, where C2 gets as little as we do, the
-     * clock says nothing. It passes once, where vectors are not compiled.
+     * clock says nothing. It passes where vectors are not compiled, and on the slowest processors, whose plain code is compiled by then.
      */
     private static final long PATIENCE = 3_000_000_000L;
+
+    /** Bounds later trials, likewise: C2 was asked for the step long before. */
+    private static final long LATER_PATIENCE = PATIENCE / 10;
 
     /** Of a mix and a chunk of steps, interpreted 0.4 ms; what takes longer was not work. */
     private static final long MOST_WORK = 1_000_000;
 
-    static final boolean PROBED = probe();
+    /** Bounds a trial's time by its work: a later trial is to tell then. */
+    private static final int MOST_WAITING = 10;
 
-    private static boolean probe() {
+    /** Pauses between trials; the last one is for all that follow. */
+    private static final long[] PAUSE_SECONDS = {1, 10, 60, 600};
+
+    private static volatile boolean proven;
+
+    private static int refusals;
+
+    /** When the next trial may be. */
+    private static volatile long next = System.nanoTime();
+
+    static boolean isDue() {
+      return System.nanoTime() - next >= 0 && !FORCED.equals("false");
+    }
+
+    static synchronized boolean findOut() {
+      if (!proven && isDue()) {
+        boolean forced = FORCED.equals("true");
+        // where its answer is known, too, for what mix does
+        proven = probe(forced || refusals > 0 ? LATER_PATIENCE : PATIENCE) || forced;
+        int pause = Math.min(refusals++, PAUSE_SECONDS.length - 1);
+        next = System.nanoTime() + TimeUnit.SECONDS.toNanos(PAUSE_SECONDS[pause]);
+        if (proven && !Readiness.isDeferred()) {
+          Readiness.setAllCompiled();
+        }
+      }
+      return proven;
+    }
+
+    private static boolean probe(long patience) {
       double[] in = new double[Species.DOUBLE.length()];
       double[] out = new double[Species.DOUBLE.length()];
-      long now = System.nanoTime();
-      long chunk = Long.MAX_VALUE;
+      long began = System.nanoTime();
+      long now = began;
+      long vector = Long.MAX_VALUE;
+      long plain = Long.MAX_VALUE;
       long work = 0;
-      while (work < PATIENCE && chunk >= MOST_NANOS) {
+      while (work < patience
+          && now - began < MOST_WAITING * patience
+          && (vector >= MOST_NANOS || vector > SLOWER * plain)) {
         long start = now;
         mix(in, out);
         long before = System.nanoTime();
         for (int i = 0; i < STEPS; i++) {
           step(in, out);
         }
+        long between = System.nanoTime();
+        for (int i = 0; i < STEPS; i++) {
+          plainStep(in, out);
+        }
         now = System.nanoTime();
-        chunk = now - before;
+        vector = Math.min(vector, between - before);
+        plain = Math.min(plain, now - between);
         work += Math.min(now - start, MOST_WORK);
       }
-      return chunk < MOST_NANOS;
+      return vector <= SLOWER * plain;
     }
 
     /**
@@ -117,6 +180,13 @@ public final class VectorWidth {
     private static void step(double[] in, double[] out) {
       DoubleVector x = DoubleVector.fromArray(Species.DOUBLE, in, 0);
       x.fma(x, x.add(1)).mul(0.5).intoArray(out, 0);
+    }
+
+    private static void plainStep(double[] in, double[] out) {
+      for (int lane = 0; lane < in.length; lane++) {
+        double x = in[lane];
+        out[lane] = Math.fma(x, x, x + 1) * 0.5;
+      }
     }
   }
 }

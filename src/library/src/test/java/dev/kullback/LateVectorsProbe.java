@@ -1,0 +1,39 @@
+package dev.kullback;
+
+import dev.kullback.internal.vector.Readiness;
+import java.util.Arrays;
+import java.util.Random;
+import jdk.test.whitebox.WhiteBox;
+
+/** Calls engines while nothing is compiled, and then until vectors are used, for {@link LateVectorsTest}. */
+public final class LateVectorsProbe {
+  private static final String REFUSED = "not compile";
+
+  private LateVectorsProbe() {}
+
+  /** Prints what the first engine and those made after it come to. */
+  public static void main(String[] arguments) throws InterruptedException {
+    WhiteBox compilers = new WhiteBox();
+    compilers.lockCompilation();
+    DiagonalGaussians q = Batch.random(false, 21, 3, 0, new Random(1)).gaussians();
+    try (KlEngine engine = KlEngine.builder().build()) {
+      float[] matrix = engine.pairwise(q, q);
+      while (!engine.describe().contains(REFUSED)) { // finds out, or waits for the thread that does
+        Thread.sleep(10);
+      }
+      System.out.println(engine.describe());
+      compilers.unlockCompilation();
+      boolean same = true;
+      while (!Readiness.isCompiled(Readiness.Part.SMALL)) {
+        same &= Arrays.equals(matrix, engine.pairwise(q, q));
+        try (KlEngine later = KlEngine.builder().build()) {
+          same &= Arrays.equals(matrix, later.pairwise(q, q));
+        }
+        Thread.sleep(10);
+      }
+      same &= Arrays.equals(matrix, engine.pairwise(q, q));
+      System.out.println(same ? "same" : "different");
+      System.out.println(engine.describe());
+    }
+  }
+}
