@@ -19,6 +19,11 @@ public final class Fma {
   /** Beside a product and a sum, an instruction takes 0.3 to 2.3 times as long, and BigDecimal 30 to 1500 times (x86; likewise under QEMU). */
   private static final int SLOWER = 8;
 
+  private static final int TRIALS = 5;
+
+  /** Enough for some microseconds undisturbed on a starved machine; 30 to 100 ms where there is no instruction. */
+  private static final int MOST_TRIALS = 15;
+
   static {
     Boolean known = property();
     String source = "system property " + PROPERTY;
@@ -51,15 +56,17 @@ public final class Fma {
   }
 
   /**
-   * Whether it is about as fast as other arithmetic, on processors of any speed and in emulators. Neither the architecture nor
-   * {@code /proc/cpuinfo} tells whether the VM uses the instruction. The best of several trials counts, as others may use the processor.
+   * Whether it is about as fast as other arithmetic, on processors of any speed and in emulators. The architecture and {@code
+   * /proc/cpuinfo} tell what the processor has, not whether the VM uses it: {@code -XX:-UseFMA} may hide in a file of options. The best of
+   * the trials counts, as others may use the processor; a no takes more of them than a yes, which nothing but an instruction can
+   * explain.
    */
   static boolean isFast() {
     double x = 1;
     double y = 1;
     long fma = Long.MAX_VALUE;
     long plain = Long.MAX_VALUE;
-    for (int trial = 0; trial < 5; trial++) {
+    for (int trial = 0; trial < TRIALS || (trial < MOST_TRIALS && fma >= SLOWER * plain); trial++) {
       long start = System.nanoTime();
       for (int i = 0; i < 100; i++) {
         x = Math.fma(x, 0.9999, 1e-9);
