@@ -149,6 +149,22 @@ class BackendSelectionTest {
     }
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "-XX:-UseTypeSpeculation, true",
+    "-XX:-UseTypeSpeculation -XX:+UseTypeSpeculation, false",
+  })
+  void virtualMachinesThatBox(String options, boolean box) throws Exception {
+    List<String> flags =
+        new ArrayList<>(
+            List.of("--add-modules", "jdk.incubator.vector", "-Ddev.kullback.vectorBits=128"));
+    flags.addAll(List.of(options.split(" ")));
+    String described = run(false, flags, "VECTOR").lines("VECTOR describes").getFirst();
+    assertThat(described.contains("-XX:-UseTypeSpeculation makes C2 box"))
+        .as(described)
+        .isEqualTo(box);
+  }
+
   /** {@link Math#fma} goes through BigDecimal then, to the same bits. */
   @Test
   void whatIsWronglyTakenForFusedMultiplyAddIsRight() throws Exception {

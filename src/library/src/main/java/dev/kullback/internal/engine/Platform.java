@@ -13,6 +13,8 @@ import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullKernel;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -42,6 +44,7 @@ public final class Platform {
       case AUTO -> "auto: " + describeAuto();
       case VECTOR -> {
         String problem = vectorProblem();
+        String boxing = problem != null ? null : boxingProblem();
         yield problem != null
             ? "vector: unavailable, " + problem
             : "vector: available, %d-bit vectors, %d x %d float tiles; fused multiply-add told by %s%s"
@@ -51,7 +54,9 @@ public final class Platform {
                     VectorKernel.TILE_COLUMNS,
                     Fma.SOURCE,
                     VectorWidth.isCompiled()
-                        ? ", compiled vectors by " + VectorWidth.source()
+                        ? ", compiled vectors by "
+                            + VectorWidth.source()
+                            + (boxing == null ? "" : "; but " + boxing)
                         : "; but plain code computes in their stead: " + notCompiled());
       }
       case SCALAR -> "scalar: available";
@@ -213,9 +218,10 @@ public final class Platform {
         || mode.contains("Client VM")) {
       return "this JVM runs without the C2 compiler; start java without -Xint, -client or -XX:TieredStopAtLevel";
     }
-    String level = stopAtLevel();
-    if (!level.isEmpty() && !level.equals("4")) {
-      return "this JVM runs without the C2 compiler (-XX:TieredStopAtLevel=%s)".formatted(level);
+    String level =
+        lastOption("-XX:TieredStopAtLevel="); // which the JVM itself tells of at level 1 only
+    if (!level.isEmpty() && !level.endsWith("=4")) {
+      return "this JVM runs without the C2 compiler (%s)".formatted(level);
     }
     if (!Fma.IS_HARDWARE) {
       return "this JVM has no hardware fused multiply-add, told by %s (-XX:+UseFMA gives it, on a processor that has it)"
@@ -238,20 +244,31 @@ public final class Platform {
     return problem != null ? problem : widthProblem();
   }
 
-  /** The last TieredStopAtLevel on the command line, which the JVM tells of at level 1 only, or nothing. */
-  private static String stopAtLevel() {
-    String flag = "-XX:TieredStopAtLevel=";
-    String level = "";
+  /** Why C2 is known to box the kernels' vectors in this JVM, or null. */
+  private static @Nullable String boxingProblem() {
+    // A call of 512 x 128 floats allocated 129 to 282 MB and took 7 to 23 times as long, on JDK
+    // 25.0.3 and 27.0.1; none with 512 bits (Zen 4).
+    return VectorWidth.BITS < 512
+            && lastOption("-XX:+UseTypeSpeculation", "-XX:-UseTypeSpeculation").startsWith("-XX:-")
+        ? "-XX:-UseTypeSpeculation makes C2 box vectors of fewer than 512 bits, some ten times as slow: start java without it"
+        : null;
+  }
+
+  /** The last option on the command line that begins with one of these, or nothing; options in files do not show. */
+  private static String lastOption(String... beginnings) {
+    List<String> options = new ArrayList<>();
     for (String variable : new String[] {"JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"}) {
-      String options = System.getenv(variable);
-      for (String option : options == null ? new String[0] : options.split("\\s+", -1)) {
-        level = option.startsWith(flag) ? option.substring(flag.length()) : level;
+      String value = System.getenv(variable);
+      options.addAll(List.of(value == null ? new String[0] : value.split("\\s+", -1)));
+    }
+    options.addAll(List.of(ProcessHandle.current().info().arguments().orElse(new String[0])));
+    String last = "";
+    for (String option : options) {
+      for (String beginning : beginnings) {
+        last = option.startsWith(beginning) ? option : last;
       }
     }
-    for (String option : ProcessHandle.current().info().arguments().orElse(new String[0])) {
-      level = option.startsWith(flag) ? option.substring(flag.length()) : level;
-    }
-    return level;
+    return last;
   }
 
   /**
