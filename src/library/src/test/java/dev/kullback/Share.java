@@ -1,6 +1,6 @@
 package dev.kullback;
 
-/** Which of a test's many cases run: one in three in the short run, the others in a method with the tag {@code long}. */
+/** Which of a test's many cases run: one in four in the short run, the others in a method with the tag {@code long}. */
 enum Share {
   SOME,
   OTHERS;
@@ -11,6 +11,6 @@ enum Share {
    * @param number sums of the places in nested lists give each element of one to some of another
    */
   boolean has(int number) {
-    return (number % 3 == 0) == (this == SOME);
+    return (number % 4 == 0) == (this == SOME);
   }
 }

@@ -401,6 +401,7 @@ class MainTest extends CommandFixture {
         List.of("demo", "kullback.home"));
   }
 
+  @Tag("long")
   @Test
   void verifyTellsOfEachBackend() {
     Result result = runRaw("verify", "--seconds", "0.1", "--threads", "1");
@@ -1022,7 +1023,6 @@ class MainTest extends CommandFixture {
     }
   }
 
-  @Tag("long")
   @Test
   void jsonOfAVerification() {
     Result result = run("verify --seconds 0.1 --threads 1 --backend scalar --json");
