@@ -2,26 +2,33 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.verify.AllocatedBytes;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.platform.console.ConsoleLauncher;
 
 /** A warm call into the caller's array allocates nothing, at any width of vectors. */
-@Tag("allocation")
 class AllocationTest {
   /** After so many calls from the interpreter the VM compiles a method handle anew, which allocates 32 kB: 127, and some more. */
   private static final int CALLS_UNTIL_COUNTER_IS_COMPILED = 200;
 
   private static final Duration PATIENCE = Duration.ofSeconds(20);
   private static final int CALLS = 50;
+
+  @TempDir private Path scratch;
 
   /** What C2 has room for in a caller depends on what ran before: as in a service that does everything. */
   @BeforeAll
@@ -64,6 +71,24 @@ class AllocationTest {
         }
       }
     }
+  }
+
+  /** What this class tests but for this, with other instructions and widths. */
+  @Tag("long")
+  @ParameterizedTest
+  @MethodSource("dev.kullback.ChildJvm#otherMachines")
+  void otherMachines(List<String> flags) throws Exception {
+    List<String> arguments = new ArrayList<>();
+    arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
+    arguments.add("-D" + Readiness.PROPERTY + "=false");
+    arguments.add("-D" + Engines.NARROWER + "=true");
+    arguments.addAll(flags);
+    arguments.addAll(List.of("-cp", System.getProperty("java.class.path")));
+    arguments.addAll(List.of(ConsoleLauncher.class.getName(), "execute", "--disable-banner"));
+    arguments.addAll(List.of("--select-class=" + AllocationTest.class.getName()));
+    arguments.addAll(List.of("--exclude-tag=long", "--fail-if-no-tests"));
+    ChildJvm jvm = ChildJvm.run(scratch, Duration.ofMinutes(5), arguments);
+    assertThat(jvm.status()).as("%s", jvm).isZero();
   }
 
   @ParameterizedTest

@@ -2,15 +2,33 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.vector.VectorWidth;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 
 /** What a virtual machine of its own, of the JDK that runs the tests, printed and ended with. */
 public record ChildJvm(int status, String out, String err) {
+  /** Flags for lesser instruction sets than this processor's, each at its own width, and for lesser widths of vectors. */
+  public static Stream<List<String>> otherMachines() {
+    int most = VectorWidth.MOST_BITS;
+    Stream.Builder<List<String>> machines = Stream.builder();
+    if (System.getProperty("os.arch").equals("amd64")) {
+      if (most > 256) {
+        machines.add(List.of("-XX:UseAVX=2")); // without mask registers
+      }
+      machines.add(List.of("-XX:UseAVX=1"));
+    }
+    for (int bits = most / 2; bits >= 128; bits /= 2) {
+      machines.add(List.of("-D%s=%d".formatted(VectorWidth.PROPERTY, bits)));
+    }
+    return machines.build();
+  }
+
   /**
    * Fails if it has not ended in time.
    *

@@ -25,6 +25,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -312,9 +313,18 @@ class ServiceTest {
   // --- virtual threads
 
   /** As many calls as there are carriers, none of which ends before others have run beside them. */
-  @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
-  void longCallsLetOtherVirtualThreadsRun(Backend backend) throws Exception {
+  @Test
+  void longCallsLetOtherVirtualThreadsRun() throws Exception {
+    longCallsLetOtherVirtualThreadsRun(Backend.VECTOR);
+  }
+
+  @Tag("long")
+  @Test
+  void longCallsOfPlainCodeLetOtherVirtualThreadsRun() throws Exception {
+    longCallsLetOtherVirtualThreadsRun(Backend.SCALAR);
+  }
+
+  private static void longCallsLetOtherVirtualThreadsRun(Backend backend) throws Exception {
     DiagonalGaussians wide = batch(3_000, 11);
     Gaussians full = FullBatch.random(false, 200, 40, 10, 0, new Random(1)).gaussians();
     float[] ones = new float[1 << 21];

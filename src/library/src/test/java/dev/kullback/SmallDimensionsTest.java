@@ -61,6 +61,17 @@ class SmallDimensionsTest {
   @ParameterizedTest
   @EnumSource
   void everyBlock(Kind kind) {
+    everyBlock(kind, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @EnumSource
+  void everyBlockOfOtherPairs(Kind kind) {
+    everyBlock(kind, Share.OTHERS);
+  }
+
+  private static void everyBlock(Kind kind, Share share) {
     int n = 67;
     int m = 2101;
     try (KlEngine engine = Engines.on(Backend.VECTOR, 2)) {
@@ -69,6 +80,9 @@ class SmallDimensionsTest {
           Random random = new Random(d);
           DiagonalGaussians q = batch(kind, isDouble, n, d, random).gaussians();
           for (Kind other : Kind.values()) {
+            if (!share.has(kind.ordinal() + other.ordinal() + d + (isDouble ? 1 : 0))) {
+              continue;
+            }
             boolean mixed = kind != other;
             Batch columns = batch(other, mixed ? d % 2 == 0 : isDouble, m, d, random);
             DiagonalGaussians p = columns.gaussians();

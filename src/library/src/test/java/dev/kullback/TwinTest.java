@@ -56,12 +56,27 @@ class TwinTest {
   @ParameterizedTest
   @EnumSource
   void matrix(Regime regime) {
+    matrix(regime, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @EnumSource
+  void matrixOfOtherShapes(Regime regime) {
+    matrix(regime, Share.OTHERS);
+  }
+
+  private static void matrix(Regime regime, Share share) {
     for (boolean isDouble : new boolean[] {false, true}) {
       if (!regime.appliesTo(isDouble)) {
         continue;
       }
       for (Regime.Pair kinds : pairs(regime)) {
-        for (int[] shape : SHAPES) {
+        for (int k = 0; k < SHAPES.length; k++) {
+          if (!share.has(regime.ordinal() + kinds.q().ordinal() + (isDouble ? 1 : 0) + k)) {
+            continue;
+          }
+          int[] shape = SHAPES[k];
           Regime.Case drawn = regime.draw(kinds, isDouble, shape[0], shape[1], shape[2]);
           String what =
               "%s of %s, %s, %d x %d x %d"

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -22,11 +23,23 @@ class WarmUpTest {
     try (KlEngine engine = Engines.on(backend)) {
       double[] cold = engine.rowMin(single, full);
       engine.warmUp(1, 1, 1);
-      engine.warmUp(1, Integer.MAX_VALUE, 1 << 20);
       engine.warmUp(twice, single);
       engine.warmUp(single, full);
       engine.warmUp(zero, twice);
       Check.sameBits("rowMin", 1, cold, engine.rowMin(single, full));
+    }
+  }
+
+  /** As much as it makes up. */
+  @Tag("long")
+  @ParameterizedTest
+  @MethodSource("dev.kullback.Engines#backends")
+  void anyShape(Backend backend) {
+    DiagonalGaussians single = Batch.random(false, 3, 4, 0, new Random(1)).gaussians();
+    try (KlEngine engine = Engines.on(backend)) {
+      double[] cold = engine.rowMin(single, single);
+      engine.warmUp(1, Integer.MAX_VALUE, 1 << 20);
+      Check.sameBits("rowMin", 1, cold, engine.rowMin(single, single));
     }
   }
 

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -63,8 +64,9 @@ class DemoTest {
   }
 
   /** As an image of few modules is, or one for servers. */
+  @Tag("long")
   @Test
-  void withoutAwt() throws Exception {
+  void demoWithoutAwt() throws Exception {
     String output = folder.toString();
     Ended demo =
         withoutDesktop("demo", "--backend", "scalar", "--data", DATA.toString(), "--out", output);
@@ -76,7 +78,10 @@ class DemoTest {
                 .formatted(folder.resolve("digits-kl.npy")));
     assertThat(folder.resolve("digits-kl.npy")).exists();
     assertThat(folder.resolve("digits-kl.png")).doesNotExist();
+  }
 
+  @Test
+  void pairwiseWithoutAwt() throws Exception {
     String mean = DATA.resolve("digits_mean.npy").toString();
     String std = DATA.resolve("digits_std.npy").toString();
     Path kl = folder.resolve("kl.npy");

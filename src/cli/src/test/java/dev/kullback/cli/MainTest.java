@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.DoubleUnaryOperator;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -400,6 +401,7 @@ class MainTest extends CommandFixture {
         List.of("demo", "kullback.home"));
   }
 
+  @Tag("long")
   @Test
   void verifyTellsOfEachBackend() {
     Result result = runRaw("verify", "--seconds", "0.1", "--threads", "1");

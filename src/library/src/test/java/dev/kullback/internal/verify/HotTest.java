@@ -5,13 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.kullback.ChildJvm;
 import dev.kullback.Verification;
 import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.VectorWidth;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
-import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -35,26 +35,19 @@ class HotTest {
 
   @TempDir private Path scratch;
 
-  /** Instruction sets that this processor has, each at its own width, and the least width; other processors' by doing without. */
-  static Stream<List<String>> machines() {
-    int most = VectorWidth.MOST_BITS;
-    Stream.Builder<List<String>> machines = Stream.builder();
-    machines.add(List.of());
-    if (System.getProperty("os.arch").equals("amd64")) {
-      if (most > 256) {
-        machines.add(List.of("-XX:UseAVX=2")); // without mask registers
-      }
-      machines.add(List.of("-XX:UseAVX=1"));
-    }
-    if (most > 128) {
-      machines.add(List.of("-D" + VectorWidth.PROPERTY + "=128"));
-    }
-    return machines.build();
+  @Test
+  void everyOperation() throws Exception {
+    everyOperation(List.of());
   }
 
+  @Tag("long")
   @ParameterizedTest
-  @MethodSource("machines")
-  void everyOperation(List<String> flags) throws Exception {
+  @MethodSource("dev.kullback.ChildJvm#otherMachines")
+  void everyOperationOfOtherMachines(List<String> flags) throws Exception {
+    everyOperation(flags);
+  }
+
+  private void everyOperation(List<String> flags) throws Exception {
     List<String> arguments = new ArrayList<>();
     arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
     arguments.add("-D" + Readiness.PROPERTY + "=false"); // vectors while they are interpreted, too
