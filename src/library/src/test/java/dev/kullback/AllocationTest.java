@@ -25,7 +25,10 @@ class AllocationTest {
   /** After so many calls from the interpreter the VM compiles a method handle anew, which allocates 32 kB: 127, and some more. */
   private static final int CALLS_UNTIL_COUNTER_IS_COMPILED = 200;
 
-  private static final Duration PATIENCE = Duration.ofSeconds(20);
+  /** A longer one is for emulated processors, on which C2 takes minutes. */
+  private static final Duration PATIENCE =
+      Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
+
   private static final int CALLS = 50;
 
   @TempDir private Path scratch;
