@@ -8,11 +8,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** A virtual machine whose compilers stand still in its first seconds, as on a busy machine, and then do not. */
+@Tag("long")
 class LateVectorsTest {
   @TempDir private Path scratch;
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.kullback.ChildJvm;
 import dev.kullback.Verification;
 import dev.kullback.internal.vector.Readiness;
+import dev.kullback.internal.vector.VectorWidth;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
