@@ -88,7 +88,8 @@
  * {@code dev.kullback.background=false} there is none, and vectors are used from the first call on, however slowly.
  *
  * <p>Where the JVM does not compile vector code, or has no time to, the plain code stays, and the log has a warning. Calls, or
- * without the thread the building of engines, have vectors tried again after 1 s, 10 s, 1 min and every 10 min from then on.
+ * without the thread engines that are built and batches that are made or prepared, have vectors tried again after 1 s, 10 s,
+ * 1 min and every 10 min from then on.
  *
  * <h2>Interruption</h2>
  *

@@ -149,7 +149,7 @@ class ArchitectureTest {
         .isInstanceOf(AssertionError.class);
   }
 
-  /** What the rule forbids. */
+  /** Breaks the rule. */
   private static final class FromLong {
     static VectorMask<Double> of(long bits) {
       return VectorMask.fromLong(DoubleVector.SPECIES_PREFERRED, bits);
@@ -174,7 +174,7 @@ class ArchitectureTest {
         .isInstanceOf(AssertionError.class);
   }
 
-  /** What the rule forbids. */
+  /** Breaks the rule. */
   private static final class View {
     static LongVector of(DoubleVector vector) {
       return vector.viewAsIntegralLanes();

@@ -13,7 +13,7 @@ public final class ChangeOverProbe {
         .anyMatch(thread -> thread.isDaemon() && thread.getName().equals("kullback-change-over"));
   }
 
-  private static void say(String what) {
+  static void say(String what) {
     System.out.println(what + (isUnderWay() ? ": under way" : ": no thread"));
   }
 

@@ -13,7 +13,10 @@ import java.util.stream.Stream;
 
 /** What a virtual machine of its own, of the JDK that runs the tests, printed and ended with. */
 public record ChildJvm(int status, String out, String err) {
-  /** Flags for lesser instruction sets than this processor's, each at its own width, and for lesser widths of vectors. */
+  /**
+   * Flags for lesser instruction sets than this processor's, each at its own width, and for lesser widths of vectors; none on one that has
+   * nothing less, such as NEON.
+   */
   public static Stream<List<String>> otherMachines() {
     int most = VectorWidth.MOST_BITS;
     Stream.Builder<List<String>> machines = Stream.builder();

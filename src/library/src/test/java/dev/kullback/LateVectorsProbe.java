@@ -9,6 +9,9 @@ import jdk.test.whitebox.WhiteBox;
 public final class LateVectorsProbe {
   private static final String REFUSED = "not compile";
 
+  /** After so long a call may have vectors tried again. */
+  private static final long PAUSE_MILLIS = 1100;
+
   private LateVectorsProbe() {}
 
   /** Prints what the first engine and those made after it come to. */
@@ -22,6 +25,9 @@ public final class LateVectorsProbe {
         Thread.sleep(10);
       }
       System.out.println(engine.describe());
+      Thread.sleep(PAUSE_MILLIS);
+      engine.pairwise(q, q);
+      ChangeOverProbe.say("call");
       compilers.unlockCompilation();
       boolean same = true;
       while (!Readiness.isCompiled(Readiness.Part.SMALL)) {

@@ -42,10 +42,11 @@ class LateVectorsTest {
     ChildJvm jvm = ChildJvm.run(scratch, Duration.ofSeconds(120), arguments);
     assertThat(jvm.status()).as("%s", jvm).isZero();
     List<String> said = jvm.out().lines().filter(line -> !line.startsWith("Warning: ")).toList();
-    assertThat(said).as("%s", jvm).hasSize(3);
+    assertThat(said).as("%s", jvm).hasSize(4);
     assertThat(said.get(0)).startsWith("vector ").contains("plain code", "not compile");
-    assertThat(said.get(1)).isEqualTo("same");
-    assertThat(said.get(2)).startsWith("vector ").contains("compiled vectors by their speed");
+    assertThat(said.get(1)).isEqualTo(background ? "call: under way" : "call: no thread");
+    assertThat(said.get(2)).isEqualTo("same");
+    assertThat(said.get(3)).startsWith("vector ").contains("compiled vectors by their speed");
     assertThat(logged(jvm, "WARNING: Kullback computes without vectors")).isEqualTo(1);
     assertThat(logged(jvm, "INFO: Kullback computes with vectors now")).isEqualTo(1);
   }

@@ -1,6 +1,6 @@
 package dev.kullback;
 
-/** Which of a test's many cases run: one in four in the short run, the others in a method with the tag {@code long}. */
+/** Chooses among a test's many cases: one in four for the short run, the others for a method with the tag {@code long}. */
 enum Share {
   SOME,
   OTHERS;

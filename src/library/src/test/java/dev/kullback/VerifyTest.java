@@ -34,7 +34,7 @@ class VerifyTest {
             assertThat(operation.calls()).isGreaterThan(50);
             assertThat(operation.entries()).isGreaterThan(operation.calls());
             assertThat(operation.worst()).isBetween(Double.MIN_VALUE, 1.0);
-            assertThat(operation.bytes()).isNotNegative();
+            assertThat(operation.bytes()).isBetween(0L, 1L << 30);
           });
       assertThat(found.toString().lines())
           .hasSameSizeAs(found.operations())

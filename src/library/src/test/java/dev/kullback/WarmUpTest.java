@@ -30,7 +30,7 @@ class WarmUpTest {
     }
   }
 
-  /** As much as it makes up. */
+  /** A shape that is too large to make up: warmUp takes a smaller one. */
   @Tag("long")
   @ParameterizedTest
   @MethodSource("dev.kullback.Engines#backends")

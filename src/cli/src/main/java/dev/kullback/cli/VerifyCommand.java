@@ -70,7 +70,8 @@ final class VerifyCommand implements Callable<Integer> {
       report.print();
       Verification found = engine.verify(each);
       found.toString().lines().forEach(report::line);
-      if (found.operations().stream().anyMatch(VerifyCommand::isBoxed)) {
+      if (backend == Backend.VECTOR
+          && found.operations().stream().anyMatch(VerifyCommand::isBoxed)) {
         report.line(
             "pairwise allocates: this JVM has not yet compiled all that runs, or it boxes vectors, which makes calls slow;"
                 + " --seconds 120 tells which");

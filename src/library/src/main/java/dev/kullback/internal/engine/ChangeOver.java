@@ -64,7 +64,10 @@ final class ChangeOver {
 
   /** For a part alone. */
   static void begin(Part part, int dimension) {
-    if (!Readiness.isCompiled(part) && !ASKED.contains(part) && VectorWidth.isWorthTrying()) {
+    if (!Readiness.isCompiled(part)
+        && Readiness.isDeferred()
+        && !ASKED.contains(part)
+        && VectorWidth.isWorthTrying()) {
       start(part, dimension);
     }
   }

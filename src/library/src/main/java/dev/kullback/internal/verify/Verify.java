@@ -165,7 +165,7 @@ public final class Verify {
     long open = all.stream().filter(warm -> !warm.operation().isMaker()).count();
     while (open > 0) {
       Warm next = turns.remove();
-      if (next.windows > least / WINDOW && System.nanoTime() - start >= nanos) {
+      if (next.windows > 1 + least / WINDOW && System.nanoTime() - start >= nanos) {
         break;
       }
       next.run();
@@ -198,12 +198,15 @@ public final class Verify {
       return Operation.ALL.get(o);
     }
 
-    /** Counts over some calls; at first over one, which may be interpreted, boxing all vectors. */
+    /**
+     * Counts over some calls; at first over one, which packs the batches, and then over another, as these may be interpreted, boxing all
+     * vectors.
+     */
     void run() {
       engine.checkOpen();
       Checkpoint.checkInterrupt(Thread.currentThread());
       result.clear(expected);
-      int calls = windows++ == 0 ? 1 : WINDOW;
+      int calls = windows++ < 2 ? 1 : WINDOW;
       long before = AllocatedBytes.ofThread();
       for (int i = 0; i < calls; i++) {
         operation().call().run(engine, c.q, c.p, c, result);
