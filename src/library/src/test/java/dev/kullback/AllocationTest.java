@@ -26,6 +26,9 @@ class AllocationTest {
   /** After so many calls from the interpreter the VM compiles a method handle anew, which allocates 32 kB: 127, and some more. */
   private static final int CALLS_UNTIL_COUNTER_IS_COMPILED = 200;
 
+  /** C2 is to compile a method after 5,000 to 15,000 calls. */
+  private static final int CALLS_UNTIL_C2 = 20_000;
+
   /** A longer one is for emulated processors, on which C2 takes minutes. */
   private static final Duration PATIENCE =
       Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
@@ -39,9 +42,13 @@ class AllocationTest {
   static void everythingHasRun() {
     try (KlEngine engine = KlEngine.builder().build()) {
       engine.verify(Duration.ofMillis(1));
-      // The names in its checks: the VM makes a text where it is first used, 48 bytes.
+      // The VM makes a text where it is first used, and all texts of a class on the thread that has
+      // C2 compile the first of its methods. warmUp does not run those of KlEngine and of
+      // DiagonalGaussians; the texts of the latter take 112 bytes, or 128 in JDK 25.
       DiagonalGaussians one = DiagonalGaussians.ofStd(new float[1], new float[] {1}, 1);
-      engine.nearest(one, one, 1, new int[1], new float[1]);
+      for (int i = 0; i < CALLS_UNTIL_C2; i++) {
+        engine.nearest(one, one, 1, new int[1], new float[1]);
+      }
     }
     for (int i = 0; i < CALLS_UNTIL_COUNTER_IS_COMPILED; i++) {
       long bytes = AllocatedBytes.ofThread();
