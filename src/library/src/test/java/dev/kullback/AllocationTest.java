@@ -98,7 +98,7 @@ class AllocationTest {
     arguments.addAll(List.of("-cp", System.getProperty("java.class.path")));
     arguments.addAll(List.of(ConsoleLauncher.class.getName(), "execute", "--disable-banner"));
     arguments.addAll(List.of("--select-class=" + AllocationTest.class.getName()));
-    arguments.addAll(List.of("--exclude-tag=long", "--fail-if-no-tests"));
+    arguments.addAll(List.of("--disable-ansi-colors", "--exclude-tag=long", "--fail-if-no-tests"));
     ChildJvm jvm = ChildJvm.run(scratch, Duration.ofMinutes(5), arguments);
     assertThat(jvm.status()).as("%s", jvm).isZero();
   }
