@@ -28,10 +28,10 @@ public record Verification(List<Operation> operations) {
    * @param worst the greatest ratio of an error to the error that is allowed: at most 1 if all is well, and +∞ if
    *     something differs that is not a matter of rounding
    * @param bytes how many bytes the calling thread allocated in a call once calls were warm: the fewest of several
-   *     calls, and the most of all kinds of batches. Where results go to the caller's memory, it is 0 on one thread and
-   *     a few hundred on several, unless the JVM has not yet compiled what runs, which more time mends, or boxes
-   *     vectors, which makes calls slow. It is -1 if the JVM does not count allocated bytes: that takes the module
-   *     jdk.management
+   *     calls, and the most of all kinds of batches. It is 0 on one thread and a few hundred on several, unless the JVM
+   *     has not yet compiled what runs, which more time mends, or boxes vectors, which makes calls slow. It is -1 for
+   *     operations that return objects or hand them over, and for all if the JVM does not count allocated bytes: that
+   *     takes the module jdk.management
    * @param wrong the first result that has more than the error allowed, or that differs from the result of the same
    *     call before; empty if all is well
    */
@@ -52,7 +52,7 @@ public record Verification(List<Operation> operations) {
           calls,
           entries,
           worst,
-          bytes < 0 ? "?" : bytes,
+          bytes < 0 ? "-" : bytes,
           isRight() ? "ok" : "WRONG\n  " + wrong);
     }
   }

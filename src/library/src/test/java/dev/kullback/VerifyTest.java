@@ -34,8 +34,12 @@ class VerifyTest {
             assertThat(operation.calls()).isGreaterThan(50);
             assertThat(operation.entries()).isGreaterThan(operation.calls());
             assertThat(operation.worst()).isBetween(Double.MIN_VALUE, 1.0);
-            assertThat(operation.bytes()).isBetween(0L, 1L << 30);
+            assertThat(operation.bytes()).isBetween(-1L, 1L << 30);
           });
+      assertThat(found.operations())
+          .filteredOn(operation -> operation.bytes() < 0)
+          .extracting(Verification.Operation::name)
+          .containsExactly("exact nearest", "within", "withinReverse", "forEachTile");
       assertThat(found.toString().lines())
           .hasSameSizeAs(found.operations())
           .allMatch(line -> line.endsWith(" ok"));
@@ -53,7 +57,7 @@ class VerifyTest {
     assertThat(found.isRight()).isFalse();
     assertThat(found.toString())
         .contains(
-            "pairwise", " 0 B a call   ok", " ? B a call   WRONG", "entry 0 is 2 instead of 1");
+            "pairwise", " 0 B a call   ok", " - B a call   WRONG", "entry 0 is 2 instead of 1");
   }
 
   @Test

@@ -73,7 +73,7 @@ final class VerifyCommand implements Callable<Integer> {
       if (backend == Backend.VECTOR
           && found.operations().stream().anyMatch(VerifyCommand::isBoxed)) {
         report.line(
-            "pairwise allocates: this JVM has not yet compiled all that runs, or it boxes vectors, which makes calls slow;"
+            "calls allocate: this JVM has not yet compiled all that runs, or it boxes vectors, which makes calls slow;"
                 + " --seconds 120 tells which");
       }
       report.print();
@@ -97,7 +97,7 @@ final class VerifyCommand implements Callable<Integer> {
 
   /** Whether it allocates more than the bookkeeping of several threads. */
   private static boolean isBoxed(Verification.Operation operation) {
-    return operation.name().startsWith("pairwise") && operation.bytes() >= BOXES;
+    return operation.bytes() >= BOXES;
   }
 
   private static Map<String, Object> facts(Verification.Operation operation) {

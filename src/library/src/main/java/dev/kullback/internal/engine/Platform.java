@@ -224,8 +224,10 @@ public final class Platform {
       return "this JVM runs without the C2 compiler (%s)".formatted(level);
     }
     if (!Fma.IS_HARDWARE) {
-      return "this JVM has no hardware fused multiply-add, told by %s (-XX:+UseFMA gives it, on a processor that has it)"
-          .formatted(Fma.SOURCE);
+      return "this JVM has no hardware fused multiply-add, told by %s".formatted(Fma.SOURCE)
+          + (System.getProperty(Fma.PROPERTY) == null
+              ? " (-XX:+UseFMA gives it, on a processor that has it)"
+              : "");
     }
     return null;
   }

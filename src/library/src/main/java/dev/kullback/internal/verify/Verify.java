@@ -142,12 +142,11 @@ public final class Verify {
   }
 
   /**
-   * Counts what calls allocate, of each operation on each kind of batches: again and again, until none allocates that could do without, or
-   * until the time is up. C2 may box vectors that it could keep in registers: no result tells of it, but the bytes do.
+   * Counts what calls allocate that need not, on each kind of batches: again and again, until none does, or until the time is up. C2 may box vectors that it could keep in registers: no result tells of it, but the bytes do.
    */
   private void countBytes(long start, long nanos) {
+    Arrays.fill(bytes, -1);
     if (AllocatedBytes.ofThread() < 0) {
-      Arrays.fill(bytes, -1);
       return;
     }
     List<Warm> all = new ArrayList<>();
@@ -155,15 +154,15 @@ public final class Verify {
       for (int turn = 0; turn < WARM_SHAPES.length; turn++) {
         Case c = new Case(kind, WARM_SHAPES[turn], turn, 0);
         for (int o = 0; o < Operation.ALL.size(); o++) {
-          if (!Operation.ALL.get(o).isSquare() || c.n == c.m) {
+          Operation operation = Operation.ALL.get(o);
+          if (!operation.isMaker() && (!operation.isSquare() || c.n == c.m)) {
             all.add(new Warm(o, c));
           }
         }
       }
     }
     Deque<Warm> turns = new ArrayDeque<>(all);
-    long open = all.stream().filter(warm -> !warm.operation().isMaker()).count();
-    while (open > 0) {
+    while (!turns.isEmpty()) {
       Warm next = turns.remove();
       if (next.windows > 1 + least / WINDOW && System.nanoTime() - start >= nanos) {
         break;
@@ -171,8 +170,6 @@ public final class Verify {
       next.run();
       if (next.fewest > 0) {
         turns.add(next);
-      } else if (!next.operation().isMaker()) {
-        open--;
       }
     }
     for (Warm warm : all) {
