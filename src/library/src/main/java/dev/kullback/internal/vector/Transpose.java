@@ -17,6 +17,12 @@ public final class Transpose {
   /** Where fewer fit, squares of four are: 0.26 ns a float, a plain loop 0.69 (Zen 3, AVX2). Not of doubles in vectors of 512 bits. */
   private static final int LEAST_SIDE = 4;
 
+  /**
+   * Whether an instruction selects lanes of two vectors of 512 bits. C2 of JDK 25 has none for SVE, and boxes: 3,840 B a square of
+   * doubles.
+   */
+  private static final boolean EXCHANGES = VectorWidth.BITS == 512 && VectorWidth.isX86();
+
   private Transpose() {}
 
   /**
@@ -37,7 +43,7 @@ public final class Transpose {
       int to,
       int outStride,
       float[] scratch) {
-    if (VectorWidth.BITS == 512 && Readiness.isReady(part) && columns >= SIDE) {
+    if (EXCHANGES && Readiness.isReady(part) && columns >= SIDE) {
       for (int i = 0; i < rows; i += SIDE) {
         int last = Math.min(SIDE, rows - i) - 1;
         for (int k = 0; k < columns; k += SIDE) {
@@ -90,7 +96,7 @@ public final class Transpose {
       int to,
       int outStride,
       double[] scratch) {
-    if (VectorWidth.BITS == 512 && Readiness.isReady(part) && columns >= SIDE / 2) {
+    if (EXCHANGES && Readiness.isReady(part) && columns >= SIDE / 2) {
       for (int i = 0; i < rows; i += SIDE / 2) {
         int last = Math.min(SIDE / 2, rows - i) - 1;
         for (int k = 0; k < columns; k += SIDE / 2) {

@@ -30,7 +30,7 @@ public final class VectorWidth {
 
   private VectorWidth() {}
 
-  private static boolean isX86() {
+  static boolean isX86() {
     return System.getProperty("os.arch").matches("amd64|x86_64|x86|i[3-6]86");
   }
 
