@@ -43,15 +43,15 @@ import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * Micro-kernels of the matrix product, layouts as in {@link FullKernels}: {@code tileRxC} computes R rows by C vectors of columns over
+ * Micro-kernels of the matrix product, layouts as in {@link ProductKernels}: {@code tileRxC} computes R rows by C vectors of columns over
  * {@code length} entries, and adds them to {@code acc[to + row·NR + column]} or, the first, stores them there. The build unrolls them from
  * one text, ProductMicroKernels.java.ftl, for the shapes in the table at its end.
  */
 final class ProductMicroKernels {
-  private static final VectorSpecies<Double> S = FullKernels.S;
+  private static final VectorSpecies<Double> S = ProductKernels.S;
   private static final int V = S.length();
-  private static final int MR = FullKernels.MR;
-  private static final int NR = FullKernels.NR;
+  private static final int MR = ProductKernels.MR;
+  private static final int NR = ProductKernels.NR;
 
   private ProductMicroKernels() {}
 <#-- 32 registers: a whole tile, a panel's last vector of columns; 16 registers: half the rows -->

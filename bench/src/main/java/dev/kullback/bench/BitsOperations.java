@@ -20,7 +20,7 @@ final class BitsOperations {
     void run(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash);
   }
 
-  private interface Search {
+  private interface NearestQuery {
     Neighbors search(KlEngine engine, Gaussians q, Gaussians p, int k);
   }
 
@@ -183,7 +183,7 @@ final class BitsOperations {
     hash.add(doubles);
   }
 
-  private static Operation searches(Search search, int most) {
+  private static Operation searches(NearestQuery search, int most) {
     return (engine, q, p, hash) -> {
       for (int k : new int[] {1, Math.min(7, most), Math.min(150, most)}) {
         add(search.search(engine, q, p, k), hash);

@@ -4,9 +4,9 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.WarmUp;
-import dev.kullback.internal.rows.Lists;
+import dev.kullback.internal.rows.NearestQuery;
+import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.RowStatistic;
-import dev.kullback.internal.rows.Search;
 import dev.kullback.internal.verify.Verify;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -510,7 +510,7 @@ public final class KlEngine implements AutoCloseable {
     engine.checkOpen();
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
-    Search search = Objects.requireNonNull(options, "options").search();
+    NearestQuery search = Objects.requireNonNull(options, "options").search();
     Arguments.checkNearest(a, b, search);
     return new Neighbors(engine.nearest(a, b, search));
   }
@@ -898,7 +898,7 @@ public final class KlEngine implements AutoCloseable {
     int[] indices = new int[q.size() * k];
     double[] values = new double[indices.length];
     engine.nearest(a, b, k, others, reverse, indices, engine.begin().to(values));
-    return new Neighbors(new Lists(start, indices, values));
+    return new Neighbors(new NeighborLists(start, indices, values));
   }
 
   private double[] statistic(

@@ -1,6 +1,6 @@
 package dev.kullback;
 
-import dev.kullback.internal.rows.Search;
+import dev.kullback.internal.rows.NearestQuery;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -130,8 +130,8 @@ public final class NearestOptions {
     }
   }
 
-  Search search() {
-    return new Search(
+  NearestQuery search() {
+    return new NearestQuery(
         k, reverse, exact, others, firstRow, firstIndex, earlier == null ? null : earlier.lists());
   }
 }

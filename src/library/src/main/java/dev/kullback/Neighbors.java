@@ -1,7 +1,7 @@
 package dev.kullback;
 
 import dev.kullback.internal.engine.Arguments;
-import dev.kullback.internal.rows.Lists;
+import dev.kullback.internal.rows.NeighborLists;
 import java.util.Objects;
 
 /**
@@ -18,14 +18,14 @@ public final class Neighbors {
   private final int[] indices;
   private final double[] values;
 
-  Neighbors(Lists lists) {
+  Neighbors(NeighborLists lists) {
     start = lists.start();
     indices = lists.indices();
     values = lists.values();
   }
 
-  Lists lists() {
-    return new Lists(start, indices, values);
+  NeighborLists lists() {
+    return new NeighborLists(start, indices, values);
   }
 
   /**
@@ -64,7 +64,7 @@ public final class Neighbors {
                 .formatted(s, indices[s], values[s]));
       }
     }
-    return new Neighbors(new Lists(start, indices, values));
+    return new Neighbors(new NeighborLists(start, indices, values));
   }
 
   /**
@@ -87,7 +87,7 @@ public final class Neighbors {
     if (lists.length == 0) {
       throw new IllegalArgumentException("there are no lists to merge");
     }
-    Lists[] all = new Lists[lists.length];
+    NeighborLists[] all = new NeighborLists[lists.length];
     for (int l = 0; l < lists.length; l++) {
       String name = "lists[" + l + "]";
       all[l] = Objects.requireNonNull(lists[l], name).lists();
@@ -99,7 +99,7 @@ public final class Neighbors {
       Arguments.checkOrder(name, all[l]);
     }
     Arguments.checkMerge(k, all);
-    return new Neighbors(Lists.merge(k, all));
+    return new Neighbors(NeighborLists.merge(k, all));
   }
 
   /** {@return the number N of rows} */

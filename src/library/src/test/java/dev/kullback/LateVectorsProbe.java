@@ -27,10 +27,10 @@ public final class LateVectorsProbe {
       System.out.println(engine.describe());
       Thread.sleep(PAUSE_MILLIS);
       engine.pairwise(q, q);
-      ChangeOverProbe.say("call");
+      BackgroundWarmUpProbe.say("call");
       compilers.unlockCompilation();
       boolean same = true;
-      while (!Readiness.isCompiled(Readiness.Part.SMALL)) {
+      while (!Readiness.isCompiled(Readiness.KernelGroup.SMALL)) {
         same &= Arrays.equals(matrix, engine.pairwise(q, q));
         try (KlEngine later = KlEngine.builder().build()) {
           same &= Arrays.equals(matrix, later.pairwise(q, q));

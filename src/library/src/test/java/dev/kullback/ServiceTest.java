@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.work.Checkpoint;
 import java.lang.ref.WeakReference;
@@ -278,8 +278,8 @@ class ServiceTest {
     CountDownLatch making = new CountDownLatch(1);
     CountDownLatch end = new CountDownLatch(1);
     AtomicBoolean again = new AtomicBoolean();
-    Form<DiagonalBatch, String> form =
-        new Form<>(
+    DerivedForm<DiagonalBatch, String> form =
+        new DerivedForm<>(
             _ -> {
               if (!again.getAndSet(true)) {
                 await(making, end);

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.Batch.Kind;
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.work.Worker;
@@ -25,7 +25,7 @@ class SmallDimensionsTest {
   void everySize(Kind kind) {
     int most = 20;
     int first = 32; // column of a block
-    Window window = new Window();
+    BlockTarget window = new BlockTarget();
     for (int d = 1; d <= SmallKernel.MOST_DIMENSIONS; d++) {
       for (boolean isDouble : new boolean[] {false, true}) {
         Random random = new Random(d);

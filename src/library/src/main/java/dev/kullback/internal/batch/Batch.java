@@ -20,7 +20,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** Few, so that looking through them is the fastest; replaced, never changed. */
   private volatile Kept<?, ?>[] kept = NONE;
 
-  private record Kept<B extends Batch, T>(Form<B, T> form, Lazy<B, T> value) {
+  private record Kept<B extends Batch, T>(DerivedForm<B, T> form, Lazy<B, T> value) {
     long bytes() {
       return value.bytes(form.bytes());
     }
@@ -84,13 +84,13 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
         : Checkpoint.ofSolve(q.dimension);
   }
 
-  final <B extends Batch, T> Lazy<B, T> kept(Form<B, T> form) {
+  final <B extends Batch, T> Lazy<B, T> kept(DerivedForm<B, T> form) {
     Lazy<B, T> value = find(form);
     return value != null ? value : keep(form);
   }
 
   @SuppressWarnings("unchecked") // the form's types are the entry's
-  private <B extends Batch, T> @Nullable Lazy<B, T> find(Form<B, T> form) {
+  private <B extends Batch, T> @Nullable Lazy<B, T> find(DerivedForm<B, T> form) {
     for (Kept<?, ?> entry : kept) {
       if (entry.form == form) {
         return (Lazy<B, T>) entry.value;
@@ -99,7 +99,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     return null;
   }
 
-  private synchronized <B extends Batch, T> Lazy<B, T> keep(Form<B, T> form) {
+  private synchronized <B extends Batch, T> Lazy<B, T> keep(DerivedForm<B, T> form) {
     Lazy<B, T> value = find(form);
     if (value == null) {
       value = new Lazy<>();

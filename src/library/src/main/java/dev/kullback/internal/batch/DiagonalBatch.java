@@ -40,8 +40,8 @@ public final class DiagonalBatch extends Batch {
   /** Doubles up to which a diagonal batch is worth an expansion to full factors, 128 MiB. */
   private static final long MOST_EXPANDED = 1 << 24;
 
-  private static final Form<DiagonalBatch, FullBatch> FULL =
-      new Form<>(FullBatch::expanded, FullBatch::memoryBytes);
+  private static final DerivedForm<DiagonalBatch, FullBatch> FULL =
+      new DerivedForm<>(FullBatch::expanded, FullBatch::memoryBytes);
 
   private final Scale kind;
   private final boolean deterministic;

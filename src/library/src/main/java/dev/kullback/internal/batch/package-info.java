@@ -1,5 +1,5 @@
 /**
- * Batches: checked values, their log-determinants, and what kernels keep with them under a {@link dev.kullback.internal.batch.Form}. It may
+ * Batches: checked values, their log-determinants, and what kernels keep with them under a {@link dev.kullback.internal.batch.DerivedForm}. It may
  * use numerics and work. Start with {@link dev.kullback.internal.batch.DiagonalBatch}.
  */
 @NullMarked

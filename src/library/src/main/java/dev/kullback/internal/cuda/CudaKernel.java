@@ -2,10 +2,10 @@ package dev.kullback.internal.cuda;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
-import dev.kullback.internal.kernel.Window;
 import dev.kullback.internal.work.Worker;
 import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
@@ -47,7 +47,7 @@ public final class CudaKernel extends BlockKernel<Batch> {
   }
 
   @Override
-  public boolean matrix(Output out) {
+  public boolean matrix(Results out) {
     device.pairwise(
         HostBatch.of(q()),
         HostBatch.of(p()),
@@ -74,7 +74,7 @@ public final class CudaKernel extends BlockKernel<Batch> {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, Window out) {
+  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
     device.region(
         HostBatch.of(q()),
         HostBatch.of(p()),

@@ -4,8 +4,8 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.rows.Lists;
-import dev.kullback.internal.rows.Search;
+import dev.kullback.internal.rows.NearestQuery;
+import dev.kullback.internal.rows.NeighborLists;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
@@ -82,13 +82,13 @@ public final class Arguments {
   }
 
   /** The lists of a search must fit an array, and its columns' indices an int. */
-  public static void checkNearest(Batch q, Batch p, Search search) {
+  public static void checkNearest(Batch q, Batch p, NearestQuery search) {
     check(q, p, search.reverse());
     checkIndices("firstIndex", search.first(), "p", p.size());
     if (search.others()) {
       checkIndices("firstRow", search.firstRow(), "q", q.size());
     }
-    Lists earlier = search.earlier();
+    NeighborLists earlier = search.earlier();
     if (earlier != null) {
       if (earlier.size() != q.size()) {
         throw new IllegalArgumentException(
@@ -127,7 +127,7 @@ public final class Arguments {
   }
 
   /** Lists of exact searches. */
-  public static void checkOrder(String argument, Lists lists) {
+  public static void checkOrder(String argument, NeighborLists lists) {
     for (int i = 0; i < lists.size(); i++) {
       int s = lists.disorder(i);
       if (s >= 0) {
@@ -139,16 +139,16 @@ public final class Arguments {
   }
 
   /** Lists of blocks that do not overlap, whose first k of each row fit an array. */
-  public static void checkMerge(int k, Lists... lists) {
+  public static void checkMerge(int k, NeighborLists... lists) {
     long length = 0;
     for (int i = 0; i < lists[0].size(); i++) {
-      int twice = Lists.duplicate(i, lists);
+      int twice = NeighborLists.duplicate(i, lists);
       if (twice >= 0) {
         throw new IllegalArgumentException(
             "row %d has index %d twice; blocks overlap, or firstIndex is wrong for one of them"
                 .formatted(i, twice));
       }
-      length += Lists.count(i, k, lists);
+      length += NeighborLists.count(i, k, lists);
     }
     checkNeighbors(length);
   }

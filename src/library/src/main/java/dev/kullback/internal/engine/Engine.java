@@ -5,14 +5,14 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.cuda.HostBatch;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.Sampler;
 import dev.kullback.internal.plain.ScalarScan;
-import dev.kullback.internal.rows.Lists;
+import dev.kullback.internal.rows.NearestQuery;
+import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
-import dev.kullback.internal.rows.Search;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.vector.Readiness;
@@ -61,7 +61,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   private final @Nullable Executor executor;
   private final @Nullable ExecutorService ownExecutor;
   private final AtomicReferenceArray<@Nullable Workspace> pool;
-  private final Bands bands = new Bands(this);
+  private final ReductionRunner bands = new ReductionRunner(this);
   private volatile boolean closed;
 
   /**
@@ -185,7 +185,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** {@code KL(q_i ‖ p_j)} to the workspace's output, row-major. */
   public void pairwise(Batch q, Batch p, Workspace w) {
     try {
-      Output out = w.output;
+      Results out = w.output;
       BlockKernel<?> kernel = w.kernels.begin(q, p);
       if (kernel.matrix(out)) {
         return;
@@ -205,7 +205,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     }
   }
 
-  private static void block(long index, Output out, Workspace w) {
+  private static void block(long index, Results out, Workspace w) {
     w.checkInterrupt();
     BlockKernel<?> kernel = w.kernels.chosen();
     int n = kernel.q().size();
@@ -230,7 +230,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** {@code KL(q_i ‖ p_i)} to the workspace's output. */
   public void aligned(Batch q, Batch p, Workspace w) {
     try {
-      Output out = w.output;
+      Results out = w.output;
       if (device != null && !q.isDeterministic() && q.getClass() == p.getClass()) {
         device.aligned(HostBatch.of(q), HostBatch.of(p), out.memory(), out.width());
         return;
@@ -259,7 +259,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** {@code KL(q_i ‖ N(0, I))} to the workspace's output. */
   public void toStandardNormal(Batch q, Workspace w) {
     try {
-      Output out = w.output;
+      Results out = w.output;
       if (device != null && !q.isDeterministic()) {
         device.standard(HostBatch.of(q), out.memory(), out.width());
         return;
@@ -288,7 +288,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** {@code KL(q_{i[r]} ‖ p_{j[r]})} to the workspace's output, on the host whatever the backend. */
   public void pairs(Batch q, int[] i, Batch p, int[] j, Workspace w) {
     try {
-      Output out = w.output;
+      Results out = w.output;
       int rows = partRows(Batch.terms(q, p));
       int n = i.length;
       int parts = Math.ceilDiv(n, rows);
@@ -332,10 +332,10 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   }
 
   /** The same where more is asked: the lists of all rows, which must fit an array. */
-  public Lists nearest(Batch q, Batch p, Search search) {
+  public NeighborLists nearest(Batch q, Batch p, NearestQuery search) {
     int[] start = Arrays.stream(search.starts(q, p)).mapToInt(Math::toIntExact).toArray();
     int length = start[q.size()];
-    Lists found = new Lists(start, new int[length], new double[length]);
+    NeighborLists found = new NeighborLists(start, new int[length], new double[length]);
     Workspace w = begin().to(found.values());
     w.nearest.set(q, p, search, start, found.indices(), w.output);
     reduce(q, p, w.nearest, w);
@@ -343,7 +343,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   }
 
   /** The columns of each row within a radius; throws if there are more than {@code most}. */
-  public Lists within(Batch q, Batch p, boolean reverse, double radius, int most) {
+  public NeighborLists within(Batch q, Batch p, boolean reverse, double radius, int most) {
     WithinRows rows = new WithinRows(q, p, reverse, radius, most);
     reduce(q, p, rows, begin());
     return rows.result();
@@ -365,7 +365,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   private void reduce(Batch q, Batch p, RowReduction reduction, Workspace w) {
     try {
       if (vectors) {
-        ChangeOver.begin(Readiness.Part.SCANS, p.dimension());
+        BackgroundWarmUp.begin(Readiness.KernelGroup.SCANS, p.dimension());
       }
       bands.reduce(q, p, reduction, w);
     } finally {
@@ -394,14 +394,14 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** Until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
     if (vectors) {
-      ChangeOver.awaitAll(dimension);
+      BackgroundWarmUp.awaitAll(dimension);
     }
   }
 
   /** Calls with made-up batches of this shape until the VM has compiled what they run. */
   public void warmUp(int n, int m, int dimension) {
     if (vectors) {
-      ChangeOver.await(dimension);
+      BackgroundWarmUp.await(dimension);
     }
     WarmUp.run(this, n, m, dimension);
   }
@@ -409,7 +409,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** The same with the caller's batches, after making all that calls need of them. */
   public void warmUp(Batch q, Batch p) {
     if (vectors) {
-      ChangeOver.await(q, p);
+      BackgroundWarmUp.await(q, p);
     }
     Platform.prepare(q);
     Platform.prepare(p);

@@ -14,7 +14,7 @@ import dev.kullback.internal.plain.ZeroKernel;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
-import dev.kullback.internal.vector.full.FullKernel;
+import dev.kullback.internal.vector.full.FullCovarianceKernel;
 import dev.kullback.internal.vector.full.FullPairs;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
@@ -69,7 +69,7 @@ final class Kernels {
     }
 
     static BlockKernel<FullBatch> full(Worker worker, FullPair pair) {
-      return new FullKernel(worker, pair);
+      return new FullCovarianceKernel(worker, pair);
     }
 
     static Pairs aligned(Worker worker, FullPair pair) {
@@ -77,12 +77,12 @@ final class Kernels {
     }
 
     static void begin(Batch q, Batch p) {
-      ChangeOver.begin(q, p);
+      BackgroundWarmUp.begin(q, p);
     }
 
     static boolean isReady(FullBatch q) {
-      ChangeOver.begin(q, q);
-      return Readiness.isReady(Readiness.Part.FULL);
+      BackgroundWarmUp.begin(q, q);
+      return Readiness.isReady(Readiness.KernelGroup.FULL);
     }
   }
 

@@ -12,7 +12,7 @@ import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
-import dev.kullback.internal.vector.full.FullKernel;
+import dev.kullback.internal.vector.full.FullCovarianceKernel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -289,7 +289,7 @@ public final class Platform {
 
   /** What factors matrices, for one thread. Both do to the same bits. */
   public static Factorization factorization() {
-    return mayHaveVectors() && Readiness.isReady(Readiness.Part.FULL)
+    return mayHaveVectors() && Readiness.isReady(Readiness.KernelGroup.FULL)
         ? new CholeskyKernel()
         : new Cholesky();
   }
@@ -302,7 +302,7 @@ public final class Platform {
         case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
             SmallKernel.prepare(d);
         case DiagonalBatch d -> VectorKernel.prepare(d);
-        case FullBatch f -> FullKernel.prepare(f);
+        case FullBatch f -> FullCovarianceKernel.prepare(f);
       }
     }
   }

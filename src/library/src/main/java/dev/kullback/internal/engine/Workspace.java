@@ -1,13 +1,13 @@
 package dev.kullback.internal.engine;
 
 import dev.kullback.internal.cuda.CudaDevice;
-import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.kernel.RowScan;
-import dev.kullback.internal.kernel.Window;
 import dev.kullback.internal.plain.FullPair;
-import dev.kullback.internal.rows.Band;
+import dev.kullback.internal.rows.BandState;
+import dev.kullback.internal.rows.ExactOrder;
 import dev.kullback.internal.rows.NearestRows;
-import dev.kullback.internal.rows.Ranks;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.work.Job;
 import dev.kullback.internal.work.Worker;
@@ -18,21 +18,21 @@ import org.jspecify.annotations.Nullable;
 /** What one thread computes a call with; pooled, so that warm calls allocate nothing. */
 public final class Workspace extends Worker {
   /** Where the results of the call that it leads go, and its reductions. */
-  final Output output = new Output();
+  final Results output = new Results();
 
   final NearestRows nearest = new NearestRows();
   final RowStatistic statistic = new RowStatistic();
 
   final FullPair pair = new FullPair();
-  final Window window = new Window();
+  final BlockTarget window = new BlockTarget();
   final Kernels kernels;
-  final Band band;
+  final BandState band;
   private final Engine engine;
 
   Workspace(Engine engine, boolean vectors, @Nullable CudaDevice device, RowScan scan) {
     this.engine = engine;
     kernels = new Kernels(vectors, device, this, pair);
-    band = new Band(scan, new Ranks(this, pair));
+    band = new BandState(scan, new ExactOrder(this, pair));
   }
 
   /** Sends the call's results to an array. */

@@ -46,10 +46,10 @@ public abstract class BlockKernel<G extends Batch> {
    * {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1). The first row is a multiple of {@link #ROW_PANEL}, the
    * first column one of {@link Batch#WIDEST_PANEL}.
    */
-  public abstract void block(int row0, int row1, int column0, int column1, Window out);
+  public abstract void block(int row0, int row1, int column0, int column1, BlockTarget out);
 
   /** Computes the whole matrix at once, if it does so instead of by blocks. */
-  public boolean matrix(Output out) {
+  public boolean matrix(Results out) {
     return false;
   }
 

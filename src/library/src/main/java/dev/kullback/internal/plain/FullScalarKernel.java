@@ -2,7 +2,7 @@ package dev.kullback.internal.plain;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
@@ -20,7 +20,7 @@ public final class FullScalarKernel extends BlockKernel<Batch> {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, Window out) {
+  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
     Batch q = q();
     Batch p = p();
     long terms = Checkpoint.ofSolve(q.dimension());

@@ -3,7 +3,7 @@ package dev.kullback.internal.plain;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
@@ -18,18 +18,18 @@ public class Pairs {
   }
 
   /** {@code KL(q_i ‖ p_i)} for i in [from, to). */
-  public void aligned(Batch q, Batch p, int from, int to, Output out) {
+  public void aligned(Batch q, Batch p, int from, int to, Results out) {
     for (int i = from; i < to; i++) {
       alignedPair(q, p, i, out);
     }
   }
 
-  protected final void alignedPair(Batch q, Batch p, int i, Output out) {
+  protected final void alignedPair(Batch q, Batch p, int i, Results out) {
     out.put(i, kl(q, i, p, i));
   }
 
   /** {@code KL(q_{i[r]} ‖ p_{j[r]})} for r in [from, to). */
-  public void pairs(Batch q, int[] i, Batch p, int[] j, int from, int to, Output out) {
+  public void pairs(Batch q, int[] i, Batch p, int[] j, int from, int to, Results out) {
     for (int r = from; r < to; r++) {
       out.put(r, kl(q, i[r], p, j[r]));
     }
@@ -45,7 +45,7 @@ public class Pairs {
   }
 
   /** {@code KL(q_i ‖ N(0, I))} for i in [from, to). */
-  public void standard(Batch q, int from, int to, Output out) {
+  public void standard(Batch q, int from, int to, Results out) {
     for (int i = from; i < to; i++) {
       pass(standardTerms(q));
       out.put(i, standardKl(q, i));

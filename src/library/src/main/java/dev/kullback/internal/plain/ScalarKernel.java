@@ -3,7 +3,7 @@ package dev.kullback.internal.plain;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Worker;
 
 /** {@link PairKl} for every entry: the scalar backend of diagonal pairs. */
@@ -21,7 +21,7 @@ public final class ScalarKernel extends BlockKernel<DiagonalBatch> {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, Window out) {
+  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
     DiagonalBatch q = q();
     DiagonalBatch p = p();
     long terms = Batch.terms(q, p);

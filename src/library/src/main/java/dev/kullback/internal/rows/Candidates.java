@@ -241,7 +241,7 @@ final class Candidates {
   /** As what a device has sorted is. */
   private boolean isSorted() {
     for (int s = 1; s < count; s++) {
-      if (!Lists.isBefore(value[s - 1], index[s - 1], value[s], index[s])) {
+      if (!NeighborLists.isBefore(value[s - 1], index[s - 1], value[s], index[s])) {
         return false;
       }
     }

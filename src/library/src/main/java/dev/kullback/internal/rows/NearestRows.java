@@ -2,10 +2,10 @@ package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
-import dev.kullback.internal.plain.ExactKl;
+import dev.kullback.internal.plain.DoubleDoubleKl;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -43,11 +43,11 @@ public final class NearestRows extends RowReduction {
   private boolean reverse;
 
   /** What else is asked, if anything, and where each row's neighbors then go. */
-  private @Nullable Search search;
+  private @Nullable NearestQuery search;
 
   private int[] start = NONE;
   private int[] indices = NONE;
-  private @Nullable Output values;
+  private @Nullable Results values;
   private double error;
 
   /** Where bands are cut into spans: of each row and span {@code room} columns, their values, and how many there are or −1 for too many. */
@@ -60,7 +60,7 @@ public final class NearestRows extends RowReduction {
 
   /** Describes a call; {@code others} leaves out j = i, {@code reverse} ranks by {@code KL(p_j ‖ q_i)}. */
   public void set(
-      Batch q, Batch p, int k, boolean others, boolean reverse, int[] indices, Output values) {
+      Batch q, Batch p, int k, boolean others, boolean reverse, int[] indices, Results values) {
     this.q = q;
     this.p = p;
     this.k = k;
@@ -68,11 +68,12 @@ public final class NearestRows extends RowReduction {
     this.reverse = reverse;
     this.indices = indices;
     this.values = values;
-    error = Ranks.error(q, p);
+    error = ExactOrder.error(q, p);
   }
 
   /** Describes a call whose row i goes to {@code start[i] … start[i + 1] − 1}. */
-  public void set(Batch q, Batch p, Search search, int[] start, int[] indices, Output values) {
+  public void set(
+      Batch q, Batch p, NearestQuery search, int[] start, int[] indices, Results values) {
     set(q, p, Math.min(search.k(), p.size()), search.others(), search.reverse(), indices, values);
     this.search = search;
     this.start = start;
@@ -130,7 +131,7 @@ public final class NearestRows extends RowReduction {
   }
 
   @Override
-  public void begin(int row0, int row1, Band band) {
+  public void begin(int row0, int row1, BandState band) {
     int columns = batch(p).size();
     for (int i = 0; i < row1 - row0; i++) {
       Candidates c = band.candidates(i);
@@ -148,14 +149,14 @@ public final class NearestRows extends RowReduction {
 
   /** What an entry of row i is at most to count, as far as is known before the search. */
   private double limit(int i) {
-    Lists earlier = earlier();
+    NeighborLists earlier = earlier();
     return earlier == null || earlier.count(i) < wanted()
         ? Double.POSITIVE_INFINITY
         : Candidates.bound(earlier.values()[earlier.start()[i] + wanted() - 1], error);
   }
 
   @Override
-  public boolean take(RowAnswer answer, int i, int piece, Band band) {
+  public boolean take(RowAnswer answer, int i, int piece, BandState band) {
     Candidates c = band.candidates(i - band.first);
     boolean all = band.take(answer, i, piece, c::offer);
     settleMany(c, i, band);
@@ -163,7 +164,7 @@ public final class NearestRows extends RowReduction {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
+  public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - band.first);
@@ -183,7 +184,7 @@ public final class NearestRows extends RowReduction {
 
   /** {@code kl[from…]} is of row i, columns [column0, column1). */
   private void scan(
-      double[] kl, int from, int i, int column0, int column1, Candidates c, Band band) {
+      double[] kl, int from, int i, int column0, int column1, Candidates c, BandState band) {
     int width = column1 - column0;
     long groups = Math.ceilDiv((long) GROUPS * k, GROUPS_AT_A_TIME) * GROUPS_AT_A_TIME;
     if (c.isUnbounded() && groups <= Math.min(width / 4, MOST_GROUPS)) {
@@ -198,7 +199,7 @@ public final class NearestRows extends RowReduction {
     settleMany(c, i, band);
   }
 
-  private void settleMany(Candidates c, int i, Band band) {
+  private void settleMany(Candidates c, int i, BandState band) {
     if (c.count > most() && band.isWhole()) {
       c.finish();
       if (c.count > most()) {
@@ -209,12 +210,12 @@ public final class NearestRows extends RowReduction {
   }
 
   /** Whether a span has more candidates of a row than it may. */
-  private boolean isTooMany(Candidates c, Band band) {
+  private boolean isTooMany(Candidates c, BandState band) {
     return !band.isWhole() && c.room() > room;
   }
 
   /** Keeps what a span has. */
-  private void endSpan(int row0, int row1, Band band) {
+  private void endSpan(int row0, int row1, BandState band) {
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - row0);
       int part = i * spans + band.span;
@@ -229,7 +230,7 @@ public final class NearestRows extends RowReduction {
   }
 
   @Override
-  public boolean merge(int row0, int row1, Band band) {
+  public boolean merge(int row0, int row1, BandState band) {
     for (int part = row0 * spans; part < row1 * spans; part++) {
       if (partialCount[part] < 0) {
         return false;
@@ -249,12 +250,12 @@ public final class NearestRows extends RowReduction {
   }
 
   @Override
-  public void end(int row0, int row1, Band band) {
+  public void end(int row0, int row1, BandState band) {
     if (!band.isWhole()) {
       endSpan(row0, row1, band);
       return;
     }
-    Output out = Objects.requireNonNull(values);
+    Results out = Objects.requireNonNull(values);
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - row0);
       if (search == null) {
@@ -272,7 +273,7 @@ public final class NearestRows extends RowReduction {
   }
 
   /** The n nearest. */
-  private void put(Candidates c, int to, int n, Output out) {
+  private void put(Candidates c, int to, int n, Results out) {
     System.arraycopy(c.index, 0, indices, to, n);
     for (int r = 0; r < n; r++) {
       out.put(to + r, c.value[r]);
@@ -280,9 +281,9 @@ public final class NearestRows extends RowReduction {
   }
 
   /** The nearest of these and the earlier ones. */
-  private void put(Candidates c, int i, Search search, Output out) {
+  private void put(Candidates c, int i, NearestQuery search, Results out) {
     int first = search.first();
-    Lists earlier = search.earlier();
+    NeighborLists earlier = search.earlier();
     int a = earlier == null ? 0 : earlier.start()[i];
     int end = earlier == null ? 0 : earlier.start()[i + 1];
     int s = 0;
@@ -290,7 +291,7 @@ public final class NearestRows extends RowReduction {
       if (earlier != null
           && a < end
           && (s == c.count
-              || Lists.isBefore(
+              || NeighborLists.isBefore(
                   earlier.values()[a], earlier.indices()[a], c.value[s], first + c.index[s]))) {
         indices[to] = earlier.indices()[a];
         out.put(to, earlier.values()[a++]);
@@ -303,7 +304,7 @@ public final class NearestRows extends RowReduction {
     }
   }
 
-  private @Nullable Lists earlier() {
+  private @Nullable NeighborLists earlier() {
     return search == null ? null : search.earlier();
   }
 
@@ -318,7 +319,7 @@ public final class NearestRows extends RowReduction {
   }
 
   /** Puts the candidates, sorted, in the order that they have. */
-  private void decide(Candidates c, int i, Band band) {
+  private void decide(Candidates c, int i, BandState band) {
     if (search != null && search.exact()) {
       round(c, i, band);
     } else {
@@ -327,16 +328,16 @@ public final class NearestRows extends RowReduction {
   }
 
   /** Gives the nearest candidates their exact values, rounded. */
-  private void round(Candidates c, int i, Band band) {
+  private void round(Candidates c, int i, BandState band) {
     Batch a = batch(q);
     Batch b = batch(p);
-    if (c.count > 2 * (long) k && Ranks.isPreciseFaster(a, b)) {
+    if (c.count > 2 * (long) k && ExactOrder.isPreciseFaster(a, b)) {
       for (int s = 0; s < c.count; s++) {
         c.value[s] =
             repeats(c, s, b) ? c.value[s - 1] : band.ranks.precise(a, i, b, c.index[s], reverse);
       }
       c.sort();
-      c.keepNearest(Ranks.PRECISE_ERROR);
+      c.keepNearest(ExactOrder.PRECISE_ERROR);
     }
     for (int s = 0; s < c.count; s++) {
       c.value[s] =
@@ -348,22 +349,22 @@ public final class NearestRows extends RowReduction {
 
   /** Whether a candidate is certainly as far as the one before it. */
   private static boolean repeats(Candidates c, int s, Batch p) {
-    return s > 0 && Ranks.isSame(p, c.index[s - 1], c.index[s]);
+    return s > 0 && ExactOrder.isSame(p, c.index[s - 1], c.index[s]);
   }
 
   /** Recomputes the candidates, sorted, whose order is uncertain, and those it still is of once more. */
-  private void settle(Candidates c, int i, Band band) {
+  private void settle(Candidates c, int i, BandState band) {
     if (recompute(c, i, error, false, band)) {
       c.sort();
       c.beginUnrounded();
-      if (recompute(c, i, Ranks.PRECISE_ERROR, true, band)) {
-        c.sortUnrounded(ExactKl.tolerance(batch(p).dimension()));
+      if (recompute(c, i, ExactOrder.PRECISE_ERROR, true, band)) {
+        c.sortUnrounded(DoubleDoubleKl.tolerance(batch(p).dimension()));
       }
     }
   }
 
   /** Recomputes those that are not farther from a neighbor than the error; whether there are any. */
-  private boolean recompute(Candidates c, int i, double error, boolean exact, Band band) {
+  private boolean recompute(Candidates c, int i, double error, boolean exact, BandState band) {
     Batch a = batch(q);
     Batch b = batch(p);
     boolean any = false;
@@ -374,9 +375,10 @@ public final class NearestRows extends RowReduction {
       boolean touchesNext = s + 1 < c.count && c.value[s + 1] * (1 - error) <= kl * (1 + error);
       if ((touchesLast || touchesNext) && kl > 0 && kl < Double.POSITIVE_INFINITY) {
         int j = c.index[s];
-        boolean repeats = touchesLast && last >= 0 && Ranks.isSame(b, last, j);
+        boolean repeats = touchesLast && last >= 0 && ExactOrder.isSame(b, last, j);
         if (exact) {
-          ExactKl x = repeats ? band.ranks.last() : band.ranks.exact(a, i, b, j, reverse, kl);
+          DoubleDoubleKl x =
+              repeats ? band.ranks.last() : band.ranks.exact(a, i, b, j, reverse, kl);
           c.setUnrounded(s, x.value, x.rest);
         } else {
           c.value[s] = repeats ? c.value[s - 1] : band.ranks.precise(a, i, b, j, reverse);

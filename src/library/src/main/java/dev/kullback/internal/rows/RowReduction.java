@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * the order of its columns. Where there are fewer bands than threads a band's columns are cut into spans of whole blocks: then {@link
  * #begin}, {@link #block} and {@link #end} are a span's, and {@link #merge} makes of them what the whole band would have
  * given, bit for bit, so that nothing depends on the number of threads. Shared by the threads of a call: what belongs to a band
- * is in the {@link Band}.
+ * is in the {@link BandState}.
  */
 public abstract class RowReduction {
   /**
@@ -57,7 +57,7 @@ public abstract class RowReduction {
    *
    * @return whether that was possible; if not, the band is to come whole
    */
-  public boolean merge(int row0, int row1, Band band) {
+  public boolean merge(int row0, int row1, BandState band) {
     return true;
   }
 
@@ -71,16 +71,17 @@ public abstract class RowReduction {
    *
    * @return whether the answer has all; if not, the piece is to come as a block
    */
-  public boolean take(RowAnswer answer, int i, int piece, Band band) {
+  public boolean take(RowAnswer answer, int i, int piece, BandState band) {
     throw new AssertionError("not asked for");
   }
 
   /** Before the first block of rows [row0, row1). */
-  public abstract void begin(int row0, int row1, Band band);
+  public abstract void begin(int row0, int row1, BandState band);
 
   /** {@code kl} holds {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1), row-major without gaps, of the band. */
-  public abstract void block(int row0, int row1, int column0, int column1, double[] kl, Band band);
+  public abstract void block(
+      int row0, int row1, int column0, int column1, double[] kl, BandState band);
 
   /** After their last block. */
-  public abstract void end(int row0, int row1, Band band);
+  public abstract void end(int row0, int row1, BandState band);
 }

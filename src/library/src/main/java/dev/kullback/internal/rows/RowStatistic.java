@@ -58,7 +58,7 @@ public final class RowStatistic extends RowReduction {
   }
 
   @Override
-  public void begin(int row0, int row1, Band band) {
+  public void begin(int row0, int row1, BandState band) {
     double first =
         switch (kind) {
           case MIN, LOG_SUM_EXP -> Double.POSITIVE_INFINITY;
@@ -72,7 +72,7 @@ public final class RowStatistic extends RowReduction {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
+  public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
     for (int i = row0; i < row1; i++) {
       int from = (i - row0) * width;
@@ -132,14 +132,14 @@ public final class RowStatistic extends RowReduction {
   }
 
   @Override
-  public boolean take(RowAnswer answer, int i, int piece, Band band) {
+  public boolean take(RowAnswer answer, int i, int piece, BandState band) {
     double x = answer.number(i, piece, 0);
     fold(x, answer.number(i, piece, 1), band.state(0), 2 * (i - band.first));
     return true;
   }
 
   @Override
-  public boolean merge(int row0, int row1, Band band) {
+  public boolean merge(int row0, int row1, BandState band) {
     begin(row0, row1, band);
     for (int i = row0; i < row1; i++) {
       for (int at = 2 * i * blocks; at < 2 * (i + 1) * blocks; at += 2) {
@@ -151,7 +151,7 @@ public final class RowStatistic extends RowReduction {
   }
 
   @Override
-  public void end(int row0, int row1, Band band) {
+  public void end(int row0, int row1, BandState band) {
     if (!band.isWhole()) {
       return;
     }

@@ -3,7 +3,7 @@ package dev.kullback.internal.rows;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
-import dev.kullback.internal.plain.ExactKl;
+import dev.kullback.internal.plain.DoubleDoubleKl;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.jspecify.annotations.Nullable;
@@ -18,13 +18,13 @@ public final class WithinRows extends RowReduction {
   private final double tolerance;
 
   /** By first row of a band, and its span: what it has; then null. */
-  private AtomicReferenceArray<@Nullable Part> parts = new AtomicReferenceArray<>(0);
+  private AtomicReferenceArray<@Nullable Slice> parts = new AtomicReferenceArray<>(0);
 
   private int spans = 1;
 
   /** The entries of a band's rows, or of a span of theirs: row i has those from {@code start[i]} on. */
   @SuppressWarnings("ArrayRecordComponent") // never compared
-  private record Part(int[] start, int[] indices, double[] values) {
+  private record Slice(int[] start, int[] indices, double[] values) {
     int rows() {
       return start.length - 1;
     }
@@ -42,8 +42,8 @@ public final class WithinRows extends RowReduction {
     this.reverse = reverse;
     this.radius = radius;
     this.most = most;
-    error = Ranks.error(q, p);
-    tolerance = ExactKl.tolerance(q.dimension());
+    error = ExactOrder.error(q, p);
+    tolerance = DoubleDoubleKl.tolerance(q.dimension());
   }
 
   @Override
@@ -63,14 +63,14 @@ public final class WithinRows extends RowReduction {
   }
 
   @Override
-  public void begin(int row0, int row1, Band band) {
+  public void begin(int row0, int row1, BandState band) {
     for (int i = 0; i < row1 - row0; i++) {
       band.candidates(i).clear();
     }
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, double[] kl, Band band) {
+  public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
     int[] at = band.positions(width);
     double limit = limit();
@@ -99,7 +99,7 @@ public final class WithinRows extends RowReduction {
   }
 
   @Override
-  public boolean take(RowAnswer answer, int i, int piece, Band band) {
+  public boolean take(RowAnswer answer, int i, int piece, BandState band) {
     Candidates c = band.candidates(i - band.first);
     int before = c.count;
     boolean all = band.take(answer, i, piece, (j, kl) -> offer(i, j, kl, c, band));
@@ -107,7 +107,7 @@ public final class WithinRows extends RowReduction {
     return all;
   }
 
-  private void offer(int i, int j, double kl, Candidates c, Band band) {
+  private void offer(int i, int j, double kl, Candidates c, BandState band) {
     double x = kl;
     if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
       x = decided(i, j, band);
@@ -118,17 +118,17 @@ public final class WithinRows extends RowReduction {
   }
 
   /** The divergence of i and j, infinite if it is beyond the radius by less than rounding leaves. */
-  private double decided(int i, int j, Band band) {
+  private double decided(int i, int j, BandState band) {
     double kl = band.ranks.precise(q, i, p, j, reverse);
-    if (Math.abs(kl - radius) > Ranks.PRECISE_ERROR * radius) {
+    if (Math.abs(kl - radius) > ExactOrder.PRECISE_ERROR * radius) {
       return kl;
     }
-    ExactKl exact = band.ranks.exact(q, i, p, j, reverse, kl);
+    DoubleDoubleKl exact = band.ranks.exact(q, i, p, j, reverse, kl);
     return exact.isBeyond(radius, tolerance) ? Double.POSITIVE_INFINITY : exact.value;
   }
 
   @Override
-  public void end(int row0, int row1, Band band) {
+  public void end(int row0, int row1, BandState band) {
     int[] start = new int[row1 - row0 + 1];
     for (int i = 0; i < row1 - row0; i++) {
       start[i + 1] = start[i] + band.candidates(i).count;
@@ -140,15 +140,15 @@ public final class WithinRows extends RowReduction {
       System.arraycopy(c.index, 0, index, start[i], c.count);
       System.arraycopy(c.value, 0, value, start[i], c.count);
     }
-    parts.set(row0 * spans + Math.max(0, band.span), new Part(start, index, value));
+    parts.set(row0 * spans + Math.max(0, band.span), new Slice(start, index, value));
   }
 
   /** What all bands have. */
-  public Lists result() {
+  public NeighborLists result() {
     int n = q.size();
     int[] start = new int[n + 1];
     for (int k = 0; k < parts.length(); k++) {
-      Part part = parts.get(k);
+      Slice part = parts.get(k);
       for (int i = 0; part != null && i < part.rows(); i++) {
         start[k / spans + i + 1] += part.start[i + 1] - part.start[i];
       }
@@ -160,7 +160,7 @@ public final class WithinRows extends RowReduction {
     double[] value = new double[index.length];
     int[] to = start.clone();
     for (int k = 0; k < parts.length(); k++) {
-      Part part = parts.get(k);
+      Slice part = parts.get(k);
       for (int i = 0; part != null && i < part.rows(); i++) {
         int row = k / spans + i;
         int count = part.start[i + 1] - part.start[i];
@@ -170,7 +170,7 @@ public final class WithinRows extends RowReduction {
       }
       parts.set(k, null);
     }
-    return new Lists(start, index, value);
+    return new NeighborLists(start, index, value);
   }
 
   private void check(long count) {

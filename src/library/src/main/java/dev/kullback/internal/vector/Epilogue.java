@@ -1,6 +1,6 @@
 package dev.kullback.internal.vector;
 
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.PairKl;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
@@ -170,7 +170,7 @@ public final class Epilogue {
    */
   static boolean storeWhole(Tile t, Packed<float[]> q, Packed<float[]> p, double margin) {
     float[] acc = t.acc32;
-    Window out = t.out();
+    BlockTarget out = t.out();
     float @Nullable [] out32 = out.out32;
     double @Nullable [] out64 = out.out64;
     double[] columnOffset = p.offsetP();
@@ -213,7 +213,7 @@ public final class Epilogue {
       Packed<double[]> p64,
       double margin32,
       double margin64) {
-    Window out = t.out();
+    BlockTarget out = t.out();
     float @Nullable [] out32 = out.out32;
     double @Nullable [] out64 = out.out64;
     double foreseen = margin32 * FORESIGHT;
@@ -270,7 +270,7 @@ public final class Epilogue {
       double margin32,
       double margin64,
       double least) {
-    Window out = t.out();
+    BlockTarget out = t.out();
     float @Nullable [] out32 = out.out32;
     double @Nullable [] out64 = out.out64;
     double foreseen32 = margin32 * FORESIGHT;
@@ -465,7 +465,7 @@ public final class Epilogue {
 
   /** Stores the tile's KL. */
   static void store(Tile t) {
-    Window out = t.out();
+    BlockTarget out = t.out();
     float @Nullable [] out32 = out.out32;
     double @Nullable [] out64 = out.out64;
     int vectors = t.columns / S.length() * S.length();

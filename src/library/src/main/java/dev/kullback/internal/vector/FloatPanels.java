@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
@@ -43,11 +43,11 @@ final class FloatPanels {
   private static final long PACKING = 16;
 
   /** A batch in panels, kept with it. */
-  static final Form<DiagonalBatch, Packed<float[]>> COLUMNS =
-      new Form<>(
+  static final DerivedForm<DiagonalBatch, Packed<float[]>> COLUMNS =
+      new DerivedForm<>(
           FloatPanels::packColumns, c -> (long) Float.BYTES * c.values().length + c.rowBytes());
 
-  private static final Readiness.Part PART = Readiness.Part.FLOAT;
+  private static final Readiness.KernelGroup PART = Readiness.KernelGroup.FLOAT;
 
   private FloatPanels() {}
 

@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
@@ -42,8 +42,8 @@ final class NearKernel {
   @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
   record Near(float[] columns, float[] rowWeights) {}
 
-  static final Form<DiagonalBatch, Near> PACKED =
-      new Form<>(
+  static final DerivedForm<DiagonalBatch, Near> PACKED =
+      new DerivedForm<>(
           NearKernel::pack, n -> (long) Float.BYTES * (n.columns.length + n.rowWeights.length));
 
   private NearKernel() {}

@@ -15,12 +15,12 @@ public final class Readiness {
       Boolean.parseBoolean(System.getProperty(PROPERTY, "true"));
 
   /** Replaced, never changed. */
-  private static volatile Set<Part> compiled = EnumSet.noneOf(Part.class);
+  private static volatile Set<KernelGroup> compiled = EnumSet.noneOf(KernelGroup.class);
 
   private Readiness() {}
 
   /** What is compiled, and found to be, by itself: what calls on one kind of batches need. In the order of trials. */
-  public enum Part {
+  public enum KernelGroup {
     /** {@link VectorKernel} of floats, where its first form settles a tile. */
     FLOAT,
     /** {@link VectorKernel} of doubles. */
@@ -58,24 +58,24 @@ public final class Readiness {
   }
 
   /** Whether the calling thread is to use vectors: the choice between the kernels and their twins, made anew for each block. */
-  public static boolean isReady(Part part) {
+  public static boolean isReady(KernelGroup part) {
     return Thread.currentThread() instanceof Trial trial ? trial.vectors : isCompiled(part);
   }
 
   /** Whether all threads but trials are to. */
-  public static boolean isCompiled(Part part) {
+  public static boolean isCompiled(KernelGroup part) {
     return compiled.contains(part);
   }
 
   /** Has all threads use these vectors from now on. */
-  public static synchronized void setCompiled(Part part) {
-    Set<Part> more = EnumSet.copyOf(compiled);
+  public static synchronized void setCompiled(KernelGroup part) {
+    Set<KernelGroup> more = EnumSet.copyOf(compiled);
     more.add(part);
     compiled = more;
   }
 
   /** Has all threads use all vectors from now on. */
   static synchronized void setAllCompiled() {
-    compiled = EnumSet.allOf(Part.class);
+    compiled = EnumSet.allOf(KernelGroup.class);
   }
 }

@@ -12,7 +12,7 @@ public final class ReadyScan implements RowScan {
   private @Nullable RowScan vectors;
 
   private RowScan scan() {
-    if (!Readiness.isReady(Readiness.Part.SCANS)) {
+    if (!Readiness.isReady(Readiness.KernelGroup.SCANS)) {
       return plain;
     }
     if (vectors == null) {

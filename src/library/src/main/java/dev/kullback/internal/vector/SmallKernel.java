@@ -1,9 +1,9 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.batch.Form;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
@@ -71,12 +71,13 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Columns(double[] values, double mostNoise) {}
 
-  private static final Form<DiagonalBatch, Columns> COLUMNS =
-      new Form<>(g -> pack(g, new double[length(g)]), c -> (long) Double.BYTES * c.values().length);
+  private static final DerivedForm<DiagonalBatch, Columns> COLUMNS =
+      new DerivedForm<>(
+          g -> pack(g, new double[length(g)]), c -> (long) Double.BYTES * c.values().length);
 
   /** Of a batch as columns, read where entries are recomputed. */
-  private static final Form<DiagonalBatch, double[]> SCALES =
-      new Form<>(SmallKernel::packScales, s -> (long) Double.BYTES * s.length);
+  private static final DerivedForm<DiagonalBatch, double[]> SCALES =
+      new DerivedForm<>(SmallKernel::packScales, s -> (long) Double.BYTES * s.length);
 
   private final Worker worker;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
@@ -208,15 +209,15 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, Window out) {
-    if (Readiness.isReady(Readiness.Part.SMALL)) {
+  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
+    if (Readiness.isReady(Readiness.KernelGroup.SMALL)) {
       strips(row0, row1, column0, column1, out);
     } else {
-      Twin.pairs(q(), p(), row0, row1, column0, column1, out, worker);
+      ColdKernel.pairs(q(), p(), row0, row1, column0, column1, out, worker);
     }
   }
 
-  private void strips(int row0, int row1, int column0, int column1, Window out) {
+  private void strips(int row0, int row1, int column0, int column1, BlockTarget out) {
     int d = q().dimension();
     for (int column = column0; column < column1; column += STRIP) {
       int end = Math.min(column + STRIP, column1);
@@ -228,7 +229,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   }
 
   /** Some rows of a strip. */
-  private void rows(int row0, int row1, int column0, int column1, Window out) {
+  private void rows(int row0, int row1, int column0, int column1, BlockTarget out) {
     double noise = packRows(row0, row1) + columns().mostNoise();
     double least = noise / margin() * (1 + 0x1p-50); // who is as large is certain
     int whole = column0 + (column1 - column0) / V * V;

@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -30,14 +30,14 @@ final class Tile {
   private static final double CERTAIN = 0x1p100;
 
   /** The forms of an entry, in the order in which they are asked for it. */
-  enum Form {
+  enum Rung {
     FLOAT,
     DOUBLE,
     NEAR
   }
 
   /** Where the block goes. */
-  private @Nullable Window out;
+  private @Nullable BlockTarget out;
 
   /** Corner and valid extent of the tile in the matrix. */
   int row;
@@ -84,12 +84,12 @@ final class Tile {
   boolean arePacked64;
 
   /** The first form that settled an entry of the last tile, and whether it settled all, so that it probably does in the next. */
-  Form likely = Form.FLOAT;
+  Rung likely = Rung.FLOAT;
 
   boolean isUniform = true;
 
   /** Begins a block. */
-  void begin(Window window, int firstRow, int endRow, int panelWidth) {
+  void begin(BlockTarget window, int firstRow, int endRow, int panelWidth) {
     out = window;
     row = firstRow;
     rows = endRow - firstRow;
@@ -100,7 +100,7 @@ final class Tile {
   /** After a call. */
   void clear() {
     out = null;
-    likely = Form.FLOAT;
+    likely = Rung.FLOAT;
     isUniform = true;
   }
 
@@ -111,7 +111,7 @@ final class Tile {
     Arrays.fill(same, 0);
   }
 
-  Window out() {
+  BlockTarget out() {
     return Objects.requireNonNull(out);
   }
 

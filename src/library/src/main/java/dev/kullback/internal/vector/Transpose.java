@@ -33,7 +33,7 @@ public final class Transpose {
    * @param scratch {@link #SCRATCH} elements
    */
   public static void of(
-      Readiness.Part part,
+      Readiness.KernelGroup part,
       float[] in,
       int from,
       int inStride,
@@ -86,7 +86,7 @@ public final class Transpose {
 
   /** The same in double, where lanes are written to the next multiple of 4 or, with vectors, 8. */
   public static void of(
-      Readiness.Part part,
+      Readiness.KernelGroup part,
       double[] in,
       int from,
       int inStride,

@@ -2,7 +2,7 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -33,7 +33,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   private static final int MOST_PANELS = 1 << 20;
 
   private final Worker worker;
-  private final Twin twin;
+  private final ColdKernel twin;
   private final Tile tile = new Tile();
 
   /** The batches of a call in float. */
@@ -51,7 +51,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
 
   public VectorKernel(Worker worker) {
     this.worker = worker;
-    twin = new Twin(this, worker);
+    twin = new ColdKernel(this, worker);
   }
 
   /** Makes all forms that calls may read. */
@@ -132,16 +132,16 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, Window out) {
+  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
     boolean wide = isWide(q(), p());
-    if (Readiness.isReady(wide ? Readiness.Part.DOUBLE : Readiness.Part.FLOAT)) {
+    if (Readiness.isReady(wide ? Readiness.KernelGroup.DOUBLE : Readiness.KernelGroup.FLOAT)) {
       tiles(row0, row1, column0, column1, out);
     } else {
       twin.block(row0, row1, column0, column1, out);
     }
   }
 
-  private void tiles(int row0, int row1, int column0, int column1, Window out) {
+  private void tiles(int row0, int row1, int column0, int column1, BlockTarget out) {
     DiagonalBatch q = q();
     DiagonalBatch p = p();
     Tile t = tile;
@@ -214,7 +214,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     double margin32 = PairKl.FLOAT_TOLERANCE - PairKl.unit32(d);
     double margin64 = PairKl.REFINED_TOLERANCE - PairKl.unit64(d);
     boolean whole = !diagonal && t.columns == nr;
-    Tile.Form first = whole ? t.likely : Tile.Form.FLOAT;
+    Tile.Rung first = whole ? t.likely : Tile.Rung.FLOAT;
     boolean mayBeFloat = true;
     switch (first) {
       case FLOAT -> {
@@ -234,7 +234,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
           }
           return;
         }
-        if (!Readiness.isReady(Readiness.Part.REFINEMENT)) {
+        if (!Readiness.isReady(Readiness.KernelGroup.REFINEMENT)) {
           twin.block(t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
           return;
         }
@@ -273,7 +273,7 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     }
     int afterFloat = open;
     if (open > 0) {
-      open = settleDouble(q, p, t, first == Tile.Form.DOUBLE, !mayBeFloat, margin64);
+      open = settleDouble(q, p, t, first == Tile.Rung.DOUBLE, !mayBeFloat, margin64);
     }
     int afterDouble = open;
     if (open > 0 && q.kind() == p.kind()) {
@@ -285,10 +285,10 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
     finish(t, diagonal);
     if (whole) {
       if (afterFloat < all) {
-        t.likely = Tile.Form.FLOAT;
+        t.likely = Tile.Rung.FLOAT;
         t.isUniform = afterFloat == 0;
       } else {
-        t.likely = afterDouble < all || q.kind() != p.kind() ? Tile.Form.DOUBLE : Tile.Form.NEAR;
+        t.likely = afterDouble < all || q.kind() != p.kind() ? Tile.Rung.DOUBLE : Tile.Rung.NEAR;
         t.isUniform = true;
       }
     }

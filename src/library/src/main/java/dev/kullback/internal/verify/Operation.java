@@ -3,8 +3,8 @@ package dev.kullback.internal.verify;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
-import dev.kullback.internal.rows.Search;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
@@ -75,7 +75,8 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               false,
               (engine, q, p, c, r) ->
                   r.setRows(
-                      engine.nearest(q, p, new Search(c.k(0), false, true, false, 0, 0, null))),
+                      engine.nearest(
+                          q, p, new NearestQuery(c.k(0), false, true, false, 0, 0, null))),
               c -> c.nearest(false)),
           new Operation(
               "within",

@@ -1,6 +1,6 @@
 package dev.kullback.internal.verify;
 
-import dev.kullback.internal.rows.Lists;
+import dev.kullback.internal.rows.NeighborLists;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
@@ -34,14 +34,14 @@ final class Result {
     return Arrays.equals(values, other.values) && Arrays.equals(indices, other.indices);
   }
 
-  void set(Lists found) {
+  void set(NeighborLists found) {
     values = found.values();
     indices =
         IntStream.concat(IntStream.of(found.start()), IntStream.of(found.indices())).toArray();
   }
 
   /** Rows of as many entries each. */
-  void setRows(Lists found) {
+  void setRows(NeighborLists found) {
     values = found.values();
     indices = found.indices();
   }

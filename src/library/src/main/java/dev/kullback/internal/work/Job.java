@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Job<W extends Worker> implements Runnable {
   /** Does part {@code index} of a call. */
-  public interface Part<W> {
+  public interface Task<W> {
     void run(long index, W worker);
   }
 
@@ -32,14 +32,14 @@ public final class Job<W extends Worker> implements Runnable {
 
   private @Nullable Workers<W> workers;
 
-  private @Nullable Part<W> work;
+  private @Nullable Task<W> work;
 
   private @Nullable W lead;
   private volatile @Nullable Throwable failure;
   private int active;
   private boolean finished;
 
-  public Job(Workers<W> workers, long parts, W lead, Part<W> work) {
+  public Job(Workers<W> workers, long parts, W lead, Task<W> work) {
     this.workers = workers;
     this.parts = parts;
     this.lead = lead;
@@ -73,7 +73,7 @@ public final class Job<W extends Worker> implements Runnable {
   @Override
   public void run() {
     Workers<W> crew;
-    Part<W> shared;
+    Task<W> shared;
     W caller;
     synchronized (this) {
       if (finished) {
@@ -102,7 +102,7 @@ public final class Job<W extends Worker> implements Runnable {
     }
   }
 
-  private void work(Part<W> work, W worker) {
+  private void work(Task<W> work, W worker) {
     try {
       for (long k = next.getAndIncrement();
           k < parts && failure == null;

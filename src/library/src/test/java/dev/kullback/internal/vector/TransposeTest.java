@@ -28,7 +28,7 @@ class TransposeTest {
           float[] out = new float[3 + columns * STRIDE];
           Arrays.fill(out, -1);
           Transpose.of(
-              Readiness.Part.FLOAT, in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
+              Readiness.KernelGroup.FLOAT, in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
           for (int at = 0; at < out.length; at++) {
             check(in[2], at - 3, rows, columns, out[at], 16);
           }
@@ -51,7 +51,7 @@ class TransposeTest {
           double[] out = new double[3 + columns * STRIDE];
           Arrays.fill(out, -1);
           Transpose.of(
-              Readiness.Part.FLOAT, in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
+              Readiness.KernelGroup.FLOAT, in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
           for (int at = 0; at < out.length; at++) {
             check(in[2], at - 3, rows, columns, out[at], 8);
           }

@@ -24,8 +24,8 @@ record FullColumns(
     double[] weight,
     double[] inverseError,
     double[] tolerance) {
-  /** Columns of a panel: two vectors, and what {@link FullKernels#MR} rows are. */
-  static final int NR = Math.max(2 * VectorWidth.BITS / Double.SIZE, FullKernels.MR);
+  /** Columns of a panel: two vectors, and what {@link ProductKernels#MR} rows are. */
+  static final int NR = Math.max(2 * VectorWidth.BITS / Double.SIZE, ProductKernels.MR);
 
   /** K: entries of B. */
   static int length(int d) {

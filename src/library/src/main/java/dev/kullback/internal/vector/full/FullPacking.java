@@ -1,6 +1,6 @@
 package dev.kullback.internal.vector.full;
 
-import dev.kullback.internal.batch.Form;
+import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.vector.Readiness;
@@ -13,7 +13,7 @@ import java.util.Arrays;
 /** Turns batches into the rows and columns of the full-covariance product, a Gaussian in each lane, with a bound on each entry's error. */
 final class FullPacking {
   private static final int V = VectorWidth.BITS / Double.SIZE;
-  private static final int MR = FullKernels.MR;
+  private static final int MR = ProductKernels.MR;
   private static final int NR = FullColumns.NR;
 
   /** Gaussians whose means tell where a batch lies. */
@@ -28,17 +28,18 @@ final class FullPacking {
   private static final double UNIT = 0x1p-53 * SAFETY;
 
   /** A batch as rows and as columns, kept with it. */
-  static final Form<FullBatch, FullRows> ROWS = new Form<>(FullPacking::packRows, FullRows::bytes);
+  static final DerivedForm<FullBatch, FullRows> ROWS =
+      new DerivedForm<>(FullPacking::packRows, FullRows::bytes);
 
-  static final Form<FullBatch, FullColumns> COLUMNS =
-      new Form<>(FullPacking::packColumns, FullColumns::bytes);
+  static final DerivedForm<FullBatch, FullColumns> COLUMNS =
+      new DerivedForm<>(FullPacking::packColumns, FullColumns::bytes);
 
   private FullPacking() {}
 
   /** Roundings of a product: those of a chunk, and one for each chunk. */
   private static double roundings(int d) {
-    return Math.min(FullKernels.KC, FullColumns.length(d))
-        + Math.ceilDiv(FullColumns.length(d), FullKernels.KC)
+    return Math.min(ProductKernels.KC, FullColumns.length(d))
+        + Math.ceilDiv(FullColumns.length(d), ProductKernels.KC)
         + 1;
   }
 
@@ -104,7 +105,7 @@ final class FullPacking {
     double[] offset = rows.offset();
     double[] noise = rows.noise();
     double[] weight = rows.weight();
-    boolean vectors = Readiness.isReady(Readiness.Part.FULL);
+    boolean vectors = Readiness.isReady(Readiness.KernelGroup.FULL);
     int lanes = vectors ? V : 1;
     double[] l = new double[length * lanes];
     double[] sums = new double[d * lanes];
@@ -188,7 +189,7 @@ final class FullPacking {
     double[] inverseError = columns.inverseError();
     double[] tolerance = columns.tolerance();
     double[] centre = columns.centre();
-    boolean vectors = Readiness.isReady(Readiness.Part.FULL);
+    boolean vectors = Readiness.isReady(Readiness.KernelGroup.FULL);
     int lanes = vectors ? V : 1;
     double[] l = new double[length * lanes];
     double[] w = new double[length * lanes];
@@ -241,7 +242,7 @@ final class FullPacking {
                 + residual * mahalanobis;
         weight[j] = precision + 1.5 * d / units * spreadW;
         inverseError[j] = residual;
-        tolerance[j] = FullKernel.tolerance(normL * normW);
+        tolerance[j] = FullCovarianceKernel.tolerance(normL * normW);
       }
     }
   }
@@ -279,7 +280,16 @@ final class FullPacking {
       double[] scratch) {
     if (V >= 4) {
       Transpose.of(
-          Readiness.Part.FULL, in, first * length, length, count, length, out, to, stride, scratch);
+          Readiness.KernelGroup.FULL,
+          in,
+          first * length,
+          length,
+          count,
+          length,
+          out,
+          to,
+          stride,
+          scratch);
       return;
     }
     for (int i = 0; i < V; i += 2) {

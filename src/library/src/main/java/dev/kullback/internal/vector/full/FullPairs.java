@@ -2,7 +2,7 @@ package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.kernel.Output;
+import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.plain.FullPair;
@@ -54,7 +54,7 @@ public final class FullPairs extends Pairs {
   }
 
   @Override
-  public void aligned(Batch q, Batch p, int from, int to, Output out) {
+  public void aligned(Batch q, Batch p, int from, int to, Results out) {
     int i = from;
     if (q != p
         && q instanceof FullBatch a
@@ -80,7 +80,7 @@ public final class FullPairs extends Pairs {
   }
 
   @Override
-  public void standard(Batch q, int from, int to, Output out) {
+  public void standard(Batch q, int from, int to, Results out) {
     int i = from;
     if (q instanceof FullBatch f && isWithin(MOST_OF_STANDARD, f)) {
       for (; to - i >= SEVERAL; i += V) {
@@ -92,7 +92,7 @@ public final class FullPairs extends Pairs {
   }
 
   /** {@link FullPair#standard} of at most V Gaussians. */
-  private void standard(FullBatch g, int from, int to, Output out) {
+  private void standard(FullBatch g, int from, int to, Results out) {
     int d = g.dimension();
     int length = Cholesky.packedLength(d);
     if (mean.length < d * V) {

@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector.full;
 
 /**
- * A batch as the rows of the full-covariance product, in panels of {@link FullKernels#MR}.
+ * A batch as the rows of the full-covariance product, in panels of {@link ProductKernels#MR}.
  *
  * @param covariance {@code [a][k][MR]} over the entries k of the packed Σ
  * @param mean {@code [a][h][MR]}

@@ -2,7 +2,7 @@ package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.vector.Epilogue;
 import dev.kullback.internal.vector.Species;
@@ -30,8 +30,8 @@ final class FullVectorKernel {
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
-  private static final int MR = FullKernels.MR;
-  private static final int NR = FullKernels.NR;
+  private static final int MR = ProductKernels.MR;
+  private static final int NR = ProductKernels.NR;
 
   private final Worker worker;
   private final FullPair pair;
@@ -58,7 +58,7 @@ final class FullVectorKernel {
     this.pair = pair;
   }
 
-  /** {@link FullKernel#block}. */
+  /** {@link FullCovarianceKernel#block}. */
   void block(
       FullBatch q,
       FullBatch p,
@@ -68,9 +68,9 @@ final class FullVectorKernel {
       int row1,
       int column0,
       int column1,
-      Window out) {
+      BlockTarget out) {
     if (chunk.length == 0) {
-      chunk = new double[BlockKernel.MOST_ROWS * FullKernels.KC];
+      chunk = new double[BlockKernel.MOST_ROWS * ProductKernels.KC];
       product = new double[BlockKernel.MOST_ROWS * GROUP];
       bound = new double[BlockKernel.MOST_ROWS];
       open = new long[BlockKernel.MOST_ROWS];
@@ -92,12 +92,12 @@ final class FullVectorKernel {
   private void multiply(FullRows q, int row0, int row1, FullColumns p, int column0, int column1) {
     int k = FullColumns.length(p.centre().length);
     int panels = Math.ceilDiv(row1 - row0, MR);
-    for (int k0 = 0; k0 < k; k0 += FullKernels.KC) {
-      int count = Math.min(FullKernels.KC, k - k0);
+    for (int k0 = 0; k0 < k; k0 += ProductKernels.KC) {
+      int count = Math.min(ProductKernels.KC, k - k0);
       worker.pass(2L * (row1 - row0) * (column1 - column0) * count);
-      FullKernels.packChunk(q, row0, row1, p.centre(), k0, count, chunk);
+      ProductKernels.packChunk(q, row0, row1, p.centre(), k0, count, chunk);
       for (int j = column0; j < column1; j += NR) {
-        FullKernels.tile(
+        ProductKernels.tile(
             chunk,
             panels,
             p.values(),
@@ -121,7 +121,7 @@ final class FullVectorKernel {
       int j,
       int columns,
       int panel,
-      Window out) {
+      BlockTarget out) {
     double[] product = this.product;
     double[] bound = this.bound;
     long[] open = this.open;
@@ -130,7 +130,8 @@ final class FullVectorKernel {
     double[] noise = q.noise();
     float @Nullable [] out32 = out.out32;
     double @Nullable [] out64 = out.out64;
-    double more = wide ? 0 : FullKernel.FLOAT_TOLERANCE; // no choice of vectors, which C2 may box
+    double more =
+        wide ? 0 : FullCovarianceKernel.FLOAT_TOLERANCE; // no choice of vectors, which C2 may box
     for (int i = row0; i < row1; i++) {
       LongVector any = LongVector.zero(L);
       for (int v = 0; v < columns; v += V) {
@@ -172,7 +173,7 @@ final class FullVectorKernel {
   }
 
   /** Recomputes the open entries of a column panel: where a row has several in a vector of columns, these at once. */
-  private void refine(FullBatch q, FullBatch p, int row0, int row1, int j, Window out) {
+  private void refine(FullBatch q, FullBatch p, int row0, int row1, int j, BlockTarget out) {
     for (int v = 0; v < NR; v += V) {
       boolean packed = false;
       for (int i = row0; i < row1; i++) {

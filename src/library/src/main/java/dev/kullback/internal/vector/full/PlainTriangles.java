@@ -5,7 +5,7 @@ import java.util.Arrays;
 
 /** {@link TriangleKernels} for one triangle, without vectors: sums of the same terms in the same order, so the same bits. */
 final class PlainTriangles {
-  private static final int MR = FullKernels.MR;
+  private static final int MR = ProductKernels.MR;
   private static final int NR = FullColumns.NR;
 
   private PlainTriangles() {}

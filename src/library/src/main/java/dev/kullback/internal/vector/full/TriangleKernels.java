@@ -12,7 +12,7 @@ import jdk.incubator.vector.VectorSpecies;
 final class TriangleKernels {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
-  private static final int MR = FullKernels.MR;
+  private static final int MR = ProductKernels.MR;
   private static final int NR = FullColumns.NR;
 
   private TriangleKernels() {}

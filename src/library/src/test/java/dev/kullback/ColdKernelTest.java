@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * former. The twin is an oracle, too: of every lane, tail and rung, to the last bit.
  */
 @Tag("vector")
-class TwinTest {
+class ColdKernelTest {
   /** Rows, columns, dimension: tails of the tiles of every width, chunks and groups of them, and one that has them whole. */
   private static final int[][] SHAPES = {
     {1, 1, 1},
@@ -82,8 +82,8 @@ class TwinTest {
               "%s of %s, %s, %d x %d x %d"
                   .formatted(
                       regime, kinds, isDouble ? "double" : "float", shape[0], shape[1], shape[2]);
-          check(what, drawn.q(), drawn.p(), TwinTest::pairwise);
-          check(what + ", itself", drawn.p(), drawn.p(), TwinTest::pairwise);
+          check(what, drawn.q(), drawn.p(), ColdKernelTest::pairwise);
+          check(what + ", itself", drawn.p(), drawn.p(), ColdKernelTest::pairwise);
         }
       }
     }
@@ -108,8 +108,8 @@ class TwinTest {
         Regime.Pair kinds = regime.kindPairs().getFirst();
         Batch single = regime.draw(kinds, false, 9, 37, 33).q();
         Batch twice = regime.draw(kinds, true, 9, 37, 33).p();
-        check(regime + " of float and double", single, twice, TwinTest::pairwise);
-        check(regime + " of double and float", twice, single, TwinTest::pairwise);
+        check(regime + " of float and double", single, twice, ColdKernelTest::pairwise);
+        check(regime + " of double and float", twice, single, ColdKernelTest::pairwise);
       }
     }
   }
@@ -156,10 +156,10 @@ class TwinTest {
             "%s, %s, %d x %d x %d"
                 .formatted(kind, isDouble ? "double" : "float", shape[0], shape[1], shape[2]);
         FullBatch some = p.rows(0, shape[1]);
-        check(what, q.rows(0, shape[0])::gaussians, some::gaussians, TwinTest::pairwise);
-        check(what + ", itself", q::gaussians, null, TwinTest::pairwise);
-        check(what + ", aligned", q::gaussians, p::gaussians, TwinTest::aligned);
-        check(what + ", standard", q::gaussians, null, TwinTest::standard);
+        check(what, q.rows(0, shape[0])::gaussians, some::gaussians, ColdKernelTest::pairwise);
+        check(what + ", itself", q::gaussians, null, ColdKernelTest::pairwise);
+        check(what + ", aligned", q::gaussians, p::gaussians, ColdKernelTest::aligned);
+        check(what + ", standard", q::gaussians, null, ColdKernelTest::standard);
       }
     }
   }
@@ -171,7 +171,7 @@ class TwinTest {
     Batch diagonal = Batch.random(false, 100, 6, 0, new Random(3));
     check("logSumExp", q::gaussians, p::gaussians, KlEngine::logSumExp);
     check("nearest", q::gaussians, p::gaussians, (e, a, b) -> nearest(e.nearest(a, b, 7)));
-    check("mixed kinds", q::gaussians, diagonal::gaussians, TwinTest::pairwise);
+    check("mixed kinds", q::gaussians, diagonal::gaussians, ColdKernelTest::pairwise);
   }
 
   private static double[] aligned(KlEngine engine, Gaussians q, Gaussians p) {

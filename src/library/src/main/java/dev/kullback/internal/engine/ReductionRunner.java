@@ -4,7 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
-import dev.kullback.internal.rows.Band;
+import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.work.Job;
 
@@ -12,7 +12,7 @@ import dev.kullback.internal.work.Job;
  * Cuts the matrix of a reduction into bands of rows and these into blocks, and shares the bands between the threads of an engine; bands
  * too few for that are cut into spans of columns, too.
  */
-final class Bands {
+final class ReductionRunner {
   /** Spans for each thread, so that they end at about the same time. */
   private static final int SPANS = 4;
 
@@ -26,7 +26,7 @@ final class Bands {
 
   private final Engine engine;
 
-  Bands(Engine engine) {
+  ReductionRunner(Engine engine) {
     this.engine = engine;
   }
 
@@ -100,7 +100,7 @@ final class Bands {
     int row0 = answer.row0() + index * ANSWERED;
     int row1 = Math.min(row0 + ANSWERED, answer.row1());
     w.checkInterrupt();
-    w.band.begin(row0, Band.WHOLE);
+    w.band.begin(row0, BandState.WHOLE);
     reduction.begin(row0, row1, w.band);
     for (int piece = 0; piece < answer.pieces(); piece++) {
       int open = row0; // the first of the rows that wait to be blocks
@@ -132,7 +132,7 @@ final class Bands {
     int m = (reverse ? kernel.q() : kernel.p()).size();
     int row0 = (int) index * height;
     w.checkInterrupt();
-    w.band.begin(row0, Band.WHOLE);
+    w.band.begin(row0, BandState.WHOLE);
     if (!reduction.merge(row0, Math.min(row0 + height, n), w.band)) {
       part(reduction, height, m, false, index, w);
     }
@@ -162,7 +162,7 @@ final class Bands {
     int to = Math.min(m - from, width) + from;
     boolean large = kernel.wantsLargeBlocks() && !reverse;
     int rows = Math.min(height, large ? RowReduction.BAND_ROWS : RowReduction.BLOCK_ROWS);
-    w.band.begin(row0, cut ? (int) (index % across) : Band.WHOLE);
+    w.band.begin(row0, cut ? (int) (index % across) : BandState.WHOLE);
     reduction.begin(row0, row1, w.band);
     for (int column0 = from; column0 < to; column0 += most) {
       int column1 = Math.min(column0 + most, to);

@@ -2,7 +2,7 @@ package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.Readiness;
@@ -13,9 +13,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Full covariances as a matrix product: packs the batches of a call, and leaves its blocks to {@link FullVectorKernel} or, until that is
- * compiled, to {@link FullTwin}.
+ * compiled, to {@link FullColdKernel}.
  */
-public final class FullKernel extends BlockKernel<FullBatch> {
+public final class FullCovarianceKernel extends BlockKernel<FullBatch> {
   /** Batches of float: the contract is 1e-5, the aim 1e-6. */
   static final double FLOAT_TOLERANCE = 1e-6;
 
@@ -32,7 +32,7 @@ public final class FullKernel extends BlockKernel<FullBatch> {
 
   private final Worker worker;
   private final FullPair pair;
-  private final FullTwin twin;
+  private final FullColdKernel twin;
 
   /** Made when it is first needed, as its classes take long to load. */
   private @Nullable FullVectorKernel vectors;
@@ -47,10 +47,10 @@ public final class FullKernel extends BlockKernel<FullBatch> {
 
   private double[] firstColumns = {};
 
-  public FullKernel(Worker worker, FullPair pair) {
+  public FullCovarianceKernel(Worker worker, FullPair pair) {
     this.worker = worker;
     this.pair = pair;
-    twin = new FullTwin(worker, pair);
+    twin = new FullColdKernel(worker, pair);
   }
 
   /** Makes all forms that calls may read. */
@@ -86,7 +86,7 @@ public final class FullKernel extends BlockKernel<FullBatch> {
   @Override
   public void join(BlockKernel<?> lead) {
     super.join(lead);
-    FullKernel other = (FullKernel) lead;
+    FullCovarianceKernel other = (FullCovarianceKernel) lead;
     rows = other.rows;
     columns = other.columns;
   }
@@ -99,12 +99,12 @@ public final class FullKernel extends BlockKernel<FullBatch> {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, Window out) {
+  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
     FullBatch q = q();
     FullBatch p = p();
     FullRows a = Objects.requireNonNull(rows);
     FullColumns b = Objects.requireNonNull(columns);
-    if (!Readiness.isReady(Readiness.Part.FULL)) {
+    if (!Readiness.isReady(Readiness.KernelGroup.FULL)) {
       twin.block(q, p, a, b, row0, row1, column0, column1, out);
       return;
     }

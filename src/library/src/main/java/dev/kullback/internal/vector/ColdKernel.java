@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -10,7 +10,7 @@ import dev.kullback.internal.work.Worker;
  * {@link VectorKernel} and {@link SmallKernel} without vectors, entry by entry: the same operations on the same panels in the same order,
  * so the same bits. An order of magnitude slower once both are compiled, and far faster before.
  */
-final class Twin {
+final class ColdKernel {
   /** Columns at a time. */
   private static final int COLUMNS = 4;
 
@@ -27,13 +27,13 @@ final class Twin {
   private final double[] sums = new double[COLUMNS];
 
   /** For the batches and forms of this kernel's calls. */
-  Twin(VectorKernel kernel, Worker worker) {
+  ColdKernel(VectorKernel kernel, Worker worker) {
     this.kernel = kernel;
     this.worker = worker;
   }
 
   /** {@link VectorKernel#block}. */
-  void block(int row0, int row1, int column0, int column1, Window out) {
+  void block(int row0, int row1, int column0, int column1, BlockTarget out) {
     DiagonalBatch q = kernel.q();
     DiagonalBatch p = kernel.p();
     int d = q.dimension();
@@ -65,7 +65,7 @@ final class Twin {
       int row1,
       int column0,
       int column1,
-      Window out,
+      BlockTarget out,
       Worker worker) {
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {

@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.kernel.Window;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.work.Checkpoint;
@@ -11,7 +11,7 @@ import java.util.Arrays;
 /**
  * {@link FullVectorKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits.
  */
-final class FullTwin {
+final class FullColdKernel {
   /** Columns at a time. */
   private static final int COLUMNS = 4;
 
@@ -32,12 +32,12 @@ final class FullTwin {
   private double[] bound = {};
   private final double[] sums = new double[COLUMNS];
 
-  FullTwin(Worker worker, FullPair pair) {
+  FullColdKernel(Worker worker, FullPair pair) {
     this.worker = worker;
     this.pair = pair;
   }
 
-  /** {@link FullKernel#block}. */
+  /** {@link FullCovarianceKernel#block}. */
   void block(
       FullBatch q,
       FullBatch p,
@@ -47,7 +47,7 @@ final class FullTwin {
       int row1,
       int column0,
       int column1,
-      Window out) {
+      BlockTarget out) {
     int length = FullColumns.length(q.dimension());
     if (packed.length < ROWS * length) {
       packed = new double[ROWS * length];
@@ -56,7 +56,7 @@ final class FullTwin {
       bound = new double[row1 - row0];
     }
     FullPacking.weigh(a, row0, row1, b.centre(), bound);
-    double more = q.isDouble() || p.isDouble() ? 0 : FullKernel.FLOAT_TOLERANCE;
+    double more = q.isDouble() || p.isDouble() ? 0 : FullCovarianceKernel.FLOAT_TOLERANCE;
     for (int first = row0; first < row1; first += ROWS) {
       int end = Math.min(first + ROWS, row1);
       for (int i = first; i < end; i++) {
@@ -78,7 +78,7 @@ final class FullTwin {
 
   /** A of row i to {@code out[to…]}. */
   private static void packRow(FullRows q, int i, double[] centre, double[] out, int to) {
-    int mr = FullKernels.MR;
+    int mr = ProductKernels.MR;
     int d = centre.length;
     int mean = i / mr * mr * d + i % mr;
     int covariance = i / mr * mr * Cholesky.packedLength(d) + i % mr;
@@ -99,12 +99,12 @@ final class FullTwin {
   private static void sums(double[] row, int r, double[] columns, int j, int length, double[] sum) {
     int from = j / NR * NR * length + j % NR;
     Arrays.fill(sum, 0);
-    for (int chunk = 0; chunk < length; chunk += FullKernels.KC) {
+    for (int chunk = 0; chunk < length; chunk += ProductKernels.KC) {
       double a0 = 0;
       double a1 = 0;
       double a2 = 0;
       double a3 = 0;
-      for (int k = chunk, end = Math.min(length, chunk + FullKernels.KC); k < end; k++) {
+      for (int k = chunk, end = Math.min(length, chunk + ProductKernels.KC); k < end; k++) {
         double x = row[r + k];
         int at = from + k * NR;
         a0 = Math.fma(x, columns[at], a0);

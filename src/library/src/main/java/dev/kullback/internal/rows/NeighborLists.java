@@ -7,7 +7,7 @@ import java.util.Arrays;
  * {@code start[i + 1] − 1}.
  */
 @SuppressWarnings("ArrayRecordComponent") // handed on, and never compared
-public record Lists(int[] start, int[] indices, double[] values) {
+public record NeighborLists(int[] start, int[] indices, double[] values) {
   /** N. */
   public int size() {
     return start.length - 1;
@@ -33,22 +33,22 @@ public record Lists(int[] start, int[] indices, double[] values) {
   }
 
   /** How many row i of all lists has, or k if that is less. */
-  public static int count(int i, int k, Lists... lists) {
+  public static int count(int i, int k, NeighborLists... lists) {
     long count = 0;
-    for (Lists list : lists) {
+    for (NeighborLists list : lists) {
       count += list.count(i);
     }
     return (int) Math.min(k, count);
   }
 
   /** The k first of each row of all lists, whose rows are in order. */
-  public static Lists merge(int k, Lists... lists) {
+  public static NeighborLists merge(int k, NeighborLists... lists) {
     int n = lists[0].size();
     int[] start = new int[n + 1];
     for (int i = 0; i < n; i++) {
       start[i + 1] = start[i] + count(i, k, lists);
     }
-    Lists merged = new Lists(start, new int[start[n]], new double[start[n]]);
+    NeighborLists merged = new NeighborLists(start, new int[start[n]], new double[start[n]]);
     int[] at = new int[lists.length];
     for (int i = 0; i < n; i++) {
       for (int l = 0; l < lists.length; l++) {
@@ -69,19 +69,19 @@ public record Lists(int[] start, int[] indices, double[] values) {
     return merged;
   }
 
-  private boolean isBefore(int s, Lists other, int t) {
+  private boolean isBefore(int s, NeighborLists other, int t) {
     return isBefore(values[s], indices[s], other.values[t], other.indices[t]);
   }
 
   /** An index that row i of several lists has twice, or −1. */
-  public static int duplicate(int i, Lists... lists) {
+  public static int duplicate(int i, NeighborLists... lists) {
     int count = 0;
-    for (Lists list : lists) {
+    for (NeighborLists list : lists) {
       count = Math.addExact(count, list.count(i));
     }
     int[] all = new int[count];
     int to = 0;
-    for (Lists list : lists) {
+    for (NeighborLists list : lists) {
       System.arraycopy(list.indices, list.start[i], all, to, list.count(i));
       to += list.count(i);
     }

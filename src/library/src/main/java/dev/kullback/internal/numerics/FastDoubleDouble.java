@@ -4,7 +4,7 @@ package dev.kullback.internal.numerics;
  * {@code high + low}, {@code |low| ≤ 2⁻⁵³ |high|} but for sums that cancel: a faster {@link DoubleDouble} of some 75 bits, in double's
  * range. Where two parts come from outside, low need only be small beside high.
  */
-public final class DoubleWord {
+public final class FastDoubleDouble {
   /** Intervals of [1, 2) in which ln m is {@code ln(m c) − ln c}, c near 1/m with so few bits that {@code m c − 1} is small. */
   private static final int LOG_BITS = 8;
 

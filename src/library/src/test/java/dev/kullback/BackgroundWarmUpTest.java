@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The thread that has vectors compiled: what starts it, that it ends, and that no result shows it. */
-class ChangeOverTest {
+class BackgroundWarmUpTest {
   @TempDir private Path scratch;
 
   @Tag("long")
@@ -48,7 +48,7 @@ class ChangeOverTest {
             "-D%s=%s".formatted(Readiness.PROPERTY, background),
             "-cp",
             System.getProperty("java.class.path"),
-            ChangeOverProbe.class.getName(),
+            BackgroundWarmUpProbe.class.getName(),
             Integer.toString(calls));
     ChildJvm jvm = ChildJvm.run(scratch, Duration.ofSeconds(100), arguments);
     assertThat(jvm.status()).as("%s", jvm).isZero();

@@ -4,9 +4,9 @@ import java.util.Arrays;
 import java.util.Random;
 import java.util.function.BooleanSupplier;
 
-/** What {@link ChangeOverTest} runs in virtual machines of its own: calls from the first one until vectors are compiled. */
-public final class ChangeOverProbe {
-  private ChangeOverProbe() {}
+/** What {@link BackgroundWarmUpTest} runs in virtual machines of its own: calls from the first one until vectors are compiled. */
+public final class BackgroundWarmUpProbe {
+  private BackgroundWarmUpProbe() {}
 
   private static boolean isUnderWay() {
     return Thread.getAllStackTraces().keySet().stream()

@@ -3,15 +3,15 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.plain.ExactKl;
-import dev.kullback.internal.plain.RoundedKl;
+import dev.kullback.internal.plain.DoubleDoubleKl;
+import dev.kullback.internal.plain.RoundingFilter;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 /** How a divergence is rounded, in every way to state a scale. */
-class RoundedKlTest {
-  private final RoundedKl rounded = new RoundedKl();
-  private final ExactKl exact = new ExactKl();
+class RoundingFilterTest {
+  private final RoundingFilter rounded = new RoundingFilter();
+  private final DoubleDoubleKl exact = new DoubleDoubleKl();
   private int decided;
   private int compared;
 

@@ -3,13 +3,13 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.numerics.Variance;
-import dev.kullback.internal.plain.ExactKl;
+import dev.kullback.internal.plain.DoubleDoubleKl;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
 /** The divergence beyond double's last bit, in every way to state a scale. */
-class ExactKlTest {
-  private final ExactKl exact = new ExactKl();
+class DoubleDoubleKlTest {
+  private final DoubleDoubleKl exact = new DoubleDoubleKl();
 
   /** Parameters far apart and alike: all forms of a term, and of their sum. */
   @Test
@@ -78,7 +78,7 @@ class ExactKlTest {
     assertThat(exact.compute(q.gaussians().batch, i, p.gaussians().batch, j)).as(what).isTrue();
     assertThat(Math.abs(exact.rest)).isLessThanOrEqualTo(0x1p-53);
     BigFloat actual = BigFloat.of(exact.value).times(BigFloat.ONE.plus(BigFloat.of(exact.rest)));
-    double bound = ExactKl.tolerance(q.dimension()) / 2;
+    double bound = DoubleDoubleKl.tolerance(q.dimension()) / 2;
     if (q.kind() != p.kind()) { // 1 + x is known to 2⁻⁹⁷, x no better
       bound += 0x1p-96 * Math.sqrt(q.dimension() / kl.toDouble());
     }

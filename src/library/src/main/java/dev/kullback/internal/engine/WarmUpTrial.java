@@ -7,13 +7,13 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.Readiness.Part;
+import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.ReadyScan;
 import dev.kullback.internal.vector.SmallKernel;
 import java.util.Random;
 
 /** Runs vector kernels and their plain twins, on a {@link Readiness.Trial}, until the vectors are as fast. */
-final class Rehearsal {
+final class WarmUpTrial {
   /** After so long calls change over whatever the speed: C2 may be starved, or give up, and vectors are right all the same. */
   private static final long MOST_NANOS = 30_000_000_000L;
 
@@ -51,11 +51,11 @@ final class Rehearsal {
           Platform.Choice.VECTOR, 1, null, (_, message) -> new IllegalStateException(message));
 
   /** For batches of this dimension. */
-  Rehearsal(int dimension) {
+  WarmUpTrial(int dimension) {
     this.dimension = dimension;
   }
 
-  void of(Part part) {
+  void of(KernelGroup part) {
     int most = Math.clamp(dimension, FEW_DIMENSIONS, MOST_DIMENSIONS);
     switch (part) {
       case FLOAT -> {

@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
  * Where a kernel stores a block of the matrix: {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of the array
  * that is not null. Of one thread; the memory of blocks that go elsewhere is kept for its next call.
  */
-public final class Window {
+public final class BlockTarget {
   /**
    * Doubles of a cache line. Line by line instead of row by row makes nearestReverse over nearest 1.42 instead of 2.19, 4096 x 4096 x 32
    * (Zen 3).

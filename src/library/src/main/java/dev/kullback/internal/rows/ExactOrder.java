@@ -2,10 +2,10 @@ package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.plain.ExactKl;
+import dev.kullback.internal.plain.DoubleDoubleKl;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.PairKl;
-import dev.kullback.internal.plain.RoundedKl;
+import dev.kullback.internal.plain.RoundingFilter;
 import dev.kullback.internal.work.Worker;
 
 /**
@@ -13,7 +13,7 @@ import dev.kullback.internal.work.Worker;
  * v stands for an exact one in {@code [v(1 − error), v(1 + error)]}: the contract allows a square of the error more, of which the kernels
  * keep well clear. 0 and ∞ count as exact.
  */
-public final class Ranks {
+public final class ExactOrder {
   /** The contract of the float kernels, and of the double ones. */
   private static final double FLOAT_ERROR = 1e-5;
 
@@ -28,15 +28,15 @@ public final class Ranks {
   /** How many times as long as {@link #precise} the unrounded value takes, about. */
   private static final int EXACT = 32;
 
-  /** And {@link RoundedKl}. */
+  /** And {@link RoundingFilter}. */
   private static final int ROUNDED = 4;
 
   private final Worker worker;
   private final FullPair pair;
-  private final RoundedKl rounded = new RoundedKl();
-  private final ExactKl exact = new ExactKl();
+  private final RoundingFilter rounded = new RoundingFilter();
+  private final DoubleDoubleKl exact = new DoubleDoubleKl();
 
-  public Ranks(Worker worker, FullPair pair) {
+  public ExactOrder(Worker worker, FullPair pair) {
     this.worker = worker;
     this.pair = pair;
   }
@@ -62,7 +62,7 @@ public final class Ranks {
   }
 
   /** The same unrounded where it is to be had, else {@code kl}, which {@link #precise} gave; valid until the next. */
-  ExactKl exact(Batch q, int i, Batch p, int j, boolean reverse, double kl) {
+  DoubleDoubleKl exact(Batch q, int i, Batch p, int j, boolean reverse, double kl) {
     if (reverse) {
       return exact(p, j, q, i, false, kl);
     }
@@ -79,7 +79,7 @@ public final class Ranks {
 
   /**
    * The same rounded to double: a function of the two Gaussians alone, whatever the kernel, its block and the machine's vectors. That
-   * of exact arithmetic wherever {@link RoundedKl} or {@link ExactKl} decide it, else what {@link #precise} gives; 0 for equal parameters.
+   * of exact arithmetic wherever {@link RoundingFilter} or {@link DoubleDoubleKl} decide it, else what {@link #precise} gives; 0 for equal parameters.
    */
   double rounded(Batch q, int i, Batch p, int j, boolean reverse) {
     if (reverse) {
@@ -114,7 +114,7 @@ public final class Ranks {
   }
 
   /** What {@link #exact} gave last. */
-  ExactKl last() {
+  DoubleDoubleKl last() {
     return exact;
   }
 

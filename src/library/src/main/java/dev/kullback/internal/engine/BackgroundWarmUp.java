@@ -3,7 +3,7 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.Readiness.Part;
+import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
@@ -18,52 +18,54 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Has C2 compile the vector kernels, and calls change over to them from their plain twins when it has: a daemon thread, begun by the
- * first call that would use vectors, runs both on batches of its own until the vectors are as fast. It does so {@link Part} by part, and
+ * first call that would use vectors, runs both on batches of its own until the vectors are as fast. It does so {@link KernelGroup} by part, and
  * only those that calls have asked for. Where the VM does not compile vectors at all, the twins stay until a call after a while has it
  * tried again.
  */
-final class ChangeOver {
+final class BackgroundWarmUp {
   private static final String THREAD = "kullback-change-over";
 
   /** Leaves the processors to the first call, which on two of them took up to twice as long beside this (0.27 s alone, Zen 3). */
   private static final long DELAY_MILLIS = 500;
 
   /** What matrices need, by their batches. */
-  private static final Part[] FULL = {Part.FULL};
+  private static final KernelGroup[] FULL = {KernelGroup.FULL};
 
-  private static final Part[] SMALL = {Part.SMALL};
-  private static final Part[] DOUBLE = {Part.DOUBLE};
-  private static final Part[] FLOAT = {Part.FLOAT, Part.REFINEMENT, Part.DOUBLE};
+  private static final KernelGroup[] SMALL = {KernelGroup.SMALL};
+  private static final KernelGroup[] DOUBLE = {KernelGroup.DOUBLE};
+  private static final KernelGroup[] FLOAT = {
+    KernelGroup.FLOAT, KernelGroup.REFINEMENT, KernelGroup.DOUBLE
+  };
 
   /** The parts that calls asked for. Changed by holders of the lock, this class. */
-  private static final Set<Part> ASKED = ConcurrentHashMap.newKeySet();
+  private static final Set<KernelGroup> ASKED = ConcurrentHashMap.newKeySet();
 
   /** Those that are still to be tried, with the dimension of the batches that want them. */
-  private static final Map<Part, Integer> WANTED = new EnumMap<>(Part.class);
+  private static final Map<KernelGroup, Integer> WANTED = new EnumMap<>(KernelGroup.class);
 
   /** The one that is being tried. */
-  private static @Nullable Part tried;
+  private static @Nullable KernelGroup tried;
 
   private static @Nullable Thread thread;
 
   /** How many callers wait. */
   private static int waiting;
 
-  private ChangeOver() {}
+  private BackgroundWarmUp() {}
 
   /** For what a matrix of such batches needs. */
   static void begin(Batch q, Batch p) {
     begin(parts(q, p), q.dimension());
   }
 
-  private static void begin(Part[] parts, int dimension) {
-    for (Part part : parts) {
+  private static void begin(KernelGroup[] parts, int dimension) {
+    for (KernelGroup part : parts) {
       begin(part, dimension);
     }
   }
 
   /** For a part alone. */
-  static void begin(Part part, int dimension) {
+  static void begin(KernelGroup part, int dimension) {
     if (!Readiness.isCompiled(part)
         && Readiness.isDeferred()
         && !ASKED.contains(part)
@@ -72,22 +74,22 @@ final class ChangeOver {
     }
   }
 
-  private static Part[] parts(Batch q, Batch p) {
+  private static KernelGroup[] parts(Batch q, Batch p) {
     boolean full = q instanceof FullBatch || p instanceof FullBatch;
     return full ? FULL : diagonal(q.isDouble() || p.isDouble(), q.dimension());
   }
 
-  private static Part[] diagonal(boolean wide, int dimension) {
+  private static KernelGroup[] diagonal(boolean wide, int dimension) {
     return dimension <= SmallKernel.MOST_DIMENSIONS ? SMALL : wide ? DOUBLE : FLOAT;
   }
 
-  private static synchronized void start(Part part, int dimension) {
+  private static synchronized void start(KernelGroup part, int dimension) {
     if (!ASKED.add(part)) {
       return;
     }
     WANTED.put(part, dimension);
     if (thread == null) {
-      thread = new Readiness.Trial(ChangeOver::run, THREAD);
+      thread = new Readiness.Trial(BackgroundWarmUp::run, THREAD);
       try {
         thread.start();
       } catch (OutOfMemoryError e) { // no more threads
@@ -110,21 +112,21 @@ final class ChangeOver {
 
   /** Waits for all parts. */
   static void awaitAll(int dimension) {
-    await(Part.values(), dimension);
+    await(KernelGroup.values(), dimension);
   }
 
-  private static void await(Part[] parts, int dimension) {
+  private static void await(KernelGroup[] parts, int dimension) {
     begin(parts, dimension);
-    begin(Part.SCANS, dimension);
-    awaitEnd(EnumSet.of(Part.SCANS, parts));
+    begin(KernelGroup.SCANS, dimension);
+    awaitEnd(EnumSet.of(KernelGroup.SCANS, parts));
   }
 
-  private static synchronized void awaitEnd(Set<Part> parts) {
+  private static synchronized void awaitEnd(Set<KernelGroup> parts) {
     waiting++;
-    ChangeOver.class.notifyAll();
+    BackgroundWarmUp.class.notifyAll();
     try {
       while (!Collections.disjoint(parts, WANTED.keySet()) || parts.contains(tried)) {
-        ChangeOver.class.wait();
+        BackgroundWarmUp.class.wait();
       }
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -136,11 +138,11 @@ final class ChangeOver {
 
   private static void run() {
     letCallsRun();
-    for (Map.Entry<Part, Integer> next = next(); next != null; next = next()) {
-      Part part = next.getKey();
+    for (Map.Entry<KernelGroup, Integer> next = next(); next != null; next = next()) {
+      KernelGroup part = next.getKey();
       try {
         if (Platform.isCompiled()) {
-          new Rehearsal(next.getValue()).of(part);
+          new WarmUpTrial(next.getValue()).of(part);
           Readiness.setCompiled(part);
         } else {
           ASKED.remove(part);
@@ -158,7 +160,7 @@ final class ChangeOver {
     long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(DELAY_MILLIS);
     try {
       for (long left = DELAY_MILLIS; waiting == 0 && left > 0; ) {
-        ChangeOver.class.wait(left);
+        BackgroundWarmUp.class.wait(left);
         left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
       }
     } catch (InterruptedException e) { // by nobody who knows it
@@ -167,13 +169,13 @@ final class ChangeOver {
   }
 
   /** Ends what was tried, and the thread where nothing is left. */
-  private static synchronized Map.@Nullable Entry<Part, Integer> next() {
+  private static synchronized Map.@Nullable Entry<KernelGroup, Integer> next() {
     tried = null;
-    for (Part part : WANTED.keySet()) {
+    for (KernelGroup part : WANTED.keySet()) {
       tried = part;
       break;
     }
-    ChangeOver.class.notifyAll();
+    BackgroundWarmUp.class.notifyAll();
     if (tried == null) {
       thread = null;
       return null;

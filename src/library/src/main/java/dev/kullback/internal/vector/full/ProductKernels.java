@@ -26,7 +26,7 @@ import jdk.incubator.vector.VectorSpecies;
  * <p>An entry's value depends on its row and its column's batch alone: every
  * lane sees the same operations in the same order.
  */
-final class FullKernels {
+final class ProductKernels {
   static final VectorSpecies<Double> S = Species.DOUBLE;
 
   private static final int V = S.length();
@@ -48,7 +48,7 @@ final class FullKernels {
   /** Entries of K that a micro-kernel accumulates: a column panel's chunk, 16 KiB, stays in the L1 cache. 64 costs 5 %. */
   static final int KC = 128;
 
-  private FullKernels() {}
+  private ProductKernels() {}
 
   /** Entries [k0, k0 + count) of A of rows [row0, row1), to {@code rows [a][k][MR]}; row0 is a multiple of MR. */
   static void packChunk(

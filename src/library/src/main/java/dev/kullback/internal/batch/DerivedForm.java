@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
  * What a kernel reads instead of a batch's own arrays, such as panels: the key under which the batch keeps it. Made at most once for a
  * batch, by the first thread that needs it.
  */
-public final class Form<B extends Batch, T> {
+public final class DerivedForm<B extends Batch, T> {
   private final Function<B, T> make;
   private final ToLongFunction<T> bytes;
 
@@ -17,7 +17,7 @@ public final class Form<B extends Batch, T> {
    *
    * @param bytes what it takes on the heap
    */
-  public Form(Function<B, T> make, ToLongFunction<T> bytes) {
+  public DerivedForm(Function<B, T> make, ToLongFunction<T> bytes) {
     this.make = make;
     this.bytes = bytes;
   }

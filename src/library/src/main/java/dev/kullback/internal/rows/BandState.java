@@ -5,7 +5,7 @@ import dev.kullback.internal.kernel.RowScan;
 import java.util.Arrays;
 
 /** What a reduction has so far of the band of rows that one thread is at, by row, and its working memory. */
-public final class Band {
+public final class BandState {
   /** Instead of a span's number: all columns. */
   public static final int WHOLE = -1;
 
@@ -21,19 +21,19 @@ public final class Band {
   final double[] least = new double[NearestRows.MOST_GROUPS];
 
   /** Decides what the kernels' values do not. */
-  final Ranks ranks;
+  final ExactOrder ranks;
 
   private int[] positions = {};
   private double[] values = {};
   private final KeySort sorting;
   private Candidates[] candidates = {};
 
-  /** Lists that the call has used. */
+  /** NeighborLists that the call has used. */
   private int used;
 
   private double[] state = {};
 
-  public Band(RowScan scan, Ranks ranks) {
+  public BandState(RowScan scan, ExactOrder ranks) {
     this.scan = scan;
     this.ranks = ranks;
     sorting = new KeySort(scan);

@@ -7,20 +7,20 @@ import org.jspecify.annotations.Nullable;
  * What is asked for the nearest columns of each row, which may be a block of a larger set's.
  *
  * @param reverse ranks by {@code KL(p_j ‖ q_i)}
- * @param exact values that do not depend on the block: {@link Ranks#rounded}
+ * @param exact values that do not depend on the block: {@link ExactOrder#rounded}
  * @param others leaves out the column with the index of the row
  * @param firstRow the index of row 0
  * @param first the index of column 0
  * @param earlier the exact lists that this search continues
  */
-public record Search(
+public record NearestQuery(
     int k,
     boolean reverse,
     boolean exact,
     boolean others,
     int firstRow,
     int first,
-    @Nullable Lists earlier) {
+    @Nullable NeighborLists earlier) {
   /** The column that row i leaves out, or −1. */
   int leftOut(int i, int columns) {
     long j = (long) firstRow + i - first;

@@ -15,7 +15,7 @@ import dev.kullback.internal.numerics.Variance;
  * of which no term is negative, so that the relative error is a term's and that of the sum, however small KL is and whatever its
  * exponent. Working memory of a thread.
  */
-public final class ExactKl {
+public final class DoubleDoubleKl {
   /**
    * Up to this |x| a term {@code f = x − ln(1+x)} comes from its series, to 2⁻⁸⁴·⁷. Beyond, where {@code |x| ≤ 66 f} and {@code f ≥
    * 2⁻¹¹·¹}, the x are summed and the 1 + x, to 2⁻⁹⁶, multiplied for one logarithm, to 2⁻⁹⁷.

@@ -7,7 +7,7 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** Where a call's results go: an array, or a segment, of float or double. Set anew for each call, so that none allocates. */
-public final class Output {
+public final class Results {
   /** Tells a confined segment from one that helpers can write to. */
   private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});
 
@@ -90,7 +90,7 @@ public final class Output {
    * @param mostRows, mostColumns of a block
    */
   public void open(
-      Window window, int row0, int column0, int stride, int mostRows, int mostColumns) {
+      BlockTarget window, int row0, int column0, int stride, int mostRows, int mostColumns) {
     if (segment == null) {
       window.set(floats, doubles, 0, stride);
     } else {
@@ -99,7 +99,7 @@ public final class Output {
   }
 
   /** Ends what {@link #open} began. */
-  public void close(Window window, int row0, int row1, int column0, int column1, int stride) {
+  public void close(BlockTarget window, int row0, int row1, int column0, int column1, int stride) {
     MemorySegment to = segment;
     if (to == null) {
       return;

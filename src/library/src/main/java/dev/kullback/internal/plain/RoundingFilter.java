@@ -1,7 +1,7 @@
 package dev.kullback.internal.plain;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.numerics.DoubleWord;
+import dev.kullback.internal.numerics.FastDoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 import java.util.Arrays;
 import java.util.Objects;
@@ -15,10 +15,10 @@ import org.jspecify.annotations.Nullable;
  * </pre>
  *
  * <p>It is left undecided where a number between those that its error leaves, 2⁻⁷² of the terms, rounds otherwise: one in 2¹⁸ of KL ≈ D,
- * but all that are small beside D, and those with extreme parameters. {@link ExactKl}, which takes many times as long, decides
+ * but all that are small beside D, and those with extreme parameters. {@link DoubleDoubleKl}, which takes many times as long, decides
  * these. Working memory of a thread.
  */
-public final class RoundedKl {
+public final class RoundingFilter {
   /**
    * Error relative to the sum of what is added. A term has 2⁻⁷⁴: two exponentials to 2⁻⁷⁵·⁵, and some 2⁻¹⁰⁰. The sum's low part, of D errors
    * of at most 2⁻⁵³ of the sum, has D²·2⁻¹⁰⁶, and so have a product's, 2⁻⁸² for D = {@link #MOST_DIMENSIONS}; a logarithm has 2⁻⁷⁵.
@@ -39,7 +39,7 @@ public final class RoundedKl {
   private final double[] term = new double[BLOCK];
 
   private final double[] termLow = new double[BLOCK];
-  private final DoubleWord word = new DoubleWord();
+  private final FastDoubleDouble word = new FastDoubleDouble();
 
   /** {@code 2 KL} unrounded, and a bound on its error. */
   public double high;
@@ -145,7 +145,7 @@ public final class RoundedKl {
     final double[] value = new double[BLOCK];
 
     final double[] valueLow = new double[BLOCK];
-    private final DoubleWord word = new DoubleWord();
+    private final FastDoubleDouble word = new FastDoubleDouble();
 
     /** The product of the scales, of which {@code 1 ≤ high < 2}, or the sum of log-variances. */
     private double high;
@@ -268,12 +268,12 @@ public final class RoundedKl {
 
     private void multiply(double x, double xLow) {
       int e = Math.getExponent(x);
-      double power = DoubleWord.power(-e);
+      double power = FastDoubleDouble.power(-e);
       double y = x * power;
       double product = high * y;
       double productLow = Math.fma(high, y, -product) + (high * (xLow * power) + low * y);
       int more = Math.getExponent(product); // 0 or 1; a branch would go either way
-      double half = DoubleWord.power(-more);
+      double half = FastDoubleDouble.power(-more);
       high = product * half;
       low = productLow * half;
       exponent += e + more;
