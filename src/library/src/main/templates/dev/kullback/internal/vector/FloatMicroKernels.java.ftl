@@ -1,19 +1,17 @@
-<#ftl strip_whitespace=true>
-<#-- One text for the unrolled loops over tiles of R rows by C vectors of columns, in float and in double. -->
-<#assign Vector = Element + "Vector"/>
+<#-- One text for the unrolled loops over tiles of R rows by C vectors of columns. The build derives DoubleMicroKernels from what it makes. -->
 <#macro tile R C fenced=false>
 
   static void tile${R}x${C}<#if fenced>Fenced</#if>(
-      ${element}[] rows,
+      float[] rows,
       int r,
-      ${element}[] columns,
+      float[] columns,
       int c,
       int length,
-      ${element}[] acc,
+      float[] acc,
       int to,
       boolean first) {
 <#list 0..<R as i><#list 0..<C as j>
-    ${Vector} a${i}_${j} = ${Vector}.zero(S);
+    FloatVector a${i}_${j} = FloatVector.zero(S);
 </#list></#list>
 <#if fenced>
     int end = r + length * (2 * MR);
@@ -26,13 +24,13 @@
       int j = c + h * (2 * NR);
 </#if>
 <#list 0..<C as j>
-      ${Vector} m${j} = ${Vector}.fromArray(S, columns, j + ${j} * V);
-      ${Vector} p${j} = ${Vector}.fromArray(S, columns, j + NR + ${j} * V);
+      FloatVector m${j} = FloatVector.fromArray(S, columns, j + ${j} * V);
+      FloatVector p${j} = FloatVector.fromArray(S, columns, j + NR + ${j} * V);
 </#list>
-      ${Vector} x, v, d, t;
+      FloatVector x, v, d, t;
 <#list 0..<R as i>
-      x = ${Vector}.broadcast(S, rows[i + ${i}]);
-      v = ${Vector}.broadcast(S, rows[i + MR + ${i}]);
+      x = FloatVector.broadcast(S, rows[i + ${i}]);
+      v = FloatVector.broadcast(S, rows[i + MR + ${i}]);
 <#list 0..<C as j>
       d = x.sub(m${j});
       t = d.fma(d, v);
@@ -45,7 +43,7 @@
     }
     if (!first) {
 <#list 0..<R as i><#list 0..<C as j>
-      a${i}_${j} = a${i}_${j}.add(${Vector}.fromArray(S, acc, to + ${i} * NR + ${j} * V));
+      a${i}_${j} = a${i}_${j}.add(FloatVector.fromArray(S, acc, to + ${i} * NR + ${j} * V));
 </#list></#list>
     }
 <#list 0..<R as i><#list 0..<C as j>
@@ -55,13 +53,13 @@
 </#macro>
 package dev.kullback.internal.vector;
 
-import jdk.incubator.vector.${Vector};
+import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * Micro-kernels of {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh}, layouts as in {@link ${Element}Kernels}: {@code tileRxC} computes R
+ * Micro-kernels of {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh}, layouts as in {@link FloatKernels}: {@code tileRxC} computes R
  * rows by C vectors of columns over {@code length} dimensions, and adds them to {@code acc[to + row·NR + column]} or, the first, stores
- * them there. The build unrolls them from one text, MicroKernels.java.ftl, for the shapes in the table at its end.
+ * them there. The build unrolls them from one template, for the shapes in the table at its end.
  *
  * <p>Fenced kernels are for 16 registers. C2 of JDK 25 loads all that an iteration loads at its start, and spills accumulators to make
  * room for it; the loads of a row cannot pass the store of the row before, of no use otherwise, to the end of {@code acc}, at a constant
@@ -69,13 +67,13 @@ import jdk.incubator.vector.VectorSpecies;
  * 18.5, 3 x 2 at 19, 10 x 1 at 18.7 (from the L1 cache, D = 64; Zen 3, JDK 25.0.3, where two fma allow 24). Their loop counts by the rows'
  * index, which saves three of 51 instructions and 5 % where another program uses the core; that of 8 x 1 lost 15 % so.
  */
-final class ${Element}MicroKernels {
-  private static final VectorSpecies<${Element}> S = ${Element}Kernels.S;
+final class FloatMicroKernels {
+  private static final VectorSpecies<Float> S = FloatKernels.S;
   private static final int V = S.length();
-  private static final int MR = ${Element}Kernels.MR;
-  private static final int NR = ${Element}Kernels.NR;
+  private static final int MR = FloatKernels.MR;
+  private static final int NR = FloatKernels.NR;
 
-  private ${Element}MicroKernels() {}
+  private FloatMicroKernels() {}
 <#-- 32 registers: a whole tile, a batch's last four rows, its last vector of columns; 16 registers: the same, but for the rows. -->
 <@tile R=8 C=2/>
 <@tile R=4 C=2/>

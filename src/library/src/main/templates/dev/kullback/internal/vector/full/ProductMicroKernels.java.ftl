@@ -45,7 +45,7 @@ import jdk.incubator.vector.VectorSpecies;
 /**
  * Micro-kernels of the matrix product, layouts as in {@link ProductKernels}: {@code tileRxC} computes R rows by C vectors of columns over
  * {@code length} entries, and adds them to {@code acc[to + row·NR + column]} or, the first, stores them there. The build unrolls them from
- * one text, ProductMicroKernels.java.ftl, for the shapes in the table at its end.
+ * one template, for the shapes in the table at its end.
  */
 final class ProductMicroKernels {
   private static final VectorSpecies<Double> S = ProductKernels.S;
