@@ -1,7 +1,13 @@
 package dev.kullback;
 
-import dev.kullback.Batch.Kind;
-import dev.kullback.Check.Precision;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Check.Precision;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
+import dev.kullback.testing.Regime;
+import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.EnumMap;
@@ -73,7 +79,7 @@ class AccuracyTest {
 
   /** Float and double batches in one call. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void mixedPrecisions(Backend backend) {
     for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_2, Regime.OFFSET_1E3}) {
       Batch single = regime.draw(false, 9, 37, 33).q();
@@ -96,7 +102,7 @@ class AccuracyTest {
 
   /** Variances that leave double's range, or its normal numbers, in one kind of scale only. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void kindsThatDifferAtTheEdgesOfDouble(Backend backend) {
     record Scaled(Kind kind, double scale) {}
     Scaled[] scales = {
@@ -130,7 +136,7 @@ class AccuracyTest {
 
   /** Scales whose roundings in the float kernel all have one sign, where the log-determinants cancel most of S. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void roundingsOfOneSign(Backend backend) {
     int dimension = 64;
     float least = 1; // the variance whose inverse is rounded down most
@@ -175,7 +181,7 @@ class AccuracyTest {
 
   /** Near-duplicates whose terms underflow in float while their sum does not, and where only a double result holds it. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void termsThatUnderflow(Backend backend) {
     for (int dimension : new int[] {1, 4096}) {
       for (double distance : new double[] {2.397072076e-21, 1e-21, 1e-22, 1e-25}) {

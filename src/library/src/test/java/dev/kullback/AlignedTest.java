@@ -3,6 +3,12 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.plain.FullPair;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Share;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -20,14 +26,14 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("vector")
 class AlignedTest {
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void bitsOfOneByOne(Backend backend) {
     bitsOfOneByOne(backend, Share.SOME);
   }
 
   @Tag("long")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void bitsOfOneByOneOfOtherKinds(Backend backend) {
     bitsOfOneByOne(backend, Share.OTHERS);
   }
@@ -52,7 +58,7 @@ class AlignedTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void allSizes(Backend backend) {
     Random random = new Random(1);
     try (KlEngine engine = Engines.on(backend)) {
@@ -66,7 +72,7 @@ class AlignedTest {
 
   /** Blocks of rows; factors that leave the cache. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void largeDimensions(Backend backend) {
     Random random = new Random(1);
     try (KlEngine engine = Engines.on(backend)) {
@@ -80,7 +86,7 @@ class AlignedTest {
 
   /** What only one at a time decides, beside what the lanes do: results beyond double, and parameters at its ends. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void anyMagnitude(Backend backend) {
     Random random = new Random(1);
     double[] ends = {Double.MIN_VALUE, 1e-310, 1e-200, 1e-100, 1, 1e100, 1e200, 1e305};
@@ -110,7 +116,7 @@ class AlignedTest {
 
   /** Compiled, too, and by several threads. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void hotAndShared(Backend backend) {
     Random random = new Random(1);
     FullBatch a = FullBatch.random(true, 301, 19, 100, 1, random);
@@ -127,7 +133,7 @@ class AlignedTest {
   /** Diagonal ones, too; also to a segment that is this thread's alone, with guards on both sides. */
   @Tag("device")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsForEveryThreadCountAndOutput(Backend backend) {
     Random random = new Random(1);
     int n = 2001;

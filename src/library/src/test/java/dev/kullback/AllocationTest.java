@@ -5,6 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.ChildJvm;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Regime;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -61,7 +66,7 @@ class AllocationTest {
    * per-term form.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void warmPairwiseAllocatesNothing(Backend backend) {
     for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_6}) {
       for (int kind = 0; kind < 4; kind++) {
@@ -87,7 +92,7 @@ class AllocationTest {
   /** Runs the other tests of this class with other instructions and widths. */
   @Tag("long")
   @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("dev.kullback.ChildJvm#otherMachines")
+  @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
   void otherMachines(List<String> flags) throws Exception {
     List<String> arguments = new ArrayList<>();
     arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
@@ -104,7 +109,7 @@ class AllocationTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void warmCallsOfFullCovariancesAllocateNothing(Backend backend) {
     FullBatch batch = FullBatch.random(false, 21, 19, 100, 0, new Random(1));
     FullGaussians q = batch.gaussians();
@@ -124,7 +129,7 @@ class AllocationTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void warmReductionsAllocateNothing(Backend backend) {
     Gaussians full = FullBatch.random(false, 21, 9, 10, 0, new Random(1)).gaussians();
     for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_1E_6}) {
@@ -148,7 +153,7 @@ class AllocationTest {
 
   /** Turned dimensions in every way to state a scale: candidates that the last resort decides. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void warmTiesAllocateNothing(Backend backend) {
     int d = 9;
     int m = 35;
@@ -173,7 +178,7 @@ class AllocationTest {
 
   /** After warmUp the first calls of a service allocate nothing, whatever query comes: what is asked of prepared references. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void warmUpLeavesNothingToAllocate(Backend backend) {
     DiagonalGaussians p = Batch.random(false, 10_000, 40, 0, new Random(5)).gaussians();
     DiagonalGaussians query = Batch.random(false, 1, 40, 0, new Random(6)).gaussians();
@@ -198,7 +203,7 @@ class AllocationTest {
 
   /** Working memory for one dimension serves another. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void warmCallsOfTwoDimensionsAllocateNothing(Backend backend) {
     FullGaussians wide = near(21, 9);
     FullGaussians narrow = near(21, 8);

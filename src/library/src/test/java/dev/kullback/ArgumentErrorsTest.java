@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
-import dev.kullback.Batch.Kind;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Factors;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.Engines;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -294,7 +296,7 @@ class ArgumentErrorsTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void shapesOfACall(Backend backend) {
     DiagonalGaussians q = ones(6, 3);
     DiagonalGaussians p = ones(5, 3);
@@ -325,7 +327,7 @@ class ArgumentErrorsTest {
 
   /** More entries than an array holds; 65536 * 65536 is 0 in int. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void tooManyEntries(Backend backend) {
     DiagonalGaussians q = ones(65536, 1);
     DiagonalGaussians p = ones(46341, 1);

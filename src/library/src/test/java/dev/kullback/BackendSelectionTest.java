@@ -3,6 +3,11 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.ChildJvm;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
+import dev.kullback.testing.Probe;
 import java.io.File;
 import java.net.URI;
 import java.net.URISyntaxException;

@@ -4,6 +4,12 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.vector.Readiness;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Regime;
+import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;

@@ -7,6 +7,10 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Reference;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -36,7 +40,7 @@ class ConcurrencyTest {
   private final DiagonalGaussians q = batch.gaussians();
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void manyCallersOfOneEngine(Backend backend) throws Exception {
     for (int threads : new int[] {1, 3}) {
       try (KlEngine engine = Engines.on(backend, threads);
@@ -72,7 +76,7 @@ class ConcurrencyTest {
 
   /** Prepared references, queries of different sizes from platform and virtual threads: as if each were alone. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void manyQueriesOfTheSameReferences(Backend backend) throws Exception {
     DiagonalGaussians references = Batch.random(false, 5000, 6, 0, new Random(8)).gaussians();
     for (int threads : new int[] {1, 3}) {
@@ -239,7 +243,7 @@ class ConcurrencyTest {
 
   /** Ends before the next tile, the status still set; the engine goes on. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void interruption(Backend backend) {
     for (int threads : new int[] {1, 3}) {
       try (KlEngine engine = Engines.on(backend, threads)) {

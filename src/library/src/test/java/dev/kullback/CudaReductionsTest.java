@@ -3,6 +3,9 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.cuda.abi.CudaRuntime;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Emulated;
+import dev.kullback.testing.FullBatch;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

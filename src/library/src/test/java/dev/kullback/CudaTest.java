@@ -6,6 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.internal.cuda.CudaLibrary;
 import dev.kullback.internal.cuda.abi.KullbackCuda;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Emulated;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Probe;
 import java.io.File;
 import java.io.IOException;
 import java.lang.foreign.Arena;

@@ -1,5 +1,11 @@
 package dev.kullback;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Regime;
+import dev.kullback.testing.Share;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -24,7 +30,7 @@ class DeterminismTest {
   };
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsForEveryThreadCount(Backend backend) {
     for (Regime regime : REGIMES) {
       for (boolean isDouble : new boolean[] {false, true}) {
@@ -53,7 +59,7 @@ class DeterminismTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsInEveryBatch(Backend backend) {
     int n = 45;
     int m = 70;
@@ -83,14 +89,14 @@ class DeterminismTest {
 
   /** In tiles of their like, in mixed ones, and alone. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsAmongAnyNeighbors(Backend backend) {
     sameBitsAmongAnyNeighbors(backend, Share.SOME);
   }
 
   @Tag("long")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsAmongAnyOtherNeighbors(Backend backend) {
     sameBitsAmongAnyNeighbors(backend, Share.OTHERS);
   }
@@ -137,7 +143,7 @@ class DeterminismTest {
 
   /** Whose preparation the threads share: for one call, and kept from the second use on. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsOfLargeBatches(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       Batch q = Batch.random(isDouble, 5, 67, 0, new Random(1));
@@ -183,7 +189,7 @@ class DeterminismTest {
    * A batch against itself, as one object, as two equal ones, and from another copy of the arrays.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsForTheSameAndForEqualObjects(Backend backend) {
     for (Regime regime : REGIMES) {
       for (boolean isDouble : new boolean[] {false, true}) {

@@ -2,6 +2,10 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -32,7 +36,7 @@ class DigitsTest {
       IntStream.range(0, 16).map(k -> (int) read("digits_kl_row_index")[k]).toArray();
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void wholeMatrixFromStandardDeviations(Backend backend) {
     double[] expected = read("digits_kl_rows");
     DiagonalGaussians q = new Batch(Batch.Kind.STD, false, mean, std, DIMENSION).gaussians();
@@ -57,7 +61,7 @@ class DigitsTest {
    * the oracle decides.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void rowsFromLogVariances(Backend backend) {
     Batch all = new Batch(Batch.Kind.LOG_VARIANCE, false, mean, read("digits_logvar"), DIMENSION);
     try (KlEngine engine = Engines.on(backend)) {
@@ -84,7 +88,7 @@ class DigitsTest {
 
   /** Full covariances: what lies near each image, by principal components. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void wholeMatrixOfFullCovariances(Backend backend) {
     float[] localMean = Batch.narrowed(read("local_mean"));
     float[] scaleTril = Batch.narrowed(read("local_scale_tril"));

@@ -4,6 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.plain.DoubleDoubleKl;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 

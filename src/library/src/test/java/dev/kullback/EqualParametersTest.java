@@ -2,7 +2,11 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.Batch.Kind;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Regime;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.function.BiFunction;
@@ -19,7 +23,7 @@ class EqualParametersTest {
    * exact as a logarithm.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void zeroAcrossKinds(Backend backend) {
     Random random = new Random(1);
     for (int dimension : new int[] {1, 3, 32, 47, 300}) {
@@ -47,7 +51,7 @@ class EqualParametersTest {
    * in inf - inf.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void zeroForEqualCopiesOfAnyMagnitude(Backend backend) {
     double[] means = {0, 1e-45, 1, 1000, 1e19, 3.4e38, -3.4e38};
     double[] stds = {1e-45, 1e-38, 1e-20, 1e-8, 1, 1e8, 1e20, 3.4e38};
@@ -84,7 +88,7 @@ class EqualParametersTest {
    * not.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void overflowIsInfinite(Backend backend) {
     for (int dimension : new int[] {1, 2, 17, 64}) {
       for (int h = 0; h < dimension; h += 16) {
@@ -121,7 +125,7 @@ class EqualParametersTest {
    * them.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void batchesAreCopies(Backend backend) {
     for (Kind kind : Kind.values()) {
       Batch batch = Regime.VAE.draw(new Regime.Pair(kind, kind), true, 9, 1, 21).q();

@@ -3,6 +3,10 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.plain.PairKl;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -59,7 +63,7 @@ class ErrorBoundTest {
    * log-determinants cancel most of it.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void roundingsOfOneSign(Backend backend) {
     roundingsOfOneSign(backend, Batch.Kind.STD);
     roundingsOfOneSign(backend, Batch.Kind.VARIANCE);

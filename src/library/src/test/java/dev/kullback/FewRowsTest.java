@@ -4,6 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.CancellationException;
@@ -48,14 +52,14 @@ class FewRowsTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsForEveryThreadCount(Backend backend) {
     sameBitsForEveryThreadCount(backend, Share.SOME);
   }
 
   @Tag("long")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsForEveryThreadCountOfOthers(Backend backend) {
     sameBitsForEveryThreadCount(backend, Share.OTHERS);
   }
@@ -77,7 +81,7 @@ class FewRowsTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void fullBatches(Backend backend) {
     Random random = new Random(1);
     Gaussians many = FullBatch.random(false, 9000, 12, 10, 0, random).gaussians();
@@ -87,7 +91,7 @@ class FewRowsTest {
 
   @Tag("long")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void mixedBatches(Backend backend) {
     Random random = new Random(1);
     Gaussians full = FullBatch.random(true, 2, 12, 10, 0, random).gaussians();
@@ -153,7 +157,7 @@ class FewRowsTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void whatEndsACall(Backend backend) {
     DiagonalGaussians p = references(Alike.NOT, false, 20_000, 64).gaussians();
     DiagonalGaussians q = Batch.random(false, 1, 64, 0, new Random(1)).gaussians();

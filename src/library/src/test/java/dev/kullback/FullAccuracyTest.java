@@ -3,7 +3,15 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.kullback.FullCheck.Due;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.FullCheck;
+import dev.kullback.testing.FullCheck.Due;
+import dev.kullback.testing.FullOracle;
+import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.DoubleStream;
@@ -25,14 +33,14 @@ class FullAccuracyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void conditions(Backend backend) {
     conditions(backend, Share.SOME);
   }
 
   @Tag("long")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void otherConditions(Backend backend) {
     conditions(backend, Share.OTHERS);
   }
@@ -61,7 +69,7 @@ class FullAccuracyTest {
 
   /** One dimension past a power of two, entries of K in several chunks. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void largeDimension(Backend backend) {
     FullBatch q = FullBatch.random(true, 2, 129, 1e3, 0, new Random(1));
     FullBatch p = FullBatch.random(true, 3, 129, 1e3, 0, new Random(2));
@@ -70,7 +78,7 @@ class FullAccuracyTest {
 
   /** Every form of the matrices, against exact arithmetic on what it was given. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void kinds(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       double condition = isDouble ? 1e8 : 1e4; // in float, 1e6 may round to an indefinite matrix
@@ -87,7 +95,7 @@ class FullAccuracyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void meansFarFromZeroAndFromEachOther(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       for (int d : new int[] {1, 3, 16}) {
@@ -107,7 +115,7 @@ class FullAccuracyTest {
 
   /** Copies with every parameter changed by a relative {@code change}; KL down to 1e-20. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void nearDuplicates(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       for (double change : new double[] {1e-2, 1e-5, 1e-9}) {
@@ -260,7 +268,7 @@ class FullAccuracyTest {
 
   /** Matrices that a change of units makes tiny, huge, or both, of covariances and precisions. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void unitsOfEachDimension(Backend backend) {
     double[][] units = {
       {1e-150, 1e-150, 1e-150},
@@ -295,7 +303,7 @@ class FullAccuracyTest {
 
   /** A direction of almost no variance; and units from 1e-30 to 1e30. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void nearlySingularAndAnyUnit(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       for (double unit : new double[] {1e-15, 1, 1e15}) {
@@ -314,7 +322,7 @@ class FullAccuracyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void mixedWithDiagonal(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       for (Batch.Kind kind : Batch.Kind.values()) {
@@ -347,7 +355,7 @@ class FullAccuracyTest {
 
   /** {@code aligned} and {@code toStandardNormal}. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void rowFunctions(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       for (int d : new int[] {1, 3, 12}) {

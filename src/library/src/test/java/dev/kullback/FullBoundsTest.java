@@ -1,7 +1,10 @@
 package dev.kullback;
 
-import dev.kullback.FullBatch.Kind;
-import dev.kullback.FullCheck.Due;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.FullBatch.Kind;
+import dev.kullback.testing.FullCheck;
+import dev.kullback.testing.FullCheck.Due;
+import dev.kullback.testing.Regime;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
@@ -100,7 +103,7 @@ class FullBoundsTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void adversary(Backend backend) {
     for (Regime regime : Regime.values()) {
       for (boolean isDouble : new boolean[] {false, true}) {
@@ -125,7 +128,7 @@ class FullBoundsTest {
 
   /** {@code L_q = L_p(I + E)} of equal means: the product cancels, by ‖P‖‖Σ_q‖. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void errorsOfTheProduct(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       for (double condition : new double[] {1e4, 1e5, 1e6, 1e7}) {
@@ -162,7 +165,7 @@ class FullBoundsTest {
    * directions only, so that its divergence is far above what the product cancels.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void ofAnIllConditionedFactor(Backend backend) {
     for (int d : new int[] {3, 4, 5, 6, 7}) {
       FullBatch p = FullBatch.random(true, 17, d, 1e12, 0, new Random(d));
@@ -181,7 +184,7 @@ class FullBoundsTest {
    * not 1. Triangular solves are exact, as {@code 17/8 B·(1/B)} is.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void errorsOfTheInverse(Backend backend) {
     double[] odd = {49, 103, 107, 161, 187, 197};
     for (boolean isDouble : new boolean[] {false, true}) {
@@ -209,7 +212,7 @@ class FullBoundsTest {
    * L_p⁻¹m_p} cancels, and q near the centre. Few bits, which float holds and whose sums are exact.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void farAlongTheWideDirection(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       for (int power : isDouble ? new int[] {12, 13, 14, 15, 16} : new int[] {20, 22, 24, 26, 28}) {

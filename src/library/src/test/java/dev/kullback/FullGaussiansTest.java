@@ -6,6 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.offset;
 
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.FullOracle;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -211,7 +216,7 @@ class FullGaussiansTest {
 
   /** The same object, equal copies, and equal parameters given otherwise, of any magnitude. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void equalParametersGiveZero(Backend backend) {
     try (KlEngine engine = Engines.on(backend)) {
       for (boolean isDouble : new boolean[] {false, true}) {
@@ -246,7 +251,7 @@ class FullGaussiansTest {
 
   /** A diagonal batch equals the full one with its standard deviations. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void equalToDiagonal(Backend backend) {
     float[] mean = {1, 2, 3};
     DiagonalGaussians q = DiagonalGaussians.ofVariance(mean, new float[] {2, 3, 4}, 3);
@@ -322,7 +327,7 @@ class FullGaussiansTest {
 
   /** Never NaN: magnitudes at both ends of double, and of float. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void overflowIsInfinite(Backend backend) {
     double[] scales = {Double.MIN_VALUE, 1e-300, 1e-160, 1, 1e160, 1e300, Double.MAX_VALUE};
     int n = scales.length;
@@ -356,7 +361,7 @@ class FullGaussiansTest {
 
   /** The same bits for every thread count, repetition and cut of the rows; every output. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBits(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       int d = 18; // entries of K in two chunks
@@ -478,7 +483,7 @@ class FullGaussiansTest {
 
   /** Entries recomputed by vectors and one by one, whatever else their tile needs. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsHoweverRefined(Backend backend) {
     Random random = new Random(1);
     for (int d : new int[] {1, 2, 5, 18, 66}) {
@@ -517,7 +522,7 @@ class FullGaussiansTest {
 
   /** Every residue of N and M, with guard zones. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void tails(Backend backend) {
     FullBatch q = FullBatch.random(false, 20, 5, 10, 0, new Random(1));
     FullBatch p = FullBatch.random(false, 35, 5, 10, 0, new Random(2));
@@ -567,7 +572,7 @@ class FullGaussiansTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void deterministicDiagonal(Backend backend) {
     DiagonalGaussians zero =
         DiagonalGaussians.ofStd(new float[2], new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);

@@ -2,9 +2,13 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.Batch.Kind;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.plain.PairKl;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

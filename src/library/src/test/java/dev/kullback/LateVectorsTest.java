@@ -3,6 +3,8 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.vector.Readiness;
+import dev.kullback.testing.ChildJvm;
+import dev.kullback.testing.LateVectorsProbe;
 import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -4,8 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.kullback.Batch.Kind;
-import dev.kullback.Check.Precision;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Check.Precision;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -30,7 +34,7 @@ class MemorySegmentTest {
   private final Batch doubleP = Batch.random(true, M, DIMENSION, 1, new Random(4));
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void outputsHoldWhatArraysHold(Backend backend) {
     try (Arena arena = Arena.ofShared();
         Arena confined = Arena.ofConfined()) {
@@ -155,7 +159,7 @@ class MemorySegmentTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void unusableOutputs(Backend backend) throws InterruptedException {
     DiagonalGaussians q = floatQ.gaussians();
     DiagonalGaussians p = floatP.gaussians();

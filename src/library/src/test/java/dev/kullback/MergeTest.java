@@ -4,6 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Oracle;
+import dev.kullback.testing.Regime;
+import dev.kullback.testing.Share;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -31,14 +38,14 @@ class MergeTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void diagonalBatches(Backend backend) {
     diagonalBatches(backend, Share.SOME);
   }
 
   @Tag("long")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void otherDiagonalBatches(Backend backend) {
     diagonalBatches(backend, Share.OTHERS);
   }
@@ -70,14 +77,14 @@ class MergeTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void waysToStateAScale(Backend backend) {
     waysToStateAScale(backend, Share.SOME);
   }
 
   @Tag("long")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void otherWaysToStateAScale(Backend backend) {
     waysToStateAScale(backend, Share.OTHERS);
   }
@@ -109,7 +116,7 @@ class MergeTest {
   /** Equal divergences of permuted dimensions and of repeated rows, in all blocks. */
   @Tag("device")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void exactTies(Backend backend) {
     int d = 6;
     int m = backend == Backend.CUDA ? 45 : 90; // a call of the emulated device takes a millisecond
@@ -144,7 +151,7 @@ class MergeTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void fullAndMixedBatches(Backend backend) {
     Random random = new Random(4);
     for (boolean isDouble : new boolean[] {false, true}) {
@@ -285,7 +292,7 @@ class MergeTest {
   /** More columns than candidates are kept for, all nearly equal, so that they are decided on the way; several blocks and spans. */
   @Tag("device")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void manyNearTies(Backend backend) {
     int m = 12_000;
     Random random = new Random(7);
@@ -321,7 +328,7 @@ class MergeTest {
 
   /** Underflow and overflow: 0 of equal parameters, +∞, and what lies below the normal numbers. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void endsOfTheRange(Backend backend) {
     double[] mean = {0, 1e-160, 1e-155, 0, 1e200, 1e-162, -1e200, 3e-155, 1e-160, 1e154};
     double[] one = new double[mean.length];
@@ -338,7 +345,7 @@ class MergeTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void deterministicBatches(Backend backend) {
     float[] mean = {1, 2, 3};
     DiagonalGaussians zero =
@@ -359,7 +366,7 @@ class MergeTest {
   /** Without {@code exact}: the ordinary search, but for numbers and fewer columns than k. */
   @Tag("device")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void plainOptions(Backend backend) {
     DiagonalGaussians p = Batch.random(false, 300, 5, 0, new Random(8)).gaussians();
     try (KlEngine engine = Engines.on(backend)) {

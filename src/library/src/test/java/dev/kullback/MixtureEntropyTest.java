@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
@@ -18,7 +20,7 @@ class MixtureEntropyTest {
 
   /** Of 100 random mixtures, diagonal and full, of all degrees of overlap. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void boundsBracketMonteCarlo(Backend backend) {
     Random random = new Random(1);
     try (KlEngine engine = Engines.on(backend)) {
@@ -114,7 +116,7 @@ class MixtureEntropyTest {
 
   /** Both bounds are exact for one component, equal components, and components far apart. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void exactCases(Backend backend) {
     try (KlEngine engine = Engines.on(backend)) {
       for (boolean full : new boolean[] {false, true}) {

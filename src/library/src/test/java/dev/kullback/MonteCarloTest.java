@@ -5,6 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.internal.plain.Sampler;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.SplittableRandom;

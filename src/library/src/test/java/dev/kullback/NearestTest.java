@@ -5,6 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.FullOracle;
+import dev.kullback.testing.Oracle;
+import dev.kullback.testing.Regime;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Random;
@@ -68,7 +76,7 @@ class NearestTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void exactOrderOfDiagonalBatches(Backend backend) {
     for (Regime regime :
         new Regime[] {Regime.VAE, Regime.NEAR_1E_6, Regime.DUPLICATES, Regime.OFFSET_1E3}) {
@@ -88,7 +96,7 @@ class NearestTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void exactOrderOfFullBatches(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       FullBatch all = FullBatch.random(isDouble, 60, 6, 30, 0, new Random(5));
@@ -158,7 +166,7 @@ class NearestTest {
 
   /** Many columns, rows that do not fill a panel, several bands and blocks: the values of the matrix, transposed. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void reverseOfSeveralBlocks(Backend backend) {
     Batch p = Batch.random(false, 4200, 3, 0, new Random(12));
     for (int n : new int[] {1, 31, 33, 300}) {
@@ -187,7 +195,7 @@ class NearestTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void reverseAmongOthers(Backend backend) {
     DiagonalGaussians p = Batch.random(false, 40, 3, 0, new Random(13)).gaussians();
     try (KlEngine engine = Engines.on(backend)) {
@@ -205,7 +213,7 @@ class NearestTest {
 
   /** What is undefined is KL(p ‖ q) now. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void reverseOfDeterministicBatches(Backend backend) {
     float[] mean = {1, 2};
     DiagonalGaussians zero =
@@ -226,7 +234,7 @@ class NearestTest {
    * kernels leave 1e-6.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void nearTies(Backend backend) {
     int m = 300;
     int d = 9;
@@ -262,7 +270,7 @@ class NearestTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void severalBlocksOfColumns(Backend backend) {
     int m = 9000;
     Batch p = Batch.random(false, m, 3, 0, new Random(2));
@@ -296,7 +304,7 @@ class NearestTest {
 
   /** Parameters from few values, so that near ties and equal divergences of different Gaussians abound. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void ranksOfCoarseParameters(Backend backend) {
     Random random = new Random(7);
     for (int trial = 0; trial < 40; trial++) {
@@ -346,7 +354,7 @@ class NearestTest {
 
   /** Equal columns, near and far, in order of index, whatever else is there. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void tiesGoToTheLowerIndex(Backend backend) {
     int m = 2300;
     float[] mean = new float[m];
@@ -386,7 +394,7 @@ class NearestTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void othersLeaveOutTheSame(Backend backend) {
     Batch batch = Regime.VAE.draw(false, 90, 1, 4).q();
     Oracle oracle = new Oracle(batch, batch);
@@ -411,7 +419,7 @@ class NearestTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void oneColumnAndDeterministicRows(Backend backend) {
     DiagonalGaussians p = Batch.random(true, 1, 3, 0, new Random(3)).gaussians();
     DiagonalGaussians q = Batch.random(true, 70, 3, 0, new Random(4)).gaussians();
@@ -426,7 +434,7 @@ class NearestTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsForEveryThreadCount(Backend backend) {
     for (Regime regime : new Regime[] {Regime.VAE, Regime.NEAR_AND_FAR, Regime.DUPLICATES}) {
       Regime.Case drawn = regime.draw(false, 300, 4400, 3);
@@ -459,7 +467,7 @@ class NearestTest {
 
   /** Divergences below double's normal numbers, after a call whose candidates would show. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void subnormalDivergences(Backend backend) {
     double[] one = new double[600];
     Arrays.fill(one, 1);
@@ -479,7 +487,7 @@ class NearestTest {
 
   /** Sums of the same terms in another order are equal, and differ in double: the index decides. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void tiesOfPermutedDimensions(Backend backend) {
     int d = 5;
     int m = 400;
@@ -526,7 +534,7 @@ class NearestTest {
    * matter, whatever the order of a sum makes of them.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void tiesOfPermutedDimensionsOfAnySize(Backend backend) {
     Batch.Kind[] kinds = Batch.Kind.values();
     for (int d : dimensions(backend)) {
@@ -596,7 +604,7 @@ class NearestTest {
 
   /** {@code KL = ½ (1 + δ²)}, δ² far below double's last bit, in descending order, and with other dimensions, turned. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void unroundedValuesDecide(Backend backend) {
     try (KlEngine engine = Engines.on(backend)) {
       for (boolean isDouble : new boolean[] {false, true}) {
@@ -630,7 +638,7 @@ class NearestTest {
 
   /** q = 0, σ = 1: (1, 0) is nearer than (1, 1e-9) by 5e-19, and has a divergence of ½. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void whatRoundingHidesIsNearer(Backend backend) {
     double[] mean = {1, 1e-9, 1, 0};
     try (KlEngine engine = Engines.on(backend)) {
@@ -647,7 +655,7 @@ class NearestTest {
 
   /** Of double, (0.6, 0.8) is just outside of the circle that (0, 1) is on, and (0.28, 0.96) inside: all round to ½. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void unroundedValuesAreWithin(Backend backend) {
     double[] mean = {0.6, 0.8, 0.28, 0.96, 0, 1, 1, 1e-9, 1, 0};
     Batch p = new Batch(Batch.Kind.STD, true, mean, ones(10), 2);
@@ -671,7 +679,7 @@ class NearestTest {
 
   /** Equal columns without end do not make lists without end: what is certain to lose is dropped on the way. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void manyEqualColumns(Backend backend) {
     int m = 40_000;
     double[] mean = new double[m];
@@ -693,7 +701,7 @@ class NearestTest {
 
   /** The nearest and the ties after them are found among more of such as double does not tell from them than a list takes. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void manyThatDoubleDoesNotTellApart(Backend backend) {
     int m = 40_000;
     int d = 3;
@@ -715,7 +723,7 @@ class NearestTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void rejected(Backend backend) {
     DiagonalGaussians q = Batch.random(false, 4, 3, 0, new Random(1)).gaussians();
     DiagonalGaussians p = Batch.random(false, 6, 3, 0, new Random(1)).gaussians();

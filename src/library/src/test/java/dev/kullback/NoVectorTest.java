@@ -3,6 +3,9 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Regime;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 

@@ -3,6 +3,9 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Oracle;
 import java.math.BigDecimal;
 import java.math.MathContext;
 import java.math.RoundingMode;

@@ -6,6 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Oracle;
+import dev.kullback.testing.Regime;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.CancellationException;
@@ -19,7 +25,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("device")
 class PairsTest {
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void areWithinTheContract(Backend backend) {
     Random random = new Random(1);
     for (Regime regime :
@@ -52,7 +58,7 @@ class PairsTest {
 
   /** The matrix's diagonal, to the bit, and so the same for all numbers of threads. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void areThoseOfAligned(Backend backend) {
     int n = 60_000;
     Batch a = Batch.random(false, n, 3, 0, new Random(2));
@@ -79,7 +85,7 @@ class PairsTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void specialCases(Backend backend) {
     DiagonalGaussians p = Batch.random(false, 4, 3, 0, new Random(5)).gaussians();
     DiagonalGaussians zero =

@@ -5,6 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.plain.DoubleDoubleKl;
 import dev.kullback.internal.plain.RoundingFilter;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Oracle;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 

@@ -5,6 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Regime;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.Random;
@@ -41,7 +46,7 @@ class RowStatisticTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void matchTheMatrix(Backend backend) {
     for (Pair pair : pairs()) {
       int n = pair.q.size();
@@ -74,7 +79,7 @@ class RowStatisticTest {
 
   /** What is added up is then negative, the least first. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void weightsMayExceedDivergences(Backend backend) {
     for (Pair pair : pairs()) {
       int m = pair.p.size();
@@ -105,7 +110,7 @@ class RowStatisticTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsForEveryThreadCount(Backend backend) {
     for (Pair pair : pairs()) {
       int m = pair.p.size();
@@ -131,7 +136,7 @@ class RowStatisticTest {
 
   /** Terms that exp underflows on, infinite divergences, weights of nothing. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void extremes(Backend backend) {
     DiagonalGaussians q =
         DiagonalGaussians.ofLogVariance(new double[] {0, 1e5}, new double[] {0, 0}, 1);
@@ -164,7 +169,7 @@ class RowStatisticTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void tilesCoverTheMatrixOnce(Backend backend) {
     for (Pair pair : pairs()) {
       int n = pair.q.size();
@@ -195,7 +200,7 @@ class RowStatisticTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void whatTheConsumerThrowsEndsTheCall(Backend backend) {
     DiagonalGaussians q = Batch.random(false, 4096, 1, 0, new Random(1)).gaussians();
     DiagonalGaussians few = Batch.random(false, 99, 1, 0, new Random(2)).gaussians();
@@ -220,7 +225,7 @@ class RowStatisticTest {
 
   /** Blocks without weight, then the nearest, then those that hardly count. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void logSumExpOverSeveralBlocks(Backend backend) {
     int m = 3 * 4096 + 5;
     Batch p = Batch.random(false, m, 2, 0, new Random(4));
@@ -252,7 +257,7 @@ class RowStatisticTest {
 
   /** A consumer of another language, on whichever thread it runs. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void checkedExceptionsOfTheConsumer(Backend backend) {
     DiagonalGaussians q = Batch.random(false, 4096, 1, 0, new Random(1)).gaussians();
     IOException thrown = new IOException("checked");

@@ -3,7 +3,11 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
-import dev.kullback.Batch.Kind;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
 import java.util.Random;
 import java.util.function.DoubleUnaryOperator;
 import org.junit.jupiter.api.Test;
@@ -17,7 +21,7 @@ class ScalePolicyTest {
 
   /** A clamped batch is the batch of clamped scales, up to the rounding of the clamp. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void clampsToTheNamedLimits(Backend backend) {
     checkClamp(backend, Kind.STD, new double[] {0, -1, 1e-9, 1, 0.5}, s -> Math.max(s, 1e-8));
     checkClamp(
@@ -84,7 +88,7 @@ class ScalePolicyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void clampedLeavesOrdinaryScalesAlone(Backend backend) {
     Batch batch = Batch.random(false, 7, DIMENSION, 0, new Random(2));
     try (KlEngine engine = Engines.on(backend)) {
@@ -97,7 +101,7 @@ class ScalePolicyTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void deterministicRowsHaveNoDivergence(Backend backend) {
     Batch ordinary = Batch.random(false, 4, DIMENSION, 0, new Random(3));
     for (Kind kind : new Kind[] {Kind.STD, Kind.VARIANCE}) {

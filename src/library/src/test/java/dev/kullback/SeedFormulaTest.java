@@ -1,6 +1,10 @@
 package dev.kullback;
 
-import dev.kullback.Check.Precision;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Check.Precision;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Reference;
 import java.util.Random;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -11,7 +15,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 class SeedFormulaTest {
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void agreesWithTheFormulaAndItsClamp(Backend backend) {
     for (int[] shape : new int[][] {{100, 100, 256}, {37, 64, 32}, {5, 7, 1}}) {
       for (boolean isDouble : new boolean[] {false, true}) {

@@ -9,6 +9,10 @@ import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Regime;
 import java.lang.ref.WeakReference;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -122,7 +126,7 @@ class ServiceTest {
 
   /** Queries far from the references, near to them and equal, of float and of double, and the other way round. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void queriesOfPreparedBatchesBuildNothing(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       Batch batch = Batch.random(isDouble, SIZE, DIMENSION, 0, new Random(5));
@@ -158,7 +162,7 @@ class ServiceTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void queriesOfPreparedFullBatchesBuildNothing(Backend backend) {
     FullBatch batch = FullBatch.random(false, SIZE, DIMENSION, 100, 0, new Random(9));
     FullGaussians references = batch.gaussians();

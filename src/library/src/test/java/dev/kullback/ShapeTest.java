@@ -1,5 +1,9 @@
 package dev.kullback;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Reference;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.IntStream;
@@ -19,7 +23,7 @@ class ShapeTest {
    * 32 and 48 occurs.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void allRowsByAllColumns(Backend backend) {
     for (boolean isDouble : new boolean[] {false, true}) {
       Inputs inputs = new Inputs(isDouble, 3);
@@ -35,7 +39,7 @@ class ShapeTest {
 
   /** All tails of dimensions, with rows and columns on either side of a tile. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void allDimensions(Backend backend) {
     int[] dimensions =
         IntStream.concat(
@@ -56,7 +60,7 @@ class ShapeTest {
 
   /** Long and flat: more rows or columns than a cache block holds. */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void longAndFlat(Backend backend) {
     for (int[] shape :
         new int[][] {{1, 5003}, {5003, 1}, {2, 1025}, {513, 3}, {301, 299}, {2, 40_009}}) {

@@ -2,12 +2,16 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.Batch.Kind;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.work.Worker;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;

@@ -2,8 +2,13 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.Batch.Kind;
-import dev.kullback.Check.Precision;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Check.Precision;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.Oracle;
+import dev.kullback.testing.Regime;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
@@ -15,7 +20,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("device")
 class StandardNormalTest {
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void toStandardNormalMeetsTheContract(Backend backend) {
     for (Regime regime : regimes()) {
       for (Regime.Pair kinds : regime.kindPairs()) {
@@ -39,7 +44,7 @@ class StandardNormalTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void alignedMeetsTheContract(Backend backend) {
     for (Regime regime : regimes()) {
       for (Regime.Pair kinds : regime.kindPairs()) {
@@ -68,7 +73,7 @@ class StandardNormalTest {
    * the batch.
    */
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void momentsOfImages(Backend backend) {
     int batch = 3;
     int channels = 4;
@@ -119,7 +124,7 @@ class StandardNormalTest {
   }
 
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void standardNormalItselfIsZero(Backend backend) {
     for (Kind kind : Kind.values()) {
       for (boolean isDouble : new boolean[] {false, true}) {

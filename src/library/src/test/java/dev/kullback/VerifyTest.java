@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import dev.kullback.testing.Engines;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CancellationException;

@@ -4,6 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -13,7 +17,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Every kind of batch can be warmed up with, and nothing but time differs afterwards. */
 class WarmUpTest {
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void allKinds(Backend backend) {
     Gaussians single = Batch.random(false, 3, 4, 0, new Random(1)).gaussians();
     Gaussians twice = Batch.random(true, 5, 4, 0, new Random(2)).gaussians();
@@ -33,7 +37,7 @@ class WarmUpTest {
   /** A shape that is too large to make up: warmUp takes a smaller one. */
   @Tag("long")
   @ParameterizedTest
-  @MethodSource("dev.kullback.Engines#backends")
+  @MethodSource("dev.kullback.testing.Engines#backends")
   void anyShape(Backend backend) {
     DiagonalGaussians single = Batch.random(false, 3, 4, 0, new Random(1)).gaussians();
     try (KlEngine engine = Engines.on(backend)) {

@@ -2,10 +2,10 @@ package dev.kullback.internal.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.ChildJvm;
 import dev.kullback.Verification;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.testing.ChildJvm;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -43,7 +43,7 @@ class HotTest {
 
   @Tag("long")
   @ParameterizedTest(allowZeroInvocations = true)
-  @MethodSource("dev.kullback.ChildJvm#otherMachines")
+  @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
   void everyOperationOfOtherMachines(List<String> flags) throws Exception {
     everyOperation(flags);
   }

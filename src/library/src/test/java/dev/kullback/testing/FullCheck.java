@@ -1,7 +1,10 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 import static org.junit.jupiter.api.Assertions.fail;
 
+import dev.kullback.Backend;
+import dev.kullback.Gaussians;
+import dev.kullback.KlEngine;
 import java.nio.DoubleBuffer;
 import java.util.Arrays;
 import java.util.List;
@@ -11,9 +14,9 @@ import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 
 /** Compares results of full covariances with the oracle, each entry by what is due in its column. */
-final class FullCheck {
+public final class FullCheck {
   /** The relative error that an entry may have. */
-  enum Due {
+  public enum Due {
     /** What the library promises: for double, 1e-12 times {@code ‖L_p‖‖L_p⁻¹‖}. */
     CONTRACT {
       @Override
@@ -86,12 +89,12 @@ final class FullCheck {
         .toArray();
   }
 
-  static void check(Backend backend, String what, FullBatch q, FullBatch p, Due due) {
+  public static void check(Backend backend, String what, FullBatch q, FullBatch p, Due due) {
     check(backend, what, q, q.gaussians(), p, p.gaussians(), due);
   }
 
   /** The batches themselves besides, where a diagonal one has the parameters of q or p. */
-  static void check(
+  public static void check(
       Backend backend, String what, FullBatch q, Gaussians a, FullBatch p, Gaussians b, Due due) {
     Exact exact = exact(q, p);
     double[] actual = new double[exact.kl.length];
@@ -103,7 +106,7 @@ final class FullCheck {
   }
 
   /** Entry by entry of {@code aligned}. */
-  static void aligned(Backend backend, String what, FullBatch q, FullBatch p, Due due) {
+  public static void aligned(Backend backend, String what, FullBatch q, FullBatch p, Due due) {
     int n = q.size();
     boolean isDouble = q.isDouble() || p.isDouble();
     try (KlEngine engine = Engines.on(backend)) {

@@ -1,10 +1,10 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 import static org.junit.jupiter.api.Assertions.fail;
 
 /** Compares results with the oracle by the accuracy contract, with messages that name the entry. */
-final class Check {
-  static final double FLOAT_CONTRACT = 1e-5;
+public final class Check {
+  public static final double FLOAT_CONTRACT = 1e-5;
   static final double DOUBLE_CONTRACT = 1e-12;
 
   private Check() {}
@@ -15,24 +15,25 @@ final class Check {
    *
    * @param contract the largest relative error
    */
-  record Precision(double contract, double smallest, double largest) {
+  public record Precision(double contract, double smallest, double largest) {
     /** A float result. */
-    static final Precision FLOAT = new Precision(FLOAT_CONTRACT, Float.MIN_NORMAL, Float.MAX_VALUE);
+    public static final Precision FLOAT =
+        new Precision(FLOAT_CONTRACT, Float.MIN_NORMAL, Float.MAX_VALUE);
 
     /** A double result where either batch is of double. */
-    static final Precision DOUBLE =
+    public static final Precision DOUBLE =
         new Precision(DOUBLE_CONTRACT, Double.MIN_NORMAL, Double.MAX_VALUE);
 
     /** A double result from float parameters: float's accuracy in double's range. */
-    static final Precision WIDENED =
+    public static final Precision WIDENED =
         new Precision(FLOAT_CONTRACT, Float.MIN_NORMAL, Double.MAX_VALUE);
 
-    static Precision ofDoubleResult(Batch q, Batch p) {
+    public static Precision ofDoubleResult(Batch q, Batch p) {
       return q.isDouble() || p.isDouble() ? DOUBLE : WIDENED;
     }
 
     /** Infinite when the entry is wrong without measure: NaN, negative, not zero, not infinite. */
-    double error(double expected, double actual) {
+    public double error(double expected, double actual) {
       if (Double.isNaN(actual) || actual < 0 || Double.doubleToRawLongBits(actual) < 0) {
         return Double.POSITIVE_INFINITY;
       }
@@ -53,7 +54,7 @@ final class Check {
   }
 
   /** The largest relative error of a row-major matrix; fails where an entry breaks the contract. */
-  static double matrix(
+  public static double matrix(
       String what, int columns, double[] expected, double[] actual, Precision precision) {
     double worst = 0;
     int worstAt = -1;
@@ -86,12 +87,12 @@ final class Check {
     return worst;
   }
 
-  static double matrix(String what, int columns, double[] expected, float[] actual) {
+  public static double matrix(String what, int columns, double[] expected, float[] actual) {
     return matrix(what, columns, expected, Batch.widened(actual), Precision.FLOAT);
   }
 
   /** Fails at the first entry that differs in its bits. */
-  static void sameBits(String what, int columns, float[] expected, float[] actual) {
+  public static void sameBits(String what, int columns, float[] expected, float[] actual) {
     for (int at = 0; at < expected.length; at++) {
       if (Float.floatToRawIntBits(expected[at]) != Float.floatToRawIntBits(actual[at])) {
         fail(differing(what, at, columns, expected[at], actual[at]));
@@ -100,7 +101,7 @@ final class Check {
   }
 
   /** Fails at the first entry that differs in its bits. */
-  static void sameBits(String what, int columns, double[] expected, double[] actual) {
+  public static void sameBits(String what, int columns, double[] expected, double[] actual) {
     for (int at = 0; at < expected.length; at++) {
       if (Double.doubleToRawLongBits(expected[at]) != Double.doubleToRawLongBits(actual[at])) {
         fail(differing(what, at, columns, expected[at], actual[at]));

@@ -1,12 +1,12 @@
-package dev.kullback;
+package dev.kullback.testing;
 
-import dev.kullback.Batch.Kind;
+import dev.kullback.testing.Batch.Kind;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 
 /** Families of inputs, each of which breaks some usual way of computing the divergence. */
-enum Regime {
+public enum Regime {
   /** A variational autoencoder's posteriors: some dimensions used, the rest near the prior. */
   VAE(Kinds.ALL_PAIRS) {
     @Override
@@ -311,11 +311,11 @@ enum Regime {
     rows.spread(VAE, distance, random);
   }
 
-  List<Pair> kindPairs() {
+  public List<Pair> kindPairs() {
     return kinds.pairs;
   }
 
-  boolean appliesTo(boolean isDouble) {
+  public boolean appliesTo(boolean isDouble) {
     return isDouble || kinds != Kinds.STD_DOUBLE;
   }
 
@@ -346,11 +346,11 @@ enum Regime {
   }
 
   /** The kinds of scale of q and p. */
-  record Pair(Kind q, Kind p) {}
+  public record Pair(Kind q, Kind p) {}
 
   /** The two batches of one case. */
-  record Case(Batch q, Batch p) {
-    double[] expected() {
+  public record Case(Batch q, Batch p) {
+    public double[] expected() {
       return Oracle.pairwise(q, p);
     }
   }
@@ -359,7 +359,7 @@ enum Regime {
    * N rows of q and M of p drawn together, so that they share base rows; q takes every other row as
    * long as it needs any.
    */
-  Case draw(Pair kinds, boolean isDouble, int n, int m, int dimension) {
+  public Case draw(Pair kinds, boolean isDouble, int n, int m, int dimension) {
     Random random = new Random(31L * name().hashCode() + dimension);
     Rows rows = new Rows(isDouble, n + m, dimension);
     fill(rows, random);
@@ -378,7 +378,7 @@ enum Regime {
   }
 
   /** As {@link #draw(Pair, boolean, int, int, int)} with standard deviations. */
-  Case draw(boolean isDouble, int n, int m, int dimension) {
+  public Case draw(boolean isDouble, int n, int m, int dimension) {
     return draw(new Pair(Kind.STD, Kind.STD), isDouble, n, m, dimension);
   }
 

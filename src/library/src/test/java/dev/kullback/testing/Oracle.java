@@ -1,4 +1,4 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 import java.util.Arrays;
 
@@ -9,7 +9,7 @@ import java.util.Arrays;
  * in {@code T - D - ln} costs at most twice the digits of the closest parameters: with 77 digits
  * and parameters that differ by 1e-16, 45 remain.
  */
-final class Oracle {
+public final class Oracle {
   /**
    * Below this, T - D - ln is rounding: equal distributions. Differing doubles near 1 give 2^-108
    * or more.
@@ -23,7 +23,7 @@ final class Oracle {
   private final BigFloat[] qLogDeterminant;
   private final BigFloat[] pLogDeterminant;
 
-  Oracle(Batch q, Batch p) {
+  public Oracle(Batch q, Batch p) {
     this.q = q;
     this.p = p;
     BigFloat[] pVariance = variances(p);
@@ -34,7 +34,7 @@ final class Oracle {
   }
 
   /** KL(q_i, p_j), in nats. */
-  BigFloat kl(int i, int j) {
+  public BigFloat kl(int i, int j) {
     int dimension = q.dimension();
     BigFloat ratios = BigFloat.ZERO;
     BigFloat squares = BigFloat.ZERO;
@@ -53,7 +53,7 @@ final class Oracle {
   }
 
   /** Row-major [N, M], rounded to double; infinite beyond its range. */
-  double[] pairwise() {
+  public double[] pairwise() {
     double[] result = new double[q.size() * p.size()];
     for (int i = 0; i < q.size(); i++) {
       for (int j = 0; j < p.size(); j++) {
@@ -63,7 +63,7 @@ final class Oracle {
     return result;
   }
 
-  static double[] pairwise(Batch q, Batch p) {
+  public static double[] pairwise(Batch q, Batch p) {
     return Known.answer(
         () -> new Oracle(q, p).pairwise(),
         "diagonal",

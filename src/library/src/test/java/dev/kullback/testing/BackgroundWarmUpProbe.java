@@ -1,10 +1,13 @@
-package dev.kullback;
+package dev.kullback.testing;
 
+import dev.kullback.Backend;
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.KlEngine;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.function.BooleanSupplier;
 
-/** What {@link BackgroundWarmUpTest} runs in virtual machines of its own: calls from the first one until vectors are compiled. */
+/** Calls engines from the first call until vectors are compiled; BackgroundWarmUpTest runs it in virtual machines of its own. */
 public final class BackgroundWarmUpProbe {
   private BackgroundWarmUpProbe() {}
 

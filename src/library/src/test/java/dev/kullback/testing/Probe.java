@@ -1,5 +1,8 @@
-package dev.kullback;
+package dev.kullback.testing;
 
+import dev.kullback.Backend;
+import dev.kullback.FullGaussians;
+import dev.kullback.KlEngine;
 import java.util.Random;
 
 /**
@@ -9,11 +12,11 @@ import java.util.Random;
 public final class Probe {
   private Probe() {}
 
-  static Batch q() {
+  public static Batch q() {
     return Batch.random(false, 5, 33, 0, new Random(1));
   }
 
-  static Batch p() {
+  public static Batch p() {
     return Batch.random(false, 19, 33, 3, new Random(2));
   }
 

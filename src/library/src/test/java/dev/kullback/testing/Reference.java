@@ -1,22 +1,22 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 /**
  * The textbook sum in plain double: fast, and right to about 1e-14 where the divergence is not
  * small against the dimension.
  */
-final class Reference {
+public final class Reference {
   private Reference() {}
 
   /**
    * Row-major [N, M] of {@code Σ_h ln σp − ln σq + (σq² + (μq − μp)²) / (2 σp²) − ½}, standard
    * deviations given.
    */
-  static double[] pairwise(Batch q, Batch p) {
+  public static double[] pairwise(Batch q, Batch p) {
     return pairwise(q, p, 0);
   }
 
   /** As above with every standard deviation raised to {@code least}. */
-  static double[] pairwise(Batch q, Batch p, double least) {
+  public static double[] pairwise(Batch q, Batch p, double least) {
     if (q.kind() != Batch.Kind.STD || p.kind() != Batch.Kind.STD) {
       throw new IllegalArgumentException("standard deviations only");
     }

@@ -1,7 +1,7 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 /** Chooses among a test's many cases: one in four for the short run, the others for a method with the tag {@code long}. */
-enum Share {
+public enum Share {
   SOME,
   OTHERS;
 
@@ -10,7 +10,7 @@ enum Share {
    *
    * @param number sums of the places in nested lists give each element of one to some of another
    */
-  boolean has(int number) {
+  public boolean has(int number) {
     return (number % 4 == 0) == (this == SOME);
   }
 }

@@ -1,5 +1,7 @@
-package dev.kullback;
+package dev.kullback.testing;
 
+import dev.kullback.Backend;
+import dev.kullback.KlEngine;
 import dev.kullback.internal.cuda.CudaLibrary;
 import java.util.stream.Stream;
 
@@ -7,9 +9,9 @@ import java.util.stream.Stream;
  * Engines under test. A backend that is missing makes {@code build()} throw: it fails its tests and
  * skips none.
  */
-final class Engines {
+public final class Engines {
   /** Property of the runs with fewer instructions or narrower vectors than the processor's. */
-  static final String NARROWER = "tests.narrower";
+  public static final String NARROWER = "tests.narrower";
 
   private Engines() {}
 
@@ -17,7 +19,7 @@ final class Engines {
    * Method source: the backends every test of results runs on; in the run on the emulated device that alone, and in those with narrower
    * vectors the one that has any.
    */
-  static Stream<Backend> backends() {
+  public static Stream<Backend> backends() {
     if (System.getProperty(CudaLibrary.LIBRARY) != null) {
       return Stream.of(Backend.CUDA);
     }
@@ -27,15 +29,15 @@ final class Engines {
   }
 
   /** Each of which must give the bits of one; a device does the same for all. */
-  static int[] threadCounts(Backend backend) {
+  public static int[] threadCounts(Backend backend) {
     return backend == Backend.CUDA ? new int[] {1, 3} : new int[] {1, 2, 3, 8};
   }
 
-  static KlEngine on(Backend backend) {
+  public static KlEngine on(Backend backend) {
     return KlEngine.builder().backend(backend).build();
   }
 
-  static KlEngine on(Backend backend, int threads) {
+  public static KlEngine on(Backend backend, int threads) {
     return KlEngine.builder().backend(backend).threads(threads).build();
   }
 }

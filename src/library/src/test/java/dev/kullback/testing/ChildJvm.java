@@ -1,4 +1,4 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,5 +1,6 @@
-package dev.kullback;
+package dev.kullback.testing;
 
+import dev.kullback.FullGaussians;
 import java.util.Arrays;
 import java.util.Random;
 
@@ -7,9 +8,10 @@ import java.util.Random;
  * The parameters of a batch with full covariance as the tests know them: what the library is given,
  * exactly. Values of a float batch are floats widened to double.
  */
-record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, int dimension) {
+public record FullBatch(
+    Kind kind, boolean isDouble, double[] mean, double[] matrix, int dimension) {
   /** What the matrices are. */
-  enum Kind {
+  public enum Kind {
     SCALE_TRIL,
     PACKED,
     PACKED_LOG,
@@ -21,7 +23,7 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
     }
   }
 
-  FullBatch {
+  public FullBatch {
     if (!isDouble) {
       mean = Batch.widened(Batch.narrowed(mean));
       matrix = Batch.widened(Batch.narrowed(matrix));
@@ -32,7 +34,7 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
    * Covariances of condition number {@code condition}: a random rotation of variances spread
    * evenly, as logarithms, from 1 down; means in {@code [center, center + 1]}.
    */
-  static FullBatch random(
+  public static FullBatch random(
       boolean isDouble, int size, int dimension, double condition, double center, Random random) {
     int d = dimension;
     double[] mean = random.doubles((long) size * d, center, center + 1).toArray();
@@ -55,7 +57,7 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
   }
 
   /** A diagonal batch with its matrices written out, exactly: half of a logarithm of a variance is one of a deviation. */
-  static FullBatch of(Batch b) {
+  public static FullBatch of(Batch b) {
     int d = b.dimension();
     Kind kind =
         switch (b.kind()) {
@@ -76,7 +78,7 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
   }
 
   /** Scales, an even number, from one end of what a diagonal Gaussian may have beside a full one to the other. */
-  static double[] magnitudes(Batch.Kind kind) {
+  public static double[] magnitudes(Batch.Kind kind) {
     if (kind == Batch.Kind.LOG_VARIANCE) {
       return new double[] {
         -1400, -1399.7, -1370.3, -1000.1, -745, -708.3, -100.7, -1e-3, 0.1, 3, 350.3, 709.2, 1399.9,
@@ -161,7 +163,7 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
     return sum;
   }
 
-  int size() {
+  public int size() {
     return mean.length / dimension;
   }
 
@@ -170,7 +172,7 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
     return kind.isPacked() ? dimension * (dimension + 1) / 2 : dimension * dimension;
   }
 
-  FullGaussians gaussians() {
+  public FullGaussians gaussians() {
     int d = dimension;
     if (isDouble) {
       return switch (kind) {
@@ -193,7 +195,7 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
   }
 
   /** Rows {@code from} to {@code to}, the latter excluded. */
-  FullBatch rows(int from, int to) {
+  public FullBatch rows(int from, int to) {
     return new FullBatch(
         kind,
         isDouble,
@@ -203,7 +205,7 @@ record FullBatch(Kind kind, boolean isDouble, double[] mean, double[] matrix, in
   }
 
   /** Of a batch of factors, Gaussians near these in another form: the conversion rounds. */
-  FullBatch as(Kind other) {
+  public FullBatch as(Kind other) {
     int d = dimension;
     int each = other.isPacked() ? d * (d + 1) / 2 : d * d;
     double[] out = new double[size() * each];

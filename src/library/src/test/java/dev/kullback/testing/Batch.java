@@ -1,5 +1,7 @@
-package dev.kullback;
+package dev.kullback.testing;
 
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.ScalePolicy;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.function.DoubleUnaryOperator;
@@ -8,24 +10,24 @@ import java.util.function.DoubleUnaryOperator;
  * The parameters of a batch as the tests know them: what the library is given, exactly. Values of a
  * float batch are floats widened to double.
  */
-record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dimension) {
+public record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dimension) {
 
   /** What the scale numbers are, with the conversion from a standard deviation. */
-  enum Kind {
+  public enum Kind {
     STD("std", s -> s),
     VARIANCE("variance", s -> s * s),
     LOG_VARIANCE("logVariance", s -> 2 * Math.log(s)),
     PRECISION("precision", s -> 1 / (s * s));
 
-    final String parameter;
-    final DoubleUnaryOperator fromStd;
+    public final String parameter;
+    public final DoubleUnaryOperator fromStd;
 
     Kind(String parameter, DoubleUnaryOperator fromStd) {
       this.parameter = parameter;
       this.fromStd = fromStd;
     }
 
-    DiagonalGaussians of(float[] mean, float[] scale, int dimension, ScalePolicy policy) {
+    public DiagonalGaussians of(float[] mean, float[] scale, int dimension, ScalePolicy policy) {
       return switch (this) {
         case STD -> DiagonalGaussians.ofStd(mean, scale, dimension, policy);
         case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension, policy);
@@ -34,7 +36,7 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
       };
     }
 
-    DiagonalGaussians of(double[] mean, double[] scale, int dimension, ScalePolicy policy) {
+    public DiagonalGaussians of(double[] mean, double[] scale, int dimension, ScalePolicy policy) {
       return switch (this) {
         case STD -> DiagonalGaussians.ofStd(mean, scale, dimension, policy);
         case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension, policy);
@@ -44,7 +46,7 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
     }
 
     /** The overloads without a policy. */
-    DiagonalGaussians of(float[] mean, float[] scale, int dimension) {
+    public DiagonalGaussians of(float[] mean, float[] scale, int dimension) {
       return switch (this) {
         case STD -> DiagonalGaussians.ofStd(mean, scale, dimension);
         case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension);
@@ -53,7 +55,7 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
       };
     }
 
-    DiagonalGaussians of(double[] mean, double[] scale, int dimension) {
+    public DiagonalGaussians of(double[] mean, double[] scale, int dimension) {
       return switch (this) {
         case STD -> DiagonalGaussians.ofStd(mean, scale, dimension);
         case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension);
@@ -63,7 +65,7 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
     }
   }
 
-  Batch {
+  public Batch {
     if (!isDouble) {
       mean = widened(narrowed(mean));
       scale = widened(narrowed(scale));
@@ -71,36 +73,38 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
   }
 
   /** A batch of {@code kind} with these means and standard deviations, each rounded once. */
-  static Batch ofStd(Kind kind, boolean isDouble, double[] mean, double[] std, int dimension) {
+  public static Batch ofStd(
+      Kind kind, boolean isDouble, double[] mean, double[] std, int dimension) {
     double[] scale = Arrays.stream(std).map(kind.fromStd).toArray();
     return new Batch(kind, isDouble, mean, scale, dimension);
   }
 
   /** Means uniform in [center, center + 1], standard deviations in [0.5, 1.5]. */
-  static Batch random(boolean isDouble, int size, int dimension, double center, Random random) {
+  public static Batch random(
+      boolean isDouble, int size, int dimension, double center, Random random) {
     double[] mean = random.doubles((long) size * dimension, center, center + 1).toArray();
     double[] std = random.doubles((long) size * dimension, 0.5, 1.5).toArray();
     return new Batch(Kind.STD, isDouble, mean, std, dimension);
   }
 
-  int size() {
+  public int size() {
     return mean.length / dimension;
   }
 
-  DiagonalGaussians gaussians() {
+  public DiagonalGaussians gaussians() {
     return isDouble
         ? kind.of(mean, scale, dimension)
         : kind.of(narrowed(mean), narrowed(scale), dimension);
   }
 
-  DiagonalGaussians gaussians(ScalePolicy policy) {
+  public DiagonalGaussians gaussians(ScalePolicy policy) {
     return isDouble
         ? kind.of(mean, scale, dimension, policy)
         : kind.of(narrowed(mean), narrowed(scale), dimension, policy);
   }
 
   /** Rows {@code from} to {@code to}, the latter excluded. */
-  Batch rows(int from, int to) {
+  public Batch rows(int from, int to) {
     return new Batch(
         kind,
         isDouble,
@@ -110,7 +114,7 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
   }
 
   /** These rows. */
-  Batch rows(int[] chosen) {
+  public Batch rows(int[] chosen) {
     double[] means = new double[chosen.length * dimension];
     double[] scales = new double[means.length];
     for (int i = 0; i < chosen.length; i++) {
@@ -120,7 +124,7 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
     return new Batch(kind, isDouble, means, scales, dimension);
   }
 
-  static float[] narrowed(double[] values) {
+  public static float[] narrowed(double[] values) {
     float[] result = new float[values.length];
     for (int i = 0; i < result.length; i++) {
       result[i] = (float) values[i];
@@ -128,7 +132,7 @@ record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dim
     return result;
   }
 
-  static double[] widened(float[] values) {
+  public static double[] widened(float[] values) {
     double[] result = new double[values.length];
     for (int i = 0; i < result.length; i++) {
       result[i] = values[i];

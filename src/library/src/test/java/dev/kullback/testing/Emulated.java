@@ -1,9 +1,11 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import dev.kullback.Backend;
+import dev.kullback.KlEngine;
 import dev.kullback.internal.cuda.CudaLibrary;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -17,7 +19,7 @@ import java.util.Map;
 
 /** What the emulated device can be asked beside its two ABIs: {@code native/emulated/kullback_emulated.h}. */
 @SuppressWarnings("restricted") // calls into the library
-final class Emulated {
+public final class Emulated {
   private static final SymbolLookup LIBRARY =
       SymbolLookup.libraryLookup(Path.of(System.getProperty(CudaLibrary.LIBRARY)), Arena.global());
 
@@ -36,12 +38,12 @@ final class Emulated {
     return Linker.nativeLinker().downcallHandle(LIBRARY.findOrThrow(name), descriptor);
   }
 
-  static boolean exports(String symbol) {
+  public static boolean exports(String symbol) {
     return LIBRARY.find(symbol).isPresent();
   }
 
   /** Makes the after-th next call of a runtime function fail; 0 as error takes it back. */
-  static void fail(String call, long after, int error) {
+  public static void fail(String call, long after, int error) {
     try (Arena arena = Arena.ofConfined()) {
       FAIL.invokeExact(arena.allocateFrom(call), after, error);
     } catch (Throwable e) {
@@ -49,7 +51,7 @@ final class Emulated {
     }
   }
 
-  static void set(String what, long value) {
+  public static void set(String what, long value) {
     int status;
     try (Arena arena = Arena.ofConfined()) {
       status = (int) SET.invokeExact(arena.allocateFrom(what), value);
@@ -61,7 +63,7 @@ final class Emulated {
     }
   }
 
-  static long live(String what) {
+  public static long live(String what) {
     try (Arena arena = Arena.ofConfined()) {
       return (long) LIVE.invokeExact(arena.allocateFrom(what));
     } catch (Throwable e) {
@@ -70,7 +72,7 @@ final class Emulated {
   }
 
   /** How many of everything are live; empty when nothing is. */
-  static Map<String, Long> live() {
+  public static Map<String, Long> live() {
     Map<String, Long> live = new LinkedHashMap<>();
     for (String what :
         List.of("allocations", "pinned", "registered", "streams", "events", "bytes")) {
@@ -81,7 +83,7 @@ final class Emulated {
     return live;
   }
 
-  static void reset() {
+  public static void reset() {
     try {
       RESET.invokeExact();
     } catch (Throwable e) {

@@ -1,11 +1,13 @@
-package dev.kullback;
+package dev.kullback.testing;
 
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.KlEngine;
 import dev.kullback.internal.vector.Readiness;
 import java.util.Arrays;
 import java.util.Random;
 import jdk.test.whitebox.WhiteBox;
 
-/** Calls engines while nothing is compiled, and then until vectors are used, for {@link LateVectorsTest}. */
+/** Calls engines while nothing is compiled, and then until vectors are used; LateVectorsTest runs it in virtual machines of its own. */
 public final class LateVectorsProbe {
   private static final String REFUSED = "not compile";
 

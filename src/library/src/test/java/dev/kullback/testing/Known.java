@@ -1,4 +1,4 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
@@ -19,7 +19,7 @@ import java.util.function.Supplier;
  * knows nothing, and it takes three quarters of the time of the tests that ask it most. A file's name is a digest of all that was
  * asked and of the oracles' code.
  */
-final class Known {
+public final class Known {
   /** Property: the folder. Without it, nothing is kept. */
   private static final String FOLDER = "tests.known";
 

@@ -1,4 +1,4 @@
-package dev.kullback;
+package dev.kullback.testing;
 
 import java.math.BigDecimal;
 import java.math.BigInteger;
@@ -8,16 +8,16 @@ import java.math.BigInteger;
  * (77 decimal digits) and unbounded exponent. Results are truncated, so each operation errs by less
  * than 2^-255 of its result.
  */
-record BigFloat(BigInteger mantissa, int exponent) {
+public record BigFloat(BigInteger mantissa, int exponent) {
   static final int BITS = 256;
   private static final int GUARD = BITS + 64;
 
-  static final BigFloat ZERO = new BigFloat(BigInteger.ZERO, 0);
-  static final BigFloat ONE = new BigFloat(BigInteger.ONE, 0);
+  public static final BigFloat ZERO = new BigFloat(BigInteger.ZERO, 0);
+  public static final BigFloat ONE = new BigFloat(BigInteger.ONE, 0);
   private static final BigFloat LN2 = lnOfUnit(BigInteger.TWO.shiftLeft(GUARD));
 
   /** The exact value of a finite double. */
-  static BigFloat of(double value) {
+  public static BigFloat of(double value) {
     if (value == 0) {
       return ZERO;
     }
@@ -26,7 +26,7 @@ record BigFloat(BigInteger mantissa, int exponent) {
     return new BigFloat(value < 0 ? magnitude.negate() : magnitude, exponent);
   }
 
-  BigFloat plus(BigFloat other) {
+  public BigFloat plus(BigFloat other) {
     if (signum() == 0) {
       return other;
     }
@@ -42,29 +42,29 @@ record BigFloat(BigInteger mantissa, int exponent) {
     return rounded(high.mantissa.shiftLeft((int) gap).add(low.mantissa), low.exponent);
   }
 
-  BigFloat minus(BigFloat other) {
+  public BigFloat minus(BigFloat other) {
     return plus(other.negate());
   }
 
-  BigFloat times(BigFloat other) {
+  public BigFloat times(BigFloat other) {
     return rounded(mantissa.multiply(other.mantissa), exponent + other.exponent);
   }
 
-  BigFloat dividedBy(BigFloat other) {
+  public BigFloat dividedBy(BigFloat other) {
     int shift = Math.max(0, BITS + 8 + other.mantissa.bitLength() - mantissa.bitLength());
     return rounded(
         mantissa.shiftLeft(shift).divide(other.mantissa), exponent - shift - other.exponent);
   }
 
-  BigFloat negate() {
+  public BigFloat negate() {
     return new BigFloat(mantissa.negate(), exponent);
   }
 
-  BigFloat half() {
+  public BigFloat half() {
     return new BigFloat(mantissa, exponent - 1);
   }
 
-  int signum() {
+  public int signum() {
     return mantissa.signum();
   }
 
@@ -74,7 +74,7 @@ record BigFloat(BigInteger mantissa, int exponent) {
   }
 
   /** Natural logarithm of a positive number. */
-  BigFloat ln() {
+  public BigFloat ln() {
     if (signum() <= 0) {
       throw new ArithmeticException("logarithm of " + this);
     }
@@ -84,7 +84,7 @@ record BigFloat(BigInteger mantissa, int exponent) {
   }
 
   /** e to this power. */
-  BigFloat exp() {
+  public BigFloat exp() {
     BigFloat turns = dividedBy(LN2);
     int power = fixed(turns.mantissa, -turns.exponent).intValueExact();
     BigFloat rest = minus(LN2.times(new BigFloat(BigInteger.valueOf(power), 0)));
@@ -103,13 +103,13 @@ record BigFloat(BigInteger mantissa, int exponent) {
   }
 
   /** Nearest double up to one unit in the last place; infinite beyond its range. */
-  double toDouble() {
+  public double toDouble() {
     int drop = mantissa.bitLength() - 62;
     double leading = drop > 0 ? mantissa.shiftRight(drop).longValue() : mantissa.longValue();
     return Math.scalb(leading, exponent + Math.max(drop, 0));
   }
 
-  BigDecimal toBigDecimal() {
+  public BigDecimal toBigDecimal() {
     BigDecimal whole = new BigDecimal(mantissa);
     return exponent >= 0
         ? whole.multiply(new BigDecimal(BigInteger.TWO.pow(exponent)))
