@@ -2,8 +2,6 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.verify.AllocatedBytes;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.ChildJvm;
@@ -39,8 +37,6 @@ class AllocationTest {
       Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
 
   private static final int CALLS = 50;
-
-  @TempDir private Path scratch;
 
   /** What C2 has room for in a caller depends on what ran before: as in a service that does everything. */
   @BeforeAll
@@ -93,19 +89,20 @@ class AllocationTest {
   @Tag("long")
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
-  void otherMachines(List<String> flags) throws Exception {
-    List<String> arguments = new ArrayList<>();
-    arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
-    arguments.add("-D" + Readiness.PROPERTY + "=false");
-    arguments.add("-D" + VectorWidth.COMPILED + "=true"); // no plain twins, whatever is found
-    arguments.add("-D" + Engines.NARROWER + "=true");
-    arguments.addAll(flags);
-    arguments.addAll(List.of("-cp", System.getProperty("java.class.path")));
-    arguments.addAll(List.of(ConsoleLauncher.class.getName(), "execute", "--disable-banner"));
-    arguments.addAll(List.of("--select-class=" + AllocationTest.class.getName()));
-    arguments.addAll(List.of("--disable-ansi-colors", "--exclude-tag=long", "--fail-if-no-tests"));
-    ChildJvm jvm = ChildJvm.run(scratch, Duration.ofMinutes(5), arguments);
-    assertThat(jvm.status()).as("%s", jvm).isZero();
+  void otherMachines(List<String> flags, @TempDir Path scratch) throws Exception {
+    List<String> narrower = new ArrayList<>(flags);
+    narrower.add("-D" + Engines.NARROWER + "=true");
+    ChildJvm.runVectors(
+        scratch,
+        Duration.ofMinutes(5),
+        narrower,
+        ConsoleLauncher.class.getName(),
+        "execute",
+        "--disable-banner",
+        "--disable-ansi-colors",
+        "--select-class=" + AllocationTest.class.getName(),
+        "--exclude-tag=long",
+        "--fail-if-no-tests");
   }
 
   @ParameterizedTest

@@ -2,6 +2,7 @@ package dev.kullback.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.VectorWidth;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -11,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** What a virtual machine of its own, of the JDK that runs the tests, printed and ended with. */
+/** Exit status and output of a virtual machine of its own, of the JDK that runs the tests. */
 public record ChildJvm(int status, String out, String err) {
   /**
    * Flags for lesser instruction sets than this processor's, each at its own width, and for lesser widths of vectors; none on one that has
@@ -33,10 +34,31 @@ public record ChildJvm(int status, String out, String err) {
   }
 
   /**
-   * Fails if it has not ended in time.
+   * Runs a class on the tests' class path with vectors from the first call on, interpreted and compiled; fails unless it ends in time with
+   * status 0.
    *
-   * @param scratch where it prints, to files {@code out} and {@code err}
-   * @param arguments what follows {@code java}
+   * @param flags of the virtual machine, such as {@link #otherMachines}
+   * @param main the class and its arguments
+   */
+  public static ChildJvm runVectors(
+      Path scratch, Duration limit, List<String> flags, String... main)
+      throws IOException, InterruptedException {
+    List<String> arguments = new ArrayList<>();
+    arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
+    arguments.add("-D" + Readiness.PROPERTY + "=false"); // vectors while they are interpreted, too
+    arguments.add("-D" + VectorWidth.COMPILED + "=true"); // no plain twins, whatever is found
+    arguments.addAll(flags);
+    arguments.addAll(List.of("-cp", System.getProperty("java.class.path")));
+    arguments.addAll(List.of(main));
+    ChildJvm jvm = run(scratch, limit, arguments);
+    assertThat(jvm.status()).as("%s", jvm).isZero();
+    return jvm;
+  }
+
+  /**
+   * Runs {@code java} with these arguments; fails if it has not ended in time.
+   *
+   * @param scratch folder of the files {@code out} and {@code err} that it prints to
    */
   public static ChildJvm run(Path scratch, Duration limit, List<String> arguments)
       throws IOException, InterruptedException {

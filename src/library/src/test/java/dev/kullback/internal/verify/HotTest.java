@@ -3,12 +3,9 @@ package dev.kullback.internal.verify;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.Verification;
-import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.testing.ChildJvm;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Tag;
@@ -49,16 +46,8 @@ class HotTest {
   }
 
   private void everyOperation(List<String> flags) throws Exception {
-    List<String> arguments = new ArrayList<>();
-    arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
-    arguments.add("-D" + Readiness.PROPERTY + "=false"); // vectors while they are interpreted, too
-    arguments.add("-D" + VectorWidth.COMPILED + "=true"); // no plain twins, whatever is found
-    arguments.addAll(flags);
-    arguments.addAll(List.of("-cp", System.getProperty("java.class.path")));
-    arguments.add(HotProbe.class.getName());
-    ChildJvm jvm = ChildJvm.run(scratch, Duration.ofMinutes(10), arguments);
-    String printed = jvm.out();
-    assertThat(jvm.status()).as("%s", jvm).isZero();
+    Duration limit = Duration.ofMinutes(10);
+    String printed = ChildJvm.runVectors(scratch, limit, flags, HotProbe.class.getName()).out();
     assertThat(printed).doesNotContain("WRONG");
     assertThat(LINE.matcher(printed).results())
         .as(printed)
