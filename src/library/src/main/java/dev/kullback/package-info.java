@@ -37,10 +37,9 @@
  * Gaussians are. An entry is never negative and never NaN. It is exactly 0 for identical parameters, and +∞ where the
  * value overflows. At the end of the range, it is +∞ already where twice the value overflows.
  *
- * <p>A fast kernel computes every tile and bounds the rounding error of each entry; more precise kernels recompute the
- * entries that might miss these limits. All kernels work lane by lane, so the bits of an entry depend on its two
- * Gaussians, with full covariances also on what p's means are centred on, but never on its position in a tile. The page
- * {@code src/docs/architecture.md} of the repository shows where the code of each step is.
+ * <p>The bits of an entry depend on its two Gaussians, with full covariances also on what p's means are centred on, but
+ * never on its position in the matrix. The page {@code src/docs/architecture.md} of the repository shows how an entry is
+ * computed, and where the code of each step is.
  *
  * <h2>Reductions</h2>
  *
@@ -67,79 +66,38 @@
  * <h2>Threads</h2>
  *
  * Batches are immutable, and an engine is safe for use by any number of threads at once. By default, an engine computes
- * on the calling thread alone and starts no others, but for one thread in the first seconds of the process (see below). With {@code
- * threads(n)}, the caller and n − 1 helpers share the work of a call. On one machine and JVM, results are bitwise the same for every number
- * of threads and every repetition.
+ * on the calling thread alone. With {@code threads(n)}, the caller and n − 1 helpers share the work of a call. On one
+ * machine and JVM, results are bitwise the same for every number of threads and every repetition.
  *
- * <p>In a reduction, a thread works on whole rows, at least 8 of them, in reverse at least 32. A large call that
- * has such rows for half of its threads at most divides its columns, too, if they are more than 4096, as {@code forEachTile} does. {@code
- * aligned}, {@code pairs}, {@code toStandardNormal} and what a call prepares of its batches are divided where they take
- * some 0.1 ms.
+ * <p>Until the JVM has compiled vector code, in the first seconds of a process, plain code computes, to the same bits, and
+ * one daemon thread has the vector code compiled. {@link KlEngine#warmUp(int, int, int)} and {@link KlEngine#verify}
+ * wait for it. The page {@code src/docs/services.md} of the repository says how to do without that thread, how a
+ * call is divided, and what follows below means for a service.
  *
- * <h2>The first seconds</h2>
- *
- * Before the JVM has compiled vector code it takes up to 10,000 times as long. Until it has, plain code computes, to the
- * same bits. Half a second after the first call of an engine that uses vectors, the daemon thread
- * {@code kullback-change-over} begins to run the vector kernels on made-up batches. It tries the parts that calls have
- * asked for: diagonal batches of float, of double, of up to four dimensions, full covariances, reductions. When one is as
- * fast as it should be, after some seconds or 30 at most, all engines use its vectors from then on. The thread ends when
- * all are, and another begins only when calls come on another kind of batches. {@link KlEngine#warmUp(int, int, int)} and
- * {@link KlEngine#verify} wait for it. With the system property
- * {@code dev.kullback.background=false} there is none, and vectors are used from the first call on, however slowly.
- *
- * <p>Where the JVM does not compile vector code, or has no time to, the plain code stays, and the log has a warning. Calls, or
- * without the thread engines that are built and batches that are made or prepared, have vectors tried again after 1 s, 10 s,
- * 1 min and every 10 min from then on.
- *
- * <h2>Interruption</h2>
+ * <h2>Interruption and virtual threads</h2>
  *
  * A call that computes ends with a {@link java.util.concurrent.CancellationException} when its calling thread is
  * interrupted. The interrupt status stays set, the output is incomplete, and the helpers have ended their work on the
- * call. A call that computes entries of the matrix checks the status before each tile, which in {@code pairwise} has at
- * most {@code 64 × 2048} entries. {@code aligned}, {@code pairs}, {@code toStandardNormal} and the first preparation of a batch check
- * it every few milliseconds.
+ * call. The status is checked before each tile, which in {@code pairwise} has at most {@code 64 × 2048} entries, and every few
+ * milliseconds where there are no tiles. As often, calls, the making of a batch and its preparation yield the carrier of
+ * a virtual thread. A yield may allocate, and it takes a permit of {@link java.util.concurrent.locks.LockSupport#unpark}
+ * if the thread has one.
  *
- * <p>Two parts of calls are not interrupted: {@code pairwise}, {@code aligned} and {@code toStandardNormal} on a CUDA
+ * <p>Two parts of calls neither end nor yield: {@code pairwise}, {@code aligned} and {@code toStandardNormal} on a CUDA
  * device, and a pair of full covariances that is solved for by itself, which takes 0.1 s at D = 1000. The factories of
- * batches are not interrupted, either.
- *
- * <h2>Virtual threads</h2>
- *
- * A call, the making of a batch and its preparation yield their carrier every few milliseconds, so that other virtual
- * threads run beside calls of any length. The two parts of calls that are not interrupted do not yield, either. Each
- * yield may allocate, and it takes a permit of {@link java.util.concurrent.locks.LockSupport#unpark} if the thread has
- * one.
+ * batches yield, but do not end.
  *
  * <h2>Memory and allocation</h2>
  *
  * A warm call allocates nothing with one thread, and a few hundred bytes with several threads or on a CUDA device. A
  * call is warm if its batches have been used twice before and it writes to the caller's memory. A later one may still
  * make what recomputes entries, the first time that many need it; {@link Gaussians#prepare()} makes it at once. Nothing
- * of size {@code N·M·D} is ever made. Besides the packed forms of batches, the engine holds for each thread at work
- *
- * <ul>
- *   <li>{@code 128·D} floats and up to 90 KiB, and {@code 128·D} doubles more where entries are recomputed;
- *   <li>up to 4 MiB for each batch that the thread was the first to use;
- *   <li>0.5 MiB of floats or 1 MiB of doubles if it writes to a memory segment;
- *   <li>1 MiB if it reduces rows (with a CUDA device 8 MiB), as much again in reverse, and what
- *       {@link KlEngine#nearest(Gaussians, Gaussians, int)} says;
- *   <li>where a covariance is full, 200 KiB and {@code 16·D²} bytes, or {@code 120·D²} bytes once entries were
- *       recomputed.
- * </ul>
+ * of size {@code N·M·D} is ever made.
  *
  * <h2>CUDA</h2>
  *
- * With {@link Backend#CUDA}, the device computes the matrix, {@code aligned} and {@code toStandardNormal}, by kernels
- * of the same mathematics. The exceptions are {@code pairs}, and a diagonal with a full Gaussian, in {@code aligned} always, and
- * elsewhere if the batches are too large to be written out as full factors. Reductions take {@code 256 × 4096} entries
- * at a time from the device and reduce them on as many threads as the engine has; for other operations, the number of
- * threads does not matter.
- *
- * <p>Four calls run at once, and further ones wait. A call blocks its thread, and the carrier of a virtual one, while
- * it waits for the device. Batches stay on the device from their first use until they are unreachable, their memory is
- * needed, or the engine is closed. A call holds up to 16 MiB of pinned and 16 MiB of device memory for strips of the
- * result, but in {@code aligned} and {@code toStandardNormal} for all of it. This memory is kept for the next call. A
- * method that computes throws {@link CudaException} when the device fails.
+ * With {@link Backend#CUDA}, the device computes by kernels of the same mathematics, and throws {@link CudaException} from a
+ * method that computes when it fails. The page {@code src/docs/cuda.md} says what it computes and what it keeps.
  */
 @NullMarked
 package dev.kullback;
