@@ -5,12 +5,10 @@ import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.WarmUp;
 import dev.kullback.internal.rows.NearestQuery;
-import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.verify.Verify;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.Arrays;
 import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.Executor;
@@ -372,7 +370,7 @@ public final class KlEngine implements AutoCloseable {
    * @throws CudaException if the device fails
    */
   public Neighbors nearest(Gaussians q, Gaussians p, int k) {
-    return neighbors(q, p, k, false, false);
+    return neighbors(q, p, k, NearestQuery.ALL);
   }
 
   /**
@@ -387,8 +385,8 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
-    checkNearest(q, p, k, false, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, false, false, indices, engine.begin().to(values));
+    checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
+    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, engine.begin().to(values));
   }
 
   /**
@@ -402,8 +400,8 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    checkNearest(q, p, k, false, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, false, false, indices, engine.begin().to(values));
+    checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
+    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, engine.begin().to(values));
   }
 
   /**
@@ -422,7 +420,7 @@ public final class KlEngine implements AutoCloseable {
    * @throws CudaException if the device fails
    */
   public Neighbors nearestOthers(Gaussians q, Gaussians p, int k) {
-    return neighbors(q, p, k, true, false);
+    return neighbors(q, p, k, NearestQuery.OTHERS);
   }
 
   /**
@@ -437,8 +435,9 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
-    checkNearest(q, p, k, true, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, true, false, indices, engine.begin().to(values));
+    checkEvery(
+        q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
+    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, engine.begin().to(values));
   }
 
   /**
@@ -452,8 +451,9 @@ public final class KlEngine implements AutoCloseable {
    * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    checkNearest(q, p, k, true, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, true, false, indices, engine.begin().to(values));
+    checkEvery(
+        q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
+    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, engine.begin().to(values));
   }
 
   /**
@@ -470,7 +470,7 @@ public final class KlEngine implements AutoCloseable {
    * @throws CudaException if the device fails
    */
   public Neighbors nearestReverse(Gaussians q, Gaussians p, int k) {
-    return neighbors(q, p, k, false, true);
+    return neighbors(q, p, k, NearestQuery.ALL_REVERSE);
   }
 
   /**
@@ -488,7 +488,7 @@ public final class KlEngine implements AutoCloseable {
    * @throws CudaException if the device fails
    */
   public Neighbors nearestOthersReverse(Gaussians q, Gaussians p, int k) {
-    return neighbors(q, p, k, true, true);
+    return neighbors(q, p, k, NearestQuery.OTHERS.reversed());
   }
 
   /**
@@ -510,9 +510,9 @@ public final class KlEngine implements AutoCloseable {
     engine.checkOpen();
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
-    NearestQuery search = Objects.requireNonNull(options, "options").search();
-    Arguments.checkNearest(a, b, search);
-    return new Neighbors(engine.nearest(a, b, search));
+    Objects.requireNonNull(options, "options");
+    Arguments.checkNearest(a, b, options.k, options.query);
+    return new Neighbors(engine.nearest(a, b, options.k, options.query));
   }
 
   /**
@@ -888,17 +888,12 @@ public final class KlEngine implements AutoCloseable {
     return new Neighbors(engine.within(a, b, reverse, radius, maxPairs));
   }
 
-  private Neighbors neighbors(Gaussians q, Gaussians p, int k, boolean others, boolean reverse) {
+  private Neighbors neighbors(Gaussians q, Gaussians p, int k, NearestQuery query) {
     engine.checkOpen();
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
-    Arguments.checkNearest(a, b, k, others, reverse);
-    int[] start = new int[q.size() + 1];
-    Arrays.setAll(start, i -> i * k);
-    int[] indices = new int[q.size() * k];
-    double[] values = new double[indices.length];
-    engine.nearest(a, b, k, others, reverse, indices, engine.begin().to(values));
-    return new Neighbors(new NeighborLists(start, indices, values));
+    Arguments.checkEvery(a, b, k, query);
+    return new Neighbors(engine.nearest(a, b, k, query));
   }
 
   private double[] statistic(
@@ -933,10 +928,10 @@ public final class KlEngine implements AutoCloseable {
     return Arguments.arrayLength(batch(q, "q"), batch(p, "p"));
   }
 
-  private void checkNearest(
-      Gaussians q, Gaussians p, int k, boolean others, int[] indices, int values) {
+  private void checkEvery(
+      Gaussians q, Gaussians p, int k, NearestQuery query, int[] indices, int values) {
     engine.checkOpen();
-    Arguments.checkNearest(batch(q, "q"), batch(p, "p"), k, others, false);
+    Arguments.checkEvery(batch(q, "q"), batch(p, "p"), k, query);
     int length = q.size() * k;
     Arguments.checkLength("indices", length, Objects.requireNonNull(indices, "indices").length);
     Arguments.checkLength("values", length, values);

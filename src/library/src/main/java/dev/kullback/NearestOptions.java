@@ -1,12 +1,12 @@
 package dev.kullback;
 
 import dev.kullback.internal.rows.NearestQuery;
+import dev.kullback.internal.rows.NeighborLists;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)} searches for. Immutable: each method returns new
- * options. A search in blocks of references, one after the other or merged, gives exactly the list of the whole:
+ * Options of {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)}. Immutable: each method returns new options. A search in blocks of references, one after the other or merged, gives exactly the list of the whole:
  *
  * <pre>
  * var exact = NearestOptions.of(10).exact();
@@ -17,29 +17,18 @@ import org.jspecify.annotations.Nullable;
  * </pre>
  */
 public final class NearestOptions {
-  private final int k;
-  private final boolean reverse;
-  private final boolean exact;
-  private final boolean others;
-  private final int firstRow;
-  private final int firstIndex;
-  private final @Nullable Neighbors earlier;
+  final int k;
+  final NearestQuery query;
 
-  private NearestOptions(
-      int k,
-      boolean reverse,
-      boolean exact,
-      boolean others,
-      int firstRow,
-      int firstIndex,
-      @Nullable Neighbors earlier) {
+  private NearestOptions(int k, NearestQuery query) {
     this.k = k;
-    this.reverse = reverse;
-    this.exact = exact;
-    this.others = others;
-    this.firstRow = firstRow;
-    this.firstIndex = firstIndex;
-    this.earlier = earlier;
+    this.query = query;
+  }
+
+  private NearestOptions with(
+      boolean exact, boolean others, int firstRow, int first, @Nullable NeighborLists earlier) {
+    return new NearestOptions(
+        k, new NearestQuery(query.reverse(), exact, others, firstRow, first, earlier));
   }
 
   /**
@@ -53,12 +42,12 @@ public final class NearestOptions {
     if (k < 1) {
       throw new IllegalArgumentException("k must be at least 1, is " + k);
     }
-    return new NearestOptions(k, false, false, false, 0, 0, null);
+    return new NearestOptions(k, NearestQuery.ALL);
   }
 
   /** {@return options to rank by {@code KL(p_j ‖ q_i)}} */
   public NearestOptions reverse() {
-    return new NearestOptions(k, true, exact, others, firstRow, firstIndex, earlier);
+    return new NearestOptions(k, query.reversed());
   }
 
   /** {@return options to leave out the reference with the index of the query: j = i, in the numbering of {@link #from}} */
@@ -75,7 +64,7 @@ public final class NearestOptions {
    */
   public NearestOptions others(int firstRow) {
     check("firstRow", firstRow);
-    return new NearestOptions(k, reverse, exact, true, firstRow, firstIndex, earlier);
+    return with(query.exact(), true, firstRow, query.first(), query.earlier());
   }
 
   /**
@@ -93,7 +82,7 @@ public final class NearestOptions {
    * double leaves uncertain.
    */
   public NearestOptions exact() {
-    return new NearestOptions(k, reverse, true, others, firstRow, firstIndex, earlier);
+    return with(true, query.others(), query.firstRow(), query.first(), query.earlier());
   }
 
   /**
@@ -104,7 +93,7 @@ public final class NearestOptions {
    */
   public NearestOptions from(int firstIndex) {
     check("firstIndex", firstIndex);
-    return new NearestOptions(k, reverse, exact, others, firstRow, firstIndex, earlier);
+    return with(query.exact(), query.others(), query.firstRow(), firstIndex, query.earlier());
   }
 
   /**
@@ -120,18 +109,13 @@ public final class NearestOptions {
    */
   public NearestOptions after(Neighbors earlier, int firstIndex) {
     check("firstIndex", firstIndex);
-    Objects.requireNonNull(earlier, "earlier");
-    return new NearestOptions(k, reverse, true, others, firstRow, firstIndex, earlier);
+    NeighborLists lists = Objects.requireNonNull(earlier, "earlier").lists();
+    return with(true, query.others(), query.firstRow(), firstIndex, lists);
   }
 
   private static void check(String argument, int index) {
     if (index < 0) {
       throw new IllegalArgumentException(argument + " must be at least 0, is " + index);
     }
-  }
-
-  NearestQuery search() {
-    return new NearestQuery(
-        k, reverse, exact, others, firstRow, firstIndex, earlier == null ? null : earlier.lists());
   }
 }

@@ -62,18 +62,19 @@ public final class Arguments {
     return (int) n;
   }
 
-  public static void checkNearest(Batch q, Batch p, int k, boolean others, boolean reverse) {
-    check(q, p, reverse);
-    if (others && q.size() != p.size()) {
+  /** Arguments of a query for k neighbors of every row, which has as many. */
+  public static void checkEvery(Batch q, Batch p, int k, NearestQuery query) {
+    check(q, p, query.reverse());
+    if (query.others() && q.size() != p.size()) {
       throw new IllegalArgumentException(
           "q has %d Gaussians but p has %d; nearestOthers needs as many of each"
               .formatted(q.size(), p.size()));
     }
-    int most = others ? p.size() - 1 : p.size();
+    int most = query.others() ? p.size() - 1 : p.size();
     if (k < 1 || k > most) {
       throw new IllegalArgumentException(
           "k must be in [1, %d], the %sGaussians of p, is %d"
-              .formatted(most, others ? "other " : "", k));
+              .formatted(most, query.others() ? "other " : "", k));
     }
     if ((long) q.size() * k > MOST_PAIRS) {
       throw new IllegalArgumentException(
@@ -81,34 +82,42 @@ public final class Arguments {
     }
   }
 
-  /** The lists of a search must fit an array, and its columns' indices an int. */
-  public static void checkNearest(Batch q, Batch p, NearestQuery search) {
-    check(q, p, search.reverse());
-    checkIndices("firstIndex", search.first(), "p", p.size());
-    if (search.others()) {
-      checkIndices("firstRow", search.firstRow(), "q", q.size());
+  /** Arguments of a query for k neighbors of every row or as many as there are: lists that fit an array, and indices that fit an int. */
+  public static void checkNearest(Batch q, Batch p, int k, NearestQuery query) {
+    check(q, p, query.reverse());
+    checkIndices("firstIndex", query.first(), "p", p.size());
+    if (query.others()) {
+      checkIndices("firstRow", query.firstRow(), "q", q.size());
     }
-    NeighborLists earlier = search.earlier();
+    NeighborLists earlier = query.earlier();
     if (earlier != null) {
-      if (earlier.size() != q.size()) {
-        throw new IllegalArgumentException(
-            "earlier has %d rows but q has %d Gaussians; they must be those of the same q"
-                .formatted(earlier.size(), q.size()));
-      }
-      checkOrder("earlier", earlier);
-      int end = search.first() + (p.size() - 1);
-      for (int i = 0; i < earlier.size(); i++) {
-        for (int s = earlier.start()[i]; s < earlier.start()[i + 1]; s++) {
-          int j = earlier.indices()[s];
-          if (j >= search.first() && j <= end) {
-            throw new IllegalArgumentException(
-                "earlier, row %d, has index %d, which is one of p's: p has [%d, %d]"
-                    .formatted(i, j, search.first(), end));
-          }
+      checkEarlier(earlier, q, query.first(), query.first() + (p.size() - 1));
+    }
+    long length = 0;
+    for (int i = 0; i < q.size(); i++) {
+      length += query.count(i, p.size(), k);
+    }
+    checkNeighbors(length);
+  }
+
+  /** Lists of q's rows and other indices than p's, first to last. */
+  private static void checkEarlier(NeighborLists earlier, Batch q, int first, int last) {
+    if (earlier.size() != q.size()) {
+      throw new IllegalArgumentException(
+          "earlier has %d rows but q has %d Gaussians; they must be those of the same q"
+              .formatted(earlier.size(), q.size()));
+    }
+    checkOrder("earlier", earlier);
+    for (int i = 0; i < earlier.size(); i++) {
+      for (int s = earlier.start()[i]; s < earlier.start()[i + 1]; s++) {
+        int j = earlier.indices()[s];
+        if (j >= first && j <= last) {
+          throw new IllegalArgumentException(
+              "earlier, row %d, has index %d, which is one of p's: p has [%d, %d]"
+                  .formatted(i, j, first, last));
         }
       }
     }
-    checkNeighbors(search.starts(q, p)[q.size()]);
   }
 
   private static void checkNeighbors(long length) {
@@ -126,7 +135,7 @@ public final class Arguments {
     }
   }
 
-  /** Lists of exact searches. */
+  /** Lists whose rows are ascending, as those of exact searches are. */
   public static void checkOrder(String argument, NeighborLists lists) {
     for (int i = 0; i < lists.size(); i++) {
       int s = lists.disorder(i);

@@ -10,6 +10,7 @@ import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.Sampler;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.rows.NearestQuery;
+import dev.kullback.internal.rows.NearestRows;
 import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
@@ -19,7 +20,6 @@ import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.ReadyScan;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
-import java.util.Arrays;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.SplittableRandom;
@@ -319,25 +319,21 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   // --- reductions of its rows
 
-  /**
-   * The k nearest columns of each row, nearest first: their indices, and their divergences to the workspace's output.
-   *
-   * @param others leaves out j = i
-   * @param reverse ranks by {@code KL(p_j ‖ q_i)}
-   */
-  public void nearest(
-      Batch q, Batch p, int k, boolean others, boolean reverse, int[] indices, Workspace w) {
-    w.nearest.set(q, p, k, others, reverse, indices, w.output);
+  /** Finds the k nearest columns of each row, which must have as many: row i's go to {@code i*k …} of both arrays. */
+  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, Workspace w) {
+    w.nearest.set(q, p, k, query, NearestRows.EVEN, indices, w.output);
     reduce(q, p, w.nearest, w);
   }
 
-  /** The same where more is asked: the lists of all rows, which must fit an array. */
-  public NeighborLists nearest(Batch q, Batch p, NearestQuery search) {
-    int[] start = Arrays.stream(search.starts(q, p)).mapToInt(Math::toIntExact).toArray();
-    int length = start[q.size()];
-    NeighborLists found = new NeighborLists(start, new int[length], new double[length]);
+  /** Finds the k nearest columns of each row, or all if they are fewer. The lists must fit an array. */
+  public NeighborLists nearest(Batch q, Batch p, int k, NearestQuery query) {
+    int[] start = new int[q.size() + 1];
+    for (int i = 0; i < q.size(); i++) {
+      start[i + 1] = start[i] + query.count(i, p.size(), k);
+    }
+    NeighborLists found = NeighborLists.ofStart(start);
     Workspace w = begin().to(found.values());
-    w.nearest.set(q, p, search, start, found.indices(), w.output);
+    w.nearest.set(q, p, k, query, start, found.indices(), w.output);
     reduce(q, p, w.nearest, w);
     return found;
   }

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
 import java.util.List;
 import java.util.Random;
@@ -134,7 +135,7 @@ public final class WarmUp {
     if (matrix) {
       engine.pairwise(q, p, out());
     }
-    engine.nearest(q, p, k, false, false, indices, out());
+    engine.nearest(q, p, k, NearestQuery.ALL, indices, out());
     engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, sums);
     engine.statistic(RowStatistic.Kind.MIN, q, p, null, sums);
   }

@@ -4,38 +4,36 @@ import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowScan;
 import java.util.Arrays;
 
-/** What a reduction has so far of the band of rows that one thread is at, by row, and its working memory. */
+/** The state of a reduction in the band of rows that a thread is at, and its working memory. */
 public final class BandState {
-  /** Instead of a span's number: all columns. */
+  /** A {@link #span} that is all columns. */
   public static final int WHOLE = -1;
 
   /** First row of the band. */
   int first;
 
-  /** Which span of its columns, if the call cuts bands so. */
+  /** Number of the span of the band's columns, if the call cuts bands so, or {@link #WHOLE}. */
   int span;
 
-  /** How vectors or none go through what a band has, and scratch for that. */
   final RowScan scan;
 
   final double[] least = new double[NearestRows.MOST_GROUPS];
 
-  /** Decides what the kernels' values do not. */
-  final ExactOrder ranks;
+  final ExactOrder order;
 
   private int[] positions = {};
   private double[] values = {};
   private final KeySort sorting;
   private Candidates[] candidates = {};
 
-  /** NeighborLists that the call has used. */
+  /** Candidates that the call has used. */
   private int used;
 
   private double[] state = {};
 
-  public BandState(RowScan scan, ExactOrder ranks) {
+  public BandState(RowScan scan, ExactOrder order) {
     this.scan = scan;
-    this.ranks = ranks;
+    this.order = order;
     sorting = new KeySort(scan);
   }
 
@@ -49,7 +47,7 @@ public final class BandState {
     return span == WHOLE;
   }
 
-  /** Those of row i of a band. */
+  /** Candidates of row i of the band. */
   Candidates candidates(int i) {
     if (candidates.length <= i) {
       int length = candidates.length;
@@ -62,7 +60,7 @@ public final class BandState {
     return candidates[i];
   }
 
-  /** Scratch for the positions of so many values. */
+  /** Scratch for that many positions. */
   int[] positions(int length) {
     if (positions.length < length) {
       positions = new int[length];
@@ -70,12 +68,12 @@ public final class BandState {
     return positions;
   }
 
-  /** What takes a row's entries. */
+  /** Takes a row's entries. */
   interface Entries {
     void add(int j, double kl);
   }
 
-  /** Hands over an answer's entries of row i in a piece; whether it has them all. */
+  /** Hands over an answer's entries of row i in a piece; returns whether the answer has them all. */
   boolean take(RowAnswer answer, int i, int piece, Entries entries) {
     int count = answer.count(i, piece);
     if (count > values.length) {
@@ -91,7 +89,7 @@ public final class BandState {
     return count >= 0;
   }
 
-  /** At least {@code length} numbers, the same while the band is. */
+  /** At least {@code length} numbers, which last as long as the band. */
   double[] state(int length) {
     if (state.length < length) {
       state = new double[length];
@@ -99,12 +97,12 @@ public final class BandState {
     return state;
   }
 
-  /** After a call: lets go of the caller's batches, and of what is large. */
+  /** Drops the caller's batches and large arrays after a call. */
   public void trim() {
     for (; used > 0; used--) {
       candidates[used - 1].trim();
     }
     sorting.trim();
-    ranks.clear();
+    order.clear();
   }
 }

@@ -4,25 +4,24 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Columns of one row and their values: a list that grows. A search for the k nearest adds what may be among them, and drops what
- * cannot whenever the list is full: the nearest k come first then, and behind them those that the error of the values leaves as
- * near.
+ * A growing list of columns of one row and their values. A search for the k nearest adds the columns that may be among them. Whenever
+ * the list is full, it drops those that cannot be: the k smallest values remain and those that the values' error leaves as near.
  */
 final class Candidates {
-  /** Makes a rest, of half an ulp at most, positive, as sorting needs it. */
+  /** Added to a rest, at most half an ulp, to make it positive, as sorting needs it. */
   private static final double REST_SHIFT = 0x1p-52;
 
   int[] index = {};
   double[] value = {};
   int count;
 
-  /** In a search: what is not less is not among the nearest k, however the errors fall; ∞ when not known. */
+  /** Value from which on a column is not among the nearest k, however the errors fall; ∞ when not known. */
   double cut;
 
   private final KeySort scratch;
   private int k;
 
-  /** How many a search holds before it drops some, whatever memory an earlier one has left. */
+  /** Columns that a search holds before it drops some; the arrays of an earlier one may be longer. */
   private int room;
 
   private double error;
@@ -39,7 +38,7 @@ final class Candidates {
   /**
    * Begins a search, whose columns come in order.
    *
-   * @param columns how many at most
+   * @param columns number of columns at most
    * @param error relative error of the values
    */
   void search(int k, int columns, double error) {
@@ -52,12 +51,12 @@ final class Candidates {
     ensureCapacity(room);
   }
 
-  /** What a search begins with. */
+  /** Columns that a search holds at first. */
   static int room(int k) {
     return (int) Math.min(Integer.MAX_VALUE - 8, k + Math.max(64, k / 2L));
   }
 
-  /** How many it may hold by now. */
+  /** Columns that the search may hold by now. */
   int room() {
     return room;
   }
@@ -77,7 +76,7 @@ final class Candidates {
     }
   }
 
-  /** What an entry of a search must be at most to count. */
+  /** Greatest value that counts in the search. */
   double limit() {
     return isOpen() ? Double.POSITIVE_INFINITY : Math.nextDown(cut);
   }
@@ -86,36 +85,32 @@ final class Candidates {
     return count < k && cut == Double.POSITIVE_INFINITY;
   }
 
-  /** Tells a search, still empty, of values no greater than some of those to come, one each: the k-th smallest bounds the search. */
+  /** Sets the cut of an empty search from minima of groups of values to come: their k-th smallest bounds the k-th nearest value. */
   void bound(double[] least, int n) {
     scratch.ensureCapacity(n);
     for (int g = 0; g < n; g++) {
       scratch.keys[g] = bits(least[g]);
     }
     scratch.sort(n);
-    cut = bound(Double.longBitsToDouble(scratch.keys[k - 1]), error);
+    cut = cut(Double.longBitsToDouble(scratch.keys[k - 1]), error);
   }
 
-  /** The {@link #cut} of a search in which nothing beyond that value counts. */
-  static double bound(double farthest, double error) {
-    // the greater of 0 and of subnormal numbers
-    return Math.max(cut(farthest, error), Math.nextUp(farthest));
+  /** The {@link #cut} of a search whose k-th nearest value is at most that one; greater than it even if that is 0 or subnormal. */
+  static double cut(double farthest, double error) {
+    return Math.max(cutBehind(farthest, error), Math.nextUp(farthest));
   }
 
-  /** Whether a search has nothing yet, nor a bound. */
+  /** The {@link #cut} behind a k-th nearest value that the list has: columns as far as it come later, and lose to it. */
+  private static double cutBehind(double farthest, double error) {
+    return farthest * (1 + error) / (1 - error);
+  }
+
+  /** Whether a search has neither a column nor a cut. */
   boolean isUnbounded() {
     return count == 0 && cut == Double.POSITIVE_INFINITY;
   }
 
-  private double cut(double farthest) {
-    return cut(farthest, error);
-  }
-
-  private static double cut(double farthest, double error) {
-    return farthest * (1 + error) / (1 - error);
-  }
-
-  /** Adds an entry to a search if it may be among the nearest k. */
+  /** Adds a column to a search if it may be among the nearest k. */
   void offer(int j, double kl) {
     if (kl < cut || isOpen()) {
       if (count == room && count > k) {
@@ -133,17 +128,17 @@ final class Candidates {
     ensureCapacity(room);
   }
 
-  /** Sorts, and drops what is not among the nearest k, however the errors fall. */
+  /** Sorts, and drops the columns that are not among the nearest k, however the errors fall. */
   private void drop() {
     sort();
-    cut = cut(value[k - 1]);
+    cut = cutBehind(value[k - 1], error);
     keepBelow(cut);
     if (count > room - (room >> 2)) { // or it would be full again at once
       enlarge();
     }
   }
 
-  /** Drops, of a sorted list, all behind the nearest k that are not below. */
+  /** Drops from a sorted list the columns behind the nearest k that are not below a cut. */
   private void keepBelow(double cut) {
     int kept = k;
     while (kept < count && value[kept] < cut) {
@@ -152,16 +147,8 @@ final class Candidates {
     count = kept;
   }
 
-  /** The nearest k and those that may be, ascending. */
+  /** Sorts the list and keeps the nearest k, or all if they are fewer, and those that may be among them. */
   void finish() {
-    if (count < k) {
-      throw new AssertionError(count + " of " + k + " found");
-    }
-    drop();
-  }
-
-  /** The same of a search that may find fewer than k. */
-  void finishFewer() {
     if (count >= k) {
       drop();
     } else {
@@ -169,25 +156,18 @@ final class Candidates {
     }
   }
 
-  /** The same of a part of a search, in any order where it found fewer. */
-  void finishPart() {
-    if (count >= k) {
-      drop();
-    }
-  }
-
-  /** After {@link #finish}, if the values were made certain: drops all but the nearest k. */
+  /** Drops all but the nearest k from a list whose order is certain. */
   void keepNearest() {
     count = k;
-    cut = cut(value[k - 1]);
+    cut = cutBehind(value[k - 1], error);
   }
 
-  /** Drops, of a sorted list of values with this error, what is not among the nearest k. */
+  /** Drops from a sorted list of values with this error the columns that are not among the nearest k. */
   void keepNearest(double error) {
-    keepBelow(cut(value[k - 1], error));
+    keepBelow(cutBehind(value[k - 1], error));
   }
 
-  /** Lets go of arrays that are large, for a list that is done. */
+  /** Drops the arrays of a list that is done, if they are large. */
   void trim() {
     if (index.length > KeySort.MOST_KEPT) {
       count = 0;
@@ -196,21 +176,21 @@ final class Candidates {
     }
   }
 
-  /** Before {@link #setUnrounded}: no value leaves a rest. */
+  /** Prepares for {@link #setUnrounded}: all rests are 0. */
   void beginUnrounded() {
     scratch.ensureCapacity(count);
     Arrays.fill(scratch.rest, 0, count, REST_SHIFT);
   }
 
-  /** Gives the candidate at s the value {@code kl·(1 + rest)}. */
+  /** Gives the column at s the value {@code kl·(1 + rest)}. */
   void setUnrounded(int s, double kl, double rest) {
     value[s] = kl;
     scratch.rest[s] = REST_SHIFT + rest;
   }
 
   /**
-   * Ascending by the unrounded values. Neighbors within the tolerance, relative, count as equal, and so do all that these join: they come
-   * by index, and have one value.
+   * Sorts by the unrounded values, ascending. Neighbors within the relative tolerance count as equal, and so do chains of such neighbors:
+   * they are sorted by index and get one value.
    */
   void sortUnrounded(double tolerance) {
     sort(value, scratch.rest, 0, count);
@@ -226,19 +206,18 @@ final class Candidates {
     }
   }
 
-  /** Relative distance of two that are next to each other; NaN for zeros and infinities. */
+  /** Relative distance of two neighboring values; NaN for zeros and infinities. */
   private double distance(int a, int b) {
     return (value[b] - value[a]) / value[a] + (scratch.rest[b] - scratch.rest[a]);
   }
 
-  /** Ascending, ties by index. */
+  /** Sorts by value, ascending, and equal values by index. */
   void sort() {
-    if (!isSorted()) {
+    if (!isSorted()) { // a device's answer is
       sort(value, null, 0, count);
     }
   }
 
-  /** As what a device has sorted is. */
   private boolean isSorted() {
     for (int s = 1; s < count; s++) {
       if (!NeighborLists.isBefore(value[s - 1], index[s - 1], value[s], index[s])) {
@@ -249,8 +228,8 @@ final class Candidates {
   }
 
   /**
-   * What is sorted is the leading bits of each value, those in which they differ first, with its place behind them; then what agrees in
-   * those by the bits behind, and equal ones by their rests if they have any, and by index.
+   * Sorts by {@code by}: first by the leading bits in which the values differ, with their places in the low bits of the keys. Values that
+   * agree in these are sorted by the bits behind, and equal ones by their rests, if there are any, and by index.
    */
   private void sort(double[] by, double @Nullable [] rest, int from, int to) {
     int n = to - from;
@@ -313,7 +292,7 @@ final class Candidates {
     }
   }
 
-  /** In the order of the values, none of which is negative; −0 would be. */
+  /** Bits that are ordered as the values are, none of which is negative; −0 would be. */
   private static long bits(double kl) {
     return Double.doubleToRawLongBits(kl + 0.0);
   }

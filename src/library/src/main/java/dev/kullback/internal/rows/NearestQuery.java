@@ -1,45 +1,47 @@
 package dev.kullback.internal.rows;
 
-import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.kernel.RowQuery;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is asked for the nearest columns of each row, which may be a block of a larger set's.
+ * Which columns a search for the nearest of each row ranks, and how. Rows and columns may be blocks of larger sets, which number them.
  *
  * @param reverse ranks by {@code KL(p_j ‖ q_i)}
- * @param exact values that do not depend on the block: {@link ExactOrder#rounded}
- * @param others leaves out the column with the index of the row
- * @param firstRow the index of row 0
- * @param first the index of column 0
- * @param earlier the exact lists that this search continues
+ * @param exact values do not depend on the block: {@link ExactOrder#rounded}
+ * @param others leaves out the column with the number of the row
+ * @param firstRow number of row 0
+ * @param first number of column 0
+ * @param earlier exact lists that the search continues
  */
 public record NearestQuery(
-    int k,
     boolean reverse,
     boolean exact,
     boolean others,
     int firstRow,
     int first,
     @Nullable NeighborLists earlier) {
+  public static final NearestQuery ALL = new NearestQuery(false, false, false, 0, 0, null);
+  public static final NearestQuery OTHERS = new NearestQuery(false, false, true, 0, 0, null);
+  public static final NearestQuery ALL_REVERSE = ALL.reversed();
+
+  public NearestQuery reversed() {
+    return new NearestQuery(true, exact, others, firstRow, first, earlier);
+  }
+
+  /** Row i leaves out column {@code i + skip}, if there is one. */
+  long skip() {
+    return others ? (long) firstRow - first : RowQuery.NONE;
+  }
+
   /** The column that row i leaves out, or −1. */
   int leftOut(int i, int columns) {
-    long j = (long) firstRow + i - first;
-    return others && j >= 0 && j < columns ? (int) j : -1;
+    long j = i + skip();
+    return j >= 0 && j < columns ? (int) j : -1;
   }
 
-  /** How many neighbors row i gets. */
-  int count(int i, int columns) {
-    long all =
-        columns - (leftOut(i, columns) < 0 ? 0 : 1) + (earlier == null ? 0L : earlier.count(i));
-    return (int) Math.min(k, all);
-  }
-
-  /** Where each row's neighbors begin, and where the last one's end. */
-  public long[] starts(Batch q, Batch p) {
-    long[] start = new long[q.size() + 1];
-    for (int i = 0; i < q.size(); i++) {
-      start[i + 1] = start[i] + count(i, p.size());
-    }
-    return start;
+  /** Number of neighbors of row i: k, or all if they are fewer. */
+  public int count(int i, int columns, int k) {
+    int own = leftOut(i, columns) < 0 ? columns : columns - 1;
+    return (int) Math.min(k, own + (earlier == null ? 0L : earlier.count(i)));
   }
 }

@@ -10,27 +10,30 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The k nearest columns of each row. A row keeps what may be among them by the kernels' error bound, k candidates and the
- * uncertain ones; at the end those that the bound does not tell apart are recomputed, or in an exact search all.
+ * Finds the k nearest columns of each row. A row keeps the candidates that may be among them by the kernels' error bound; at its end
+ * those whose order the bound leaves uncertain are recomputed, in an exact search all.
  */
 public final class NearestRows extends RowReduction {
+  /** Start of lists of k neighbors in every row: row i begins at {@code i*k}. */
+  public static final int[] EVEN = {};
+
   private static final int[] NONE = {};
 
   /**
-   * For each neighbor, in how many groups the first block of a row is dealt to bound the search: some 1.2 k of its values then pass,
-   * instead of the first k and k ln(width / k) after them. One that passes costs as much as 100 that do not (Zen 5).
+   * Groups for each neighbor into which a row's first block is dealt to bound the search. Some 1.2 k of its values then pass the bound;
+   * without it the first k pass and k ln(width / k) after them. One that passes costs as much as 100 that do not (Zen 5).
    */
   private static final int GROUPS = 3;
 
-  /** As four vectors of 512 bits have. */
+  /** Divides the number of groups: the lanes of four vectors of 512 bits. */
   private static final int GROUPS_AT_A_TIME = 32;
 
   static final int MOST_GROUPS = BLOCK_COLUMNS / 4;
 
-  /** Of a band, 4 MiB of them; a band has 8 rows at least. */
+  /** Candidates of a band, 4 MiB; a band has 8 rows at least. */
   private static final int MOST_CANDIDATES = 1 << 18;
 
-  /** Candidates beyond k, or k if that is more, from which on they are settled, so that a list has an end whatever the columns. */
+  /** Candidates beyond k, or k if that is more, from which on they are ordered at once, so that a list ends whatever the columns. */
   private static final int MOST_UNCERTAIN = 4096;
 
   /** Candidates that all spans of a call keep, 48 MiB. */
@@ -38,52 +41,48 @@ public final class NearestRows extends RowReduction {
 
   private @Nullable Batch q;
   private @Nullable Batch p;
+  private NearestQuery query = NearestQuery.ALL;
+
+  /** Neighbors of a row if there are as many, and those of them that p may have. */
+  private int wanted;
+
   private int k;
-  private boolean others;
-  private boolean reverse;
-
-  /** What else is asked, if anything, and where each row's neighbors then go. */
-  private @Nullable NearestQuery search;
-
-  private int[] start = NONE;
+  private int[] start = EVEN;
   private int[] indices = NONE;
   private @Nullable Results values;
   private double error;
 
-  /** Where bands are cut into spans: of each row and span {@code room} columns, their values, and how many there are or −1 for too many. */
+  /** Spans of a band, and for each row and span its number of candidates, −1 for more than {@code room}, their columns and values. */
   private int spans;
 
   private int room;
+  private int[] partialCount = NONE;
   private int[] partialIndex = NONE;
   private double[] partialValue = {};
-  private int[] partialCount = NONE;
 
-  /** Describes a call; {@code others} leaves out j = i, {@code reverse} ranks by {@code KL(p_j ‖ q_i)}. */
+  /**
+   * Describes a call.
+   *
+   * @param start row i goes to {@code start[i] … start[i + 1] − 1}, or {@link #EVEN}
+   */
   public void set(
-      Batch q, Batch p, int k, boolean others, boolean reverse, int[] indices, Results values) {
+      Batch q, Batch p, int k, NearestQuery query, int[] start, int[] indices, Results values) {
     this.q = q;
     this.p = p;
-    this.k = k;
-    this.others = others;
-    this.reverse = reverse;
+    this.query = query;
+    wanted = k;
+    this.k = Math.min(k, p.size());
+    this.start = start;
     this.indices = indices;
     this.values = values;
     error = ExactOrder.error(q, p);
   }
 
-  /** Describes a call whose row i goes to {@code start[i] … start[i + 1] − 1}. */
-  public void set(
-      Batch q, Batch p, NearestQuery search, int[] start, int[] indices, Results values) {
-    set(q, p, Math.min(search.k(), p.size()), search.others(), search.reverse(), indices, values);
-    this.search = search;
-    this.start = start;
-  }
-
   /** Drops the caller's arrays and batches. */
   public void clear() {
     q = p = null;
-    search = null;
-    start = NONE;
+    query = NearestQuery.ALL;
+    start = EVEN;
     indices = NONE;
     values = null;
     if (partialIndex.length > KeySort.MOST_KEPT) {
@@ -92,12 +91,16 @@ public final class NearestRows extends RowReduction {
     }
   }
 
-  /** Candidates that a row may have without being settled. */
+  private int start(int i) {
+    return start == EVEN ? i * k : start[i];
+  }
+
+  /** Candidates up to which a row need not order them before its end. */
   private int most() {
     return (int) Math.min(Integer.MAX_VALUE, k + (long) Math.max(MOST_UNCERTAIN, k));
   }
 
-  /** So many that those of all spans together are not settled: whether a row is must not depend on the spans. */
+  /** So few that a row's candidates of all spans are at most {@link #most()}: whether it orders them early must not depend on the spans. */
   @Override
   public int mostSpans() {
     long room = 4L * Candidates.room(Math.min(k, MOST_UNCERTAIN)) * batch(q).size();
@@ -121,7 +124,7 @@ public final class NearestRows extends RowReduction {
 
   @Override
   public boolean isReverse() {
-    return reverse;
+    return query.reverse();
   }
 
   @Override
@@ -142,37 +145,36 @@ public final class NearestRows extends RowReduction {
 
   @Override
   public RowQuery query() {
-    long skip =
-        !others ? RowQuery.NONE : search == null ? 0 : (long) search.firstRow() - search.first();
-    return RowQuery.nearest(k, error, skip, this::limit);
+    return RowQuery.nearest(k, error, query.skip(), this::limit);
   }
 
-  /** What an entry of row i is at most to count, as far as is known before the search. */
+  /** Value that an entry of row i must be below to count, by the earlier lists. */
   private double limit(int i) {
-    NeighborLists earlier = earlier();
-    return earlier == null || earlier.count(i) < wanted()
+    NeighborLists earlier = query.earlier();
+    return earlier == null || earlier.count(i) < wanted
         ? Double.POSITIVE_INFINITY
-        : Candidates.bound(earlier.values()[earlier.start()[i] + wanted() - 1], error);
+        : Candidates.cut(earlier.values()[earlier.start()[i] + wanted - 1], error);
   }
 
   @Override
   public boolean take(RowAnswer answer, int i, int piece, BandState band) {
     Candidates c = band.candidates(i - band.first);
     boolean all = band.take(answer, i, piece, c::offer);
-    settleMany(c, i, band);
+    orderMany(c, i, band);
     return all;
   }
 
   @Override
   public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
+    int columns = batch(p).size();
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - band.first);
       if (isTooMany(c, band)) {
         continue;
       }
       int from = (i - row0) * width;
-      int own = leftOut(i);
+      int own = query.leftOut(i, columns);
       if (own >= column0 && own < column1) {
         scan(kl, from, i, column0, own, c, band);
         scan(kl, from + own + 1 - column0, i, own + 1, column1, c, band);
@@ -182,7 +184,7 @@ public final class NearestRows extends RowReduction {
     }
   }
 
-  /** {@code kl[from…]} is of row i, columns [column0, column1). */
+  /** Takes the entries of row i and columns [column0, column1), {@code kl[from…]}. */
   private void scan(
       double[] kl, int from, int i, int column0, int column1, Candidates c, BandState band) {
     int width = column1 - column0;
@@ -196,14 +198,15 @@ public final class NearestRows extends RowReduction {
     for (int s = 0; s < count; s++) {
       c.offer(column0 + at[s], kl[from + at[s]]);
     }
-    settleMany(c, i, band);
+    orderMany(c, i, band);
   }
 
-  private void settleMany(Candidates c, int i, BandState band) {
+  /** Orders a row's candidates, if there are too many to keep, and drops all but the nearest k. */
+  private void orderMany(Candidates c, int i, BandState band) {
     if (c.count > most() && band.isWhole()) {
       c.finish();
       if (c.count > most()) {
-        decide(c, i, band);
+        order(c, i, band);
         c.keepNearest();
       }
     }
@@ -214,14 +217,14 @@ public final class NearestRows extends RowReduction {
     return !band.isWhole() && c.room() > room;
   }
 
-  /** Keeps what a span has. */
+  /** Keeps a span's candidates for {@link #merge}. */
   private void endSpan(int row0, int row1, BandState band) {
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - row0);
       int part = i * spans + band.span;
       partialCount[part] = -1;
       if (!isTooMany(c, band)) {
-        c.finishPart();
+        c.finish();
         partialCount[part] = c.count;
         System.arraycopy(c.index, 0, partialIndex, part * room, c.count);
         System.arraycopy(c.value, 0, partialValue, part * room, c.count);
@@ -255,41 +258,24 @@ public final class NearestRows extends RowReduction {
       endSpan(row0, row1, band);
       return;
     }
-    Results out = Objects.requireNonNull(values);
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - row0);
-      if (search == null) {
-        c.finish();
-      } else {
-        c.finishFewer();
-      }
-      decide(c, i, band);
-      if (search == null) {
-        put(c, i * k, k, out);
-      } else {
-        put(c, i, search, out);
-      }
+      c.finish();
+      order(c, i, band);
+      put(c, i);
     }
   }
 
-  /** The n nearest. */
-  private void put(Candidates c, int to, int n, Results out) {
-    System.arraycopy(c.index, 0, indices, to, n);
-    for (int r = 0; r < n; r++) {
-      out.put(to + r, c.value[r]);
-    }
-  }
-
-  /** The nearest of these and the earlier ones. */
-  private void put(Candidates c, int i, NearestQuery search, Results out) {
-    int first = search.first();
-    NeighborLists earlier = search.earlier();
+  /** Writes the nearest of the candidates, in order, and the earlier list. */
+  private void put(Candidates c, int i) {
+    Results out = Objects.requireNonNull(values);
+    int first = query.first();
+    NeighborLists earlier = query.earlier();
     int a = earlier == null ? 0 : earlier.start()[i];
-    int end = earlier == null ? 0 : earlier.start()[i + 1];
     int s = 0;
-    for (int to = start[i]; to < start[i + 1]; to++) {
+    for (int to = start(i), end = to + query.count(i, batch(p).size(), wanted); to < end; to++) {
       if (earlier != null
-          && a < end
+          && a < earlier.start()[i + 1]
           && (s == c.count
               || NeighborLists.isBefore(
                   earlier.values()[a], earlier.indices()[a], c.value[s], first + c.index[s]))) {
@@ -304,23 +290,9 @@ public final class NearestRows extends RowReduction {
     }
   }
 
-  private @Nullable NeighborLists earlier() {
-    return search == null ? null : search.earlier();
-  }
-
-  /** How many neighbors a row gets where there are as many. */
-  private int wanted() {
-    return search == null ? k : search.k();
-  }
-
-  /** The column that row i leaves out, or −1. */
-  private int leftOut(int i) {
-    return search != null ? search.leftOut(i, batch(p).size()) : others ? i : -1;
-  }
-
-  /** Puts the candidates, sorted, in the order that they have. */
-  private void decide(Candidates c, int i, BandState band) {
-    if (search != null && search.exact()) {
+  /** Puts the candidates, sorted by the kernels' values, in their order. */
+  private void order(Candidates c, int i, BandState band) {
+    if (query.exact()) {
       round(c, i, band);
     } else {
       settle(c, i, band);
@@ -334,25 +306,29 @@ public final class NearestRows extends RowReduction {
     if (c.count > 2 * (long) k && ExactOrder.isPreciseFaster(a, b)) {
       for (int s = 0; s < c.count; s++) {
         c.value[s] =
-            repeats(c, s, b) ? c.value[s - 1] : band.ranks.precise(a, i, b, c.index[s], reverse);
+            repeats(c, s, b)
+                ? c.value[s - 1]
+                : band.order.precise(a, i, b, c.index[s], query.reverse());
       }
       c.sort();
       c.keepNearest(ExactOrder.PRECISE_ERROR);
     }
     for (int s = 0; s < c.count; s++) {
       c.value[s] =
-          repeats(c, s, b) ? c.value[s - 1] : band.ranks.rounded(a, i, b, c.index[s], reverse);
+          repeats(c, s, b)
+              ? c.value[s - 1]
+              : band.order.rounded(a, i, b, c.index[s], query.reverse());
     }
     c.sort();
     c.count = Math.min(c.count, k);
   }
 
-  /** Whether a candidate is certainly as far as the one before it. */
+  /** Whether a candidate certainly has the divergence of the one before it. */
   private static boolean repeats(Candidates c, int s, Batch p) {
     return s > 0 && ExactOrder.isSame(p, c.index[s - 1], c.index[s]);
   }
 
-  /** Recomputes the candidates, sorted, whose order is uncertain, and those it still is of once more. */
+  /** Recomputes the candidates whose order is uncertain, and unrounded those whose order then still is. */
   private void settle(Candidates c, int i, BandState band) {
     if (recompute(c, i, error, false, band)) {
       c.sort();
@@ -363,10 +339,11 @@ public final class NearestRows extends RowReduction {
     }
   }
 
-  /** Recomputes those that are not farther from a neighbor than the error; whether there are any. */
+  /** Recomputes the candidates that are within the error of a neighbor; returns whether there are any. */
   private boolean recompute(Candidates c, int i, double error, boolean exact, BandState band) {
     Batch a = batch(q);
     Batch b = batch(p);
+    boolean reverse = query.reverse();
     boolean any = false;
     boolean touchesLast = false;
     int last = -1;
@@ -378,10 +355,10 @@ public final class NearestRows extends RowReduction {
         boolean repeats = touchesLast && last >= 0 && ExactOrder.isSame(b, last, j);
         if (exact) {
           DoubleDoubleKl x =
-              repeats ? band.ranks.last() : band.ranks.exact(a, i, b, j, reverse, kl);
+              repeats ? band.order.last() : band.order.exact(a, i, b, j, reverse, kl);
           c.setUnrounded(s, x.value, x.rest);
         } else {
-          c.value[s] = repeats ? c.value[s - 1] : band.ranks.precise(a, i, b, j, reverse);
+          c.value[s] = repeats ? c.value[s - 1] : band.order.precise(a, i, b, j, reverse);
         }
         last = j;
         any = true;

@@ -8,7 +8,12 @@ import java.util.Arrays;
  */
 @SuppressWarnings("ArrayRecordComponent") // handed on, and never compared
 public record NeighborLists(int[] start, int[] indices, double[] values) {
-  /** N. */
+  /** Lists of these lengths, to be filled. */
+  public static NeighborLists ofStart(int[] start) {
+    int length = start[start.length - 1];
+    return new NeighborLists(start, new int[length], new double[length]);
+  }
+
   public int size() {
     return start.length - 1;
   }
@@ -17,7 +22,7 @@ public record NeighborLists(int[] start, int[] indices, double[] values) {
     return start[i + 1] - start[i];
   }
 
-  /** The first entry of row i that does not come by value and then index after the one before; −1 if all do. */
+  /** The first entry of row i that is not behind the one before it by value and then index; −1 if all are. */
   public int disorder(int i) {
     for (int s = start[i] + 1; s < start[i + 1]; s++) {
       if (!isBefore(values[s - 1], indices[s - 1], values[s], indices[s])) {
@@ -27,12 +32,12 @@ public record NeighborLists(int[] start, int[] indices, double[] values) {
     return -1;
   }
 
-  /** The order of neighbors: by value, and then index. */
+  /** Whether neighbor i of value a comes before j of value b: by value, and then index. */
   static boolean isBefore(double a, int i, double b, int j) {
     return a < b || (a == b && i < j);
   }
 
-  /** How many row i of all lists has, or k if that is less. */
+  /** Number of neighbors of row i in all lists, or k if that is less. */
   public static int count(int i, int k, NeighborLists... lists) {
     long count = 0;
     for (NeighborLists list : lists) {
@@ -41,14 +46,14 @@ public record NeighborLists(int[] start, int[] indices, double[] values) {
     return (int) Math.min(k, count);
   }
 
-  /** The k first of each row of all lists, whose rows are in order. */
+  /** Merges lists whose rows are in order; keeps the first k of each row. */
   public static NeighborLists merge(int k, NeighborLists... lists) {
     int n = lists[0].size();
     int[] start = new int[n + 1];
     for (int i = 0; i < n; i++) {
       start[i + 1] = start[i] + count(i, k, lists);
     }
-    NeighborLists merged = new NeighborLists(start, new int[start[n]], new double[start[n]]);
+    NeighborLists merged = ofStart(start);
     int[] at = new int[lists.length];
     for (int i = 0; i < n; i++) {
       for (int l = 0; l < lists.length; l++) {

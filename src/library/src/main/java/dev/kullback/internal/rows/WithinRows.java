@@ -119,11 +119,11 @@ public final class WithinRows extends RowReduction {
 
   /** The divergence of i and j, infinite if it is beyond the radius by less than rounding leaves. */
   private double decided(int i, int j, BandState band) {
-    double kl = band.ranks.precise(q, i, p, j, reverse);
+    double kl = band.order.precise(q, i, p, j, reverse);
     if (Math.abs(kl - radius) > ExactOrder.PRECISE_ERROR * radius) {
       return kl;
     }
-    DoubleDoubleKl exact = band.ranks.exact(q, i, p, j, reverse, kl);
+    DoubleDoubleKl exact = band.order.exact(q, i, p, j, reverse, kl);
     return exact.isBeyond(radius, tolerance) ? Double.POSITIVE_INFINITY : exact.value;
   }
 

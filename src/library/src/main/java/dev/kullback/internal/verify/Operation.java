@@ -62,13 +62,14 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               false,
               (engine, q, p, c, r) ->
                   engine.nearest(
-                      q, p, c.k(0), false, false, r.indices, engine.begin().to(r.values)),
+                      q, p, c.k(0), NearestQuery.ALL, r.indices, engine.begin().to(r.values)),
               c -> c.nearest(false)),
           new Operation(
               "nearestOthers",
               true,
               (engine, q, p, c, r) ->
-                  engine.nearest(q, p, c.k(1), true, false, r.indices, engine.begin().to(r.values)),
+                  engine.nearest(
+                      q, p, c.k(1), NearestQuery.OTHERS, r.indices, engine.begin().to(r.values)),
               c -> c.nearest(true)),
           new Operation(
               "exact nearest",
@@ -76,7 +77,7 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               (engine, q, p, c, r) ->
                   r.setRows(
                       engine.nearest(
-                          q, p, new NearestQuery(c.k(0), false, true, false, 0, 0, null))),
+                          q, p, c.k(0), new NearestQuery(false, true, false, 0, 0, null))),
               c -> c.nearest(false)),
           new Operation(
               "within",
@@ -92,8 +93,7 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
                       p,
                       q,
                       Math.min(Case.NEIGHBORS, c.n),
-                      false,
-                      true,
+                      NearestQuery.ALL_REVERSE,
                       r.indices,
                       engine.begin().to(r.values)),
               Case::nearestReverse),
