@@ -8,4 +8,10 @@ module dev.kullback.cli {
 
   opens dev.kullback.cli to
       info.picocli;
+  opens dev.kullback.cli.batch to
+      info.picocli;
+  opens dev.kullback.cli.command to
+      info.picocli;
+  opens dev.kullback.cli.terminal to
+      info.picocli;
 }

@@ -2,6 +2,7 @@ package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.cli.npy.Npy;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;

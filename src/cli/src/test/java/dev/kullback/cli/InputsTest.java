@@ -3,6 +3,11 @@ package dev.kullback.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.kullback.cli.npy.Input;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.npy.NpyException;
+import dev.kullback.cli.testing.CommandFixture;
+import dev.kullback.cli.testing.NpyFiles;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.FilterInputStream;

@@ -6,6 +6,11 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.testing.CommandFixture;
+import dev.kullback.cli.testing.JsonReader;
+import dev.kullback.cli.testing.NpyFiles;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
@@ -46,8 +51,6 @@ class MainTest extends CommandFixture {
           "info",
           "demo",
           "completion");
-
-  private final Main main = new Main(System.out);
 
   private static double kl(double[] m, double[] s, int i, double[] n, double[] t, int j) {
     double sum = 0;
@@ -332,7 +335,7 @@ class MainTest extends CommandFixture {
     byte[] bytes = new byte[200_000];
     random.nextBytes(bytes);
     ByteArrayOutputStream out = new ByteArrayOutputStream();
-    assertThat(new Main(stream(out)).write(MemorySegment.ofArray(bytes))).isTrue();
+    assertThat(new Terminal(stream(out), System.err).write(MemorySegment.ofArray(bytes))).isTrue();
     assertThat(out.toByteArray()).isEqualTo(bytes);
   }
 
@@ -832,12 +835,16 @@ class MainTest extends CommandFixture {
     assertThat(result.err()).startsWith("kullback: ").contains("    at ", "NoSuchFileException");
   }
 
+  private static int report(Throwable failure, ByteArrayOutputStream err) {
+    return new Main(System.out, stream(err)).report(failure);
+  }
+
   @Test
   void otherErrorsHaveStatus1() {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
-    assertThat(main.report(new OutOfMemoryError("Java heap space"), stream(err))).isEqualTo(1);
-    assertThat(main.report(new OutOfMemoryError("12 bytes"), stream(err))).isEqualTo(1);
-    assertThat(main.report(new IOException("disk\non fire"), stream(err))).isEqualTo(1);
+    assertThat(report(new OutOfMemoryError("Java heap space"), err)).isEqualTo(1);
+    assertThat(report(new OutOfMemoryError("12 bytes"), err)).isEqualTo(1);
+    assertThat(report(new IOException("disk\non fire"), err)).isEqualTo(1);
     assertThat(err.toString(StandardCharsets.UTF_8).lines())
         .satisfiesExactly(
             line ->
@@ -865,11 +872,11 @@ class MainTest extends CommandFixture {
   void failuresOfTheEngineAreOneLine() {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
     DeviceException failure = new DeviceException("out of device memory:\n4 GB needed");
-    assertThat(main.report(failure, stream(err))).isEqualTo(1);
+    assertThat(report(failure, err)).isEqualTo(1);
     assertThat(err.toString(StandardCharsets.UTF_8).lines())
         .containsExactly("kullback: out of device memory:\\u000a4 GB needed");
     err.reset();
-    assertThat(main.report(new RuntimeException("odd"), stream(err))).isEqualTo(1);
+    assertThat(report(new RuntimeException("odd"), err)).isEqualTo(1);
     assertThat(err.toString(StandardCharsets.UTF_8).lines())
         .containsExactly(
             "kullback: unexpected java.lang.RuntimeException: odd; --debug shows where");
@@ -950,7 +957,7 @@ class MainTest extends CommandFixture {
   }
 
   private Iterable<String> subcommands(String... args) {
-    return main.line(args, System.err).getSubcommands().keySet();
+    return new Main(System.out, System.err).line(args).getSubcommands().keySet();
   }
 
   static Stream<String> reports() {

@@ -2,6 +2,10 @@ package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.testing.CommandFixture;
+import dev.kullback.cli.testing.JsonReader;
+import dev.kullback.cli.testing.NpyFiles;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;

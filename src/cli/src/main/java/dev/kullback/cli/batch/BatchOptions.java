@@ -1,0 +1,212 @@
+package dev.kullback.cli.batch;
+
+import dev.kullback.cli.npy.Input;
+import dev.kullback.cli.terminal.UserError;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/** The options that name a batch's files: {@code --mean ...} for q, {@code --p-mean ...} for p. */
+public final class BatchOptions {
+  private BatchOptions() {}
+
+  /**
+   * A mean and a scale file.
+   *
+   * @param prefix of the names of the options: {@code --} or {@code --p-}
+   */
+  public record Files(String prefix, Path mean, Scale kind, Path scale) {
+    /** Of q. */
+    public Files(Path mean, Scale kind, Path scale) {
+      this("--", mean, kind, scale);
+    }
+
+    /** The option that would have named the scale file if it were of another kind. */
+    public String option(Scale other) {
+      return prefix + other.option;
+    }
+  }
+
+  /** Of a batch, and others. */
+  public static List<Path> inputs(Files q, List<Files> p) {
+    return Stream.concat(Stream.of(q), p.stream())
+        .flatMap(files -> Stream.of(files.mean(), files.scale()))
+        .toList();
+  }
+
+  /** {@link Input#limitStdin} of all of them. */
+  public static void limitStdin(int most, Files q, List<Files> p) {
+    Input.limitStdin(most, inputs(q, p).toArray(Path[]::new));
+  }
+
+  public static final class Q {
+    @Option(
+        names = "--mean",
+        paramLabel = "Q.npy",
+        required = true,
+        description =
+            "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, too.")
+    Path mean;
+
+    @Option(names = "--std", paramLabel = "S.npy", description = "Standard deviations of q.")
+    @Nullable Path std;
+
+    @Option(names = "--var", paramLabel = "V.npy", description = "Or its variances.")
+    @Nullable Path variance;
+
+    @Option(names = "--logvar", paramLabel = "L.npy", description = "Or its log-variances.")
+    @Nullable Path logVariance;
+
+    @Option(names = "--precision", paramLabel = "W.npy", description = "Or its 1/variances.")
+    @Nullable Path precision;
+
+    @Option(
+        names = "--scale-tril",
+        paramLabel = "L.npy",
+        description = "Or its full covariances' lower factors, [N,D,D].")
+    @Nullable Path scaleTril;
+
+    @Option(
+        names = "--packed-tril",
+        paramLabel = "L.npy",
+        description = "Or those packed by rows, [N,D(D+1)/2], with ln on the diagonal.")
+    @Nullable Path packedTril;
+
+    @Option(names = "--cov", paramLabel = "C.npy", description = "Or its covariances, [N,D,D].")
+    @Nullable Path covariance;
+
+    public Files files() {
+      List<List<Path>> scales =
+          Stream.of(std, variance, logVariance, precision, scaleTril, packedTril, covariance)
+              .map(scale -> Stream.ofNullable(scale).toList())
+              .toList();
+      return choose("--", List.of(mean), scales).getFirst();
+    }
+  }
+
+  /** An option may name several files, one after the other or by being repeated, which topk alone takes. */
+  public static final class P {
+    private static final String SOME = "1..*";
+
+    @Option(
+        names = "--p-mean",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "P.npy",
+        description = "Means of p, [M,D]. Without --p-... options p is q, but not in aligned.")
+    List<Path> means = List.of();
+
+    @Option(
+        names = "--p-std",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "T.npy",
+        description = "Standard deviations of p.")
+    List<Path> stds = List.of();
+
+    @Option(
+        names = "--p-var",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "V.npy",
+        description = "Or its variances.")
+    List<Path> variances = List.of();
+
+    @Option(
+        names = "--p-logvar",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "L.npy",
+        description = "Or its log-variances.")
+    List<Path> logVariances = List.of();
+
+    @Option(
+        names = "--p-precision",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "W.npy",
+        description = "Or its 1/variances.")
+    List<Path> precisions = List.of();
+
+    @Option(
+        names = "--p-scale-tril",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "L.npy",
+        description = "Or lower factors.")
+    List<Path> scaleTrils = List.of();
+
+    @Option(
+        names = "--p-packed-tril",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "L.npy",
+        description = "Or those packed.")
+    List<Path> packedTrils = List.of();
+
+    @Option(
+        names = "--p-cov",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "C.npy",
+        description = "Or its covariances.")
+    List<Path> covariances = List.of();
+
+    /** The first mean with the first scale, and so on; empty where p is q. */
+    public List<Files> files() {
+      List<List<Path>> scales =
+          List.of(stds, variances, logVariances, precisions, scaleTrils, packedTrils, covariances);
+      Input.rejectOptions(means);
+      scales.forEach(Input::rejectOptions);
+      boolean absent = means.isEmpty() && scales.stream().allMatch(List::isEmpty);
+      return absent ? List.of() : choose("--p-", means, scales);
+    }
+
+    /** Of a command that takes no more than one file. */
+    public List<Files> only() {
+      List<Files> files = files();
+      if (files.size() > 1) {
+        throw new UserError(
+            "--p-mean names %d files: only topk takes more than one".formatted(files.size()));
+      }
+      return files;
+    }
+  }
+
+  /** The scales are in the order of {@link Scale}. */
+  private static List<Files> choose(String prefix, List<Path> means, List<List<Path>> scales) {
+    if (means.isEmpty()) {
+      throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
+    }
+    Map<Scale, List<Path>> given = new EnumMap<>(Scale.class);
+    int i = 0;
+    for (Scale kind : Scale.values()) {
+      given.put(kind, scales.get(i++));
+    }
+    given.values().removeIf(List::isEmpty);
+    if (given.size() != 1) {
+      String names =
+          Arrays.stream(Scale.values())
+              .map(kind -> prefix + kind.option)
+              .collect(Collectors.joining(", "));
+      throw new UserError("give exactly one of " + names + " with " + prefix + "mean");
+    }
+    Scale kind = given.keySet().iterator().next();
+    List<Path> chosen = given.values().iterator().next();
+    if (chosen.size() != means.size()) {
+      throw new UserError(
+          "%smean names %d files but %s%s %d: they go in pairs"
+              .formatted(prefix, means.size(), prefix, kind.option, chosen.size()));
+    }
+    return IntStream.range(0, means.size())
+        .mapToObj(f -> new Files(prefix, means.get(f), kind, chosen.get(f)))
+        .toList();
+  }
+}

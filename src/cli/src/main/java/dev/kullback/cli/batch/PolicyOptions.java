@@ -1,0 +1,37 @@
+package dev.kullback.cli.batch;
+
+import dev.kullback.ScalePolicy;
+import dev.kullback.cli.terminal.UserError;
+import java.util.List;
+import picocli.CommandLine.Option;
+
+/** What scales to accept. */
+public final class PolicyOptions {
+  @Option(
+      names = "--clamp",
+      description =
+          "Raise std to 1e-8, clamp log-variance to [-30, 20]; default: reject std <= 0."
+              + " For whichever of q and p has scales; not for matrices.")
+  boolean clamp;
+
+  @Option(
+      names = "--deterministic",
+      description =
+          "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is.")
+  public boolean deterministic;
+
+  /** p may have no files: it is q, or N(0,I). */
+  public ScalePolicy policy(BatchOptions.Files q, List<BatchOptions.Files> p) {
+    if (clamp && deterministic) {
+      throw new UserError("give --clamp or --deterministic, not both");
+    }
+    if ((clamp || deterministic)
+        && q.kind().isFull()
+        && p.stream().allMatch(f -> f.kind().isFull())) {
+      throw new UserError("--clamp and --deterministic are for scales, not for matrices");
+    }
+    return clamp
+        ? ScalePolicy.CLAMPED
+        : deterministic ? ScalePolicy.DETERMINISTIC_IF_ZERO : ScalePolicy.STRICT;
+  }
+}

@@ -1,0 +1,44 @@
+package dev.kullback.cli.batch;
+
+import dev.kullback.cli.terminal.UserError;
+import java.nio.file.Path;
+import java.util.List;
+
+/**
+ * The files of p, whose rows count on from one to the next. What they hold is loaded one file at a time.
+ *
+ * @param first the index of each file's first row, and that after the last file's last
+ */
+@SuppressWarnings("ArrayRecordComponent") // never compared
+public record References(List<BatchOptions.Files> files, int[] first) {
+  /** As the files' headers tell; the first row of all has an index to begin with. */
+  public static References of(List<BatchOptions.Files> files, int index) {
+    int[] first = new int[files.size() + 1];
+    first[0] = index;
+    for (int f = 0; f < files.size(); f++) {
+      int rows = Batch.rows(files.get(f));
+      if (rows > Integer.MAX_VALUE - first[f]) {
+        throw new UserError(
+            files.get(f).mean(),
+            "its %d rows would have indices up to %d: they must be below 2^31 - 1"
+                .formatted(rows, (long) first[f] + rows - 1));
+      }
+      first[f + 1] = first[f] + rows;
+    }
+    return new References(files, first);
+  }
+
+  public int end() {
+    return first[files.size()];
+  }
+
+  /** The rows of all. */
+  public int size() {
+    return end() - first[0];
+  }
+
+  /** The means of the last file. */
+  public Path last() {
+    return files.getLast().mean();
+  }
+}

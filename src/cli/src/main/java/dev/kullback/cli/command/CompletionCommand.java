@@ -1,0 +1,74 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.Backend;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Stream;
+import picocli.AutoComplete;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "completion",
+    description = "Prints a script for bash or zsh that completes commands, options and files.",
+    footer = {
+      "",
+      "Examples:",
+      "  kullback completion bash > kullback.bash",
+      "  eval \"$(./kullback completion zsh)\"",
+    })
+final class CompletionCommand implements Runnable {
+  /** Commands of the {@code kullback} script itself. */
+  private static final List<String> OF_THE_SCRIPT = List.of("test", "bench", "spark", "jdk");
+
+  private static final String ANY_FILE = "compgen -f -- \"${curr_word}\"";
+
+  private static final String FILES =
+      """
+
+      # Arrays, pictures and folders, or where no array or picture begins like that, any file.
+      function _kullback_files() {
+        local file
+        local found="$(compgen -f -- "$1" | while IFS= read -r file; do
+          # zsh's compgen gives those that begin otherwise, too
+          [[ $file == "$1"*.np[yz] || $file == "$1"*.png ]] && printf '%s\\n' "$file"
+        done)"
+        if [ -n "$found" ]; then
+          printf '%s\\n' "$found"
+          compgen -d -- "$1"
+        else
+          compgen -f -- "$1"
+        fi
+      }
+      """;
+
+  enum Shell {
+    BASH,
+    ZSH
+  }
+
+  @Spec CommandSpec spec;
+
+  @Parameters(paramLabel = "SHELL", description = "bash or zsh.")
+  void setShell(Shell shell) {} // picocli's script is for both
+
+  @Override
+  public void run() {
+    CommandLine kullback = spec.root().commandLine();
+    OF_THE_SCRIPT.forEach(name -> kullback.addSubcommand(name, CommandSpec.create()));
+    String script = AutoComplete.bash(spec.root().name(), kullback);
+    for (Enum<?> value :
+        Stream.<Enum<?>[]>of(Backend.values(), Shell.values()).flatMap(Stream::of).toList()) {
+      // as our texts write them; bash tells them apart
+      script =
+          script.replace(
+              '"' + value.name() + '"', '"' + value.name().toLowerCase(Locale.ROOT) + '"');
+    }
+    script = script.replace(ANY_FILE, "_kullback_files \"${curr_word}\"");
+    spec.commandLine().getOut().print(script + FILES);
+    spec.commandLine().getOut().flush();
+  }
+}

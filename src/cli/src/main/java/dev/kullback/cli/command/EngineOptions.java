@@ -1,0 +1,55 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.Backend;
+import dev.kullback.KlEngine;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.terminal.UserError;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** How to compute. */
+final class EngineOptions {
+  private static final int MAX_THREADS = 1024;
+
+  @Option(
+      names = "--backend",
+      paramLabel = "NAME",
+      defaultValue = "AUTO",
+      description = "auto, vector, scalar or cuda; default: auto.")
+  Backend backend;
+
+  @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
+  int threads = Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
+
+  @Spec(Spec.Target.MIXEE)
+  CommandSpec spec;
+
+  /** That of the command, to be made before its batches. */
+  KlEngine engine() {
+    if (backend == Backend.SCALAR && Terminal.of(spec).isProcess()) {
+      // or the library would compile vector code to make batches with, for which the process has no
+      // other use
+      System.setProperty("dev.kullback.backend", "scalar");
+    }
+    try {
+      return engine(backend);
+    } catch (IllegalArgumentException | IllegalStateException e) { // it cannot run here
+      throw new UserError("--backend " + backend + ": " + e.getMessage());
+    }
+  }
+
+  /** Says what computes. */
+  void describe(Report report, KlEngine engine) {
+    report.put("backend", engine.describe().replaceFirst("(?s)\\W.*", "")).put("threads", threads);
+  }
+
+  /** Throws as {@link KlEngine.Builder#build()} does where the backend cannot run. */
+  KlEngine engine(Backend backend) {
+    if (threads < 1 || threads > MAX_THREADS) {
+      throw new UserError("--threads is " + threads + ": give 1 to " + MAX_THREADS);
+    }
+    return KlEngine.builder().backend(backend).threads(threads).build();
+  }
+}

@@ -1,0 +1,157 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.Gaussians;
+import dev.kullback.KlEngine;
+import dev.kullback.MixtureEntropy;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.Outputs;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.UserError;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "entropy",
+    description = "Bounds the entropy of the mixture of q's Gaussians, in nats.",
+    customSynopsis = "kullback entropy --mean Q.npy --std S.npy [--weights C.npy] [-o E.npy] [...]",
+    sortOptions = false,
+    footer = {
+      "",
+      "Example:",
+      "  kullback entropy --mean Q.npy --std S.npy --weights C.npy",
+    })
+final class Entropy implements Callable<Integer> {
+  @Mixin BatchOptions.Q qOptions;
+
+  @Option(
+      names = "--weights",
+      paramLabel = "C.npy",
+      description = "The mixture's weights, [N], of sum 1; default: equal ones.")
+  @Nullable Path weights;
+
+  @Option(names = "--log-weights", paramLabel = "W.npy", description = "Or their logarithms.")
+  @Nullable Path logWeights;
+
+  @Option(
+      names = "--alpha",
+      paramLabel = "A",
+      description = "Of the Chernoff divergence in the lower bound, 0 to 1; default: 0.5.")
+  double alpha = 0.5;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "E.npy",
+      description = "Where the lower and the upper bound go, float64 [2].")
+  @Nullable Path output;
+
+  @Mixin PolicyOptions policyOptions;
+  @Mixin EngineOptions engineOptions;
+  @Spec CommandSpec spec;
+
+  @Override
+  public Integer call() throws IOException {
+    BatchOptions.Files files = qOptions.files();
+    BatchOptions.limitStdin(0, files, List.of());
+    if (weights != null && logWeights != null) {
+      throw new UserError("give --weights or --log-weights, not both");
+    }
+    if (!(alpha >= 0 && alpha <= 1)) {
+      throw new UserError("--alpha is " + alpha + ": give 0 to 1");
+    }
+    if (output != null) {
+      List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, List.of()));
+      Stream.of(weights, logWeights).filter(Objects::nonNull).forEach(inputs::add);
+      Outputs.check(output, "npy", inputs);
+    }
+    Report report = new Report(spec);
+    if (output == null) {
+      report.requireHeard();
+    }
+    try (Arena arena = Arena.ofShared();
+        KlEngine engine = engineOptions.engine();
+        OutputFile npy = output == null ? null : new OutputFile(output)) {
+      Batch q = Batch.load(files, policyOptions.policy(files, List.of()), arena);
+      long start = System.nanoTime();
+      MixtureEntropy mixture = mixture(q);
+      double lower = mixture.lowerBound(alpha);
+      double upper = mixture.upperBound(engine);
+      double seconds = (System.nanoTime() - start) * 1e-9;
+
+      if (npy != null) {
+        npy.write(Npy.header(ValueLayout.JAVA_DOUBLE, 2));
+        npy.put(lower, true);
+        npy.put(upper, true);
+        npy.commit();
+      }
+      String dtype = q.isDouble() ? "float64" : "float32";
+      double conditional = mixture.conditionalEntropy();
+      report.line(
+          String.format(
+              Locale.ROOT,
+              "mixture of %d Gaussians of dimension %d, %s, in %.3g s",
+              q.size(),
+              q.dimension(),
+              dtype,
+              seconds));
+      report.line(
+          String.format(
+              Locale.ROOT,
+              "entropy %.7g to %.7g nats; given the component %.7g",
+              lower,
+              upper,
+              conditional));
+      report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
+      engineOptions.describe(report, engine);
+      report.put("lower", lower).put("upper", upper).put("conditional", conditional);
+      report.put("alpha", alpha).put("seconds", seconds);
+      if (output != null) {
+        report.wrote(Map.of("output", output));
+      }
+      report.end();
+      return 0;
+    }
+  }
+
+  private MixtureEntropy mixture(Batch q) {
+    @Nullable Path file = weights != null ? weights : logWeights;
+    double @Nullable [] c = file == null ? null : q.weights(file, weights == null);
+    Gaussians components = q.gaussians();
+    MixtureEntropy equal;
+    try {
+      equal = MixtureEntropy.of(components);
+    } catch (IllegalArgumentException e) {
+      throw new UserError(q.files().scale(), String.valueOf(e.getMessage()));
+    }
+    if (file == null || c == null) {
+      return equal;
+    }
+    if (weights == null) {
+      Arrays.setAll(c, i -> Math.exp(c[i]));
+    }
+    try {
+      return MixtureEntropy.of(components, c);
+    } catch (IllegalArgumentException e) { // their sum
+      throw new UserError(file, String.valueOf(e.getMessage()));
+    }
+  }
+}

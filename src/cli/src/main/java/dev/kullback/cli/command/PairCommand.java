@@ -1,0 +1,116 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.KlEngine;
+import dev.kullback.ScalePolicy;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.Outputs;
+import dev.kullback.cli.terminal.Progress;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.Terminal;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/** A command on all pairs of q and p, with one output or two. */
+abstract class PairCommand implements Callable<Integer> {
+  /** The order of an option that help shows before those below: theirs is -1. */
+  static final int FIRST = -2;
+
+  @Mixin BatchOptions.Q qOptions;
+  @Mixin BatchOptions.P pOptions;
+  @Mixin ResultOptions result;
+  @Mixin PolicyOptions policyOptions;
+  @Mixin EngineOptions engineOptions;
+  @Spec CommandSpec spec;
+
+  /** The option and the name of the output beside {@code -o}; null where there is none. */
+  abstract Map.@Nullable Entry<String, Path> secondOutput();
+
+  /** Of {@code -o}, as {@link Outputs#check} has it. */
+  String format() {
+    return "npy";
+  }
+
+  /** Of the output beside it. */
+  String secondFormat() {
+    return "npy";
+  }
+
+  /** The files of p, empty where it is q. */
+  List<BatchOptions.Files> pFiles() {
+    return pOptions.only();
+  }
+
+  /** What the batches are made of; {@code p} is empty where it is q. */
+  record Inputs(BatchOptions.Files q, List<BatchOptions.Files> p, ScalePolicy policy, Arena arena) {
+    Batch loadQ() {
+      return Batch.load(q, policy, arena);
+    }
+
+    /** That of one file. */
+    Batch loadP(Batch q) {
+      return q.columns(p, arena);
+    }
+  }
+
+  /** Writes the outputs, and reports what they are. */
+  abstract void run(
+      KlEngine engine, Inputs inputs, OutputFile output, @Nullable OutputFile second, Report report)
+      throws IOException;
+
+  final Progress progress(long rows) {
+    return Terminal.of(spec).progress(rows);
+  }
+
+  /** Says what is computed, and what computes. */
+  final void describe(Report report, KlEngine engine, Batch q, int columns) {
+    report.put("rows", q.size()).put("columns", columns).put("dimension", q.dimension());
+    engineOptions.describe(report, engine);
+  }
+
+  @Override
+  public final Integer call() throws IOException {
+    Report report = new Report(spec);
+    BatchOptions.Files qFiles = qOptions.files();
+    List<BatchOptions.Files> pFiles = pFiles();
+    BatchOptions.limitStdin(0, qFiles, pFiles);
+    ScalePolicy policy = policyOptions.policy(qFiles, pFiles);
+    Map.@Nullable Entry<String, Path> other = secondOutput();
+    List<Path> inputs = BatchOptions.inputs(qFiles, pFiles);
+    Outputs.check(result.output, format(), inputs);
+    Map<String, Path> outputs = new LinkedHashMap<>();
+    outputs.put("output", result.output);
+    if (other != null) {
+      Outputs.check(other.getValue(), secondFormat(), inputs);
+      outputs.put(other.getKey(), other.getValue());
+    }
+    try (Arena arena = Arena.ofShared();
+        KlEngine engine = engineOptions.engine();
+        OutputFile output = new OutputFile(result.output);
+        OutputFile second = other == null ? null : new OutputFile(other.getValue())) {
+      if (second != null) {
+        output.requireOtherTarget(second);
+      }
+      run(engine, new Inputs(qFiles, pFiles, policy, arena), output, second, report);
+      if (second != null) {
+        output.finish(); // what may fail but the renaming does so before either is there
+        second.commit();
+      }
+      output.commit();
+      report.wrote(outputs);
+      report.end();
+      return 0;
+    }
+  }
+}

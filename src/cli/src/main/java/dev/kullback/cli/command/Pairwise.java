@@ -1,0 +1,124 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.KlEngine;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.RowBlocks;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.Stats;
+import dev.kullback.cli.picture.Heatmap;
+import dev.kullback.cli.picture.Pictures;
+import dev.kullback.cli.terminal.Progress;
+import dev.kullback.cli.terminal.Report;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+@Command(
+    name = "pairwise",
+    description = "Writes the matrix KL(q_i || p_j), [N,M].",
+    customSynopsis =
+        "kullback pairwise --mean Q.npy --std S.npy [--p-mean P.npy --p-std T.npy] -o OUT.npy"
+            + " [...]",
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback pairwise --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy -o kl.npy",
+      "  kullback pairwise --mean Q.npy --logvar L.npy --clamp -o kl.npy --heatmap kl.png",
+    })
+final class Pairwise extends PairCommand {
+  private static final long MAX_BLOCK_BYTES = 1 << 26;
+
+  @Option(names = "--heatmap", paramLabel = "PNG", description = "Draw the matrix, too.")
+  @Nullable Path heatmap;
+
+  @Override
+  Map.@Nullable Entry<String, Path> secondOutput() {
+    if (heatmap == null) {
+      return null;
+    }
+    Pictures.require();
+    return Map.entry("heatmap", heatmap);
+  }
+
+  @Override
+  String secondFormat() {
+    return "png";
+  }
+
+  @Override
+  void run(KlEngine engine, Inputs inputs, OutputFile npy, @Nullable OutputFile png, Report report)
+      throws IOException {
+    Batch q = inputs.loadQ();
+    Batch p = inputs.loadP(q);
+    describe(report, engine, q, p.size());
+    Heatmap image = png == null ? null : new Heatmap(q.size(), p.size());
+    long start = System.nanoTime();
+    Stats stats;
+    try (Progress progress = progress(q.size())) {
+      long blockBytes = Math.min(MAX_BLOCK_BYTES, Runtime.getRuntime().maxMemory() / 8);
+      stats = compute(engine, engineOptions.threads, q, p, npy, image, blockBytes, progress);
+    }
+    double seconds = (System.nanoTime() - start) * 1e-9;
+    if (png != null && image != null) {
+      png.write(image.png("KL(q \u2016 p), nats", label("q", q), p == q ? "p = q" : label("p", p)));
+    }
+    String what = "KL(q||p): " + q.size() + " x " + p.size();
+    stats.describe(report, what, Batch.element(q, p).byteSize() == 8, seconds);
+  }
+
+  private static String label(String name, Batch batch) {
+    return name + ": " + batch.files().mean().getFileName();
+  }
+
+  /*
+   * The matrix may be larger than the memory: it is computed in blocks of whole rows, in a buffer
+   * that is then appended to the file.
+   */
+  static Stats compute(
+      KlEngine engine,
+      int threads,
+      Batch q,
+      Batch p,
+      OutputFile npy,
+      @Nullable Heatmap image,
+      long blockBytes,
+      Progress progress) {
+    ValueLayout element = Batch.element(q, p);
+    boolean isDouble = element.byteSize() == 8;
+    byte[] header = Npy.header(element, q.size(), p.size());
+    npy.requireSpace(header.length + Npy.bytes(q.size(), p.size(), element));
+    npy.write(header);
+
+    int blockRows = blockRows(q, p, threads, blockBytes);
+    long rowBytes = Npy.bytes(1, p.size(), element);
+    Stats stats = new Stats();
+    try (Arena arena = Arena.ofShared()) {
+      MemorySegment buffer = arena.allocate(blockRows * rowBytes, 64);
+      new RowBlocks(q, p, blockRows, progress)
+          .forEach((first, rows, columns) -> {
+            MemorySegment block = buffer.asSlice(0, rows.size() * rowBytes);
+            engine.pairwise(rows, columns, block);
+            stats.add(block, isDouble);
+            if (image != null) {
+              image.add(first, block, isDouble);
+            }
+            npy.write(block);
+          });
+    }
+    return stats;
+  }
+
+  /** How many rows of q make a block. */
+  static int blockRows(Batch q, Batch p, int threads, long blockBytes) {
+    return RowBlocks.ofMatrix(
+        q, p, threads, Npy.bytes(1, p.size(), Batch.element(q, p)), blockBytes);
+  }
+}

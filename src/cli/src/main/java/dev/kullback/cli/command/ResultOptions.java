@@ -1,0 +1,14 @@
+package dev.kullback.cli.command;
+
+import java.nio.file.Path;
+import picocli.CommandLine.Option;
+
+/** Where the result goes. */
+final class ResultOptions {
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "OUT.npy",
+      required = true,
+      description = "The result, in nats; float64 if q or p is, else float32.")
+  Path output;
+}

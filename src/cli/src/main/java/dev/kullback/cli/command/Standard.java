@@ -1,0 +1,31 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.KlEngine;
+import dev.kullback.cli.batch.Batch;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import picocli.CommandLine.Command;
+
+@Command(
+    name = "standard",
+    description = {
+      "Writes KL(q_i || N(0,I)), [N].",
+      "One of the inputs may be -, standard input. With -o - the result goes to standard output, and the summary to"
+          + " stderr.",
+    },
+    customSynopsis = "kullback standard --mean Q.npy --std S.npy -o OUT.npy [...]",
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback standard --mean Q.npy --std S.npy -o kl.npy",
+      "  kullback standard --mean Q.npy --logvar L.npy -o - | program",
+    })
+final class Standard extends RowCommand {
+
+  @Override
+  Rows compute(KlEngine engine, Batch q, Arena arena) {
+    MemorySegment out = allocate(arena, q.size(), q.isDouble());
+    return new Rows("KL(q_i||N(0,I))", engine.toStandardNormal(q.gaussians(), out));
+  }
+}

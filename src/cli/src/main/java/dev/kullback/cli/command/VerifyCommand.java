@@ -1,0 +1,137 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.Backend;
+import dev.kullback.KlEngine;
+import dev.kullback.Verification;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.UserError;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "verify",
+    description = {
+      "Runs every operation on this machine until the JVM has compiled it, and compares each result with plain"
+          + " arithmetic in double. Counts what warm calls allocate. Exit status 1 if a result is wrong.",
+      "Without --backend, on each backend that can run here."
+    },
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback verify",
+      "  kullback verify --seconds 60 --backend vector --json",
+    })
+final class VerifyCommand implements Callable<Integer> {
+  private static final double MOST_SECONDS = 1e6;
+
+  /** Bytes that only boxes amount to: several threads take some hundred for a call, boxes 48 for each vector of the result. */
+  private static final long BOXES = 1000;
+
+  @Option(
+      names = "--seconds",
+      paramLabel = "N",
+      description = "How long it takes, about, all backends together; default: 20.")
+  double seconds = 20;
+
+  @Mixin EngineOptions engineOptions;
+  @Spec CommandSpec spec;
+
+  @Override
+  public Integer call() {
+    if (!(seconds > 0 && seconds <= MOST_SECONDS)) {
+      throw new UserError("--seconds is " + seconds + ": give more than 0, at most 1e6");
+    }
+    Report report = new Report(spec);
+    Map<Backend, KlEngine> engines = engines(report);
+    try {
+      return verify(engines, report);
+    } finally {
+      engines.values().forEach(KlEngine::close);
+    }
+  }
+
+  private int verify(Map<Backend, KlEngine> engines, Report report) {
+    Duration each = Duration.ofNanos(Math.max(1, (long) (1e9 * seconds / engines.size())));
+    List<String> wrong = new ArrayList<>();
+    List<String> right = new ArrayList<>();
+    List<Map<String, Object>> tried = new ArrayList<>();
+    engines.forEach((backend, engine) -> {
+      report.line(backend.describe());
+      report.print();
+      Verification found = engine.verify(each);
+      found.toString().lines().forEach(report::line);
+      if (backend == Backend.VECTOR
+          && found.operations().stream().anyMatch(VerifyCommand::isBoxed)) {
+        report.line(
+            "calls allocate: this JVM has not yet compiled all that runs, or it boxes vectors, which makes calls slow;"
+                + " --seconds 120 tells which");
+      }
+      report.print();
+      String name = backend.name().toLowerCase(Locale.ROOT);
+      (found.isRight() ? right : wrong).add(name);
+      Map<String, Object> facts = new LinkedHashMap<>();
+      facts.put("backend", name);
+      facts.put("description", backend.describe());
+      facts.put("right", found.isRight());
+      facts.put("operations", found.operations().stream().map(VerifyCommand::facts).toList());
+      tried.add(facts);
+    });
+    report.put("right", wrong.isEmpty()).put("backends", tried);
+    report.line(
+        wrong.isEmpty()
+            ? "all right: " + String.join(", ", right)
+            : "WRONG: " + String.join(", ", wrong) + ": not to be used on this machine and JVM");
+    report.end();
+    return wrong.isEmpty() ? 0 : 1;
+  }
+
+  /** Whether it allocates more than the bookkeeping of several threads. */
+  private static boolean isBoxed(Verification.Operation operation) {
+    return operation.bytes() >= BOXES;
+  }
+
+  private static Map<String, Object> facts(Verification.Operation operation) {
+    Map<String, Object> facts = new LinkedHashMap<>();
+    facts.put("name", operation.name());
+    facts.put("calls", operation.calls());
+    facts.put("entries", operation.entries());
+    facts.put("worst", operation.worst());
+    facts.put("bytes", operation.bytes());
+    facts.put("wrong", operation.wrong());
+    return facts;
+  }
+
+  private Map<Backend, KlEngine> engines(Report report) {
+    Map<Backend, KlEngine> engines = new EnumMap<>(Backend.class);
+    KlEngine asked =
+        engineOptions.engine(); // refuses what the properties ask for and is not to be had
+    if (engineOptions.backend != Backend.AUTO) {
+      engines.put(engineOptions.backend, asked);
+      return engines;
+    }
+    asked.close();
+    List<String> absent = new ArrayList<>();
+    for (Backend backend : List.of(Backend.VECTOR, Backend.SCALAR, Backend.CUDA)) {
+      try {
+        engines.put(backend, engineOptions.engine(backend));
+      } catch (IllegalStateException e) { // it cannot run here
+        report.line("not tried: " + backend.describe());
+        absent.add(backend.name().toLowerCase(Locale.ROOT));
+      }
+    }
+    report.put("not_tried", absent);
+    return engines;
+  }
+}

@@ -1,0 +1,178 @@
+package dev.kullback.cli.neighbors;
+
+import dev.kullback.Neighbors;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.npy.NpyRows;
+import dev.kullback.cli.terminal.UserError;
+import java.io.Closeable;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+
+/** Lists of neighbors as {@link NeighborOutput} writes them, of which some rows are read at a time and checked. */
+public final class NeighborInput implements Closeable {
+  private final Path valuesFile;
+  private final Path indicesFile;
+  private final NpyRows values;
+  private final NpyRows indices;
+  private final boolean exact;
+  private long row;
+
+  /** @param exact wants lists of exact searches: float64 values, and those that are equal by ascending index */
+  public NeighborInput(Path valuesFile, Path indicesFile, boolean exact) throws IOException {
+    this.exact = exact;
+    this.valuesFile = valuesFile;
+    this.indicesFile = indicesFile;
+    values = open(valuesFile, List.of("f4", "f8"), "float64");
+    try {
+      indices = open(indicesFile, List.of("i4"), "int32");
+    } catch (UserError e) {
+      values.close();
+      throw e;
+    }
+    try {
+      checkForm();
+    } catch (UserError e) {
+      close();
+      throw e;
+    }
+  }
+
+  private void checkForm() {
+    if (values.rows() != indices.rows() || values.columns() != indices.columns()) {
+      throw new UserError(
+          indicesFile,
+          "has shape %s, but the values in %s have %s"
+              .formatted(indices.shapeText(), valuesFile, values.shapeText()));
+    }
+    if (exact && !isDouble()) {
+      throw new UserError(
+          valuesFile, "is float32: only exact values can be merged: take those of topk --exact");
+    }
+    if (values.columns() > Integer.MAX_VALUE) {
+      throw new UserError(valuesFile, "has shape " + values.shapeText() + ": too many columns");
+    }
+  }
+
+  private static NpyRows open(Path file, List<String> types, String wanted) {
+    try {
+      return NpyRows.open(file, types, wanted);
+    } catch (IOException e) {
+      throw new UserError(file, e);
+    }
+  }
+
+  public Path valuesFile() {
+    return valuesFile;
+  }
+
+  public Path indicesFile() {
+    return indicesFile;
+  }
+
+  public long rows() {
+    return values.rows();
+  }
+
+  public int columns() {
+    return (int) values.columns();
+  }
+
+  public boolean isDouble() {
+    return values.element() instanceof ValueLayout.OfDouble;
+  }
+
+  /** The next rows. Entries that stand for none are left out; they are at the rows' ends. */
+  public Neighbors read(int rows) {
+    int k = columns();
+    int[] start = new int[rows + 1];
+    int[] index = new int[rows * k];
+    double[] value = new double[rows * k];
+    try (Arena arena = Arena.ofConfined()) {
+      Npy.Array v = read(values, valuesFile, rows, arena);
+      Npy.Array j = read(indices, indicesFile, rows, arena);
+      ValueLayout.OfInt element = (ValueLayout.OfInt) j.element();
+      int to = 0;
+      for (int i = 0; i < rows; i++, row++) {
+        for (int r = 0; r < k; r++) {
+          int at = i * k + r;
+          index[to] = j.data().getAtIndex(element, at);
+          value[to] = v.value(at);
+          if (index[to] == NeighborOutput.NONE && value[to] == Double.POSITIVE_INFINITY) {
+            continue;
+          }
+          checkEntry(index[to], value[to], v.text(at), r);
+          if (to - start[i] < r) {
+            throw wrong(
+                indicesFile, row, r, "index is " + index[to] + " after -1, which stands for none");
+          }
+          if (r > 0) {
+            checkOrder(value[to - 1], index[to - 1], value[to], index[to], r);
+          }
+          to++;
+        }
+        start[i + 1] = to;
+      }
+      return Neighbors.of(start, Arrays.copyOf(index, to), Arrays.copyOf(value, to));
+    }
+  }
+
+  private static Npy.Array read(NpyRows from, Path file, int rows, Arena arena) {
+    MemorySegment data = arena.allocate(rows * from.columns() * from.element().byteSize(), 8);
+    try {
+      from.read(rows, data);
+    } catch (IOException e) {
+      throw new UserError(file, e);
+    }
+    return new Npy.Array(new long[] {rows, from.columns()}, from.element(), data);
+  }
+
+  private void checkEntry(int index, double value, String text, int column) {
+    if (index < 0) {
+      throw wrong(
+          indicesFile,
+          row,
+          column,
+          "index is %d: it must be >= 0, or -1 beside the value inf, for none".formatted(index));
+    }
+    if (!(value >= 0)) {
+      throw wrong(valuesFile, row, column, "value is " + text + ": a divergence is >= 0");
+    }
+  }
+
+  /** Where values are not exact, equal ones may be of different divergences, whatever their indices. */
+  private void checkOrder(double before, int indexBefore, double value, int index, int column) {
+    if (value < before) {
+      throw wrong(
+          valuesFile,
+          row,
+          column,
+          "value is %s, less than %s before it: take lists of topk".formatted(value, before));
+    }
+    if (exact && value == before && index < indexBefore) {
+      throw wrong(
+          indicesFile,
+          row,
+          column,
+          "index is %d, after %d of the same value: take lists of topk --exact"
+              .formatted(index, indexBefore));
+    }
+  }
+
+  /** Of a row of the files. */
+  public static UserError wrong(Path file, long row, int column, String what) {
+    return new UserError(
+        file, "row %d, column %d: %s (counted from 0)".formatted(row, column, what));
+  }
+
+  @Override
+  public void close() throws IOException {
+    try (values) {
+      indices.close();
+    }
+  }
+}

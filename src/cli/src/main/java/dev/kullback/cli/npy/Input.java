@@ -1,0 +1,256 @@
+package dev.kullback.cli.npy;
+
+import dev.kullback.cli.terminal.UserError;
+import java.io.Closeable;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
+import java.nio.channels.ReadableByteChannel;
+import java.nio.channels.SeekableByteChannel;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import java.util.zip.CRC32;
+import java.util.zip.CheckedInputStream;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipException;
+import java.util.zip.ZipFile;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The bytes that a name stands for: a file's, whatever its name; those of the array {@code mean} of an archive, for {@code
+ * moments.npz:mean}, or of an archive's only one, for {@code moments.npz}; or standard input's, for {@code -}.
+ */
+public final class Input implements Closeable {
+  public static final Path STDIN = Path.of("-");
+
+  /** Of {@link #remaining} where the end tells. */
+  static final long UNKNOWN = -1;
+
+  private static final String ARCHIVE = ".npz";
+  private static final String ARRAY = ".npy";
+
+  /** Characters of the names of an archive's arrays that an error tells. */
+  private static final int LONGEST_NAMES = 60;
+
+  private final ReadableByteChannel channel;
+  private long remaining;
+
+  private final Closeable source;
+
+  private Input(ReadableByteChannel channel, long size, Closeable source) {
+    this.channel = channel;
+    remaining = size;
+    this.source = source;
+  }
+
+  /** Throws where more of the inputs than so many, 0 or 1, are standard input. */
+  public static void limitStdin(int most, Path... inputs) {
+    if (Arrays.stream(inputs).filter(STDIN::equals).count() > most) {
+      throw new UserError(
+          STDIN,
+          most == 0
+              ? "only standard and aligned read standard input; give ./- for a file of that name"
+              : "only one input can be standard input; give ./- for a file of that name");
+    }
+  }
+
+  /** An option that takes several names takes one that is no option, too. */
+  public static void rejectOptions(List<Path> names) {
+    for (Path name : names) {
+      if (name.toString().startsWith("-") && !name.equals(STDIN) && !Files.exists(name)) {
+        throw new UserError(name, "is neither an option of this command nor a file");
+      }
+    }
+  }
+
+  /** The file that a name stands for: an archive's where it names an array of one, or that of standard input. */
+  public static Path file(Path name) {
+    if (name.equals(STDIN)) {
+      return Path.of("/dev/stdin");
+    }
+    int end = archiveEnd(name);
+    return end < 0 ? name : Path.of(name.toString().substring(0, end));
+  }
+
+  /** Where the archive's name ends in that of an array, or -1 for another file. */
+  private static int archiveEnd(Path name) {
+    int at = name.toString().toLowerCase(Locale.ROOT).lastIndexOf(ARCHIVE + ":");
+    return at < 0 || Files.exists(name) ? -1 : at + ARCHIVE.length();
+  }
+
+  /** In lower case and without the dot; empty where there is none. */
+  public static String suffix(Path name) {
+    String file = String.valueOf(name.getFileName());
+    int dot = file.lastIndexOf('.');
+    return dot <= 0 ? "" : file.substring(dot + 1).toLowerCase(Locale.ROOT);
+  }
+
+  public static Input open(Path name) throws IOException {
+    if (name.equals(STDIN)) {
+      // Never closed: where the caller had closed it, its descriptor is that of some file of the
+      // VM.
+      return new Input(Channels.newChannel(System.in), UNKNOWN, () -> {});
+    }
+    String text = name.toString();
+    int end = archiveEnd(name);
+    if (end >= 0) {
+      return ofArchive(file(name), text.substring(end + 1));
+    }
+    if (suffix(name).equals("npz")) {
+      return ofArchive(name, null);
+    }
+    requireFile(name, ARRAY);
+    FileChannel channel = FileChannel.open(name, StandardOpenOption.READ);
+    return new Input(channel, channel.size(), channel);
+  }
+
+  private static void requireFile(Path file, String kind) throws IOException {
+    if (Files.isDirectory(file)) {
+      throw new NpyException("is a directory, not a " + kind + " file");
+    }
+    // Opening a FIFO would wait for its writer, and a device has no size.
+    if (Files.exists(file) && !Files.isRegularFile(file)) {
+      throw new NpyException("is not a regular file: save the array to a .npy file first");
+    }
+  }
+
+  /** @param name null for the only array */
+  private static Input ofArchive(Path archive, @Nullable String name) throws IOException {
+    requireFile(archive, ARCHIVE);
+    if (Files.exists(archive) && !Files.isReadable(archive)) {
+      throw new AccessDeniedException(archive.toString());
+    }
+    ZipFile zip;
+    try {
+      zip = new ZipFile(archive.toFile());
+    } catch (ZipException | EOFException e) {
+      throw new NpyException("is not a usable .npz file: " + reason(e));
+    }
+    try {
+      ZipEntry entry = find(zip, archive, name);
+      // No size that an archive states is believed but that of what it stores as it is.
+      long size = entry.getCompressedSize();
+      boolean isCertain = entry.getMethod() == ZipEntry.STORED && size <= Files.size(archive);
+      InputStream in = new Member(zip.getInputStream(entry), entry.getCrc());
+      return new Input(Channels.newChannel(in), isCertain ? size : UNKNOWN, zip);
+    } catch (IOException e) {
+      zip.close();
+      throw damaged(e);
+    }
+  }
+
+  private static ZipEntry find(ZipFile zip, Path archive, @Nullable String name)
+      throws NpyException {
+    List<? extends ZipEntry> arrays = // so many that their names are cut
+        zip.stream().filter(e -> e.getName().endsWith(ARRAY)).limit(LONGEST_NAMES).toList();
+    List<? extends ZipEntry> found = name == null ? arrays : named(zip, name);
+    if (name != null && found.isEmpty()) {
+      found = named(zip, name + ARRAY);
+    }
+    if (found.size() == 1) {
+      return found.getFirst();
+    }
+    if (name != null && !found.isEmpty()) {
+      throw new NpyException("is in the archive more than once");
+    }
+    if (arrays.isEmpty()) {
+      throw new NpyException("no array is in the archive");
+    }
+    String names = arrays.stream().map(Input::arrayName).collect(Collectors.joining(", "));
+    if (names.length() > LONGEST_NAMES) {
+      names = names.substring(0, LONGEST_NAMES) + "\u2026";
+    }
+    throw new NpyException(
+        name == null
+            ? "holds several arrays: name one, as in %s:%s; it has %s"
+                .formatted(archive.getFileName(), arrayName(arrays.getFirst()), names)
+            : "no such array: the archive has " + names);
+  }
+
+  private static List<? extends ZipEntry> named(ZipFile zip, String name) {
+    return zip.stream().filter(e -> e.getName().equals(name)).limit(2).toList();
+  }
+
+  private static String arrayName(ZipEntry entry) {
+    String name = entry.getName();
+    return name.substring(0, name.length() - ARRAY.length());
+  }
+
+  /** How many bytes follow, or {@link #UNKNOWN}. */
+  public long remaining() {
+    return remaining;
+  }
+
+  /** Reads until the buffer is full, or to the end; returns how much. */
+  public int fill(ByteBuffer buffer) throws IOException {
+    int from = buffer.position();
+    try {
+      while (buffer.hasRemaining() && channel.read(buffer) >= 0) {}
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+    int read = buffer.position() - from;
+    remaining -= remaining == UNKNOWN ? 0 : read;
+    return read;
+  }
+
+  /** Whether {@link #skip} costs nothing. */
+  boolean isFile() {
+    return channel instanceof SeekableByteChannel;
+  }
+
+  /** Leaves out so many bytes of a file, which must have them. */
+  public void skip(long bytes) throws IOException {
+    SeekableByteChannel file = (SeekableByteChannel) channel;
+    file.position(file.position() + bytes);
+    remaining -= bytes;
+  }
+
+  /** Whether this was all; throws where an archive's checksum tells that it was something else. */
+  boolean isAtEnd() throws IOException {
+    return fill(ByteBuffer.allocate(1)) == 0;
+  }
+
+  /** Compares at its end the checksum, which {@link ZipFile} does not. */
+  private static final class Member extends CheckedInputStream {
+    private final long checksum;
+
+    Member(InputStream in, long checksum) {
+      super(in, new CRC32());
+      this.checksum = checksum;
+    }
+
+    @Override
+    public int read(byte[] bytes, int from, int length) throws IOException {
+      int read = super.read(bytes, from, length);
+      if (read < 0 && getChecksum().getValue() != checksum) {
+        throw new ZipException("its checksum is not that in the archive");
+      }
+      return read;
+    }
+  }
+
+  private static IOException damaged(IOException e) {
+    return e instanceof ZipException || e instanceof EOFException
+        ? new NpyException("is damaged: " + reason(e))
+        : e;
+  }
+
+  private static String reason(IOException e) {
+    return e instanceof EOFException ? "its end is missing" : String.valueOf(e.getMessage());
+  }
+
+  @Override
+  public void close() throws IOException {
+    source.close();
+  }
+}

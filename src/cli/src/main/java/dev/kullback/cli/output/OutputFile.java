@@ -1,0 +1,255 @@
+package dev.kullback.cli.output;
+
+import dev.kullback.cli.terminal.Text;
+import dev.kullback.cli.terminal.UserError;
+import java.io.BufferedOutputStream;
+import java.io.Closeable;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileStore;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
+
+/**
+ * A file that appears whole or not at all: written beside its target and renamed by {@link
+ * #commit}. Closing it earlier, or a signal that ends the VM, removes what was written and leaves
+ * the target untouched. A symbolic link stays, and the file it points to is replaced.
+ */
+public final class OutputFile implements Closeable {
+  private static final long CHUNK = 1 << 26;
+  private static final int BUFFER = 1 << 16;
+
+  private final Path name;
+  private final Path target;
+  private final TemporaryFile temporary;
+  private boolean finished;
+
+  /** Of {@link #putInt} and others. */
+  private final ByteBuffer buffer = ByteBuffer.allocate(BUFFER).order(ByteOrder.nativeOrder());
+
+  /** Finds out at once, before anything is computed, whether the file can be written. */
+  public OutputFile(Path name) {
+    this.name = name;
+    Path folder;
+    try {
+      Path path = followLinks(name.toAbsolutePath());
+      folder = path.getParent();
+      if (Files.isDirectory(path) || folder == null) {
+        throw new UserError(name, "is a directory: name a file in it");
+      }
+      // Renaming over /dev/null would replace the device.
+      if (Files.exists(path) && !Files.isRegularFile(path)) {
+        throw new UserError(name, "is not a regular file: name another output");
+      }
+      if (Files.exists(path) && !Files.isWritable(path)) {
+        throw new OutputFailure(name, "is write-protected: name another output");
+      }
+      requireFolder(folder);
+      try {
+        Files.readAttributes(path, BasicFileAttributes.class); // tells a name that is too long
+      } catch (NoSuchFileException e) {
+        // to be created
+      }
+      folder = folder.toRealPath();
+      target = folder.resolve(path.getFileName());
+    } catch (AccessDeniedException e) {
+      throw new OutputFailure(name, e);
+    } catch (IOException e) {
+      throw new UserError(name, e);
+    }
+    try {
+      temporary = new TemporaryFile(folder, String.valueOf(target.getFileName()));
+    } catch (IOException e) {
+      throw new OutputFailure(name, e);
+    }
+  }
+
+  private void requireFolder(Path folder) throws IOException {
+    try {
+      if (!Files.readAttributes(folder, BasicFileAttributes.class).isDirectory()) {
+        throw new UserError(name, folder + " is not a folder: name another output");
+      }
+    } catch (NoSuchFileException e) {
+      throw new UserError(name, "its folder " + folder + " does not exist: create it first");
+    }
+  }
+
+  private static Path followLinks(Path path) throws IOException {
+    Path target = path;
+    // As many links as Linux follows.
+    for (int links = 0; Files.isSymbolicLink(target); links++) {
+      if (links == 40) {
+        throw new IOException("too many symbolic links");
+      }
+      target = target.resolveSibling(Files.readSymbolicLink(target));
+    }
+    return target;
+  }
+
+  public Path name() {
+    return name;
+  }
+
+  /** Whether both would replace the same file. */
+  boolean hasTargetOf(OutputFile other) {
+    return target.equals(other.target) || Outputs.isSame(target, other.target);
+  }
+
+  /** Throws where they would. */
+  public void requireOtherTarget(OutputFile other) {
+    if (hasTargetOf(other)) {
+      throw new UserError(name, "is the same file as the other output, " + other.name);
+    }
+  }
+
+  /** Refuses early what the disk can't hold. */
+  public void requireSpace(long bytes) {
+    try {
+      FileStore store = Files.getFileStore(temporary.path());
+      long free = store.getUsableSpace();
+      if (free < bytes && store.getTotalSpace() > 0) { // 0: the file system doesn't say
+        throw new OutputFailure(
+            name,
+            "needs %s GB, but its disk has %s GB free: choose another disk"
+                .formatted(Text.number(bytes * 1e-9), Text.number(free * 1e-9)));
+      }
+    } catch (IOException e) {
+      // Writing will tell.
+    }
+  }
+
+  public void write(byte[] bytes) {
+    write(MemorySegment.ofArray(bytes));
+  }
+
+  /*
+   * Appends by write(2), not through a mapping: on a full disk a write fails with an error that can
+   * be told and cleaned up after, a store to a mapped page with SIGBUS.
+   */
+  public void write(MemorySegment bytes) {
+    flush();
+    append(bytes);
+  }
+
+  private void append(MemorySegment bytes) {
+    if (finished) {
+      throw new IllegalStateException("finished");
+    }
+    try {
+      for (long at = 0; at < bytes.byteSize(); at += CHUNK) {
+        ByteBuffer chunk = bytes.asSlice(at, Math.min(CHUNK, bytes.byteSize() - at)).asByteBuffer();
+        while (chunk.hasRemaining()) {
+          temporary.channel().write(chunk);
+        }
+      }
+    } catch (IOException e) {
+      throw new OutputFailure(name, e);
+    }
+  }
+
+  /** Appends an int, in native byte order, as the following do. */
+  public void putInt(int value) {
+    room().putInt(value);
+  }
+
+  public void putLong(long value) {
+    room().putLong(value);
+  }
+
+  /** Appends a double, or rounded to a float; returns what it appended. */
+  public double put(double value, boolean isDouble) {
+    if (isDouble) {
+      room().putDouble(value);
+      return value;
+    }
+    room().putFloat((float) value);
+    return (float) value;
+  }
+
+  private ByteBuffer room() {
+    if (buffer.remaining() < Double.BYTES) {
+      flush();
+    }
+    return buffer;
+  }
+
+  private void flush() {
+    append(MemorySegment.ofBuffer(buffer.flip()));
+    buffer.clear();
+  }
+
+  /** Puts a header in the place of one of the same length, when it is known what to say. */
+  public void replaceHeader(byte[] header) {
+    flush();
+    try {
+      for (ByteBuffer bytes = ByteBuffer.wrap(header); bytes.hasRemaining(); ) {
+        temporary.channel().write(bytes, bytes.position());
+      }
+    } catch (IOException e) {
+      throw new OutputFailure(name, e);
+    }
+  }
+
+  /** What was written so far. */
+  public void copyTo(OutputStream out) throws IOException {
+    flush();
+    ByteBuffer chunk = ByteBuffer.allocate(BUFFER);
+    for (long at = 0; temporary.channel().read(chunk, at) > 0; chunk.clear()) {
+      out.write(chunk.array(), 0, chunk.position());
+      at += chunk.position();
+    }
+  }
+
+  /** Appends; closing it closes nothing. */
+  public OutputStream stream() {
+    OutputStream stream =
+        new OutputStream() {
+          @Override
+          public void write(int b) {
+            OutputFile.this.write(new byte[] {(byte) b});
+          }
+
+          @Override
+          public void write(byte[] bytes, int from, int length) {
+            OutputFile.this.write(MemorySegment.ofArray(bytes).asSlice(from, length));
+          }
+        };
+    return new BufferedOutputStream(stream, BUFFER);
+  }
+
+  /** All of {@link #commit} but the renaming, for a file that is to appear together with another. */
+  public void finish() {
+    if (finished) {
+      return;
+    }
+    flush();
+    finished = true;
+    try {
+      temporary.channel().force(true);
+      temporary.publish(target);
+    } catch (IOException e) {
+      throw new OutputFailure(name, e);
+    }
+  }
+
+  public void commit() {
+    finish();
+    try {
+      temporary.moveTo(target);
+    } catch (IOException e) {
+      throw new OutputFailure(name, e);
+    }
+  }
+
+  /** Without effect on a committed file. */
+  @Override
+  public void close() throws IOException {
+    temporary.close();
+  }
+}

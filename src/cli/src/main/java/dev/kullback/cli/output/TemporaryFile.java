@@ -1,0 +1,259 @@
+package dev.kullback.cli.output;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.FileSystems;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFileAttributeView;
+import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.nio.file.attribute.UserPrincipal;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Pattern;
+
+/**
+ * A file beside the one that it is to replace, private until then. It is locked while it is in use, so one whose lock is
+ * free was left behind by a process that was killed: whoever writes to the same target removes it.
+ */
+public final class TemporaryFile implements Closeable {
+  private static final String SUFFIX = ".kullback-tmp";
+
+  /** Of the target's name: with all else it stays below 143 bytes, the shortest limit of a common file system. */
+  private static final int STEM_BYTES = 110;
+
+  private static final int ATTEMPTS = 10;
+  private static final boolean POSIX =
+      FileSystems.getDefault().supportedFileAttributeViews().contains("posix");
+  private static final Set<PosixFilePermission> PRIVATE =
+      PosixFilePermissions.fromString("rw-------");
+
+  private static final Set<PosixFilePermission> OF_THE_GROUP =
+      PosixFilePermissions.fromString("---rwx---");
+
+  /** This process's own: to close a second channel of one, as POSIX has it, would release the lock. */
+  private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
+
+  private final Path folder;
+  private final String prefix;
+  private final Thread hook = new Thread(this::delete);
+  private final FileChannel channel;
+  private volatile Path path;
+
+  /** What a new file gets here, by the umask or the folder; empty where permissions are not POSIX's. */
+  private Set<PosixFilePermission> usual = Set.of();
+
+  /** For a file of that name in the folder. */
+  TemporaryFile(Path folder, String name) throws IOException {
+    this.folder = folder;
+    prefix = "." + stem(name) + ".";
+    path = fresh();
+    IN_USE.add(path);
+    Runtime.getRuntime().addShutdownHook(hook);
+    try {
+      channel = create();
+    } catch (IOException e) {
+      release();
+      throw e;
+    }
+    removeLeftovers();
+  }
+
+  /** For reading and writing; to open the file a second time would in the end release its lock. */
+  public FileChannel channel() {
+    return channel;
+  }
+
+  public Path path() {
+    return path;
+  }
+
+  /** Of a long name the beginning, and a sum that tells it from others that begin alike. */
+  private static String stem(String name) {
+    if (bytes(name) <= STEM_BYTES) {
+      return name;
+    }
+    String sum = "~%08x".formatted(name.hashCode());
+    int end = name.length();
+    while (bytes(name.substring(0, end)) + sum.length() > STEM_BYTES) {
+      end = name.offsetByCodePoints(end, -1);
+    }
+    return name.substring(0, end) + sum;
+  }
+
+  private static int bytes(String name) {
+    return name.getBytes(StandardCharsets.UTF_8).length;
+  }
+
+  private Path fresh() {
+    return folder.resolve(
+        "%s%016x%s".formatted(prefix, ThreadLocalRandom.current().nextLong(), SUFFIX));
+  }
+
+  private FileChannel create() throws IOException {
+    IOException failure = new IOException("other processes keep removing it");
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+      try {
+        FileChannel made = POSIX ? createPrivate() : open();
+        if (isLocked(made) && Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+          return made;
+        }
+        made.close();
+      } catch (NoSuchFileException e) {
+        failure = e;
+      }
+      // Before it was locked another process took it for one that was left behind.
+      delete();
+      changeName();
+    }
+    throw failure;
+  }
+
+  /** An empty file of the usual permissions tells these, with no moment in which others could open the true one. */
+  private FileChannel createPrivate() throws IOException {
+    usual = Files.getPosixFilePermissions(Files.createFile(path));
+    delete();
+    changeName();
+    return open(PosixFilePermissions.asFileAttribute(PRIVATE));
+  }
+
+  /** No name stands for two files: who has opened the first as one left behind would remove the second by it. */
+  private void changeName() {
+    IN_USE.remove(path);
+    path = fresh();
+    IN_USE.add(path);
+  }
+
+  private FileChannel open(FileAttribute<?>... attributes) throws IOException {
+    return FileChannel.open(
+        path,
+        Set.of(StandardOpenOption.READ, StandardOpenOption.WRITE, StandardOpenOption.CREATE_NEW),
+        attributes);
+  }
+
+  private static boolean isLocked(FileChannel channel) {
+    try {
+      return channel.tryLock() != null;
+    } catch (IOException e) {
+      return true; // there are no locks here, so nobody else takes one
+    }
+  }
+
+  private void removeLeftovers() {
+    Pattern pattern =
+        Pattern.compile(Pattern.quote(prefix) + "[0-9a-f]{16}" + Pattern.quote(SUFFIX));
+    try (DirectoryStream<Path> files =
+        Files.newDirectoryStream(
+            folder,
+            file ->
+                pattern.matcher(file.getFileName().toString()).matches()
+                    && !IN_USE.contains(file))) {
+      UserPrincipal me = Files.getOwner(path, LinkOption.NOFOLLOW_LINKS);
+      for (Path file : files) {
+        if (Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)
+            && Files.getOwner(file, LinkOption.NOFOLLOW_LINKS).equals(me)) {
+          removeUnlessLocked(file);
+        }
+      }
+    } catch (IOException | DirectoryIteratorException | UnsupportedOperationException e) {
+      // They only take up room.
+    }
+  }
+
+  /** One at a time: another thread that opened the file and closed it would, by POSIX, release this one's lock. */
+  private static synchronized void removeUnlessLocked(Path file) {
+    try (FileChannel channel =
+        FileChannel.open(file, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
+      if (channel.tryLock() != null) {
+        Files.deleteIfExists(file);
+      }
+    } catch (IOException | OverlappingFileLockException e) {
+      // In use, or there are no locks that could tell.
+    }
+  }
+
+  /** Whether a file is called as these are. */
+  static boolean isOne(Path file) {
+    return String.valueOf(file.getFileName()).endsWith(SUFFIX);
+  }
+
+  /** Gives it the permissions, group and owner of the file that it is to replace, or the permissions of a new one. */
+  void publish(Path target) throws IOException {
+    if (POSIX) {
+      Set<PosixFilePermission> wanted = Files.exists(target) ? takeOver(target) : usual;
+      if (!wanted.equals(Files.getPosixFilePermissions(path))) {
+        Files.setPosixFilePermissions(path, wanted);
+      }
+    }
+  }
+
+  /** The permissions that the target has; those of its group only if the file can be given to that. */
+  private Set<PosixFilePermission> takeOver(Path target) throws IOException {
+    PosixFileAttributes old = Files.readAttributes(target, PosixFileAttributes.class);
+    PosixFileAttributeView view = Files.getFileAttributeView(path, PosixFileAttributeView.class);
+    PosixFileAttributes own = view.readAttributes();
+    Set<PosixFilePermission> wanted = new HashSet<>(old.permissions()); // which may be empty
+    if (!own.group().equals(old.group())) {
+      try {
+        view.setGroup(old.group());
+      } catch (IOException e) {
+        wanted.removeAll(OF_THE_GROUP);
+      }
+    }
+    if (!own.owner().equals(old.owner())) {
+      try {
+        view.setOwner(old.owner());
+      } catch (IOException e) {
+        // Only root can. It is who runs this then, who may write there and read what they have
+        // written.
+      }
+    }
+    return wanted;
+  }
+
+  /** It stays locked until it is closed: an unlocked one could be removed before it has its name. */
+  void moveTo(Path target) throws IOException {
+    Files.move(path, target, StandardCopyOption.ATOMIC_MOVE);
+  }
+
+  /** Removes it, unless it was moved. */
+  @Override
+  public void close() throws IOException {
+    try (channel) {
+      delete();
+    } finally {
+      release();
+    }
+  }
+
+  private void delete() {
+    try {
+      Files.deleteIfExists(path);
+    } catch (IOException e) {
+      // The command has failed already; its own error says more than this one.
+    }
+  }
+
+  private void release() {
+    IN_USE.remove(path);
+    try {
+      Runtime.getRuntime().removeShutdownHook(hook);
+    } catch (IllegalStateException e) {
+      // The VM is going down and the hook runs anyway.
+    }
+  }
+}

@@ -1,0 +1,7 @@
+/**
+ * Pictures of a matrix. It may use terminal. Start with {@link dev.kullback.cli.picture.Heatmap}.
+ */
+@NullMarked
+package dev.kullback.cli.picture;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,79 @@
+package dev.kullback.cli.terminal;
+
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Model.CommandSpec;
+
+/**
+ * What a command says of its work: lines for people, or with {@code --json} the same as one object; nothing with
+ * {@code --quiet}.
+ */
+public final class Report {
+  private final Terminal terminal;
+  private final PrintWriter writer;
+  private final List<String> lines = new ArrayList<>();
+  private final Map<String, @Nullable Object> facts = new LinkedHashMap<>();
+
+  /** On standard output. */
+  public Report(CommandSpec spec) {
+    this(spec, spec.commandLine().getOut());
+  }
+
+  public Report(CommandSpec spec, PrintWriter writer) {
+    this.writer = writer;
+    terminal = Terminal.of(spec);
+    if (terminal.json && terminal.quiet) {
+      throw new UserError("give --json or --quiet, not both");
+    }
+    put("command", spec.name());
+  }
+
+  /** For a command of which nothing else remains. */
+  public void requireHeard() {
+    if (terminal.quiet) {
+      throw new UserError("--quiet would leave nothing of what this command tells: leave it out");
+    }
+  }
+
+  public void line(String line) {
+    lines.add(line);
+  }
+
+  /** A member of the object, as {@link Json} has it. */
+  public Report put(String key, @Nullable Object value) {
+    facts.put(key, value);
+    return this;
+  }
+
+  /** That these outputs are there, by the options that named them. */
+  public void wrote(Map<String, Path> outputs) {
+    terminal.written.addAll(outputs.values());
+    outputs.forEach((option, path) -> put(option, path));
+    line(
+        "wrote "
+            + outputs.values().stream().map(Path::toString).collect(Collectors.joining(" and ")));
+  }
+
+  /** Prints the lines so far, for a command that takes long. */
+  public void print() {
+    if (!terminal.json && !terminal.quiet) {
+      lines.forEach(line -> writer.println(Text.escape(line)));
+      writer.flush();
+    }
+    lines.clear();
+  }
+
+  /** Prints all that is left. */
+  public void end() {
+    print();
+    if (terminal.json) {
+      writer.println(Json.of(facts));
+    }
+  }
+}

@@ -1,0 +1,725 @@
+package dev.kullback.cli.command;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.FullGaussians;
+import dev.kullback.Gaussians;
+import dev.kullback.KlEngine;
+import dev.kullback.MixtureEntropy;
+import dev.kullback.Neighbors;
+import dev.kullback.ScalePolicy;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.RowBlocks;
+import dev.kullback.cli.batch.Scale;
+import dev.kullback.cli.neighbors.NeighborOutput;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.npy.NpyHeader;
+import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.terminal.Progress;
+import dev.kullback.cli.terminal.UserError;
+import dev.kullback.cli.testing.CommandFixture;
+import dev.kullback.cli.testing.NpyFiles;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipFile;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The commands that keep less than the matrix: topk, within, logsumexp and entropy. */
+@Tag("module")
+class ReductionsTest extends CommandFixture {
+  private static final String Q = " --mean q.npy --std s.npy ";
+  private static final String P = " --p-mean p.npy --p-std t.npy ";
+
+  /** The batches as double, whose matrix is right to 1e-12. */
+  private final Gaussians q = DiagonalGaussians.ofStd(qMean, qStd, D);
+
+  private final Gaussians p = DiagonalGaussians.ofStd(pMean, pStd, D);
+
+  private static double[][] matrix(Gaussians q, Gaussians p) {
+    double[] all = new double[q.size() * p.size()];
+    try (KlEngine engine = KlEngine.builder().build()) {
+      engine.pairwise(q, p, all);
+    }
+    return IntStream.range(0, q.size())
+        .mapToObj(i -> Arrays.copyOfRange(all, i * p.size(), (i + 1) * p.size()))
+        .toArray(double[][]::new);
+  }
+
+  private int[] ints(String name, long... shape) throws IOException {
+    Npy.Array array = Npy.readInts(folder.resolve(name), Arena.ofAuto());
+    assertThat(array.shape()).containsExactly(shape);
+    return array.data().toArray(ValueLayout.JAVA_INT);
+  }
+
+  /** Both batches again in doubles, or in the floats that they are. */
+  private double saveAs(String descr) throws IOException {
+    save("q.npy", descr, N, qMean);
+    save("s.npy", descr, N, qStd);
+    return descr.endsWith("8") ? 1e-12 : 1e-5;
+  }
+
+  /** Covariances in cov.npy, for which this returns q. */
+  private Gaussians saveFull(String descr) throws IOException {
+    double[] covariance = new double[N * D * D];
+    for (int k = 0; k < covariance.length; k++) {
+      int i = k / D / D;
+      covariance[k] = k / D % D == k % D ? 2 + i : 0.25 * (i % 3);
+    }
+    NpyFiles.write(folder.resolve("cov.npy"), descr, new long[] {N, D, D}, covariance);
+    return FullGaussians.ofCovariance(qMean, covariance, D);
+  }
+
+  // --- topk
+
+  /** Of a matrix; {@code self} is what to leave out, or -1. */
+  private static int[] smallest(double[] row, int k, int self) {
+    return IntStream.range(0, row.length)
+        .filter(j -> j != self)
+        .boxed()
+        .sorted(Comparator.comparingDouble(j -> row[j]))
+        .limit(k)
+        .mapToInt(j -> j)
+        .toArray();
+  }
+
+  private void assertTopK(double[][] matrix, int k, boolean others, double tolerance)
+      throws IOException {
+    int[] indices = ints("i.npy", matrix.length, k);
+    Npy.Array got = read("o.npy", matrix.length, k);
+    assertThat(got.element().byteSize()).isEqualTo(tolerance < 1e-6 ? 8 : 4);
+    double[] values = values(got);
+    for (int i = 0; i < matrix.length; i++) {
+      int[] expected = smallest(matrix[i], k, others ? i : -1);
+      assertThat(Arrays.copyOfRange(indices, i * k, i * k + k)).containsExactly(expected);
+      for (int r = 0; r < k; r++) {
+        double want = matrix[i][expected[r]];
+        assertThat(values[i * k + r]).isCloseTo(want, within(tolerance * want));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, <f4", "3, <f4", "5, <f4", "3, <f8", "5, >f8"})
+  void topk(int k, String descr) throws IOException {
+    double tolerance = saveAs(descr);
+    succeed("topk -k " + k + Q + P + "--indices i.npy -o o.npy");
+    assertTopK(matrix(q, p), k, false, tolerance);
+  }
+
+  @Test
+  void topkOfQWithItself() throws IOException {
+    succeed("topk -k 7" + Q + "--indices i.npy -o o.npy");
+    assertTopK(matrix(q, q), N, false, 1e-5);
+    int[] indices = ints("i.npy", N, N);
+    for (int i = 0; i < N; i++) {
+      assertThat(indices[i * N]).isEqualTo(i);
+      assertThat(read("o.npy", N, N).value((long) i * N)).isZero();
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 4, N - 1})
+  void topkExcludesSelf(int k) throws IOException {
+    succeed("topk --exclude-self -k " + k + Q + "--indices i.npy -o o.npy");
+    assertTopK(matrix(q, q), k, true, 1e-5);
+    save("r.npy", "<f8", N, floats(N * D, v -> v));
+    succeed(
+        "topk --exclude-self -k "
+            + k
+            + Q
+            + "--p-mean r.npy --p-std s.npy"
+            + " --indices i.npy -o o.npy");
+    Gaussians other = DiagonalGaussians.ofStd(values(read("r.npy", N, D)), qStd, D);
+    assertTopK(matrix(q, other), k, true, 1e-12);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      Neighbors others = engine.nearestOthers(q, other, k);
+      assertThat(ints("i.npy", N, k)).containsExactly(others.indices());
+      assertThat(values(read("o.npy", N, k))).containsExactly(others.values(), within(1e-9));
+    }
+  }
+
+  /** A row's own index need not be among the first k + 1. */
+  @Test
+  void topkOfEqualGaussians() throws IOException {
+    save("q.npy", "<f4", N, new double[N * D]);
+    save("s.npy", "<f4", N, Arrays.stream(new double[N * D]).map(_ -> 1).toArray());
+    succeed("topk -k 3" + Q + "--indices i.npy -o o.npy");
+    assertThat(Arrays.copyOfRange(ints("i.npy", N, 3), 18, 21)).containsExactly(0, 1, 2);
+    succeed("topk -k 2 --exclude-self" + Q + "--indices i.npy -o o.npy");
+    int[] expected = {1, 2, 0, 2, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+    assertThat(ints("i.npy", N, 2)).containsExactly(expected);
+    assertThat(values(read("o.npy", N, 2))).containsOnly(0);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"<f4", "<f8"})
+  void topkOfFullCovariances(String descr) throws IOException {
+    double tolerance = saveAs(descr) * 10; // times the condition number for double
+    Gaussians full = saveFull(descr);
+    succeed("topk -k 4 --mean q.npy --cov cov.npy --indices i.npy -o o.npy");
+    assertTopK(matrix(full, full), 4, false, tolerance);
+    succeed("topk -k 4 --mean q.npy --cov cov.npy --exclude-self --indices i.npy -o o.npy");
+    assertTopK(matrix(full, full), 4, true, tolerance);
+    succeed("topk -k 5 --mean q.npy --cov cov.npy" + P + "--indices i.npy -o o.npy");
+    assertTopK(matrix(full, p), 5, false, tolerance);
+  }
+
+  @Test
+  void topkSummary() {
+    Result result = run("topk -k 2 --exclude-self" + Q + "--indices i.npy -o o.npy");
+    assertThat(result.out())
+        .matches(
+            "(?s)smallest KL\\(q_i\\|\\|p_j\\), j != i: 7 x 2, float32, in \\S+ s;"
+                + " min \\S+, mean \\S+, max \\S+\\Rwrote \\S+o\\.npy and \\S+i\\.npy\\R");
+  }
+
+  static Stream<List<String>> badTopK() {
+    String good = "topk" + Q + "-o o.npy --indices i.npy ";
+    return Stream.of(
+        List.of("topk" + Q + "-o o.npy --indices i.npy", "'-k=K'"),
+        List.of("topk -k 2" + Q + "-o o.npy", "--indices"),
+        List.of("topk -k 2" + Q + "--indices i.npy", "--output"),
+        List.of("topk -k 2 --std s.npy -o o.npy --indices i.npy", "--mean"),
+        List.of(good + "-k two", "'-k'"),
+        List.of(good + "-k 0", "-k is 0: give 1 to 7, the rows of "),
+        List.of(good + "-k -1", "-k is -1: give 1 to 7, the rows of "),
+        List.of(good + "-k 8", "-k is 8: give 1 to 7, the rows of "),
+        List.of(good + P + "-k 6", "-k is 6: give 1 to 5, the rows of "),
+        List.of(good + "-k 7 --exclude-self", "-k is 7: give 1 to 6, "),
+        List.of(good + "-k 0 --exclude-self", "-k is 0: give 1 to 6, "),
+        List.of(good + P + "-k 2 --exclude-self", "p.npy: has 5 rows, but "),
+        List.of(
+            "topk -k 2" + Q + "-o o.npy --indices o.npy",
+            "o.npy: is the same file as the other output"),
+        List.of("topk -k 2" + Q + "-o o.npy --indices none/i.npy", "none/i.npy: its folder "),
+        List.of("topk -k 2 --mean q.npy --std t.npy -o o.npy --indices i.npy", "t.npy: has shape"));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void badTopK(List<String> lineAndMessage) throws IOException {
+    Files.writeString(folder.resolve("i.npy"), "precious, too");
+    assertUserError(lineAndMessage.get(0), lineAndMessage.get(1));
+  }
+
+  @Test
+  void oneGaussianHasNoOthers() throws IOException {
+    save("q.npy", "<f4", 1, 0);
+    save("s.npy", "<f4", 1, 1);
+    assertUserError(
+        "topk -k 1 --exclude-self" + Q + "-o o.npy --indices i.npy", "q.npy: has one row");
+    succeed("topk -k 1" + Q + "-o o.npy --indices i.npy");
+  }
+
+  // --- within
+
+  private void assertWithin(double[][] matrix, double radius, double tolerance) throws IOException {
+    List<Integer> expected = new ArrayList<>();
+    List<Double> wanted = new ArrayList<>();
+    for (int i = 0; i < matrix.length; i++) {
+      for (int j = 0; j < matrix[i].length; j++) {
+        if (matrix[i][j] <= radius) {
+          expected.addAll(List.of(i, j));
+          wanted.add(matrix[i][j]);
+        }
+      }
+    }
+    int count = wanted.size();
+    assertThat(ints("i.npy", count, 2))
+        .containsExactly(expected.stream().mapToInt(x -> x).toArray());
+    Npy.Array got = read("o.npy", count);
+    assertThat(got.element().byteSize()).isEqualTo(tolerance < 1e-6 ? 8 : 4);
+    double[] values = values(got);
+    for (int r = 0; r < count; r++) {
+      assertThat(values[r]).isCloseTo(wanted.get(r), within(tolerance * wanted.get(r)));
+    }
+  }
+
+  private static double median(double[][] matrix) {
+    double[] all = Arrays.stream(matrix).flatMapToDouble(Arrays::stream).sorted().toArray();
+    return all[all.length / 2];
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"<f4", "<f8"})
+  void withinRadius(String descr) throws IOException {
+    double tolerance = saveAs(descr);
+    double[][] matrix = matrix(q, p);
+    double radius = median(matrix) * 1.000001; // of one side, whatever an entry's last digits are
+    succeed("within --radius " + radius + Q + P + "--indices i.npy -o o.npy");
+    assertWithin(matrix, radius, tolerance);
+    assertThat(ints("i.npy", N * M / 2 + 1, 2)).hasSize(N * M + 1);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"0, 0", "-0.0, 0", "inf, Infinity", "INF, Infinity", "Infinity, Infinity"})
+  void extremeRadii(String text, double radius) throws IOException {
+    succeed("within --radius " + text + Q + "--indices i.npy -o o.npy");
+    assertWithin(matrix(q, q), radius, 1e-5);
+    assertThat(ints("i.npy", radius == 0 ? N : N * N, 2)).isNotEmpty();
+  }
+
+  @Test
+  void nothingWithinTheRadius() throws IOException {
+    String line = "within --radius 0" + Q + P;
+    Result result = run(line + "--indices i.npy -o o.npy");
+    assertThat(result.out())
+        .matches(
+            "(?s)KL\\(q_i\\|\\|p_j\\) <= 0: 0 of 7 x 5, float32, in \\S+ s; no values\\R"
+                + "wrote \\S+o\\.npy and \\S+i\\.npy\\R");
+    assertThat(ints("i.npy", 0, 2)).isEmpty();
+    assertThat(values(read("o.npy", 0))).isEmpty();
+    succeed(line + "-o o.npz");
+    assertThat(unzip("o.npz").get("indptr.npy").ints()).containsExactly(new int[N + 1]);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"<f4", "<f8"})
+  void withinRadiusOfFullCovariances(String descr) throws IOException {
+    double tolerance = saveAs(descr) * 10;
+    Gaussians full = saveFull(descr);
+    double[][] matrix = matrix(full, full);
+    double radius = median(matrix) * 1.000001;
+    String line = "within --mean q.npy --cov cov.npy --indices i.npy -o o.npy --radius " + radius;
+    succeed(line);
+    assertWithin(matrix, radius, tolerance);
+    succeed(line + P);
+    assertWithin(matrix(full, p), radius, tolerance);
+  }
+
+  /** An array's header and data. */
+  record Entry(String descr, String shape, ByteBuffer data) {
+    int[] ints() {
+      assertThat(descr).isEqualTo("<i4");
+      return MemorySegment.ofBuffer(data).toArray(ValueLayout.JAVA_INT_UNALIGNED);
+    }
+  }
+
+  /** What the arrays of an .npz file are to any reader. */
+  private Map<String, Entry> unzip(String name) throws IOException {
+    Map<String, Entry> entries = new LinkedHashMap<>();
+    try (ZipFile zip = new ZipFile(folder.resolve(name).toFile())) {
+      for (ZipEntry entry : zip.stream().toList()) {
+        byte[] bytes = zip.getInputStream(entry).readAllBytes(); // checks its length and CRC
+        int start = 10 + ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getShort(8);
+        NpyHeader header =
+            NpyHeader.parse(new String(bytes, 10, start - 10, StandardCharsets.US_ASCII));
+        assertThat(bytes).startsWith(0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0);
+        assertThat(header.fortranOrder()).isFalse();
+        ByteBuffer data = ByteBuffer.wrap(bytes, start, bytes.length - start).slice();
+        entries.put(
+            entry.getName(),
+            new Entry(header.descr(), header.shapeText(), data.order(ByteOrder.LITTLE_ENDIAN)));
+      }
+    }
+    return entries;
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"<f4", "<f8"})
+  void sparseMatrix(String descr) throws IOException {
+    saveAs(descr);
+    double radius = median(matrix(q, p)) * 1.000001;
+    String line = "within --radius " + radius + Q + P;
+    succeed(line + "--indices i.npy -o o.npy");
+    succeed(line + "-o o.npz");
+    Map<String, Entry> entries = unzip("o.npz");
+    assertThat(entries)
+        .containsOnlyKeys("indices.npy", "indptr.npy", "format.npy", "shape.npy", "data.npy");
+
+    Entry format = entries.get("format.npy");
+    assertThat(format.descr() + format.shape()).isEqualTo("|S3()");
+    assertThat(format.data()).isEqualTo(ByteBuffer.wrap("csr".getBytes(StandardCharsets.US_ASCII)));
+    Entry shape = entries.get("shape.npy");
+    assertThat(shape.descr() + shape.shape()).isEqualTo("<i8(2,)");
+    assertThat(new long[] {shape.data().getLong(0), shape.data().getLong(8)}).containsExactly(N, M);
+
+    int count = N * M / 2 + 1;
+    assertThat(entries.get("data.npy").descr()).isEqualTo(descr);
+    assertThat(entries.get("data.npy").shape()).isEqualTo("(" + count + ",)");
+    assertThat(entries.get("indices.npy").shape()).isEqualTo("(" + count + ",)");
+    assertThat(entries.get("indptr.npy").shape()).isEqualTo("(" + (N + 1) + ",)");
+    double[] values = values(read("o.npy", count));
+    int[] pairs = ints("i.npy", count, 2);
+    int[] start = entries.get("indptr.npy").ints();
+    int[] columns = entries.get("indices.npy").ints();
+    assertThat(start[0]).isZero();
+    assertThat(start[N]).isEqualTo(count);
+    for (int i = 0; i < N; i++) {
+      for (int r = start[i]; r < start[i + 1]; r++) {
+        assertThat(new int[] {i, columns[r]}).containsExactly(pairs[2 * r], pairs[2 * r + 1]);
+        ByteBuffer data = entries.get("data.npy").data();
+        double value = descr.equals("<f8") ? data.getDouble(8 * r) : data.getFloat(4 * r);
+        assertThat(value).isEqualTo(values[r]);
+      }
+    }
+    byte[] first = Files.readAllBytes(folder.resolve("o.npz"));
+    succeed(line + "-o o.npz");
+    assertThat(folder.resolve("o.npz")).hasBinaryContent(first);
+    assertThat(contents()).hasSize(7); // and nothing beside it
+  }
+
+  static Stream<List<String>> badWithin() {
+    String good = "within" + Q + "-o o.npy --indices i.npy ";
+    return Stream.of(
+        List.of(good, "--radius"),
+        List.of(good + "--radius -1", "'--radius'", "'-1' is not a radius: give one >= 0, or inf"),
+        List.of(good + "--radius NaN", "'--radius'", "'NaN' is not a radius"),
+        List.of(good + "--radius -inf", "'-inf' is not a radius"),
+        List.of(good + "--radius wide", "'wide' is not a radius"),
+        List.of("within --radius 1" + Q + "-o o.npy", "o.npy: give --indices", ".npz"),
+        List.of("within --radius 1" + Q + "--indices i.npy", "--output"),
+        List.of("within --radius 1" + Q + "-o x.npz --indices i.npy", "leave out --indices"),
+        List.of(
+            "within --radius 1" + Q + "-o o.npy --indices o.npy",
+            "is the same file as the other output"),
+        List.of("within --radius 1" + Q + "-o none/x.npz", "none/x.npz: its folder "),
+        List.of(good + "--radius 1 --p-mean p.npy", "exactly one of --p-std"),
+        List.of(good + "--radius 1 --exclude-self", "--exclude-self"));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void badWithin(List<String> lineAndMessages) throws IOException {
+    Files.writeString(folder.resolve("i.npy"), "precious, too");
+    Files.writeString(folder.resolve("x.npz"), "precious as well");
+    assertUserError(
+        lineAndMessages.get(0),
+        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
+  }
+
+  // --- logsumexp
+
+  private void assertLogSumExp(double[][] matrix, double[] w, double tolerance) throws IOException {
+    Npy.Array got = read("o.npy", matrix.length);
+    assertThat(got.element().byteSize()).isEqualTo(tolerance < 1e-6 ? 8 : 4);
+    for (int i = 0; i < matrix.length; i++) {
+      double[] row = matrix[i];
+      double max = IntStream.range(0, row.length).mapToDouble(j -> w[j] - row[j]).max().orElse(0);
+      double sum =
+          IntStream.range(0, row.length).mapToDouble(j -> Math.exp(w[j] - row[j] - max)).sum();
+      double want = max + Math.log(sum);
+      assertThat(got.value(i)).isCloseTo(want, within(tolerance * (1 + Math.abs(want))));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"<f4", "<f8"})
+  void logsumexp(String descr) throws IOException {
+    double tolerance = saveAs(descr);
+    succeed("logsumexp" + Q + P + "-o o.npy");
+    assertLogSumExp(matrix(q, p), new double[M], tolerance);
+    succeed("logsumexp" + Q + "-o o.npy");
+    assertLogSumExp(matrix(q, q), new double[N], tolerance);
+    double[] w = {-1, Double.NEGATIVE_INFINITY, 2, 0, -30};
+    for (String type : new String[] {"<f4", ">f8"}) {
+      NpyFiles.write(folder.resolve("w.npy"), type, new long[] {M}, w);
+      succeed("logsumexp --log-weights w.npy" + Q + P + "-o o.npy");
+      assertLogSumExp(matrix(q, p), w, tolerance);
+    }
+    Gaussians full = saveFull(descr);
+    succeed("logsumexp --mean q.npy --cov cov.npy" + P + "--log-weights w.npy -o o.npy");
+    assertLogSumExp(matrix(full, p), w, tolerance * 10);
+  }
+
+  @Test
+  void logsumexpOfNothing() throws IOException {
+    double[] w = new double[M];
+    Arrays.fill(w, Double.NEGATIVE_INFINITY);
+    NpyFiles.write(folder.resolve("w.npy"), "<f4", new long[] {M}, w);
+    Result result = run("logsumexp --log-weights w.npy" + Q + P + "-o o.npy");
+    assertThat(result.out())
+        .startsWith("ln sum_j exp(w_j - KL(q_i||p_j)): 7, float32, in ")
+        .contains("mean none", "(7 infinite");
+    assertThat(values(read("o.npy", N))).containsOnly(Double.NEGATIVE_INFINITY);
+  }
+
+  @ParameterizedTest
+  @CsvSource({"NaN", "Infinity"})
+  void badLogWeights(double bad) throws IOException {
+    String line = "logsumexp --log-weights w.npy -o o.npy" + Q + P;
+    assertUserError(line, "w.npy: no such file");
+    NpyFiles.write(folder.resolve("w.npy"), "<f8", new long[] {M}, 0, -1, 0, bad, bad);
+    assertUserError(
+        line,
+        "w.npy: element 3: log-weight is " + bad + ": it must be finite or -Infinity",
+        "counted from 0");
+    NpyFiles.write(folder.resolve("w.npy"), "<i4", new long[] {M}, new double[M]);
+    assertUserError(line, "w.npy: has the unsupported dtype <i4");
+    for (long[] shape : new long[][] {{M - 1}, {M + 1}, {M, 1}, {1, M}, {N}, {}}) {
+      int count = (int) Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+      NpyFiles.write(folder.resolve("w.npy"), "<f4", shape, new double[count]);
+      assertUserError(line, "w.npy: has shape (", "p.npy has 5 rows: it must be (5,)");
+    }
+  }
+
+  // --- entropy
+
+  private static void assertEntropy(Npy.Array got, MixtureEntropy want, double alpha) {
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThat(got.isDouble()).isTrue();
+      assertThat(values(got))
+          .containsExactly(
+              new double[] {want.lowerBound(alpha), want.upperBound(engine)}, within(1e-9));
+    }
+  }
+
+  @Test
+  void entropy() throws IOException {
+    saveAs("<f8");
+    succeed("entropy -o o.npy" + Q);
+    MixtureEntropy equal = MixtureEntropy.of(q);
+    assertEntropy(read("o.npy", 2), equal, 0.5);
+    succeed("entropy -o o.npy --alpha 0.25" + Q);
+    assertEntropy(read("o.npy", 2), equal, 0.25);
+    double[] c = {0.5, 0.125, 0, 0.125, 0.0625, 0.0625, 0.125};
+    NpyFiles.write(folder.resolve("c.npy"), "<f4", new long[] {N}, c);
+    succeed("entropy --output o.npy --weights c.npy" + Q);
+    assertEntropy(read("o.npy", 2), MixtureEntropy.of(q, c), 0.5);
+    double[] logs = Arrays.stream(c).map(Math::log).toArray();
+    NpyFiles.write(folder.resolve("w.npy"), "<f8", new long[] {N}, logs);
+    succeed("entropy -o o.npy --log-weights w.npy" + Q);
+    assertEntropy(read("o.npy", 2), MixtureEntropy.of(q, c), 0.5);
+    Gaussians full = saveFull("<f8");
+    succeed("entropy -o o.npy --weights c.npy --mean q.npy --cov cov.npy");
+    assertEntropy(read("o.npy", 2), MixtureEntropy.of(full, c), 0.5);
+  }
+
+  @Test
+  void entropySaysItsBounds() throws IOException {
+    double entropy = 0.5 * (1 + Math.log(2 * Math.PI)); // of N(0, 1)
+    save("q.npy", "<f4", 2, 0, 1000); // so far apart that the bounds meet
+    save("s.npy", "<f4", 2, 1, 1);
+    List<String> before = contents();
+    Result result = run("entropy" + Q);
+    assertThat(result.status()).isZero();
+    assertThat(result.err()).isEmpty();
+    String both = "%.7g".formatted(entropy + Math.log(2));
+    assertThat(result.out().lines())
+        .satisfiesExactly(
+            line ->
+                assertThat(line)
+                    .matches("mixture of 2 Gaussians of dimension 1, float32, in \\S+ s"),
+            line ->
+                assertThat(line)
+                    .isEqualTo(
+                        "entropy %s to %s nats; given the component %.7g"
+                            .formatted(both, both, entropy)));
+    assertThat(contents()).isEqualTo(before);
+  }
+
+  static Stream<List<String>> badEntropy() {
+    String good = "entropy" + Q + "-o o.npy ";
+    return Stream.of(
+        List.of("entropy -o o.npy", "--mean"),
+        List.of(good + "--p-mean p.npy --p-std t.npy", "--p-mean"),
+        List.of(good + "--p-std t.npy", "--p-std"),
+        List.of(good + "--alpha 1.5", "--alpha is 1.5: give 0 to 1"),
+        List.of(good + "--alpha -0.5", "--alpha is -0.5: give 0 to 1"),
+        List.of(good + "--alpha NaN", "--alpha is NaN: give 0 to 1"),
+        List.of(good + "--weights c.npy --log-weights c.npy", "not both"),
+        List.of(good + "--weights c.npy", "c.npy: element 2: weight is -0.25: it must be finite"),
+        List.of(good + "--log-weights c.npy", "c.npy: the sum of weights is 8.", "it must be 1"),
+        List.of(good + "--weights p.npy", "p.npy: has shape (5, 6), but ", "q.npy has 7 rows"),
+        List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),
+        List.of("entropy --mean q.npy --std z.npy --deterministic -o o.npy", "z.npy: components"),
+        List.of(good + "--clamp --deterministic", "not both"),
+        List.of("entropy" + Q + "-o none/o.npy", "none/o.npy: its folder "));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void badEntropy(List<String> lineAndMessages) throws IOException {
+    double[] c = {0.25, 0.25, -0.25, 0.25, 0.25, 0.25, 0};
+    NpyFiles.write(folder.resolve("c.npy"), "<f4", new long[] {N}, c);
+    save("z.npy", "<f4", N, new double[N * D]);
+    assertUserError(
+        lineAndMessages.get(0),
+        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
+  }
+
+  @Test
+  void weightsOfAnotherSum() throws IOException {
+    double[] c = {0.25, 0.25, 0.25, 0.25, 0.25, 0, 0};
+    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {N}, c);
+    assertUserError(
+        "entropy -o o.npy --weights c.npy" + Q, "c.npy: the sum of weights is 1.25; it must be 1");
+    c[0] = Double.NaN;
+    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {N}, c);
+    assertUserError("entropy -o o.npy --weights c.npy" + Q, "c.npy: element 0: weight is NaN");
+    assertUserError(
+        "entropy -o o.npy --log-weights c.npy" + Q, "c.npy: element 0: log-weight is NaN");
+  }
+
+  // --- blocks of rows
+
+  private interface Run {
+    void compute(RowBlocks blocks, OutputFile a, OutputFile b);
+  }
+
+  /** What blocks of every size write. */
+  private void assertSameInBlocks(Batch rows, Batch columns, Run run) throws IOException {
+    byte[][] first = {};
+    ByteArrayOutputStream err = new ByteArrayOutputStream();
+    for (int blockRows = N; blockRows > 0; blockRows--) {
+      try (Progress progress = new Progress(new PrintStream(err), N);
+          OutputFile a = new OutputFile(folder.resolve("a"));
+          OutputFile b = new OutputFile(folder.resolve("b"))) {
+        run.compute(new RowBlocks(rows, columns, blockRows, progress), a, b);
+        a.commit();
+        b.commit();
+      }
+      byte[][] bytes = {
+        Files.readAllBytes(folder.resolve("a")), Files.readAllBytes(folder.resolve("b"))
+      };
+      first = blockRows == N ? bytes : first;
+      assertThat(bytes).isDeepEqualTo(first);
+    }
+    assertThat(err.size()).isZero(); // no terminal, no bar
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void blocksOfEverySizeGiveTheSameFiles(boolean full) throws IOException {
+    saveFull("<f4");
+    Path mean = folder.resolve("q.npy");
+    Path scale = folder.resolve(full ? "cov.npy" : "s.npy");
+    BatchOptions.Files files =
+        new BatchOptions.Files(mean, full ? Scale.COVARIANCE : Scale.STD, scale);
+    double radius = median(full ? matrix(saveFull("<f4"), saveFull("<f4")) : matrix(q, q)) + 1e-3;
+    try (Arena arena = Arena.ofConfined();
+        KlEngine engine = KlEngine.builder().build()) {
+      Batch rows = Batch.load(files, ScalePolicy.STRICT, arena);
+      Batch same = Batch.load(files, ScalePolicy.STRICT, arena);
+      for (Batch columns : new Batch[] {rows, same}) {
+        for (boolean others : new boolean[] {false, true}) {
+          TopK topk = new TopK();
+          topk.k = 3;
+          topk.excludeSelf = others;
+          assertSameInBlocks(
+              rows,
+              columns,
+              (blocks, a, b) -> {
+                ValueLayout element = Batch.element(rows, columns);
+                NeighborOutput out = new NeighborOutput(a, b, N, topk.k, element);
+                topk.search(engine, blocks, 0, new HashMap<>(), out);
+              });
+        }
+        Within within = new Within();
+        within.radius = radius;
+        assertSameInBlocks(
+            rows, columns, (blocks, a, b) -> within.coordinates(engine, blocks, a, b));
+        assertSameInBlocks(rows, columns, (blocks, a, _) -> within.sparse(engine, blocks, a));
+        assertThat(folder.resolve("a")).isNotEmptyFile();
+        assertSameInBlocks(
+            rows,
+            columns,
+            (blocks, a, _) -> a.write(LogSumExp.compute(engine, blocks, null, arena).values()));
+      }
+    }
+  }
+
+  /** Nothing of the first block is computed before the last is known to be right. */
+  @Test
+  void namesTheBadCovarianceOfALaterBlock() throws IOException {
+    saveFull("<f4");
+    double[] covariance = values(read("cov.npy", N, D, D));
+    covariance[covariance.length - 1] = -1;
+    NpyFiles.write(folder.resolve("bad.npy"), "<f4", new long[] {N, D, D}, covariance);
+    Path mean = folder.resolve("q.npy");
+    try (Arena arena = Arena.ofConfined();
+        Progress progress = new Progress(new PrintStream(OutputStream.nullOutputStream()), N)) {
+      Batch good =
+          Batch.load(
+              new BatchOptions.Files(mean, Scale.COVARIANCE, folder.resolve("cov.npy")),
+              ScalePolicy.STRICT,
+              arena);
+      Batch bad =
+          Batch.load(
+              new BatchOptions.Files(mean, Scale.COVARIANCE, folder.resolve("bad.npy")),
+              ScalePolicy.STRICT,
+              arena);
+      for (Batch columns : new Batch[] {good, bad}) {
+        List<Integer> computed = new ArrayList<>();
+        RowBlocks blocks = new RowBlocks(bad, columns, 2, progress);
+        assertThatThrownBy(() -> blocks.forEach((first, _, _) -> computed.add(first)))
+            .isInstanceOf(UserError.class)
+            .hasMessageContaining("bad.npy: covariance[6] (Gaussian 6) is not positive definite");
+        assertThat(computed).isEmpty();
+      }
+    }
+    for (String command : new String[] {"topk -k 1", "within --radius 1"}) {
+      assertUserError(
+          command + " --mean q.npy --cov bad.npy" + P + "-o o.npy --indices i.npy",
+          "bad.npy: covariance[6] (Gaussian 6) is not positive definite");
+    }
+    assertUserError("logsumexp --mean q.npy --cov bad.npy" + P + "-o o.npy", "bad.npy: covariance");
+    assertUserError("entropy --mean q.npy --cov bad.npy -o o.npy", "bad.npy: covariance[6]");
+  }
+
+  /** The other way round: of p to q, q transposed in the result. */
+  @ParameterizedTest
+  @ValueSource(strings = {"<f4", "<f8"})
+  void reverse(String descr) throws IOException {
+    double contract = saveAs(descr);
+    double[][] kl = matrix(p, q);
+    succeed("topk -k 3 --reverse" + Q + P + "--indices i.npy -o o.npy");
+    int[] columns = ints("i.npy", N, 3);
+    double[] values = values(read("o.npy", N, 3));
+    double radius = kl[0][0];
+    List<Integer> expected = new ArrayList<>();
+    for (int i = 0; i < N; i++) {
+      int row = i;
+      Integer[] order = IntStream.range(0, kl.length).boxed().toArray(Integer[]::new);
+      Arrays.sort(order, Comparator.comparingDouble(j -> kl[j][row]));
+      for (int r = 0; r < 3; r++) {
+        double exact = kl[order[r]][i];
+        assertThat(columns[i * 3 + r]).isEqualTo(order[r]);
+        assertThat(values[i * 3 + r]).isCloseTo(exact, within(contract * exact));
+      }
+      IntStream.range(0, kl.length)
+          .filter(j -> kl[j][row] <= radius * (1 + 1e-12))
+          .forEach(j -> expected.addAll(List.of(row, j)));
+    }
+    Result result =
+        run(
+            "within --reverse --radius "
+                + radius * (1 + 1e-12)
+                + Q
+                + P
+                + "--indices i.npy -o o.npy --json");
+    assertThat(result.err()).isEmpty();
+    assertThat(ints("i.npy", expected.size() / 2, 2))
+        .containsExactly(expected.stream().mapToInt(Integer::intValue).toArray());
+    assertThat(result.out()).contains("\"reverse\": true");
+  }
+}

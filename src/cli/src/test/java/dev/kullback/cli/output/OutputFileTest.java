@@ -1,0 +1,511 @@
+package dev.kullback.cli.output;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import dev.kullback.cli.terminal.UserError;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.URISyntaxException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardWatchEventKinds;
+import java.nio.file.WatchEvent;
+import java.nio.file.WatchKey;
+import java.nio.file.WatchService;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.jspecify.annotations.NullMarked;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+@EnabledOnOs({OS.LINUX, OS.MAC})
+class OutputFileTest {
+  private static final byte[] NEW = "new".getBytes(StandardCharsets.US_ASCII);
+
+  @TempDir Path folder;
+
+  private List<String> names() throws IOException {
+    return names(folder);
+  }
+
+  private static List<String> names(Path folder) throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.map(f -> f.getFileName().toString()).sorted().toList();
+    }
+  }
+
+  private static void write(Path path) throws IOException {
+    try (OutputFile file = new OutputFile(path)) {
+      file.write(NEW);
+      file.commit();
+    }
+  }
+
+  @Test
+  void appearsWhole() throws IOException {
+    Path target = folder.resolve("a");
+    try (OutputFile file = new OutputFile(target)) {
+      file.write(NEW);
+      assertThat(target).doesNotExist();
+      file.write(NEW);
+      file.commit();
+      assertThat(target).hasContent("newnew");
+    }
+    assertThat(names()).containsExactly("a");
+    Path plain = Files.createFile(folder.resolve("plain"));
+    assertThat(Files.getPosixFilePermissions(target))
+        .isEqualTo(Files.getPosixFilePermissions(plain));
+  }
+
+  @Test
+  void orNotAtAll() throws IOException {
+    Path target = Files.writeString(folder.resolve("a"), "old");
+    try (OutputFile file = new OutputFile(target)) {
+      file.write(NEW);
+      assertThat(names()).hasSize(2);
+    }
+    assertThat(target).hasContent("old");
+    assertThat(names()).containsExactly("a");
+  }
+
+  /** Single values, whole segments, a stream and a header come in the order of the calls. */
+  @Test
+  void putsInOrder() throws IOException {
+    ByteBuffer expected = ByteBuffer.allocate(1 << 20).order(ByteOrder.nativeOrder());
+    expected.put("header".getBytes(StandardCharsets.US_ASCII));
+    ByteArrayOutputStream copy = new ByteArrayOutputStream();
+    try (OutputFile file = new OutputFile(folder.resolve("a"))) {
+      file.write("HEADER".getBytes(StandardCharsets.US_ASCII));
+      for (int k = 0; k < 10_000; k++) { // more than the buffer holds
+        file.putInt(k);
+        assertThat(file.put(k + 0.1, true)).isEqualTo(k + 0.1);
+        assertThat(file.put(k + 0.1, false)).isEqualTo((float) (k + 0.1));
+        file.putLong(-k);
+        expected.putInt(k).putDouble(k + 0.1).putFloat((float) (k + 0.1)).putLong(-k);
+      }
+      file.write(NEW);
+      try (OutputStream stream = file.stream()) {
+        stream.write('x');
+        stream.write(NEW, 1, 2);
+      }
+      file.putInt(7);
+      file.replaceHeader("header".getBytes(StandardCharsets.US_ASCII));
+      file.putInt(8);
+      expected.put(NEW).put("xew".getBytes(StandardCharsets.US_ASCII)).putInt(7).putInt(8);
+      file.copyTo(copy);
+      file.commit();
+    }
+    byte[] bytes = Arrays.copyOf(expected.array(), expected.position());
+    assertThat(folder.resolve("a")).hasBinaryContent(bytes);
+    assertThat(copy.toByteArray()).isEqualTo(bytes);
+  }
+
+  /** So that two files appear together, what may fail comes before either is renamed. */
+  @Test
+  void finishesBeforeTheCommit() throws IOException {
+    Path target = Files.writeString(folder.resolve("a"), "old");
+    try (OutputFile file = new OutputFile(target)) {
+      file.putInt(0);
+      file.finish();
+      assertThat(target).hasContent("old");
+      assertThatThrownBy(() -> file.write(NEW)).isInstanceOf(IllegalStateException.class);
+      file.commit();
+      assertThat(target).hasBinaryContent(new byte[4]);
+    }
+    try (OutputFile file = new OutputFile(target)) {
+      file.finish();
+    }
+    assertThat(target).hasBinaryContent(new byte[4]);
+    assertThat(names()).containsExactly("a");
+  }
+
+  @Test
+  void keepsPermissions() throws IOException {
+    Path target = Files.writeString(folder.resolve("a"), "old");
+    Files.setPosixFilePermissions(target, PosixFilePermissions.fromString("rw-r-x-w-"));
+    write(target);
+    assertThat(target).hasContent("new");
+    assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(target)))
+        .isEqualTo("rw-r-x-w-");
+  }
+
+  @Test
+  void writesThroughLinks() throws IOException {
+    Path other = Files.createDirectory(folder.resolve("other"));
+    Path target = Files.writeString(other.resolve("a"), "old");
+    Path link = Files.createSymbolicLink(folder.resolve("link"), Path.of("other/a"));
+    Path second = Files.createSymbolicLink(folder.resolve("second"), link);
+    write(second);
+    assertThat(target).hasContent("new");
+    assertThat(link).isSymbolicLink();
+    assertThat(second).isSymbolicLink();
+
+    Path dangling = Files.createSymbolicLink(folder.resolve("dangling"), other.resolve("b"));
+    write(dangling);
+    assertThat(other.resolve("b")).hasContent("new");
+
+    Path loop = Files.createSymbolicLink(folder.resolve("loop"), Path.of("loop"));
+    assertThatThrownBy(() -> new OutputFile(loop))
+        .isInstanceOf(UserError.class)
+        .hasMessageContaining("symbolic links");
+  }
+
+  @Test
+  void knowsItsTarget() throws IOException {
+    Files.createSymbolicLink(folder.resolve("link"), Path.of("a"));
+    Files.createDirectory(folder.resolve("x"));
+    try (OutputFile a = new OutputFile(folder.resolve("a"));
+        OutputFile link = new OutputFile(folder.resolve("link"));
+        OutputFile dots = new OutputFile(folder.resolve("./x/../a"));
+        OutputFile b = new OutputFile(folder.resolve("b"))) {
+      assertThat(a.hasTargetOf(link)).isTrue();
+      assertThat(a.hasTargetOf(b)).isFalse();
+      assertThat(a.hasTargetOf(dots)).isTrue();
+    }
+  }
+
+  @Test
+  void needsSpace() throws IOException {
+    try (OutputFile file = new OutputFile(folder.resolve("a"))) {
+      file.requireSpace(1);
+      assertThatThrownBy(() -> file.requireSpace(Long.MAX_VALUE))
+          .isInstanceOf(OutputFailure.class)
+          .hasMessageContaining("GB free");
+    }
+  }
+
+  /** Runs a writer of the file in a virtual machine of its own, up to where it says so. */
+  private static Process write(String umask, Path target, String step) throws Exception {
+    Process process =
+        new ProcessBuilder(
+                "sh",
+                "-c",
+                "umask " + umask + "; exec \"$@\"",
+                "sh",
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                String.join(
+                    System.getProperty("path.separator"),
+                    location(OutputFile.class),
+                    location(Writer.class),
+                    location(NullMarked.class)),
+                Writer.class.getName(),
+                target.toString(),
+                step)
+            .redirectErrorStream(true)
+            .start();
+    assertThat(process.inputReader().readLine()).isEqualTo("ready");
+    return process;
+  }
+
+  private static void commit(Process process) throws Exception {
+    try (var go = process.outputWriter()) {
+      go.write("commit\n");
+    }
+    assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
+    assertThat(process.exitValue()).as(process.inputReader().readAllAsString()).isZero();
+  }
+
+  private static String location(Class<?> type) throws URISyntaxException {
+    return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()).toString();
+  }
+
+  /** Commits what it wrote when told to. */
+  static final class Writer {
+    public static void main(String[] args) throws Exception {
+      Path target = Path.of(args[0]);
+      if (args[1].equals("often")) {
+        System.out.println("ready");
+        for (int k = 0; k < 200; k++) {
+          OutputFileTest.write(target);
+        }
+      }
+      try (OutputFile file = new OutputFile(target)) {
+        file.write(NEW);
+        if (args[1].equals("copied")) {
+          file.copyTo(OutputStream.nullOutputStream());
+        } else if (args[1].equals("finished")) {
+          file.finish();
+        }
+        System.out.println("ready");
+        if (System.in.read() == 'c') {
+          file.commit();
+        }
+      }
+    }
+  }
+
+  @Test
+  @Timeout(60)
+  void isRemovedByASignal() throws Exception {
+    Path target = Files.writeString(folder.resolve("a"), "old");
+    Process process = write("022", target, "begun");
+    try {
+      assertThat(names()).hasSize(2);
+      process.destroy(); // SIGTERM
+      assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
+    } finally {
+      process.destroyForcibly();
+    }
+    assertThat(target).hasContent("old");
+    assertThat(names()).containsExactly("a");
+  }
+
+  /** A process that was killed leaves its file, and the next to write the same removes it. */
+  @Test
+  @Timeout(60)
+  void leftoversAreRemoved() throws Exception {
+    Path target = folder.resolve("a.npy");
+    Process process = write("022", target, "begun");
+    process.destroyForcibly().waitFor(); // SIGKILL
+    assertThat(names())
+        .singleElement()
+        .asString()
+        .matches("\\.a\\.npy\\.[0-9a-f]{16}\\.kullback-tmp");
+    write(folder.resolve("b.npy"));
+    write(folder.resolve("a"));
+    write(folder.resolve("A.npy"));
+    assertThat(names()).hasSize(4);
+    write(target);
+    assertThat(names()).containsExactly("A.npy", "a", "a.npy", "b.npy");
+  }
+
+  /** Whoever holds a file keeps it, from its first byte to its name. */
+  @ParameterizedTest
+  @ValueSource(strings = {"begun", "copied", "finished"})
+  @Timeout(60)
+  void filesInUseStay(String step) throws Exception {
+    Path target = folder.resolve("a");
+    Process process = write("022", target, step);
+    try {
+      assertThat(names()).hasSize(1);
+      try (OutputFile file = new OutputFile(target)) {
+        file.write("mine".getBytes(StandardCharsets.US_ASCII));
+        assertThat(names()).hasSize(2);
+        file.commit();
+      }
+      assertThat(names()).hasSize(2);
+      assertThat(target).hasContent("mine");
+      commit(process);
+    } finally {
+      process.destroyForcibly();
+    }
+    assertThat(target).hasContent("new");
+    assertThat(names()).containsExactly("a");
+  }
+
+  /** To look at one's own files would release their locks, for other processes to remove them. */
+  @Test
+  @Timeout(60)
+  void filesInUseByThisProcessStay() throws Exception {
+    Path target = folder.resolve("a");
+    try (OutputFile first = new OutputFile(target);
+        OutputFile second = new OutputFile(target)) {
+      first.write(NEW);
+      second.write(NEW);
+      second.write(NEW);
+      commit(write("022", target, "begun"));
+      assertThat(names()).hasSize(3);
+      first.commit();
+      assertThat(target).hasContent("new");
+      second.commit();
+    }
+    assertThat(target).hasContent("newnew");
+    assertThat(names()).containsExactly("a");
+  }
+
+  /** Many writers of one file, in two processes, do not remove what another has only just made. */
+  @Test
+  @Timeout(60)
+  void manyAtOnce() throws Exception {
+    Path target = folder.resolve("a");
+    Callable<Boolean> work =
+        () -> {
+          for (int k = 0; k < 100; k++) {
+            write(target);
+          }
+          return true;
+        };
+    Process process = write("022", target, "often");
+    try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+      for (Future<Boolean> each : threads.invokeAll(Collections.nCopies(2, work))) {
+        assertThat(each.get()).isTrue();
+      }
+      commit(process);
+    } finally {
+      process.destroyForcibly();
+    }
+    assertThat(target).hasContent("new");
+    assertThat(names()).containsExactly("a");
+  }
+
+  /** Or who has opened the first as one left behind would, by the name, remove the second. */
+  @Test
+  @EnabledOnOs(OS.LINUX) // where each file that comes is told
+  @Timeout(60)
+  void noNameStandsForTwoFiles() throws Exception {
+    try (WatchService watch = folder.getFileSystem().newWatchService()) {
+      folder.register(watch, StandardWatchEventKinds.ENTRY_CREATE);
+      write(folder.resolve("a"));
+      Files.createFile(folder.resolve("end"));
+      List<String> created = new ArrayList<>();
+      while (!created.contains("end")) {
+        WatchKey key = watch.take();
+        for (WatchEvent<?> event : key.pollEvents()) {
+          created.addAll(Collections.nCopies(event.count(), String.valueOf(event.context())));
+        }
+        key.reset();
+      }
+      assertThat(created).doesNotHaveDuplicates().contains("a").hasSizeGreaterThan(2);
+    }
+  }
+
+  @Test
+  void whatIsNoLeftoverStays() throws IOException {
+    String name = ".a.0123456789abcdef.kullback-tmp";
+    Path precious = Files.writeString(folder.resolve("precious"), "precious");
+    Files.createSymbolicLink(folder.resolve(name), precious);
+    Files.createDirectory(folder.resolve(name.replace("0123", "4567")));
+    for (String other :
+        new String[] {
+          ".a.0123456789abcde.kullback-tmp",
+          ".a.0123456789ABCDEF.kullback-tmp",
+          ".a.0123456789abcdef.kullback-tmp.npy",
+          ".ab.0123456789abcdef.kullback-tmp",
+          ".a.b.0123456789abcdef.kullback-tmp",
+          "a.0123456789abcdef.kullback-tmp",
+        }) {
+      Files.createFile(folder.resolve(other));
+    }
+    List<String> before = names();
+    write(folder.resolve("a"));
+    assertThat(names()).containsAll(before).hasSize(before.size() + 1);
+    assertThat(precious).hasContent("precious");
+    Files.delete(folder.resolve(name));
+    Files.createFile(folder.resolve(name));
+    write(folder.resolve("a"));
+    assertThat(names()).doesNotContain(name).hasSize(before.size());
+  }
+
+  @Test
+  @EnabledOnOs(OS.LINUX) // elsewhere names are limited in characters
+  void longNames() throws IOException {
+    assumeThat(System.getProperty("sun.jnu.encoding")).isEqualTo("UTF-8");
+    for (String unit : new String[] {"x", "é", "漢", "😀"}) {
+      int bytes = unit.getBytes(StandardCharsets.UTF_8).length;
+      for (int length : new int[] {100 / bytes, 110 / bytes, 110 / bytes + 1, 255 / bytes}) {
+        Path target = folder.resolve(unit.repeat(length));
+        Path alike = folder.resolve(unit.repeat(length - 1) + "z");
+        try (OutputFile file = new OutputFile(target);
+            OutputFile other = new OutputFile(alike)) {
+          assertThat(other.hasTargetOf(file)).isFalse();
+          assertThat(names())
+              .filteredOn(name -> name.endsWith(".kullback-tmp"))
+              .hasSize(2)
+              .allSatisfy(
+                  name -> assertThat(name.getBytes(StandardCharsets.UTF_8)).hasSizeLessThan(143))
+              .noneMatch(name -> name.contains("\ufffd"));
+          file.write(NEW);
+          file.commit();
+        }
+        assertThat(target).hasContent("new");
+        assertThat(alike).doesNotExist();
+        Files.delete(target);
+        assertThat(names()).isEmpty();
+      }
+    }
+  }
+
+  /** Of long names, too, leftovers are those of the very name. */
+  @Test
+  @Timeout(60)
+  void leftoversOfLongNames() throws Exception {
+    Path target = folder.resolve("x".repeat(200));
+    Process process = write("022", target, "begun");
+    process.destroyForcibly().waitFor();
+    write(folder.resolve("x".repeat(199)));
+    assertThat(names()).hasSize(2);
+    write(target);
+    assertThat(names()).hasSize(2).allMatch(name -> name.matches("x+"));
+  }
+
+  /** A new file has the usual permissions, an old one keeps its own, and before that nobody else reads it. */
+  @ParameterizedTest
+  @CsvSource({"022, rw-r--r--", "077, rw-------", "002, rw-rw-r--", "027, rw-r-----"})
+  @Timeout(60)
+  void isPrivateUntilItIsWhole(String umask, String usual) throws Exception {
+    Path target = folder.resolve("a");
+    for (String wanted : new String[] {usual, "rw-r--rw-"}) {
+      Process process = write(umask, target, "begun");
+      try {
+        String temporary = names().getFirst();
+        assertThat(temporary).endsWith(".kullback-tmp");
+        assertThat(permissions(folder.resolve(temporary))).isEqualTo("rw-------");
+        commit(process);
+      } finally {
+        process.destroyForcibly();
+      }
+      assertThat(permissions(target)).isEqualTo(wanted);
+      Files.setPosixFilePermissions(target, PosixFilePermissions.fromString("rw-r--rw-"));
+    }
+  }
+
+  private static String permissions(Path file) throws IOException {
+    return PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
+  }
+
+  /** What is wrong with a name is the user's error; what the file system refuses is not. */
+  @Test
+  void failuresAreNoUserErrors() throws IOException {
+    Path target = folder.resolve("x/a");
+    assertThatThrownBy(() -> new OutputFile(target)).isInstanceOf(UserError.class);
+    Path other = Files.createDirectory(folder.resolve("x"));
+    try (OutputFile file = new OutputFile(target)) {
+      Files.delete(other.resolve(names(other).getFirst()));
+      assertThatThrownBy(file::commit)
+          .isInstanceOf(OutputFailure.class)
+          .hasMessage(target + ": cannot be written: no such file");
+    }
+  }
+
+  @Test
+  void missingPermissionIsAFailure() throws IOException {
+    Path closed = Files.createDirectory(folder.resolve("closed"));
+    Path target = Files.writeString(closed.resolve("a"), "old");
+    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("r-xr-xr-x"));
+    assumeThat(Files.isWritable(closed)).as("root may write anywhere").isFalse();
+    assertThatThrownBy(() -> new OutputFile(target))
+        .isInstanceOf(OutputFailure.class)
+        .hasMessage(target + ": cannot be written: permission denied");
+    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("---------"));
+    assertThatThrownBy(() -> new OutputFile(target))
+        .isInstanceOf(OutputFailure.class)
+        .hasMessageContaining("permission denied");
+    Files.setPosixFilePermissions(closed, PosixFilePermissions.fromString("rwxr-xr-x"));
+    Files.setPosixFilePermissions(target, PosixFilePermissions.fromString("r--r--r--"));
+    assertThatThrownBy(() -> new OutputFile(target))
+        .isInstanceOf(OutputFailure.class)
+        .hasMessage(target + ": is write-protected: name another output");
+  }
+}
