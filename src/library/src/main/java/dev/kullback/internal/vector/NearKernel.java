@@ -5,8 +5,6 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
-import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.VectorSpecies;
 
 /**
  * The divergence of nearly identical Gaussians of one {@link Scale} in float, without cancellation: {@code KL = ½ Σ_h [d²/v_p +
@@ -25,12 +23,11 @@ final class NearKernel {
    */
   static final double LIMIT = 0x1p-18;
 
-  private static final VectorSpecies<Float> S = Species.FLOAT;
   private static final int V = VectorWidth.BITS / Float.SIZE;
   private static final int NR = FloatPanels.NR;
 
   /** Numbers of a dimension of a column: mean, 1/v, s, α. */
-  private static final int FIELDS = 4;
+  static final int FIELDS = 4;
 
   /**
    * A batch as {@link #pack} makes it, kept with it.
@@ -112,7 +109,7 @@ final class NearKernel {
           int i2 = nextOpen(t, i1 + 1);
           int i3 = nextOpen(t, i2 + 1);
           int next = nextOpen(t, i3 + 1);
-          block(
+          NearMicroKernel.tile4x1(
               q.mean32(),
               q.scale32(),
               rowWeights,
@@ -171,63 +168,5 @@ final class NearKernel {
       next++;
     }
     return next;
-  }
-
-  /**
-   * Rows i0 to i3 of a tile whose first begins at {@code first}, by one vector of columns: four, to spread the column loads, which cross
-   * cache lines; two ran at 60 % of this.
-   */
-  private static void block(
-      float[] mean,
-      float[] scale,
-      float[] weight,
-      int first,
-      int d,
-      int i0,
-      int i1,
-      int i2,
-      int i3,
-      float[] columns,
-      int j,
-      int length,
-      float[] acc,
-      int to) {
-    int k0 = first + i0 * d;
-    int k1 = first + i1 * d;
-    int k2 = first + i2 * d;
-    int k3 = first + i3 * d;
-    FloatVector a0 = FloatVector.zero(S);
-    FloatVector a1 = FloatVector.zero(S);
-    FloatVector a2 = FloatVector.zero(S);
-    FloatVector a3 = FloatVector.zero(S);
-    for (int h = 0; h < length; h++) {
-      int k = j + h * (FIELDS * V);
-      FloatVector m = FloatVector.fromArray(S, columns, k);
-      FloatVector r = FloatVector.fromArray(S, columns, k + V);
-      FloatVector s = FloatVector.fromArray(S, columns, k + 2 * V);
-      FloatVector w = FloatVector.fromArray(S, columns, k + 3 * V);
-      FloatVector x;
-      FloatVector z;
-      x = FloatVector.broadcast(S, mean[k0 + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[k0 + h]).sub(s).mul(w);
-      z = z.mul(FloatVector.broadcast(S, weight[k0 + h]));
-      a0 = a0.add(z.fma(z, x.mul(r).mul(x)));
-      x = FloatVector.broadcast(S, mean[k1 + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[k1 + h]).sub(s).mul(w);
-      z = z.mul(FloatVector.broadcast(S, weight[k1 + h]));
-      a1 = a1.add(z.fma(z, x.mul(r).mul(x)));
-      x = FloatVector.broadcast(S, mean[k2 + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[k2 + h]).sub(s).mul(w);
-      z = z.mul(FloatVector.broadcast(S, weight[k2 + h]));
-      a2 = a2.add(z.fma(z, x.mul(r).mul(x)));
-      x = FloatVector.broadcast(S, mean[k3 + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[k3 + h]).sub(s).mul(w);
-      z = z.mul(FloatVector.broadcast(S, weight[k3 + h]));
-      a3 = a3.add(z.fma(z, x.mul(r).mul(x)));
-    }
-    a0.intoArray(acc, i0 * NR + to);
-    a1.intoArray(acc, i1 * NR + to);
-    a2.intoArray(acc, i2 * NR + to);
-    a3.intoArray(acc, i3 * NR + to);
   }
 }

@@ -239,7 +239,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     int at0 = out32 != null ? -column0 : out.at(row0, 0);
     int step = out32 != null ? STRIP : out.stride;
     int count =
-        store(
+        SmallMicroKernel.store(
             q().dimension(),
             rows,
             columns().values(),
@@ -300,106 +300,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     return most;
   }
 
-  /**
-   * Stores four rows of KL by the difference form, and lists the vectors where one is below {@code least}.
-   *
-   * @param at0, at1, at2, at3 where column 0 of each row goes
-   * @return how many there are
-   */
-  private static int store(
-      int d,
-      double[] rows,
-      double[] columns,
-      int from,
-      int to,
-      double least,
-      double[] out,
-      int at0,
-      int at1,
-      int at2,
-      int at3,
-      int[] vectors) {
-    // one text for every D, whose branches cost: an entry takes 1.3, 1.4, 1.7 and 2.3 ns at D = 1
-    // to 4 where C2 has seen them all, and 0.7 and 0.8 at 1 and 2 where it has not seen more
-    // (Zen 3, AVX2)
-    int width = 2 * d + 1;
-    int count = 0;
-    for (int j = from; j < to; j += V) {
-      int k = j * width;
-      DoubleVector m = DoubleVector.fromArray(S, columns, k);
-      DoubleVector p = DoubleVector.fromArray(S, columns, k + V);
-      DoubleVector x;
-      x = DoubleVector.broadcast(S, rows[8]).sub(m);
-      DoubleVector a0 = x.fma(x, DoubleVector.broadcast(S, rows[12])).mul(p);
-      x = DoubleVector.broadcast(S, rows[9]).sub(m);
-      DoubleVector a1 = x.fma(x, DoubleVector.broadcast(S, rows[13])).mul(p);
-      x = DoubleVector.broadcast(S, rows[10]).sub(m);
-      DoubleVector a2 = x.fma(x, DoubleVector.broadcast(S, rows[14])).mul(p);
-      x = DoubleVector.broadcast(S, rows[11]).sub(m);
-      DoubleVector a3 = x.fma(x, DoubleVector.broadcast(S, rows[15])).mul(p);
-      if (d > 1) {
-        m = DoubleVector.fromArray(S, columns, k + 2 * V);
-        p = DoubleVector.fromArray(S, columns, k + 3 * V);
-        x = DoubleVector.broadcast(S, rows[20]).sub(m);
-        a0 = x.fma(x, DoubleVector.broadcast(S, rows[24])).fma(p, a0);
-        x = DoubleVector.broadcast(S, rows[21]).sub(m);
-        a1 = x.fma(x, DoubleVector.broadcast(S, rows[25])).fma(p, a1);
-        x = DoubleVector.broadcast(S, rows[22]).sub(m);
-        a2 = x.fma(x, DoubleVector.broadcast(S, rows[26])).fma(p, a2);
-        x = DoubleVector.broadcast(S, rows[23]).sub(m);
-        a3 = x.fma(x, DoubleVector.broadcast(S, rows[27])).fma(p, a3);
-      }
-      if (d > 2) {
-        m = DoubleVector.fromArray(S, columns, k + 4 * V);
-        p = DoubleVector.fromArray(S, columns, k + 5 * V);
-        x = DoubleVector.broadcast(S, rows[32]).sub(m);
-        a0 = x.fma(x, DoubleVector.broadcast(S, rows[36])).fma(p, a0);
-        x = DoubleVector.broadcast(S, rows[33]).sub(m);
-        a1 = x.fma(x, DoubleVector.broadcast(S, rows[37])).fma(p, a1);
-        x = DoubleVector.broadcast(S, rows[34]).sub(m);
-        a2 = x.fma(x, DoubleVector.broadcast(S, rows[38])).fma(p, a2);
-        x = DoubleVector.broadcast(S, rows[35]).sub(m);
-        a3 = x.fma(x, DoubleVector.broadcast(S, rows[39])).fma(p, a3);
-      }
-      if (d > 3) {
-        m = DoubleVector.fromArray(S, columns, k + 6 * V);
-        p = DoubleVector.fromArray(S, columns, k + 7 * V);
-        x = DoubleVector.broadcast(S, rows[44]).sub(m);
-        a0 = x.fma(x, DoubleVector.broadcast(S, rows[48])).fma(p, a0);
-        x = DoubleVector.broadcast(S, rows[45]).sub(m);
-        a1 = x.fma(x, DoubleVector.broadcast(S, rows[49])).fma(p, a1);
-        x = DoubleVector.broadcast(S, rows[46]).sub(m);
-        a2 = x.fma(x, DoubleVector.broadcast(S, rows[50])).fma(p, a2);
-        x = DoubleVector.broadcast(S, rows[47]).sub(m);
-        a3 = x.fma(x, DoubleVector.broadcast(S, rows[51])).fma(p, a3);
-      }
-      DoubleVector offsets = DoubleVector.fromArray(S, columns, k + (width - 1) * V);
-      a0 = a0.fma(HALVES, offsets.add(rows[0]));
-      a1 = a1.fma(HALVES, offsets.add(rows[1]));
-      a2 = a2.fma(HALVES, offsets.add(rows[2]));
-      a3 = a3.fma(HALVES, offsets.add(rows[3]));
-      a0.intoArray(out, at0 + j);
-      a1.intoArray(out, at1 + j);
-      a2.intoArray(out, at2 + j);
-      a3.intoArray(out, at3 + j);
-      LongVector signs =
-          ((LongVector) a0.sub(least).reinterpretShape(L, 0))
-              .or(a1.sub(least).reinterpretShape(L, 0))
-              .or(a2.sub(least).reinterpretShape(L, 0))
-              .or(a3.sub(least).reinterpretShape(L, 0));
-      vectors[count] = j;
-      // the sum over the lanes takes 5 % of the time with four of them (Zen 3, AVX2)
-      count +=
-          (V > 2
-                  ? signs.compare(VectorOperators.LT, 0).anyTrue()
-                  : signs.reduceLanes(VectorOperators.OR) < 0)
-              ? 1
-              : 0;
-    }
-    return count;
-  }
-
-  /** Rounds n values, whole vectors, to float; apart from {@link #store}, in which C2 sometimes boxed what it converted. */
+  /** Rounds n values, whole vectors, to float; apart from {@link SmallMicroKernel}, in which C2 sometimes boxed what it converted. */
   private static void narrow(double[] values, int from, int n, float[] out, int to) {
     for (int j = 0; j < n; j += V) {
       ((FloatVector)
