@@ -1,12 +1,10 @@
 package dev.kullback.internal.kernel;
 
 import java.util.Arrays;
-import java.util.Objects;
-import org.jspecify.annotations.Nullable;
 
 /**
- * Where a kernel stores a block of the matrix: {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of the array
- * that is not null. Of one thread; the memory of blocks that go elsewhere is kept for its next call.
+ * Where a kernel stores a block of the matrix: {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of {@link
+ * #out64} if it is {@link #wide}, else of {@link #out32}. Used by one thread, which keeps its own memory for the next call.
  */
 public final class BlockTarget {
   /**
@@ -15,22 +13,27 @@ public final class BlockTarget {
    */
   private static final int LINE = 8;
 
-  public float @Nullable [] out32;
-  public double @Nullable [] out64;
+  private static final float[] NO_FLOATS = {};
+  private static final double[] NO_DOUBLES = {};
+
+  public boolean wide;
+  public float[] out32 = NO_FLOATS;
+  public double[] out64 = NO_DOUBLES;
   public int base;
   public int stride;
 
-  private float[] block32 = {};
-  private double[] block64 = {};
+  private float[] block32 = NO_FLOATS;
+  private double[] block64 = NO_DOUBLES;
 
-  /** Where a block is transposed to. */
-  private double[] spare = {};
+  /** Receives the transposed block. */
+  private double[] spare = NO_DOUBLES;
 
-  void set(float @Nullable [] floats, double @Nullable [] doubles, int base, int stride) {
+  void set(boolean wide, float[] floats, double[] doubles, int stride) {
+    this.wide = wide;
     out32 = floats;
     out64 = doubles;
-    this.base = base;
     this.stride = stride;
+    base = 0;
   }
 
   /** Turns to a block that begins elsewhere, in the same memory. */
@@ -46,20 +49,21 @@ public final class BlockTarget {
     } else if (!wide && block32.length < capacity) {
       block32 = new float[capacity];
     }
-    out32 = wide ? null : block32;
-    out64 = wide ? block64 : null;
+    this.wide = wide;
+    out32 = block32;
+    out64 = block64;
     aim(row0, column0, stride);
   }
 
-  /** That memory, of doubles. */
+  /** The doubles of {@link #useBlock}. */
   public double[] block() {
-    return Objects.requireNonNull(out64);
+    return block64;
   }
 
   /** Drops the caller's arrays. */
   public void clear() {
-    out32 = null;
-    out64 = null;
+    out32 = NO_FLOATS;
+    out64 = NO_DOUBLES;
   }
 
   public int at(int i, int j) {
@@ -67,25 +71,25 @@ public final class BlockTarget {
   }
 
   public void put(int i, int j, double kl) {
-    if (out32 != null) {
-      out32[at(i, j)] = (float) kl;
-    } else if (out64 != null) {
+    if (wide) {
       out64[at(i, j)] = kl;
+    } else {
+      out32[at(i, j)] = (float) kl;
     }
   }
 
   /** Stores 0 at columns [column0, column1) of row i. */
   public void zero(int i, int column0, int column1) {
-    if (out32 != null) {
-      Arrays.fill(out32, at(i, column0), at(i, column1), 0);
-    } else if (out64 != null) {
+    if (wide) {
       Arrays.fill(out64, at(i, column0), at(i, column1), 0);
+    } else {
+      Arrays.fill(out32, at(i, column0), at(i, column1), 0);
     }
   }
 
-  /** Transposes what {@link #block} holds, row-major {@code [rows, columns]}. */
+  /** Transposes {@link #block}, row-major {@code [rows, columns]}. */
   public void transposeBlock(int rows, int columns) {
-    double[] from = block();
+    double[] from = block64;
     if (spare.length < from.length) {
       spare = new double[from.length];
     }

@@ -3,78 +3,84 @@ package dev.kullback.internal.kernel;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
-import java.util.Objects;
-import org.jspecify.annotations.Nullable;
 
 /** Where a call's results go: an array, or a segment, of float or double. Set anew for each call, so that none allocates. */
 public final class Results {
   /** Tells a confined segment from one that helpers can write to. */
   private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});
 
-  // one of the three is not null during a call
-  private float @Nullable [] floats;
-  private double @Nullable [] doubles;
-  private @Nullable MemorySegment segment;
+  private static final float[] NO_FLOATS = {};
+  private static final double[] NO_DOUBLES = {};
+
+  private float[] floats = NO_FLOATS;
+  private double[] doubles = NO_DOUBLES;
+  private MemorySegment segment = MemorySegment.NULL;
 
   /** Whether elements are doubles. */
   private boolean wide;
 
+  /** Whether they go to the segment, else to the array of their width. */
+  private boolean toSegment;
+
   public void set(float[] out) {
     floats = out;
     wide = false;
+    toSegment = false;
   }
 
   public void set(double[] out) {
     doubles = out;
     wide = true;
+    toSegment = false;
   }
 
-  /** A segment of doubles, if it is wide, or of floats. */
+  /** Takes a segment of doubles, if it is wide, or of floats. */
   public void set(MemorySegment out, boolean wide) {
     segment = out;
     this.wide = wide;
+    toSegment = true;
   }
 
   /** Drops the caller's memory. */
   public void clear() {
-    floats = null;
-    doubles = null;
-    segment = null;
+    floats = NO_FLOATS;
+    doubles = NO_DOUBLES;
+    segment = MemorySegment.NULL;
   }
 
   public void put(int i, double kl) {
-    if (floats != null) {
-      floats[i] = (float) kl;
-    } else if (doubles != null) {
-      doubles[i] = kl;
+    if (toSegment && wide) {
+      segment.set(ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * i, kl);
+    } else if (toSegment) {
+      segment.set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * i, (float) kl);
     } else if (wide) {
-      segment().set(ValueLayout.JAVA_DOUBLE_UNALIGNED, 8L * i, kl);
+      doubles[i] = kl;
     } else {
-      segment().set(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * i, (float) kl);
+      floats[i] = (float) kl;
     }
   }
 
   /** Stores 0 n times. */
   public void zero(long n) {
-    if (floats != null) {
-      Arrays.fill(floats, 0, (int) n, 0);
-    } else if (doubles != null) {
+    if (toSegment) {
+      segment.asSlice(0, n * width()).fill((byte) 0);
+    } else if (wide) {
       Arrays.fill(doubles, 0, (int) n, 0);
     } else {
-      segment().asSlice(0, n * width()).fill((byte) 0);
+      Arrays.fill(floats, 0, (int) n, 0);
     }
   }
 
   /** Whether threads other than the caller's may write there. */
   public boolean isShared() {
-    return segment == null || segment.isAccessibleBy(HELPER);
+    return !toSegment || segment.isAccessibleBy(HELPER);
   }
 
   /** All of it, as a segment. */
   public MemorySegment memory() {
-    return floats != null
-        ? MemorySegment.ofArray(floats)
-        : doubles != null ? MemorySegment.ofArray(doubles) : segment();
+    return toSegment
+        ? segment
+        : wide ? MemorySegment.ofArray(doubles) : MemorySegment.ofArray(floats);
   }
 
   /** Bytes of an element. */
@@ -83,52 +89,34 @@ public final class Results {
   }
 
   /**
-   * Opens a window on a block of the row-major matrix: on the array itself, or on a piece of memory that {@link #close} copies to the
+   * Points a target at a block of the row-major matrix: at the array itself, or at a piece of memory that {@link #close} copies to the
    * segment.
    *
    * @param stride columns of the matrix
    * @param mostRows, mostColumns of a block
    */
   public void open(
-      BlockTarget window, int row0, int column0, int stride, int mostRows, int mostColumns) {
-    if (segment == null) {
-      window.set(floats, doubles, 0, stride);
+      BlockTarget target, int row0, int column0, int stride, int mostRows, int mostColumns) {
+    if (toSegment) {
+      target.useBlock(wide, mostRows * mostColumns, row0, column0, mostColumns);
     } else {
-      window.useBlock(wide, mostRows * mostColumns, row0, column0, mostColumns);
+      target.set(wide, floats, doubles, stride);
     }
   }
 
   /** Ends what {@link #open} began. */
-  public void close(BlockTarget window, int row0, int row1, int column0, int column1, int stride) {
-    MemorySegment to = segment;
-    if (to == null) {
-      return;
-    }
+  public void close(BlockTarget target, int row0, int row1, int column0, int column1, int stride) {
     int width = column1 - column0;
-    for (int i = row0; i < row1; i++) {
-      int from = window.at(i, column0);
-      long at = (long) i * stride + column0;
+    for (int i = row0; i < row1 && toSegment; i++) {
+      int from = target.at(i, column0);
+      long at = ((long) i * stride + column0) * width();
       if (wide) {
         MemorySegment.copy(
-            Objects.requireNonNull(window.out64),
-            from,
-            to,
-            ValueLayout.JAVA_DOUBLE_UNALIGNED,
-            8 * at,
-            width);
+            target.out64, from, segment, ValueLayout.JAVA_DOUBLE_UNALIGNED, at, width);
       } else {
         MemorySegment.copy(
-            Objects.requireNonNull(window.out32),
-            from,
-            to,
-            ValueLayout.JAVA_FLOAT_UNALIGNED,
-            4 * at,
-            width);
+            target.out32, from, segment, ValueLayout.JAVA_FLOAT_UNALIGNED, at, width);
       }
     }
-  }
-
-  private MemorySegment segment() {
-    return Objects.requireNonNull(segment);
   }
 }

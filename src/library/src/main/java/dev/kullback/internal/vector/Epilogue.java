@@ -8,7 +8,6 @@ import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
-import org.jspecify.annotations.Nullable;
 
 /**
  * What follows the micro-kernel: promotion, log-determinants, the error bound of each entry, and the store; all in double.
@@ -107,10 +106,7 @@ public final class Epilogue {
         p.offsetP(),
         p.noiseP(),
         margin,
-        t.out().out32,
-        t.out().out64,
-        t.out().at(t.row, t.column),
-        t.out().stride);
+        t.out());
   }
 
   private static boolean store(
@@ -125,10 +121,12 @@ public final class Epilogue {
       double[] columnOffset,
       double[] columnNoise,
       double margin,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      int corner,
-      int stride) {
+      BlockTarget out) {
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
+    int corner = out.at(row, column);
+    int stride = out.stride;
     int vectors = columns / S.length() * S.length();
     LongVector open = LongVector.zero(L);
     for (int i = 0; i < rows; i++) {
@@ -141,10 +139,10 @@ public final class Epilogue {
             (LongVector) kl.mul(margin).sub(noises.add(rowNoise[row + i])).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         int to = corner + i * stride + j;
-        if (out32 != null) {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
-        } else if (out64 != null) {
+        if (wide) {
           kl.intoArray(out64, to);
+        } else {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         }
       }
     }
@@ -154,10 +152,10 @@ public final class Epilogue {
         double kl = sum[i * nr + j] * 0.5 + (columnOffset[column + j] + rowOffset[row + i]);
         certain &= PairKl.isCertain(kl, columnNoise[column + j] + rowNoise[row + i], margin);
         int to = corner + i * stride + j;
-        if (out32 != null) {
-          out32[to] = (float) kl;
-        } else if (out64 != null) {
+        if (wide) {
           out64[to] = kl;
+        } else {
+          out32[to] = (float) kl;
         }
       }
     }
@@ -171,8 +169,9 @@ public final class Epilogue {
   static boolean storeWhole(Tile t, Packed<float[]> q, Packed<float[]> p, double margin) {
     float[] acc = t.acc32;
     BlockTarget out = t.out();
-    float @Nullable [] out32 = out.out32;
-    double @Nullable [] out64 = out.out64;
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
     double[] columnOffset = p.offsetP();
     double[] columnNoise = p.noiseP();
     LongVector open = LongVector.zero(L);
@@ -189,10 +188,10 @@ public final class Epilogue {
         DoubleVector noises = DoubleVector.fromArray(S, columnNoise, t.column + j).add(noise);
         LongVector rest = (LongVector) kl.mul(margin).sub(noises).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
-        if (out32 != null) {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
-        } else if (out64 != null) {
+        if (wide) {
           kl.intoArray(out64, to + j);
+        } else {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
         }
       }
     }
@@ -214,8 +213,9 @@ public final class Epilogue {
       double margin32,
       double margin64) {
     BlockTarget out = t.out();
-    float @Nullable [] out32 = out.out32;
-    double @Nullable [] out64 = out.out64;
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
     double foreseen = margin32 * FORESIGHT;
     LongVector open = LongVector.zero(L);
     LongVector mayBeFloat = LongVector.zero(L);
@@ -241,10 +241,10 @@ public final class Epilogue {
                     .sub(kl.add(noise).mul(foreseen))
                     .reinterpretShape(L, 0);
         mayBeFloat = mayBeFloat.or(rest).or(rest.add(UP_TO_INFINITY));
-        if (out32 != null) {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
-        } else if (out64 != null) {
+        if (wide) {
           kl.intoArray(out64, to);
+        } else {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         }
       }
     }
@@ -271,8 +271,9 @@ public final class Epilogue {
       double margin64,
       double least) {
     BlockTarget out = t.out();
-    float @Nullable [] out32 = out.out32;
-    double @Nullable [] out64 = out.out64;
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
     double foreseen32 = margin32 * FORESIGHT;
     double foreseen64 = margin64 * FORESIGHT;
     Arrays.fill(t.zero, 0);
@@ -302,10 +303,10 @@ public final class Epilogue {
                 .or(rest32)
                 .or(rest32.add(UP_TO_INFINITY));
         low = low.or(kl.sub(least).reinterpretShape(L, 0));
-        if (out32 != null) {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
-        } else if (out64 != null) {
+        if (wide) {
           kl.intoArray(out64, to);
+        } else {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         }
       }
     }
@@ -466,17 +467,18 @@ public final class Epilogue {
   /** Stores the tile's KL. */
   static void store(Tile t) {
     BlockTarget out = t.out();
-    float @Nullable [] out32 = out.out32;
-    double @Nullable [] out64 = out.out64;
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
     int vectors = t.columns / S.length() * S.length();
     for (int j = 0; j < vectors; j += S.length()) {
       int to = out.at(t.row, t.column + j);
       for (int i = 0; i < t.rows; i++, to += out.stride) {
         DoubleVector kl = DoubleVector.fromArray(S, t.kl, i * t.width + j);
-        if (out32 != null) {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
-        } else if (out64 != null) {
+        if (wide) {
           kl.intoArray(out64, to);
+        } else {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         }
       }
     }

@@ -97,12 +97,12 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   private final double[] stable = new double[STRIP];
 
   /** Some rows of a strip on their way to floats. */
-  private final double[] wide = new double[ROWS * STRIP];
+  private final double[] strip = new double[ROWS * STRIP];
 
   private final double[] squares = new double[STRIP];
 
-  /** The entries of the vector that is not whole. */
-  private final double[] last = new double[V];
+  /** Entries of the vector that is not whole, of one row. */
+  private final BlockTarget tail = new BlockTarget();
 
   /** Those of p. */
   private @Nullable Columns columns;
@@ -234,10 +234,9 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     double least = noise / margin() * (1 + 0x1p-50); // who is as large is certain
     int whole = column0 + (column1 - column0) / V * V;
     int last = row1 - 1;
-    float @Nullable [] out32 = out.out32;
-    double[] to = out32 != null ? wide : Objects.requireNonNull(out.out64);
-    int at0 = out32 != null ? -column0 : out.at(row0, 0);
-    int step = out32 != null ? STRIP : out.stride;
+    double[] to = out.wide ? out.out64 : strip;
+    int at0 = out.wide ? out.at(row0, 0) : -column0;
+    int step = out.wide ? out.stride : STRIP;
     int count =
         SmallMicroKernel.store(
             q().dimension(),
@@ -252,18 +251,19 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
             at0 + Math.min(2, last - row0) * step,
             at0 + Math.min(3, last - row0) * step,
             vectors);
-    for (int i = row0; i < row1 && out32 != null; i++) {
-      narrow(wide, (i - row0) * STRIP, whole - column0, out32, out.at(i, column0));
+    for (int i = row0; i < row1 && !out.wide; i++) {
+      narrow(strip, (i - row0) * STRIP, whole - column0, out.out32, out.at(i, column0));
     }
     for (int i = row0; i < row1 && count > 0; i++) {
-      refine(i, i - row0, count, out.out32, out.out64, out.at(i, 0), V);
+      refine(i, i - row0, count, out, V);
     }
     if (whole < column1) {
       vectors[0] = whole;
       for (int i = row0; i < row1; i++) {
-        refine(i, i - row0, 1, null, this.last, -whole, column1 - whole);
+        tail.useBlock(true, V, i, whole, V);
+        refine(i, i - row0, 1, tail, column1 - whole);
         for (int j = whole; j < column1; j++) {
-          out.put(i, j, this.last[j - whole]);
+          out.put(i, j, tail.block()[j - whole]);
         }
       }
     }
@@ -314,17 +314,9 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
    * Stores those of row i in {@link #vectors}.
    *
    * @param index that of the row in {@link #rows}
-   * @param at where column 0 goes
    * @param valid how many lanes count
    */
-  private void refine(
-      int i,
-      int index,
-      int count,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      int at,
-      int valid) {
+  private void refine(int i, int index, int count, BlockTarget out, int valid) {
     DiagonalBatch q = q();
     DiagonalBatch p = p();
     int d = q.dimension();
@@ -337,8 +329,18 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     }
     count =
         judge(
-            d, rows, index, values, noises, margin(), vectors, count, sums, uncertain, out32, out64,
-            at);
+            d,
+            rows,
+            index,
+            values,
+            noises,
+            margin(),
+            vectors,
+            count,
+            sums,
+            uncertain,
+            out,
+            out.at(i, 0));
     if (count == 0) {
       return;
     }
@@ -346,7 +348,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     boolean all = false;
     if (!same || (q == p && count == 1)) { // perhaps all but the diagonal is certain
       Arrays.fill(squares, 0, count * V, Double.POSITIVE_INFINITY);
-      all = choose(i, index, noises, count, out32, out64, at, valid);
+      all = choose(i, index, noises, count, out, valid);
     }
     if (!all && same) {
       double[] scales = SCALES.of(p);
@@ -358,22 +360,14 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
             q.kind(), d, h, rows, index, values, scales, vectors, uncertain, count, stable,
             squares);
       }
-      all = choose(i, index, noises, count, out32, out64, at, valid);
+      all = choose(i, index, noises, count, out, valid);
     }
     for (int k = 0; k < count * V && !all; k++) {
       if (open[k] != 0) {
         int j = vectors[uncertain[k / V]] + k % V;
         worker.pass((long) Checkpoint.PLAIN * d);
-        put(out32, out64, at + j, PairKl.of(q, i, p, j));
+        out.put(i, j, PairKl.of(q, i, p, j));
       }
-    }
-  }
-
-  private static void put(float @Nullable [] out32, double @Nullable [] out64, int at, double kl) {
-    if (out32 != null) {
-      out32[at] = (float) kl;
-    } else if (out64 != null) {
-      out64[at] = kl;
     }
   }
 
@@ -410,9 +404,11 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       int count,
       double[] sums,
       int[] uncertain,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
+      BlockTarget out,
       int at) {
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
     int found = 0;
     for (int n = 0; n < count; n++) {
       int j = vectors[n];
@@ -421,10 +417,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       DoubleVector noise = DoubleVector.fromArray(S, columns, noises + j).add(rows[ROWS + index]);
       DoubleVector kl = DoubleVector.fromArray(S, sums, n * V).fma(HALVES, offsets);
       kl.intoArray(sums, n * V);
-      if (out32 != null) {
-        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
-      } else if (out64 != null) {
+      if (wide) {
         kl.intoArray(out64, at + j);
+      } else {
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
       }
       uncertain[found] = n;
       LongVector signs = (LongVector) kl.mul(margin).sub(noise).reinterpretShape(L, 0);
@@ -508,15 +504,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
    * Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q); whether none is left in {@link
    * #open}.
    */
-  private boolean choose(
-      int i,
-      int index,
-      int noises,
-      int count,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
-      int at,
-      int valid) {
+  private boolean choose(int i, int index, int noises, int count, BlockTarget out, int valid) {
     double alike = q().kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
     boolean any =
         choose(
@@ -531,14 +519,13 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
             sums,
             stable,
             squares,
-            out32,
-            out64,
-            at,
+            out,
+            out.at(i, 0),
             open);
     for (int n = 0; n < count && q() == p(); n++) {
       int lane = i - vectors[uncertain[n]];
       if (lane >= 0 && lane < V) {
-        put(out32, out64, at + i, 0);
+        out.put(i, i, 0);
         open[n * V + lane] = 0;
       }
     }
@@ -566,10 +553,12 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       double[] sums,
       double[] stable,
       double[] squares,
-      float @Nullable [] out32,
-      double @Nullable [] out64,
+      BlockTarget out,
       int at,
       long[] open) {
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
     LongVector any = LongVector.zero(L);
     for (int n = 0; n < count; n++) {
       int j = vectors[uncertain[n]];
@@ -598,10 +587,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
               ((LongVector) kl.reinterpretShape(L, 0))
                   .bitwiseBlend(bits, ZERO.sub(isUncertain.lanewise(VectorOperators.LSHR, 63)))
                   .reinterpretShape(S, 0);
-      if (out32 != null) {
-        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
-      } else if (out64 != null) {
+      if (wide) {
         kl.intoArray(out64, at + j);
+      } else {
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
       }
     }
     return any.reduceLanes(VectorOperators.OR) != 0;

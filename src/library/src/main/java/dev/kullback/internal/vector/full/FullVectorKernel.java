@@ -76,13 +76,13 @@ final class FullVectorKernel {
       open = new long[BlockKernel.MOST_ROWS];
     }
     FullPacking.weigh(a, row0, row1, b.centre(), bound);
-    boolean wide = q.isDouble() || p.isDouble();
+    double more = q.isDouble() || p.isDouble() ? 0 : FullCovarianceKernel.FLOAT_TOLERANCE;
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
       multiply(a, row0, row1, b, column, end);
       for (int j = column; j < end; j += NR) {
         int panel = (j - column) * BlockKernel.MOST_ROWS;
-        store(wide, a, b, row0, row1, j, Math.min(NR, end - j), panel, out);
+        store(more, a, b, row0, row1, j, Math.min(NR, end - j), panel, out);
         refine(q, p, row0, row1, j, out);
       }
     }
@@ -111,9 +111,13 @@ final class FullVectorKernel {
     }
   }
 
-  /** Stores the KL of one column panel, and marks in {@code open} the entries whose error bound exceeds the tolerance. */
+  /**
+   * Stores the KL of one column panel, and marks in {@code open} the entries whose error bound exceeds the tolerance.
+   *
+   * @param more what batches of float add to the tolerance: no choice of vectors, which C2 may box
+   */
   private void store(
-      boolean wide,
+      double more,
       FullRows q,
       FullColumns c,
       int row0,
@@ -128,10 +132,9 @@ final class FullVectorKernel {
     long[] signs = this.signs;
     double[] offset = q.offset();
     double[] noise = q.noise();
-    float @Nullable [] out32 = out.out32;
-    double @Nullable [] out64 = out.out64;
-    double more =
-        wide ? 0 : FullCovarianceKernel.FLOAT_TOLERANCE; // no choice of vectors, which C2 may box
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
     for (int i = row0; i < row1; i++) {
       LongVector any = LongVector.zero(L);
       for (int v = 0; v < columns; v += V) {
@@ -156,10 +159,10 @@ final class FullVectorKernel {
           for (int l = 0; l < columns - v; l++) {
             out.put(i, j + v + l, product[at + l]);
           }
-        } else if (out32 != null) {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
-        } else if (out64 != null) {
+        } else if (wide) {
           kl.intoArray(out64, to);
+        } else {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
         }
       }
       long bits = 0;
