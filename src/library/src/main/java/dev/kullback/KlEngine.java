@@ -28,8 +28,10 @@ import org.jspecify.annotations.Nullable;
  * states what holds for all methods: equations, accuracy, outputs, when two batches match, threads, interruption,
  * memory and CUDA.
  *
- * <p>An overload that writes to the caller's memory also throws what is listed for the method that its description
- * refers to.
+ * <p>A method throws {@link IllegalArgumentException} if its batches do not match, or the memory that it writes to is
+ * too small or read-only, {@link IllegalStateException} if the engine is closed, {@link CancellationException} if the
+ * calling thread is interrupted, and {@link CudaException} if the device fails. Below it is listed what it throws
+ * besides; an overload that writes to the caller's memory throws the same as the method that its description refers to.
  */
 public final class KlEngine implements AutoCloseable {
   private static final int MOST_THREADS = 1024;
@@ -49,7 +51,7 @@ public final class KlEngine implements AutoCloseable {
 
   /** The settings of an engine. A builder is not safe for use by several threads. */
   public static final class Builder {
-    private int threads; // 0: not told
+    private int threads; // 0: not set
     private @Nullable Executor executor;
     private Backend backend = Backend.AUTO;
 
@@ -122,23 +124,18 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @return a new array, row-major {@code [N, M]}
-   * @throws IllegalArgumentException if q and p do not match, or N·M is more than 2³¹ − 9
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if N·M is more than 2³¹ − 9
    */
   public float[] pairwise(Gaussians q, Gaussians p) {
     return pairwise(q, p, new float[arrayLength(q, p)]);
   }
 
   /**
-   * Computes the matrix of {@link #pairwise(Gaussians, Gaussians)} into an array.
+   * {@return {@code out}, with the matrix of {@link #pairwise(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @param out receives the matrix, row-major {@code [N, M]}
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match, N·M is more than 2³¹ − 9, or {@code out} is too small
    */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
@@ -147,13 +144,11 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Computes the matrix of {@link #pairwise(Gaussians, Gaussians)} into an array.
+   * {@return {@code out}, with the matrix of {@link #pairwise(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @param out receives the matrix, row-major {@code [N, M]}
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match, N·M is more than 2³¹ − 9, or {@code out} is too small
    */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
@@ -169,7 +164,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param out receives the matrix, row-major {@code [N, M]}
    * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small or read-only
    */
   public MemorySegment pairwise(Gaussians q, Gaussians p, MemorySegment out) {
     check(q, p);
@@ -185,23 +179,18 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians
    * @param p N Gaussians
    * @return a new array of N divergences
-   * @throws IllegalArgumentException if q and p do not match, or differ in size
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if q and p differ in size
    */
   public float[] aligned(Gaussians q, Gaussians p) {
     return aligned(q, p, new float[rows(q)]);
   }
 
   /**
-   * Computes the divergences of {@link #aligned(Gaussians, Gaussians)} into an array.
+   * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians
    * @param p N Gaussians
    * @param out receives the N divergences
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match or differ in size, or {@code out} is too small
    */
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
     checkAligned(q, p);
@@ -211,13 +200,11 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Computes the divergences of {@link #aligned(Gaussians, Gaussians)} into an array.
+   * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians
    * @param p N Gaussians
    * @param out receives the N divergences
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match or differ in size, or {@code out} is too small
    */
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
     checkAligned(q, p);
@@ -227,14 +214,11 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Computes the divergences of {@link #aligned(Gaussians, Gaussians)} into a segment.
+   * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians
    * @param p N Gaussians
    * @param out receives the N divergences
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match or differ in size, or {@code out} is too small or
-   *     read-only
    */
   public MemorySegment aligned(Gaussians q, Gaussians p, MemorySegment out) {
     checkAligned(q, p);
@@ -253,10 +237,8 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians
    * @param j R indices of p
    * @param out receives the R divergences
-   * @throws IllegalArgumentException if q and p do not match, i and j differ in length, an index is not in
-   *     {@code [0, N)} or {@code [0, M)}, or {@code out} is too small
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
+   * @throws IllegalArgumentException if i and j differ in length, an index is not in {@code [0, N)} or {@code [0, M)},
+   *     or {@code out} is too small
    */
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, double[] out) {
     checkPairs(q, i, p, j);
@@ -272,7 +254,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians
    * @param j R indices of p
    * @param out receives the R divergences
-   * @throws IllegalArgumentException under the same conditions
    */
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, float[] out) {
     checkPairs(q, i, p, j);
@@ -286,21 +267,16 @@ public final class KlEngine implements AutoCloseable {
    *
    * @param q N Gaussians
    * @return a new array of N divergences
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public float[] toStandardNormal(Gaussians q) {
     return toStandardNormal(q, new float[rows(q)]);
   }
 
   /**
-   * Computes the divergences of {@link #toStandardNormal(Gaussians)} into an array.
+   * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
    *
    * @param q N Gaussians
    * @param out receives the N divergences
-   * @return {@code out}
-   * @throws IllegalArgumentException if {@code out} is too small
    */
   public float[] toStandardNormal(Gaussians q, float[] out) {
     engine.checkOpen();
@@ -310,12 +286,10 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Computes the divergences of {@link #toStandardNormal(Gaussians)} into an array.
+   * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
    *
    * @param q N Gaussians
    * @param out receives the N divergences
-   * @return {@code out}
-   * @throws IllegalArgumentException if {@code out} is too small
    */
   public double[] toStandardNormal(Gaussians q, double[] out) {
     engine.checkOpen();
@@ -325,12 +299,10 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Computes the divergences of {@link #toStandardNormal(Gaussians)} into a segment.
+   * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
    *
    * @param q N Gaussians
    * @param out receives the N divergences
-   * @return {@code out}
-   * @throws IllegalArgumentException if {@code out} is too small or read-only
    */
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
     engine.checkOpen();
@@ -349,7 +321,7 @@ public final class KlEngine implements AutoCloseable {
    *
    * <p>In twice the precision of double, equal divergences always count as equal, and have one value. Different ones
    * count as equal only if they differ by at most {@code (D + 8192)·2⁻⁹⁵} of their value (2e-25 where D is small), or
-   * if divergences between them join them by such steps. This holds for divergences from 1e-300 to where they overflow,
+   * if a chain of divergences links them in such steps. This holds for divergences from 1e-300 to where they overflow,
    * for log-variances within ±10⁵, and for batches that state their scales in one way, or the one as σ and the other as
    * σ². If they state them in other ways, equal divergences count as equal if their terms are the same, and
    * {@code 2⁻⁹⁵·√(D/KL)} is added to the difference. With a full covariance, what is left uncertain is some
@@ -364,10 +336,7 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param k the number of neighbors, in [1, M]
    * @return N rows of k neighbors
-   * @throws IllegalArgumentException if q and p do not match, k is not in [1, M], or N·k is more than 2³¹ − 9
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if k is not in [1, M], or N·k is more than 2³¹ − 9
    */
   public Neighbors nearest(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, NearestQuery.ALL);
@@ -382,7 +351,6 @@ public final class KlEngine implements AutoCloseable {
    * @param k the number of neighbors, in [1, M]
    * @param indices receives the columns j, row-major {@code [N, k]}
    * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
-   * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
@@ -397,7 +365,6 @@ public final class KlEngine implements AutoCloseable {
    * @param k the number of neighbors, in [1, M]
    * @param indices receives the columns j, row-major {@code [N, k]}
    * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
-   * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
@@ -413,11 +380,7 @@ public final class KlEngine implements AutoCloseable {
    * @param p N Gaussians, the columns
    * @param k the number of neighbors, in [1, N − 1]
    * @return N rows of k neighbors
-   * @throws IllegalArgumentException if q and p do not match or differ in size, k is not in [1, N − 1], or N·k is more
-   *     than 2³¹ − 9
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if q and p differ in size, k is not in [1, N − 1], or N·k is more than 2³¹ − 9
    */
   public Neighbors nearestOthers(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, NearestQuery.OTHERS);
@@ -432,7 +395,6 @@ public final class KlEngine implements AutoCloseable {
    * @param k the number of neighbors, in [1, N − 1]
    * @param indices receives the columns j, row-major {@code [N, k]}
    * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
-   * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkEvery(
@@ -448,7 +410,6 @@ public final class KlEngine implements AutoCloseable {
    * @param k the number of neighbors, in [1, N − 1]
    * @param indices receives the columns j, row-major {@code [N, k]}
    * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
-   * @throws IllegalArgumentException under the same conditions, or if an array is too small
    */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(
@@ -464,10 +425,7 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param k the number of neighbors, in [1, M]
    * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException if p and q do not match, k is not in [1, M], or N·k is more than 2³¹ − 9
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if k is not in [1, M], or N·k is more than 2³¹ − 9
    */
   public Neighbors nearestReverse(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, NearestQuery.ALL_REVERSE);
@@ -481,11 +439,7 @@ public final class KlEngine implements AutoCloseable {
    * @param p N Gaussians, the columns
    * @param k the number of neighbors, in [1, N − 1]
    * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException if p and q do not match or differ in size, k is not in [1, N − 1], or N·k is more
-   *     than 2³¹ − 9
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if q and p differ in size, k is not in [1, N − 1], or N·k is more than 2³¹ − 9
    */
   public Neighbors nearestOthersReverse(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, NearestQuery.OTHERS.reversed());
@@ -497,14 +451,10 @@ public final class KlEngine implements AutoCloseable {
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
-   * @param options how many neighbors, and what else is asked
+   * @param options the number of neighbors, and other settings
    * @return N rows of k neighbors, or of all that there are if they are fewer
-   * @throws IllegalArgumentException if q and p do not match, an index would be more than 2³¹ − 1, there are more than
-   *     2³¹ − 9 neighbors, or the list that the search continues is of another number of rows, is not ascending, or
-   *     has an index of p's
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if an index would be more than 2³¹ − 1, there are more than 2³¹ − 9 neighbors, or
+   *     the list that the search continues is of another number of rows, is not ascending, or has an index of p's
    */
   public Neighbors nearest(Gaussians q, Gaussians p, NearestOptions options) {
     engine.checkOpen();
@@ -527,11 +477,7 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param radius in nats, ≥ 0; 0 finds equal Gaussians and those whose divergence underflows, and +∞ finds all
    * @return N rows of the pairs found
-   * @throws IllegalArgumentException if q and p do not match, the radius is negative or NaN, or more than 2³¹ − 9 pairs
-   *     are found
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
     return within(q, p, radius, Arguments.MOST_PAIRS);
@@ -546,11 +492,8 @@ public final class KlEngine implements AutoCloseable {
    * @param radius in nats, ≥ 0
    * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
    * @return N rows of the pairs found
-   * @throws IllegalArgumentException if q and p do not match, the radius is negative or NaN, maxPairs is not in its
-   *     range, or there are more pairs, as soon as they are found
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if the radius is negative or NaN, maxPairs is not in its range, or there are more
+   *     pairs, as soon as they are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius, int maxPairs) {
     return within(q, p, false, radius, maxPairs);
@@ -564,11 +507,7 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param radius in nats, ≥ 0
    * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException if p and q do not match, the radius is negative or NaN, or more than 2³¹ − 9 pairs
-   *     are found
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors withinReverse(Gaussians q, Gaussians p, double radius) {
     return withinReverse(q, p, radius, Arguments.MOST_PAIRS);
@@ -582,11 +521,8 @@ public final class KlEngine implements AutoCloseable {
    * @param radius in nats, ≥ 0
    * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
    * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException if p and q do not match, the radius is negative or NaN, maxPairs is not in its
-   *     range, or there are more pairs, as soon as they are found
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if the radius is negative or NaN, maxPairs is not in its range, or there are more
+   *     pairs, as soon as they are found
    */
   public Neighbors withinReverse(Gaussians q, Gaussians p, double radius, int maxPairs) {
     return within(q, p, true, radius, maxPairs);
@@ -599,23 +535,17 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @return a new array of N numbers
-   * @throws IllegalArgumentException if q and p do not match
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public double[] logSumExp(Gaussians q, Gaussians p) {
     return logSumExp(q, p, new double[rows(q)]);
   }
 
   /**
-   * Computes the numbers of {@link #logSumExp(Gaussians, Gaussians)} into an array.
+   * {@return {@code out}, with the numbers of {@link #logSumExp(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @param out receives the N numbers
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small
    */
   public double[] logSumExp(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, out);
@@ -629,24 +559,20 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param logWeights w, M numbers; −∞ leaves a term out, and if all are −∞, so are the results
    * @return a new array of N numbers
-   * @throws IllegalArgumentException if q and p do not match, there are not M weights, or one is NaN or +∞
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
+   * @throws IllegalArgumentException if there are not M weights, or one is NaN or +∞
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights) {
     return weightedLogSumExp(q, p, logWeights, new double[rows(q)]);
   }
 
   /**
-   * Computes the numbers of {@link #weightedLogSumExp(Gaussians, Gaussians, double[])} into an array.
+   * {@return {@code out}, with the numbers of {@link #weightedLogSumExp(Gaussians, Gaussians, double[])}}
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @param logWeights w, M numbers
    * @param out receives the N numbers; another array than {@code logWeights}
-   * @return {@code out}
-   * @throws IllegalArgumentException under the same conditions, or if {@code out} is too small or is {@code logWeights}
+   * @throws IllegalArgumentException also if {@code out} is {@code logWeights}
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
     check(q, p);
@@ -660,23 +586,17 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @return a new array of N numbers
-   * @throws IllegalArgumentException if q and p do not match
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public double[] rowMin(Gaussians q, Gaussians p) {
     return rowMin(q, p, new double[rows(q)]);
   }
 
   /**
-   * Computes the numbers of {@link #rowMin(Gaussians, Gaussians)} into an array.
+   * {@return {@code out}, with the numbers of {@link #rowMin(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @param out receives the N numbers
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small
    */
   public double[] rowMin(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.MIN, q, p, null, out);
@@ -688,23 +608,17 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @return a new array of N numbers
-   * @throws IllegalArgumentException if q and p do not match
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public double[] rowSum(Gaussians q, Gaussians p) {
     return rowSum(q, p, new double[rows(q)]);
   }
 
   /**
-   * Computes the numbers of {@link #rowSum(Gaussians, Gaussians)} into an array.
+   * {@return {@code out}, with the numbers of {@link #rowSum(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @param out receives the N numbers
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small
    */
   public double[] rowSum(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.SUM, q, p, null, out);
@@ -716,23 +630,17 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @return a new array of N numbers
-   * @throws IllegalArgumentException if q and p do not match
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public double[] rowMean(Gaussians q, Gaussians p) {
     return rowMean(q, p, new double[rows(q)]);
   }
 
   /**
-   * Computes the numbers of {@link #rowMean(Gaussians, Gaussians)} into an array.
+   * {@return {@code out}, with the numbers of {@link #rowMean(Gaussians, Gaussians)}}
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @param out receives the N numbers
-   * @return {@code out}
-   * @throws IllegalArgumentException if q and p do not match, or {@code out} is too small
    */
   public double[] rowMean(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.MEAN, q, p, null, out);
@@ -749,10 +657,6 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @param consumer receives each tile, which is valid until it returns
-   * @throws IllegalArgumentException if q and p do not match
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public void forEachTile(Gaussians q, Gaussians p, Consumer<? super KlTile> consumer) {
     Objects.requireNonNull(consumer, "consumer");
@@ -782,9 +686,7 @@ public final class KlEngine implements AutoCloseable {
    * @param samples S, the samples of each pair, at least 2
    * @param seed the seed of the generator
    * @return N estimates and their standard errors
-   * @throws IllegalArgumentException if q and p do not match or differ in size, or S is less than 2
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
+   * @throws IllegalArgumentException if q and p differ in size, or S is less than 2
    */
   public MonteCarlo monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
     checkAligned(q, p);
@@ -800,8 +702,7 @@ public final class KlEngine implements AutoCloseable {
   /**
    * Prepares a service for queries of a shape before its first request. Calls {@code pairwise} (if the matrix has at
    * most 2²² entries), {@code nearest} with k = 10, {@code logSumExp} and {@code rowMin} with made-up diagonal batches
-   * of float until the VM has compiled what they run, which shows in calls that have got no faster for half a second.
-   * The query is made anew for each round of these calls.
+   * of float until calls stop getting faster for half a second. The query is made anew for each round of these calls.
    *
    * <p>This takes one to five seconds, and longer only if eight calls do. Results are the same cold and warm. What
    * belongs to the references themselves is built by {@link Gaussians#prepare()}.
@@ -811,9 +712,6 @@ public final class KlEngine implements AutoCloseable {
    * @param m the rows of p
    * @param dimension D
    * @throws IllegalArgumentException if a number is less than 1, or {@code dimension} is more than 2²⁴
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public void warmUp(int n, int m, int dimension) {
     engine.checkOpen();
@@ -826,17 +724,13 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Does what {@link #warmUp(int, int, int)} does with the caller's batches, of any kind and precision, after
-   * {@link Gaussians#prepare()} of both. If one is diagonal and the other full, the full factors that the diagonal one
-   * is written out as, up to 128 MiB, are prepared, too. Before diagonal batches of float, made-up ones of their shape
-   * run, for what the code does with Gaussians that the caller's batches do not have.
+   * Prepares a service as {@link #warmUp(int, int, int)} does, with the caller's batches, of any kind and precision.
+   * Calls {@link Gaussians#prepare()} of both first. If one is diagonal and the other full, the full factors that the
+   * diagonal one is written out as, up to 128 MiB, are prepared, too. Before diagonal batches of float, made-up ones of
+   * their shape run, to have code compiled for Gaussians that the caller's batches do not have.
    *
    * @param q N Gaussians, those of a query
    * @param p M Gaussians, the references
-   * @throws IllegalArgumentException if q and p do not match
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public void warmUp(Gaussians q, Gaussians p) {
     check(q, p);
@@ -851,11 +745,8 @@ public final class KlEngine implements AutoCloseable {
    *
    * @param time about how long to take; in ten seconds every kernel gets compiled. Each operation is tried on each kind
    *     and shape whatever the time, which takes some seconds
-   * @return what was found, for each operation
+   * @return the findings for each operation
    * @throws IllegalArgumentException if the time is not positive
-   * @throws IllegalStateException if the engine is closed
-   * @throws CancellationException if the calling thread is interrupted
-   * @throws CudaException if the device fails
    */
   public Verification verify(Duration time) {
     engine.checkOpen();
@@ -866,7 +757,7 @@ public final class KlEngine implements AutoCloseable {
     return new Verification(Verify.run(engine, nanos, Verification.Operation::new));
   }
 
-  /** {@return a line that says what runs, with how many threads, and if the vector backend cannot run, why} */
+  /** {@return a line that says which backend runs, with how many threads, and why the vector backend cannot, if so} */
   public String describe() {
     return engine.describe();
   }

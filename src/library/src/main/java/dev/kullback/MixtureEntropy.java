@@ -25,7 +25,7 @@ import java.util.Objects;
 public final class MixtureEntropy {
   private static final double LN_2PI = Math.log(2 * Math.PI);
 
-  /** What weights of float may miss a sum of 1 by. */
+  /** Allowed distance of the sum of weights from 1, for weights of float. */
   private static final double SUM_TOLERANCE = 1e-5;
 
   private final Gaussians components;
@@ -125,7 +125,7 @@ public final class MixtureEntropy {
   /**
    * Computes the upper bound H_KL, in nats, by {@link KlEngine#weightedLogSumExp(Gaussians, Gaussians, double[])}.
    *
-   * @param engine what computes the divergences
+   * @param engine the engine that computes the divergences
    * @return the upper bound
    * @throws IllegalStateException if the engine is closed
    * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
@@ -191,7 +191,7 @@ public final class MixtureEntropy {
     return conditionalEntropy() - mean(overlap);
   }
 
-  /** {@code Σ_i c_i x_i}. */
+  /** Returns {@code Σ_i c_i x_i}. */
   private double mean(double[] x) {
     double sum = 0;
     for (int i = 0; i < x.length; i++) {

@@ -109,7 +109,7 @@ public final class NearestOptions {
    */
   public NearestOptions after(Neighbors earlier, int firstIndex) {
     check("firstIndex", firstIndex);
-    NeighborLists lists = Objects.requireNonNull(earlier, "earlier").lists();
+    NeighborLists lists = Objects.requireNonNull(earlier, "earlier").lists;
     return with(true, query.others(), query.firstRow(), firstIndex, lists);
   }
 

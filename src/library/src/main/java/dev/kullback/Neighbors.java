@@ -14,18 +14,10 @@ import java.util.Objects;
  * would turn what is ordered into ties.
  */
 public final class Neighbors {
-  private final int[] start;
-  private final int[] indices;
-  private final double[] values;
+  final NeighborLists lists;
 
   Neighbors(NeighborLists lists) {
-    start = lists.start();
-    indices = lists.indices();
-    values = lists.values();
-  }
-
-  NeighborLists lists() {
-    return new NeighborLists(start, indices, values);
+    this.lists = lists;
   }
 
   /**
@@ -90,7 +82,7 @@ public final class Neighbors {
     NeighborLists[] all = new NeighborLists[lists.length];
     for (int l = 0; l < lists.length; l++) {
       String name = "lists[" + l + "]";
-      all[l] = Objects.requireNonNull(lists[l], name).lists();
+      all[l] = Objects.requireNonNull(lists[l], name).lists;
       if (all[l].size() != all[0].size()) {
         throw new IllegalArgumentException(
             "%s has %d rows but lists[0] has %d; they must be of the same q"
@@ -104,7 +96,7 @@ public final class Neighbors {
 
   /** {@return the number N of rows} */
   public int size() {
-    return start.length - 1;
+    return lists.size();
   }
 
   /**
@@ -115,7 +107,7 @@ public final class Neighbors {
    */
   public int count(int i) {
     check(i, size());
-    return start[i + 1] - start[i];
+    return lists.count(i);
   }
 
   /**
@@ -126,7 +118,7 @@ public final class Neighbors {
    * @throws IndexOutOfBoundsException if i or r is not in its range
    */
   public int index(int i, int r) {
-    return indices[at(i, r)];
+    return lists.indices()[at(i, r)];
   }
 
   /**
@@ -137,7 +129,7 @@ public final class Neighbors {
    * @throws IndexOutOfBoundsException if i or r is not in its range
    */
   public double value(int i, int r) {
-    return values[at(i, r)];
+    return lists.values()[at(i, r)];
   }
 
   /**
@@ -147,18 +139,18 @@ public final class Neighbors {
    * @throws IndexOutOfBoundsException if i is not in [0, N]
    */
   public int start(int i) {
-    check(i, start.length);
-    return start[i];
+    check(i, size() + 1);
+    return lists.start()[i];
   }
 
   /** {@return the columns of all rows, as this object's own array} */
   public int[] indices() {
-    return indices;
+    return lists.indices();
   }
 
   /** {@return the divergences of all rows, in nats, as this object's own array} */
   public double[] values() {
-    return values;
+    return lists.values();
   }
 
   private static void check(int i, int length) {
@@ -174,11 +166,11 @@ public final class Neighbors {
       throw new IndexOutOfBoundsException(
           "neighbor r is %d; row %d has %d of them".formatted(r, i, count));
     }
-    return start[i] + r;
+    return lists.start()[i] + r;
   }
 
   @Override
   public String toString() {
-    return "Neighbors[%d rows, %d entries]".formatted(size(), indices.length);
+    return "Neighbors[%d rows, %d entries]".formatted(size(), lists.indices().length);
   }
 }

@@ -18,7 +18,7 @@ public record NeighborLists(int[] start, int[] indices, double[] values) {
     return start.length - 1;
   }
 
-  int count(int i) {
+  public int count(int i) {
     return start[i + 1] - start[i];
   }
 
