@@ -3,7 +3,6 @@ package dev.kullback;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.numerics.Scale;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
@@ -16,8 +15,12 @@ import java.util.Objects;
  * checked; the caller's memory is neither kept nor modified, except that {@code owning} keeps the arrays themselves. The
  * precision of a batch is that of its values. Without a policy, {@link ScalePolicy#STRICT} holds. Segments without a layout
  * hold {@code float} in native order; a layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte
- * order. Scales other than log-variances must be positive, and all values finite. Exceptions name the array, the Gaussian and
- * the dimension at fault.
+ * order.
+ *
+ * <p>Scales other than log-variances must be positive, and all values finite. For others, every factory throws an
+ * {@link InvalidGaussianException}, which tells the array, the Gaussian and the dimension. For arrays that are not
+ * {@code [N, D]} or too large, and for a layout that is neither float nor double, it throws another
+ * {@link IllegalArgumentException}.
  *
  * <p>What the kernels need (packed panels, inverse variances) is made when a batch is used, and kept with it from its
  * second use on. So a batch that is made once is reused by every call of every engine. It takes {@code 2·N·D} values
@@ -44,7 +47,7 @@ public final class DiagonalGaussians implements Gaussians {
    * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
    */
   public static DiagonalGaussians ofStd(float[] mean, float[] std, int dimension) {
-    return of(mean, std, dimension, Scale.STD, ScalePolicy.STRICT);
+    return of(ScaleKind.STD, mean, std, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -54,11 +57,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param std σ, row-major {@code [N, D]}
    * @param dimension D
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
    */
   public static DiagonalGaussians ofStd(
       float[] mean, float[] std, int dimension, ScalePolicy policy) {
-    return of(mean, std, dimension, Scale.STD, policy);
+    return of(ScaleKind.STD, mean, std, dimension, policy);
   }
 
   /**
@@ -67,10 +69,9 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param std σ, row-major {@code [N, D]}, finite and > 0
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofStd(double[] mean, double[] std, int dimension) {
-    return of(mean, std, dimension, Scale.STD, ScalePolicy.STRICT);
+    return of(ScaleKind.STD, mean, std, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -80,11 +81,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param std σ, row-major {@code [N, D]}
    * @param dimension D
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
    */
   public static DiagonalGaussians ofStd(
       double[] mean, double[] std, int dimension, ScalePolicy policy) {
-    return of(mean, std, dimension, Scale.STD, policy);
+    return of(ScaleKind.STD, mean, std, dimension, policy);
   }
 
   /**
@@ -93,10 +93,9 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param std σ, row-major {@code [N, D]}, finite and > 0
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofStd(MemorySegment mean, MemorySegment std, int dimension) {
-    return of(mean, std, ValueLayout.JAVA_FLOAT, dimension, Scale.STD, ScalePolicy.STRICT);
+    return of(ScaleKind.STD, mean, std, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
   }
 
   /**
@@ -107,7 +106,6 @@ public final class DiagonalGaussians implements Gaussians {
    * @param dimension D
    * @param element the layout of each value; its type decides the precision of the batch
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static DiagonalGaussians ofStd(
       MemorySegment mean,
@@ -115,7 +113,7 @@ public final class DiagonalGaussians implements Gaussians {
       int dimension,
       ValueLayout element,
       ScalePolicy policy) {
-    return of(mean, std, element, dimension, Scale.STD, policy);
+    return of(ScaleKind.STD, mean, std, dimension, element, policy);
   }
 
   /**
@@ -127,7 +125,7 @@ public final class DiagonalGaussians implements Gaussians {
    * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
    */
   public static DiagonalGaussians ofVariance(float[] mean, float[] variance, int dimension) {
-    return of(mean, variance, dimension, Scale.VARIANCE, ScalePolicy.STRICT);
+    return of(ScaleKind.VARIANCE, mean, variance, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -137,11 +135,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param variance σ², row-major {@code [N, D]}
    * @param dimension D
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
    */
   public static DiagonalGaussians ofVariance(
       float[] mean, float[] variance, int dimension, ScalePolicy policy) {
-    return of(mean, variance, dimension, Scale.VARIANCE, policy);
+    return of(ScaleKind.VARIANCE, mean, variance, dimension, policy);
   }
 
   /**
@@ -150,10 +147,9 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param variance σ², row-major {@code [N, D]}, finite and > 0
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofVariance(double[] mean, double[] variance, int dimension) {
-    return of(mean, variance, dimension, Scale.VARIANCE, ScalePolicy.STRICT);
+    return of(ScaleKind.VARIANCE, mean, variance, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -163,11 +159,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param variance σ², row-major {@code [N, D]}
    * @param dimension D
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
    */
   public static DiagonalGaussians ofVariance(
       double[] mean, double[] variance, int dimension, ScalePolicy policy) {
-    return of(mean, variance, dimension, Scale.VARIANCE, policy);
+    return of(ScaleKind.VARIANCE, mean, variance, dimension, policy);
   }
 
   /**
@@ -176,12 +171,11 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param variance σ², row-major {@code [N, D]}, finite and > 0
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofVariance(
       MemorySegment mean, MemorySegment variance, int dimension) {
     return of(
-        mean, variance, ValueLayout.JAVA_FLOAT, dimension, Scale.VARIANCE, ScalePolicy.STRICT);
+        ScaleKind.VARIANCE, mean, variance, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
   }
 
   /**
@@ -192,7 +186,6 @@ public final class DiagonalGaussians implements Gaussians {
    * @param dimension D
    * @param element the layout of each value; its type decides the precision of the batch
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static DiagonalGaussians ofVariance(
       MemorySegment mean,
@@ -200,7 +193,7 @@ public final class DiagonalGaussians implements Gaussians {
       int dimension,
       ValueLayout element,
       ScalePolicy policy) {
-    return of(mean, variance, element, dimension, Scale.VARIANCE, policy);
+    return of(ScaleKind.VARIANCE, mean, variance, dimension, element, policy);
   }
 
   /**
@@ -212,7 +205,7 @@ public final class DiagonalGaussians implements Gaussians {
    * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
    */
   public static DiagonalGaussians ofLogVariance(float[] mean, float[] logVariance, int dimension) {
-    return of(mean, logVariance, dimension, Scale.LOG_VARIANCE, ScalePolicy.STRICT);
+    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -222,11 +215,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param logVariance ln σ², row-major {@code [N, D]}
    * @param dimension D
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
    */
   public static DiagonalGaussians ofLogVariance(
       float[] mean, float[] logVariance, int dimension, ScalePolicy policy) {
-    return of(mean, logVariance, dimension, Scale.LOG_VARIANCE, policy);
+    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, policy);
   }
 
   /**
@@ -235,11 +227,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param logVariance ln σ², row-major {@code [N, D]}, finite
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofLogVariance(
       double[] mean, double[] logVariance, int dimension) {
-    return of(mean, logVariance, dimension, Scale.LOG_VARIANCE, ScalePolicy.STRICT);
+    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -249,11 +240,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param logVariance ln σ², row-major {@code [N, D]}
    * @param dimension D
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
    */
   public static DiagonalGaussians ofLogVariance(
       double[] mean, double[] logVariance, int dimension, ScalePolicy policy) {
-    return of(mean, logVariance, dimension, Scale.LOG_VARIANCE, policy);
+    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, policy);
   }
 
   /**
@@ -262,16 +252,15 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param logVariance ln σ², row-major {@code [N, D]}, finite
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofLogVariance(
       MemorySegment mean, MemorySegment logVariance, int dimension) {
     return of(
+        ScaleKind.LOG_VARIANCE,
         mean,
         logVariance,
-        ValueLayout.JAVA_FLOAT,
         dimension,
-        Scale.LOG_VARIANCE,
+        ValueLayout.JAVA_FLOAT,
         ScalePolicy.STRICT);
   }
 
@@ -283,7 +272,6 @@ public final class DiagonalGaussians implements Gaussians {
    * @param dimension D
    * @param element the layout of each value; its type decides the precision of the batch
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static DiagonalGaussians ofLogVariance(
       MemorySegment mean,
@@ -291,7 +279,7 @@ public final class DiagonalGaussians implements Gaussians {
       int dimension,
       ValueLayout element,
       ScalePolicy policy) {
-    return of(mean, logVariance, element, dimension, Scale.LOG_VARIANCE, policy);
+    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, element, policy);
   }
 
   /**
@@ -303,7 +291,7 @@ public final class DiagonalGaussians implements Gaussians {
    * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
    */
   public static DiagonalGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
-    return of(mean, precision, dimension, Scale.PRECISION, ScalePolicy.STRICT);
+    return of(ScaleKind.PRECISION, mean, precision, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -313,11 +301,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param precision 1/σ², row-major {@code [N, D]}
    * @param dimension D
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
    */
   public static DiagonalGaussians ofPrecision(
       float[] mean, float[] precision, int dimension, ScalePolicy policy) {
-    return of(mean, precision, dimension, Scale.PRECISION, policy);
+    return of(ScaleKind.PRECISION, mean, precision, dimension, policy);
   }
 
   /**
@@ -326,10 +313,9 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param precision 1/σ², row-major {@code [N, D]}, finite and > 0
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
-    return of(mean, precision, dimension, Scale.PRECISION, ScalePolicy.STRICT);
+    return of(ScaleKind.PRECISION, mean, precision, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -339,11 +325,10 @@ public final class DiagonalGaussians implements Gaussians {
    * @param precision 1/σ², row-major {@code [N, D]}
    * @param dimension D
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, except for scales that the policy accepts
    */
   public static DiagonalGaussians ofPrecision(
       double[] mean, double[] precision, int dimension, ScalePolicy policy) {
-    return of(mean, precision, dimension, Scale.PRECISION, policy);
+    return of(ScaleKind.PRECISION, mean, precision, dimension, policy);
   }
 
   /**
@@ -352,12 +337,16 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param precision 1/σ², row-major {@code [N, D]}, finite and > 0
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static DiagonalGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension) {
     return of(
-        mean, precision, ValueLayout.JAVA_FLOAT, dimension, Scale.PRECISION, ScalePolicy.STRICT);
+        ScaleKind.PRECISION,
+        mean,
+        precision,
+        dimension,
+        ValueLayout.JAVA_FLOAT,
+        ScalePolicy.STRICT);
   }
 
   /**
@@ -368,7 +357,6 @@ public final class DiagonalGaussians implements Gaussians {
    * @param dimension D
    * @param element the layout of each value; its type decides the precision of the batch
    * @param policy what to do with invalid scales
-   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static DiagonalGaussians ofPrecision(
       MemorySegment mean,
@@ -376,7 +364,7 @@ public final class DiagonalGaussians implements Gaussians {
       int dimension,
       ValueLayout element,
       ScalePolicy policy) {
-    return of(mean, precision, element, dimension, Scale.PRECISION, policy);
+    return of(ScaleKind.PRECISION, mean, precision, dimension, element, policy);
   }
 
   /**
@@ -388,18 +376,15 @@ public final class DiagonalGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param scale row-major {@code [N, D]}, finite, and > 0 unless they are log-variances
    * @param dimension D; N is {@code mean.length / D}
-   * @param kind how {@code scale} states the scales
-   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
+   * @param kind what {@code scale} holds, one of the diagonal kinds
+   * @throws InvalidGaussianException if a value is invalid
+   * @throws IllegalArgumentException if the arrays are not {@code [N, D]}, or too large, or the kind is one of matrices
    */
   public static DiagonalGaussians owning(
       float[] mean, float[] scale, int dimension, ScaleKind kind) {
-    Scale stated = Objects.requireNonNull(kind, "kind").scale;
-    return of(
-        Elements.owned(mean, "mean"),
-        Elements.owned(scale, stated.argument),
-        dimension,
-        stated,
-        ScalePolicy.STRICT);
+    Objects.requireNonNull(kind, "kind");
+    Elements scales = Elements.of(scale, kind.argument()).owned();
+    return of(kind, Elements.of(mean, "mean").owned(), scales, dimension, ScalePolicy.STRICT);
   }
 
   /**
@@ -407,57 +392,50 @@ public final class DiagonalGaussians implements Gaussians {
    *
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param scale row-major {@code [N, D]}, finite, and > 0 unless they are log-variances
-   * @param dimension D; N is {@code mean.length / D}
-   * @param kind how {@code scale} states the scales
-   * @throws IllegalArgumentException under the same conditions
+   * @param dimension D
+   * @param kind what {@code scale} holds, one of the diagonal kinds
    */
   public static DiagonalGaussians owning(
       double[] mean, double[] scale, int dimension, ScaleKind kind) {
-    Scale stated = Objects.requireNonNull(kind, "kind").scale;
-    return of(
-        Elements.owned(mean, "mean"),
-        Elements.owned(scale, stated.argument),
-        dimension,
-        stated,
-        ScalePolicy.STRICT);
+    Objects.requireNonNull(kind, "kind");
+    Elements scales = Elements.of(scale, kind.argument()).owned();
+    return of(kind, Elements.of(mean, "mean").owned(), scales, dimension, ScalePolicy.STRICT);
   }
 
   private static DiagonalGaussians of(
-      float[] mean, float[] scale, int dimension, Scale kind, ScalePolicy policy) {
+      ScaleKind kind, float[] mean, float[] scale, int dimension, ScalePolicy policy) {
     return of(
-        Elements.of(mean, "mean"), Elements.of(scale, kind.argument), dimension, kind, policy);
+        kind, Elements.of(mean, "mean"), Elements.of(scale, kind.argument()), dimension, policy);
   }
 
   private static DiagonalGaussians of(
-      double[] mean, double[] scale, int dimension, Scale kind, ScalePolicy policy) {
+      ScaleKind kind, double[] mean, double[] scale, int dimension, ScalePolicy policy) {
     return of(
-        Elements.of(mean, "mean"), Elements.of(scale, kind.argument), dimension, kind, policy);
+        kind, Elements.of(mean, "mean"), Elements.of(scale, kind.argument()), dimension, policy);
   }
 
   private static DiagonalGaussians of(
+      ScaleKind kind,
       MemorySegment mean,
       MemorySegment scale,
-      ValueLayout element,
       int dimension,
-      Scale kind,
+      ValueLayout element,
       ScalePolicy policy) {
     return of(
-        Elements.of(mean, element, "mean"),
-        Elements.of(scale, element, kind.argument),
-        dimension,
         kind,
+        Elements.of(mean, element, "mean"),
+        Elements.of(scale, element, kind.argument()),
+        dimension,
         policy);
   }
 
-  private static DiagonalGaussians of(
-      Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
-    DiagonalBatch.Zeros zeros =
-        switch (Objects.requireNonNull(policy, "policy")) {
-          case STRICT -> DiagonalBatch.Zeros.REJECTED;
-          case CLAMPED -> DiagonalBatch.Zeros.CLAMPED;
-          case DETERMINISTIC_IF_ZERO -> DiagonalBatch.Zeros.DETERMINISTIC;
-        };
-    return new DiagonalGaussians(DiagonalBatch.of(mean, scale, dimension, kind, zeros));
+  static DiagonalGaussians of(
+      ScaleKind kind, Elements mean, Elements scale, int dimension, ScalePolicy policy) {
+    Objects.requireNonNull(policy, "policy");
+    if (kind.scale == null) {
+      throw new IllegalArgumentException("kind " + kind + " is one of matrices, not of scales");
+    }
+    return new DiagonalGaussians(DiagonalBatch.of(mean, scale, dimension, kind.scale, policy));
   }
 
   @Override

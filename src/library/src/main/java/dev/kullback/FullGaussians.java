@@ -2,7 +2,6 @@ package dev.kullback;
 
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
-import dev.kullback.internal.batch.Factors.Kind;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.engine.Platform;
 import java.lang.foreign.MemorySegment;
@@ -16,8 +15,11 @@ import java.lang.foreign.ValueLayout;
  * covariances ({@code ofCovariance}) or precisions ({@code ofPrecision}). Values are copied and checked; the caller's
  * memory is neither kept nor modified. {@code float} values make a batch of float precision, and {@code double} values
  * one of double precision; both are held, and computed with, in double. Segments without a layout hold {@code float} in
- * native order; a layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order. The
- * message of an exception for an invalid value names the array, the Gaussian, the row and the column at fault.
+ * native order; a layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order.
+ *
+ * <p>For an invalid value or matrix, every factory throws an {@link InvalidGaussianException}, which tells the array, the
+ * Gaussian, the row and the column. For arrays that do not have these shapes or are too large, and for a layout that is
+ * neither float nor double, it throws another {@link IllegalArgumentException}.
  *
  * <p>What the kernels need is made when a batch is used, and kept with it from its second use on. So a batch that is
  * made once is reused by every call of every engine. In doubles, it takes {@code N·D(D+1)/2} for the factors L, and
@@ -42,7 +44,7 @@ public final class FullGaussians implements Gaussians {
    * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofScaleTril(float[] mean, float[] scaleTril, int dimension) {
-    return of(mean, scaleTril, dimension, Kind.SCALE_TRIL);
+    return of(ScaleKind.SCALE_TRIL, mean, scaleTril, dimension);
   }
 
   /**
@@ -51,10 +53,9 @@ public final class FullGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param scaleTril L, row-major {@code [N, D, D]}
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofScaleTril(double[] mean, double[] scaleTril, int dimension) {
-    return of(mean, scaleTril, dimension, Kind.SCALE_TRIL);
+    return of(ScaleKind.SCALE_TRIL, mean, scaleTril, dimension);
   }
 
   /**
@@ -63,11 +64,10 @@ public final class FullGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param scaleTril L, row-major {@code [N, D, D]}
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofScaleTril(
       MemorySegment mean, MemorySegment scaleTril, int dimension) {
-    return of(mean, scaleTril, ValueLayout.JAVA_FLOAT, dimension, Kind.SCALE_TRIL);
+    return of(ScaleKind.SCALE_TRIL, mean, scaleTril, dimension, ValueLayout.JAVA_FLOAT);
   }
 
   /**
@@ -77,11 +77,10 @@ public final class FullGaussians implements Gaussians {
    * @param scaleTril L, row-major {@code [N, D, D]}
    * @param dimension D
    * @param element the layout of each value; its type decides the precision of the batch
-   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static FullGaussians ofScaleTril(
       MemorySegment mean, MemorySegment scaleTril, int dimension, ValueLayout element) {
-    return of(mean, scaleTril, element, dimension, Kind.SCALE_TRIL);
+    return of(ScaleKind.SCALE_TRIL, mean, scaleTril, dimension, element);
   }
 
   /**
@@ -95,7 +94,7 @@ public final class FullGaussians implements Gaussians {
    * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofPackedScaleTril(float[] mean, float[] packed, int dimension) {
-    return of(mean, packed, dimension, Kind.PACKED_LOG);
+    return of(ScaleKind.PACKED_SCALE_TRIL, mean, packed, dimension);
   }
 
   /**
@@ -104,10 +103,9 @@ public final class FullGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param packed L, row-major {@code [N, D(D+1)/2]}
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofPackedScaleTril(double[] mean, double[] packed, int dimension) {
-    return of(mean, packed, dimension, Kind.PACKED_LOG);
+    return of(ScaleKind.PACKED_SCALE_TRIL, mean, packed, dimension);
   }
 
   /**
@@ -117,12 +115,10 @@ public final class FullGaussians implements Gaussians {
    * @param packed L, row-major {@code [N, D(D+1)/2]}
    * @param dimension D
    * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofPackedScaleTril(
       float[] mean, float[] packed, int dimension, boolean logDiagonal) {
-    Kind kind = logDiagonal ? Kind.PACKED_LOG : Kind.PACKED;
-    return of(mean, packed, dimension, kind);
+    return of(packed(logDiagonal), mean, packed, dimension);
   }
 
   /**
@@ -132,12 +128,10 @@ public final class FullGaussians implements Gaussians {
    * @param packed L, row-major {@code [N, D(D+1)/2]}
    * @param dimension D
    * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofPackedScaleTril(
       double[] mean, double[] packed, int dimension, boolean logDiagonal) {
-    Kind kind = logDiagonal ? Kind.PACKED_LOG : Kind.PACKED;
-    return of(mean, packed, dimension, kind);
+    return of(packed(logDiagonal), mean, packed, dimension);
   }
 
   /**
@@ -146,11 +140,10 @@ public final class FullGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param packed L, row-major {@code [N, D(D+1)/2]}
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofPackedScaleTril(
       MemorySegment mean, MemorySegment packed, int dimension) {
-    return of(mean, packed, ValueLayout.JAVA_FLOAT, dimension, Kind.PACKED_LOG);
+    return of(ScaleKind.PACKED_SCALE_TRIL, mean, packed, dimension, ValueLayout.JAVA_FLOAT);
   }
 
   /**
@@ -161,7 +154,6 @@ public final class FullGaussians implements Gaussians {
    * @param dimension D
    * @param element the layout of each value; its type decides the precision of the batch
    * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
-   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static FullGaussians ofPackedScaleTril(
       MemorySegment mean,
@@ -169,8 +161,7 @@ public final class FullGaussians implements Gaussians {
       int dimension,
       ValueLayout element,
       boolean logDiagonal) {
-    Kind kind = logDiagonal ? Kind.PACKED_LOG : Kind.PACKED;
-    return of(mean, packed, element, dimension, kind);
+    return of(packed(logDiagonal), mean, packed, dimension, element);
   }
 
   /**
@@ -184,7 +175,7 @@ public final class FullGaussians implements Gaussians {
    * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofCovariance(float[] mean, float[] covariance, int dimension) {
-    return of(mean, covariance, dimension, Kind.COVARIANCE);
+    return of(ScaleKind.COVARIANCE, mean, covariance, dimension);
   }
 
   /**
@@ -193,10 +184,9 @@ public final class FullGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param covariance Σ, row-major {@code [N, D, D]}
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofCovariance(double[] mean, double[] covariance, int dimension) {
-    return of(mean, covariance, dimension, Kind.COVARIANCE);
+    return of(ScaleKind.COVARIANCE, mean, covariance, dimension);
   }
 
   /**
@@ -205,11 +195,10 @@ public final class FullGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param covariance Σ, row-major {@code [N, D, D]}
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofCovariance(
       MemorySegment mean, MemorySegment covariance, int dimension) {
-    return of(mean, covariance, ValueLayout.JAVA_FLOAT, dimension, Kind.COVARIANCE);
+    return of(ScaleKind.COVARIANCE, mean, covariance, dimension, ValueLayout.JAVA_FLOAT);
   }
 
   /**
@@ -219,11 +208,10 @@ public final class FullGaussians implements Gaussians {
    * @param covariance Σ, row-major {@code [N, D, D]}
    * @param dimension D
    * @param element the layout of each value; its type decides the precision of the batch
-   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static FullGaussians ofCovariance(
       MemorySegment mean, MemorySegment covariance, int dimension, ValueLayout element) {
-    return of(mean, covariance, element, dimension, Kind.COVARIANCE);
+    return of(ScaleKind.COVARIANCE, mean, covariance, dimension, element);
   }
 
   /**
@@ -237,7 +225,7 @@ public final class FullGaussians implements Gaussians {
    * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
-    return of(mean, precision, dimension, Kind.PRECISION);
+    return of(ScaleKind.PRECISION_MATRIX, mean, precision, dimension);
   }
 
   /**
@@ -246,10 +234,9 @@ public final class FullGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
-    return of(mean, precision, dimension, Kind.PRECISION);
+    return of(ScaleKind.PRECISION_MATRIX, mean, precision, dimension);
   }
 
   /**
@@ -258,11 +245,10 @@ public final class FullGaussians implements Gaussians {
    * @param mean μ, row-major {@code [N, D]}, finite
    * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
    * @param dimension D
-   * @throws IllegalArgumentException under the same conditions
    */
   public static FullGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension) {
-    return of(mean, precision, ValueLayout.JAVA_FLOAT, dimension, Kind.PRECISION);
+    return of(ScaleKind.PRECISION_MATRIX, mean, precision, dimension, ValueLayout.JAVA_FLOAT);
   }
 
   /**
@@ -272,31 +258,52 @@ public final class FullGaussians implements Gaussians {
    * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
    * @param dimension D
    * @param element the layout of each value; its type decides the precision of the batch
-   * @throws IllegalArgumentException under the same conditions, or if the layout is neither float nor double
    */
   public static FullGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension, ValueLayout element) {
-    return of(mean, precision, element, dimension, Kind.PRECISION);
+    return of(ScaleKind.PRECISION_MATRIX, mean, precision, dimension, element);
   }
 
-  private static FullGaussians of(float[] mean, float[] matrix, int dimension, Kind kind) {
-    return of(Elements.of(mean, "mean"), Elements.of(matrix, kind.argument), dimension, kind);
+  /**
+   * Checks that matrices are zero above their diagonals, where {@code ofScaleTril} does not read them: covariances that
+   * are taken for factors would pass.
+   *
+   * @param scaleTril L, row-major {@code [N, D, D]}
+   * @param dimension D
+   * @param element the layout of each value
+   * @throws InvalidGaussianException naming the first element above a diagonal that is not zero
+   */
+  public static void checkLowerTriangular(
+      MemorySegment scaleTril, int dimension, ValueLayout element) {
+    Factors.checkLowerTriangular(Elements.of(scaleTril, element, "scaleTril"), dimension);
   }
 
-  private static FullGaussians of(double[] mean, double[] matrix, int dimension, Kind kind) {
-    return of(Elements.of(mean, "mean"), Elements.of(matrix, kind.argument), dimension, kind);
+  private static ScaleKind packed(boolean logDiagonal) {
+    return logDiagonal ? ScaleKind.PACKED_SCALE_TRIL : ScaleKind.PLAIN_PACKED_SCALE_TRIL;
+  }
+
+  private static FullGaussians of(ScaleKind kind, float[] mean, float[] matrix, int dimension) {
+    return of(kind, Elements.of(mean, "mean"), Elements.of(matrix, kind.argument()), dimension);
+  }
+
+  private static FullGaussians of(ScaleKind kind, double[] mean, double[] matrix, int dimension) {
+    return of(kind, Elements.of(mean, "mean"), Elements.of(matrix, kind.argument()), dimension);
   }
 
   private static FullGaussians of(
-      MemorySegment mean, MemorySegment matrix, ValueLayout element, int dimension, Kind kind) {
+      ScaleKind kind,
+      MemorySegment mean,
+      MemorySegment matrix,
+      int dimension,
+      ValueLayout element) {
     return of(
+        kind,
         Elements.of(mean, element, "mean"),
-        Elements.of(matrix, element, kind.argument),
-        dimension,
-        kind);
+        Elements.of(matrix, element, kind.argument()),
+        dimension);
   }
 
-  private static FullGaussians of(Elements mean, Elements matrix, int dimension, Kind kind) {
+  static FullGaussians of(ScaleKind kind, Elements mean, Elements matrix, int dimension) {
     return new FullGaussians(Factors.of(mean, matrix, dimension, kind, Platform::factorization));
   }
 

@@ -1,10 +1,83 @@
 package dev.kullback;
 
+import dev.kullback.internal.batch.Elements;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Objects;
+
 /**
  * A batch of Gaussians of one dimension. Batches are immutable, safe to share between threads, and can be used in any
- * number of calls. The factories of {@link DiagonalGaussians} and {@link FullGaussians} make them.
+ * number of calls. The factories of {@link DiagonalGaussians} and {@link FullGaussians} make them, and {@code of} is any of
+ * these, for callers that know only when they run what their scales are.
  */
 public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
+  /**
+   * {@return a new batch of float precision, as the factory makes that {@code kind} names}
+   *
+   * @param kind what {@code scale} holds
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param scale scales or matrices, {@link ScaleKind#length} values for each Gaussian
+   * @param dimension D; N is {@code mean.length / D}
+   * @param policy what to do with invalid scales; matrices are checked alike under every policy
+   * @throws InvalidGaussianException if a value or a matrix is invalid
+   * @throws IllegalArgumentException if the arrays do not have these shapes, or are too large
+   */
+  static Gaussians of(
+      ScaleKind kind, float[] mean, float[] scale, int dimension, ScalePolicy policy) {
+    Objects.requireNonNull(kind, "kind");
+    Elements scales = Elements.of(scale, kind.argument());
+    return of(kind, Elements.of(mean, "mean"), scales, dimension, policy);
+  }
+
+  /**
+   * {@return a batch as {@link #of(ScaleKind, float[], float[], int, ScalePolicy)} makes, but of double precision}
+   *
+   * @param kind what {@code scale} holds
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param scale scales or matrices
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   */
+  static Gaussians of(
+      ScaleKind kind, double[] mean, double[] scale, int dimension, ScalePolicy policy) {
+    Objects.requireNonNull(kind, "kind");
+    Elements scales = Elements.of(scale, kind.argument());
+    return of(kind, Elements.of(mean, "mean"), scales, dimension, policy);
+  }
+
+  /**
+   * {@return a batch as {@link #of(ScaleKind, float[], float[], int, ScalePolicy)} makes, from segments, each of its own
+   * layout} If either is of double, the batch is of double precision.
+   *
+   * @param kind what {@code scale} holds
+   * @param mean μ, row-major {@code [N, D]}, finite
+   * @param meanElement the layout of each mean: {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}
+   * @param scale scales or matrices
+   * @param scaleElement the layout of each value of {@code scale}
+   * @param dimension D
+   * @param policy what to do with invalid scales
+   */
+  static Gaussians of(
+      ScaleKind kind,
+      MemorySegment mean,
+      ValueLayout meanElement,
+      MemorySegment scale,
+      ValueLayout scaleElement,
+      int dimension,
+      ScalePolicy policy) {
+    Objects.requireNonNull(kind, "kind");
+    Elements scales = Elements.of(scale, scaleElement, kind.argument());
+    return of(kind, Elements.of(mean, meanElement, "mean"), scales, dimension, policy);
+  }
+
+  private static Gaussians of(
+      ScaleKind kind, Elements mean, Elements scale, int dimension, ScalePolicy policy) {
+    Objects.requireNonNull(policy, "policy");
+    return kind.isFull()
+        ? FullGaussians.of(kind, mean, scale, dimension)
+        : DiagonalGaussians.of(kind, mean, scale, dimension, policy);
+  }
+
   /** {@return the number N of Gaussians in the batch, at least 1} */
   int size();
 

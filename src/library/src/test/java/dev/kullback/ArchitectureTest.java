@@ -10,6 +10,7 @@ import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.sli
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
@@ -63,6 +64,14 @@ class ArchitectureTest {
     ROOMS.put("verify", List.of("engine", "rows", "plain", "batch", "numerics", "work"));
   }
 
+  /** Values of the API that every room may use, as callers give or get them. */
+  private static final DescribedPredicate<JavaClass> VALUES =
+      describe(
+          "are values of the API",
+          c ->
+              Stream.of(InvalidGaussianException.class, ScaleKind.class, ScalePolicy.class)
+                  .anyMatch(c.getBaseComponentType()::isEquivalentTo));
+
   private static final Path MAIN = main();
   private static final JavaClasses CLASSES = new ClassFileImporter().importPath(MAIN);
 
@@ -84,7 +93,19 @@ class ArchitectureTest {
         .isInstanceOf(AssertionError.class);
   }
 
-  /** That a package uses, of the library, itself and these rooms alone. */
+  @Test
+  void valuesOfTheApiUseNoRoomButNumerics() {
+    noClasses()
+        .that(VALUES)
+        .should()
+        .dependOnClassesThat(
+            resideInAPackage("dev.kullback..")
+                .and(not(resideInAPackage(inRoom("numerics"))))
+                .and(not(VALUES)))
+        .check(CLASSES);
+  }
+
+  /** That a package uses, of the library, itself, these rooms and {@link #VALUES} alone. */
   private static ArchRule arrows(String from, List<String> used) {
     String[] allowed =
         Stream.concat(Stream.of(from), used.stream().map(ArchitectureTest::inRoom))
@@ -94,7 +115,9 @@ class ArchitectureTest {
         .resideInAPackage(from)
         .should()
         .dependOnClassesThat(
-            resideInAPackage("dev.kullback..").and(not(resideInAnyPackage(allowed))));
+            resideInAPackage("dev.kullback..")
+                .and(not(resideInAnyPackage(allowed)))
+                .and(not(VALUES)));
   }
 
   @Test

@@ -1,11 +1,12 @@
 package dev.kullback.internal.batch;
 
+import dev.kullback.InvalidGaussianException;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/** A batch of Gaussians: checked values, and what was made of them for kernels. Immutable as far as anybody can tell. */
+/** A batch of Gaussians: checked values, and what was made of them for kernels. Observably immutable; caches derived forms. */
 public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** Columns of the widest panel; a packed batch must fit a Java array. */
   public static final int WIDEST_PANEL = 32;
@@ -17,7 +18,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   private final boolean isDouble;
   private final AtomicBoolean used = new AtomicBoolean();
 
-  /** Few, so that looking through them is the fastest; replaced, never changed. */
+  /** Derived forms that were made. They are few, so a linear search is the fastest; the array is replaced, never changed. */
   private volatile Kept<?, ?>[] kept = NONE;
 
   private record Kept<B extends Batch, T>(DerivedForm<B, T> form, Lazy<B, T> value) {
@@ -42,7 +43,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     return dimension;
   }
 
-  /** Whether it was made of doubles: decides the accuracy contract. */
+  /** Whether it was made of doubles, which decides the accuracy contract. */
   public final boolean isDouble() {
     return isDouble;
   }
@@ -56,18 +57,18 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** Whether it can be written out as full factors: {@link #full}. */
   public abstract boolean isExpandable();
 
-  /** A diagonal batch as one of diagonal factors; a full one as it is. */
+  /** Writes out a diagonal batch as one of diagonal factors; returns a full one itself. */
   public abstract FullBatch full();
 
   /** Bytes of the values. */
   abstract long valueBytes();
 
-  /** Bytes on the heap, of the values and all that was made of them. */
+  /** Bytes of the values and of all that was made of them, on the heap. */
   public final long memoryBytes() {
     return valueBytes() + Arrays.stream(kept).mapToLong(Kept::bytes).sum();
   }
 
-  /** Makes what plain kernels need; those with vectors have more. */
+  /** Makes what plain kernels need; vector kernels need more. */
   public void prepare() {
     used.set(true); // so that calls look for what is kept
   }
@@ -77,7 +78,36 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     return !used.get() && used.compareAndSet(false, true);
   }
 
-  /** What a KL that is computed by itself counts at a {@link Checkpoint}. */
+  static void checkDimension(int dimension) {
+    if (dimension < 1) {
+      throw new IllegalArgumentException("dimension must be at least 1, is " + dimension);
+    }
+  }
+
+  /** Throws where a batch is too large, even of one row if it has more than {@code mostDimensions}. */
+  static void checkSize(long n, int dimension, int mostDimensions, int mostRows) {
+    if (dimension > mostDimensions) {
+      throw new IllegalArgumentException(
+          "dimension %d is too large: a Gaussian has at most %d dimensions here"
+              .formatted(dimension, mostDimensions));
+    }
+    if (n > mostRows) {
+      throw new IllegalArgumentException(
+          "%d Gaussians of dimension %d are too many for one batch: at most %d; split it by rows"
+              .formatted(n, dimension, mostRows));
+    }
+  }
+
+  /** Makes the exception for a value of an array [N, D]. */
+  static InvalidGaussianException rejected(
+      String array, int index, int dimension, String value, String rule, String advice) {
+    int h = index % dimension;
+    String reason = "is " + value + "; " + rule;
+    return new InvalidGaussianException(
+        array, index / dimension, h, "[" + h + "]", ", dimension " + h, reason, advice);
+  }
+
+  /** Weight of a KL that is computed by itself at a {@link Checkpoint}. */
   public static long terms(Batch q, Batch p) {
     return q instanceof DiagonalBatch && p instanceof DiagonalBatch
         ? (long) Checkpoint.PLAIN * q.dimension

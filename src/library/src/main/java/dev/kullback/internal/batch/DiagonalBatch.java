@@ -1,5 +1,7 @@
 package dev.kullback.internal.batch;
 
+import dev.kullback.InvalidGaussianException;
+import dev.kullback.ScalePolicy;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.LogProduct;
 import dev.kullback.internal.numerics.Range;
@@ -10,34 +12,31 @@ import java.util.BitSet;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** N Gaussians {@code N(μ_i, diag(σ_i²))} of dimension D. */
+/** N Gaussians {@code N(μ_i, diag(σ_i²))} of dimension D, checked when they are made. */
 public final class DiagonalBatch extends Batch {
-  /** Variances that float kernels take; r = 1/v and d²·r then lose nothing to under- or overflow that matters. */
-  private static final double LEAST32 = 0x1p-100;
-
+  /** Variances up to which, and down to whose inverse, float kernels compute 1/v and d²/v with no over- or underflow that matters. */
   private static final double MOST32 = 0x1p100;
 
-  /** Variances that double kernels take. */
-  private static final double LEAST64 = 0x1p-500;
-
+  /** The same bound for double kernels. */
   private static final double MOST64 = 0x1p500;
 
-  /** Four numbers for each dimension of each row, the rows rounded up to whole panels, fit a Java array. */
+  /** Numbers that fit a Java array, by fours: a packed batch has four for each dimension of each row, rounded up to panels. */
   private static final int MOST_PACKED = (Integer.MAX_VALUE - 8) / 4;
 
   public static final int MOST_DIMENSIONS = MOST_PACKED / WIDEST_PANEL;
 
   private static final double HALF_ULP = 0x1p-53;
 
-  /** What checking an element counts at a {@link Checkpoint}, and how many it passes with at least, if there are as many. */
+  /** Weight of checking an element at a {@link Checkpoint}. */
   private static final int CHECKING = 16;
 
-  private static final int ROWS_ELEMENTS = 4096;
+  /** Elements between two checkpoints, about. */
+  private static final int ELEMENTS = 4096;
 
-  /** e^±700 are normal numbers. */
+  /** Log-variances up to which σ is a normal number, e^±700. */
   private static final double MOST_LOG_VARIANCE = 1400;
 
-  /** Doubles up to which a diagonal batch is worth an expansion to full factors, 128 MiB. */
+  /** Doubles up to which writing out a diagonal batch as full factors pays, 128 MiB. */
   private static final long MOST_EXPANDED = 1 << 24;
 
   private static final DerivedForm<DiagonalBatch, FullBatch> FULL =
@@ -46,7 +45,7 @@ public final class DiagonalBatch extends Batch {
   private final Scale kind;
   private final boolean deterministic;
 
-  /** Row-major [N, D] as given, after clamping: one pair of the two, by precision. */
+  /** Row-major [N, D] as given, after clamping. A batch has one pair of the two, by its precision. */
   private final float @Nullable [] mean32;
 
   private final float @Nullable [] scale32;
@@ -63,34 +62,36 @@ public final class DiagonalBatch extends Batch {
 
   private final BitSet beyond64 = new BitSet();
 
-  /** Not under a key: looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
+  /** Kept without a {@link DerivedForm}: looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
   private final Lazy<DiagonalBatch, double[]> precisions = new Lazy<>();
 
-  /** How many rows' precisions were computed one by one, about: threads may lose some. */
+  /** Number of rows whose precisions were computed one by one, about: threads may lose some. */
   private int computed;
 
-  private DiagonalBatch(Elements mean, Elements scale, int dimension, Scale kind, Zeros zeros) {
-    super((int) (mean.length() / dimension), dimension, mean.isDouble());
+  private DiagonalBatch(
+      Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
+    super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
     mean32 = isDouble() ? null : mean.floats();
     scale32 = isDouble() ? null : scale.floats();
     mean64 = isDouble() ? mean.doubles() : null;
     scale64 = isDouble() ? scale.doubles() : null;
     this.kind = kind;
-    if (zeros == Zeros.CLAMPED) {
+    if (policy == ScalePolicy.CLAMPED) {
       clamp();
     }
-    deterministic = zeros == Zeros.DETERMINISTIC && isZero();
+    deterministic = policy == ScalePolicy.DETERMINISTIC_IF_ZERO && isZero();
     logDet = new double[size()];
     logDetBound = new double[size()];
-    double least = kind.bound(LEAST32);
+    double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);
-    Checkpoint checkpoint =
-        new Checkpoint(); // one thread: 0.6 of the time is the copies' (1024 x 256, 100,000 x 64;
-    // Zen 3)
-    int rows = Math.max(1, ROWS_ELEMENTS / dimension);
+    Checkpoint checkpoint = new Checkpoint();
+    int rows = Math.max(1, ELEMENTS / dimension);
+    // on one thread: 0.6 of the time is the copies' (1024 x 256, 100,000 x 64; Zen 3)
     for (int first = 0, i = 0; i < size(); first += rows) {
       int end = Math.min(size(), first + rows);
-      boolean passed = passes(i * dimension, end * dimension, least, most);
+      int from = i * dimension;
+      int to = end * dimension;
+      boolean passed = isFinite(from, to) && (deterministic || isOrdinary(from, to, least, most));
       for (; i < end; i++) {
         boolean ordinary = passed || check(i, least, most);
         if (!deterministic) {
@@ -101,26 +102,18 @@ public final class DiagonalBatch extends Batch {
     }
   }
 
-  /** What becomes of scales outside (0, ∞). */
-  public enum Zeros {
-    REJECTED,
-    CLAMPED,
-    /** Scales of 0 throughout make a deterministic batch; others are rejected. */
-    DETERMINISTIC
-  }
-
   /**
-   * A batch from means and scales, both copied unless they are owned.
+   * Makes a batch from means and scales, which are copied unless they are owned. If either is of double, the batch is.
    *
-   * @throws IllegalArgumentException naming the array, the Gaussian and the dimension at fault
+   * @throws InvalidGaussianException naming the array, the Gaussian and the dimension at fault
    */
   public static DiagonalBatch of(
-      Elements mean, Elements scale, int dimension, Scale kind, Zeros zeros) {
+      Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
     checkShape(mean.length(), scale.length(), dimension, kind);
-    return new DiagonalBatch(mean, scale, dimension, kind, zeros);
+    return new DiagonalBatch(mean, scale, dimension, kind, policy);
   }
 
-  /** How the scales are stated. */
+  /** Tells what the scales are. */
   public Scale kind() {
     return kind;
   }
@@ -135,7 +128,7 @@ public final class DiagonalBatch extends Batch {
     return logDet[i];
   }
 
-  /** A bound on the absolute error of {@link #logDet}. */
+  /** Bounds the absolute error of {@link #logDet}. */
   public double logDetBound(int i) {
     return logDetBound[i];
   }
@@ -149,7 +142,7 @@ public final class DiagonalBatch extends Batch {
     return Objects.requireNonNull(scale32);
   }
 
-  /** Raw means in double; of a float batch a fresh copy. */
+  /** Raw means in double, a fresh copy if the batch is of float. */
   public double[] mean64() {
     return mean64 != null ? mean64 : widen(mean32());
   }
@@ -214,14 +207,14 @@ public final class DiagonalBatch extends Batch {
     return precisions.get(this, DiagonalBatch::toPrecisions);
   }
 
-  /** One of {@link #precisions}, computed. */
+  /** Computes one of {@link #precisions}. */
   public double precision(int index) {
     return kind == Scale.PRECISION ? scale(index) : 1 / kind.variance(scale(index));
   }
 
   /**
-   * {@link #precisions} for a pair, or null where they have not been made nor so many rows computed that making them costs no more: most
-   * searches need those of few pairs, and they take as much memory as a float batch's values.
+   * {@link #precisions} for a pair, or null: they are made only once as many rows were computed one by one, as most searches need few
+   * rows, and they take as much memory as a float batch's values.
    */
   public double @Nullable [] precisionsOfPair() {
     double[] made = precisions.made();
@@ -264,9 +257,10 @@ public final class DiagonalBatch extends Batch {
       for (int h = 0; h < dimension(); h++) {
         double s = scale(i * dimension() + h);
         if (Math.abs(s) > MOST_LOG_VARIANCE) {
-          throw new IllegalArgumentException(
-              "%s[%d] (Gaussian %2$d, dimension %d) has log-variance %s; with a full covariance it must be in [-%s, %5$s]"
-                  .formatted(role, i, h, s, MOST_LOG_VARIANCE));
+          String reason =
+              "has log-variance %s; with a full covariance it must be in [-%s, %2$s]"
+                  .formatted(s, MOST_LOG_VARIANCE);
+          throw new InvalidGaussianException(role, i, h, "", ", dimension " + h, reason, "");
         }
       }
     }
@@ -276,10 +270,10 @@ public final class DiagonalBatch extends Batch {
     double[] r = new double[size() * dimension()];
     Checkpoint checkpoint = new Checkpoint();
     for (int i = 0; i < r.length; ) {
-      for (int end = (int) Math.min((long) i + ROWS_ELEMENTS, r.length); i < end; i++) {
+      for (int end = (int) Math.min((long) i + ELEMENTS, r.length); i < end; i++) {
         r[i] = precision(i);
       }
-      checkpoint.pass((long) CHECKING * ROWS_ELEMENTS);
+      checkpoint.pass((long) CHECKING * ELEMENTS);
     }
     return r;
   }
@@ -293,9 +287,7 @@ public final class DiagonalBatch extends Batch {
   }
 
   private static void checkShape(long meanLength, long scaleLength, int dimension, Scale kind) {
-    if (dimension < 1) {
-      throw new IllegalArgumentException("dimension must be at least 1, is " + dimension);
-    }
+    checkDimension(dimension);
     if (meanLength != scaleLength) {
       throw new IllegalArgumentException(
           "mean has %d elements but %s has %d; both must be [N, %d]"
@@ -314,53 +306,39 @@ public final class DiagonalBatch extends Batch {
     return MOST_PACKED / dimension - (WIDEST_PANEL - 1);
   }
 
-  /** Throws where a batch is too large, even of one row if it has more than {@code mostDimensions}. */
-  static void checkSize(long n, int dimension, int mostDimensions, int mostRows) {
-    if (dimension > mostDimensions) {
-      throw new IllegalArgumentException(
-          "dimension %d is too large: a Gaussian has at most %d dimensions here"
-              .formatted(dimension, mostDimensions));
-    }
-    if (n > mostRows) {
-      throw new IllegalArgumentException(
-          "%d Gaussians of dimension %d are too many for one batch: at most %d; split it by rows"
-              .formatted(n, dimension, mostRows));
-    }
-  }
-
   private void clamp() {
-    if (scale32 != null) {
-      for (int i = 0; i < scale32.length; i++) {
-        scale32[i] = (float) kind.clamp(scale32[i]);
-      }
-    } else {
-      double[] s = scale64();
-      for (int i = 0; i < s.length; i++) {
-        s[i] = kind.clamp(s[i]);
+    for (int i = 0; i < size() * dimension(); i++) {
+      double clamped = kind.clamp(scale(i));
+      if (scale64 != null) {
+        scale64[i] = clamped;
+      } else {
+        scale32()[i] = (float) clamped;
       }
     }
   }
 
   private boolean isZero() {
-    if (kind != Scale.STD && kind != Scale.VARIANCE) {
-      return false;
+    boolean zero = kind == Scale.STD || kind == Scale.VARIANCE;
+    for (int i = 0; zero && i < size() * dimension(); i++) {
+      zero = scale(i) == 0;
     }
-    for (int i = 0; i < size() * dimension(); i++) {
-      if (scale(i) != 0) {
-        return false;
-      }
-    }
-    return true;
+    return zero;
   }
 
   /**
-   * Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold; whether its scales are ordinary.
+   * Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold.
+   *
+   * @return whether its scales are ordinary
    */
   private boolean check(int row, double least, double most) {
     int from = row * dimension();
     int to = from + dimension();
     if (!isFinite(from, to)) {
-      checkMean(from, to);
+      int k = from;
+      while (Math.abs(mean(k)) <= Double.MAX_VALUE) {
+        k++;
+      }
+      throw rejected("mean", k, mean(k), "it must be finite", "");
     }
     boolean ordinary = isOrdinary(from, to, least, most);
     if (!deterministic && !ordinary) {
@@ -371,29 +349,25 @@ public final class DiagonalBatch extends Batch {
 
   // Quick screens, of several rows and then of one; what does not pass is looked at value by value.
 
-  private boolean passes(int from, int to, double least, double most) {
-    return isFinite(from, to) && (deterministic || isOrdinary(from, to, least, most));
-  }
-
   private boolean isFinite(int from, int to) {
-    return mean32 != null
-        ? Range.contains(-Float.MAX_VALUE, Float.MAX_VALUE, mean32, from, to)
-        : Range.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean64(), from, to);
+    return contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean32, mean64, from, to);
   }
 
-  /** Whether the scales are valid and such as the float kernels hold. */
+  /** Whether the scales are valid, and the float kernels can hold them. */
   private boolean isOrdinary(int from, int to, double least, double most) {
-    return scale32 != null
-        ? Range.contains(least, most, scale32, from, to)
-        : Range.contains(least, most, scale64(), from, to);
+    return contains(least, most, scale32, scale64, from, to);
   }
 
-  private void checkMean(int from, int to) {
-    for (int k = from; k < to; k++) {
-      if (!(Math.abs(mean(k)) <= Double.MAX_VALUE)) {
-        throw rejected("mean", k, mean(k), "it must be finite");
-      }
-    }
+  private static boolean contains(
+      double least,
+      double most,
+      float @Nullable [] floats,
+      double @Nullable [] doubles,
+      int from,
+      int to) {
+    return doubles != null
+        ? Range.contains(least, most, doubles, from, to)
+        : Range.contains(least, most, Objects.requireNonNull(floats), from, to);
   }
 
   private void checkScale(int row, int from, int to) {
@@ -404,45 +378,36 @@ public final class DiagonalBatch extends Batch {
     for (int k = from; k < to; k++) {
       double s = scale(k);
       if (!(s >= valid && s <= Double.MAX_VALUE)) {
-        throw rejected(
-            kind.argument,
-            k,
-            s,
-            log ? "it must be finite" : "it must be finite and > 0" + remedy(s));
+        String rule = log ? "it must be finite" : "it must be finite and > 0";
+        throw rejected(kind.argument, k, s, rule, log ? "" : advice(s));
       }
       least = Math.min(least, s);
       most = Math.max(most, s);
     }
-    if (least < kind.bound(LEAST32) || most > kind.bound(MOST32)) {
+    if (least < kind.bound(1 / MOST32) || most > kind.bound(MOST32)) {
       beyond32.set(row);
     }
-    if (least < kind.bound(LEAST64) || most > kind.bound(MOST64)) {
+    if (least < kind.bound(1 / MOST64) || most > kind.bound(MOST64)) {
       beyond64.set(row);
     }
   }
 
-  private String remedy(double s) {
+  private String advice(double s) {
     if (s < 0 && s >= -Double.MAX_VALUE) {
       return "; are these log-variances (ofLogVariance)?";
     }
     return s == 0 && kind != Scale.PRECISION ? " (ScalePolicy.CLAMPED raises small ones)" : "";
   }
 
-  private IllegalArgumentException rejected(String array, int index, double value, String rule) {
-    return new IllegalArgumentException(
-        "%s[%d][%d] (Gaussian %2$d, dimension %3$d) is %s; %s"
-            .formatted(
-                array,
-                index / dimension(),
-                index % dimension(),
-                isDouble() ? Double.toString(value) : Float.toString((float) value),
-                rule));
+  private InvalidGaussianException rejected(
+      String array, int index, double value, String rule, String advice) {
+    return rejected(array, index, dimension(), Elements.text(value, isDouble()), rule, advice);
   }
 
   /**
-   * Sets {@link #logDet}, by one logarithm of the product; for log-variances by their compensated sum.
+   * Sets {@link #logDet} by one logarithm of the product, for log-variances by their compensated sum.
    *
-   * @param ordinary whether the row's scales are: not its neighbours', for its bits are its own
+   * @param ordinary whether the row's own scales are, not its neighbors': they alone may decide its bits
    */
   private void sumLogStd(int row, boolean ordinary) {
     int from = row * dimension();
@@ -452,12 +417,8 @@ public final class DiagonalBatch extends Batch {
       logDetBound[row] = HALF_ULP * 2 * Math.abs(logDet[row]);
       return;
     }
-    double log =
-        scale32 != null
-            ? logProduct(scale32, from, to, ordinary)
-            : logProduct(scale64(), from, to, ordinary);
     double factor = kind == Scale.STD ? 1 : kind == Scale.VARIANCE ? 0.5 : -0.5;
-    logDet[row] = factor * log;
+    logDet[row] = factor * logProduct(from, to, ordinary);
     logDetBound[row] = HALF_ULP * (dimension() + 16 + 4 * Math.abs(logDet[row]));
   }
 
@@ -473,11 +434,11 @@ public final class DiagonalBatch extends Batch {
     return sum + errors;
   }
 
-  private static double logProduct(float[] s, int from, int to, boolean ordinary) {
-    return ordinary ? LogProduct.ofOrdinary(s, from, to) : LogProduct.of(s, from, to);
-  }
-
-  private static double logProduct(double[] s, int from, int to, boolean ordinary) {
+  private double logProduct(int from, int to, boolean ordinary) {
+    if (scale64 != null) {
+      return ordinary ? LogProduct.ofOrdinary(scale64, from, to) : LogProduct.of(scale64, from, to);
+    }
+    float[] s = scale32();
     return ordinary ? LogProduct.ofOrdinary(s, from, to) : LogProduct.of(s, from, to);
   }
 }

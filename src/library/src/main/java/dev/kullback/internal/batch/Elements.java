@@ -7,48 +7,32 @@ import org.jspecify.annotations.Nullable;
 
 /** Numbers that a caller gave, in an array or a segment. For one thread. */
 public final class Elements {
-  /** Floats on their way to doubles. */
+  /** Floats that are read at once on their way to doubles. */
   private static final int CHUNK = 1024;
 
   private final MemorySegment segment;
   private final ValueLayout layout;
 
-  /** The array that the segment stands for, if there is one: a clone is not filled with zeros first. */
+  /** The array behind the segment, if there is one: to clone it is faster, as nothing is filled with zeros first. */
   private final @Nullable Object array;
 
-  /** Whether the array may be kept. */
-  private final boolean owned;
-
+  private boolean owned;
   private float[] chunk = {};
 
-  private Elements(
-      MemorySegment segment, ValueLayout layout, @Nullable Object array, boolean owned) {
+  private Elements(MemorySegment segment, ValueLayout layout, @Nullable Object array) {
     this.segment = segment;
     this.layout = layout;
     this.array = array;
-    this.owned = owned;
   }
 
   public static Elements of(float[] array, String name) {
     Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT, array, false);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT, array);
   }
 
   public static Elements of(double[] array, String name) {
     Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, array, false);
-  }
-
-  /** An array that the caller gives away. */
-  public static Elements owned(float[] array, String name) {
-    Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_FLOAT, array, true);
-  }
-
-  /** An array that the caller gives away. */
-  public static Elements owned(double[] array, String name) {
-    Objects.requireNonNull(array, name);
-    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, array, true);
+    return new Elements(MemorySegment.ofArray(array), ValueLayout.JAVA_DOUBLE, array);
   }
 
   public static Elements of(MemorySegment segment, ValueLayout element, String name) {
@@ -68,7 +52,13 @@ public final class Elements {
               throw new IllegalArgumentException(
                   "element layout must be float or double, is " + element);
         };
-    return new Elements(segment, layout, null, false);
+    return new Elements(segment, layout, null);
+  }
+
+  /** Lets the batch keep the array, which the caller gives away. */
+  public Elements owned() {
+    owned = true;
+    return this;
   }
 
   /** Throws where this thread cannot read or write a segment. */
@@ -90,7 +80,7 @@ public final class Elements {
     return layout instanceof ValueLayout.OfDouble;
   }
 
-  /** A copy, of floats, or the array that was given away. */
+  /** Copies floats, or returns the array that was given away. */
   float[] floats() {
     if (array instanceof float[] floats) {
       return owned ? floats : floats.clone();
@@ -100,7 +90,7 @@ public final class Elements {
     return copy;
   }
 
-  /** A copy, widened if it must be, or the array that was given away. */
+  /** Copies floats or doubles as doubles, or returns the array of doubles that was given away. */
   double[] doubles() {
     if (array instanceof double[] doubles) {
       return owned ? doubles : doubles.clone();
@@ -110,7 +100,7 @@ public final class Elements {
     return copy;
   }
 
-  /** Reads so many from an index on to the start of an array. */
+  /** Reads {@code count} elements from an index on to the start of an array. */
   void read(long from, double[] to, int count) {
     if (isDouble()) {
       MemorySegment.copy(segment, layout, Double.BYTES * from, to, 0, count);
@@ -126,5 +116,14 @@ public final class Elements {
         to[at + k] = chunk[k];
       }
     }
+  }
+
+  /** The shortest decimal that denotes an element. */
+  String text(double element) {
+    return text(element, isDouble());
+  }
+
+  static String text(double value, boolean isDouble) {
+    return isDouble ? Double.toString(value) : Float.toString((float) value);
   }
 }

@@ -1,5 +1,7 @@
 package dev.kullback.internal.batch;
 
+import dev.kullback.InvalidGaussianException;
+import dev.kullback.ScaleKind;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Range;
@@ -9,7 +11,7 @@ import java.util.Objects;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Makes {@link FullBatch}: checks what callers give, and turns it into factors L of {@code Σ = LLᵀ}. */
+/** Makes a {@link FullBatch}: checks what callers give, and turns it into factors L of {@code Σ = LLᵀ}. */
 public final class Factors {
   /** Logarithms of the diagonal up to which its elements are normal numbers. */
   private static final double MOST_LOG = 700;
@@ -19,77 +21,89 @@ public final class Factors {
 
   private static final double ASYMMETRY64 = 1e-10;
 
-  /** Elements, of small matrices. */
+  /** Elements of small matrices that are read at once. */
   private static final int READ_AT_ONCE = 4096;
 
-  /** How many times as long as a KL a Cholesky factorization in twice double's precision takes, about, a lane. */
+  /** Time of a Cholesky factorization in twice double's precision, a lane, as a multiple of a KL's, about. */
   private static final long FACTORING = 16;
-
-  /** What a matrix of the factories is. */
-  public enum Kind {
-    SCALE_TRIL("scaleTril"),
-    PACKED("packed"),
-    PACKED_LOG("packed"),
-    COVARIANCE("covariance"),
-    PRECISION("precision");
-
-    /** The argument's name in the public factories, used in messages. */
-    public final String argument;
-
-    Kind(String argument) {
-      this.argument = argument;
-    }
-
-    private boolean isPacked() {
-      return this == PACKED || this == PACKED_LOG;
-    }
-  }
 
   private final Elements matrix;
   private final int n;
   private final int d;
-  private final Kind kind;
+  private final ScaleKind kind;
   private final Supplier<Factorization> factorization;
 
-  /** The batch's arrays. */
+  /** Factors for the batch, and what their rounding lost; null where the caller gave L itself. */
   private final double[] factors;
 
   private final double @Nullable [] factorsLow;
 
   private Factors(
-      Elements matrix, int n, int dimension, Kind kind, Supplier<Factorization> factorization) {
+      Elements matrix, int n, int d, ScaleKind kind, Supplier<Factorization> factorization) {
     this.matrix = matrix;
     this.n = n;
-    this.d = dimension;
+    this.d = d;
     this.kind = kind;
     this.factorization = factorization;
     factors = new double[n * Cholesky.packedLength(d)];
-    factorsLow = kind == Kind.SCALE_TRIL || kind == Kind.PACKED ? null : new double[factors.length];
+    boolean given = kind == ScaleKind.SCALE_TRIL || kind == ScaleKind.PLAIN_PACKED_SCALE_TRIL;
+    factorsLow = given ? null : new double[factors.length];
   }
 
   /**
-   * A batch from means and matrices, both copied.
+   * Makes a batch from copies of means and matrices. If either is of double, the batch is.
    *
-   * @throws IllegalArgumentException naming the array, the Gaussian, the row and the column at fault
+   * @throws InvalidGaussianException naming the array, the Gaussian, the row and the column at fault
    */
   public static FullBatch of(
       Elements mean,
       Elements matrix,
       int dimension,
-      Kind kind,
+      ScaleKind kind,
       Supplier<Factorization> factorization) {
     int n = checkShape(mean.length(), matrix.length(), dimension, kind);
     double[] means = mean.doubles();
-    for (int h = 0; h < means.length; h++) {
-      if (!(Math.abs(means[h]) <= Double.MAX_VALUE)) {
-        throw new IllegalArgumentException(
-            "mean[%d][%d] (Gaussian %1$d, dimension %2$d) is %s; it must be finite"
-                .formatted(h / dimension, h % dimension, text(means[h], mean.isDouble())));
+    for (int k = 0; k < means.length; k++) {
+      if (!(Math.abs(means[k]) <= Double.MAX_VALUE)) {
+        String value = mean.text(means[k]);
+        throw Batch.rejected("mean", k, dimension, value, "it must be finite", "");
       }
     }
     Factors made = new Factors(matrix, n, dimension, kind, factorization);
     made.make();
-    return new FullBatch(means, made.factors, made.factorsLow, dimension, matrix.isDouble());
+    boolean isDouble = mean.isDouble() || matrix.isDouble();
+    return new FullBatch(means, made.factors, made.factorsLow, dimension, isDouble);
+  }
+
+  /** Throws where a matrix has an element other than 0 above its diagonal, which {@link #of} does not read. */
+  public static void checkLowerTriangular(Elements matrix, int d) {
+    Batch.checkDimension(d);
+    Batch.checkSize(1, d, FullBatch.MOST_DIMENSIONS, 1);
+    long square = (long) d * d;
+    if (matrix.length() % square != 0) {
+      throw new IllegalArgumentException(
+          "scaleTril has %d elements, which is not a multiple of %d x %2$d"
+              .formatted(matrix.length(), d));
+    }
+    double[] above = new double[d];
+    for (long at = 0; at < matrix.length(); at += d) {
+      int r = (int) (at / d % d);
+      int count = d - r - 1;
+      matrix.read(at + r + 1, above, count);
+      for (int k = 0; k < count; k++) {
+        if (above[k] != 0) { // a -0 is 0
+          String reason = "is " + matrix.text(above[k]) + ": not lower triangular";
+          throw rejected(
+              ScaleKind.SCALE_TRIL,
+              (int) (at / square),
+              r,
+              r + 1 + k,
+              d,
+              reason,
+              "; is it a covariance (ofCovariance)?");
+        }
+      }
+    }
   }
 
   private void make() {
@@ -109,33 +123,30 @@ public final class Factors {
         }
         checkFactors();
       }
-      case PACKED, PACKED_LOG -> {
+      case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> {
         matrix.read(0, factors, factors.length);
         checkFactors();
       }
-      case COVARIANCE, PRECISION -> factor(Objects.requireNonNull(factorsLow));
+      default -> factor(Objects.requireNonNull(factorsLow));
     }
   }
 
-  /** How many Gaussians, packed in panels, fit a Java array; not positive where none does. */
+  /** N of the largest batch that fits a Java array when packed in panels; not positive where there is none. */
   public static int mostRows(int dimension) {
     long length = (long) dimension * (dimension + 3) / 2;
     return (int) ((Integer.MAX_VALUE - 8) / length) - Batch.WIDEST_PANEL;
   }
 
-  /** N. */
-  private static int checkShape(long meanLength, long matrixLength, int dimension, Kind kind) {
-    if (dimension < 1) {
-      throw new IllegalArgumentException("dimension must be at least 1, is " + dimension);
-    }
+  /** Returns N. */
+  private static int checkShape(long meanLength, long matrixLength, int dimension, ScaleKind kind) {
+    Batch.checkDimension(dimension);
     if (meanLength == 0 || meanLength % dimension != 0) {
       throw new IllegalArgumentException(
           "mean has %d elements, which is not a positive multiple of the dimension %d"
               .formatted(meanLength, dimension));
     }
     long n = meanLength / dimension;
-    long each =
-        kind.isPacked() ? (long) dimension * (dimension + 1) / 2 : (long) dimension * dimension;
+    long each = kind.length(dimension);
     if (matrixLength % each != 0 || matrixLength / each != n) {
       throw new IllegalArgumentException(
           "mean has %d elements, [%d, %d], but %s has %d; it must be [%2$d, %s], %d elements each"
@@ -143,13 +154,17 @@ public final class Factors {
                   meanLength,
                   n,
                   dimension,
-                  kind.argument,
+                  kind.argument(),
                   matrixLength,
-                  kind.isPacked() ? "D(D+1)/2" : "D, D",
+                  isPacked(kind) ? "D(D+1)/2" : "D, D",
                   each));
     }
-    DiagonalBatch.checkSize(n, dimension, FullBatch.MOST_DIMENSIONS, mostRows(dimension));
+    Batch.checkSize(n, dimension, FullBatch.MOST_DIMENSIONS, mostRows(dimension));
     return (int) n;
+  }
+
+  private static boolean isPacked(ScaleKind kind) {
+    return kind == ScaleKind.PACKED_SCALE_TRIL || kind == ScaleKind.PLAIN_PACKED_SCALE_TRIL;
   }
 
   /** Rejects factors that are not finite or whose diagonal is not positive; takes logarithms from the diagonal. */
@@ -171,13 +186,9 @@ public final class Factors {
         double given = factors[k];
         if (low != null) {
           if (!(Math.abs(given) <= MOST_LOG)) {
+            String range = "[-" + MOST_LOG + ", " + MOST_LOG + "]";
             throw rejected(
-                i,
-                r,
-                r,
-                given,
-                "the logarithm of a diagonal element, it must be in [-%s, %1$s]"
-                    .formatted(MOST_LOG));
+                i, r, r, given, "the logarithm of a diagonal element, it must be in " + range);
           }
           cholesky.exp(given);
           factors[k] = cholesky.high();
@@ -191,8 +202,8 @@ public final class Factors {
   }
 
   /**
-   * Factors covariances or precisions, as many at a time as the factorization takes, with rows and columns scaled as {@link
-   * Cholesky#inverseRoot} says.
+   * Factors covariances or precisions, as many at a time as the factorization has lanes, with rows and columns scaled by {@link
+   * Cholesky#inverseRoot} of the diagonal.
    */
   private void factor(double[] factorsLow) {
     Factorization cholesky = factorization.get();
@@ -208,7 +219,7 @@ public final class Factors {
       int count = Math.min(lanes, n - first);
       Arrays.fill(low, 0);
       for (int i = 0; i < lanes; i++) {
-        if (i < count) { // lanes beyond repeat the last
+        if (i < count) { // spare lanes repeat the last
           matrix.read((long) (first + i) * d * d, full, d * d);
           checkSymmetric(full, first + i);
         }
@@ -223,7 +234,7 @@ public final class Factors {
           }
         }
       }
-      if (kind == Kind.PRECISION) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
+      if (isPrecision()) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
         cholesky.invert(high, low, d);
       }
       for (int i = 0; i < count; i++) {
@@ -232,9 +243,13 @@ public final class Factors {
     }
   }
 
-  /** A matrix's lower triangle, of a precision with rows reversed, to lane i. */
+  private boolean isPrecision() {
+    return kind == ScaleKind.PRECISION_MATRIX;
+  }
+
+  /** Writes a matrix's lower triangle to lane i, a precision's with rows reversed. */
   private void place(double[] full, double[] high, int i, int lanes) {
-    boolean flip = kind == Kind.PRECISION;
+    boolean flip = isPrecision();
     for (int r = 0, k = i; r < d; r++) {
       for (int c = 0; c <= r; c++, k += lanes) {
         high[k] = flip ? full[(d - 1 - c) * d + d - 1 - r] : full[r * d + c];
@@ -242,7 +257,7 @@ public final class Factors {
     }
   }
 
-  /** Lane i, with the scaling undone, as the factor of a Gaussian. */
+  /** Writes lane i, with the scaling undone, as the factor of a Gaussian. */
   private void take(
       double[] high,
       double[] low,
@@ -251,7 +266,7 @@ public final class Factors {
       double[] scales,
       int gaussian,
       double[] factorsLow) {
-    boolean flip = kind == Kind.PRECISION;
+    boolean flip = isPrecision();
     int to = gaussian * Cholesky.packedLength(d);
     for (int r = 0; r < d; r++) {
       double root = flip ? scales[i * d + r] : 1 / scales[i * d + r];
@@ -264,12 +279,14 @@ public final class Factors {
     }
   }
 
-  /** Scales the lower triangle in place; by what, to {@code scales[at…]}. */
+  /** Scales the lower triangle in place, by factors that go to {@code scales[at…]}. */
   private static void scale(double[] full, int d, double[] scales, int at) {
     for (int r = 0; r < d; r++) {
       double t = Cholesky.inverseRoot(full[r * d + r]);
       scales[at + r] = t;
-      for (int c = 0; c <= r; c++) { // the greater first: less than the product does not underflow
+      for (int c = 0;
+          c <= r;
+          c++) { // the greater first, so that nothing underflows but the product
         double u = scales[at + c];
         full[r * d + c] *= Math.max(t, u);
         full[r * d + c] *= Math.min(t, u);
@@ -277,13 +294,11 @@ public final class Factors {
     }
   }
 
-  private IllegalArgumentException notPositiveDefinite(
+  private InvalidGaussianException notPositiveDefinite(
       int i, int failed, double scaled, double[] scales, int at) {
-    int row = kind == Kind.PRECISION ? d - 1 - failed : failed;
+    int row = isPrecision() ? d - 1 - failed : failed;
     double pivot = scaled / scales[at + row] / scales[at + row];
-    return new IllegalArgumentException(
-        "%s[%d] (Gaussian %2$d) is not positive definite: pivot %d is %s"
-            .formatted(kind.argument, i, row, pivot));
+    return rejected(i, "is not positive definite: pivot %d is %s".formatted(row, pivot));
   }
 
   private void checkSymmetric(double[] full, int i) {
@@ -297,15 +312,10 @@ public final class Factors {
         double a = full[r * d + c];
         double b = full[c * d + r];
         if (a != b && !(Math.abs(a - b) <= asymmetry(full, r, c))) {
-          throw new IllegalArgumentException(
-              "%s[%d] (Gaussian %2$d) is not symmetric: [%d][%d] is %s but [%4$d][%3$d] is %s"
-                  .formatted(
-                      kind.argument,
-                      i,
-                      r,
-                      c,
-                      text(a, matrix.isDouble()),
-                      text(b, matrix.isDouble())));
+          throw rejected(
+              i,
+              "is not symmetric: [%d][%d] is %s but [%2$d][%1$d] is %s"
+                  .formatted(r, c, matrix.text(a), matrix.text(b)));
         }
       }
     }
@@ -316,15 +326,22 @@ public final class Factors {
     return (matrix.isDouble() ? ASYMMETRY64 : ASYMMETRY32) * scale;
   }
 
-  private IllegalArgumentException rejected(int i, int r, int c, double value, String rule) {
-    String index =
-        kind.isPacked() ? "[" + (Cholesky.packedLength(r) + c) + "]" : "[" + r + "][" + c + "]";
-    return new IllegalArgumentException(
-        "%s[%d]%s (Gaussian %2$d, row %d, column %d) is %s; %s"
-            .formatted(kind.argument, i, index, r, c, text(value, matrix.isDouble()), rule));
+  /** Makes the exception for a whole matrix. */
+  private InvalidGaussianException rejected(int i, String reason) {
+    return new InvalidGaussianException(kind.argument(), i, -1, "", "", reason, "");
   }
 
-  private static String text(double value, boolean isDouble) {
-    return isDouble ? Double.toString(value) : Float.toString((float) value);
+  private InvalidGaussianException rejected(int i, int r, int c, double value, String rule) {
+    return rejected(kind, i, r, c, d, "is " + matrix.text(value) + "; " + rule, "");
+  }
+
+  /** Makes the exception for an element of a matrix. */
+  private static InvalidGaussianException rejected(
+      ScaleKind kind, int i, int r, int c, int d, String reason, String advice) {
+    int element = isPacked(kind) ? Cholesky.packedLength(r) + c : r * d + c;
+    String subscripts = isPacked(kind) ? "[" + element + "]" : "[" + r + "][" + c + "]";
+    String place = ", row " + r + ", column " + c;
+    return new InvalidGaussianException(
+        kind.argument(), i, element, subscripts, place, reason, advice);
   }
 }

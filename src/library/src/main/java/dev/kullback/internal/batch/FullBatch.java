@@ -8,14 +8,14 @@ import dev.kullback.internal.work.Checkpoint;
 import java.util.BitSet;
 import org.jspecify.annotations.Nullable;
 
-/** N Gaussians {@code N(μ_i, Σ_i)} of dimension D, {@code Σ = LLᵀ}, all in double. {@link Factors} makes them of what callers give. */
+/** N Gaussians {@code N(μ_i, Σ_i)} of dimension D, {@code Σ = LLᵀ}, all in double. {@link Factors} makes it from the caller's arrays. */
 public final class FullBatch extends Batch {
-  /** Entries of L, and its diagonal's inverse, whose products the matrix kernel can neither over- nor underflow. */
+  /** Bound on entries of L, and on the inverse of its diagonal: within it, no product in the matrix kernel over- or underflows. */
   static final double MOST = 0x1p250;
 
   private static final double HALF_ULP = 0x1p-53;
 
-  /** Of the largest batch of one Gaussian. */
+  /** D of the largest batch of one Gaussian. */
   public static final int MOST_DIMENSIONS = 11_406;
 
   private final double[] mean;
@@ -61,6 +61,7 @@ public final class FullBatch extends Batch {
     }
   }
 
+  /** Writes out a diagonal batch. */
   static FullBatch expanded(DiagonalBatch g) {
     int d = g.dimension();
     double[] scaleTril = new double[g.size() * Cholesky.packedLength(d)];
@@ -92,8 +93,8 @@ public final class FullBatch extends Batch {
   }
 
   /**
-   * What rounding took from L, in the same order: null where the caller gave L itself. Without it two covariances that differ by
-   * some roundings would have factors that do not differ, or by others.
+   * Parts of L that rounding to double took away, in the same order; null where the caller gave L itself. Without them two covariances
+   * that differ by some roundings would have equal factors, or factors that differ otherwise.
    */
   public double @Nullable [] scaleTrilLow() {
     return scaleTrilLow;
@@ -104,7 +105,7 @@ public final class FullBatch extends Batch {
     return logDet[i];
   }
 
-  /** A bound on the absolute error of {@link #logDet}. */
+  /** Bounds the absolute error of {@link #logDet}. */
   public double logDetBound(int i) {
     return logDetBound[i];
   }

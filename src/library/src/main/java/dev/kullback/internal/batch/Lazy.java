@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 
 /** A value made of a batch at most once, by the first thread that needs it; others wait, interruptibly. */
 final class Lazy<B, T> {
-  /** How often who waits looks whether its call is to end. */
+  /** Interval at which a waiting thread checks for interruption. */
   private static final long LOOK_MILLIS = 5;
 
   private volatile @Nullable T value;
@@ -18,12 +18,12 @@ final class Lazy<B, T> {
     return v != null ? v : make(batch, make);
   }
 
-  /** The value, if it was made. */
+  /** Returns the value, or null if it was not made. */
   @Nullable T made() {
     return value;
   }
 
-  /** Of the value, or 0 if it was not made. */
+  /** Measures the value; 0 if it was not made. */
   long bytes(ToLongFunction<T> measure) {
     T v = value;
     return v == null ? 0 : measure.applyAsLong(v);
@@ -46,7 +46,7 @@ final class Lazy<B, T> {
     }
   }
 
-  /** The value, or null for the thread that is to make it. */
+  /** Returns the value, or null to the thread that is to make it. */
   private synchronized @Nullable T take() {
     boolean interrupted = false;
     try {

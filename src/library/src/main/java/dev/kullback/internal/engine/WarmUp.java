@@ -1,5 +1,6 @@
 package dev.kullback.internal.engine;
 
+import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
@@ -86,7 +87,7 @@ public final class WarmUp {
         Elements.of(parameters[1], "std"),
         dimension,
         Scale.STD,
-        DiagonalBatch.Zeros.REJECTED);
+        ScalePolicy.STRICT);
   }
 
   /** Means about 0 and standard deviations about 1, spread as told by row. */

@@ -1,5 +1,7 @@
 package dev.kullback.internal.engine;
 
+import dev.kullback.ScaleKind;
+import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
@@ -105,9 +107,9 @@ final class WarmUpTrial {
       Covariances q = new Covariances(ROWS, d, spread, random);
       Covariances p = new Covariances(COLUMNS, d, spread, random);
       tryOut(() -> {
-        matrices(q.batch(Factors.Kind.SCALE_TRIL), p.batch(Factors.Kind.SCALE_TRIL));
-        matrices(q.batch(Factors.Kind.PRECISION), p.batch(Factors.Kind.COVARIANCE));
-        pairs(p.batch(Factors.Kind.SCALE_TRIL), p.batch(Factors.Kind.COVARIANCE));
+        matrices(q.batch(ScaleKind.SCALE_TRIL), p.batch(ScaleKind.SCALE_TRIL));
+        matrices(q.batch(ScaleKind.PRECISION), p.batch(ScaleKind.COVARIANCE));
+        pairs(p.batch(ScaleKind.SCALE_TRIL), p.batch(ScaleKind.COVARIANCE));
       });
     }
   }
@@ -196,7 +198,7 @@ final class WarmUpTrial {
           wide ? Elements.of(std, "std") : Elements.of(floats(std), "std"),
           d,
           Scale.STD,
-          DiagonalBatch.Zeros.REJECTED);
+          ScalePolicy.STRICT);
     }
 
     private static float[] floats(double[] values) {
@@ -240,11 +242,11 @@ final class WarmUpTrial {
       }
     }
 
-    FullBatch batch(Factors.Kind kind) {
-      double[] matrix = kind == Factors.Kind.SCALE_TRIL ? factors : products;
+    FullBatch batch(ScaleKind kind) {
+      double[] matrix = kind == ScaleKind.SCALE_TRIL ? factors : products;
       return Factors.of(
           Elements.of(mean, "mean"),
-          Elements.of(matrix, kind.argument),
+          Elements.of(matrix, kind.argument()),
           d,
           kind,
           Platform::factorization);

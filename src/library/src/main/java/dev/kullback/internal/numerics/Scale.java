@@ -1,100 +1,14 @@
 package dev.kullback.internal.numerics;
 
 /**
- * How a batch states its scales. Each kind supplies what the kernels need from the raw value {@code s}, in a form that does
- * not cancel when two values are close.
+ * Mathematics of the scales of a diagonal batch, by what the batch states: supplies what the kernels need from the raw value
+ * {@code s}, in a form that does not cancel when two values are close.
  */
 public enum Scale {
-  STD("std") {
-    @Override
-    public double variance(double s) {
-      return s * s;
-    }
-
-    @Override
-    public double logRatio(double q, double p) {
-      return 2 * logQuotient(q, p);
-    }
-
-    @Override
-    public double excess(double q, double p) {
-      double a = (q - p) / p;
-      return a * (a + 2);
-    }
-
-    @Override
-    public double standardize(double d, double s) {
-      return d / s;
-    }
-  },
-  VARIANCE("variance") {
-    @Override
-    public double variance(double s) {
-      return s;
-    }
-
-    @Override
-    public double logRatio(double q, double p) {
-      return logQuotient(q, p);
-    }
-
-    @Override
-    public double excess(double q, double p) {
-      return (q - p) / p;
-    }
-
-    @Override
-    public double standardize(double d, double s) {
-      return d / Math.sqrt(s);
-    }
-  },
-  LOG_VARIANCE("logVariance") {
-    @Override
-    public double variance(double s) {
-      return Math.exp(s);
-    }
-
-    @Override
-    public double logRatio(double q, double p) {
-      return q - p;
-    }
-
-    @Override
-    public double excess(double q, double p) {
-      double d = q - p;
-      double x = Math.expm1(d);
-      // the rounding of a large d would show
-      return d > -100 && x <= Double.MAX_VALUE ? x + (1 + x) * Compensation.error(q, -p, d) : x;
-    }
-
-    @Override
-    public double standardize(double d, double s) {
-      // d exp(-s/2) in two steps: exp(-s/2) alone can overflow where the product does not
-      double h = Math.exp(-0.25 * s);
-      return d == 0 ? 0 : d * h * h;
-    }
-  },
-  PRECISION("precision") {
-    @Override
-    public double variance(double s) {
-      return 1 / s;
-    }
-
-    @Override
-    public double logRatio(double q, double p) {
-      return logQuotient(p, q);
-    }
-
-    @Override
-    public double excess(double q, double p) {
-      return (p - q) / q;
-    }
-
-    @Override
-    public double standardize(double d, double s) {
-      return d * Math.sqrt(s);
-    }
-  };
+  STD("std"),
+  VARIANCE("variance"),
+  LOG_VARIANCE("logVariance"),
+  PRECISION("precision");
 
   /** The argument's name in the public factories, used in messages. */
   public final String argument;
@@ -104,7 +18,14 @@ public enum Scale {
   }
 
   /** σ². */
-  public abstract double variance(double s);
+  public double variance(double s) {
+    return switch (this) {
+      case STD -> s * s;
+      case VARIANCE -> s;
+      case LOG_VARIANCE -> Math.exp(s);
+      case PRECISION -> 1 / s;
+    };
+  }
 
   /** ln σ². */
   public double logVariance(double s) {
@@ -112,20 +33,53 @@ public enum Scale {
   }
 
   /** ln(σq²/σp²). */
-  public abstract double logRatio(double q, double p);
-
-  /** σq²/σp² − 1, to a relative error of a few roundings however close the two are. */
-  public abstract double excess(double q, double p);
-
-  /** d/σ. */
-  public abstract double standardize(double d, double s);
+  public double logRatio(double q, double p) {
+    return switch (this) {
+      case STD -> 2 * logQuotient(q, p);
+      case VARIANCE -> logQuotient(q, p);
+      case LOG_VARIANCE -> q - p;
+      case PRECISION -> logQuotient(p, q);
+    };
+  }
 
   private static double logQuotient(double a, double b) {
     double r = a / b;
     return r > 0x1p-1000 && r < 0x1p1000 ? Math.log(r) : Math.log(a) - Math.log(b);
   }
 
-  /** Applies {@link ScalePolicy#CLAMPED}; NaN, infinities and precisions ≤ 0 are left to be rejected. */
+  /** σq²/σp² − 1, to a relative error of a few roundings however close the two are. */
+  public double excess(double q, double p) {
+    return switch (this) {
+      case STD -> {
+        double a = (q - p) / p;
+        yield a * (a + 2);
+      }
+      case VARIANCE -> (q - p) / p;
+      case LOG_VARIANCE -> {
+        double d = q - p;
+        double x = Math.expm1(d);
+        // the rounding of a large d would show
+        yield d > -100 && x <= Double.MAX_VALUE ? x + (1 + x) * Compensation.error(q, -p, d) : x;
+      }
+      case PRECISION -> (p - q) / q;
+    };
+  }
+
+  /** d/σ. */
+  public double standardize(double d, double s) {
+    return switch (this) {
+      case STD -> d / s;
+      case VARIANCE -> d / Math.sqrt(s);
+      case LOG_VARIANCE -> {
+        // d exp(-s/2) in two steps: exp(-s/2) alone can overflow where the product does not
+        double h = Math.exp(-0.25 * s);
+        yield d == 0 ? 0 : d * h * h;
+      }
+      case PRECISION -> d * Math.sqrt(s);
+    };
+  }
+
+  /** Raises σ to 1e-8 and clamps log-variances; leaves NaN, infinities and precisions ≤ 0 to be rejected. */
   public double clamp(double s) {
     if (Double.isInfinite(s)) {
       return s;

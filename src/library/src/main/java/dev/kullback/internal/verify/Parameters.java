@@ -1,5 +1,7 @@
 package dev.kullback.internal.verify;
 
+import dev.kullback.ScaleKind;
+import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
@@ -51,22 +53,21 @@ record Parameters(int dimension, double[] mean, double[] std, double[] below) {
       double[] scaleTril = scaleTril();
       if (kind == Kind.COVARIANCE) {
         double[] covariance = covariance(scaleTril);
-        return () -> full(Factors.Kind.COVARIANCE, of(mean, true), of(covariance, true));
+        return () -> full(ScaleKind.COVARIANCE, of(mean, true), of(covariance, true));
       }
-      return () -> full(Factors.Kind.SCALE_TRIL, of(mean, isDouble), of(scaleTril, isDouble));
+      return () -> full(ScaleKind.SCALE_TRIL, of(mean, isDouble), of(scaleTril, isDouble));
     }
     double[] s = Arrays.stream(std).map(x -> scale(scale, x)).toArray();
     return () ->
-        DiagonalBatch.of(
-            of(mean, isDouble), of(s, isDouble), d, scale, DiagonalBatch.Zeros.REJECTED);
+        DiagonalBatch.of(of(mean, isDouble), of(s, isDouble), d, scale, ScalePolicy.STRICT);
   }
 
   /** The same in double, a covariance's factor as the one that it was made of. */
   Batch plain() {
-    return full(Factors.Kind.SCALE_TRIL, of(mean, true), of(scaleTril(), true));
+    return full(ScaleKind.SCALE_TRIL, of(mean, true), of(scaleTril(), true));
   }
 
-  private FullBatch full(Factors.Kind kind, Elements mean, Elements matrix) {
+  private FullBatch full(ScaleKind kind, Elements mean, Elements matrix) {
     return Factors.of(mean, matrix, dimension, kind, Platform::factorization);
   }
 

@@ -1,0 +1,113 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+
+/** What is wrong with a Gaussian, as data: its message says the same. */
+class InvalidGaussianExceptionTest {
+  private static final double[] MEAN = new double[4];
+  private static final double[] ONES = {1, 1, 1, 1};
+
+  @Test
+  void scales() {
+    Expected at = new Expected("std", 1, 0, "std[0] is 0.0; it must be finite and > 0");
+    at.of(
+        () -> DiagonalGaussians.ofStd(MEAN, new double[] {1, 1, 0, 1}, 2),
+        "std[1][0] (Gaussian 1, dimension 0) is 0.0; it must be finite and > 0 (ScalePolicy.CLAMPED raises small ones)");
+    at = new Expected("precision", 1, 1, "precision[1] is -0.1; it must be finite and > 0");
+    at.of(
+        () -> DiagonalGaussians.ofPrecision(new float[4], new float[] {1, 1, 1, -0.1f}, 2),
+        "precision[1][1] (Gaussian 1, dimension 1) is -0.1; it must be finite and > 0; are these log-variances (ofLogVariance)?");
+    at = new Expected("mean", 2, 0, "mean[0] is NaN; it must be finite");
+    at.of(
+        () -> DiagonalGaussians.ofLogVariance(new double[] {1, 2, Double.NaN}, new double[3], 1),
+        "mean[2][0] (Gaussian 2, dimension 0) is NaN; it must be finite");
+  }
+
+  @Test
+  void matrices() {
+    new Expected("covariance", 1, -1, "covariance is not positive definite: pivot 1 is -3.0")
+        .of(
+            () -> FullGaussians.ofCovariance(MEAN, new double[] {1, 0, 0, 1, 1, 2, 2, 1}, 2),
+            "covariance[1] (Gaussian 1) is not positive definite: pivot 1 is -3.0");
+    new Expected(
+            "covariance", 0, -1, "covariance is not symmetric: [1][0] is 0.1 but [0][1] is 0.2")
+        .of(
+            () -> FullGaussians.ofCovariance(MEAN, new double[] {1, .2, .1, 1, 1, 0, 0, 1}, 2),
+            "covariance[0] (Gaussian 0) is not symmetric: [1][0] is 0.1 but [0][1] is 0.2");
+    new Expected("scaleTril", 1, 2, "scaleTril[1][0] is Infinity; it must be finite")
+        .of(
+            () -> FullGaussians.ofScaleTril(MEAN, new double[] {1, 0, 0, 1, 1, 0, 1 / 0.0, 1}, 2),
+            "scaleTril[1][1][0] (Gaussian 1, row 1, column 0) is Infinity; it must be finite");
+    new Expected("packed", 1, 1, "packed[1] is NaN; it must be finite")
+        .of(
+            () ->
+                FullGaussians.ofPackedScaleTril(MEAN, new double[] {0, 0, 0, 0, Double.NaN, 0}, 2),
+            "packed[1][1] (Gaussian 1, row 1, column 0) is NaN; it must be finite");
+    new Expected("mean", 1, 0, "mean[0] is NaN; it must be finite")
+        .of(
+            () -> FullGaussians.ofPackedScaleTril(new double[] {1, Double.NaN}, new double[2], 1),
+            "mean[1][0] (Gaussian 1, dimension 0) is NaN; it must be finite");
+  }
+
+  @Test
+  void batchesThatMeet() {
+    DiagonalGaussians diagonal =
+        DiagonalGaussians.ofLogVariance(MEAN, new double[] {0, 0, 0, -1500}, 2);
+    FullGaussians full = FullGaussians.ofScaleTril(new double[2], ONES, 2);
+    String reason =
+        " has log-variance -1500.0; with a full covariance it must be in [-1400.0, 1400.0]";
+    try (KlEngine engine = KlEngine.builder().build()) {
+      new Expected("q", 1, 1, "q" + reason)
+          .of(() -> engine.pairwise(diagonal, full), "q[1] (Gaussian 1, dimension 1)" + reason);
+      new Expected("p", 1, 1, "p" + reason)
+          .of(() -> engine.rowMin(full, diagonal), "p[1] (Gaussian 1, dimension 1)" + reason);
+    }
+  }
+
+  @Test
+  void factorsThatAreNotTriangular() {
+    float[] factors = {1, 0, 2, 1, 1, -0f, 2, 1};
+    MemorySegment segment = MemorySegment.ofArray(factors);
+    FullGaussians.checkLowerTriangular(segment, 2, ValueLayout.JAVA_FLOAT);
+    FullGaussians.checkLowerTriangular(segment, 1, ValueLayout.JAVA_FLOAT);
+    for (float above : new float[] {0.1f, Float.MIN_VALUE, Float.NaN}) {
+      factors[5] = above;
+      String reason = " is " + above + ": not lower triangular";
+      new Expected("scaleTril", 1, 1, "scaleTril[0][1]" + reason)
+          .of(
+              () -> FullGaussians.checkLowerTriangular(segment, 2, ValueLayout.JAVA_FLOAT),
+              "scaleTril[1][0][1] (Gaussian 1, row 0, column 1)"
+                  + reason
+                  + "; is it a covariance (ofCovariance)?");
+    }
+    assertThatExceptionOfType(IllegalArgumentException.class)
+        .isThrownBy(() -> FullGaussians.checkLowerTriangular(segment, 3, ValueLayout.JAVA_FLOAT))
+        .withMessage("scaleTril has 8 elements, which is not a multiple of 3 x 3");
+  }
+
+  /** What an exception is to tell. */
+  private record Expected(String argument, int gaussian, int element, String description) {
+    void of(ThrowingCallable call, String message) {
+      InvalidGaussianException e = catchThrowableOfType(InvalidGaussianException.class, call);
+      assertThat(e).isNotNull().hasMessage(message);
+      assertThat(e.argument()).isEqualTo(argument);
+      assertThat(e.gaussian()).isEqualTo(gaussian);
+      assertThat(e.element()).isEqualTo(element);
+      assertThat(e.description()).isEqualTo(description);
+      assertThat(description).startsWith(argument).endsWith(" " + e.reason());
+      assertThat(e.message(gaussian)).isEqualTo(message);
+      assertThat(e.message(1L << 40))
+          .isEqualTo(
+              message
+                  .replace(argument + "[" + gaussian + "]", argument + "[1099511627776]")
+                  .replace("Gaussian " + gaussian, "Gaussian 1099511627776"));
+    }
+  }
+}
