@@ -3,8 +3,10 @@ package dev.kullback.internal.batch;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.numerics.Compensation;
-import dev.kullback.internal.numerics.LogProduct;
-import dev.kullback.internal.numerics.Range;
+import dev.kullback.internal.numerics.DoubleLogProduct;
+import dev.kullback.internal.numerics.DoubleRange;
+import dev.kullback.internal.numerics.FloatLogProduct;
+import dev.kullback.internal.numerics.FloatRange;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
@@ -366,8 +368,8 @@ public final class DiagonalBatch extends Batch {
       int from,
       int to) {
     return doubles != null
-        ? Range.contains(least, most, doubles, from, to)
-        : Range.contains(least, most, Objects.requireNonNull(floats), from, to);
+        ? DoubleRange.contains(least, most, doubles, from, to)
+        : FloatRange.contains(least, most, Objects.requireNonNull(floats), from, to);
   }
 
   private void checkScale(int row, int from, int to) {
@@ -417,8 +419,12 @@ public final class DiagonalBatch extends Batch {
       logDetBound[row] = HALF_ULP * 2 * Math.abs(logDet[row]);
       return;
     }
+    double log =
+        scale64 != null
+            ? DoubleLogProduct.of(scale64, from, to, ordinary)
+            : FloatLogProduct.of(scale32(), from, to, ordinary);
     double factor = kind == Scale.STD ? 1 : kind == Scale.VARIANCE ? 0.5 : -0.5;
-    logDet[row] = factor * logProduct(from, to, ordinary);
+    logDet[row] = factor * log;
     logDetBound[row] = HALF_ULP * (dimension() + 16 + 4 * Math.abs(logDet[row]));
   }
 
@@ -432,13 +438,5 @@ public final class DiagonalBatch extends Batch {
       sum = t;
     }
     return sum + errors;
-  }
-
-  private double logProduct(int from, int to, boolean ordinary) {
-    if (scale64 != null) {
-      return ordinary ? LogProduct.ofOrdinary(scale64, from, to) : LogProduct.of(scale64, from, to);
-    }
-    float[] s = scale32();
-    return ordinary ? LogProduct.ofOrdinary(s, from, to) : LogProduct.of(s, from, to);
   }
 }

@@ -3,8 +3,8 @@ package dev.kullback.internal.batch;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScaleKind;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.DoubleRange;
 import dev.kullback.internal.numerics.Factorization;
-import dev.kullback.internal.numerics.Range;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.Objects;
@@ -173,7 +173,8 @@ public final class Factors {
     Cholesky cholesky = new Cholesky();
     int length = Cholesky.packedLength(d);
     Checkpoint checkpoint = new Checkpoint();
-    boolean finite = Range.contains(-FullBatch.MOST, FullBatch.MOST, factors, 0, factors.length);
+    boolean finite =
+        DoubleRange.contains(-FullBatch.MOST, FullBatch.MOST, factors, 0, factors.length);
     for (int i = 0, k = 0; i < n; i++) {
       checkpoint.passUninterrupted((long) Checkpoint.PLAIN * length);
       for (int r = 0; r < d; r++) {

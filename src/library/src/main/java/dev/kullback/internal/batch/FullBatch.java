@@ -1,8 +1,8 @@
 package dev.kullback.internal.batch;
 
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.numerics.LogProduct;
-import dev.kullback.internal.numerics.Range;
+import dev.kullback.internal.numerics.DoubleLogProduct;
+import dev.kullback.internal.numerics.DoubleRange;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.BitSet;
@@ -42,13 +42,13 @@ public final class FullBatch extends Batch {
     double[] diagonal = new double[dimension];
     int length = Cholesky.packedLength(dimension);
     boolean passed =
-        Range.contains(-MOST, MOST, mean, 0, mean.length)
-            && Range.contains(-MOST, MOST, scaleTril, 0, scaleTril.length);
+        DoubleRange.contains(-MOST, MOST, mean, 0, mean.length)
+            && DoubleRange.contains(-MOST, MOST, scaleTril, 0, scaleTril.length);
     for (int i = 0; i < size(); i++) {
       boolean ordinary =
           passed
-              || (Range.contains(-MOST, MOST, mean, i * dimension, (i + 1) * dimension)
-                  && Range.contains(-MOST, MOST, scaleTril, i * length, (i + 1) * length));
+              || (DoubleRange.contains(-MOST, MOST, mean, i * dimension, (i + 1) * dimension)
+                  && DoubleRange.contains(-MOST, MOST, scaleTril, i * length, (i + 1) * length));
       for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
         diagonal[r] = scaleTril[k];
         ordinary &= diagonal[r] >= 1 / MOST;
@@ -56,7 +56,7 @@ public final class FullBatch extends Batch {
       if (!ordinary) {
         beyond.set(i);
       }
-      logDet[i] = LogProduct.of(diagonal, 0, dimension);
+      logDet[i] = DoubleLogProduct.of(diagonal, 0, dimension, false);
       logDetBound[i] = HALF_ULP * (2.0 * dimension + 16 + 4 * Math.abs(logDet[i]));
     }
   }

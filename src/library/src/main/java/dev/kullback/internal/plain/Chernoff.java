@@ -4,7 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.numerics.LogProduct;
+import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.work.Checkpoint;
 
 /** Chernoff α-divergences of the pairs of a batch, in double. Holds the working memory of one thread. */
@@ -61,7 +61,8 @@ public abstract class Chernoff {
         squares += d * d / mixed[h];
       }
       double logDets = (1 - alpha) * batch.logDet(i) + alpha * batch.logDet(j);
-      return 0.5 * (alpha * (1 - alpha) * squares + LogProduct.of(mixed, 0, dimension)) - logDets;
+      return 0.5 * (alpha * (1 - alpha) * squares + DoubleLogProduct.of(mixed, 0, dimension, false))
+          - logDets;
     }
   }
 
@@ -101,7 +102,9 @@ public abstract class Chernoff {
         squares += x[r] * x[r];
       }
       double logDets = (1 - alpha) * batch.logDet(i) + alpha * batch.logDet(j);
-      return 0.5 * alpha * (1 - alpha) * squares + LogProduct.of(diagonal, 0, dimension) - logDets;
+      return 0.5 * alpha * (1 - alpha) * squares
+          + DoubleLogProduct.of(diagonal, 0, dimension, false)
+          - logDets;
     }
 
     /**

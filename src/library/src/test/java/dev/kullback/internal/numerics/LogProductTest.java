@@ -39,7 +39,8 @@ class LogProductTest {
     for (int n = 1; n < 80; n++) {
       double[] s =
           random.doubles(n, -1074, 1024).map(e -> Math.max(Math.pow(2, e), 0x1p-1074)).toArray();
-      assertThat(LogProduct.of(s, 0, n)).isCloseTo(exact(s), within(bound(n, exact(s))));
+      assertThat(DoubleLogProduct.of(s, 0, n, false))
+          .isCloseTo(exact(s), within(bound(n, exact(s))));
     }
   }
 
@@ -64,12 +65,16 @@ class LogProductTest {
       double exact = exact(Arrays.copyOfRange(wide, from, from + n));
       double bound = bound(n, exact);
       int to = from + n;
-      assertThat(LogProduct.of(s, from, to)).as("%d", n).isCloseTo(exact, within(bound));
-      assertThat(LogProduct.of(wide, from, to)).as("%d", n).isCloseTo(exact, within(bound));
+      assertThat(FloatLogProduct.of(s, from, to, false))
+          .as("%d", n)
+          .isCloseTo(exact, within(bound));
+      assertThat(DoubleLogProduct.of(wide, from, to, false))
+          .as("%d", n)
+          .isCloseTo(exact, within(bound));
       if (ordinary) {
-        double log = LogProduct.ofOrdinary(s, from, to);
+        double log = FloatLogProduct.of(s, from, to, true);
         assertThat(log).as("%d", n).isCloseTo(exact, within(bound));
-        assertThat(LogProduct.ofOrdinary(wide, from, to)).as("%d", n).isEqualTo(log);
+        assertThat(DoubleLogProduct.of(wide, from, to, true)).as("%d", n).isEqualTo(log);
       }
     }
   }

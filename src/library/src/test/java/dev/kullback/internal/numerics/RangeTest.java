@@ -37,11 +37,11 @@ class RangeTest {
           Arrays.fill(values, Float.NaN);
           Arrays.fill(values, 2, 2 + n, 1);
           values[2 + at] = x;
-          assertThat(Range.contains(LEAST, MOST, values, 2, 2 + n))
+          assertThat(FloatRange.contains(LEAST, MOST, values, 2, 2 + n))
               .as("%s in [%s, %s], %d of %d", x, LEAST, MOST, at, n)
               .isEqualTo(x >= LEAST && x <= MOST);
           for (float most : new float[] {1, MOST, Float.MAX_VALUE}) {
-            assertThat(Range.contains(-most, most, values, 2, 2 + n))
+            assertThat(FloatRange.contains(-most, most, values, 2, 2 + n))
                 .as("|%s| <= %s, %d of %d", x, most, at, n)
                 .isEqualTo(Math.abs(x) <= most);
           }
@@ -59,11 +59,11 @@ class RangeTest {
           Arrays.fill(values, Double.NaN);
           Arrays.fill(values, 2, 2 + n, 1);
           values[2 + at] = x;
-          assertThat(Range.contains(LEAST, MOST, values, 2, 2 + n))
+          assertThat(DoubleRange.contains(LEAST, MOST, values, 2, 2 + n))
               .as("%s in [%s, %s], %d of %d", x, LEAST, MOST, at, n)
               .isEqualTo(x >= LEAST && x <= MOST);
           for (double most : new double[] {1, MOST, Double.MAX_VALUE}) {
-            assertThat(Range.contains(-most, most, values, 2, 2 + n))
+            assertThat(DoubleRange.contains(-most, most, values, 2, 2 + n))
                 .as("|%s| <= %s, %d of %d", x, most, at, n)
                 .isEqualTo(Math.abs(x) <= most);
           }
