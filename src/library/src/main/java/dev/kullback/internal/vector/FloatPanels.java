@@ -10,7 +10,7 @@ import java.util.Arrays;
 
 /**
  * The panels that {@link FloatKernels} reads, and its sums without vectors. Nothing here loads a class of vectors, but that {@link
- * Transpose} may. The build derives {@code DoublePanels} from this text.
+ * FloatTranspose} may. The build derives {@code DoublePanels} from this text.
  */
 final class FloatPanels {
   /**
@@ -86,7 +86,7 @@ final class FloatPanels {
       DiagonalBatch g, float[] mean, float[] scale, int first, int count, float[] columns) {
     int n = first + count;
     int d = g.dimension();
-    float[] scratch = new float[Transpose.SCRATCH];
+    FloatTranspose transpose = new FloatTranspose(PART);
     float[] inverse = new float[NR * Math.min(PACK, d)];
     Checkpoint checkpoint = new Checkpoint();
     for (int b = first; b < n; b += NR) {
@@ -96,11 +96,11 @@ final class FloatPanels {
         int length = Math.min(PACK, d - h);
         int from = b * d + h;
         int to = (b * d + h * NR) * 2;
-        Transpose.of(PART, mean, from, d, rows, length, columns, to, 2 * NR, scratch);
+        transpose.toLanes(mean, from, d, rows, length, columns, to, 2 * NR);
         for (int i = 0; i < rows; i++) {
           invert(g.kind(), scale, from + i * d, length, inverse, i * length);
         }
-        Transpose.of(PART, inverse, 0, length, rows, length, columns, to + NR, 2 * NR, scratch);
+        transpose.toLanes(inverse, 0, length, rows, length, columns, to + NR, 2 * NR);
       }
     }
   }

@@ -17,7 +17,7 @@ class TransposeTest {
   @Test
   void floats() {
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
-    float[] scratch = new float[Transpose.SCRATCH];
+    FloatTranspose transpose = new FloatTranspose(Readiness.KernelGroup.FLOAT);
     for (int k = 0; k < REPETITIONS; k++) {
       for (int rows = 1; rows <= 33; rows++) {
         for (int columns = 1; columns <= 37; columns++) {
@@ -27,8 +27,7 @@ class TransposeTest {
           }
           float[] out = new float[3 + columns * STRIDE];
           Arrays.fill(out, -1);
-          Transpose.of(
-              Readiness.KernelGroup.FLOAT, in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
+          transpose.toLanes(in, 2, columns, rows, columns, out, 3, STRIDE);
           for (int at = 0; at < out.length; at++) {
             check(in[2], at - 3, rows, columns, out[at], 16);
           }
@@ -40,7 +39,7 @@ class TransposeTest {
   @Test
   void doubles() {
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
-    double[] scratch = new double[Transpose.SCRATCH];
+    DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FLOAT);
     for (int k = 0; k < REPETITIONS; k++) {
       for (int rows = 1; rows <= 33; rows++) {
         for (int columns = 1; columns <= 37; columns++) {
@@ -50,8 +49,7 @@ class TransposeTest {
           }
           double[] out = new double[3 + columns * STRIDE];
           Arrays.fill(out, -1);
-          Transpose.of(
-              Readiness.KernelGroup.FLOAT, in, 2, columns, rows, columns, out, 3, STRIDE, scratch);
+          transpose.toLanes(in, 2, columns, rows, columns, out, 3, STRIDE);
           for (int at = 0; at < out.length; at++) {
             check(in[2], at - 3, rows, columns, out[at], 8);
           }

@@ -3,8 +3,8 @@ package dev.kullback.internal.vector.full;
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.vector.DoubleTranspose;
 import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.Transpose;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -110,7 +110,7 @@ final class FullPacking {
     double[] l = new double[length * lanes];
     double[] sums = new double[d * lanes];
     double[] norms = new double[3 * lanes];
-    double[] scratch = new double[Transpose.SCRATCH];
+    DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FULL);
     Checkpoint checkpoint = new Checkpoint();
     for (int first = from; first < n; first += lanes) {
       checkpoint.pass(lanes * Checkpoint.ofSolve(d));
@@ -118,8 +118,8 @@ final class FullPacking {
       int at = first / MR * MR * length + first % MR;
       int meanAt = first / MR * MR * d + first % MR;
       if (vectors) {
-        lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
-        lanes(g.mean(), first, count, d, mean, meanAt, MR, scratch);
+        lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
+        lanes(g.mean(), first, count, d, mean, meanAt, MR, transpose);
         TriangleKernels.squareRows(l, d, covariance, at, norms);
         TriangleKernels.measure(l, d, sums, norms, V);
       } else {
@@ -196,7 +196,7 @@ final class FullPacking {
     double[] m = new double[d * lanes];
     double[] sums = new double[d * lanes];
     double[] norms = new double[7 * lanes];
-    double[] scratch = new double[Transpose.SCRATCH];
+    DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FULL);
     double units = roundings(d);
     Checkpoint checkpoint = new Checkpoint();
     for (int first = from; first < n; first += lanes) {
@@ -204,8 +204,8 @@ final class FullPacking {
       int count = Math.min(lanes, n - first);
       int at = first / NR * panel + first % NR;
       if (vectors) {
-        lanes(g.scaleTril(), first, count, length, l, 0, V, scratch);
-        lanes(g.mean(), first, count, d, m, 0, V, scratch);
+        lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
+        lanes(g.mean(), first, count, d, m, 0, V, transpose);
         TriangleKernels.subtract(centre, d, m);
         TriangleKernels.invert(l, d, w);
         TriangleKernels.squareColumns(w, d, values, at, norms);
@@ -266,8 +266,6 @@ final class FullPacking {
   /**
    * {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last or stay as
    * they are.
-   *
-   * @param scratch {@link Transpose#SCRATCH} elements
    */
   static void lanes(
       double[] in,
@@ -277,19 +275,9 @@ final class FullPacking {
       double[] out,
       int to,
       int stride,
-      double[] scratch) {
+      DoubleTranspose transpose) {
     if (V >= 4) {
-      Transpose.of(
-          Readiness.KernelGroup.FULL,
-          in,
-          first * length,
-          length,
-          count,
-          length,
-          out,
-          to,
-          stride,
-          scratch);
+      transpose.toLanes(in, first * length, length, count, length, out, to, stride);
       return;
     }
     for (int i = 0; i < V; i += 2) {

@@ -7,8 +7,9 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.Pairs;
+import dev.kullback.internal.vector.DoubleTranspose;
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Species;
-import dev.kullback.internal.vector.Transpose;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import jdk.incubator.vector.DoubleVector;
@@ -43,7 +44,7 @@ public final class FullPairs extends Pairs {
   private double[] excess = {};
 
   private final double[] sums = new double[2 * V];
-  private final double[] scratch = new double[Transpose.SCRATCH];
+  private final DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FULL);
 
   public FullPairs(Worker worker, FullPair pair) {
     super(worker, pair);
@@ -101,8 +102,8 @@ public final class FullPairs extends Pairs {
       pivots = new double[d * V];
       excess = new double[d * V];
     }
-    FullPacking.lanes(g.scaleTril(), from, to - from, length, factor, 0, V, scratch);
-    FullPacking.lanes(g.mean(), from, to - from, d, mean, 0, V, scratch);
+    FullPacking.lanes(g.scaleTril(), from, to - from, length, factor, 0, V, transpose);
+    FullPacking.lanes(g.mean(), from, to - from, d, mean, 0, V, transpose);
     double[] lows = g.scaleTrilLow();
     for (int i = from; i < to; i++) {
       for (int r = 0, k = i * length, at = i - from; r < d; k += ++r + 1, at += V) {

@@ -4,8 +4,9 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.vector.DoubleTranspose;
+import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Species;
-import dev.kullback.internal.vector.Transpose;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
@@ -55,7 +56,7 @@ final class FullSolveKernel {
   private final double[] offErrors = new double[V];
 
   private final double[] kl = new double[V];
-  private final double[] scratch = new double[Transpose.SCRATCH];
+  private final DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FULL);
 
   /** Takes V columns from {@code first} on, for rows of q; those beyond the batch repeat its last. */
   void pack(FullBatch q, FullBatch p, int first) {
@@ -96,11 +97,11 @@ final class FullSolveKernel {
     int d = dimension;
     int length = Cholesky.packedLength(d);
     int count = Math.min(V, g.size() - first);
-    FullPacking.lanes(g.scaleTril(), first, count, length, high, 0, V, scratch);
-    FullPacking.lanes(g.mean(), first, count, d, mean, 0, V, scratch);
+    FullPacking.lanes(g.scaleTril(), first, count, length, high, 0, V, transpose);
+    FullPacking.lanes(g.mean(), first, count, d, mean, 0, V, transpose);
     double[] lows = g.scaleTrilLow();
     if (lows != null) {
-      FullPacking.lanes(lows, first, count, length, low, 0, V, scratch);
+      FullPacking.lanes(lows, first, count, length, low, 0, V, transpose);
     } else if (!isExact) {
       Arrays.fill(low, 0, length * V, 0);
     }
