@@ -105,7 +105,7 @@ final class Agreement {
         });
   }
 
-  /** What a float formula that subtracts D gives: the error is relative to KL + D. */
+  /** Checks the results of a float formula that subtracts D: its error is relative to KL + D. */
   static void roughKl(String name, Batch q, Batch p, float[] out) {
     forSampledEntries(
         q.shape(),
@@ -138,7 +138,7 @@ final class Agreement {
         });
   }
 
-  /** As {@link #product(String, Batch, Batch, float[])}, of doubles: {@code q pᵀ}. */
+  /** Checks {@code q pᵀ} in double, like {@link #product(String, Batch, Batch, float[])}. */
   static void product(String name, Shape shape, double[] q, double[] p, double[] out) {
     int d = shape.dimension();
     forSampledEntries(

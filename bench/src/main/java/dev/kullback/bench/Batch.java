@@ -22,12 +22,12 @@ record Batch(float[] mean, float[] std, Shape shape) {
     return random(shape, spread, spread, seed);
   }
 
-  /** One row, its means and deviations perturbed by ε relative: no entry survives in float. */
+  /** Repeats one row, its means and deviations perturbed by ε relative: no entry survives in float. */
   static Batch nearDuplicates(Shape shape, double epsilon, long seed) {
     return perturbed(shape, new double[] {epsilon}, seed);
   }
 
-  /** As {@link #nearDuplicates}, ε going round 1e-2 … 1e-6 from row to row. */
+  /** Makes near-duplicates with ε going round 1e-2 … 1e-6 from row to row. */
   static Batch nearDuplicates(Shape shape, long seed) {
     return perturbed(shape, MIXED, seed);
   }

@@ -26,14 +26,14 @@ final class Bits {
    */
   record Case(String name, Supplier<Pair> make, Extent extent) {}
 
-  /** Where all would take too long, a part does. */
+  /** Which operations are hashed: a part where all would take too long. */
   enum Extent {
     ALL,
 
-    /** Without the plain backend. */
+    /** All operations, without the plain backend. */
     VECTOR,
 
-    /** With the vector backend, the operations of {@link BitsOperations#brief} alone. */
+    /** The operations of {@link BitsOperations#brief} alone, with the vector backend. */
     BRIEF
   }
 

@@ -22,7 +22,7 @@ import java.util.function.Supplier;
 final class BitsCases {
   private static final int[] DIMENSIONS = {1, 2, 3, 7, 17, 64, 65, 130, 300};
 
-  /** How a diagonal batch is stated. */
+  /** Scales by which a diagonal batch is stated. */
   private enum Kind {
     STD,
     VARIANCE,
@@ -40,7 +40,7 @@ final class BitsCases {
     }
   }
 
-  /** How a full batch is stated. */
+  /** Matrices by which a full batch is stated. */
   private enum Matrix {
     SCALE_TRIL,
     PACKED,
@@ -63,7 +63,7 @@ final class BitsCases {
       return v;
     }
 
-    /** One Gaussian, its parameters perturbed by ε relative, ε going round those given from row to row. */
+    /** Repeats one Gaussian, its parameters perturbed by ε relative, ε going round those given from row to row. */
     static Values near(int n, int dimension, long seed, double... epsilons) {
       Values base = random(1, dimension, 1, seed);
       Values v = random(n, dimension, 1, seed + 1);
@@ -611,7 +611,7 @@ final class BitsCases {
     return Arrays.copyOf(values, length);
   }
 
-  /** In an array of bytes, from the second on. */
+  /** Stores the values in big-endian order in an array of bytes, from the second byte on. */
   private static MemorySegment bigEndian(double[] values) {
     MemorySegment segment =
         MemorySegment.ofArray(new byte[1 + Double.BYTES * values.length]).asSlice(1);

@@ -18,7 +18,7 @@ import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.function.Consumer;
 
-/** What {@link Bits} prints of wrong input: the texts of the errors, by what was wrong. */
+/** Collects the texts of errors that {@link Bits} prints, by what was wrong with the input. */
 final class BitsErrors {
   private static final double NAN = Double.NaN;
 
@@ -44,7 +44,7 @@ final class BitsErrors {
 
   private BitsErrors() {}
 
-  /** By name, errors of this engine, which stays open, and of the factories. */
+  /** Returns the errors of this engine, which stays open, and of the factories, by name. */
   static Map<String, String> of(KlEngine engine) {
     BitsErrors errors = new BitsErrors();
     errors.diagonal();

@@ -14,7 +14,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 
-/** What {@link Bits} calls. Outputs are longer than needed and hashed whole: what is past the result must stay. */
+/** Operations that {@link Bits} calls. Outputs are longer than needed and hashed whole: elements past the result must stay. */
 final class BitsOperations {
   interface Operation {
     void run(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash);
@@ -42,12 +42,12 @@ final class BitsOperations {
   /** Mixtures of more take too long: their lower bound compares pairs one by one. */
   private static final int MOST_COMPONENTS = 100;
 
-  /** Beyond, the methods that return new arrays are left out: they call the others. */
+  /** Most entries for which methods that return new arrays are called, too: they call the others. */
   private static final int MOST_ENTRIES = 1000;
 
   private BitsOperations() {}
 
-  /** Those that two batches of these sizes allow, by name. */
+  /** Returns the operations that two batches of these sizes allow, by name. */
   static Map<String, Operation> of(Gaussians q, Gaussians p) {
     Map<String, Operation> all = new LinkedHashMap<>();
     // First, as batches used once are packed for the call alone.
@@ -85,7 +85,7 @@ final class BitsOperations {
     return all;
   }
 
-  /** One of each kind: a matrix, one reduced by rows and one in reverse. */
+  /** Returns one operation of each kind: a matrix, one reduced by rows and one in reverse. */
   static Map<String, Operation> brief() {
     Map<String, Operation> some = new LinkedHashMap<>();
     some.put("pairwise float", (e, a, b, h) -> h.add(e.pairwise(a, b)));
@@ -191,7 +191,7 @@ final class BitsOperations {
     };
   }
 
-  /** With radii between the entries, at one, 0 and infinite. */
+  /** Searches within radii between the entries, at one, 0 and infinite. */
   private static void within(
       KlEngine engine, Range range, Gaussians q, Gaussians p, Bits.Hash hash) {
     Neighbors near = engine.nearest(q, p, Math.min(3, p.size()));
@@ -222,7 +222,7 @@ final class BitsOperations {
     return logWeights;
   }
 
-  /** In no order, so hashed by entry and added up. */
+  /** Hashes tiles, which come in no order, entry by entry, and adds the hashes up. */
   private static void tiles(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash) {
     LongAdder sum = new LongAdder();
     LongAdder entries = new LongAdder();

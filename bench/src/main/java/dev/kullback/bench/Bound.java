@@ -1,6 +1,6 @@
 package dev.kullback.bench;
 
-/** What a figure should be, compared with a limit. */
+/** Relation in which a figure should be to a limit. */
 enum Bound {
   AT_MOST("≤"),
   BELOW("<"),
@@ -22,7 +22,7 @@ enum Bound {
     };
   }
 
-  /** For a table's last column, as {@code ≤ 3, met}. */
+  /** Returns the verdict for a table's last column, as {@code ≤ 3, met}. */
   String verdict(double value, double limit) {
     if (this == NONE) {
       return "";

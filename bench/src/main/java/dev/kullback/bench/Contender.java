@@ -1,6 +1,6 @@
 package dev.kullback.bench;
 
-/** One timed call and the check of its result. */
+/** A timed call and the check of its result. */
 interface Contender extends AutoCloseable {
   /** The timed part; returns what was computed so that it stays alive. */
   Object call();
@@ -8,7 +8,7 @@ interface Contender extends AutoCloseable {
   /** Throws unless the last call's result agrees with a double reference. */
   void check();
 
-  /** What the rate counts: the (i, j, h) triples of the matrix. */
+  /** Returns what the rate counts: the (i, j, h) triples of the matrix. */
   default double terms(Shape shape) {
     return shape.terms();
   }

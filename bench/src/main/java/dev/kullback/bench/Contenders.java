@@ -23,7 +23,7 @@ import org.ejml.dense.row.CommonOps_FDRM;
  * others compare the batch with itself.
  */
 final class Contenders {
-  /** Of alike Gaussians; see {@link Batch#alike}. */
+  /** Spreads of Gaussians that are alike; see {@link Batch#alike}. */
   static final List<String> SPREADS = List.of("0.3", "0.1", "0.05", "0.03", "0.01");
 
   private static final Map<String, Function<Shape, Contender>> ALL = new LinkedHashMap<>();

@@ -28,7 +28,7 @@ record Cpu(String name, Set<String> flags) {
     }
   }
 
-  /** Of the library's vectors, which {@code -XX:UseAVX} and its own property narrow; 0 where it has none. */
+  /** Returns the bits of the library's vectors, which {@code -XX:UseAVX} and its own property narrow; 0 where it has none. */
   static int vectorBits() {
     Matcher text = VECTOR_BITS.matcher(Backend.VECTOR.describe());
     return text.find() ? Integer.parseInt(text.group(1)) : 0;

@@ -31,7 +31,7 @@ final class Draw {
 
   private static final int LEGEND = 70;
 
-  /** More than any of its names needs. */
+  /** Width of the legend: more than any of its names needs. */
   private static final int LEGEND_WIDTH = 270;
 
   private static final int MAX_TICKS = 7;
@@ -50,7 +50,7 @@ final class Draw {
           new Curve(Rates.PREPARED, "KL, batch prepared", "#0550ae", 2),
           new Curve(Rates.OPENBLAS, "OpenBLAS sgemm of the same shape", "#bc4c00", 1));
 
-  /** What the fma that a term takes allow at most. */
+  /** Highest rate that the processor's fma allow, at so many for a term. */
   private record Ceiling(int fma, String name, String color) {}
 
   private static final List<Ceiling> CEILINGS =
@@ -63,7 +63,7 @@ final class Draw {
   private final List<Curve> curves;
   private final List<Ceiling> ceilings;
 
-  /** In 10⁹ lanes a second. */
+  /** Rate of fma, in 10⁹ lanes a second. */
   private final double fma;
 
   /** The end of the axis of rates, a little above the highest ceiling. */
@@ -201,7 +201,7 @@ final class Draw {
     return BOTTOM - (BOTTOM - TOP) * rate / most;
   }
 
-  /** Of the axis of rates: 1, 2 or 5 times a power of ten. */
+  /** Returns the step of the axis of rates: 1, 2 or 5 times a power of ten. */
   private double step() {
     double power = Math.pow(10, Math.floor(Math.log10(most / MAX_TICKS)));
     return DoubleStream.of(1, 2, 5, 10)
@@ -231,7 +231,7 @@ final class Draw {
             .formatted(tenths(x), tenths(y), color));
   }
 
-  /** Of a pixel, in every locale alike. */
+  /** Rounds a coordinate to tenths of a pixel. */
   private static double tenths(double coordinate) {
     return Math.round(10 * coordinate) / 10.0;
   }

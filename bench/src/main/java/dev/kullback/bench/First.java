@@ -40,12 +40,12 @@ final class First {
       Exit status: 0, or 1 when a figure was missed, or 2 for wrong usage.
       """;
 
-  /** At most, over the scalar backend's. */
+  /** Most that is wanted, over the scalar backend's. */
   private static final double WANTED = 1.2;
 
   private static final List<Backend> BACKENDS = List.of(Backend.AUTO, Backend.SCALAR);
 
-  /** What a {@link Clock} prints. */
+  /** Figures that a {@link Clock} prints. */
   private static final List<String> FIGURES =
       List.of("batches, ms", "call, ms", "first answer, ms", "CPU, ms");
 
@@ -125,7 +125,7 @@ final class First {
             number(quantile(values, 1)));
   }
 
-  /** In a new JVM with this one's options. */
+  /** Measures in a new JVM with this one's options. */
   private static double[] measure(Backend backend, Class<?> answer, List<String> arguments) {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -147,7 +147,7 @@ final class First {
     }
   }
 
-  /** Of the new JVM: starts when it is made, and prints a line of {@link #FIGURES}. */
+  /** Clock of the new JVM: starts when it is made, and prints a line of {@link #FIGURES}. */
   private static final class Clock {
     private final OperatingSystemMXBean process =
         (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();

@@ -18,7 +18,7 @@ import org.ejml.interfaces.decomposition.CholeskyDecomposition_F64;
 import org.ejml.interfaces.linsol.LinearSolverDense;
 
 /**
- * What is timed with full covariances, by name. The matrix is [B, B], of two batches of B rows; {@code -aligned} is B pairs.
+ * Contenders with full covariances, by name. The matrix is [B, B], of two batches of B rows; {@code -aligned} is B pairs.
  */
 final class FullContenders {
   private static final Map<String, Function<Shape, Contender>> ALL = new LinkedHashMap<>();
@@ -224,7 +224,7 @@ final class FullContenders {
       return solve(i, j, logDetQ, decompose(p[j]));
     }
 
-    /** Of what was decomposed last, p_j: ½ (tr Σp⁻¹Σq + δᵀΣp⁻¹δ − D + ln det Σp − ln det Σq). */
+    /** Computes, for p_j that was decomposed last, ½ (tr Σp⁻¹Σq + δᵀΣp⁻¹δ − D + ln det Σp − ln det Σq). */
     double solve(int i, int j, double logDetQ, double logDetP) {
       solver.solve(q[i], x);
       CommonOps_DDRM.subtract(meanP[j], meanQ[i], difference);
@@ -233,7 +233,7 @@ final class FullContenders {
       return 0.5 * (CommonOps_DDRM.trace(x) + mahalanobis - x.numRows + logDetP - logDetQ);
     }
 
-    /** For the solver, which works in place; returns the logarithm of the determinant. */
+    /** Decomposes a covariance for the solver, which works in place; returns the logarithm of the determinant. */
     double decompose(DMatrixRMaj covariance) {
       decomposed.setTo(covariance);
       if (!solver.setA(decomposed)) {

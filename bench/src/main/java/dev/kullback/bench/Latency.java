@@ -13,7 +13,7 @@ import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
 
 /**
- * How long a query takes, call by call, on one thread: the nearest of many references, all prepared. After each call a fixed piece
+ * Measures how long a query takes, call by call, on one thread: the nearest of many references, all prepared. After each call a fixed piece
  * of arithmetic, which needs no memory and takes about as long, is timed alike: what its times scatter is the machine's doing.
  */
 final class Latency {
@@ -38,18 +38,18 @@ final class Latency {
 
   private static final int MAX_CALLS = 1 << 22;
 
-  /** Of the rates: a hundred rounds. */
+  /** Time for the rates: a hundred rounds. */
   private static final double RATE_SECONDS = 2;
 
   /** The matrix whose rate is the kernel's own: inputs in L2, each read many times. */
   private static final int MATRIX = 1024;
 
-  /** At least, over that of the matrix of the same shape. */
+  /** Least rate that is wanted, over that of the matrix of the same shape. */
   private static final double WANTED_RATE = 0.7;
 
   private static final double[] QUANTILES = {0, 0.5, 0.9, 0.99, 0.999, 1};
 
-  /** What {@link #work} computes, kept so that it is computed. */
+  /** Result of {@link #work}, kept so that it is computed. */
   private static long state = 1;
 
   private Latency() {}

@@ -34,7 +34,7 @@ import org.openjdk.jmh.annotations.Warmup;
 @Warmup(iterations = 5, time = 1)
 @Measurement(iterations = 5, time = 1)
 public class MatrixBenchmark {
-  /** What a matrix product's cost compares with. */
+  /** Contenders whose cost compares with a matrix product's. */
   @State(Scope.Benchmark)
   public static class Fast extends Subject {
     @Param({
@@ -66,7 +66,7 @@ public class MatrixBenchmark {
     }
   }
 
-  /** What materializes, or walks without registers, [B, B, H]: seconds a call. */
+  /** Contenders that materialize [B, B, H], or walk it without registers: seconds a call. */
   @State(Scope.Benchmark)
   public static class Slow extends Subject {
     @Param({

@@ -128,7 +128,7 @@ final class OpenBlas {
     }
   }
 
-  /** As {@link #multiplyTransposed}, of doubles. */
+  /** Multiplies in double, like {@link #multiplyTransposed}. */
   void multiplyTransposedDouble(MemorySegment a, MemorySegment b, MemorySegment c, Shape shape) {
     int n = shape.size();
     int d = shape.dimension();
@@ -144,7 +144,7 @@ final class OpenBlas {
     return core;
   }
 
-  /** For the results' conditions. */
+  /** Describes the library for the results' conditions. */
   String describe() {
     String version = config.split(" ", -1)[1]; // "OpenBLAS 0.3.31 DYNAMIC_ARCH …"
     return version + ", core " + core + (forced ? " (forced)" : " (its own choice)") + ", 1 thread";

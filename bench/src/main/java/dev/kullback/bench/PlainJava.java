@@ -40,7 +40,7 @@ final class PlainJava {
     }
   }
 
-  /** In double, with what depends on a row alone, σ² and Σ ln σ, computed once. */
+  /** Computes in double, with what depends on a row alone, σ² and Σ ln σ, computed once. */
   static void hoistedKl(double[] mean, double[] std, float[] out, Shape shape) {
     int n = shape.size();
     int d = shape.dimension();

@@ -35,7 +35,7 @@ final class Rates {
   /** The column of {@link FusedMultiplyAdds}, in 10⁹ lanes a second. */
   static final String FMA = "fma";
 
-  /** Of the conditions: what {@link Draw} looks for. */
+  /** Name of the condition that {@link Draw} looks for. */
   static final String CPU = "CPU";
 
   static final String INSTRUCTIONS = "Instructions";
@@ -118,7 +118,7 @@ final class Rates {
     return file;
   }
 
-  /** Those of this JVM that decide what code runs. */
+  /** Returns the options of this JVM that decide what code runs. */
   private static String options() {
     String options =
         ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
@@ -138,7 +138,7 @@ final class Rates {
     return shapes;
   }
 
-  /** What takes turns at a shape, and its times so far. */
+  /** A shape, the contenders that take turns at it, and their times so far. */
   private static final class Point {
     final Shape shape;
     private final List<Contender> contenders = new ArrayList<>();
@@ -167,7 +167,7 @@ final class Rates {
       contenders.forEach(Contender::close);
     }
 
-    /** In 10⁹ a second. */
+    /** Formats the rates, in 10⁹ a second. */
     String rates() {
       return IntStream.range(0, times.size())
           .mapToObj(

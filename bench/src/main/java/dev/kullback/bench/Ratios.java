@@ -42,7 +42,7 @@ final class Ratios {
       return new Comparison(a, b, Shape.parse(shape), bound, limit);
     }
 
-    /** What is wanted depends on the vectors that run: 512 bits, 256 bits; of others, nothing. */
+    /** Makes a comparison whose limit depends on the vectors that run: 512 bits or 256 bits; others have none. */
     static Comparison of(
         String a, String b, String shape, Bound bound, double limit512, double limit256) {
       return switch (Cpu.vectorBits()) {
@@ -280,7 +280,7 @@ final class Ratios {
     return times;
   }
 
-  /** Where results go, so that no call is compiled away. */
+  /** Takes results, so that no call is compiled away. */
   @SuppressWarnings("UnusedVariable")
   private static volatile Object sink;
 

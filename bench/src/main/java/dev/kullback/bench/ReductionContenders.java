@@ -11,7 +11,7 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 
 /**
- * What the library makes of the matrix without keeping it, by name, and queries: few Gaussians against B references. Batches are
+ * Contenders that reduce the matrix without keeping it, by name, and queries: few Gaussians against B references. Batches are
  * prepared, results go to the caller's arrays.
  */
 final class ReductionContenders {

@@ -6,7 +6,7 @@ import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.Locale;
 
-/** What the tables have in common: the conditions above them, their numbers and quantiles. */
+/** Common parts of the tables: the conditions above them, their numbers and quantiles. */
 final class Report {
   private Report() {}
 

@@ -14,7 +14,7 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
 
-/** What more threads gain and what near-duplicates cost, on prepared batches. */
+/** Measures what more threads gain and what near-duplicates cost, on prepared batches. */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.MICROSECONDS)
 @Fork(
@@ -28,7 +28,7 @@ import org.openjdk.jmh.annotations.Warmup;
 @Warmup(iterations = 5, time = 1)
 @Measurement(iterations = 5, time = 1)
 public class ScalingBenchmark {
-  /** One thread and two. */
+  /** Contenders with one thread and with two. */
   @State(Scope.Benchmark)
   public static class Threads extends MatrixBenchmark.Subject {
     @Param({

@@ -15,7 +15,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * What a service sees besides a query's own time: memory held by calls that are done, the first query that needs more, other virtual
+ * Measures what a service sees besides a query's own time: memory held by calls that are done, the first query that needs more, other virtual
  * threads.
  */
 final class Service {
@@ -79,7 +79,7 @@ final class Service {
     return DiagonalGaussians.ofStd(batch.mean(), batch.std(), batch.shape().dimension());
   }
 
-  /** Of the heap, after collections; in MB. */
+  /** Returns the heap's use after collections, in MB. */
   @SuppressWarnings("SystemGc")
   private static double used() throws InterruptedException {
     for (int k = 0; k < 3; k++) {
@@ -174,7 +174,7 @@ final class Service {
     return (System.nanoTime() - start) * 1e-9;
   }
 
-  /** One long call a carrier, as long as the references' search among themselves, cut after some seconds. */
+  /** Runs one long call on each carrier, as long as the references' search among themselves, cut after some seconds. */
   private static boolean waits(Batch batch) throws InterruptedException {
     DiagonalGaussians references = gaussians(batch);
     int carriers = Runtime.getRuntime().availableProcessors();

@@ -28,7 +28,7 @@ final class TopK {
       Exit status: 0, or 1 when a figure was missed, or 2 for wrong usage.
       """;
 
-  /** At least, over the matrix's. */
+  /** Least rate that is wanted, over the matrix's. */
   private static final double WANTED_RATE = 0.8;
 
   /** Below, in GiB. */
@@ -39,7 +39,7 @@ final class TopK {
 
   private static final int MATRIX_COLUMNS = 16384;
 
-  /** Of the matrix, each time: about half a second. */
+  /** Calls of the matrix each time: about half a second. */
   private static final int MATRIX_CALLS = 20;
 
   private TopK() {}
@@ -117,7 +117,7 @@ final class TopK {
     return "%s s (%s)".formatted(number(seconds), rate(terms, seconds));
   }
 
-  /** What Linux counts as this process's most resident memory so far. */
+  /** Returns this process's most resident memory so far, as Linux counts it. */
   private static double peakGib() {
     try (Stream<String> lines = Files.lines(Path.of("/proc/self/status"))) {
       return lines

@@ -15,9 +15,9 @@ import java.io.IOException;
  */
 final class Torch {
   /**
-   * As {@code torch.distributions.kl_divergence} of two {@code MultivariateNormal}s does it, (q[:, None], p[None]): a triangular
-   * solve a pair for the trace, over [N, M, D, D] temporaries, and one a column, with N right-hand sides, for the means.
-   * Without the validation of its arguments.
+   * Does what {@code torch.distributions.kl_divergence} does with two {@code MultivariateNormal}s, (q[:, None], p[None]), but for the
+   * validation of arguments: a triangular solve a pair for the trace, over [N, M, D, D] temporaries, and one a column, with N
+   * right-hand sides, for the means.
    */
   static final String FULL_PAIRWISE =
       """
@@ -39,7 +39,7 @@ final class Torch {
           return half_term1 + 0.5 * (term2 + term3 - d)
       """;
 
-  /** The same of (q, p): a pair a row. */
+  /** Divergences of pairs (q, p), a pair a row. */
   static final String FULL_ALIGNED =
       """
         def forward(self: __torch__.Function,
@@ -109,7 +109,7 @@ final class Torch {
     return manager.create(data, new Shape(shape)).toType(type, false);
   }
 
-  /** For the results' conditions. */
+  /** Describes the library for the results' conditions. */
   String describe() {
     return engine.getVersion()
         + " (DJL "

@@ -11,12 +11,12 @@ import dev.kullback.Gaussians;
  */
 @SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
 record Block(Input input, int index, long[] ids, Object mean, Object scale) {
-  /** A block that was {@link #arrays}. */
+  /** Makes a block of its {@link #arrays}. */
   static Block of(Input input, Object[] arrays) {
     return new Block(input, 0, (long[]) arrays[0], arrays[1], arrays[2]);
   }
 
-  /** As any of Spark's serializers moves it; its Kryo does not read records. */
+  /** Returns the arrays alone, which all of Spark's serializers move; its Kryo does not read records. */
   Object[] arrays() {
     return new Object[] {ids, mean, scale};
   }
@@ -25,7 +25,7 @@ record Block(Input input, int index, long[] ids, Object mean, Object scale) {
     return ids.length;
   }
 
-  /** A batch of them, of at least one. */
+  /** Makes a batch of the Gaussians, of which there is at least one. */
   Gaussians batch() {
     try {
       return input.batch(mean, scale);

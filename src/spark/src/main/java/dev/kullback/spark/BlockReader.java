@@ -30,7 +30,7 @@ final class BlockReader {
   }
 
   /**
-   * The block.
+   * Reads the block.
    *
    * @throws IllegalArgumentException naming the id and the column of a row that is null, too short or long, or there twice
    */
@@ -87,7 +87,7 @@ final class BlockReader {
     System.arraycopy(from, 0, to, size * length, length);
   }
 
-  /** What is above the diagonal is not read, and would be missed in a covariance. */
+  /** Rejects a matrix that is not lower triangular. The library would not read what is above the diagonal, and so take a covariance for a factor. */
   private void checkTriangular(String name) {
     int d = input.dimension();
     for (int r = 0; r < d; r++) {
@@ -110,7 +110,7 @@ final class BlockReader {
     scale = input.resized(scale, capacity * input.scaleLength());
   }
 
-  /** As many rows as arrays hold. */
+  /** Returns how many rows arrays can hold. */
   private int most() {
     int most = (Integer.MAX_VALUE - 8) / input.scaleLength();
     if (size >= most) {

@@ -13,7 +13,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 final class Candidates implements Serializable {
   private static final long serialVersionUID = 1;
 
-  /** That of the queries. */
+  /** Number of the queries' block. */
   final int block;
 
   private final long[] queries;
@@ -29,7 +29,7 @@ final class Candidates implements Serializable {
     this.kl = kl;
   }
 
-  /** The k nearest of both; the order of merging does not matter. */
+  /** Merges two lists to their k nearest, in any order of merging to the same. */
   static Candidates merge(int k, Candidates a, Candidates b) {
     int n = a.queries.length;
     int width = Math.min(k, a.width + b.width);

@@ -14,9 +14,9 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StructType;
 
-/** The columns of both inputs, and what that of the scales holds. */
+/** Names of the columns that both inputs have, and the kind of the scales. */
 record Columns(String id, String mean, String scale, Scale kind) implements Serializable {
-  /** What reads no further than here sees: id, mean and scale, in this order. */
+  /** Positions of the columns once they are selected: id, mean and scale, in this order. */
   static final int ID = 0;
 
   static final int MEAN = 1;
@@ -65,7 +65,7 @@ record Columns(String id, String mean, String scale, Scale kind) implements Seri
         column(scale).cast(array).as("scale"));
   }
 
-  /** A name is a name, whatever characters are in it. */
+  /** Quotes a name, whatever characters are in it. */
   private static Column column(String name) {
     return col("`" + name.replace("`", "``") + "`");
   }

@@ -21,7 +21,7 @@ import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * One search: both inputs in blocks, and a task for each pair of blocks.
+ * A search: both inputs in blocks, and a task for each pair of blocks.
  *
  * <p>Tasks are those of {@code cartesian}, in the order of the blocks of references, which moves no rows by itself: a task
  * reads its block of queries, and its block of references if its executor has not got it. A hash of the id says in which
@@ -86,12 +86,12 @@ final class Job {
     return referenceCount;
   }
 
-  /** What a task does with a block of queries and one of references, neither of them empty. */
+  /** Searches a block of references for a block of queries, neither of them empty: one task's work. */
   interface Search<R> extends Serializable {
     Iterator<R> of(KlEngine engine, Shared.Loaded q, Shared.Loaded p);
   }
 
-  /** What the searches of a plan's pairs of blocks find. */
+  /** Returns what the search finds for each pair of blocks of the plan. */
   <R> JavaRDD<R> search(Plan plan, boolean broadcast, Search<R> search) {
     JavaRDD<BlockReader> q = blocks(queries, queryInput, queryCount, plan.queryBlocks());
     JavaRDD<BlockReader> p =
@@ -135,7 +135,7 @@ final class Job {
             true);
   }
 
-  /** The blocks of both inputs; see {@link Plan#of}. */
+  /** Plans the blocks of both inputs; see {@link Plan#of}. */
   Plan plan(int blockRows, boolean broadcast, long kept) {
     return Plan.of(
         spark.sc(),

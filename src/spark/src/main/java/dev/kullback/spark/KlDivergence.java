@@ -53,12 +53,12 @@ final class KlDivergence extends Expression
   private static final List<String> ARGUMENTS = List.of("qm", "qs", "pm", "ps");
   private static final NearestOptions EXACT = NearestOptions.of(1).exact();
 
-  /** Made by the first call, not with the session. It computes on the thread that calls. */
+  /** Holds an engine that the first call makes, not the session. It computes on the calling thread. */
   private static final class Engine {
     static final KlEngine INSTANCE = Shared.build(KlEngine.builder());
   }
 
-  /** A float array stays one; anything else that can be is cast to double. */
+  /** Type of the arguments: a float array stays one; any other array that can be is cast to double. */
   private static final AbstractDataType ARRAY =
       new TypeCollection(
           seq(
@@ -76,7 +76,7 @@ final class KlDivergence extends Expression
     this(seq(List.of(q.mean(), q.std(), p.mean(), p.std())));
   }
 
-  /** One of the two, by its mean and standard deviation. */
+  /** A Gaussian, by the expressions of its mean and its standard deviation. */
   record Gaussian(Expression mean, Expression std) {
     /** Whether columns of the plan's output are all that it needs. */
     boolean isOf(QueryPlan<?> plan) {
@@ -85,7 +85,7 @@ final class KlDivergence extends Expression
     }
   }
 
-  /** What a call in SQL stands for. */
+  /** Makes the expression of a call in SQL. */
   static Expression of(Seq<Expression> arguments) {
     if (arguments.length() != ARGUMENTS.size()) {
       KlDivergence.<RuntimeException>raise(

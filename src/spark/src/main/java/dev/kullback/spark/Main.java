@@ -109,7 +109,7 @@ public final class Main {
     return Stream.iterate(e, cause -> cause != null, Throwable::getCause);
   }
 
-  /** What tasks throw of bad rows arrives here as a cause of what Spark makes of it. */
+  /** Whether the user is at fault: an exception of a task about bad rows arrives as a cause of Spark's own. */
   private static boolean isUsers(Throwable e) {
     return e instanceof IllegalArgumentException
         || e instanceof ParameterException

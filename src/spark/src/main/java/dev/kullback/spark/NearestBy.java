@@ -29,7 +29,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
 /**
- * The way of a nearest-by join through Catalyst: {@link Resolution} replaces Spark's node by {@link KlNearestByJoin}, which
+ * Takes a nearest-by join through Catalyst: {@link Resolution} replaces Spark's node by {@link KlNearestByJoin}, which
  * {@link Strategy} plans as {@link KlNearestByJoinExec}. Nodes are public, as Spark copies them by reflection.
  */
 final class NearestBy {
@@ -154,7 +154,7 @@ final class NearestBy {
 
     /**
      * @param joinType inner or left outer
-     * @param distance of a column each
+     * @param distance between a column of left and one of right
      */
     public KlNearestByJoin(
         LogicalPlan left, LogicalPlan right, JoinType joinType, int k, KlDivergence distance) {
@@ -202,7 +202,7 @@ final class NearestBy {
     }
   }
 
-  /** The same, as it runs. */
+  /** The physical plan of the join. */
   @SuppressWarnings("serial") // only the driver has it
   public static final class KlNearestByJoinExec extends SparkPlan {
     private final SparkPlan left;
@@ -213,7 +213,7 @@ final class NearestBy {
 
     /**
      * @param joinType inner or left outer
-     * @param distance of a column each
+     * @param distance between a column of left and one of right
      */
     public KlNearestByJoinExec(
         SparkPlan left, SparkPlan right, JoinType joinType, int k, KlDivergence distance) {

@@ -29,7 +29,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.reflect.ClassTag$;
 
 /**
- * What a side of a join yields, with a number for each row: the rows as they are for the join, and their Gaussians for the
+ * Rows of one side of a join, each with a number: the rows as they are for the join, and their Gaussians for the
  * search.
  *
  * <p>Rows are shuffled by their numbers before they are used. Both uses read what the shuffle has written, so they agree on
@@ -116,7 +116,7 @@ final class NumberedRows {
         .where("mean IS NOT NULL AND std IS NOT NULL");
   }
 
-  /** These rows with those of the others that were found. */
+  /** Joins these rows with those of the others that were found for them. */
   RDD<InternalRow> join(
       NumberedRows others, org.apache.spark.sql.Dataset<Row> found, boolean outer) {
     String type = outer ? "left_outer" : "inner";

@@ -18,15 +18,15 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
 
-/** Where a result goes: a folder of Parquet files, which is there whole or not at all. */
+/** Folder of Parquet files for a result, which is there whole or not at all. */
 final class OutputFolder {
   private static final String LOCAL = "file";
 
-  /** What a folder has that Spark wrote as Parquet. */
+  /** Names of the files that Spark writes with Parquet. */
   private static final Pattern WRITTEN =
       Pattern.compile(".*\\.parquet|_SUCCESS|_metadata|_common_metadata|\\..*\\.crc");
 
-  /** As it was given. */
+  /** Path as the user gave it. */
   private final String name;
 
   private final Path target;
@@ -73,7 +73,7 @@ final class OutputFolder {
   }
 
   /**
-   * An output that replaces an input, or a folder of it, or lies in it, would be the end of that input.
+   * Rejects an output that would replace an input: the same folder, one above it or one inside it.
    *
    * @param input as it was given, maybe with wildcards
    */
@@ -116,7 +116,7 @@ final class OutputFolder {
     return java.nio.file.Path.of(path.toUri().getPath());
   }
 
-  /** What a path stands for by the links of this machine. */
+  /** Resolves a path's links, if it is one of this machine. */
   private static Path real(Path qualified) throws IOException {
     if (!isLocal(qualified)) {
       return qualified;
@@ -134,7 +134,8 @@ final class OutputFolder {
   }
 
   /**
-   * Writes it beside the target, puts aside what is there, and then it in its place. A failure leaves that as it was, or says where it is.
+   * Writes the result beside the target, moves the target aside, and moves the result to its place. After a failure the old target is where
+   * it was, or the message says where it is.
    */
   void write(Dataset<Row> result) throws IOException {
     Path fresh = beside("tmp");
@@ -146,7 +147,7 @@ final class OutputFolder {
       result.write().mode(SaveMode.Append).parquet(fresh.toString());
       boolean replaces = overwrite && files.exists(target);
       if (replaces) {
-        refuseOthers(); // it may be another one by now
+        refuseOthers(); // by now something else may be there
         rename(target, old);
       }
       try {
@@ -175,7 +176,7 @@ final class OutputFolder {
         "." + target.getName() + "." + UUID.randomUUID() + ".kullback-" + suffix);
   }
 
-  /** Hadoop's of a local folder copies where it cannot rename, and others put it inside a folder that is there. */
+  /** Renames, and does not do what Hadoop would: copy a local folder that it cannot rename, or put the folder inside one that is there. */
   private void rename(Path from, Path to) throws IOException {
     if (files.exists(to)) {
       throw new IOException(to + " has appeared meanwhile");

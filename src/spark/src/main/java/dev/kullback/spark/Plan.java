@@ -5,20 +5,20 @@ import java.lang.reflect.Array;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 
-/** Into how many blocks the two inputs are cut. */
+/** Numbers of blocks into which the two inputs are cut. */
 record Plan(int referenceBlocks, int queryBlocks) {
-  /** Queries of a task at most: with 500,000 references of D = 32, a task takes some 20 s. */
+  /** Most queries of a task: with 500,000 references of D = 32, a task takes some 20 s. */
   private static final int MOST_QUERIES = 16_384;
 
-  /** Fewer are not worth a task. */
+  /** Least queries that are worth a task. */
   private static final int LEAST_QUERIES = 256;
 
-  /** So that the last tasks of a job leave few processors idle. */
+  /** Tasks planned for each processor, so that the last ones of a job leave few processors idle. */
   private static final int TASKS_PER_PROCESSOR = 4;
 
   private static final int SAMPLE_ELEMENTS = 1 << 20;
 
-  /** What arrays of a batch, rounded up to panels, may hold in the library. */
+  /** Most elements of a batch's arrays, rounded up to the library's panels. */
   private static final long MOST_ELEMENTS = 1L << 28;
 
   /**
@@ -33,12 +33,13 @@ record Plan(int referenceBlocks, int queryBlocks) {
     double row = rowBytes(input);
     double mostRows = MOST_ELEMENTS / (double) input.scaleLength();
     int tasks = tasksAtOnce(spark);
-    // The queries of all tasks take a quarter.
+    // The queries of all tasks that run at once take a quarter of the memory.
     double queriesFitting = Math.min(memory / 4 / tasks / (row + kept), mostRows);
     long mostQueries = Math.clamp((long) queriesFitting, 1, MOST_QUERIES);
     long leastBlocks = Math.ceilDiv(queries, mostQueries);
 
-    // The blocks in use take half of it: where queries are few, neighboring tasks are of different
+    // The blocks of references in use take half of the memory: where queries are few, neighboring
+    // tasks are of different
     // blocks.
     long inUse = Math.ceilDiv(spark.defaultParallelism(), leastBlocks) + 1;
     long blocks = Math.clamp(inUse, 2, Math.max(2, tasks));
@@ -58,7 +59,7 @@ record Plan(int referenceBlocks, int queryBlocks) {
     return new Plan((int) referenceBlocks, (int) queryBlocks);
   }
 
-  /** Of an executor's heap, what Spark leaves to users' objects. */
+  /** Returns the bytes of an executor's heap that Spark leaves to users' objects. */
   private static double memory(SparkContext spark) {
     SparkConf conf = spark.getConf();
     long heap =
@@ -70,7 +71,8 @@ record Plan(int referenceBlocks, int queryBlocks) {
 
   private static int tasksAtOnce(SparkContext spark) {
     SparkConf conf = spark.getConf();
-    // Unset, it is one on some clusters, and all of a worker's on others.
+    // The number of cores, if it is not set, is one on some clusters, and all of a worker's on
+    // others.
     int executors = Math.max(1, spark.getExecutorMemoryStatus().size() - 1); // less the driver
     int cores =
         spark.isLocal()

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 
 /** Rows of numbers, each in the memory of the one before, as Spark's own operators give them. */
 final class Rows implements Iterator<InternalRow> {
-  /** What writes the columns of row {@code at}; rows come in order. */
+  /** Writes the columns of row {@code at}; rows come in order. */
   interface Writer {
     void write(UnsafeRow row, int at);
   }

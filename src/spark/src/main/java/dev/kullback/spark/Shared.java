@@ -15,7 +15,7 @@ import org.apache.spark.util.TaskCompletionListener;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the tasks of an executor share: the engine, and blocks of references.
+ * Keeps what the tasks of an executor share: the engine, and blocks of references.
  *
  * <p>A block stays while a task uses it. One that none uses stays for the next task, until one needs another block or
  * {@value #IDLE_SECONDS} s have passed: tasks come in the order of the blocks of references, so an executor holds one
@@ -24,10 +24,10 @@ import org.jspecify.annotations.Nullable;
 final class Shared {
   private static final long IDLE_SECONDS = 3;
 
-  /** By threads: one, unless stages differ in {@code spark.task.cpus}. */
+  /** Engines by their number of threads: one, unless stages differ in {@code spark.task.cpus}. */
   private static final Map<Integer, KlEngine> ENGINES = new ConcurrentHashMap<>();
 
-  /** Of helpers: calls of several tasks at once share no fixed number of them. */
+  /** Threads of the engines' helpers, of no fixed number, as several tasks call at once. */
   private static final ExecutorService HELPERS =
       Executors.newCachedThreadPool(
           Thread.ofPlatform().name("kullback-spark-", 0).daemon().factory());
@@ -56,13 +56,13 @@ final class Shared {
   }
 
   private static final class Entry {
-    /** Under the map's lock of the key. */
+    /** Number of tasks that use the block; it changes under the map's lock of the key. */
     private int users;
 
     private long uses;
     private @Nullable Loaded loaded;
 
-    /** One task reads; if it fails, the next that waits tries itself. */
+    /** Returns the block, which one task reads; if that fails, the next that waits tries. */
     synchronized Loaded get(Supplier<Block> read) {
       if (loaded == null) {
         // Not prepared: usual data need a third of what all forms take, and a form is made once, by
@@ -130,7 +130,7 @@ final class Shared {
     BLOCKS.computeIfPresent(key, (_, e) -> e.users == 0 ? null : e);
   }
 
-  /** How many blocks are held now. */
+  /** Returns how many blocks are held now. */
   static int blocks() {
     return BLOCKS.size();
   }

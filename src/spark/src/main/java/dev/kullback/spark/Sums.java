@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 final class Sums implements Serializable {
   private static final long serialVersionUID = 1;
 
-  /** That of the queries. */
+  /** Number of the queries' block. */
   final int block;
 
   private final long[] queries;
