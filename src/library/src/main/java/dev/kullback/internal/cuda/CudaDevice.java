@@ -1,5 +1,6 @@
 package dev.kullback.internal.cuda;
 
+import dev.kullback.internal.cuda.Session.Region;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.work.Worker;
@@ -8,8 +9,10 @@ import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
@@ -18,8 +21,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one engine keeps on device 0, and its calls. Batches stay there from their first use until they are unreachable, their
- * memory is needed, or the device is closed; so do the working memory of as many calls as ran at once.
+ * Runs an engine's calls on device 0, and keeps its batches there from their first use until they are unreachable, their memory is
+ * needed, or the device is closed, and the working memory of as many calls as ran at once.
  *
  * <p>Safe for use by any number of threads; {@value #MOST_SESSIONS} calls run at once, further ones wait. A call blocks its thread, also a
  * virtual one's carrier, while it waits for the device.
@@ -28,15 +31,13 @@ public final class CudaDevice implements AutoCloseable {
   /** Two keep a device busy; more hide the host's copies. */
   private static final int MOST_SESSIONS = 4;
 
-  /**
-   * Blocks of memory that batches have left and the next ones get, and their bytes: cudaMalloc and cudaFree may wait for all that the
-   * device is at.
-   */
+  /** Most blocks of memory that batches have left and the next ones get: cudaMalloc and cudaFree may wait for all that the device is at. */
   private static final int MOST_LEFT = 16;
 
+  /** Most bytes of these blocks. */
   private static final long MOST_LEFT_BYTES = 64 << 20;
 
-  /** Makes what a failed call throws of its {@code cudaError_t} and message. */
+  /** Makes the exception of a failed call from its {@code cudaError_t} and message. */
   public interface Thrown {
     RuntimeException of(int code, String message);
   }
@@ -45,7 +46,7 @@ public final class CudaDevice implements AutoCloseable {
 
   private final Semaphore permits = new Semaphore(MOST_SESSIONS, true);
 
-  /** Those of regions within calls that have a permit, which wait for nothing else. */
+  /** Permits of regions within calls that have a permit of the others; these wait for nothing else. */
   private final Semaphore innerPermits = new Semaphore(MOST_SESSIONS, true);
 
   /** Set when the device failed for good. */
@@ -60,7 +61,7 @@ public final class CudaDevice implements AutoCloseable {
   private long clock;
   private boolean closed;
 
-  /** Who a resident batch belongs to, by identity. */
+  /** Owner of a resident batch, compared by identity. */
   private static final class Key extends WeakReference<Object> {
     private final int hash;
 
@@ -85,18 +86,14 @@ public final class CudaDevice implements AutoCloseable {
     this.thrown = thrown;
   }
 
-  /** {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
+  /** Computes {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
   public void pairwise(HostBatch q, HostBatch p, MemorySegment out, int width, Worker worker) {
-    run(
-        q,
-        p,
-        (session, a, b) ->
-            session.pairwise(
-                a, b, 0, q.size(), 0, p.size(), q.owner() == p.owner(), out, width, worker));
+    Region all = new Region(0, q.size(), 0, p.size());
+    run(q, p, (session, batches) -> session.pairwise(batches, all, out, width, worker));
   }
 
   /**
-   * Rows and columns of that matrix from [row0, column0] on, without gaps.
+   * Computes rows [row0, row1) and columns [column0, column1) of that matrix, without gaps.
    *
    * @param within whether this is part of a call that the device answers, which is not to wait for itself
    */
@@ -104,76 +101,53 @@ public final class CudaDevice implements AutoCloseable {
       HostBatch q,
       HostBatch p,
       int row0,
-      int rows,
+      int row1,
       int column0,
-      int columns,
-      MemorySegment out,
-      int width,
+      int column1,
+      double[] out,
       boolean within) {
+    Region region = new Region(row0, row1 - row0, column0, column1 - column0);
+    MemorySegment to = MemorySegment.ofArray(out);
     Work work =
-        (session, a, b) ->
-            session.pairwise(
-                a,
-                b,
-                row0,
-                rows,
-                column0,
-                columns,
-                q.owner() == p.owner(),
-                out,
-                width,
-                Session.ALONE);
+        (session, batches) -> session.pairwise(batches, region, to, Double.BYTES, Session.ALONE);
     run(within ? innerPermits : permits, q, p, work, () -> true);
   }
 
   /** Answers for all rows of the matrix, or for its columns as rows, a strip at a time, on this thread. */
   public void answer(
       HostBatch q, HostBatch p, boolean transposed, RowQuery query, Consumer<RowAnswer> consumer) {
+    int n = transposed ? p.size() : q.size();
+    int m = transposed ? q.size() : p.size();
     AtomicBoolean begun = new AtomicBoolean();
-    run(
-        permits,
-        q,
-        p,
-        (session, a, b) ->
-            session
-                .rowStrips()
-                .answer(
-                    a,
-                    b,
-                    transposed ? p.size() : q.size(),
-                    transposed ? q.size() : p.size(),
-                    q.owner() == p.owner(),
-                    transposed,
-                    query,
-                    answer -> {
-                      begun.set(true);
-                      consumer.accept(answer);
-                    }),
-        () -> !begun.get());
+    Consumer<RowAnswer> noting =
+        answer -> {
+          begun.set(true);
+          consumer.accept(answer);
+        };
+    Work work =
+        (session, batches) -> session.rowStrips().answer(batches, n, m, transposed, query, noting);
+    run(permits, q, p, work, () -> !begun.get());
   }
 
-  /** {@code out[i] = KL(q_i ‖ p_i)}, in elements of {@code width} bytes. */
+  /** Computes {@code out[i] = KL(q_i ‖ p_i)}, in elements of {@code width} bytes. */
   public void aligned(HostBatch q, HostBatch p, MemorySegment out, int width) {
-    run(
-        q,
-        p,
-        (session, a, b) -> session.aligned(a, b, q.size(), q.owner() == p.owner(), out, width));
+    run(q, p, (session, batches) -> session.aligned(batches, q.size(), out, width));
   }
 
-  /** {@code out[i] = KL(q_i ‖ N(0, I))}, in elements of {@code width} bytes. */
+  /** Computes {@code out[i] = KL(q_i ‖ N(0, I))}, in elements of {@code width} bytes. */
   public void standard(HostBatch q, MemorySegment out, int width) {
-    run(q, q, (session, a, b) -> session.standard(a, q.size(), out, width));
+    run(q, q, (session, batches) -> session.standard(batches.q(), q.size(), out, width));
   }
 
   private interface Work {
-    void with(Session session, Resident q, Resident p);
+    void run(Session session, Resident.Pair batches);
   }
 
   private void run(HostBatch q, HostBatch p, Work work) {
     run(permits, q, p, work, () -> true);
   }
 
-  /** Does the work, a second time where memory was short and could be spared, if it is still to be had. */
+  /** Does the work, and a second time where memory was short and could be spared, if it may be repeated then. */
   private void run(
       Semaphore permits, HostBatch q, HostBatch p, Work work, BooleanSupplier repeatable) {
     enter();
@@ -221,13 +195,13 @@ public final class CudaDevice implements AutoCloseable {
       b = use(p);
       a.require(q, session);
       b.require(p, session);
-      work.with(session, a, b);
+      work.run(session, new Resident.Pair(a, b, a == b));
     } catch (CudaFailure e) {
       failed = e;
       throw e;
     } finally {
       try { // nothing is given back before the device is done with it
-        int status = session.settle();
+        int status = session.drain();
         if (status != 0) {
           failed =
               failed != null
@@ -294,8 +268,8 @@ public final class CudaDevice implements AutoCloseable {
     return resident;
   }
 
-  /** Memory for a batch of so many bytes. */
-  synchronized DeviceMemory block(long bytes) {
+  /** Returns memory for a batch of so many bytes: a block that another left, or an empty one. */
+  synchronized DeviceMemory memory(long bytes) {
     for (DeviceMemory block : left) {
       if (bytes <= block.size() && block.size() / 2 <= bytes) {
         left.remove(block);
@@ -305,15 +279,13 @@ public final class CudaDevice implements AutoCloseable {
     return DeviceMemory.device(this::spare);
   }
 
+  /** Keeps a block for the next batches, up to the limits. */
   private void leave(DeviceMemory block) {
     if (block.size() > MOST_LEFT_BYTES) {
       block.close();
     } else if (block.size() > 0) {
       left.push(block);
-      long bytes = 0;
-      for (DeviceMemory each : left) {
-        bytes += each.size();
-      }
+      long bytes = left.stream().mapToLong(DeviceMemory::size).sum();
       while (left.size() > MOST_LEFT || bytes > MOST_LEFT_BYTES) {
         DeviceMemory oldest = left.removeLast();
         bytes -= oldest.size();
@@ -336,23 +308,20 @@ public final class CudaDevice implements AutoCloseable {
     }
   }
 
-  /** Frees what batches have left, or the batch that nobody has used for longest, or what idle calls left; whether there was something. */
+  /** Frees what batches have left, or the batch that nobody has used for longest, or an idle session; returns whether there was something. */
   synchronized boolean spare() {
     if (!left.isEmpty()) {
       left.forEach(DeviceMemory::close);
       left.clear();
       return true;
     }
-    Map.Entry<Key, Resident> oldest = null;
-    for (Map.Entry<Key, Resident> entry : residents.entrySet()) {
-      if (entry.getValue().users == 0
-          && (oldest == null || entry.getValue().lastUse < oldest.getValue().lastUse)) {
-        oldest = entry;
-      }
-    }
-    if (oldest != null) {
-      residents.remove(oldest.getKey());
-      oldest.getValue().free().close();
+    Optional<Map.Entry<Key, Resident>> oldest =
+        residents.entrySet().stream()
+            .filter(entry -> entry.getValue().users == 0)
+            .min(Comparator.comparingLong(entry -> entry.getValue().lastUse));
+    if (oldest.isPresent()) {
+      residents.remove(oldest.get().getKey());
+      oldest.get().getValue().free().close();
       return true;
     }
     Session session = idle.poll();

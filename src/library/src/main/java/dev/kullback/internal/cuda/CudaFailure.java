@@ -1,10 +1,10 @@
 package dev.kullback.internal.cuda;
 
-/** A CUDA call failed. {@link CudaDevice} turns it into what its user throws. */
+/** Failure of a CUDA call, which {@link CudaDevice} turns into the exception that its user gave it. */
 final class CudaFailure extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** What {@code cudaMalloc} returns when device memory is exhausted. */
+  /** Status of {@code cudaMalloc} when device memory is exhausted. */
   static final int OUT_OF_MEMORY = 2;
 
   private final int code;
@@ -14,7 +14,7 @@ final class CudaFailure extends RuntimeException {
     this.code = code;
   }
 
-  /** The {@code cudaError_t}. */
+  /** Returns the {@code cudaError_t}. */
   int code() {
     return code;
   }

@@ -7,7 +7,6 @@ import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.work.Worker;
-import java.lang.foreign.MemorySegment;
 import java.util.function.Consumer;
 
 /** Matrices that the device computes, what reductions want of their rows, and blocks of them where that is more than it keeps. */
@@ -76,14 +75,6 @@ public final class CudaKernel extends BlockKernel<Batch> {
   @Override
   public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
     device.region(
-        HostBatch.of(q()),
-        HostBatch.of(p()),
-        row0,
-        row1 - row0,
-        column0,
-        column1 - column0,
-        MemorySegment.ofArray(out.block()),
-        Double.BYTES,
-        answering);
+        HostBatch.of(q()), HostBatch.of(p()), row0, row1, column0, column1, out.block(), answering);
   }
 }

@@ -3,6 +3,8 @@ package dev.kullback.internal.cuda;
 import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 
+import dev.kullback.internal.cuda.abi.CudaRuntime;
+import dev.kullback.internal.cuda.abi.KullbackCuda;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.Arena;
@@ -13,19 +15,22 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.ToIntFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The native library and the CUDA runtime, loaded once in a process, at first need.
+ * Loads the native library and the CUDA runtime, once in a process, at first need.
  *
- * <p>The library is what property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the class
- * path, else the first on {@code java.library.path}. The runtime is what property {@value #RUNTIME} names (nothing, if it is empty:
- * the library then brings its own), else what the library's own RUNPATH finds, else the first {@code libcudart.so} of the version that it
+ * <p>The library is the file that property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the class
+ * path, else the first on {@code java.library.path}. The runtime is the file that property {@value #RUNTIME} names (none, if it is empty:
+ * the library then brings its own), else the one that the library's own RUNPATH finds, else the first {@code libcudart.so} of the version that it
  * needs, and that loads, in {@code CUDA_HOME}, {@code CUDA_PATH}, on {@code java.library.path}, and in the usual places.
  */
 @SuppressWarnings("restricted") // loads native code: what this class is for
@@ -35,77 +40,38 @@ public final class CudaLibrary {
 
   private static final String NAME = "libkullback_cuda.so";
 
-  /** Newest first. */
+  /** Names of the runtime, newest first. */
   private static final List<String> RUNTIME_NAMES =
       List.of("libcudart.so.13", "libcudart.so.12", "libcudart.so");
 
   private static final Pattern RUNTIME_VERSION = Pattern.compile("libcudart\\.so\\.\\d+");
 
-  /** fp64 atomics, asynchronous copies and 164 KiB of shared memory: what the kernels are compiled for. */
+  /** Major compute capability that the kernels are compiled for: fp64 atomics, asynchronous copies and 164 KiB of shared memory. */
   private static final int LEAST_COMPUTE_CAPABILITY = 8;
 
-  private static final List<String> FUNCTIONS =
-      List.of(
-          "kullback_cuda_abi_version",
-          "kullback_cuda_description",
-          "kullback_cuda_device_name",
-          "kullback_cuda_batch_bytes",
-          "kullback_cuda_scale_offset",
-          "kullback_cuda_prepare",
-          "kullback_cuda_scratch_bytes",
-          "kullback_cuda_pairwise",
-          "kullback_cuda_aligned",
-          "kullback_cuda_standard",
-          "kullback_cuda_select",
-          "kullback_cuda_fold",
-          "kullback_cuda_download",
-          "cudaSetDevice",
-          "cudaGetDeviceCount",
-          "cudaDeviceGetAttribute",
-          "cudaRuntimeGetVersion",
-          "cudaDriverGetVersion",
-          "cudaMemGetInfo",
-          "cudaMalloc",
-          "cudaFree",
-          "cudaHostAlloc",
-          "cudaFreeHost",
-          "cudaHostRegister",
-          "cudaHostUnregister",
-          "cudaMemcpyAsync",
-          "cudaStreamCreateWithFlags",
-          "cudaStreamDestroy",
-          "cudaStreamSynchronize",
-          "cudaStreamWaitEvent",
-          "cudaEventCreateWithFlags",
-          "cudaEventDestroy",
-          "cudaEventRecord",
-          "cudaEventSynchronize",
-          "cudaGetLastError",
-          "cudaGetErrorName",
-          "cudaGetErrorString");
-
-  /** Messages of the runtime are shorter. */
+  /** More bytes than a message of the runtime has. */
   private static final int MOST_TEXT = 1 << 12;
 
   private CudaLibrary() {}
 
-  /** Why there is no device to compute on, in one line that says what to do, or null. */
+  /** Says in one line why there is no device to compute on, and what to do; null if there is one. */
   public static @Nullable String problem() {
     return Loaded.PROBLEM;
   }
 
-  /** The device and what drives it, in one line. Only where there is no {@link #problem}. */
+  /** Names the device and its driver in one line. Called only where there is no {@link #problem}. */
   public static String describe() {
     select();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocate(256);
       check("kullback_cuda_device_name", kullback_cuda_device_name(0, name, name.byteSize()));
       long[] memory = memory(arena);
+      int[] capability = computeCapability(arena);
       return "available, %s, compute capability %d.%d, %.1f of %.1f GiB free, driver %s, runtime %s; library %s"
           .formatted(
               name.getString(0),
-              attribute(arena, cudaDevAttrComputeCapabilityMajor()),
-              attribute(arena, cudaDevAttrComputeCapabilityMinor()),
+              capability[0],
+              capability[1],
               memory[0] * 0x1p-30,
               memory[1] * 0x1p-30,
               driverVersion(arena),
@@ -117,14 +83,14 @@ public final class CudaLibrary {
     }
   }
 
-  /** Bytes of the device's memory, in use or not. */
+  /** Returns the bytes of the device's memory, in use or not. */
   static long memory() {
     try (Arena arena = Arena.ofConfined()) {
       return memory(arena)[1];
     }
   }
 
-  /** How many are free, and all. */
+  /** Returns the free bytes and all bytes of the device's memory. */
   private static long[] memory(Arena arena) {
     MemorySegment free = arena.allocate(ValueLayout.JAVA_LONG);
     MemorySegment total = arena.allocate(ValueLayout.JAVA_LONG);
@@ -132,12 +98,12 @@ public final class CudaLibrary {
     return new long[] {free.get(ValueLayout.JAVA_LONG, 0), total.get(ValueLayout.JAVA_LONG, 0)};
   }
 
-  /** Makes device 0 that of the calling thread, whatever others made of it; a failure shows in the next call. */
+  /** Makes device 0 the calling thread's, which others may have changed; a failure shows in the next call. */
   static void select() {
     cudaSetDevice(0);
   }
 
-  /** Throws what a call's status means, unless it is success. */
+  /** Throws an exception for a call's status, unless that is success. */
   static void check(String call, int status) {
     if (status != cudaSuccess()) {
       throw status < 0
@@ -154,37 +120,46 @@ public final class CudaLibrary {
     return chars.address() == 0 ? "?" : chars.reinterpret(MOST_TEXT).getString(0);
   }
 
-  private static int attribute(Arena arena, int attribute) {
-    MemorySegment value = arena.allocate(ValueLayout.JAVA_INT);
-    check("cudaDeviceGetAttribute", cudaDeviceGetAttribute(value, attribute, 0));
-    return value.get(ValueLayout.JAVA_INT, 0);
+  /** Returns the major and the minor number. */
+  private static int[] computeCapability(Arena arena) {
+    int[] attributes = {cudaDevAttrComputeCapabilityMajor(), cudaDevAttrComputeCapabilityMinor()};
+    return Arrays.stream(attributes)
+        .map(attribute ->
+            integer(
+                arena,
+                "cudaDeviceGetAttribute",
+                value -> cudaDeviceGetAttribute(value, attribute, 0)))
+        .toArray();
   }
 
   private static String driverVersion(Arena arena) {
-    MemorySegment version = arena.allocate(ValueLayout.JAVA_INT);
-    check("cudaDriverGetVersion", cudaDriverGetVersion(version));
-    return version(version.get(ValueLayout.JAVA_INT, 0));
+    return version(integer(arena, "cudaDriverGetVersion", v -> cudaDriverGetVersion(v)));
   }
 
   private static String runtimeVersion(Arena arena) {
-    MemorySegment version = arena.allocate(ValueLayout.JAVA_INT);
-    check("cudaRuntimeGetVersion", cudaRuntimeGetVersion(version));
-    return version(version.get(ValueLayout.JAVA_INT, 0));
+    return version(integer(arena, "cudaRuntimeGetVersion", v -> cudaRuntimeGetVersion(v)));
   }
 
-  /** 13020 is 13.2; 0 is what there is without a driver. */
+  private static int integer(Arena arena, String call, ToIntFunction<MemorySegment> get) {
+    MemorySegment value = arena.allocate(ValueLayout.JAVA_INT);
+    check(call, get.applyAsInt(value));
+    return value.get(ValueLayout.JAVA_INT, 0);
+  }
+
+  /** Formats 13020 as 13.2, and 0, the version of a driver that is absent, as none. */
   private static String version(int v) {
     return v == 0 ? "none" : v / 1000 + "." + v % 1000 / 10;
   }
 
-  /** The one attempt to load, at first need. */
+  /** Holds the outcome of the one attempt to load, at first need. */
   private static final class Loaded {
     static final @Nullable String PROBLEM = problem();
 
     private static @Nullable String problem() {
       try {
-        String problem = load();
-        return problem != null ? problem : probe();
+        load();
+        probe();
+        return null;
       } catch (IllegalCallerException e) {
         return firstLine(e)
             + ": start java with --enable-native-access=dev.kullback, or ALL-UNNAMED";
@@ -195,39 +170,28 @@ public final class CudaLibrary {
       }
     }
 
-    private static @Nullable String load() throws IOException {
+    private static void load() throws IOException {
       if (!System.getProperty("os.name", "").toLowerCase(Locale.ROOT).contains("linux")) {
-        return "the CUDA backend runs on Linux only";
+        throw new IllegalStateException("the CUDA backend runs on Linux only");
       }
-      String given = System.getProperty(LIBRARY);
-      if (given != null && !Files.isRegularFile(Path.of(given))) {
-        return "system property %s names %s, which is not a file".formatted(LIBRARY, given);
+      Path library = named(LIBRARY);
+      if (library == null && !isBundled()) {
+        library =
+            all(libraryPath(), List.of(NAME)).stream()
+                .findFirst()
+                .orElseThrow(() ->
+                    new IllegalStateException(
+                        "there is no %s: build native/ and name it in system property %s"
+                            .formatted(NAME, LIBRARY)));
       }
-      boolean bundled = given == null && isBundled();
-      Path library =
-          given != null
-              ? Path.of(given)
-              : bundled
-                  ? null
-                  : all(libraryPath(), List.of(NAME)).stream().findFirst().orElse(null);
-      if (library == null && !bundled) {
-        return "there is no %s: build native/ and name it in system property %s"
-            .formatted(NAME, LIBRARY);
-      }
-      String runtimeGiven = System.getProperty(RUNTIME);
-      if (runtimeGiven != null
-          && !runtimeGiven.isEmpty()
-          && !Files.isRegularFile(Path.of(runtimeGiven))) {
-        return "system property %s names %s, which is not a file".formatted(RUNTIME, runtimeGiven);
-      }
+      boolean runtimeGiven = System.getProperty(RUNTIME) != null;
+      Path given = "".equals(System.getProperty(RUNTIME)) ? null : named(RUNTIME);
       List<String> failures = new ArrayList<>();
-      if (runtimeGiven != null
-          && !runtimeGiven.isEmpty()
-          && !isLoaded(Path.of(runtimeGiven), failures)) {
-        return failures.getFirst();
+      if (given != null && !isLoaded(given, failures)) {
+        throw new IllegalStateException(failures.getFirst());
       }
       String failure = loadLibrary(library);
-      if (runtimeGiven == null) {
+      if (!runtimeGiven) {
         for (Path runtime : all(runtimePath(), RUNTIME_NAMES)) {
           if (isNeeded(runtime, failure) && isLoaded(runtime, failures)) {
             failure = loadLibrary(library);
@@ -235,50 +199,72 @@ public final class CudaLibrary {
         }
       }
       if (failure != null) {
-        return !failure.contains("libcudart")
-            ? failure
-            : "%s: install that version of the CUDA runtime, or name it in system property %s%s"
-                .formatted(failure, RUNTIME, failures.isEmpty() ? "" : "; not loaded: " + failures);
+        throw !failure.contains("libcudart")
+            ? new IllegalStateException(failure)
+            : new IllegalStateException(
+                "%s: install that version of the CUDA runtime, or name it in system property %s%s"
+                    .formatted(
+                        failure, RUNTIME, failures.isEmpty() ? "" : "; not loaded: " + failures));
       }
       SymbolLookup symbols = SymbolLookup.loaderLookup();
       List<String> missing =
-          FUNCTIONS.stream().filter(name -> symbols.find(name).isEmpty()).toList();
+          functions().stream().filter(name -> symbols.find(name).isEmpty()).toList();
       if (!missing.isEmpty()) {
-        return "%s lacks %s and %d other functions: use the library of this release, and a CUDA runtime 12 or 13"
-            .formatted(
-                bundled ? "the jar's " + NAME : library, missing.getFirst(), missing.size() - 1);
+        throw new IllegalStateException(
+            "%s lacks %s and %d other functions: use the library of this release, and a CUDA runtime 12 or 13"
+                .formatted(
+                    library == null ? "the jar's " + NAME : library,
+                    missing.getFirst(),
+                    missing.size() - 1));
       }
-      return null;
+    }
+
+    /** Returns the file that a system property names, or null if it names none. */
+    private static @Nullable Path named(String property) {
+      String name = System.getProperty(property);
+      if (name != null && !Files.isRegularFile(Path.of(name))) {
+        throw new IllegalStateException(
+            "system property %s names %s, which is not a file".formatted(property, name));
+      }
+      return name == null ? null : Path.of(name);
+    }
+
+    /** Returns the names of all functions that are called: the bindings have a nested class for each. */
+    private static List<String> functions() {
+      return Stream.of(KullbackCuda.class, CudaRuntime.class)
+          .flatMap(bindings -> Arrays.stream(bindings.getDeclaredClasses()))
+          .map(Class::getSimpleName)
+          .sorted(Comparator.reverseOrder()) // the library's own before those of the runtime
+          .toList();
     }
 
     /** Looks for a device. */
-    private static @Nullable String probe() {
+    private static void probe() {
       int version = kullback_cuda_abi_version();
       if (version != KULLBACK_CUDA_ABI_VERSION()) {
-        return "the native library has ABI version %d, this release needs %d: use the library of this release"
-            .formatted(version, KULLBACK_CUDA_ABI_VERSION());
+        throw new IllegalStateException(
+            "the native library has ABI version %d, this release needs %d: use the library of this release"
+                .formatted(version, KULLBACK_CUDA_ABI_VERSION()));
       }
       try (Arena arena = Arena.ofConfined()) {
         MemorySegment count = arena.allocate(ValueLayout.JAVA_INT);
         int status = cudaGetDeviceCount(count);
         if (status != cudaSuccess()) {
           cudaGetLastError(); // and forget it
-          return "there is no CUDA device: %s (driver %s, runtime %s)"
-              .formatted(error(status), driverVersion(arena), runtimeVersion(arena));
+          throw new IllegalStateException(
+              "there is no CUDA device: %s (driver %s, runtime %s)"
+                  .formatted(error(status), driverVersion(arena), runtimeVersion(arena)));
         }
         if (count.get(ValueLayout.JAVA_INT, 0) < 1) {
-          return "there is no CUDA device";
+          throw new IllegalStateException("there is no CUDA device");
         }
-        int major = attribute(arena, cudaDevAttrComputeCapabilityMajor());
-        if (major < LEAST_COMPUTE_CAPABILITY) {
-          return "the CUDA device has compute capability %d.%d, %d.0 or later is needed"
-              .formatted(
-                  major,
-                  attribute(arena, cudaDevAttrComputeCapabilityMinor()),
-                  LEAST_COMPUTE_CAPABILITY);
+        int[] capability = computeCapability(arena);
+        if (capability[0] < LEAST_COMPUTE_CAPABILITY) {
+          throw new IllegalStateException(
+              "the CUDA device has compute capability %d.%d, %d.0 or later is needed"
+                  .formatted(capability[0], capability[1], LEAST_COMPUTE_CAPABILITY));
         }
       }
-      return null;
     }
 
     private static String firstLine(Throwable e) {
@@ -293,7 +279,7 @@ public final class CudaLibrary {
       return CudaLibrary.class.getClassLoader().getResource(resource()) != null;
     }
 
-    /** Loads it, or the jar's for null; why it cannot be, or null. */
+    /** Loads the library, or the jar's for null; returns null, or why that failed. */
     private static @Nullable String loadLibrary(@Nullable Path library) throws IOException {
       try {
         if (library == null) {
@@ -315,7 +301,7 @@ public final class CudaLibrary {
           && (runtime.toRealPath().getFileName() + ".").startsWith(missing.group() + ".");
     }
 
-    /** By way of a folder that nobody else can write to; the file is gone again when it is loaded. */
+    /** Loads the jar's library by way of a folder that nobody else can write to, and deletes both. */
     private static void loadBundled() throws IOException {
       Path folder =
           Files.createTempDirectory(
@@ -369,11 +355,8 @@ public final class CudaLibrary {
       }
       folders.addAll(libraryPath());
       folders.add(Path.of("/usr/local/cuda/lib64"));
-      folders.add(
-          Path.of(
-              "/usr/lib/"
-                  + System.getProperty("os.arch").replace("amd64", "x86_64")
-                  + "-linux-gnu"));
+      String arch = System.getProperty("os.arch").replace("amd64", "x86_64");
+      folders.add(Path.of("/usr/lib/" + arch + "-linux-gnu"));
       folders.add(Path.of("/usr/lib/wsl/lib"));
       return folders;
     }

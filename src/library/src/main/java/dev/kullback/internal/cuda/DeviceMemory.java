@@ -13,7 +13,7 @@ import java.util.function.BooleanSupplier;
 final class DeviceMemory implements AutoCloseable {
   private final boolean pinned;
 
-  /** Frees device memory that can be spared; whether there was some. */
+  /** Frees device memory that can be spared, and returns whether there was some. */
   private final BooleanSupplier spare;
 
   private MemorySegment segment = MemorySegment.NULL;
@@ -31,13 +31,11 @@ final class DeviceMemory implements AutoCloseable {
     return new DeviceMemory(true, () -> false);
   }
 
-  /** At least so many bytes; the address alone where they are the device's. */
+  /** Returns at least so many bytes. Device memory has an address here and is not read or written. */
   MemorySegment get(long bytes) {
     if (segment.byteSize() < bytes) {
       close();
-      MemorySegment address = allocate(bytes);
-      // of the device's memory only the size is known here: nothing reads or writes it
-      segment = address.reinterpret(bytes);
+      segment = allocate(bytes).reinterpret(bytes);
     }
     return segment;
   }
@@ -70,7 +68,7 @@ final class DeviceMemory implements AutoCloseable {
     }
   }
 
-  /** A device that failed cannot free: there is nothing to do about it. */
+  /** Frees the memory. A device that failed cannot: there is nothing to do about it. */
   @Override
   public void close() {
     if (segment.address() != 0) {

@@ -5,17 +5,16 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.abi.KullbackCuda;
 import java.lang.foreign.MemorySegment;
-import org.jspecify.annotations.Nullable;
 
 /**
- * A batch as it is copied to the device.
+ * Arrays of a batch that are copied to the device.
  *
- * @param owner whom the device's copy is for: it is kept as long as this object lives
+ * @param owner the batch: the device's copy is kept as long as this object lives
  * @param kind one of {@code KULLBACK_STD} … {@code KULLBACK_SCALE_TRIL}
- * @param wide whether the contract is that of double
+ * @param wide whether results are to be as accurate as of double
  * @param mean {@code [N, D]}, float or double as the kind and {@code wide} have it
  * @param scale {@code [N, D]}, or factors packed by rows
- * @param scaleLow the low parts of factors of kind {@code KULLBACK_SCALE_TRIL_PARTS}
+ * @param scaleLow low parts of factors of kind {@code KULLBACK_SCALE_TRIL_PARTS}, else empty
  */
 public record HostBatch(
     Object owner,
@@ -25,8 +24,9 @@ public record HostBatch(
     boolean wide,
     MemorySegment mean,
     MemorySegment scale,
-    @Nullable MemorySegment scaleLow) {
-  /** The arrays of the batch itself, whose copy on the device is kept as long as the batch lives. */
+    MemorySegment scaleLow) {
+  private static final MemorySegment NONE = MemorySegment.ofArray(new byte[0]);
+
   public static HostBatch of(Batch batch) {
     return switch (batch) {
       case DiagonalBatch d -> of(d);
@@ -51,7 +51,7 @@ public record HostBatch(
         wide,
         wide ? MemorySegment.ofArray(batch.mean64()) : MemorySegment.ofArray(batch.mean32()),
         wide ? MemorySegment.ofArray(batch.scale64()) : MemorySegment.ofArray(batch.scale32()),
-        null);
+        NONE);
   }
 
   private static HostBatch of(FullBatch batch) {
@@ -64,6 +64,6 @@ public record HostBatch(
         batch.isDouble(),
         MemorySegment.ofArray(batch.mean()),
         MemorySegment.ofArray(batch.scaleTril()),
-        low == null ? null : MemorySegment.ofArray(low));
+        low == null ? NONE : MemorySegment.ofArray(low));
   }
 }

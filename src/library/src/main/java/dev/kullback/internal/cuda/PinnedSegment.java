@@ -8,23 +8,20 @@ import java.util.HashSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** A caller's native memory that the device writes to by itself, for it is pinned until this is closed, or by the caller at least in part. */
+/** A caller's native memory that the device writes to directly: it is pinned until this is closed, or the caller has pinned it, at least in part. */
 final class PinnedSegment implements AutoCloseable {
-  /** Bytes from which on pinning is tried: it costs some 0.1 µs a page. Not tuned on a device. */
+  /** Least bytes for which pinning is tried: it costs some 0.1 µs a page. Not tuned on a device. */
   private static final long LEAST = 4 << 20;
 
   private static final int ALREADY_REGISTERED = 712;
 
-  /** The largest that systems have by default: 64 KiB on some with ARM processors. */
+  /** Largest page that systems have by default: 64 KiB on some with ARM processors. */
   private static final long PAGE = 1 << 16;
 
-  /**
-   * What calls of this process have pinned now. A page may be pinned once, and one that another call has pinned is so no longer
-   * than that.
-   */
+  /** Memory that calls of this process have pinned. A page may be pinned once, and another call's page stays pinned only until that call ends. */
   private static final Set<PinnedSegment> PINNED = new HashSet<>();
 
-  /** Stays reachable while it is pinned. */
+  /** The caller's memory, which is to stay reachable while it is pinned. */
   private final MemorySegment memory;
 
   private final long address;
@@ -41,8 +38,8 @@ final class PinnedSegment implements AutoCloseable {
   }
 
   /**
-   * The first bytes of a segment, which the session writes to; null if it is not to, because they are few, or not native, or a file's,
-   * whose end another process may cut off, or because they cannot be pinned.
+   * Pins the first bytes of a segment for the session; returns null if they are few, or not native, or a file's, whose end another
+   * process may cut off, or cannot be pinned.
    */
   static @Nullable PinnedSegment of(MemorySegment segment, long bytes, Session session) {
     if (!segment.isNative() || segment.isMapped() || bytes < LEAST) {
@@ -69,12 +66,12 @@ final class PinnedSegment implements AutoCloseable {
         && other.address / PAGE <= (address + bytes - 1) / PAGE;
   }
 
-  /** Nothing writes there any more. */
+  /** Waits until nothing writes there any more. */
   @Override
   public void close() {
     try {
       if (own) {
-        session.settle();
+        session.drain();
         unpin();
       }
     } finally {
@@ -82,7 +79,7 @@ final class PinnedSegment implements AutoCloseable {
     }
   }
 
-  /** By its address, for the caller may have freed it. What stays pinned is not written to directly again. */
+  /** Unpins by the address, for the caller may have freed the memory. Memory that stays pinned is not written to directly again. */
   private void unpin() {
     synchronized (PINNED) {
       if (cudaHostUnregister(MemorySegment.ofAddress(address)) == cudaSuccess()) {

@@ -11,21 +11,24 @@ import org.jspecify.annotations.Nullable;
 
 /** A batch in device memory, uploaded and prepared by the first call that needs it. */
 final class Resident {
-  /** {@code kullback_cuda_batch}. */
+  /** The structure {@code kullback_cuda_batch}. */
   private final MemorySegment descriptor;
 
   private final CudaDevice device;
 
-  /** Empty before its upload. */
+  /** Memory of the batch, empty before its upload. */
   private DeviceMemory memory;
 
-  /** Passed when the batch is ready; null before it was uploaded. */
+  /** Event that passes when the batch is ready; null before it was uploaded. */
   private @Nullable MemorySegment ready;
 
   /** Calls that use it now. Guarded by the device, as is {@link #lastUse}. */
   int users;
 
   long lastUse;
+
+  /** The two batches of a call; {@code same} if they are one, whose diagonal is zero. */
+  record Pair(Resident q, Resident p, boolean same) {}
 
   Resident(HostBatch batch, CudaDevice device) {
     this.device = device;
@@ -44,18 +47,18 @@ final class Resident {
   /** Has the session's later work wait until the batch is on the device, and brings it there if nobody has. */
   synchronized void require(HostBatch batch, Session session) {
     if (ready != null) {
-      check("cudaStreamWaitEvent", cudaStreamWaitEvent(session.compute(), ready, 0));
+      Session.order(session.compute(), ready);
       return;
     }
     MemorySegment event = null;
     try {
       upload(batch, session);
       event = Session.newEvent();
-      check("cudaEventRecord", cudaEventRecord(event, session.compute()));
+      Session.record(event, session.compute());
       ready = event;
     } finally {
       if (ready == null) { // what was queued is not to run into the next attempt
-        session.settle();
+        session.drain();
         if (event != null) {
           cudaEventDestroy(event);
         }
@@ -71,23 +74,24 @@ final class Resident {
               .formatted(batch.size(), batch.dimension()));
     }
     if (memory.size() == 0) {
-      memory = device.block(bytes);
+      memory = device.memory(bytes);
     }
     MemorySegment data = memory.get(bytes);
     kullback_cuda_batch.data(descriptor, data);
     long scale = kullback_cuda_scale_offset(descriptor);
-    long end = scale + batch.scale().byteSize();
-    MemorySegment low = batch.scaleLow();
-    if (low == null) {
-      session.upload(data, end, new long[] {0, scale}, batch.mean(), batch.scale());
-    } else {
-      session.upload(
-          data, end + low.byteSize(), new long[] {0, scale, end}, batch.mean(), batch.scale(), low);
-    }
+    long low = scale + batch.scale().byteSize();
+    long[] offsets = {0, scale, low};
+    session.upload(
+        data,
+        low + batch.scaleLow().byteSize(),
+        offsets,
+        batch.mean(),
+        batch.scale(),
+        batch.scaleLow());
     check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
   }
 
-  /** Nobody uses it any more, and what used it has passed on the device. What memory it had is the caller's now. */
+  /** Hands over the batch's memory, when nobody uses it any more and what used it has passed on the device. */
   synchronized DeviceMemory free() {
     if (ready != null) {
       cudaEventDestroy(ready);

@@ -1,9 +1,9 @@
 package dev.kullback.internal.cuda;
 
 import static dev.kullback.internal.cuda.CudaLibrary.check;
-import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 
+import dev.kullback.internal.cuda.Session.Region;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import java.lang.foreign.MemorySegment;
@@ -12,36 +12,37 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /**
- * A session's answers to row queries. The matrix stays on the device, a strip of rows at a time and of that a part of the columns; what
+ * Answers row queries for a session. The matrix stays on the device, a strip of rows at a time and of that a part of the columns; what
  * is wanted of a part comes off the device while the next is computed. Answers come by strip, while the next strip is under way.
  */
 final class RowStrips implements AutoCloseable {
-  /** Bytes of a part of the matrix at most: at D = 128 some 80 µs of an H100's computing. Not tuned on a device. */
+  /** Most bytes of a part of the matrix: at D = 128 some 80 µs of an H100's computing. Not tuned on a device. */
   private static final long MOST_PART = 64 << 20;
 
-  /** Which share of the device's memory a part may take. */
+  /** A part takes the device's memory divided by this at most. */
   private static final int SHARE = 64;
 
   private static final int TILE = 128;
 
-  /** Pieces of a part at least, each for one block of threads: four times the multiprocessors of an H100. */
+  /** Least pieces of a part, each for one block of threads: four times the multiprocessors of an H100. */
   private static final int PIECES = 512;
 
-  /** Columns of a piece at least, of a sum's always, as of the host's blocks; and for each of the k nearest. */
+  /** Least columns of a piece, and those of a sum's pieces always, as of the host's blocks. */
   private static final int NARROWEST = 4096;
 
+  /** Least columns of a piece for each of the k nearest. */
   private static final int COLUMNS_EACH = 8;
 
-  /** Of how many entries a search within a radius keeps one; pieces with more come over whole. */
+  /** A search within a radius keeps one entry of so many; pieces with more come over whole. */
   private static final int WITHIN_SHARE = 32;
 
-  /** A part on the device, and what was found in it. */
+  /** By part, in turn: its entries on the device, and what was found in it. */
   private final DeviceMemory[] matrix = new DeviceMemory[2];
 
   private final DeviceMemory[] found = new DeviceMemory[2];
 
-  /** By strip: its limits on the host and on the device, its answer, and the event that this is there. */
-  private final DeviceMemory[] bounds = new DeviceMemory[2];
+  /** By strip, in turn: its limits on the host and on the device, its answer, and the event that the answer is there. */
+  private final DeviceMemory[] hostLimits = new DeviceMemory[2];
 
   private final DeviceMemory[] limits = new DeviceMemory[2];
   private final DeviceMemory[] answers = new DeviceMemory[2];
@@ -50,7 +51,7 @@ final class RowStrips implements AutoCloseable {
   private final DeviceMemory weights;
   private final Session session;
 
-  /** Of a part; 0 as long as nobody has asked. */
+  /** {@link #partBytes()}; 0 before the first question. */
   private long partBytes;
 
   RowStrips(Session session, BooleanSupplier spare) {
@@ -60,13 +61,13 @@ final class RowStrips implements AutoCloseable {
       matrix[b] = DeviceMemory.device(spare);
       found[b] = DeviceMemory.device(spare);
       limits[b] = DeviceMemory.device(spare);
-      bounds[b] = DeviceMemory.pinned();
+      hostLimits[b] = DeviceMemory.pinned();
       answers[b] = DeviceMemory.pinned();
       answered[b] = MemorySegment.NULL;
     }
   }
 
-  /** Bytes of a part of the matrix. */
+  /** Returns the bytes of a part of the matrix. */
   long partBytes() {
     if (partBytes == 0) {
       partBytes = Math.min(MOST_PART, CudaLibrary.memory() / SHARE);
@@ -74,11 +75,12 @@ final class RowStrips implements AutoCloseable {
     return partBytes;
   }
 
-  /** Whether the device keeps as many entries of a piece as that may want. */
+  /** Whether the device keeps as many entries of a piece as the query may want. */
   static boolean isAnswered(RowQuery query) {
     return room(query, 0) <= KULLBACK_MOST_SELECTED();
   }
 
+  /** Returns how many entries of a piece are kept. */
   private static int room(RowQuery query, int width) {
     return query.k() > 0
         ? (int) Math.min(Integer.MAX_VALUE, query.k() + Math.max(32L, query.k() / 2))
@@ -86,12 +88,12 @@ final class RowStrips implements AutoCloseable {
   }
 
   /**
-   * How the matrix of n rows and m columns is cut.
+   * A matrix of n rows and m columns, cut into strips, parts and pieces.
    *
    * @param rows of a strip
    * @param columns of a part, a multiple of {@code width} or m
    * @param width of a piece
-   * @param capacity of a piece's entries; 0 for its two numbers
+   * @param capacity how many entries of a piece are kept; 0 for its two numbers
    */
   private record Cut(int n, int m, int rows, int columns, int width, int capacity) {
     static Cut of(int n, int m, long part, RowQuery query) {
@@ -124,7 +126,7 @@ final class RowStrips implements AutoCloseable {
       return Math.min(columns, m - part * columns);
     }
 
-    /** Pieces of a row in a part. */
+    /** Returns the pieces of a row in a part. */
     int pieces(int part) {
       return Math.ceilDiv(breadth(part), width);
     }
@@ -134,7 +136,7 @@ final class RowStrips implements AutoCloseable {
       return capacity == 0 ? 16 * cells : Math.ceilDiv(cells * (12L * capacity + 4), 8) * 8;
     }
 
-    /** Where a part begins in a strip's answer. */
+    /** Offset of a part in a strip's answer. */
     long offset(int height, int part) {
       return part * partBytes(height, 0);
     }
@@ -146,11 +148,9 @@ final class RowStrips implements AutoCloseable {
 
   /** Answers for n rows of m columns: those of {@code KL(q ‖ p)}, or its columns as rows. */
   void answer(
-      Resident q,
-      Resident p,
+      Resident.Pair batches,
       int n,
       int m,
-      boolean same,
       boolean transposed,
       RowQuery query,
       Consumer<RowAnswer> consumer) {
@@ -159,7 +159,7 @@ final class RowStrips implements AutoCloseable {
       matrix[b].get(8L * cut.rows() * cut.columns());
       found[b].get(cut.partBytes(cut.rows(), 0));
       limits[b].get(8L * cut.rows());
-      bounds[b].get(8L * cut.rows());
+      hostLimits[b].get(8L * cut.rows());
       answers[b].get(cut.stripBytes(cut.rows()));
       if (answered[b].address() == 0) {
         answered[b] = Session.newEvent();
@@ -173,10 +173,10 @@ final class RowStrips implements AutoCloseable {
     }
     for (int s = 0; s <= cut.strips(); s++) {
       if (s < cut.strips()) {
-        queue(s, cut, q, p, same, transposed, query, logWeights);
+        queue(s, cut, batches, transposed, query, logWeights);
       }
       if (s > 0) {
-        check("cudaEventSynchronize", cudaEventSynchronize(answered[(s - 1) & 1]));
+        Session.await(answered[(s - 1) & 1]);
         consumer.accept(new Answer(cut, s - 1, answers[(s - 1) & 1].get(0)));
       }
     }
@@ -186,9 +186,7 @@ final class RowStrips implements AutoCloseable {
   private void queue(
       int s,
       Cut cut,
-      Resident q,
-      Resident p,
-      boolean same,
+      Resident.Pair batches,
       boolean transposed,
       RowQuery query,
       MemorySegment logWeights) {
@@ -196,37 +194,30 @@ final class RowStrips implements AutoCloseable {
     int row0 = s * cut.rows();
     MemorySegment limit = limits[s & 1].get(0);
     if (cut.capacity() > 0) {
-      MemorySegment bound = bounds[s & 1].get(0);
+      MemorySegment onHost = hostLimits[s & 1].get(0);
       for (int i = 0; i < height; i++) {
-        bound.setAtIndex(ValueLayout.JAVA_DOUBLE, i, query.limit().applyAsDouble(row0 + i));
+        onHost.setAtIndex(ValueLayout.JAVA_DOUBLE, i, query.limit().applyAsDouble(row0 + i));
       }
-      check(
-          "cudaMemcpyAsync",
-          cudaMemcpyAsync(limit, bound, 8L * height, cudaMemcpyHostToDevice(), session.copy()));
+      Session.toDevice(limit, onHost, 8L * height, session.copy());
     }
     MemorySegment answer = answers[s & 1].get(0);
     for (int part = 0; part < cut.parts(); part++) {
       int b = (s * cut.parts() + part) & 1;
       int column0 = part * cut.columns();
       int breadth = cut.breadth(part);
-      session.compute(
-          q,
-          p,
-          transposed ? column0 : row0,
-          transposed ? breadth : height,
-          transposed ? row0 : column0,
-          transposed ? height : breadth,
-          same,
-          transposed,
-          matrix[b].get(0),
-          b);
+      Region region =
+          transposed
+              ? new Region(column0, breadth, row0, height)
+              : new Region(row0, height, column0, breadth);
+      MemorySegment entries = matrix[b].get(0);
+      session.compute(batches, region, transposed, entries, b);
       MemorySegment to = found[b].get(0);
       if (cut.capacity() > 0) {
-        long cells = (long) height * cut.pieces(part);
+        long kept = (long) height * cut.pieces(part) * cut.capacity();
         check(
             "kullback_cuda_select",
             kullback_cuda_select(
-                matrix[b].get(0),
+                entries,
                 height,
                 breadth,
                 breadth,
@@ -236,8 +227,8 @@ final class RowStrips implements AutoCloseable {
                 query.slack(),
                 limit,
                 cut.capacity(),
-                to.asSlice(12L * cells * cut.capacity()),
-                to.asSlice(8L * cells * cut.capacity()),
+                to.asSlice(12 * kept),
+                to.asSlice(8 * kept),
                 to,
                 session.copy()));
       } else {
@@ -245,7 +236,7 @@ final class RowStrips implements AutoCloseable {
             "kullback_cuda_fold",
             kullback_cuda_fold(
                 code(query.kind()),
-                matrix[b].get(0),
+                entries,
                 height,
                 breadth,
                 breadth,
@@ -256,7 +247,7 @@ final class RowStrips implements AutoCloseable {
       }
       session.fetch(to, answer.asSlice(cut.offset(height, part)), cut.partBytes(height, part), b);
     }
-    check("cudaEventRecord", cudaEventRecord(answered[s & 1], session.copy()));
+    Session.record(answered[s & 1], session.copy());
   }
 
   private static int code(RowQuery.Kind kind) {
@@ -268,7 +259,7 @@ final class RowStrips implements AutoCloseable {
     };
   }
 
-  /** A strip's, in pinned memory; of each part the values, the columns and the counts, or the numbers. */
+  /** A strip's answer in pinned memory: of each part the values, the columns and the counts, or the numbers. */
   private record Answer(Cut cut, int strip, MemorySegment memory) implements RowAnswer {
     @Override
     public int row0() {
@@ -322,7 +313,7 @@ final class RowStrips implements AutoCloseable {
       return column(piece) / cut.columns();
     }
 
-    /** First column of a piece's part. */
+    /** Returns the first column of a piece's part. */
     private int first(int piece) {
       return part(piece) * cut.columns();
     }
@@ -341,14 +332,14 @@ final class RowStrips implements AutoCloseable {
     }
   }
 
-  /** Of a session that is settled. */
+  /** Frees the memory, when the session is drained. */
   @Override
   public void close() {
     for (int b = 0; b < 2; b++) {
       matrix[b].close();
       found[b].close();
       limits[b].close();
-      bounds[b].close();
+      hostLimits[b].close();
       answers[b].close();
       Session.destroyEvent(answered[b]);
     }

@@ -9,11 +9,12 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.function.BooleanSupplier;
+import java.util.function.ToIntFunction;
 
 /**
- * What one call at a time works with: a stream that computes, one that copies, two strips of the result on the device and two
+ * Streams and memory of one call at a time: a stream that computes, one that copies, two strips of the result on the device and two
  * pinned ones on the host, so that a strip is computed, another copied off the device, and a third handed to the caller at
- * once. Used by one thread at a time; memory grows on demand and stays for the next call.
+ * once. One thread at a time uses it; memory grows on demand and stays for the next call.
  */
 final class Session implements AutoCloseable {
   /** Bytes of a strip: some 0.3 ms of a PCIe 4.0 x16 link, and a matrix of a few thousand rows is several. Not tuned on a device. */
@@ -22,7 +23,7 @@ final class Session implements AutoCloseable {
   /** Bytes up to which a copy goes on the stream that computes: calls of the runtime, some µs each, then take longer than the bytes. */
   private static final long SMALL = 1 << 20;
 
-  /** Columns of a strip at most, so that it has 64 rows of float at least. */
+  /** Most columns of a strip, so that it has 64 rows of float at least. */
   private static final long WIDEST = 1 << 15;
 
   /** Bytes that a thread copies at once: some 0.1 ms. */
@@ -31,72 +32,65 @@ final class Session implements AutoCloseable {
   /** Rows are taken in multiples of a kernel's tile. */
   private static final long TILE = 128;
 
-  private final MemorySegment compute;
-  private final MemorySegment copy;
+  /** Copies with the calling thread alone. */
+  static final Worker ALONE = new Worker();
 
-  /** By strip: the kernels that fill it have passed; the copy off or onto the device has. */
-  private final MemorySegment[] computed = new MemorySegment[2];
+  private MemorySegment compute = MemorySegment.NULL;
+  private MemorySegment copy = MemorySegment.NULL;
 
-  private final MemorySegment[] copied = new MemorySegment[2];
+  /** By strip: event that the kernels that fill it have passed, and event that the copy off or onto the device has. */
+  private final MemorySegment[] computed = {MemorySegment.NULL, MemorySegment.NULL};
+
+  private final MemorySegment[] copied = {MemorySegment.NULL, MemorySegment.NULL};
   private final DeviceMemory[] strips = new DeviceMemory[2];
   private final DeviceMemory[] staging = new DeviceMemory[2];
   private final DeviceMemory scratch;
   private final RowStrips rowStrips;
   private int next;
 
-  /** The first status of {@link #settle} that is not success. */
+  /** First status of {@link #drain} that is not success. */
   private int broken = cudaSuccess();
 
-  /** Copies with the calling thread alone. */
-  static final Worker ALONE = new Worker();
+  /** A rectangle of the matrix. */
+  record Region(long row0, long rows, long column0, long columns) {}
 
   /** Opens all or nothing. */
   Session(BooleanSupplier spare) {
-    MemorySegment none = MemorySegment.NULL;
     scratch = DeviceMemory.device(spare);
     rowStrips = new RowStrips(this, spare);
     for (int b = 0; b < 2; b++) {
       strips[b] = DeviceMemory.device(spare);
       staging[b] = DeviceMemory.pinned();
-      computed[b] = none;
-      copied[b] = none;
     }
-    MemorySegment first = none;
-    MemorySegment second = none;
-    boolean opened = false;
     try {
-      first = newStream();
-      second = newStream();
+      compute = newStream();
+      copy = newStream();
       for (int b = 0; b < 2; b++) {
         computed[b] = newEvent();
         copied[b] = newEvent();
       }
-      opened = true;
-    } finally {
-      if (!opened) {
-        destroy(first, second);
-      }
+    } catch (Throwable e) {
+      destroy();
+      throw e;
     }
-    compute = first;
-    copy = second;
   }
 
   private static MemorySegment newStream() {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment pointer = arena.allocate(ValueLayout.ADDRESS);
-      check(
-          "cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(pointer, cudaStreamNonBlocking()));
-      return pointer.get(ValueLayout.ADDRESS, 0);
-    }
+    return create(
+        "cudaStreamCreateWithFlags",
+        pointer -> cudaStreamCreateWithFlags(pointer, cudaStreamNonBlocking()));
   }
 
-  /** One whose waiters sleep: spinning takes a processor that other threads could use. */
+  /** Makes an event whose waiters sleep: spinning takes a processor that other threads could use. */
   static MemorySegment newEvent() {
+    int flags = cudaEventDisableTiming() | cudaEventBlockingSync();
+    return create("cudaEventCreateWithFlags", pointer -> cudaEventCreateWithFlags(pointer, flags));
+  }
+
+  private static MemorySegment create(String call, ToIntFunction<MemorySegment> create) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment pointer = arena.allocate(ValueLayout.ADDRESS);
-      check(
-          "cudaEventCreateWithFlags",
-          cudaEventCreateWithFlags(pointer, cudaEventDisableTiming() | cudaEventBlockingSync()));
+      check(call, create.applyAsInt(pointer));
       return pointer.get(ValueLayout.ADDRESS, 0);
     }
   }
@@ -109,7 +103,7 @@ final class Session implements AutoCloseable {
     return copy;
   }
 
-  /** What answers row queries. */
+  /** Answers row queries with this session's streams. */
   RowStrips rowStrips() {
     return rowStrips;
   }
@@ -119,127 +113,132 @@ final class Session implements AutoCloseable {
     return broken != cudaSuccess();
   }
 
+  /** Has the event pass when the work that is queued on the stream has. */
+  static void record(MemorySegment event, MemorySegment stream) {
+    check("cudaEventRecord", cudaEventRecord(event, stream));
+  }
+
+  /** Has work that is queued on the stream from now on wait for the event. */
+  static void order(MemorySegment stream, MemorySegment event) {
+    check("cudaStreamWaitEvent", cudaStreamWaitEvent(stream, event, 0));
+  }
+
+  /** Has this thread wait for the event. */
+  static void await(MemorySegment event) {
+    check("cudaEventSynchronize", cudaEventSynchronize(event));
+  }
+
+  /** Queues a copy from pinned memory to the device. */
+  static void toDevice(MemorySegment to, MemorySegment from, long bytes, MemorySegment stream) {
+    check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice(), stream));
+  }
+
+  /** Queues a copy from the device to pinned memory. */
+  private static void toHost(
+      MemorySegment to, MemorySegment from, long bytes, MemorySegment stream) {
+    check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost(), stream));
+  }
+
   /**
-   * Brings pieces of host memory to their offsets in {@code to}, of so many bytes up to the last one's end, before what is computed from
+   * Brings arrays to their offsets in {@code to}, of so many bytes up to the last one's end, before what is computed from
    * now on: small ones with one copy.
    */
-  void upload(MemorySegment to, long bytes, long[] offsets, MemorySegment... pieces) {
+  void upload(MemorySegment to, long bytes, long[] offsets, MemorySegment... arrays) {
     if (bytes > SMALL) {
-      for (int k = 0; k < pieces.length; k++) {
-        upload(pieces[k], to, offsets[k]);
+      for (int k = 0; k < arrays.length; k++) {
+        upload(arrays[k], to, offsets[k]);
       }
-      check("cudaStreamWaitEvent", cudaStreamWaitEvent(compute, copied[next ^ 1], 0));
+      order(compute, copied[next ^ 1]);
       return;
     }
-    int b = next;
-    next ^= 1;
-    check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
+    int b = takeStaging();
     MemorySegment block = pinned(b, bytes);
-    for (int k = 0; k < pieces.length; k++) {
-      MemorySegment.copy(pieces[k], 0, block, offsets[k], pieces[k].byteSize());
+    for (int k = 0; k < arrays.length; k++) {
+      MemorySegment.copy(arrays[k], 0, block, offsets[k], arrays[k].byteSize());
     }
-    check("cudaMemcpyAsync", cudaMemcpyAsync(to, block, bytes, cudaMemcpyHostToDevice(), compute));
-    check("cudaEventRecord", cudaEventRecord(copied[b], compute));
+    toDevice(to, block, bytes, compute);
+    record(copied[b], compute);
   }
 
   /** Copies host memory to {@code to + offset}, through the pinned blocks in turn. */
   void upload(MemorySegment from, MemorySegment to, long offset) {
     for (long at = 0; at < from.byteSize(); at += STRIP) {
       long bytes = Math.min(STRIP, from.byteSize() - at);
-      int b = next;
-      next ^= 1;
-      check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
+      int b = takeStaging();
       MemorySegment block = pinned(b, bytes);
       MemorySegment.copy(from, at, block, 0, bytes);
-      check(
-          "cudaMemcpyAsync",
-          cudaMemcpyAsync(
-              to.asSlice(offset + at, bytes), block, bytes, cudaMemcpyHostToDevice(), copy));
-      check("cudaEventRecord", cudaEventRecord(copied[b], copy));
+      toDevice(to.asSlice(offset + at, bytes), block, bytes, copy);
+      record(copied[b], copy);
     }
   }
 
+  /** Waits until the next pinned block is free, and returns its number. */
+  private int takeStaging() {
+    int b = next;
+    next ^= 1;
+    await(copied[b]);
+    return b;
+  }
+
+  /** A pinned block of a size that small copies, which do not wait for what uses it, need not enlarge. */
+  private MemorySegment pinned(int b, long bytes) {
+    return staging[b].get(Math.max(bytes, SMALL));
+  }
+
   /**
-   * Rows and columns of the matrix from [row0, column0] on, {@code out} having their numbers n and m, strip by strip: by way of pinned
-   * memory, from which the worker's threads copy, or where {@code out} is native memory that is pinned, or can be, without.
+   * Computes a region, whose rows follow one another in {@code out}, strip by strip: by way of pinned memory, from which the worker's
+   * threads copy, or where {@code out} is native memory that is pinned, or can be, without.
    */
-  void pairwise(
-      Resident q,
-      Resident p,
-      long row0,
-      long n,
-      long column0,
-      long m,
-      boolean same,
-      MemorySegment out,
-      int width,
-      Worker worker) {
-    long bytes = n * m * width;
+  void pairwise(Resident.Pair batches, Region region, MemorySegment out, int width, Worker worker) {
+    long bytes = region.rows() * region.columns() * width;
     if (bytes <= SMALL) {
       MemorySegment result = strips[0].get(bytes);
-      compute(q, p, row0, n, column0, m, same, result, width, false, work(q, p, n, m));
+      MemorySegment work = work(batches, region.rows(), region.columns());
+      compute(batches, region, result, width, false, work);
       collect(result, bytes, out);
       return;
     }
     try (PinnedSegment direct = PinnedSegment.of(out, bytes, this)) {
-      Strips cut = new Strips(n, m, width, direct == null ? STRIP : rowStrips.partBytes());
-      MemorySegment work = work(q, p, cut.rows, cut.columns);
+      Strips cut = Strips.of(region, width, direct == null ? STRIP : rowStrips.partBytes());
+      MemorySegment work = work(batches, cut.rows, cut.columns);
       int behind = direct == null ? 2 : 1;
       for (long s = 0; s < cut.count() + behind; s++) {
         int b = (int) (s & 1);
         if (direct == null && s >= 2) { // the strip before the last, while the last is computed
-          check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
-          deliver(staging[b].get(0), out, s - 2, 0, cut.height(s - 2), cut, worker);
+          await(copied[b]);
+          deliver(staging[b].get(0), out, cut, cut.strip(s - 2), worker);
         }
         if (s < cut.count()) {
           MemorySegment strip = strips[b].get(cut.rows * cut.columns * width);
-          long row = row0 + cut.row(s);
-          long column = column0 + cut.column(s);
-          compute(
-              q, p, row, cut.height(s), column, cut.breadth(s), same, strip, width, false, work);
+          compute(batches, cut.strip(s), strip, width, false, work);
           if (direct == null) {
-            download(strip, cut.bytes(s), b);
+            download(strip, cut.bytes(cut.strip(s)), b);
           } else {
-            check("cudaEventRecord", cudaEventRecord(computed[b], compute));
+            record(computed[b], compute);
           }
         }
         if (direct != null && s >= 1) { // the last strip, while this one is computed
-          store(s - 1, cut, out, worker);
+          store(b ^ 1, cut, cut.strip(s - 1), out, worker);
         }
       }
     }
   }
 
   /**
-   * Queues a region of the matrix, in doubles without gaps, to device memory that what was fetched with the same b has left; what is
+   * Queues a region, in doubles without gaps, to device memory that the last {@link #fetch} with the same b has left; what is
    * queued on {@link #copy} from now on waits for it.
    */
-  void compute(
-      Resident q,
-      Resident p,
-      long row0,
-      long rows,
-      long column0,
-      long columns,
-      boolean same,
-      boolean transposed,
-      MemorySegment out,
-      int b) {
-    MemorySegment work = work(q, p, rows, columns);
-    check("cudaStreamWaitEvent", cudaStreamWaitEvent(compute, copied[b], 0));
-    compute(q, p, row0, rows, column0, columns, same, out, Double.BYTES, transposed, work);
+  void compute(Resident.Pair batches, Region region, boolean transposed, MemorySegment out, int b) {
+    MemorySegment work = work(batches, region.rows(), region.columns());
+    order(compute, copied[b]);
+    compute(batches, region, out, Double.BYTES, transposed, work);
     copyAfter(b);
   }
 
-  /** Queues a region of the matrix, without gaps. */
+  /** Queues a region, without gaps. */
   private void compute(
-      Resident q,
-      Resident p,
-      long row0,
-      long rows,
-      long column0,
-      long columns,
-      boolean same,
+      Resident.Pair batches,
+      Region region,
       MemorySegment out,
       int width,
       boolean transposed,
@@ -247,43 +246,43 @@ final class Session implements AutoCloseable {
     check(
         "kullback_cuda_pairwise",
         kullback_cuda_pairwise(
-            q.descriptor(),
-            p.descriptor(),
-            row0,
-            rows,
-            column0,
-            columns,
-            same ? 1 : 0,
+            batches.q().descriptor(),
+            batches.p().descriptor(),
+            region.row0(),
+            region.rows(),
+            region.column0(),
+            region.columns(),
+            batches.same() ? 1 : 0,
             out,
-            transposed ? rows : columns,
+            transposed ? region.rows() : region.columns(),
             width == Double.BYTES ? 1 : 0,
             transposed ? 1 : 0,
             work,
             compute));
   }
 
-  /** What is copied from now on waits for what is queued to be computed. */
+  /** Has copies that are queued from now on wait for what is queued to be computed. */
   private void copyAfter(int b) {
-    check("cudaEventRecord", cudaEventRecord(computed[b], compute));
-    check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
+    record(computed[b], compute);
+    order(copy, computed[b]);
   }
 
-  /** Queues a copy to pinned memory. */
+  /** Queues a copy to pinned memory, on {@link #copy}. */
   void fetch(MemorySegment from, MemorySegment to, long bytes, int b) {
-    check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost(), copy));
-    check("cudaEventRecord", cudaEventRecord(copied[b], copy));
+    toHost(to, from, bytes, copy);
+    record(copied[b], copy);
   }
 
-  /** KL(q_i ‖ p_i) into {@code out}. */
-  void aligned(Resident q, Resident p, long n, boolean same, MemorySegment out, int width) {
-    MemorySegment work = work(q, p, n, 1);
+  /** Computes KL(q_i ‖ p_i) of n pairs. */
+  void aligned(Resident.Pair batches, long n, MemorySegment out, int width) {
+    MemorySegment work = work(batches, n, 1);
     MemorySegment result = strips[0].get(n * width);
     check(
         "kullback_cuda_aligned",
         kullback_cuda_aligned(
-            q.descriptor(),
-            p.descriptor(),
-            same ? 1 : 0,
+            batches.q().descriptor(),
+            batches.p().descriptor(),
+            batches.same() ? 1 : 0,
             result,
             width == Double.BYTES ? 1 : 0,
             work,
@@ -291,7 +290,7 @@ final class Session implements AutoCloseable {
     collect(result, n * width, out);
   }
 
-  /** KL(q_i ‖ N(0, I)) into {@code out}. */
+  /** Computes KL(q_i ‖ N(0, I)) of n Gaussians. */
   void standard(Resident q, long n, MemorySegment out, int width) {
     MemorySegment result = strips[0].get(n * width);
     check(
@@ -300,35 +299,30 @@ final class Session implements AutoCloseable {
     collect(result, n * width, out);
   }
 
-  private MemorySegment work(Resident q, Resident p, long rows, long columns) {
-    long bytes = kullback_cuda_scratch_bytes(q.descriptor(), p.descriptor(), rows, columns);
+  private MemorySegment work(Resident.Pair batches, long rows, long columns) {
+    long bytes =
+        kullback_cuda_scratch_bytes(
+            batches.q().descriptor(), batches.p().descriptor(), rows, columns);
     if (bytes < 0) {
       throw new IllegalStateException("kullback_cuda_scratch_bytes: an argument is invalid");
     }
     return bytes == 0 ? MemorySegment.NULL : scratch.get(bytes);
   }
 
-  /** A pinned block: one that small copies, which do not wait for what uses it, need not enlarge. */
-  private MemorySegment pinned(int b, long bytes) {
-    return staging[b].get(Math.max(bytes, SMALL));
-  }
-
   /** Copies a strip to its pinned block when it has been computed. */
   private void download(MemorySegment strip, long bytes, int b) {
     // what used the pinned block last, an upload perhaps, is to be done with it before it may grow
-    check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
+    await(copied[b]);
     copyAfter(b);
     fetch(strip, pinned(b, bytes), bytes, b);
     next = b ^ 1;
   }
 
-  /** A result that is whole on the device: small at once, else in pieces. */
+  /** Copies a result that is whole on the device to the caller: a small one at once, else in pieces. */
   private void collect(MemorySegment result, long bytes, MemorySegment out) {
     if (bytes <= SMALL) {
       MemorySegment block = pinned(0, bytes); // uploads from there come first on the stream
-      check(
-          "cudaMemcpyAsync",
-          cudaMemcpyAsync(block, result, bytes, cudaMemcpyDeviceToHost(), compute));
+      toHost(block, result, bytes, compute);
       check("cudaStreamSynchronize", cudaStreamSynchronize(compute));
       MemorySegment.copy(block, 0, out, 0, bytes);
       return;
@@ -336,120 +330,106 @@ final class Session implements AutoCloseable {
     for (long at = 0; at < bytes; at += STRIP) {
       long piece = Math.min(STRIP, bytes - at);
       download(result.asSlice(at, piece), piece, 0);
-      check("cudaEventSynchronize", cudaEventSynchronize(copied[0]));
+      await(copied[0]);
       MemorySegment.copy(staging[0].get(0), 0, out, at, piece);
     }
   }
 
-  /** Copies rows of a strip, from the first one on, from pinned memory to {@code out}. */
+  /** Copies rows, of a strip or of a part of one, from pinned memory to {@code out}. */
   private static void deliver(
-      MemorySegment block,
-      MemorySegment out,
-      long s,
-      long first,
-      long rows,
-      Strips cut,
-      Worker worker) {
-    long line = cut.breadth(s) * cut.width;
-    int lines = (int) Math.clamp(COPY / line, 1, rows);
+      MemorySegment block, MemorySegment out, Strips cut, Region rows, Worker worker) {
+    long line = rows.columns() * cut.width;
+    int lines = (int) Math.clamp(COPY / line, 1, rows.rows());
     worker.share(
-        (int) Math.ceilDiv(rows, lines),
+        (int) Math.ceilDiv(rows.rows(), lines),
         part -> {
           long from = (long) part * lines;
-          long to = Math.min(from + lines, rows);
-          if (cut.breadth(s) == cut.m) {
-            MemorySegment.copy(
-                block, from * line, out, cut.at(s, first + from), (to - from) * line);
+          long to = Math.min(from + lines, rows.rows());
+          if (rows.columns() == cut.region.columns()) {
+            MemorySegment.copy(block, from * line, out, cut.offset(rows, from), (to - from) * line);
             return;
           }
           for (long i = from; i < to; i++) {
-            MemorySegment.copy(block, i * line, out, cut.at(s, first + i), line);
+            MemorySegment.copy(block, i * line, out, cut.offset(rows, i), line);
           }
         });
   }
 
-  /** Waits for a strip that was queued, and has the device write it to {@code out}, which stays open meanwhile. */
-  private void store(long s, Strips cut, MemorySegment out, Worker worker) {
-    int b = (int) (s & 1);
-    long line = cut.breadth(s) * cut.width;
+  /** Waits for strip b, which was queued, and has the device write it to {@code out}, which stays open meanwhile. */
+  private void store(int b, Strips cut, Region rows, MemorySegment out, Worker worker) {
+    long line = rows.columns() * cut.width;
     MemorySegment strip = strips[b].get(0);
-    check("cudaStreamWaitEvent", cudaStreamWaitEvent(copy, computed[b], 0));
+    MemorySegment to = out.asSlice(cut.offset(rows, 0));
+    order(copy, computed[b]);
     int status =
         kullback_cuda_download(
-            out.asSlice(cut.at(s, 0)), cut.m * cut.width, strip, line, line, cut.height(s), copy);
+            to, cut.region.columns() * cut.width, strip, line, line, rows.rows(), copy);
     if (status != cudaErrorInvalidValue()) {
       check("kullback_cuda_download", status);
       return;
     }
-    // As of memory that is pinned in part: by way of pinned memory, in pieces.
+    // The status of memory that is pinned in part: it is written by way of pinned memory, in
+    // pieces.
     long most = Math.max(1, SMALL / line);
-    for (long i = 0; i < cut.height(s); i += most) {
-      long rows = Math.min(most, cut.height(s) - i);
-      download(strip.asSlice(i * line, rows * line), rows * line, b);
-      check("cudaEventSynchronize", cudaEventSynchronize(copied[b]));
-      deliver(staging[b].get(0), out, s, i, rows, cut, worker);
-    }
-  }
-
-  /** How a matrix of n rows and m columns, of elements of so many bytes, is cut into strips. */
-  private static final class Strips {
-    final long n;
-    final long m;
-    final int width;
-
-    /** Of a strip at most. */
-    final long rows;
-
-    final long columns;
-
-    Strips(long n, long m, int width, long strip) {
-      this.n = n;
-      this.m = m;
-      this.width = width;
-      columns = Math.ceilDiv(m, Math.ceilDiv(m, WIDEST));
-      long most = Math.max(1, strip / (columns * width));
-      rows = Math.min(n, most > TILE ? most / TILE * TILE : most);
-    }
-
-    private long across() {
-      return Math.ceilDiv(m, columns);
-    }
-
-    long count() {
-      return Math.ceilDiv(n, rows) * across();
-    }
-
-    long row(long s) {
-      return s / across() * rows;
-    }
-
-    long column(long s) {
-      return s % across() * columns;
-    }
-
-    long height(long s) {
-      return Math.min(rows, n - row(s));
-    }
-
-    long breadth(long s) {
-      return Math.min(columns, m - column(s));
-    }
-
-    long bytes(long s) {
-      return height(s) * breadth(s) * width;
-    }
-
-    /** Where row i of a strip goes. */
-    long at(long s, long i) {
-      return ((row(s) + i) * m + column(s)) * width;
+    for (long i = 0; i < rows.rows(); i += most) {
+      Region piece =
+          new Region(
+              rows.row0() + i, Math.min(most, rows.rows() - i), rows.column0(), rows.columns());
+      download(strip.asSlice(i * line, cut.bytes(piece)), cut.bytes(piece), b);
+      await(copied[b]);
+      deliver(staging[b].get(0), out, cut, piece, worker);
     }
   }
 
   /**
-   * Waits for what is queued; the first status that is not success, of an earlier time, too. Afterwards no work uses what the
-   * session does.
+   * A region of elements of {@code width} bytes, cut into strips.
+   *
+   * @param rows of a strip at most
+   * @param columns of a strip at most
    */
-  int settle() {
+  private record Strips(Region region, int width, long rows, long columns) {
+    static Strips of(Region region, int width, long strip) {
+      long m = region.columns();
+      long columns = Math.ceilDiv(m, Math.ceilDiv(m, WIDEST));
+      long most = Math.max(1, strip / (columns * width));
+      long rows = Math.min(region.rows(), most > TILE ? most / TILE * TILE : most);
+      return new Strips(region, width, rows, columns);
+    }
+
+    private long across() {
+      return Math.ceilDiv(region.columns(), columns);
+    }
+
+    long count() {
+      return Math.ceilDiv(region.rows(), rows) * across();
+    }
+
+    Region strip(long s) {
+      long row = s / across() * rows;
+      long column = s % across() * columns;
+      return new Region(
+          region.row0() + row,
+          Math.min(rows, region.rows() - row),
+          region.column0() + column,
+          Math.min(columns, region.columns() - column));
+    }
+
+    long bytes(Region strip) {
+      return strip.rows() * strip.columns() * width;
+    }
+
+    /** Offset of row i of a strip in the output. */
+    long offset(Region strip, long i) {
+      long row = strip.row0() - region.row0() + i;
+      return (row * region.columns() + strip.column0() - region.column0()) * width;
+    }
+  }
+
+  /**
+   * Waits for what is queued and returns the first status that is not success, of this time or an earlier one. Afterwards no work uses
+   * what the session does.
+   */
+  int drain() {
     int first = cudaStreamSynchronize(compute);
     int second = cudaStreamSynchronize(copy);
     if (broken == cudaSuccess()) {
@@ -460,11 +440,11 @@ final class Session implements AutoCloseable {
 
   @Override
   public void close() {
-    settle();
-    destroy(compute, copy);
+    drain();
+    destroy();
   }
 
-  private void destroy(MemorySegment first, MemorySegment second) {
+  private void destroy() {
     for (int b = 0; b < 2; b++) {
       strips[b].close();
       staging[b].close();
@@ -473,7 +453,7 @@ final class Session implements AutoCloseable {
     }
     scratch.close();
     rowStrips.close();
-    for (MemorySegment stream : new MemorySegment[] {first, second}) {
+    for (MemorySegment stream : new MemorySegment[] {compute, copy}) {
       if (stream.address() != 0) {
         cudaStreamDestroy(stream);
       }
