@@ -4,24 +4,27 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Whether {@link Math#fma} is an instruction; without hardware support it goes through BigDecimal. Found out once, as results' bits
- * depend on it.
+ * Finds out whether {@link Math#fma} is an instruction; without hardware support it goes through BigDecimal. This happens once in a
+ * process, as the bits of results depend on it.
  */
 public final class Fma {
-  /** System property that overrules what is found out: true or false. A wrong true is slow, and no more than that. */
+  /** System property, true or false, that overrules what is found out. A wrong true makes calls slow, and not wrong. */
   public static final String PROPERTY = "dev.kullback.fma";
 
   public static final boolean IS_HARDWARE;
 
-  /** Names what tells {@link #IS_HARDWARE}, after "by". */
+  /** Tells how {@link #IS_HARDWARE} was found out, in words that follow "by". */
   public static final String SOURCE;
 
-  /** Beside a product and a sum, an instruction takes 0.3 to 2.3 times as long, and BigDecimal 30 to 1500 times (x86; likewise under QEMU). */
+  /**
+   * Least quotient of the times of an fma and of a product and a sum at which there is no instruction: an instruction takes 0.3 to 2.3
+   * times as long, and BigDecimal 30 to 1500 times (x86; likewise under QEMU).
+   */
   private static final int SLOWER = 8;
 
   private static final int TRIALS = 5;
 
-  /** Enough for some microseconds undisturbed on a starved machine; 30 to 100 ms where there is no instruction. */
+  /** Trials before a no, so that some microseconds are undisturbed on a starved machine; they take 30 to 100 ms. */
   private static final int MOST_TRIALS = 15;
 
   static {
@@ -42,7 +45,7 @@ public final class Fma {
 
   private Fma() {}
 
-  /** {@code ab + c}, rounded once where that is an instruction. */
+  /** Computes {@code ab + c}, rounded once where that is an instruction. */
   public static double of(double a, double b, double c) {
     return IS_HARDWARE ? Math.fma(a, b, c) : a * b + c;
   }
@@ -56,7 +59,7 @@ public final class Fma {
   }
 
   /**
-   * Whether it is about as fast as other arithmetic, on processors of any speed and in emulators. The architecture and {@code
+   * Whether fma is about as fast as other arithmetic, on processors of any speed and in emulators. The architecture and {@code
    * /proc/cpuinfo} tell what the processor has, not whether the VM uses it: {@code -XX:-UseFMA} may hide in a file of options. The best of
    * the trials counts, as others may use the processor; a no takes more of them than a yes, which nothing but an instruction can
    * explain.
@@ -81,7 +84,7 @@ public final class Fma {
     return fma < SLOWER * plain && x + y < 3;
   }
 
-  /** A method, so that the interpreter calls it as it calls {@link Math#fma}. */
+  /** Stands in a method, so that the interpreter calls it as it calls {@link Math#fma}. */
   private static double productAndSum(double a, double b, double c) {
     return a * b + c;
   }
