@@ -1,9 +1,9 @@
 package dev.kullback.internal.numerics;
 
 /**
- * {@code (high + low)·2^exponent}: twice the precision of double, and a range without ends. {@code 1 ≤ |high| < 2}, or all is 0. The
- * operations are those of M. Joldes, J.-M. Muller and V. Popescu, "Tight and rigorous error bounds for basic building blocks of
- * double-word arithmetic" (2017), with relative errors of at most 3u² (sum, cancelling or not), 6u² (product) and 15u² (quotient), u =
+ * A number {@code (high + low)·2^exponent} of twice the precision of double and unbounded range, with {@code 1 ≤ |high| < 2} unless it is
+ * 0. The operations are those of M. Joldes, J.-M. Muller and V. Popescu, "Tight and rigorous error bounds for basic building blocks of
+ * double-word arithmetic" (2017). Their relative errors are at most 3u² (sum, cancelling or not), 6u² (product) and 15u² (quotient), u =
  * 2⁻⁵³.
  */
 public class DoubleDouble {
@@ -17,10 +17,10 @@ public class DoubleDouble {
 
   private static final int HALVINGS = 24;
 
-  /** That of 0, below all others. */
+  /** Exponent of 0, below all others. */
   private static final long NO_EXPONENT = Long.MIN_VALUE / 2;
 
-  /** Shifts by which nothing is left. */
+  /** Greatest shift; it leaves nothing. */
   private static final int FARTHEST = 4096;
 
   private double high;
@@ -35,7 +35,7 @@ public class DoubleDouble {
     return low;
   }
 
-  /** Of a number within 2^±2³⁰. */
+  /** Exponent of a number within 2^±2³⁰. */
   public final int exponent() {
     return (int) exponent;
   }
@@ -47,7 +47,7 @@ public class DoubleDouble {
     return e;
   }
 
-  /** Rounded to nearest, if it is within double's normal range. */
+  /** Rounds to nearest, within double's normal range. */
   public final double toDouble() {
     return shift(high, exponent);
   }
@@ -71,7 +71,7 @@ public class DoubleDouble {
     exponent = x.exponent;
   }
 
-  /** a − b, exactly. */
+  /** Sets a − b, exactly. */
   public final void setDifference(double a, double b) {
     int e = Math.max(Math.getExponent(a), Math.getExponent(b));
     double x = Math.scalb(a, -e);
@@ -81,7 +81,7 @@ public class DoubleDouble {
     set(s, x - (s + t) + (t - y), e);
   }
 
-  /** {@code |l| ≤ |h|}; h is not subnormal. */
+  /** Sets {@code (h + l)·2^e} where {@code |l| ≤ |h|} and h is not subnormal. */
   private void set(double h, double l, long e) {
     double s = h + l;
     double rest = h - s + l;
@@ -107,7 +107,7 @@ public class DoubleDouble {
     add(x, 0);
   }
 
-  /** h = 0 only if l is. */
+  /** Adds {@code h + l}; h = 0 only if l is. */
   public final void add(double h, double l) {
     add(h, l, h == 0 ? NO_EXPONENT : 0);
   }
@@ -148,14 +148,14 @@ public class DoubleDouble {
     set(quotient, rest / x.high, exponent - x.exponent);
   }
 
-  /** 1/x. */
+  /** Sets 1/x. */
   public final void setInverse(double x) {
     set(x);
     double quotient = 1 / high;
     set(quotient, Math.fma(-quotient, high, 1) / high, -exponent);
   }
 
-  /** {@code e^x}, |x| ≤ 7e5, of a relative error of 2⁻⁹⁸. */
+  /** Replaces x by {@code e^x}, |x| ≤ 7e5, to a relative error of 2⁻⁹⁸. */
   public final void exp() {
     double k = Math.rint(toDouble() / LN2);
     add(-k * LN2_HIGH);
@@ -166,8 +166,8 @@ public class DoubleDouble {
   }
 
   /**
-   * {@code e^x − 1}, |x| ≤ 0.35, of a relative error of 2⁻⁹⁸: the series for {@code x = 2²⁴ r}, then {@code e^2r − 1 = 2p + p²} of
-   * {@code p = e^r − 1}, each time with 4u².
+   * Replaces x by {@code e^x − 1}, |x| ≤ 0.35, to a relative error of 2⁻⁹⁸: the series of {@code r = 2⁻²⁴ x}, then 24 times {@code e^2r − 1
+   * = 2p + p²} with {@code p = e^r − 1}, each to 4u².
    */
   public final void expm1() {
     if (exponent < -110) {

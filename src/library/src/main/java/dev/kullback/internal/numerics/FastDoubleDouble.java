@@ -1,11 +1,11 @@
 package dev.kullback.internal.numerics;
 
 /**
- * {@code high + low}, {@code |low| ≤ 2⁻⁵³ |high|} but for sums that cancel: a faster {@link DoubleDouble} of some 75 bits, in double's
- * range. Where two parts come from outside, low need only be small beside high.
+ * A number {@code high + low} of some 75 bits in double's range, faster than {@link DoubleDouble}. {@code |low| ≤ 2⁻⁵³ |high|} except after
+ * sums that cancel. Arguments of two parts need only have a low part that is small beside the high one.
  */
 public final class FastDoubleDouble {
-  /** Intervals of [1, 2) in which ln m is {@code ln(m c) − ln c}, c near 1/m with so few bits that {@code m c − 1} is small. */
+  /** Cuts [1, 2) into 2⁸ intervals. In each, ln m is {@code ln(m c) − ln c} with c near 1/m, so that {@code |m c − 1| ≤ 2⁻⁸·⁵}. */
   private static final int LOG_BITS = 8;
 
   private static final double[] C = new double[1 << LOG_BITS];
@@ -21,7 +21,7 @@ public final class FastDoubleDouble {
   private static final double LN2 = 0x1.62e42fefa39efp-1;
   private static final double LN2_LOW = 0x1.abc9e3b39803fp-56;
 
-  /** ln 2/64, the first part with 20 bits to spare for a factor. */
+  /** ln 2/64 in two parts, the first with 20 bits to spare for a factor. */
   private static final double STEP_HIGH = 0x1.62e42fef00000p-7;
 
   private static final double STEP_LOW = 0x1.473de6af278edp-40;
@@ -72,14 +72,14 @@ public final class FastDoubleDouble {
     set(s, high - (s - t) + (h - t) + (low + l));
   }
 
-  /** A power of two within double's normal range. */
+  /** Returns 2^exponent, within double's normal range. */
   public static double power(long exponent) {
     return Double.longBitsToDouble((exponent + Double.MAX_EXPONENT) << 52);
   }
 
   /**
-   * e^x to a relative error of 2⁻⁷⁵·⁵, |x| ≤ 100: with {@code x = k ln 2/64 + r} and {@code |r| ≤ 2⁻⁷·⁵} the series from r³ on, 2⁻²⁵, is
-   * in double.
+   * Sets e^x to a relative error of 2⁻⁷⁵·⁵, |x| ≤ 100, by {@code x = k ln 2/64 + r}, {@code |r| ≤ 2⁻⁷·⁵}. The series is in double from r³
+   * on, which is 2⁻²⁵ of it.
    */
   public void setExp(double x) {
     double k = Math.rint(x * STEPS);
@@ -108,10 +108,10 @@ public final class FastDoubleDouble {
   }
 
   /**
-   * Adds {@code factor·ln((h + l)·2^exponent)} of {@code 1 ≤ h < 2}, whose logarithm is good to 2⁻⁷⁵: the series of ln(1 + z), |z| ≤ 2⁻⁸·⁵,
-   * is in double from z³ on, 2⁻²⁷.
+   * Adds {@code factor·ln((h + l)·2^exponent)} of {@code 1 ≤ h < 2}, whose logarithm is good to 2⁻⁷⁵. The series of ln(1 + z), |z| ≤ 2⁻⁸·⁵,
+   * is in double from z³ on, which is 2⁻²⁷ of it.
    *
-   * @return the absolute value of what was added, about
+   * @return the approximate absolute value of the addend
    */
   public double addLog(int factor, double h, double l, long exponent) {
     int k = (int) (Double.doubleToRawLongBits(h) >>> (52 - LOG_BITS)) & (C.length - 1);

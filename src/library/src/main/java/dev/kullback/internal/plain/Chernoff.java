@@ -7,7 +7,7 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.work.Checkpoint;
 
-/** Chernoff α-divergences of the pairs of a batch, in double. Holds the working memory of one thread. */
+/** Computes Chernoff α-divergences of the pairs of a batch, in double. Holds the working memory of one thread. */
 public abstract class Chernoff {
   final int dimension;
   final double alpha;
@@ -24,17 +24,17 @@ public abstract class Chernoff {
     };
   }
 
-  /** C_α(p_i ‖ p_j). */
+  /** Returns C_α(p_i ‖ p_j). */
   public abstract double divergence(int i, int j);
 
-  /** What that counts at a {@link Checkpoint}. */
+  /** Terms that a divergence counts at a {@link Checkpoint}. */
   public abstract long terms();
 
   private static final class Diagonal extends Chernoff {
     private final DiagonalBatch batch;
     private final double[] variance;
 
-    /** Of a pair: (1−α)Σ_i + αΣ_j. */
+    /** {@code (1−α)Σ_i + αΣ_j} of a pair. */
     private final double[] mixed;
 
     Diagonal(DiagonalBatch batch, double alpha) {
@@ -69,7 +69,7 @@ public abstract class Chernoff {
   private static final class Full extends Chernoff {
     private final FullBatch batch;
 
-    /** Of a pair, packed by rows: L with {@code LLᵀ = (1−α)Σ_i + αΣ_j}. */
+    /** L of a pair, packed by rows: {@code LLᵀ = (1−α)Σ_i + αΣ_j}. */
     private final double[] l;
 
     private final double[] x;
@@ -108,8 +108,8 @@ public abstract class Chernoff {
     }
 
     /**
-     * Updates the factor of the one by the columns of the other's, by rotations: no covariance is formed, which would square the
-     * condition number (J. Dongarra et al., LINPACK Users' Guide, 1979, DCHUD).
+     * Updates one Gaussian's factor by the columns of the other's, by rotations. It forms no covariance, which would square the condition
+     * number (J. Dongarra et al., LINPACK Users' Guide, 1979, DCHUD).
      */
     private void factor(int i, int j) {
       double a = Math.sqrt(1 - alpha);

@@ -6,19 +6,19 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
 
 /**
- * The divergence of diagonal Gaussians in twice the precision of double, for the order of candidates that double does not tell apart:
+ * Computes the divergence of diagonal Gaussians in twice the precision of double, to order candidates that double does not tell apart:
  *
  * <pre>
  * KL = ½ Σ_h [x − ln(1+x) + y²], x = σq²/σp² − 1, y = (μq − μp)/σp
  * </pre>
  *
- * of which no term is negative, so that the relative error is a term's and that of the sum, however small KL is and whatever its
- * exponent. Working memory of a thread.
+ * <p>No term is negative, so the relative error is that of a term and of the sum, however small KL is and whatever its exponent. Holds the
+ * working memory of one thread.
  */
 public final class DoubleDoubleKl {
   /**
-   * Up to this |x| a term {@code f = x − ln(1+x)} comes from its series, to 2⁻⁸⁴·⁷. Beyond, where {@code |x| ≤ 66 f} and {@code f ≥
-   * 2⁻¹¹·¹}, the x are summed and the 1 + x, to 2⁻⁹⁶, multiplied for one logarithm, to 2⁻⁹⁷.
+   * Greatest |x| whose term {@code f = x − ln(1+x)} comes from its series, to 2⁻⁸⁴·⁷. Beyond it {@code |x| ≤ 66 f} and {@code f ≥ 2⁻¹¹·¹}:
+   * the x are summed, and the 1 + x, each to 2⁻⁹⁶, are multiplied for one logarithm, to 2⁻⁹⁷.
    */
   private static final double MOST_IN_SERIES = 0x1p-5;
 
@@ -34,14 +34,14 @@ public final class DoubleDoubleKl {
   private final DoubleDouble product = new DoubleDouble();
   private final DoubleDouble sum = new DoubleDouble();
 
-  /** KL rounded, and what that left: {@code KL = value·(1 + rest)}, |rest| ≤ 2⁻⁵³. */
+  /** KL rounded to double, and the relative remainder: {@code KL = value·(1 + rest)}, |rest| ≤ 2⁻⁵³. */
   public double value;
 
   public double rest;
 
   /**
-   * Twice the relative error, so that equal divergences are within it. 2D sums, each to 3·2⁻¹⁰⁶ of 66 KL at most, make D·2⁻⁹⁷; the terms
-   * {@code 2⁻⁸⁴·⁷ + 66·2⁻⁹⁶ + 2⁻⁹⁷/f < 2⁻⁸⁴}. Where {@link #setExcess} has no better than 2⁻⁹⁷, {@code ½ Σ|x| 2⁻⁹⁷ < 2⁻⁹⁶ √(D KL)} come on
+   * Twice the relative error, so that equal divergences are within it. The 2D sums, each to 3·2⁻¹⁰⁶ of 66 KL at most, make D·2⁻⁹⁷, and the
+   * terms {@code 2⁻⁸⁴·⁷ + 66·2⁻⁹⁶ + 2⁻⁹⁷/f < 2⁻⁸⁴}. Where {@link #setExcess} reaches only 2⁻⁹⁷, {@code ½ Σ|x| 2⁻⁹⁷ < 2⁻⁹⁶ √(D KL)} come on
    * top.
    */
   public static double tolerance(int dimension) {
@@ -53,13 +53,13 @@ public final class DoubleDoubleKl {
     return value > x || (value == x && rest > tolerance);
   }
 
-  /** Stands for a KL that is known no better. */
+  /** Sets a KL that is known to double only. */
   public void set(double kl) {
     value = kl;
     rest = 0;
   }
 
-  /** Computes {@code KL(q_i ‖ p_j) > 0}, a normal number; false if it cannot, as log-variances are beyond ±10⁵. */
+  /** Computes {@code KL(q_i ‖ p_j) > 0}, a normal number; returns false if log-variances are beyond ±10⁵. */
   public boolean compute(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     sum.set(0);
     product.set(1);
@@ -111,8 +111,8 @@ public final class DoubleDoubleKl {
   }
 
   /**
-   * Sets x. Where both batches state their scales in one way, or as σ and σ², this is a difference of exact numbers, and x accurate however
-   * small it is; else 1 + x is, to 2⁻⁹⁷.
+   * Sets x. If both batches state their scales in one way, or as σ and σ², x is a difference of exact numbers and accurate however small it
+   * is; otherwise 1 + x is, to 2⁻⁹⁷.
    */
   private void setExcess(Scale kind, double sq, Scale other, double sp) {
     if (kind == other && kind == Scale.LOG_VARIANCE) {
@@ -130,8 +130,8 @@ public final class DoubleDoubleKl {
   }
 
   /**
-   * {@code x − ln(1+x) = x − 2 artanh z = z (x − 2 (z²/3 + z⁴/5 + z⁶/7 + …))} with {@code z = x/(2 + x)}. What is in double, from {@code
-   * z⁶} on, makes at most 2⁻³²·⁷ of it, and what is left out 2⁻⁹³.
+   * Adds {@code x − ln(1+x) = x − 2 artanh z = z (x − 2 (z²/3 + z⁴/5 + z⁶/7 + …))} with {@code z = x/(2 + x)}. The powers from {@code z⁶}
+   * on, at most 2⁻³²·⁷ of it, are in double; those left out make 2⁻⁹³.
    */
   private void addSeries() {
     w.set(x);
@@ -153,7 +153,7 @@ public final class DoubleDoubleKl {
     sum.add(x);
   }
 
-  /** The logarithm of the product: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}. */
+  /** Subtracts the logarithm of the product: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}. */
   private void subtractLog() {
     long e = product.takeExponent();
     double y = Math.log(product.high());

@@ -10,8 +10,8 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The divergence of one pair in double by a triangular solve, without cancellation: with {@code L_p E = L_q − L_p} and {@code
- * L_p y = μ_q − μ_p},
+ * Computes the divergence of one pair with full covariances in double by a triangular solve without cancellation: with {@code L_p E = L_q −
+ * L_p} and {@code L_p y = μ_q − μ_p},
  *
  * <pre>
  * KL = ½ (‖y‖² + Σ_{r>c} E_rc²) + Σ_k [½ E_kk² + E_kk − ln(1 + E_kk)]
@@ -23,26 +23,26 @@ import org.jspecify.annotations.Nullable;
 public final class FullPair {
   private static final int BLOCK = Compensation.BLOCK;
 
-  /** Ratios of pivots within which {@link #excess} takes the logarithm of one. */
+  /** Bounds of the ratio of pivots whose logarithm {@link #excess} takes; beyond them it subtracts two. */
   public static final double LEAST_RATIO = 0x1p-1000;
 
   public static final double MOST_RATIO = 0x1p1000;
 
-  /** Of a double: its mantissa's bits, its exponent's bias; what makes the exponent that of a mantissa from √½ on. */
+  /** Bits of a double's mantissa, the bias of its exponent, and an offset that makes mantissas be in [√½, √2). */
   public static final int MANTISSA_BITS = 52;
 
   public static final long BIAS = 1023;
   public static final long EXPONENT_OFFSET =
       (BIAS << MANTISSA_BITS) - Double.doubleToRawLongBits(Math.sqrt(0.5));
 
-  /** Bits that turn an integer into a double 2⁵² greater; that, and the bias. */
+  /** Bits that turn an integer into a double 2⁵² greater, and what is to be subtracted from it. */
   public static final long INTEGER = 0x433L << MANTISSA_BITS;
 
   public static final double INTEGER_OFFSET = 0x1p52 + BIAS;
 
   public static final double LN2 = Math.log(2);
 
-  /** {@code artanh a = a (1 + a² Σ_n SERIES[n] a²ⁿ)}: for a² ≤ 1/9 what is left out is 2⁻⁵⁶ of x − ln(1+x). */
+  /** Coefficients of {@code artanh a = a (1 + a² Σ_n SERIES[n] a²ⁿ)}. For a² ≤ 1/9 the rest is 2⁻⁵⁶ of x − ln(1+x). */
   private static final double[] SERIES = new double[16];
 
   static {
@@ -60,7 +60,7 @@ public final class FullPair {
   private double[] y = {};
   private double[] squares = {};
 
-  /** Mean and packed L of one Gaussian, where they lie, L in two parts of which the low one may be missing. */
+  /** Mean and packed L of one Gaussian, where they lie. L has two parts, of which the low one may be missing. */
   static final class Factor {
     private double[] mean = {};
     private double[] l = {};
@@ -68,7 +68,7 @@ public final class FullPair {
     private int meanAt;
     private int at;
 
-    /** Those of a diagonal Gaussian, written out; zero off the diagonal. */
+    /** Mean and L of a diagonal Gaussian, written out; zero off the diagonal. */
     private double[] ownMean = {};
 
     private double[] own = {};
@@ -76,7 +76,7 @@ public final class FullPair {
     private int ownDimension;
     private final Cholesky cholesky = new Cholesky();
 
-    /** Whether L is computed from what the caller gave. */
+    /** Whether L was computed from the caller's numbers. */
     boolean isConverted() {
       return low != null;
     }
@@ -152,7 +152,7 @@ public final class FullPair {
     q.low = p.low = null;
   }
 
-  /** KL(q_i ‖ p_j). */
+  /** Returns KL(q_i ‖ p_j). */
   public double kl(Batch q, int i, Batch p, int j) {
     this.q.set(q, i);
     this.p.set(p, j);
@@ -196,11 +196,11 @@ public final class FullPair {
       sum = u;
     }
     double kl = sum + errors + 0.5 * (off + offErrors);
-    // NaN: ∞ − ∞ within E, or as what rounding took from an infinite sum
+    // NaN is ∞ − ∞: within E, or in the error of an infinite sum
     return kl >= 0 ? kl : Double.POSITIVE_INFINITY;
   }
 
-  /** Row k of E, which begins at {@code row}, its squares added to those of its columns, and y_k. */
+  /** Computes row k of E, which begins at {@code row}, and y_k; adds the row's squares to those of the columns. */
   private void solveRow(int k, int row) {
     double[] lq = q.l;
     double[] lp = p.l;
@@ -247,7 +247,7 @@ public final class FullPair {
     e[row + k] = (isExact ? diagonal : diagonal + (q.low(row + k) - p.low(row + k))) / pivot;
   }
 
-  /** KL(q_i ‖ N(0, I)): the same with {@code E = L_q − I} and {@code y = μ_q}. */
+  /** Returns KL(q_i ‖ N(0, I)), by {@code E = L_q − I} and {@code y = μ_q}. */
   public static double standard(FullBatch q, int i) {
     int d = q.dimension();
     int k = i * Cholesky.packedLength(d);
@@ -277,8 +277,8 @@ public final class FullPair {
   }
 
   /**
-   * {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}, by {@code ln(1+x) = 2 artanh a} with {@code a = x/(2+x)} where x is near
-   * 0, for {@code x − 2a = xa}; elsewhere by that of a mantissa m in [√½, √2), and its exponent. Operations that vectors have, too.
+   * Returns {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}, by operations that vectors have, too. Near 0 {@code ln(1+x) = 2 artanh a}
+   * with {@code a = x/(2+x)}, and {@code x − 2a = xa}; elsewhere the logarithm is that of a mantissa in [√½, √2) and its exponent.
    */
   public static double excess(double x, double s, double t) {
     boolean near = Math.abs(x) < 0.5;
@@ -304,18 +304,18 @@ public final class FullPair {
     return 0.5 * x * x + rest;
   }
 
-  /** A coefficient of artanh's series. */
+  /** Coefficient n of artanh's series. */
   public static double series(int n) {
     return SERIES[n];
   }
 
-  /** (a − b)·t, where a − b may overflow. */
+  /** Returns (a − b)·t, where a − b may overflow. */
   private static double difference(double a, double b, double t) {
     double d = a - b;
     return Math.abs(d) <= Double.MAX_VALUE ? d * t : a * t - b * t;
   }
 
-  /** A power of two near 1/x, within double's range. */
+  /** Returns a power of two near 1/x, within double's range. */
   public static double inversePower(double x) {
     int exponent = Math.clamp(-Math.getExponent(x), Double.MIN_EXPONENT, Double.MAX_EXPONENT);
     return Double.longBitsToDouble((long) (exponent + Double.MAX_EXPONENT) << 52);

@@ -5,17 +5,18 @@ import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
+import org.jspecify.annotations.Nullable;
 
 /**
- * The divergence of one pair in double: the reference of the vector kernels, which falls back from the fast difference form to
- * the stable form where rounding could show.
+ * Computes the divergence of one diagonal pair in double: by the fast difference form, or by the stable form where rounding could show.
+ * This is the reference of the vector kernels.
  */
 public final class PairKl {
-  /** What the float kernels' error bound must stay within: the contract, less two roundings to float. */
+  /** Greatest error bound of the float kernels: the contract, less two roundings to float. */
   public static final double FLOAT_TOLERANCE = 1e-5 - 0x1p-23;
 
   /**
-   * What the double form must reach on float inputs: half of what is aimed at. With 1e-7 the near form would have to serve Gaussians
+   * Greatest error bound of the double form on float inputs: half of the aim, 1e-6. With 1e-7 the near form would have to serve Gaussians
    * whose parameters differ by 1e-4.
    */
   public static final double REFINED_TOLERANCE = 5e-7;
@@ -23,42 +24,43 @@ public final class PairKl {
   /** Contract for batches of double. */
   public static final double DOUBLE_TOLERANCE = 1e-12;
 
-  /** What ranks are decided by. */
+  /** Error bound of values that are ordered. */
   private static final double RANK_TOLERANCE = 1e-13;
 
   /**
-   * {@code A = ½(S + D)}, a sum of terms {@code t/2 ≥ 0}, is made with unit roundoff u. Rounding d, v, 1/v and the numerator costs at
-   * most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all later sums of its chunk of 64, or
-   * of D dimensions if they are fewer, and in those of up to 4 chunks, each of which may lose u times itself: at most min(D, 64) + 3
-   * units more. So the error is at most (8 + min(D, 64) + 3)·u·A, whatever the order of the terms and the roundings; this is what does
-   * not depend on D. {@link #unit64} has it all.
+   * Units u of roundoff by which {@code A = ½ Σ t}, a sum of terms {@code t ≥ 0}, may be wrong, as far as they do not depend on D. Rounding
+   * d, v, 1/v and the numerator costs at most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all
+   * later sums of its chunk of 64, or of D dimensions if they are fewer, and in those of up to 4 chunks. Each of these sums may lose u times
+   * itself: at most min(D, 64) + 3 units more. So the error is at most (8 + min(D, 64) + 3)·u·A, whatever the order of the terms and the
+   * roundings. {@link #unit64} has all of it.
    */
   private static final double UNITS64 = 8 + 3;
 
   /**
-   * With float there is more to say, for an error of so much takes terms of very different size in each chunk, and such Gaussians are not
-   * alike: {@code KL ≥ ½ Σ (t − 1 − ln t)}. An entry with {@code 58·u·A ≤ τ·KL}, τ the contract, has error ≤ λτ·KL + (1 − λ)·58·u·A ≤
-   * τ·KL for λ = 0.17, since Σ [w_h t_h − (λτ/u)(t_h − 1 − ln t_h) − (1 − λ)·58 t_h] ≤ 0 for the units w_h of the term at each place
-   * of the four chunks and any t_h. ErrorBoundTest adds it up from these constants.
+   * Units of roundoff by which A may be wrong in float, whatever D. The bound is tighter than {@link #UNITS64}, because large errors need
+   * terms of very different size in each chunk, and such Gaussians are not alike: {@code KL ≥ ½ Σ (t − 1 − ln t)}. An entry with {@code
+   * 58·u·A ≤ τ·KL}, τ the contract, has error ≤ λτ·KL + (1 − λ)·58·u·A ≤ τ·KL for λ = 0.17, since Σ [w_h t_h − (λτ/u)(t_h − 1 − ln t_h) −
+   * (1 − λ)·58 t_h] ≤ 0 for the units w_h of the term at each place of the four chunks and any t_h. ErrorBoundTest adds it up from these
+   * constants.
    */
   static final double UNITS32 = 58;
 
-  /** The kernels' chunks, and how they group them. */
+  /** Dimensions of the kernels' chunks, and of their groups of chunks. */
   public static final int BLOCK = 64;
 
   public static final int BLOCKS = 4 * BLOCK;
 
-  /** How alike the scales of {@link #alikeTerm} are: |s| and, of log-variances, |x| below these. */
+  /** Bounds within which scales are alike, on the |s| of {@link #alikeTerm}, and on its |x| for log-variances. */
   public static final double ALIKE = 0x1p-3;
 
   public static final double ALIKE_LOG = 0x1p-2;
 
-  /** {@code artanh s = s + s³ (1/3 + s²/5 + …)}: the next term is 2⁻⁵⁶ of the sum, from the last coefficient down. */
+  /** Coefficients of {@code artanh s = s + s³ (1/3 + s²/5 + …)}, the last first; the next term is 2⁻⁵⁶ of the sum. */
   private static final double[] ARTANH = {
     1 / 19.0, 1 / 17.0, 1 / 15.0, 1 / 13.0, 1 / 11.0, 1 / 9.0, 1 / 7.0, 1 / 5.0, 1 / 3.0
   };
 
-  /** {@code e^x = 1 + x + x² (1/2! + x/3! + …)}, likewise. */
+  /** Coefficients of {@code e^x = 1 + x + x² (1/2! + x/3! + …)}, likewise. */
   private static final double[] EXP = {
     1 / 87178291200.0,
     1 / 6227020800.0,
@@ -80,12 +82,12 @@ public final class PairKl {
 
   private PairKl() {}
 
-  /** KL(q_i ‖ p_j), to the contract of the batches' precision. */
+  /** Returns KL(q_i ‖ p_j), to the contract of the batches' precision. */
   public static double of(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     return within(q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE, q, i, p, j);
   }
 
-  /** KL(q_i ‖ p_j) to 1e-13, whatever the batches' precision. */
+  /** Returns KL(q_i ‖ p_j) to 1e-13, whatever the batches' precision. */
   public static double precise(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     return within(RANK_TOLERANCE, q, i, p, j);
   }
@@ -98,12 +100,12 @@ public final class PairKl {
         : stable(q, i, p, j);
   }
 
-  /** Relative error of A by the float kernels: 6 roundings of a term and its D sums, or {@link #UNITS32}. */
+  /** Relative error of A in the float kernels: 6 roundings of a term and its D sums, or {@link #UNITS32}. */
   public static double unit32(int dimension) {
     return Math.min(6 + dimension, UNITS32) * 0x1p-24;
   }
 
-  /** Relative error of A in double, where groups of four chunks add up one after the other; three roundings are the epilogue's. */
+  /** Relative error of A in double, where groups of four chunks are added one after the other; the epilogue makes three roundings. */
   public static double unit64(int dimension) {
     return (UNITS64 + Math.min(dimension, BLOCK) + 3 + (double) dimension / BLOCKS) * 0x1p-53;
   }
@@ -118,30 +120,32 @@ public final class PairKl {
     return rest >= 0 && rest < Double.POSITIVE_INFINITY;
   }
 
-  /** What row i as q adds to ½(S + D), and as p: together Σ ln σp − Σ ln σq − D/2. */
+  /** Part of q's row i in {@code Σ ln σp − Σ ln σq − D/2}, which A needs to be KL. */
   public static double offsetQ(DiagonalBatch q, int i) {
     return -q.logDet(i);
   }
 
+  /** Part of p's row i in the same sum. */
   public static double offsetP(DiagonalBatch p, int i) {
     return p.logDet(i) - 0.5 * p.dimension();
   }
 
   /**
-   * What row i adds to the error bound of {@link #isCertain}: {@code unit·½(S + D)} and those of the log-determinants are {@code
-   * unit·KL + noiseQ + noiseP}.
+   * Part of q's row i in the noise of {@link #isCertain}: {@code unit·A} and the errors of the log-determinants are {@code unit·KL + noiseQ
+   * + noiseP}.
    */
   public static double noiseQ(DiagonalBatch q, int i, double unit) {
     return q.logDetBound(i) + unit * (0.5 * q.dimension() + q.logDet(i));
   }
 
+  /** Part of p's row i in that noise. */
   public static double noiseP(DiagonalBatch p, int i, double unit) {
     return p.logDetBound(i) - unit * p.logDet(i);
   }
 
   /**
-   * {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} in the very operations of a lane of {@code
-   * DoubleKernels} and its epilogue; NaN where a variance is out of their range.
+   * Returns {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} by the operations of a lane of {@code DoubleKernels} and its
+   * epilogue; NaN where a variance is out of their range.
    */
   public static double difference(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
@@ -171,21 +175,29 @@ public final class PairKl {
   }
 
   /**
-   * {@code ½ Σ_h [x − ln(1+x) + y²]} with {@code x = σq²/σp² − 1} and {@code y = (μq − μp)/σp}: no term is negative and none
+   * Returns KL as {@code ½ Σ_h [x − ln(1+x) + y²]} with {@code x = σq²/σp² − 1} and {@code y = (μq − μp)/σp}. No term is negative and none
    * cancels, so the relative error is that of a term, whatever the value, and of a block's sum, whatever the dimension.
    *
-   * <p>In units of 2⁻⁵³ a term is within 70: at x = ½ 5 units of x and the logarithm are 65 of their difference. A block's sum adds 63,
-   * and the compensated one of the blocks 2, which makes 1.5e-14.
+   * <p>In units of 2⁻⁵³, a term is within 70: at x = ½, 5 units of x and the logarithm are 65 of their difference. A block's sum adds 63,
+   * and the compensated sum of the blocks 2, which makes 1.5e-14.
    */
   public static double stable(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return stable(q, i, p, j, !q.isBeyond64(i) && !p.isBeyond64(j));
+  }
+
+  /** Returns the stable form against p_j, or against N(0, I) if p is null. */
+  private static double stable(
+      DiagonalBatch q, int i, @Nullable DiagonalBatch p, int j, boolean held) {
     int d = q.dimension();
-    boolean held = !q.isBeyond64(i) && !p.isBeyond64(j);
+    Scale kind = p == null ? q.kind() : p.kind();
     double sum = 0;
     double errors = 0;
     for (int h = 0; h < d; h += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
-        acc += term(q, i * d + k, p.kind(), p.mean(j * d + k), p.scale(j * d + k), held);
+        double mean = p == null ? 0 : p.mean(j * d + k);
+        double scale = p == null ? kind.unit() : p.scale(j * d + k);
+        acc += term(q, i * d + k, kind, mean, scale, held);
       }
       double t = sum + acc;
       errors += Compensation.error(sum, acc, t);
@@ -194,7 +206,7 @@ public final class PairKl {
     return Compensation.total(sum, errors);
   }
 
-  /** KL(q_i ‖ N(0, I)). */
+  /** Returns KL(q_i ‖ N(0, I)). */
   public static double standard(DiagonalBatch q, int i) {
     int d = q.dimension();
     double sum = 0;
@@ -214,24 +226,10 @@ public final class PairKl {
     double tolerance = q.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
     double unit = unit64(d);
     double noise = noiseQ(q, i, unit) + 0.5 * unit * d; // for terms that may be −1
-    if (isCertain(kl, noise, tolerance - unit)) {
-      return kl;
-    }
-    sum = 0;
-    errors = 0;
-    for (int h = 0; h < d; h += BLOCK) {
-      double acc = 0;
-      for (int end = Math.min(d, h + BLOCK), k = h; k < end; k++) {
-        acc += term(q, i * d + k, q.kind(), 0, q.kind().unit(), !q.isBeyond64(i));
-      }
-      double t = sum + acc;
-      errors += Compensation.error(sum, acc, t);
-      sum = t;
-    }
-    return Compensation.total(sum, errors);
+    return isCertain(kl, noise, tolerance - unit) ? kl : stable(q, i, null, 0, !q.isBeyond64(i));
   }
 
-  /** Half a term of KL. */
+  /** Returns half a term of KL. */
   private static double term(
       DiagonalBatch q, int k, Scale kind, double mean, double sp, boolean held) {
     double sq = q.scale(k);
@@ -247,7 +245,7 @@ public final class PairKl {
     return excessTerm(x, logRatio) + square(q.mean(k), mean, kind, sp);
   }
 
-  /** ½ (x − ln(1+x)) of scales stated differently. */
+  /** Returns ½ (x − ln(1+x)) of scales that are stated differently. */
   private static double mixedTerm(Scale kindQ, double sq, Scale kindP, double sp) {
     Variance vq = Variance.of(kindQ, sq);
     Variance vp = Variance.of(kindP, sp);
@@ -262,7 +260,7 @@ public final class PairKl {
     return excessTerm(x, logRatio);
   }
 
-  /** ½ (x − ln(1+x)); the logarithm is given where x is far from 0. */
+  /** Returns ½ (x − ln(1+x)); the logarithm is given where x is far from 0. */
   private static double excessTerm(double x, double logRatio) {
     if (Math.abs(x) < 0.5) {
       return 0.5 * lessLog(x);
@@ -271,8 +269,8 @@ public final class PairKl {
   }
 
   /**
-   * {@code x − ln(1+x)} of {@code |x| < ½}. The logarithm's error, an ulp, is 4/x roundings of this; near 0 therefore by {@code ln(1+x) = 2
-   * artanh s} with {@code s = x/(2+x)} and {@code x − 2s = xs}, to 5.
+   * Returns {@code x − ln(1+x)} of {@code |x| < ½}. The logarithm's error, an ulp, is 4/x roundings of this. Near 0, {@code ln(1+x) = 2
+   * artanh s} with {@code s = x/(2+x)} and {@code x − 2s = xs} gives it to 5 roundings.
    */
   static double lessLog(double x) {
     if (Math.abs(x) >= 0x1p-3) {
@@ -284,9 +282,10 @@ public final class PairKl {
   }
 
   /**
-   * Half a term of KL where the scales are alike, of one kind and held by double kernels, in operations that these have: with {@code s =
-   * (q − p)/(q + p)} of the scales, {@code ln(1+x) = 2 artanh s} and {@code x − 2s = xs}; of standard deviations {@code a = (σq − σp)/σp}
-   * and {@code x − ln(1+x) = a² + 2 (a − ln(1+a))}. NaN where they are not alike, and not finite where the means are too far apart.
+   * Returns half a term of KL for alike scales of one kind that double kernels hold, by operations that these have. With {@code s = (q −
+   * p)/(q + p)} of the scales, {@code ln(1+x) = 2 artanh s} and {@code x − 2s = xs}. For standard deviations {@code a = (σq − σp)/σp} and
+   * {@code x − ln(1+x) = a² + 2 (a − ln(1+a))}. Returns NaN where the scales are not alike, and no finite number where the means are too
+   * far apart.
    *
    * @param d μq − μp
    */
@@ -307,7 +306,7 @@ public final class PairKl {
     return Math.abs(s) < ALIKE ? half + 0.5 * y * y : Double.NaN;
   }
 
-  /** 1/σ of a scale that double kernels hold. */
+  /** Returns 1/σ of a scale that double kernels hold. */
   public static double inverseStd(Scale kind, double s) {
     return switch (kind) {
       case STD -> 1 / s;
@@ -317,7 +316,7 @@ public final class PairKl {
     };
   }
 
-  /** Of {@link #alikeTerm}, for kernels that compute it in lanes, to the same bits. */
+  /** Coefficients of {@link #alikeTerm}, for kernels that compute it in lanes, to the same bits. */
   public static double[] artanh() {
     return ARTANH.clone();
   }
@@ -326,7 +325,7 @@ public final class PairKl {
     return EXP.clone();
   }
 
-  /** Even and odd powers apart, for one chain takes twice as long; an odd number of coefficients. */
+  /** Evaluates an odd number of coefficients, even and odd powers apart: a single chain takes twice as long. */
   private static double polynomial(double[] coefficients, double x) {
     double xx = x * x;
     double even = coefficients[0];
@@ -339,7 +338,7 @@ public final class PairKl {
     return even * xx + coefficients[last] + odd * x;
   }
 
-  /** ½ (mq − mp)²/σp². */
+  /** Returns ½ (mq − mp)²/σp². */
   private static double square(double mq, double mp, Scale kind, double sp) {
     double d = mq - mp;
     double y =

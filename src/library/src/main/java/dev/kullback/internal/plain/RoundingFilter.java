@@ -8,20 +8,20 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The divergence of diagonal Gaussians rounded to double, where a sum in twice double's precision decides how:
+ * Computes the divergence of diagonal Gaussians rounded to double, where a sum in some 75 bits decides the rounding:
  *
  * <pre>
  * KL = ½ (Σ_h [(μq − μp)² + σq²]/σp² − D + Σ_h ln σp² − Σ_h ln σq²)
  * </pre>
  *
- * <p>It is left undecided where a number between those that its error leaves, 2⁻⁷² of the terms, rounds otherwise: one in 2¹⁸ of KL ≈ D,
- * but all that are small beside D, and those with extreme parameters. {@link DoubleDoubleKl}, which takes many times as long, decides
- * these. Working memory of a thread.
+ * <p>The rounding is undecided where the sum's error, 2⁻⁷² of the terms, leaves two results: for one KL ≈ D in 2¹⁸, for all that are small
+ * beside D, and for extreme parameters. {@link DoubleDoubleKl}, which takes many times as long, decides these. Holds the working memory of
+ * one thread.
  */
 public final class RoundingFilter {
   /**
-   * Error relative to the sum of what is added. A term has 2⁻⁷⁴: two exponentials to 2⁻⁷⁵·⁵, and some 2⁻¹⁰⁰. The sum's low part, of D errors
-   * of at most 2⁻⁵³ of the sum, has D²·2⁻¹⁰⁶, and so have a product's, 2⁻⁸² for D = {@link #MOST_DIMENSIONS}; a logarithm has 2⁻⁷⁵.
+   * Error relative to the sum of the terms' magnitudes. A term has 2⁻⁷⁴: two exponentials to 2⁻⁷⁵·⁵, and some 2⁻¹⁰⁰. The sum's low part, D
+   * errors of at most 2⁻⁵³ of the sum, has D²·2⁻¹⁰⁶, and so has a product's: 2⁻⁸² for D = {@link #MOST_DIMENSIONS}. A logarithm has 2⁻⁷⁵.
    */
   private static final double ERROR = 0x1p-72;
 
@@ -29,13 +29,15 @@ public final class RoundingFilter {
 
   private static final int BLOCK = 64;
 
-  /** Factors in [2⁻¹⁰⁰, 2¹⁰⁰] of a chain of a product. */
+  /** Factors in [2⁻¹⁰⁰, 2¹⁰⁰] that are multiplied without a look at the exponent. */
   private static final int FACTORS = 8;
+
+  private static final int CHAINS = 4;
 
   private final Side left = new Side();
   private final Side right = new Side();
 
-  /** A block's terms, in two parts. */
+  /** Terms of a block, in two parts. */
   private final double[] term = new double[BLOCK];
 
   private final double[] termLow = new double[BLOCK];
@@ -47,7 +49,7 @@ public final class RoundingFilter {
   public double low;
   public double error;
 
-  /** {@code KL(q_i ‖ p_j)} rounded to nearest, or NaN where it is not decided. */
+  /** Returns {@code KL(q_i ‖ p_j)} rounded to nearest, or NaN where that is undecided. */
   public double kl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     if (!compute(q, i, p, j)) {
       return Double.NaN;
@@ -62,7 +64,7 @@ public final class RoundingFilter {
     right.clear();
   }
 
-  /** Whether it can; what overflows is NaN. */
+  /** Computes {@code 2 KL}, NaN if it overflows; returns false for extreme parameters and too many dimensions. */
   public boolean compute(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     if (d > MOST_DIMENSIONS || q.beyond32().get(i) || p.beyond32().get(j)) {
@@ -96,7 +98,7 @@ public final class RoundingFilter {
     return true;
   }
 
-  /** {@code [(μq − μp)² + σq²]·1/σp²}, in several loops: C2 makes no vectors of one that does it all. */
+  /** Computes {@code [(μq − μp)² + σq²]·1/σp²} of n dimensions, in several loops: C2 does not vectorize a single one. */
   private void terms(int n) {
     double[] mq = left.mean;
     double[] v = left.value;
@@ -133,7 +135,7 @@ public final class RoundingFilter {
     }
   }
 
-  /** What one Gaussian adds; candidates share theirs with the one before, if one block holds it. */
+  /** One Gaussian's part. It is kept for the next pair if a block holds all dimensions. */
   private static final class Side {
     private @Nullable DiagonalBatch batch;
     private int row;
@@ -147,13 +149,13 @@ public final class RoundingFilter {
     final double[] valueLow = new double[BLOCK];
     private final FastDoubleDouble word = new FastDoubleDouble();
 
-    /** The product of the scales, of which {@code 1 ≤ high < 2}, or the sum of log-variances. */
+    /** The product of the scales, {@code (high + low)·2^exponent} with {@code 1 ≤ high < 2}, or the sum of log-variances. */
     private double high;
 
     private double low;
     private long exponent;
 
-    /** {@code Σ_h ln σ²}, in two parts, and how large what was added for it is. */
+    /** {@code Σ_h ln σ²} in two parts, and the magnitude of its terms. */
     double logHigh;
 
     double logLow;
@@ -164,7 +166,7 @@ public final class RoundingFilter {
       batch = null;
     }
 
-    /** Dimensions [h, h + n) of row i. */
+    /** Reads dimensions [h, h + n) of row i. */
     void read(DiagonalBatch g, int i, int h, int n, boolean inverse) {
       if (g == batch && i == row && n == g.dimension()) {
         return;
@@ -228,41 +230,23 @@ public final class RoundingFilter {
       }
     }
 
-    /** In four chains, for one waits for each product. */
+    /** Multiplies in chains of a few scales, four of which the processor computes at once: a single one waits for each product. */
     private void multiplyScales(int n) {
-      int padded = Math.ceilDiv(n, 4) * 4;
+      int padded = Math.ceilDiv(n, CHAINS) * CHAINS;
       Arrays.fill(scale, n, padded, 1);
-      for (int from = 0; from < padded; from += 4 * FACTORS) {
-        double a = 1;
-        double aLow = 0;
-        double b = 1;
-        double bLow = 0;
-        double c = 1;
-        double cLow = 0;
-        double d = 1;
-        double dLow = 0;
-        for (int k = from, end = Math.min(padded, from + 4 * FACTORS); k < end; k += 4) {
-          double s = scale[k];
-          double x = a * s;
-          aLow = Math.fma(aLow, s, Math.fma(a, s, -x));
-          a = x;
-          s = scale[k + 1];
-          x = b * s;
-          bLow = Math.fma(bLow, s, Math.fma(b, s, -x));
-          b = x;
-          s = scale[k + 2];
-          x = c * s;
-          cLow = Math.fma(cLow, s, Math.fma(c, s, -x));
-          c = x;
-          s = scale[k + 3];
-          x = d * s;
-          dLow = Math.fma(dLow, s, Math.fma(d, s, -x));
-          d = x;
+      for (int from = 0; from < padded; from += CHAINS * FACTORS) {
+        int end = Math.min(padded, from + CHAINS * FACTORS);
+        for (int chain = from; chain < from + CHAINS; chain++) {
+          double x = 1;
+          double xLow = 0;
+          for (int k = chain; k < end; k += CHAINS) {
+            double s = scale[k];
+            double product = x * s;
+            xLow = Math.fma(xLow, s, Math.fma(x, s, -product));
+            x = product;
+          }
+          multiply(x, xLow);
         }
-        multiply(a, aLow);
-        multiply(b, bLow);
-        multiply(c, cLow);
-        multiply(d, dLow);
       }
     }
 
@@ -279,7 +263,7 @@ public final class RoundingFilter {
       exponent += e + more;
     }
 
-    /** When all dimensions were read. */
+    /** Takes the logarithm when all dimensions were read. */
     void finish() {
       if (isFinished) {
         return;

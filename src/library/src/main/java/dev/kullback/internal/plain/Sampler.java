@@ -15,11 +15,11 @@ import java.util.SplittableRandom;
  * Σ_h δ_h (z_h + ½ δ_h) + ln det L_p − ln det L_q
  * </pre>
  *
- * <p>where δ and the logarithms are made of differences of the parameters, so that rounding is relative to what q and p differ by,
- * as the spread of the samples is. Holds the working memory of one thread.
+ * <p>δ and the logarithms are made of differences of the parameters, so that rounding is relative to the difference of q and p, as the
+ * spread of the samples is. Holds the working memory of one thread.
  */
 public final class Sampler {
-  /** A normal number, and what is made of it, over a term of plain code. */
+  /** Time of a normal number and its part of the sample relative to a term of plain code. */
   private static final int DRAW = 8;
 
   private final int dimension;
@@ -27,7 +27,7 @@ public final class Sampler {
   private final Pair pair;
   private final Checkpoint checkpoint = new Checkpoint();
 
-  /** What a sample counts there. */
+  /** Terms that a sample counts at the checkpoint. */
   private final long terms;
 
   private double mean;
@@ -51,7 +51,7 @@ public final class Sampler {
   private abstract static class Pair {
     private static final double HALF_ULP = 0x1p-53;
 
-    /** Of a term at most; its sum has D more. */
+    /** Roundings of a term at most; its sum has D more. */
     private static final int ROUNDINGS = 16;
 
     /** Relative error of a σ computed in twice the precision of double. */
@@ -70,16 +70,22 @@ public final class Sampler {
 
     abstract void set(int i);
 
+    /** Adds a term {@code lp − lq} to the logarithms. */
+    final void addLogs(double lp, double lq) {
+      logDets += lp - lq;
+      logMagnitudes += Math.abs(lp) + Math.abs(lq);
+    }
+
     /** Sets δ. */
     abstract void displace(double[] z);
 
     /** {@code Σ_h |z_h + δ_h|·g_h}, where a rounding changes δ_h by its share of g_h. */
     abstract double magnitudes(double[] z);
 
-    /** Whether some σ is not as it was given. */
+    /** Whether some σ was converted from another scale. */
     abstract boolean isConverted();
 
-    /** What rounding may do to the sample. */
+    /** Bound on the rounding error of the sample. */
     final double rounding(double[] z) {
       double sum = logMagnitudes + magnitudes(z);
       for (int h = 0; h < z.length; h++) {
@@ -120,14 +126,9 @@ public final class Sampler {
         excess[h] = x / (1 + Math.sqrt(1 + x));
         mean[h] = p.kind().standardize(q.mean(k) - p.mean(k), sp);
         if (Math.abs(x) < 0.5) {
-          double log = 0.5 * Math.log1p(x);
-          logDets -= log;
-          logMagnitudes += Math.abs(log);
+          addLogs(0, 0.5 * Math.log1p(x));
         } else {
-          double lq = 0.5 * q.kind().logVariance(sq);
-          double lp = 0.5 * p.kind().logVariance(sp);
-          logDets += lp - lq;
-          logMagnitudes += Math.abs(lp) + Math.abs(lq);
+          addLogs(0.5 * p.kind().logVariance(sp), 0.5 * q.kind().logVariance(sq));
         }
       }
     }
@@ -186,14 +187,9 @@ public final class Sampler {
       for (int h = 0, k = 0; h < delta.length; k += ++h + 1) {
         double x = difference[k] / factorP.high(k);
         if (Math.abs(x) < 0.5) {
-          double log = Math.log1p(x);
-          logDets -= log;
-          logMagnitudes += Math.abs(log);
+          addLogs(0, Math.log1p(x));
         } else {
-          double lq = Math.log(factorQ.high(k));
-          double lp = Math.log(factorP.high(k));
-          logDets += lp - lq;
-          logMagnitudes += Math.abs(lp) + Math.abs(lq);
+          addLogs(Math.log(factorP.high(k)), Math.log(factorQ.high(k)));
         }
       }
     }
@@ -217,8 +213,8 @@ public final class Sampler {
     }
 
     /**
-     * Rounding enters each row in proportion to the magnitudes that are added up there, and L_p⁻¹ amplifies it like anything else:
-     * in the place of its unknown signs stand those of z.
+     * Rounding enters each row in proportion to the magnitudes that are added there, and L_p⁻¹ amplifies it. The signs of z stand in for
+     * its unknown signs.
      */
     @Override
     double magnitudes(double[] z) {
@@ -244,7 +240,7 @@ public final class Sampler {
     }
   }
 
-  /** Draws for pair i. */
+  /** Draws samples for pair i. */
   public void sample(int i, int samples, SplittableRandom random) {
     pair.set(i);
     double[] delta = pair.delta;
@@ -286,7 +282,7 @@ public final class Sampler {
     return mean;
   }
 
-  /** What rounding may have done to the mean. */
+  /** Bound on the rounding error of the mean. */
   public double floor() {
     return floor;
   }

@@ -5,11 +5,11 @@ import dev.kullback.internal.numerics.Fma;
 import java.util.Arrays;
 
 /**
- * Without vectors, for one thread, but adding up as vectors of so many lanes do, to the same bits. Scans with vectors use it for what
- * remains, too.
+ * Scans rows without vectors. It adds in the order of vectors of a number of lanes, to the same bits. Scans with vectors use it for
+ * their tails. Holds the working memory of one thread.
  */
 public final class ScalarScan implements RowScan {
-  /** Of terms beyond, 2³¹ do not reach half an ulp of the greatest, 1. */
+  /** Exponent below which 2³¹ terms do not reach half an ulp of the greatest, 1. */
   public static final double NEGLIGIBLE = -60;
 
   public static final double LOG2_E = 1 / Math.log(2);
@@ -19,10 +19,10 @@ public final class ScalarScan implements RowScan {
 
   public static final double LN2_LOW = 0x1.a39ef35793c76p-33;
 
-  /** Adding it rounds to an integer, which is then in the lowest bits. */
+  /** Added to a number, it rounds it to an integer, which is then in the lowest bits. */
   public static final double ROUND = 0x1.8p52;
 
-  /** Taylor's 1/n! from n = 12 down: for |r| ≤ ½ ln 2 what is left out is 2e-16. */
+  /** Taylor coefficients 1/n! of e^r from n = 12 down. For |r| ≤ ½ ln 2 the rest is 2e-16. */
   private static final double[] EXP = new double[13];
 
   static {
@@ -35,7 +35,7 @@ public final class ScalarScan implements RowScan {
 
   private final int lanes;
 
-  /** Four vectors. */
+  /** Sums of four vectors. */
   private final double[] sums;
 
   public ScalarScan(int lanes) {
@@ -43,7 +43,7 @@ public final class ScalarScan implements RowScan {
     sums = new double[4 * lanes];
   }
 
-  /** Of the polynomial of e^r, the highest first. */
+  /** Coefficients of the polynomial of e^r, the highest first. */
   public static double[] exponential() {
     return EXP.clone();
   }
@@ -53,7 +53,7 @@ public final class ScalarScan implements RowScan {
     return atMost(limit, values, from, from, to, at, 0);
   }
 
-  /** From position {@code j} on, where {@code count} were found before. */
+  /** Continues {@link #atMost(double, double[], int, int, int[])} at position {@code j}, {@code count} values having been found before. */
   public static int atMost(
       double limit, double[] values, int from, int j, int to, int[] at, int count) {
     int found = count;
@@ -81,10 +81,6 @@ public final class ScalarScan implements RowScan {
 
   @Override
   public double min(double[] values, int from, int to) {
-    return least(values, from, to);
-  }
-
-  private static double least(double[] values, int from, int to) {
     double min = Double.POSITIVE_INFINITY;
     for (int j = from; j < to; j++) {
       min = Math.min(min, values[j]);
@@ -145,7 +141,7 @@ public final class ScalarScan implements RowScan {
     return sum;
   }
 
-  /** By operations that vectors have; of −60 … 0. */
+  /** Returns e^x for x in [−60, 0], by operations that vectors have. */
   private static double exp(double x) {
     double rounded = x * LOG2_E + ROUND;
     double k = rounded - ROUND;
@@ -158,11 +154,10 @@ public final class ScalarScan implements RowScan {
     return Double.longBitsToDouble(power) * y;
   }
 
-  /** By insertion. */
   @Override
   public void sortFew(long[] keys, int from, int to) {
     for (int s = from + 1; s < to; s++) {
-      long key = keys[s];
+      long key = keys[s]; // by insertion
       int at = s;
       for (; at > from && keys[at - 1] > key; at--) {
         keys[at] = keys[at - 1];

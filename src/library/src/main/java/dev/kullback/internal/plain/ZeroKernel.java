@@ -5,7 +5,7 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Results;
 
-/** KL of a deterministic q: 0 by convention, that of latent-diffusion code. */
+/** Stores 0, the divergence of a deterministic q by the convention of latent-diffusion code. */
 public final class ZeroKernel extends BlockKernel<Batch> {
   @Override
   public boolean matrix(Results out) {

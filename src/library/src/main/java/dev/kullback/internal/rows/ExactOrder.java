@@ -9,26 +9,27 @@ import dev.kullback.internal.plain.RoundingFilter;
 import dev.kullback.internal.work.Worker;
 
 /**
- * What decides between two candidates, or a candidate and a radius, that a kernel's error bound leaves undecided. A kernel's value
- * v stands for an exact one in {@code [v(1 − error), v(1 + error)]}: the contract allows a square of the error more, of which the kernels
- * keep well clear. 0 and ∞ count as exact.
+ * Decides between two candidates, or a candidate and a radius, where a kernel's error bound does not. A kernel's value v stands for an
+ * exact one in {@code [v(1 − error), v(1 + error)]}. The contract allows a square of the error more, of which the kernels keep well clear.
+ * 0 and ∞ count as exact.
  */
 public final class ExactOrder {
-  /** The contract of the float kernels, and of the double ones. */
+  /** Contract of the float kernels. */
   private static final double FLOAT_ERROR = 1e-5;
 
+  /** Contract of the double kernels. */
   private static final double DOUBLE_ERROR = 1e-12;
 
-  /** With a full covariance that of double grows with the condition number, of which the kernels allow 100 at most. */
+  /** Contract of the double kernels with a full covariance: it grows with the condition number, of which the kernels allow 100 at most. */
   private static final double FULL_ERROR = 1e-10;
 
-  /** Of {@link #precise}, with diagonal batches twice over, as both that are compared have it. */
+  /** Relative error of {@link #precise}; with diagonal batches twice that, as both values that are compared have it. */
   static final double PRECISE_ERROR = 2e-13;
 
-  /** How many times as long as {@link #precise} the unrounded value takes, about. */
+  /** Time of {@link #exact} relative to {@link #precise}, about. */
   private static final int EXACT = 32;
 
-  /** And {@link RoundingFilter}. */
+  /** Time of {@link RoundingFilter} relative to {@link #precise}, about. */
   private static final int ROUNDED = 4;
 
   private final Worker worker;
@@ -41,7 +42,7 @@ public final class ExactOrder {
     this.pair = pair;
   }
 
-  /** Relative error of the kernels' values at most. */
+  /** Greatest relative error of the kernels' values. */
   static double error(Batch q, Batch p) {
     if (!q.isDouble() && !p.isDouble()) {
       return FLOAT_ERROR;
@@ -49,19 +50,19 @@ public final class ExactOrder {
     return q instanceof DiagonalBatch && p instanceof DiagonalBatch ? DOUBLE_ERROR : FULL_ERROR;
   }
 
-  /** KL(q_i ‖ p_j), or in reverse KL(p_j ‖ q_i), to {@link #PRECISE_ERROR}, whatever the batches' precision. */
+  /** Returns KL(q_i ‖ p_j), or in reverse KL(p_j ‖ q_i), to {@link #PRECISE_ERROR}, whatever the batches' precision. */
   double precise(Batch q, int i, Batch p, int j, boolean reverse) {
     if (reverse) {
       return precise(p, j, q, i, false);
     }
-    worker.checkInterrupt(); // of a tile all entries may come here
+    worker.checkInterrupt(); // all entries of a tile may come here
     worker.pass(Batch.terms(q, p));
     return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
         ? PairKl.precise(a, i, b, j)
         : pair.kl(q, i, p, j);
   }
 
-  /** The same unrounded where it is to be had, else {@code kl}, which {@link #precise} gave; valid until the next. */
+  /** Returns the divergence unrounded where it can be computed, else {@code kl}, which {@link #precise} gave; valid until the next call. */
   DoubleDoubleKl exact(Batch q, int i, Batch p, int j, boolean reverse, double kl) {
     if (reverse) {
       return exact(p, j, q, i, false, kl);
@@ -78,8 +79,9 @@ public final class ExactOrder {
   }
 
   /**
-   * The same rounded to double: a function of the two Gaussians alone, whatever the kernel, its block and the machine's vectors. That
-   * of exact arithmetic wherever {@link RoundingFilter} or {@link DoubleDoubleKl} decide it, else what {@link #precise} gives; 0 for equal parameters.
+   * Returns the divergence rounded to double, which depends on the two Gaussians alone, not on the kernel, its block or the machine's
+   * vectors: the value of exact arithmetic wherever {@link RoundingFilter} or {@link DoubleDoubleKl} decide it, else {@link #precise}; 0 for
+   * equal parameters.
    */
   double rounded(Batch q, int i, Batch p, int j, boolean reverse) {
     if (reverse) {
@@ -113,12 +115,12 @@ public final class ExactOrder {
         && !p.isDeterministic();
   }
 
-  /** What {@link #exact} gave last. */
+  /** Returns the last result of {@link #exact}. */
   DoubleDoubleKl last() {
     return exact;
   }
 
-  /** Whether two columns certainly have the same divergences. */
+  /** Whether two columns certainly have equal divergences. */
   static boolean isSame(Batch p, int i, int j) {
     return p instanceof DiagonalBatch d && d.isEqual(i, d, j);
   }

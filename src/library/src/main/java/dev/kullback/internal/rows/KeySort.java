@@ -13,14 +13,14 @@ final class KeySort {
 
   private final RowScan scan;
 
-  /** None of them negative. */
+  /** Keys to sort, none negative. */
   long[] keys = {};
 
   private long[] merged = {};
   int[] index = {};
   double[] value = {};
 
-  /** What rounding left of a list's values, relative, and what makes them positive. */
+  /** Relative remainders of a list's rounded values, shifted to be positive. */
   double[] rest = {};
 
   KeySort(RowScan scan) {
@@ -38,7 +38,7 @@ final class KeySort {
     }
   }
 
-  /** As a list does. */
+  /** Drops the arrays, if they are large. */
   void trim() {
     if (index.length > MOST_KEPT) {
       keys = new long[0];
@@ -64,7 +64,7 @@ final class KeySort {
     }
   }
 
-  /** Without a branch that depends on the keys: each would be mispredicted every other time. */
+  /** Merges without a branch on the keys, which would be mispredicted every other time. */
   private static void merge(long[] from, int low, int middle, int high, long[] to) {
     int i = low;
     int j = middle;

@@ -43,19 +43,24 @@ public final class NearestRows extends RowReduction {
   private @Nullable Batch p;
   private NearestQuery query = NearestQuery.ALL;
 
-  /** Neighbors of a row if there are as many, and those of them that p may have. */
+  /** Neighbors of each row, or all if they are fewer. */
   private int wanted;
 
+  /** The greatest number of them among p's. */
   private int k;
+
   private int[] start = EVEN;
   private int[] indices = NONE;
   private @Nullable Results values;
   private double error;
 
-  /** Spans of a band, and for each row and span its number of candidates, −1 for more than {@code room}, their columns and values. */
   private int spans;
 
+  /** Candidates that a span may keep of a row. */
   private int room;
+
+  // by row and span: the number of candidates, −1 if there is no room for them; room columns; room
+  // values
   private int[] partialCount = NONE;
   private int[] partialIndex = NONE;
   private double[] partialValue = {};

@@ -6,62 +6,62 @@ import dev.kullback.internal.kernel.RowQuery;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a call makes of the matrix instead of storing it. Its blocks come as they are computed, in the cache, those of a band of rows in
- * the order of its columns. Where there are fewer bands than threads a band's columns are cut into spans of whole blocks: then {@link
- * #begin}, {@link #block} and {@link #end} are a span's, and {@link #merge} makes of them what the whole band would have
- * given, bit for bit, so that nothing depends on the number of threads. Shared by the threads of a call: what belongs to a band
- * is in the {@link BandState}.
+ * Reduces the matrix's rows while its blocks are in the cache, so that the matrix is not stored. The blocks of a band of rows come in the
+ * order of their columns. Where there are fewer bands than threads, a band's columns are cut into spans of whole blocks. {@link #begin},
+ * {@link #block} and {@link #end} are then called for a span, and {@link #merge} makes of the spans what the whole band would give, to the
+ * bit, so that no result depends on the number of threads. The threads of a call share the reduction; the state of a band is in the {@link
+ * BandState}.
  */
 public abstract class RowReduction {
   /**
-   * A block of a reduction, 1 MiB of doubles as the others are at most. The fewer blocks a row has, the fewer of its entries pass for near
-   * before the search knows better: nearest(k = 10) over pairwise, 8192 x 8192 x 32, takes 1.24 times its time, with 64 x 2048 1.29, and k
-   * = 100 2.4 and 2.9 times; at D = 256 and 512 they are level (Zen 5).
+   * Rows of a block, which has 1 MiB of doubles. The fewer blocks a row has, the fewer of its entries become candidates before the search
+   * has its bound: nearest(k = 10) of 8192 x 8192 x 32 takes 1.24 times as long as pairwise, with blocks of 64 x 2048 1.29 times; with k =
+   * 100 2.4 and 2.9 times. At D = 256 and 512 they are level (Zen 5).
    */
   public static final int BLOCK_ROWS = 32;
 
   public static final int BLOCK_COLUMNS = 4096;
 
   /**
-   * Rows of a band, for all of which a block's columns pass at once: with bands of a block's height 100,000 columns of D = 32, 26 MB, came
-   * from the memory too often, at two thirds of the rate. For a kernel that wants large blocks also the rows of a block: 8 MiB come off a
-   * device at once.
+   * Rows of a band, which all meet a block's columns before the next ones come: with bands of a block's height, 100,000 columns of D = 32,
+   * 26 MB, were read from memory too often, at two thirds of the rate. A block has as many rows for a kernel that wants large blocks: 8
+   * MiB come off a device at once.
    */
   public static final int BAND_ROWS = 256;
 
-  /** Whether a band's blocks need not come in order, nor to one thread; then {@link #begin} and {@link #end} are by block. */
+  /** Whether a band's blocks may come in any order and to any thread; then {@link #begin} and {@link #end} are called for each block. */
   public boolean isByBlock() {
     return false;
   }
 
-  /** Whether its blocks hold {@code KL(p_j ‖ q_i)} instead, at the same places. */
+  /** Whether its blocks hold {@code KL(p_j ‖ q_i)} in the place of {@code KL(q_i ‖ p_j)}. */
   public boolean isReverse() {
     return false;
   }
 
-  /** How many rows a band has at most, a multiple of {@link BlockKernel#ROW_PANEL}. */
+  /** Greatest number of rows of a band, a multiple of {@link BlockKernel#ROW_PANEL}. */
   public int bandRows() {
     return BAND_ROWS;
   }
 
-  /** Into how many spans a band may be cut. */
+  /** Greatest number of spans that a band may be cut into. */
   public int mostSpans() {
     return 1;
   }
 
-  /** Before a call, on its caller's thread: its bands will be cut into so many spans; 1 if they are whole. */
+  /** Prepares for bands that are cut into that many spans, 1 if they are whole; called first, on the caller's thread. */
   public void cut(int rows, int spans) {}
 
   /**
-   * After all spans of rows [row0, row1), on the caller's thread.
+   * Merges the spans of rows [row0, row1).
    *
-   * @return whether that was possible; if not, the band is to come whole
+   * @return whether that was possible; if not, the band is reduced again, whole
    */
   public boolean merge(int row0, int row1, BandState band) {
     return true;
   }
 
-  /** What a kernel may answer instead of handing over blocks; null if only blocks do. */
+  /** The query that a kernel may answer instead of handing over blocks; null if there is none. */
   public @Nullable RowQuery query() {
     return null;
   }
@@ -69,19 +69,19 @@ public abstract class RowReduction {
   /**
    * Takes an answer for row i and a piece of the columns, between {@link #begin} and {@link #end} of its band.
    *
-   * @return whether the answer has all; if not, the piece is to come as a block
+   * @return whether the answer has all entries; if not, the piece comes as a block
    */
   public boolean take(RowAnswer answer, int i, int piece, BandState band) {
     throw new AssertionError("not asked for");
   }
 
-  /** Before the first block of rows [row0, row1). */
+  /** Begins rows [row0, row1), before their first block. */
   public abstract void begin(int row0, int row1, BandState band);
 
-  /** {@code kl} holds {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1), row-major without gaps, of the band. */
+  /** Takes {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1) of the band, row-major without gaps. */
   public abstract void block(
       int row0, int row1, int column0, int column1, double[] kl, BandState band);
 
-  /** After their last block. */
+  /** Ends rows [row0, row1), after their last block. */
   public abstract void end(int row0, int row1, BandState band);
 }

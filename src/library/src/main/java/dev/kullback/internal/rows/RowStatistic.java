@@ -5,7 +5,8 @@ import dev.kullback.internal.kernel.RowQuery;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One number of each row: what its blocks of columns give, two numbers at most, folded in their order, whoever computed them.
+ * Reduces each row to one number. A row's blocks of columns give two numbers at most, which are folded in the blocks' order, whichever
+ * threads computed them.
  */
 public final class RowStatistic extends RowReduction {
   public enum Kind {
@@ -22,7 +23,7 @@ public final class RowStatistic extends RowReduction {
   private double @Nullable [] logWeights;
   private double[] out = NONE;
 
-  /** Where bands are cut into spans: two numbers of each row and block. */
+  /** Two numbers of each row and block, if bands are cut into spans. */
   private double[] partial = NONE;
 
   private int blocks;
@@ -102,8 +103,7 @@ public final class RowStatistic extends RowReduction {
   }
 
   /**
-   * Adds a block's numbers to those of a row so far: of {@code logSumExp} the least of KL − w, and the sum of {@code exp(least − (KL −
-   * w))}.
+   * Adds a block's numbers to a row's. For {@code logSumExp} they are the least of KL − w and the sum of {@code exp(least − (KL − w))}.
    */
   private void fold(double x, double sum, double[] state, int at) {
     double before = state[at];
@@ -162,12 +162,12 @@ public final class RowStatistic extends RowReduction {
           switch (kind) {
             case MIN, SUM -> x;
             case MEAN -> x / columns;
-            case LOG_SUM_EXP -> Math.log(state[2 * i + 1]) - x; // without a term −∞ − ∞
+            case LOG_SUM_EXP -> Math.log(state[2 * i + 1]) - x; // −∞ − ∞ if there is no term
           };
     }
   }
 
-  /** KL − w; where w is −∞, without weight, that is ∞. */
+  /** Subtracts the weights: KL − w, which is ∞ where w is −∞. */
   private void weigh(double[] kl, int from, int width, int column) {
     double[] w = logWeights;
     if (w != null) {

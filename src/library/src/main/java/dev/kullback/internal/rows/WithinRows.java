@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.jspecify.annotations.Nullable;
 
-/** The columns of each row within a radius. Where the kernels' error bound does not tell, an entry is recomputed. */
+/** Finds the columns of each row within a radius. Entries that the kernels' error bound leaves undecided are recomputed. */
 public final class WithinRows extends RowReduction {
   private final Batch q;
   private final Batch p;
@@ -17,25 +17,17 @@ public final class WithinRows extends RowReduction {
   private final double error;
   private final double tolerance;
 
-  /** By first row of a band, and its span: what it has; then null. */
-  private AtomicReferenceArray<@Nullable Slice> parts = new AtomicReferenceArray<>(0);
+  /** Entries found, by first row of a band and span; null elsewhere. */
+  private AtomicReferenceArray<@Nullable NeighborLists> parts = new AtomicReferenceArray<>(0);
 
   private int spans = 1;
-
-  /** The entries of a band's rows, or of a span of theirs: row i has those from {@code start[i]} on. */
-  @SuppressWarnings("ArrayRecordComponent") // never compared
-  private record Slice(int[] start, int[] indices, double[] values) {
-    int rows() {
-      return start.length - 1;
-    }
-  }
 
   private final int most;
 
   /** Entries found so far. */
   private final AtomicLong total = new AtomicLong();
 
-  /** {@code reverse} decides by {@code KL(p_j ‖ q_i)}. */
+  /** Describes a call; {@code reverse} decides by {@code KL(p_j ‖ q_i)}. */
   public WithinRows(Batch q, Batch p, boolean reverse, double radius, int most) {
     this.q = q;
     this.p = p;
@@ -88,7 +80,7 @@ public final class WithinRows extends RowReduction {
     check(total.addAndGet(found));
   }
 
-  /** What a kernel's value is at most if the divergence may be within the radius. */
+  /** Greatest kernel value whose divergence may be within the radius. */
   private double limit() {
     return Math.nextUp(radius / (1 - error));
   }
@@ -117,7 +109,7 @@ public final class WithinRows extends RowReduction {
     }
   }
 
-  /** The divergence of i and j, infinite if it is beyond the radius by less than rounding leaves. */
+  /** The divergence of i and j; infinite if it exceeds the radius by less than its rounding to double. */
   private double decided(int i, int j, BandState band) {
     double kl = band.order.precise(q, i, p, j, reverse);
     if (Math.abs(kl - radius) > ExactOrder.PRECISE_ERROR * radius) {
@@ -129,48 +121,46 @@ public final class WithinRows extends RowReduction {
 
   @Override
   public void end(int row0, int row1, BandState band) {
-    int[] start = new int[row1 - row0 + 1];
-    for (int i = 0; i < row1 - row0; i++) {
+    int n = row1 - row0;
+    int[] start = new int[n + 1];
+    for (int i = 0; i < n; i++) {
       start[i + 1] = start[i] + band.candidates(i).count;
     }
-    int[] index = new int[start[row1 - row0]];
-    double[] value = new double[index.length];
-    for (int i = 0; i < row1 - row0; i++) {
+    NeighborLists found = NeighborLists.ofStart(start);
+    for (int i = 0; i < n; i++) {
       Candidates c = band.candidates(i);
-      System.arraycopy(c.index, 0, index, start[i], c.count);
-      System.arraycopy(c.value, 0, value, start[i], c.count);
+      System.arraycopy(c.index, 0, found.indices(), start[i], c.count);
+      System.arraycopy(c.value, 0, found.values(), start[i], c.count);
     }
-    parts.set(row0 * spans + Math.max(0, band.span), new Slice(start, index, value));
+    parts.set(row0 * spans + Math.max(0, band.span), found);
   }
 
-  /** What all bands have. */
+  /** Joins the lists of all bands, and drops them. */
   public NeighborLists result() {
-    int n = q.size();
-    int[] start = new int[n + 1];
+    int[] start = new int[q.size() + 1];
     for (int k = 0; k < parts.length(); k++) {
-      Slice part = parts.get(k);
-      for (int i = 0; part != null && i < part.rows(); i++) {
-        start[k / spans + i + 1] += part.start[i + 1] - part.start[i];
+      NeighborLists part = parts.get(k);
+      for (int i = 0; part != null && i < part.size(); i++) {
+        start[k / spans + i + 1] += part.count(i);
       }
     }
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < q.size(); i++) {
       start[i + 1] += start[i];
     }
-    int[] index = new int[start[n]];
-    double[] value = new double[index.length];
+    NeighborLists all = NeighborLists.ofStart(start);
     int[] to = start.clone();
     for (int k = 0; k < parts.length(); k++) {
-      Slice part = parts.get(k);
-      for (int i = 0; part != null && i < part.rows(); i++) {
+      NeighborLists part = parts.get(k);
+      for (int i = 0; part != null && i < part.size(); i++) {
         int row = k / spans + i;
-        int count = part.start[i + 1] - part.start[i];
-        System.arraycopy(part.indices, part.start[i], index, to[row], count);
-        System.arraycopy(part.values, part.start[i], value, to[row], count);
-        to[row] += count;
+        int from = part.start()[i];
+        System.arraycopy(part.indices(), from, all.indices(), to[row], part.count(i));
+        System.arraycopy(part.values(), from, all.values(), to[row], part.count(i));
+        to[row] += part.count(i);
       }
       parts.set(k, null);
     }
-    return new NeighborLists(start, index, value);
+    return all;
   }
 
   private void check(long count) {

@@ -5,7 +5,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import org.jspecify.annotations.Nullable;
 
-/** The VM's count of the bytes that a thread has allocated, from a module that need not be there: jdk.management. */
+/** Reads the VM's count of the bytes that a thread has allocated. It comes from a module that may be missing, jdk.management. */
 public final class AllocatedBytes {
   /** {@code com.sun.management.ThreadMXBean.getCurrentThreadAllocatedBytes()}, or null. */
   private static final @Nullable MethodHandle COUNTER = counter();

@@ -12,21 +12,22 @@ import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
-/** Batches of one kind and shape, and what the plain text makes of them. */
+/** Batches of one kind and shape, and reference results from the plain implementation. */
 final class Case {
-  /** Terms of a small one. */
+  /** Terms of a small case at most. */
   private static final int SMALL = 6_600;
 
-  /** Of full covariances: blocks of eight and a rest; the second, with several of their larger blocks, is the dimension of one shape. */
+  /** Dimension of full covariances: a block of eight and a rest. */
   private static final int FULL_DIMENSION = 12;
 
+  /** Their dimension in one shape, several of their larger blocks. */
   private static final int LARGE_FULL_DIMENSION = 67;
 
   private static final List<Scale> SCALES = List.of(Scale.values());
 
   static final int NEIGHBORS = 3;
 
-  /** Of the means; float's usual chunks settle some of these entries, shorter ones most. */
+  /** Spread of alike means: float's usual chunks settle some of these entries, shorter ones most. */
   private static final double ALIKE = 0.4;
 
   private static final double NEAR = 1e-4;
@@ -34,10 +35,10 @@ final class Case {
   static final double FLOAT_CONTRACT = 1e-5;
   private static final double DOUBLE_CONTRACT = 1e-12;
 
-  /** That of double times a condition number, which is 10 and more of those made up here. */
+  /** Contract of double times a condition number, which is 10 and more in these batches. */
   private static final double FULL_CONTRACT = 1e-11;
 
-  /** What sums and logarithms of rows may lose besides. */
+  /** Error that sums and logarithms of rows add. */
   static final double ROUNDING = 1e-12;
 
   final Kind kind;
@@ -56,14 +57,14 @@ final class Case {
   final double[] logWeights;
   final double radius;
 
-  /** Pairs of row i with column n − 1 − i. */
+  /** Rows 0 to n − 1, and the columns that pair with them: n − 1 − i with row i. */
   final int[] ascending;
 
   final int[] descending;
 
   private final FullPair pair = new FullPair();
 
-  /** Batches that the engine's preparation has no part in. */
+  /** q; for covariances a batch of the factors that they were made of. */
   private final Batch plainQ;
 
   Case(Kind kind, int[] shape, int turn, int round) {
@@ -109,7 +110,7 @@ final class Case {
     radius = 0.5 * (low + high);
   }
 
-  /** By forms that use neither log-determinants nor anything else prepared. */
+  /** Computes KL(q_i ‖ p_j) by forms that use neither log-determinants nor anything else that is prepared. */
   private double exact(Batch q, int i, Batch p, int j) {
     return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
         ? PairKl.stable(a, i, b, j)
@@ -143,7 +144,7 @@ final class Case {
     return nearest(kl, n, m, k(others ? 1 : 0), others);
   }
 
-  /** Of p's rows by q's, whose divergences are the same matrix transposed. */
+  /** Neighbors of p's rows among q's, whose divergences are the same matrix transposed. */
   Expected nearestReverse() {
     return nearest(transposed(), m, n, Math.min(NEIGHBORS, n), false);
   }
@@ -181,7 +182,7 @@ final class Case {
     return new Expected(values, Expected.scaled(values, contract), indices);
   }
 
-  /** Where the first of some ascending numbers stands that is no less than one. */
+  /** Index of the first of some ascending numbers that is at least {@code least}. */
   private static int firstFrom(int[] ascending, int least) {
     int found = Arrays.binarySearch(ascending, least);
     return found < 0 ? ~found : found;
@@ -191,7 +192,7 @@ final class Case {
     return IntStream.range(0, n * m).mapToDouble(s -> kl[s % n * m + s / n]).toArray();
   }
 
-  /** Allowed is the contract's error of each term's KL, by the term's share. */
+  /** Allows the contract's error of each term's KL, by the term's share of the sum. */
   Expected logSumExp(double[] w) {
     double[] values = new double[n];
     double[] allowed = new double[n];

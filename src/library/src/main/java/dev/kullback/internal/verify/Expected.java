@@ -2,12 +2,12 @@ package dev.kullback.internal.verify;
 
 import java.util.Arrays;
 
-/** What it should give, within absolute errors. */
+/** Expected result of an operation, with the allowed absolute errors of its values. */
 @SuppressWarnings("ArrayRecordComponent") // never compared
 record Expected(double[] values, double[] allowed, int[] indices) {
   static final int[] NONE = {};
 
-  /** Of numbers that must keep the contract. */
+  /** Numbers that must keep a relative error. */
   static Expected of(double[] values, double contract) {
     return new Expected(values, scaled(values, contract), NONE);
   }

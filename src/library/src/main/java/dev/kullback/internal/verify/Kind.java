@@ -1,6 +1,6 @@
 package dev.kullback.internal.verify;
 
-/** Every kind of batches has code of its own somewhere; the diagonal ones state their scales in turn in each way. */
+/** Kinds of batches, each of which has code of its own somewhere. Diagonal ones state their scales in each way in turn. */
 enum Kind {
   FLOAT("float", false),
   ALIKE_FLOAT("float alike", false),

@@ -10,9 +10,9 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
 
-/** One method of the engine; some take batches of one size only. */
+/** One method of the engine, which may take batches of equal size only, and its expected results. */
 record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
-  /** Operations that return objects they made, or hand them to a consumer; the others write to the caller's memory. */
+  /** Operations that return new objects, or hand them to a consumer; the others write to the caller's memory. */
   static final Set<String> MAKERS =
       Set.of("exact nearest", "within", "withinReverse", "forEachTile");
 
@@ -21,7 +21,6 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
     return MAKERS.contains(name);
   }
 
-  /** Calls it. */
   interface Call {
     void run(Engine engine, Batch q, Batch p, Case c, Result r);
   }

@@ -13,7 +13,7 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 import java.util.function.Supplier;
 
-/** Means, standard deviations, and for full covariances what lies below a factor's diagonal. */
+/** Means, standard deviations, and the entries below the diagonal of full factors, from which batches are made. */
 @SuppressWarnings("ArrayRecordComponent") // never compared
 record Parameters(int dimension, double[] mean, double[] std, double[] below) {
   private static final int ROWS_A_DUPLICATE = 7;
@@ -26,7 +26,7 @@ record Parameters(int dimension, double[] mean, double[] std, double[] below) {
     return new Parameters(d, new double[d], ones, new double[d * d]);
   }
 
-  /** So many about this one, some of them alike. */
+  /** Makes that many Gaussians around this one, some of them duplicates. */
   Parameters around(int rows, double spread, SplittableRandom random) {
     int d = dimension;
     double[] mean = new double[rows * d];
@@ -62,7 +62,7 @@ record Parameters(int dimension, double[] mean, double[] std, double[] below) {
         DiagonalBatch.of(of(mean, isDouble), of(s, isDouble), d, scale, ScalePolicy.STRICT);
   }
 
-  /** The same in double, a covariance's factor as the one that it was made of. */
+  /** Batch of the factors in double, also where covariances were made of them. */
   Batch plain() {
     return full(ScaleKind.SCALE_TRIL, of(mean, true), of(scaleTril(), true));
   }

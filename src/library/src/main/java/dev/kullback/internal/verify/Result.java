@@ -4,13 +4,13 @@ import dev.kullback.internal.rows.NeighborLists;
 import java.util.Arrays;
 import java.util.stream.IntStream;
 
-/** What one operation gave. */
+/** Result of one operation. */
 final class Result {
   double[] values = {};
   float[] floats = {};
   int[] indices = {};
 
-  /** Anything not written shows. */
+  /** Fills the arrays with values that show where nothing was written. */
   void clear(Expected expected) {
     if (values.length != expected.values().length) {
       values = new double[expected.values().length];
@@ -40,7 +40,7 @@ final class Result {
         IntStream.concat(IntStream.of(found.start()), IntStream.of(found.indices())).toArray();
   }
 
-  /** Rows of as many entries each. */
+  /** Takes rows of equally many entries, without their starts. */
   void setRows(NeighborLists found) {
     values = found.values();
     indices = found.indices();
