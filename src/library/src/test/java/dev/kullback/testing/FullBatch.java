@@ -10,7 +10,7 @@ import java.util.Random;
  */
 public record FullBatch(
     Kind kind, boolean isDouble, double[] mean, double[] matrix, int dimension) {
-  /** Kinds of matrices. */
+  /** What the matrices are. */
   public enum Kind {
     SCALE_TRIL,
     PACKED,
@@ -204,7 +204,7 @@ public record FullBatch(
         dimension);
   }
 
-  /** Converts a batch of factors to another kind; the Gaussians are near these, as the conversion rounds. */
+  /** Of a batch of factors, Gaussians near these in another form: the conversion rounds. */
   public FullBatch as(Kind other) {
     int d = dimension;
     int each = other.isPacked() ? d * (d + 1) / 2 : d * d;

@@ -4,9 +4,7 @@ import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.terminal.UserError;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.EnumMap;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -18,34 +16,35 @@ public final class BatchOptions {
   private BatchOptions() {}
 
   /**
-   * A mean and a scale file.
+   * The files of a batch.
    *
-   * @param prefix of the names of the options: {@code --} or {@code --p-}
+   * @param prefix begins the names of the options: {@code --} or {@code --p-}
    */
   public record Files(String prefix, Path mean, Scale kind, Path scale) {
-    /** Of q. */
+    /** Makes the files of q. */
     public Files(Path mean, Scale kind, Path scale) {
       this("--", mean, kind, scale);
     }
 
-    /** The option that would have named the scale file if it were of another kind. */
+    /** Returns the option that names a scale file of another kind. */
     public String option(Scale other) {
       return prefix + other.option;
     }
   }
 
-  /** Of a batch, and others. */
+  /** Lists the files of several batches. */
   public static List<Path> inputs(Files q, List<Files> p) {
     return Stream.concat(Stream.of(q), p.stream())
         .flatMap(files -> Stream.of(files.mean(), files.scale()))
         .toList();
   }
 
-  /** {@link Input#limitStdin} of all of them. */
+  /** Refuses more than {@code most} files that are standard input; see {@link Input#limitStdin}. */
   public static void limitStdin(int most, Files q, List<Files> p) {
     Input.limitStdin(most, inputs(q, p).toArray(Path[]::new));
   }
 
+  /** The options of q. */
   public static final class Q {
     @Option(
         names = "--mean",
@@ -91,7 +90,7 @@ public final class BatchOptions {
     }
   }
 
-  /** An option may name several files, one after the other or by being repeated, which topk alone takes. */
+  /** The options of p. Each may name several files, one after the other or by being repeated, which topk alone takes. */
   public static final class P {
     private static final String SOME = "1..*";
 
@@ -159,7 +158,7 @@ public final class BatchOptions {
         description = "Or its covariances.")
     List<Path> covariances = List.of();
 
-    /** The first mean with the first scale, and so on; empty where p is q. */
+    /** Returns the first mean with the first scale, and so on; nothing where p is q. */
     public List<Files> files() {
       List<List<Path>> scales =
           List.of(stds, variances, logVariances, precisions, scaleTrils, packedTrils, covariances);
@@ -169,7 +168,7 @@ public final class BatchOptions {
       return absent ? List.of() : choose("--p-", means, scales);
     }
 
-    /** Of a command that takes no more than one file. */
+    /** Returns the files for a command that takes no more than one. */
     public List<Files> only() {
       List<Files> files = files();
       if (files.size() > 1) {
@@ -180,26 +179,21 @@ public final class BatchOptions {
     }
   }
 
-  /** The scales are in the order of {@link Scale}. */
+  /** Pairs means with the one kind of scale that is given; {@code scales} has all in the order of {@link Scale}. */
   private static List<Files> choose(String prefix, List<Path> means, List<List<Path>> scales) {
     if (means.isEmpty()) {
       throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
     }
-    Map<Scale, List<Path>> given = new EnumMap<>(Scale.class);
-    int i = 0;
-    for (Scale kind : Scale.values()) {
-      given.put(kind, scales.get(i++));
-    }
-    given.values().removeIf(List::isEmpty);
-    if (given.size() != 1) {
+    int[] given = IntStream.range(0, scales.size()).filter(i -> !scales.get(i).isEmpty()).toArray();
+    if (given.length != 1) {
       String names =
           Arrays.stream(Scale.values())
               .map(kind -> prefix + kind.option)
               .collect(Collectors.joining(", "));
       throw new UserError("give exactly one of " + names + " with " + prefix + "mean");
     }
-    Scale kind = given.keySet().iterator().next();
-    List<Path> chosen = given.values().iterator().next();
+    Scale kind = List.of(Scale.values()).get(given[0]);
+    List<Path> chosen = scales.get(given[0]);
     if (chosen.size() != means.size()) {
       throw new UserError(
           "%smean names %d files but %s%s %d: they go in pairs"

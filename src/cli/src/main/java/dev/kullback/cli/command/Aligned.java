@@ -1,6 +1,5 @@
 package dev.kullback.cli.command;
 
-import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
@@ -49,9 +48,7 @@ final class Aligned extends RowCommand {
           "has %d rows, but %s has %d: aligned pairs row with row"
               .formatted(p.size(), q.files().mean(), q.size()));
     }
-    Gaussians qs = q.gaussians();
-    Gaussians ps = p.gaussians();
-    MemorySegment out = allocate(arena, q.size(), q.isDouble() || p.isDouble());
-    return new Rows("KL(q_i||p_i)", engine.aligned(qs, ps, out));
+    MemorySegment out = arena.allocate(Batch.element(q, p), q.size());
+    return new Rows("KL(q_i||p_i)", engine.aligned(q.gaussians(), p.gaussians(), out));
   }
 }

@@ -13,6 +13,7 @@ import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.picture.Heatmap;
 import dev.kullback.cli.picture.Pictures;
 import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -27,7 +28,6 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.stream.DoubleStream;
@@ -94,81 +94,66 @@ final class Demo implements Callable<Integer> {
     Outputs.check(heatmap, "png", inputs);
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
-        OutputFile npy = new OutputFile(matrix);
-        OutputFile png = noPicture != null ? null : new OutputFile(heatmap)) {
-      if (png != null) {
-        png.requireOtherTarget(npy);
+        OutputFile png = noPicture != null ? null : new OutputFile(heatmap);
+        OutputFile npy = new OutputFile(matrix, png)) {
+      Batch batch = load(from, "digits_mean.npy", Scale.STD, "digits_std.npy", arena);
+      int n = batch.size();
+      Path labelFile = from.resolve("digits_label.npy");
+      String wanted = "must have " + n + " labels from 0 to 9";
+      int[] labels = ints(labelFile, DIGITS - 1, wanted, arena);
+      if (labels.length != n) {
+        throw new UserError(labelFile, wanted);
       }
-      Batch batch =
-          Batch.load(
-              new BatchOptions.Files(
-                  from.resolve("digits_mean.npy"), Scale.STD, from.resolve("digits_std.npy")),
-              ScalePolicy.STRICT,
+      int[] referenceRows =
+          ints(
+              from.resolve("digits_kl_row_index.npy"),
+              n - 1,
+              "must name rows from 0 to " + (n - 1),
               arena);
-      int[] labels = labels(from.resolve("digits_label.npy"), batch.size(), arena);
-      int[] referenceRows = referenceRows(from, batch.size(), arena);
       Npy.Array reference =
-          reference(from.resolve("digits_kl_rows.npy"), referenceRows.length, batch.size(), arena);
-      Batch local =
-          Batch.load(
-              new BatchOptions.Files(
-                  from.resolve("local_mean.npy"),
-                  Scale.SCALE_TRIL,
-                  from.resolve("local_scale_tril.npy")),
-              ScalePolicy.STRICT,
-              arena);
-      if (local.size() != batch.size()) {
-        throw new UserError(local.files().mean(), "must have " + batch.size() + " rows");
+          reference(from.resolve("digits_kl_rows.npy"), referenceRows.length, n, arena);
+      Batch local = load(from, "local_mean.npy", Scale.SCALE_TRIL, "local_scale_tril.npy", arena);
+      if (local.size() != n) {
+        throw new UserError(local.files().mean(), "must have " + n + " rows");
       }
       Npy.Array localReference =
-          reference(from.resolve("local_kl_rows.npy"), referenceRows.length, local.size(), arena);
+          reference(from.resolve("local_kl_rows.npy"), referenceRows.length, n, arena);
 
       Gaussians q = batch.gaussians();
       Gaussians full = local.gaussians();
-      float[] kl = new float[Math.multiplyExact(q.size(), q.size())];
-      double cold = seconds(engine, q, kl);
-      double warm = warmSeconds(engine, q, kl, cold);
-      double worst = worstError(kl, q.size(), referenceRows, reference);
-      npy.write(Npy.header(ValueLayout.JAVA_FLOAT, q.size(), q.size()));
+      float[] kl = new float[Math.multiplyExact(n, n)];
+      Measured diagonal = measure(engine, q, kl, referenceRows, reference);
+      npy.write(Npy.header(ValueLayout.JAVA_FLOAT, n, n));
       npy.write(arena.allocateFrom(ValueLayout.JAVA_FLOAT, kl));
       if (png != null) {
         png.write(picture(kl, labels));
       }
-      npy.finish();
-      if (png != null) {
-        png.commit();
-      }
-      npy.commit();
+      OutputFile.commit(npy, png);
 
       report.line(
-          text(
-              "%d handwritten digits, each a Gaussian in %d dimensions (the posterior of a VAE).",
-              q.size(), q.dimension()));
+          "%d handwritten digits, each a Gaussian in %d dimensions (the posterior of a VAE).",
+          n, q.dimension());
       report.line(
-          text(
-              "KL(q_i || q_j) for all %,d pairs: %.1f ms the first time, %.1f ms when warm.",
-              kl.length, cold * 1e3, warm * 1e3));
-      report.line(text("Largest relative error against 80-bit reference rows: %.2g.", worst));
+          "KL(q_i || q_j) for all %,d pairs: %.1f ms the first time, %.1f ms when warm.",
+          kl.length, diagonal.cold() * 1e3, diagonal.warm() * 1e3);
+      report.line("Largest relative error against 80-bit reference rows: %.2g.", diagonal.worst());
       report.line("");
-      report.put("rows", q.size()).put("dimension", q.dimension());
+      report.put("rows", n).put("dimension", q.dimension());
       engineOptions.describe(report, engine);
-      report.put("seconds", cold).put("seconds_warm", warm).put("worst_error", worst);
+      report.put("seconds", diagonal.cold()).put("seconds_warm", diagonal.warm());
+      report.put("worst_error", diagonal.worst());
       table(report, kl, labels);
-      cold = seconds(engine, full, kl);
-      warm = warmSeconds(engine, full, kl, cold);
-      worst = worstError(kl, full.size(), referenceRows, localReference);
+      Measured measured = measure(engine, full, kl, referenceRows, localReference);
       report.line("");
       report.line(
-          text(
-              "%d Gaussians with full covariance in %d dimensions, each fitted to the images nearest to one:",
-              full.size(), full.dimension()));
+          "%d Gaussians with full covariance in %d dimensions, each fitted to the images nearest to one:",
+          full.size(), full.dimension());
       report.line(
-          text(
-              "KL for all pairs: %.1f ms the first time, %.1f ms when warm; largest relative error %.2g.",
-              cold * 1e3, warm * 1e3, worst));
+          "KL for all pairs: %.1f ms the first time, %.1f ms when warm; largest relative error %.2g.",
+          measured.cold() * 1e3, measured.warm() * 1e3, measured.worst());
       report.line("");
-      report.put("full_dimension", full.dimension()).put("full_seconds", cold);
-      report.put("full_seconds_warm", warm).put("full_worst_error", worst);
+      report.put("full_dimension", full.dimension()).put("full_seconds", measured.cold());
+      report.put("full_seconds_warm", measured.warm()).put("full_worst_error", measured.worst());
       Map<String, Path> outputs = new LinkedHashMap<>();
       outputs.put("output", npy.name());
       if (png != null) {
@@ -183,9 +168,11 @@ final class Demo implements Callable<Integer> {
     }
   }
 
-  @SuppressWarnings("AnnotateFormatMethod")
-  private static String text(String format, Object... values) {
-    return String.format(Locale.ROOT, format, values);
+  private static Batch load(Path from, String mean, Scale kind, String scale, Arena arena) {
+    return Batch.load(
+        new BatchOptions.Files(from.resolve(mean), kind, from.resolve(scale)),
+        ScalePolicy.STRICT,
+        arena);
   }
 
   private static Path home(String option) {
@@ -196,18 +183,15 @@ final class Demo implements Callable<Integer> {
     return Path.of(home);
   }
 
-  private static int[] labels(Path file, int size, Arena arena) {
-    int[] labels = ints(file, arena);
-    if (labels.length != size || IntStream.of(labels).anyMatch(d -> d < 0 || d >= DIGITS)) {
-      throw new UserError(file, "must have " + size + " labels from 0 to 9");
-    }
-    return labels;
-  }
-
-  private static int[] ints(Path file, Arena arena) {
+  /** Reads numbers from 0 to {@code most}; {@code wanted} says what a file must have. */
+  private static int[] ints(Path file, int most, String wanted, Arena arena) {
     try {
       Npy.Array array = Npy.readInts(file, arena);
-      return array.data().toArray((ValueLayout.OfInt) array.element());
+      int[] ints = array.data().toArray((ValueLayout.OfInt) array.element());
+      if (ints.length == 0 || IntStream.of(ints).anyMatch(i -> i < 0 || i > most)) {
+        throw new UserError(file, wanted);
+      }
+      return ints;
     } catch (IOException e) {
       throw new UserError(file, e);
     }
@@ -219,17 +203,12 @@ final class Demo implements Callable<Integer> {
     return (System.nanoTime() - start) * 1e-9;
   }
 
-  private static int[] referenceRows(Path from, int size, Arena arena) {
-    Path file = from.resolve("digits_kl_row_index.npy");
-    int[] rows = ints(file, arena);
-    if (rows.length == 0 || IntStream.of(rows).anyMatch(row -> row < 0 || row >= size)) {
-      throw new UserError(file, "must name rows from 0 to " + (size - 1));
-    }
-    return rows;
-  }
+  /** The seconds of the first call and of a warm one, and the largest relative error. */
+  private record Measured(double cold, double warm, double worst) {}
 
-  /** The least of some calls once the VM has compiled what they run. */
-  private static double warmSeconds(KlEngine engine, Gaussians q, float[] kl, double cold) {
+  private static Measured measure(
+      KlEngine engine, Gaussians q, float[] kl, int[] rows, Npy.Array exact) {
+    double cold = seconds(engine, q, kl);
     engine.warmUp(q, q);
     double warm = cold;
     for (double spent = 0; spent < 0.5; ) {
@@ -237,7 +216,7 @@ final class Demo implements Callable<Integer> {
       spent += once;
       warm = Math.min(warm, once);
     }
-    return warm;
+    return new Measured(cold, warm, worstError(kl, q.size(), rows, exact));
   }
 
   private static Npy.Array reference(Path file, int rows, int size, Arena arena) {
@@ -314,7 +293,7 @@ final class Demo implements Callable<Integer> {
     }
     report.line("Mean KL from a digit (row) to another (column), and its nearest other digit:");
     StringBuilder line = new StringBuilder("    p = ");
-    IntStream.range(0, DIGITS).forEach(d -> line.append(text("%6d", d)));
+    IntStream.range(0, DIGITS).forEach(d -> line.append(Text.format("%6d", d)));
     report.line(line + "   nearest   1-NN");
     List<List<Double>> means = new ArrayList<>();
     for (int q = 0; q < DIGITS; q++) {
@@ -330,16 +309,14 @@ final class Demo implements Callable<Integer> {
       line.setLength(0);
       line.append("q = ").append(q).append("   ");
       for (double value : mean) {
-        line.append(text("%6.0f", value));
+        line.append(Text.format("%6.0f", value));
       }
-      report.line(line + text("%10d%6.1f %%", nearest, 100.0 * agree[q] / images[q]));
+      report.line(line + Text.format("%10d%6.1f %%", nearest, 100.0 * agree[q] / images[q]));
       means.add(DoubleStream.of(mean).boxed().toList());
     }
     double all = (double) IntStream.of(agree).sum() / n;
     report.line(
-        text(
-            "1-NN: how often the nearest other image shows the same digit: %.1f %% in all.",
-            100 * all));
+        "1-NN: how often the nearest other image shows the same digit: %.1f %% in all.", 100 * all);
     report.put("mean_by_digit", means).put("same_digit", all);
   }
 }

@@ -18,7 +18,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.Callable;
@@ -91,11 +90,11 @@ final class Entropy implements Callable<Integer> {
         KlEngine engine = engineOptions.engine();
         OutputFile npy = output == null ? null : new OutputFile(output)) {
       Batch q = Batch.load(files, policyOptions.policy(files, List.of()), arena);
-      long start = System.nanoTime();
+      report.start();
       MixtureEntropy mixture = mixture(q);
       double lower = mixture.lowerBound(alpha);
       double upper = mixture.upperBound(engine);
-      double seconds = (System.nanoTime() - start) * 1e-9;
+      double seconds = report.seconds();
 
       if (npy != null) {
         npy.write(Npy.header(ValueLayout.JAVA_DOUBLE, 2));
@@ -103,23 +102,12 @@ final class Entropy implements Callable<Integer> {
         npy.put(upper, true);
         npy.commit();
       }
-      String dtype = q.isDouble() ? "float64" : "float32";
+      String dtype = Npy.dtype(Batch.element(q, q));
       double conditional = mixture.conditionalEntropy();
       report.line(
-          String.format(
-              Locale.ROOT,
-              "mixture of %d Gaussians of dimension %d, %s, in %.3g s",
-              q.size(),
-              q.dimension(),
-              dtype,
-              seconds));
-      report.line(
-          String.format(
-              Locale.ROOT,
-              "entropy %.7g to %.7g nats; given the component %.7g",
-              lower,
-              upper,
-              conditional));
+          "mixture of %d Gaussians of dimension %d, %s, in %.3g s",
+          q.size(), q.dimension(), dtype, seconds);
+      report.line("entropy %.7g to %.7g nats; given the component %.7g", lower, upper, conditional);
       report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
       engineOptions.describe(report, engine);
       report.put("lower", lower).put("upper", upper).put("conditional", conditional);
@@ -136,21 +124,24 @@ final class Entropy implements Callable<Integer> {
     @Nullable Path file = weights != null ? weights : logWeights;
     double @Nullable [] c = file == null ? null : q.weights(file, weights == null);
     Gaussians components = q.gaussians();
-    MixtureEntropy equal;
-    try {
-      equal = MixtureEntropy.of(components);
-    } catch (IllegalArgumentException e) {
-      throw new UserError(q.files().scale(), String.valueOf(e.getMessage()));
-    }
+    MixtureEntropy equal = mixture(components, null, q.files().scale());
     if (file == null || c == null) {
       return equal;
     }
     if (weights == null) {
       Arrays.setAll(c, i -> Math.exp(c[i]));
     }
+    return mixture(components, c, file); // which may refuse their sum
+  }
+
+  /** Makes a mixture; what the library refuses is told of {@code file}. */
+  private static MixtureEntropy mixture(
+      Gaussians components, double @Nullable [] weights, Path file) {
     try {
-      return MixtureEntropy.of(components, c);
-    } catch (IllegalArgumentException e) { // their sum
+      return weights == null
+          ? MixtureEntropy.of(components)
+          : MixtureEntropy.of(components, weights);
+    } catch (IllegalArgumentException e) {
       throw new UserError(file, String.valueOf(e.getMessage()));
     }
   }

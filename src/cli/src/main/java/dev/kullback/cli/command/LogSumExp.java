@@ -4,10 +4,10 @@ import dev.kullback.KlEngine;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.RowBlocks;
+import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Terminal;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.List;
@@ -64,8 +64,7 @@ final class LogSumExp extends RowCommand {
   }
 
   static Rows compute(KlEngine engine, RowBlocks blocks, double @Nullable [] weights, Arena arena) {
-    ValueLayout element = Batch.element(blocks.q(), blocks.p());
-    MemorySegment out = arena.allocate(element, blocks.q().size());
+    double[] all = new double[blocks.q().size()];
     double[] sums = new double[blocks.rows()];
     blocks.forEach((first, rows, p) -> {
       if (weights == null) {
@@ -73,15 +72,15 @@ final class LogSumExp extends RowCommand {
       } else {
         engine.weightedLogSumExp(rows, p, weights, sums);
       }
-      for (int i = 0; i < rows.size(); i++) {
-        if (element instanceof ValueLayout.OfDouble d) {
-          out.setAtIndex(d, first + i, sums[i]);
-        } else {
-          out.setAtIndex((ValueLayout.OfFloat) element, first + i, (float) sums[i]);
-        }
-      }
+      System.arraycopy(sums, 0, all, first, rows.size());
     });
+    Npy.Array values =
+        new Npy.Array(
+            new long[] {all.length},
+            ValueLayout.JAVA_DOUBLE,
+            arena.allocateFrom(ValueLayout.JAVA_DOUBLE, all));
     return new Rows(
-        "ln sum_j exp(%sKL(q_i||p_j))".formatted(weights == null ? "-" : "w_j - "), out);
+        "ln sum_j exp(%sKL(q_i||p_j))".formatted(weights == null ? "-" : "w_j - "),
+        values.to(Batch.element(blocks.q(), blocks.p()), arena).data());
   }
 }

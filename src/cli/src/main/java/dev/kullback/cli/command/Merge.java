@@ -1,9 +1,10 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.Neighbors;
-import dev.kullback.cli.neighbors.NeighborInput;
-import dev.kullback.cli.neighbors.NeighborOutput;
 import dev.kullback.cli.npy.Input;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.output.NeighborInput;
+import dev.kullback.cli.output.NeighborOutput;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.terminal.Progress;
@@ -45,7 +46,7 @@ import picocli.CommandLine.Spec;
       "  kullback merge --rows --in-values V?.npy --in-indices I?.npy --indices I.npy -o V.npy",
     })
 final class Merge implements Callable<Integer> {
-  /** Of a block of rows, of all lists: some 100 MB. */
+  /** Entries of all lists in a block of rows: some 100 MB. */
   private static final int BLOCK_ENTRIES = 1 << 21;
 
   @Option(
@@ -96,6 +97,7 @@ final class Merge implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     Report report = new Report(spec);
+    report.start();
     Input.rejectOptions(inValues);
     Input.rejectOptions(inIndices);
     if (inValues.size() != inIndices.size()) {
@@ -114,16 +116,13 @@ final class Merge implements Callable<Integer> {
     outputs.put("indices", indices);
     outputs.values().forEach(name -> Outputs.check(name, "npy", inputs));
     try (OutputFile values = new OutputFile(output);
-        OutputFile columns = new OutputFile(indices)) {
-      values.requireOtherTarget(columns);
+        OutputFile columns = new OutputFile(indices, values)) {
       if (byRows) {
         concatenate(values, columns, report);
       } else {
         merge(values, columns, report);
       }
-      values.finish(); // what may fail but the renaming does so before either is there
-      columns.commit();
-      values.commit();
+      OutputFile.commit(values, columns);
       report.wrote(outputs);
       report.end();
       return 0;
@@ -134,9 +133,8 @@ final class Merge implements Callable<Integer> {
     return new NeighborInput(inValues.get(list), inIndices.get(list), !byRows);
   }
 
-  /** Lists of the same rows. */
+  /** Merges lists of the same rows. */
   private void merge(OutputFile values, OutputFile columns, Report report) throws IOException {
-    long start = System.nanoTime();
     try (Lists all = new Lists(new ArrayList<>())) {
       for (int l = 0; l < inValues.size(); l++) {
         all.inputs.add(open(l));
@@ -162,85 +160,79 @@ final class Merge implements Callable<Integer> {
       }
       long n = first.rows();
       NeighborOutput out = new NeighborOutput(values, columns, n, wanted, ValueLayout.JAVA_DOUBLE);
-      int block = blockRows(n, entries);
       try (Progress progress = Terminal.of(spec).progress(n)) {
-        for (long row = 0; row < n; row += block) {
-          int rows = (int) Math.min(block, n - row);
-          Neighbors[] parts = all.inputs.stream().map(i -> i.read(rows)).toArray(Neighbors[]::new);
-          out.add(merged(wanted, all.inputs, parts, row));
-          progress.advance(rows);
-        }
+        copy(all.inputs, entries, wanted, out, progress);
       }
-      describe(report, "merged", n, wanted, out, start);
+      describe(report, "merged", n, wanted, out);
     }
   }
 
-  /** What the library refuses, an index that a row has twice, is told by its file. */
-  private static Neighbors merged(
+  /** Appends the rows of lists, merged: of their {@code entries} in a row those {@code wanted}. */
+  private void copy(
+      List<NeighborInput> inputs, long entries, int wanted, NeighborOutput out, Progress progress) {
+    long n = inputs.getFirst().rows();
+    int block = (int) Math.clamp(BLOCK_ENTRIES / entries, 1, Math.max(1, n));
+    for (long row = 0; row < n; row += block) {
+      int rows = (int) Math.min(block, n - row);
+      Neighbors[] parts = inputs.stream().map(list -> list.read(rows)).toArray(Neighbors[]::new);
+      out.add(merged(wanted, inputs, parts, row));
+      progress.advance(rows);
+    }
+  }
+
+  private Neighbors merged(
       int wanted, List<NeighborInput> inputs, Neighbors[] parts, long firstRow) {
+    if (byRows) { // whose values may be floats, equal for different divergences
+      requireOnce(inputs, parts, firstRow);
+      return parts[0];
+    }
     try {
       return Neighbors.merge(wanted, parts);
     } catch (IllegalArgumentException e) {
-      requireOnce(inputs, parts, firstRow);
+      requireOnce(inputs, parts, firstRow); // tells the file and the column
       throw e;
     }
   }
 
-  /** Lists of different rows, which are of one width and type. */
+  /** Puts lists of different rows, which are of one width and type, one behind the other. */
   private void concatenate(OutputFile values, OutputFile columns, Report report)
       throws IOException {
-    long start = System.nanoTime();
     long n = 0;
     int width;
-    boolean isDouble;
+    ValueLayout element;
     try (NeighborInput first = open(0)) {
       width = first.columns();
-      isDouble = first.isDouble();
+      element = Npy.floats(first.isDouble());
     }
     for (int l = 0; l < inValues.size(); l++) {
       try (NeighborInput list = open(l)) {
-        if (list.columns() != width || list.isDouble() != isDouble) {
+        ValueLayout other = Npy.floats(list.isDouble());
+        if (list.columns() != width || !other.equals(element)) {
           throw new UserError(
               list.valuesFile(),
               "has %d columns of %s, but %s has %d of %s: they must be alike"
                   .formatted(
                       list.columns(),
-                      dtype(list.isDouble()),
+                      Npy.dtype(other),
                       inValues.getFirst(),
                       width,
-                      dtype(isDouble)));
+                      Npy.dtype(element)));
         }
         n += list.rows();
       }
     }
-    ValueLayout element = isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT;
     NeighborOutput out = new NeighborOutput(values, columns, n, width, element);
     try (Progress progress = Terminal.of(spec).progress(n)) {
       for (int l = 0; l < inValues.size(); l++) {
         try (NeighborInput list = open(l)) {
-          int block = blockRows(list.rows(), width);
-          for (long row = 0; row < list.rows(); row += block) {
-            int rows = (int) Math.min(block, list.rows() - row);
-            Neighbors part = list.read(rows);
-            requireOnce(List.of(list), new Neighbors[] {part}, row);
-            out.add(part);
-            progress.advance(rows);
-          }
+          copy(List.of(list), width, width, out, progress);
         }
       }
     }
-    describe(report, "put together", n, width, out, start);
+    describe(report, "put together", n, width, out);
   }
 
-  private static String dtype(boolean isDouble) {
-    return isDouble ? "float64" : "float32";
-  }
-
-  private static int blockRows(long rows, long entries) {
-    return (int) Math.clamp(BLOCK_ENTRIES / entries, 1, Math.max(1, rows));
-  }
-
-  /** No row has an index twice: it would be of two Gaussians, or a Gaussian would be in two parts. */
+  /** Refuses an index that a row has twice: it would be of two Gaussians, or a Gaussian would be in two parts. */
   private static void requireOnce(List<NeighborInput> inputs, Neighbors[] parts, long firstRow) {
     for (int i = 0; i < parts[0].size(); i++) {
       int row = i;
@@ -255,41 +247,40 @@ final class Merge implements Callable<Integer> {
       Arrays.sort(all);
       for (int s = 1; s < all.length; s++) {
         if (all[s] >> Integer.SIZE == all[s - 1] >> Integer.SIZE) {
-          throw twice(inputs, parts, i, firstRow, (int) all[s - 1], (int) all[s]);
+          NeighborInput before = inputs.get(Entry.of(parts, i, (int) all[s - 1]).list());
+          Entry entry = Entry.of(parts, i, (int) all[s]);
+          NeighborInput list = inputs.get(entry.list());
+          String index = "index %d is in the row twice".formatted(all[s] >> Integer.SIZE);
+          throw NeighborInput.wrong(
+              list.indicesFile(),
+              firstRow + i,
+              entry.column(),
+              list == before
+                  ? index
+                  : index
+                      + ", of %s, too: parts overlap, or --p-first of one was wrong"
+                          .formatted(before.indicesFile()));
         }
       }
     }
   }
 
-  private static UserError twice(
-      List<NeighborInput> inputs, Neighbors[] parts, int i, long firstRow, int before, int at) {
-    int list = 0;
-    int other = 0;
-    for (int column = before; column >= parts[other].count(i); other++) {
-      column -= parts[other].count(i);
+  /** The place of an entry of a row in its list. */
+  private record Entry(int list, int column) {
+    /** Finds entry {@code at} of all that the lists have of row {@code i}. */
+    static Entry of(Neighbors[] parts, int i, int at) {
+      int list = 0;
+      int column = at;
+      for (; column >= parts[list].count(i); list++) {
+        column -= parts[list].count(i);
+      }
+      return new Entry(list, column);
     }
-    int column = at;
-    for (; column >= parts[list].count(i); list++) {
-      column -= parts[list].count(i);
-    }
-    return NeighborInput.wrong(
-        inputs.get(list).indicesFile(),
-        firstRow + i,
-        column,
-        "index %d is in the row twice%s"
-            .formatted(
-                parts[list].index(i, column),
-                list == other
-                    ? ""
-                    : ", of %s, too: parts overlap, or --p-first of one was wrong"
-                        .formatted(inputs.get(other).indicesFile())));
   }
 
-  private void describe(
-      Report report, String done, long rows, int width, NeighborOutput out, long start) {
+  private void describe(Report report, String done, long rows, int width, NeighborOutput out) {
     report.put("lists", inValues.size()).put("by_rows", byRows).put("rows", rows).put("k", width);
-    String what = "%s %d lists: %d x %d".formatted(done, inValues.size(), rows, width);
-    out.describe(report, what, (System.nanoTime() - start) * 1e-9);
+    out.describe(report, "%s %d lists: %d x %d".formatted(done, inValues.size(), rows, width));
   }
 
   private record Lists(List<NeighborInput> inputs) implements Closeable {

@@ -34,37 +34,37 @@ abstract class PairCommand implements Callable<Integer> {
   @Mixin EngineOptions engineOptions;
   @Spec CommandSpec spec;
 
-  /** The option and the name of the output beside {@code -o}; null where there is none. */
+  /** Returns the option and the name of the output beside {@code -o}, or null. */
   abstract Map.@Nullable Entry<String, Path> secondOutput();
 
-  /** Of {@code -o}, as {@link Outputs#check} has it. */
+  /** Returns the format of {@code -o} for {@link Outputs#check}. */
   String format() {
     return "npy";
   }
 
-  /** Of the output beside it. */
+  /** Returns the format of the output beside {@code -o}. */
   String secondFormat() {
     return "npy";
   }
 
-  /** The files of p, empty where it is q. */
+  /** Returns the files of p; none where p is q. */
   List<BatchOptions.Files> pFiles() {
     return pOptions.only();
   }
 
-  /** What the batches are made of; {@code p} is empty where it is q. */
+  /** The files of the batches, and how to load them; {@code p} is empty where it is q. */
   record Inputs(BatchOptions.Files q, List<BatchOptions.Files> p, ScalePolicy policy, Arena arena) {
     Batch loadQ() {
       return Batch.load(q, policy, arena);
     }
 
-    /** That of one file. */
+    /** Loads a p of at most one file. */
     Batch loadP(Batch q) {
       return q.columns(p, arena);
     }
   }
 
-  /** Writes the outputs, and reports what they are. */
+  /** Computes and writes the outputs, and adds them to the report. */
   abstract void run(
       KlEngine engine, Inputs inputs, OutputFile output, @Nullable OutputFile second, Report report)
       throws IOException;
@@ -73,7 +73,7 @@ abstract class PairCommand implements Callable<Integer> {
     return Terminal.of(spec).progress(rows);
   }
 
-  /** Says what is computed, and what computes. */
+  /** Reports the shapes of the batches, and the backend. */
   final void describe(Report report, KlEngine engine, Batch q, int columns) {
     report.put("rows", q.size()).put("columns", columns).put("dimension", q.dimension());
     engineOptions.describe(report, engine);
@@ -98,16 +98,9 @@ abstract class PairCommand implements Callable<Integer> {
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFile output = new OutputFile(result.output);
-        OutputFile second = other == null ? null : new OutputFile(other.getValue())) {
-      if (second != null) {
-        output.requireOtherTarget(second);
-      }
+        OutputFile second = other == null ? null : new OutputFile(other.getValue(), output)) {
       run(engine, new Inputs(qFiles, pFiles, policy, arena), output, second, report);
-      if (second != null) {
-        output.finish(); // what may fail but the renaming does so before either is there
-        second.commit();
-      }
-      output.commit();
+      OutputFile.commit(output, second);
       report.wrote(outputs);
       report.end();
       return 0;

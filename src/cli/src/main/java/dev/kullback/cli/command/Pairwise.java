@@ -60,63 +60,51 @@ final class Pairwise extends PairCommand {
     Batch p = inputs.loadP(q);
     describe(report, engine, q, p.size());
     Heatmap image = png == null ? null : new Heatmap(q.size(), p.size());
-    long start = System.nanoTime();
+    report.start();
     Stats stats;
     try (Progress progress = progress(q.size())) {
       long blockBytes = Math.min(MAX_BLOCK_BYTES, Runtime.getRuntime().maxMemory() / 8);
-      stats = compute(engine, engineOptions.threads, q, p, npy, image, blockBytes, progress);
+      int blockRows = blockRows(q, p, engineOptions.threads, blockBytes);
+      stats = compute(engine, new RowBlocks(q, p, blockRows, progress), npy, image);
     }
-    double seconds = (System.nanoTime() - start) * 1e-9;
     if (png != null && image != null) {
       png.write(image.png("KL(q \u2016 p), nats", label("q", q), p == q ? "p = q" : label("p", p)));
     }
-    String what = "KL(q||p): " + q.size() + " x " + p.size();
-    stats.describe(report, what, Batch.element(q, p).byteSize() == 8, seconds);
+    stats.describe(report, "KL(q||p): " + q.size() + " x " + p.size(), Batch.element(q, p));
   }
 
   private static String label(String name, Batch batch) {
     return name + ": " + batch.files().mean().getFileName();
   }
 
-  /*
-   * The matrix may be larger than the memory: it is computed in blocks of whole rows, in a buffer
-   * that is then appended to the file.
-   */
-  static Stats compute(
-      KlEngine engine,
-      int threads,
-      Batch q,
-      Batch p,
-      OutputFile npy,
-      @Nullable Heatmap image,
-      long blockBytes,
-      Progress progress) {
-    ValueLayout element = Batch.element(q, p);
-    boolean isDouble = element.byteSize() == 8;
-    byte[] header = Npy.header(element, q.size(), p.size());
-    npy.requireSpace(header.length + Npy.bytes(q.size(), p.size(), element));
+  /** Computes the matrix, which may be larger than the memory, block by block in a buffer that is appended to the file. */
+  static Stats compute(KlEngine engine, RowBlocks blocks, OutputFile npy, @Nullable Heatmap image) {
+    int size = blocks.q().size();
+    int columns = blocks.p().size();
+    ValueLayout element = Batch.element(blocks.q(), blocks.p());
+    boolean isDouble = element.byteSize() == Double.BYTES;
+    byte[] header = Npy.header(element, size, columns);
+    npy.requireSpace(header.length + Npy.bytes(size, columns, element));
     npy.write(header);
 
-    int blockRows = blockRows(q, p, threads, blockBytes);
-    long rowBytes = Npy.bytes(1, p.size(), element);
+    long rowBytes = Npy.bytes(1, columns, element);
     Stats stats = new Stats();
     try (Arena arena = Arena.ofShared()) {
-      MemorySegment buffer = arena.allocate(blockRows * rowBytes, 64);
-      new RowBlocks(q, p, blockRows, progress)
-          .forEach((first, rows, columns) -> {
-            MemorySegment block = buffer.asSlice(0, rows.size() * rowBytes);
-            engine.pairwise(rows, columns, block);
-            stats.add(block, isDouble);
-            if (image != null) {
-              image.add(first, block, isDouble);
-            }
-            npy.write(block);
-          });
+      MemorySegment buffer = arena.allocate(blocks.rows() * rowBytes, 64);
+      blocks.forEach((first, rows, p) -> {
+        MemorySegment block = buffer.asSlice(0, rows.size() * rowBytes);
+        engine.pairwise(rows, p, block);
+        stats.add(block, isDouble);
+        if (image != null) {
+          image.add(first, block, isDouble);
+        }
+        npy.write(block);
+      });
     }
     return stats;
   }
 
-  /** How many rows of q make a block. */
+  /** Returns how many rows of q make a block. */
   static int blockRows(Batch q, Batch p, int threads, long blockBytes) {
     return RowBlocks.ofMatrix(
         q, p, threads, Npy.bytes(1, p.size(), Batch.element(q, p)), blockBytes);

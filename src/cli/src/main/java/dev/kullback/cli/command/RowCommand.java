@@ -28,7 +28,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** A command whose result has one value a row of q. */
+/** A command whose result has one value for each row of q. */
 abstract class RowCommand implements Callable<Integer> {
   @Mixin BatchOptions.Q qOptions;
   @Mixin ResultOptions result;
@@ -36,26 +36,22 @@ abstract class RowCommand implements Callable<Integer> {
   @Mixin EngineOptions engineOptions;
   @Spec CommandSpec spec;
 
-  /** The formula, then for each row its value, in float or double elements. */
+  /** A result: its formula, and a value for each row, float or double. */
   record Rows(String formula, MemorySegment values) {}
 
-  /** Empty where p is q, or there is none. */
+  /** Returns the files of p; none where p is q, or there is no p. */
   List<BatchOptions.Files> pFiles() {
     return List.of();
   }
 
   abstract Rows compute(KlEngine engine, Batch q, Arena arena);
 
-  static MemorySegment allocate(Arena arena, int rows, boolean isDouble) {
-    return arena.allocate(isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT, rows);
-  }
-
-  /** What is read beside q and p; null where nothing is. */
+  /** Returns the file of weights that is read beside q and p, or null. */
   @Nullable Path weights() {
     return null;
   }
 
-  /** Whether {@code -} is standard input, of one of the files, and with {@code -o} standard output. */
+  /** Whether one of the inputs may be {@code -}, standard input, and so the output. */
   boolean takesStandardStreams() {
     return true;
   }
@@ -71,7 +67,7 @@ abstract class RowCommand implements Callable<Integer> {
       List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, pFiles));
       Stream.ofNullable(weights()).forEach(inputs::add);
       Outputs.check(result.output, "npy", inputs);
-    } else if (Terminal.of(spec).isSeen()) {
+    } else if (Terminal.of(spec).outIsTerminal()) {
       throw new UserError("-: standard output is a terminal: pipe it or name a file");
     }
     CommandLine line = spec.commandLine();
@@ -80,18 +76,17 @@ abstract class RowCommand implements Callable<Integer> {
         KlEngine engine = engineOptions.engine();
         OutputFile npy = toFile ? new OutputFile(result.output) : null) {
       Batch q = Batch.load(files, policy, arena);
-      long start = System.nanoTime();
+      report.start();
       Rows rows = compute(engine, q, arena);
-      double seconds = (System.nanoTime() - start) * 1e-9;
 
-      boolean isDouble = rows.values().byteSize() == 8L * q.size();
+      boolean isDouble = rows.values().byteSize() == (long) Double.BYTES * q.size();
+      ValueLayout element = Npy.floats(isDouble);
       Stats stats = new Stats();
       stats.add(rows.values(), isDouble);
-      byte[] header =
-          Npy.header(isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT, q.size());
+      byte[] header = Npy.header(element, q.size());
       report.put("rows", q.size()).put("dimension", q.dimension());
       engineOptions.describe(report, engine);
-      stats.describe(report, rows.formula() + ": " + q.size(), isDouble, seconds);
+      stats.describe(report, rows.formula() + ": " + q.size(), element);
       if (npy != null) {
         npy.write(header);
         npy.write(rows.values());

@@ -22,10 +22,9 @@ import picocli.CommandLine.Command;
       "  kullback standard --mean Q.npy --logvar L.npy -o - | program",
     })
 final class Standard extends RowCommand {
-
   @Override
   Rows compute(KlEngine engine, Batch q, Arena arena) {
-    MemorySegment out = allocate(arena, q.size(), q.isDouble());
+    MemorySegment out = arena.allocate(Batch.element(q, q), q.size());
     return new Rows("KL(q_i||N(0,I))", engine.toStandardNormal(q.gaussians(), out));
   }
 }

@@ -1,6 +1,8 @@
 package dev.kullback.cli.command;
 
-import dev.kullback.Gaussians;
+import static java.util.Objects.requireNonNull;
+import static java.util.Objects.requireNonNullElse;
+
 import dev.kullback.KlEngine;
 import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
@@ -9,7 +11,7 @@ import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.References;
 import dev.kullback.cli.batch.RowBlocks;
 import dev.kullback.cli.batch.Shard;
-import dev.kullback.cli.neighbors.NeighborOutput;
+import dev.kullback.cli.output.NeighborOutput;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
@@ -20,7 +22,6 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -131,8 +132,7 @@ final class TopK extends PairCommand {
     shard.requireRows(rows, inputs.q().mean());
     boolean same = inputs.p().isEmpty();
     References p =
-        References.of(
-            same ? List.of(inputs.q()) : inputs.p(), Objects.requireNonNullElse(pFirst, 0));
+        References.of(same ? List.of(inputs.q()) : inputs.p(), requireNonNullElse(pFirst, 0));
     check(inputs.q().mean(), rows, p);
     Batch all = same || shard.isWhole() ? inputs.loadQ() : null;
     Batch q =
@@ -140,14 +140,16 @@ final class TopK extends PairCommand {
             ? Batch.load(inputs.q(), inputs.policy(), shard, inputs.arena())
             : shard.isWhole() ? all : all.part(shard);
     describe(report, engine, q, p.size());
-    long start = System.nanoTime();
+    report.start();
     NeighborOutput out;
     try (Progress progress = progress((long) q.size() * p.files().size())) {
       out =
           search(
-              engine, q, same ? all : null, p, values, Objects.requireNonNull(columns), progress);
+              engine,
+              new Search(q, same ? all : null, p, progress),
+              values,
+              requireNonNull(columns));
     }
-    double seconds = (System.nanoTime() - start) * 1e-9;
     String what =
         "smallest %s%s: %d x %d"
             .formatted(
@@ -158,7 +160,7 @@ final class TopK extends PairCommand {
     report.put("k", k).put("exclude_self", excludeSelf).put("reverse", reverse);
     report.put("exact", exact).put("shard", shard).put("first_row", q.first());
     report.put("p_first", p.first()[0]);
-    out.describe(report, what, seconds);
+    out.describe(report, what);
   }
 
   private void check(Path qFile, int qRows, References p) {
@@ -195,36 +197,36 @@ final class TopK extends PairCommand {
     }
   }
 
-  /** A row's k + 1 without its own, or else the last, are the k of the others; exact lists are without it. */
+  /** Returns how many a list must have: of k + 1, k are left without the row's own. Exact searches leave it out themselves. */
   private int wanted() {
     return excludeSelf && !exact ? k + 1 : k;
   }
 
-  /** Goes through the files of p, each among all rows of q; {@code all} is the only one's batch where q is of it, too. */
+  /** The rows of q and the files of p; {@code all} is the batch of p's only file where q is of that file, too. */
+  private record Search(Batch q, @Nullable Batch all, References p, Progress progress) {}
+
+  /** Searches the files of p, one after the other, each among all rows of q. */
   private NeighborOutput search(
-      KlEngine engine,
-      Batch q,
-      @Nullable Batch all,
-      References p,
-      OutputFile values,
-      OutputFile columns,
-      Progress progress) {
+      KlEngine engine, Search search, OutputFile values, OutputFile columns) {
     Map<Integer, Neighbors> lists = new HashMap<>();
+    Batch q = search.q();
+    References p = search.p();
     int blockRows = 0;
     for (int f = 0; ; f++) {
       try (Arena arena = Arena.ofShared()) {
-        Batch part = all != null ? all : q.columns(p.files().get(f), arena);
+        Batch part = search.all() != null ? search.all() : q.columns(p.files().get(f), arena);
         if (f == 0) {
           blockRows = RowBlocks.ofReduction(q, part, engineOptions.threads, wanted());
         }
-        RowBlocks blocks = new RowBlocks(q, part, blockRows, progress);
-        if (f == p.files().size() - 1) {
-          ValueLayout element = exact ? ValueLayout.JAVA_DOUBLE : Batch.element(q, part);
-          NeighborOutput out = new NeighborOutput(values, columns, q.size(), k, element);
-          search(engine, blocks, p.first()[f], lists, out);
+        ValueLayout element = exact ? ValueLayout.JAVA_DOUBLE : Batch.element(q, part);
+        boolean last = f == p.files().size() - 1;
+        NeighborOutput out =
+            last ? new NeighborOutput(values, columns, q.size(), k, element) : null;
+        RowBlocks blocks = new RowBlocks(q, part, blockRows, search.progress());
+        search(engine, blocks, p.first()[f], lists, out);
+        if (out != null) {
           return out;
         }
-        search(engine, blocks, p.first()[f], lists, null);
       }
     }
   }
@@ -232,8 +234,8 @@ final class TopK extends PairCommand {
   /**
    * Searches a file of p, whose first row has index {@code first}.
    *
-   * @param lists of each block of rows the neighbors in the files before, and then in this one, too
-   * @param out where they go instead if this is the last
+   * @param lists the neighbors of each block of rows in the files before; this file's are added
+   * @param out takes them instead, if this is the last file
    */
   void search(
       KlEngine engine,
@@ -243,7 +245,7 @@ final class TopK extends PairCommand {
       @Nullable NeighborOutput out) {
     blocks.forEach((row, rows, p) -> {
       int own = blocks.q().first() + row;
-      Neighbors found = find(engine, rows, p, own, first, lists.remove(row));
+      Neighbors found = engine.nearest(rows, p, options(own, first, lists.remove(row)));
       if (out == null) {
         lists.put(row, found);
       } else if (excludeSelf && !exact) {
@@ -254,20 +256,13 @@ final class TopK extends PairCommand {
     });
   }
 
-  private Neighbors find(
-      KlEngine engine,
-      Gaussians rows,
-      Gaussians p,
-      int own,
-      int first,
-      @Nullable Neighbors earlier) {
-    if (!exact) {
-      return reverse ? engine.nearestReverse(rows, p, wanted()) : engine.nearest(rows, p, wanted());
-    }
-    NearestOptions options = NearestOptions.of(k).exact();
+  private NearestOptions options(int own, int first, @Nullable Neighbors earlier) {
+    NearestOptions options = NearestOptions.of(wanted());
     options = reverse ? options.reverse() : options;
-    options = excludeSelf ? options.others(own) : options;
-    return engine.nearest(
-        rows, p, earlier == null ? options.from(first) : options.after(earlier, first));
+    if (!exact) {
+      return options;
+    }
+    options = excludeSelf ? options.exact().others(own) : options.exact();
+    return earlier == null ? options.from(first) : options.after(earlier, first);
   }
 }

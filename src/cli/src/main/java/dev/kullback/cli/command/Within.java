@@ -21,6 +21,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.LocalDateTime;
 import java.util.Map;
+import java.util.stream.LongStream;
 import java.util.zip.Deflater;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
@@ -116,7 +117,7 @@ final class Within extends PairCommand {
     describe(report, engine, q, p.size());
     // Twice, as the engine gathers what its threads have found.
     int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 2L * p.size());
-    long start = System.nanoTime();
+    report.start();
     Stats stats;
     try (Progress progress = progress(q.size())) {
       RowBlocks blocks = new RowBlocks(q, p, blockRows, progress);
@@ -125,7 +126,6 @@ final class Within extends PairCommand {
               ? sparse(engine, blocks, output)
               : coordinates(engine, blocks, output, pairs);
     }
-    double seconds = (System.nanoTime() - start) * 1e-9;
     String what =
         "%s <= %s: %d of %d x %d"
             .formatted(
@@ -135,7 +135,7 @@ final class Within extends PairCommand {
                 q.size(),
                 p.size());
     report.put("radius", radius).put("reverse", reverse);
-    stats.describe(report, what, Batch.element(q, p).byteSize() == 8, seconds);
+    stats.describe(report, what, Batch.element(q, p));
   }
 
   Stats coordinates(KlEngine engine, RowBlocks blocks, OutputFile values, OutputFile pairs) {
@@ -149,10 +149,7 @@ final class Within extends PairCommand {
     return stats;
   }
 
-  /*
-   * A zip file holds one array after the other, so they wait in files of their own, which are never
-   * committed.
-   */
+  /** Writes a CSR matrix. An archive holds one array after the other, so they wait in files that are never committed. */
   Stats sparse(KlEngine engine, RowBlocks blocks, OutputFile npz) {
     Stats stats = new Stats();
     Batch q = blocks.q();
@@ -164,20 +161,12 @@ final class Within extends PairCommand {
         ZipOutputStream zip = new ZipOutputStream(npz.stream())) {
       long[] start = find(engine, blocks, stats, values, columns, false);
       boolean fits = stats.count() <= Integer.MAX_VALUE; // SciPy wants indices and indptr alike
-      for (long s : start) {
-        if (fits) {
-          starts.putInt((int) s);
-        } else {
-          starts.putLong(s);
-        }
-      }
+      LongStream.of(start).forEach(fits ? s -> starts.putInt((int) s) : starts::putLong);
       zip.setLevel(Deflater.BEST_SPEED);
       array(zip, "indices", Npy.header(ValueLayout.JAVA_INT, stats.count()));
       columns.copyTo(zip);
-      array(
-          zip,
-          "indptr",
-          Npy.header(fits ? ValueLayout.JAVA_INT : ValueLayout.JAVA_LONG, start.length));
+      ValueLayout startElement = fits ? ValueLayout.JAVA_INT : ValueLayout.JAVA_LONG;
+      array(zip, "indptr", Npy.header(startElement, start.length));
       starts.copyTo(zip);
       array(zip, "format", Npy.header("|S3"));
       zip.write("csr".getBytes(StandardCharsets.US_ASCII));
@@ -193,7 +182,7 @@ final class Within extends PairCommand {
     return stats;
   }
 
-  /** Begins an array; the time is any, so that the same matrix makes the same file. */
+  /** Begins an array; its time is a constant, so that the same matrix makes the same file. */
   private static void array(ZipOutputStream zip, String name, byte[] header) throws IOException {
     ZipEntry entry = new ZipEntry(name + ".npy");
     entry.setTimeLocal(LocalDateTime.of(1980, 2, 1, 0, 0));
@@ -201,11 +190,7 @@ final class Within extends PairCommand {
     zip.write(header);
   }
 
-  /**
-   * Appends the values, and the columns, each with its row before it if so wanted.
-   *
-   * @return where the rows begin, and the last one ends
-   */
+  /** Appends values and columns, with {@code withRows} each after its row; returns where the rows begin, and the last one ends. */
   private long[] find(
       KlEngine engine,
       RowBlocks blocks,
@@ -213,7 +198,7 @@ final class Within extends PairCommand {
       OutputFile values,
       OutputFile columns,
       boolean withRows) {
-    boolean isDouble = Batch.element(blocks.q(), blocks.p()).byteSize() == 8;
+    boolean isDouble = Batch.element(blocks.q(), blocks.p()).byteSize() == Double.BYTES;
     long[] start = new long[blocks.q().size() + 1];
     blocks.forEach((first, rows, p) -> {
       Neighbors found =

@@ -136,7 +136,23 @@ public final class Npy {
     return read(file, arena, List.of("i4"), "int32");
   }
 
-  /** The header of an array in native byte order and C order, format version 1. */
+  public static ValueLayout floats(boolean isDouble) {
+    return isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT;
+  }
+
+  /** Returns NumPy's name of a float or double. */
+  public static String dtype(ValueLayout element) {
+    return "float" + Byte.SIZE * element.byteSize();
+  }
+
+  /** Returns an element of {@link #floats}; of constant layouts, which are fast. */
+  public static double value(MemorySegment data, long index, boolean isDouble) {
+    return isDouble
+        ? data.getAtIndex(ValueLayout.JAVA_DOUBLE, index)
+        : data.getAtIndex(ValueLayout.JAVA_FLOAT, index);
+  }
+
+  /** Makes the header of an array in native byte order and C order, format version 1. */
   public static byte[] header(ValueLayout element, long... shape) {
     char order = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN ? '<' : '>';
     boolean isInteger =

@@ -1,6 +1,8 @@
 package dev.kullback.cli.npy;
 
 import java.util.Arrays;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
@@ -27,6 +29,9 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
   private static final class Parser {
     private static final char END = '\0';
     private static final int MAX_DIMENSIONS = 64;
+    private static final Pattern STRING = Pattern.compile("(?s)'[^']*'|\"[^\"]*\"");
+    private static final Pattern TRUTH = Pattern.compile("True|False");
+    private static final Pattern DIGITS = Pattern.compile("-?[0-9]*");
 
     private final String text;
     private int at;
@@ -46,7 +51,7 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
         if (key.equals("descr") && descr == null) {
           descr = peek() == '[' || peek() == '(' ? bracketed() : string();
         } else if (key.equals("fortran_order") && fortranOrder == null) {
-          fortranOrder = bool();
+          fortranOrder = take(TRUTH).equals("True");
         } else if (key.equals("shape") && shape == null) {
           shape = shape();
         } else {
@@ -67,7 +72,7 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
       return new NpyHeader(descr, fortranOrder, shape);
     }
 
-    /** The next character that is not white space. */
+    /** Goes to the next character that is not white space, and returns it. */
     private char peek() {
       while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0) {
         at++;
@@ -82,18 +87,23 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
       at++;
     }
 
-    private String string() throws NpyException {
-      char quote = peek();
-      int end = quote == '\'' || quote == '"' ? text.indexOf(quote, at + 1) : -1;
-      if (end < 0) {
+    /** Takes what the pattern matches next. */
+    private String take(Pattern pattern) throws NpyException {
+      peek();
+      Matcher token = pattern.matcher(text).region(at, text.length());
+      if (!token.lookingAt()) {
         throw malformed();
       }
-      String value = text.substring(at + 1, end);
-      at = end + 1;
-      return value;
+      at = token.end();
+      return token.group();
     }
 
-    /** The text of a list or tuple, which is only shown and never interpreted. */
+    private String string() throws NpyException {
+      String quoted = take(STRING);
+      return quoted.substring(1, quoted.length() - 1);
+    }
+
+    /** Takes the text of a list or tuple, which is shown in errors, never interpreted. */
     private String bracketed() throws NpyException {
       int start = at;
       int depth = 0;
@@ -110,18 +120,6 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
         at++;
       } while (depth > 0);
       return text.substring(start, at);
-    }
-
-    private boolean bool() throws NpyException {
-      peek();
-      for (boolean value : new boolean[] {false, true}) {
-        String word = value ? "True" : "False";
-        if (text.startsWith(word, at)) {
-          at += word.length();
-          return value;
-        }
-      }
-      throw malformed();
     }
 
     private long[] shape() throws NpyException {
@@ -142,15 +140,7 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
     }
 
     private long dimension() throws NpyException {
-      peek();
-      int start = at;
-      if (at < text.length() && text.charAt(at) == '-') {
-        at++;
-      }
-      while (at < text.length() && text.charAt(at) >= '0' && text.charAt(at) <= '9') {
-        at++;
-      }
-      String digits = text.substring(start, at);
+      String digits = take(DIGITS);
       if (digits.isEmpty() || digits.equals("-")) {
         throw malformed();
       }

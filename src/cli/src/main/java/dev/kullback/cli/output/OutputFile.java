@@ -15,6 +15,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A file that appears whole or not at all: written beside its target and renamed by {@link
@@ -30,10 +31,10 @@ public final class OutputFile implements Closeable {
   private final TemporaryFile temporary;
   private boolean finished;
 
-  /** Of {@link #putInt} and others. */
+  /** The bytes that {@link #putInt} and others have appended and {@link #flush} has not written. */
   private final ByteBuffer buffer = ByteBuffer.allocate(BUFFER).order(ByteOrder.nativeOrder());
 
-  /** Finds out at once, before anything is computed, whether the file can be written. */
+  /** Creates the temporary file, so that a target that cannot be written is told before anything is computed. */
   public OutputFile(Path name) {
     this.name = name;
     Path folder;
@@ -70,6 +71,18 @@ public final class OutputFile implements Closeable {
     }
   }
 
+  private interface Step {
+    void run() throws IOException;
+  }
+
+  private void attempt(Step step) {
+    try {
+      step.run();
+    } catch (IOException e) {
+      throw new OutputFailure(name, e);
+    }
+  }
+
   private void requireFolder(Path folder) throws IOException {
     try {
       if (!Files.readAttributes(folder, BasicFileAttributes.class).isDirectory()) {
@@ -101,14 +114,16 @@ public final class OutputFile implements Closeable {
     return target.equals(other.target) || Outputs.isSame(target, other.target);
   }
 
-  /** Throws where they would. */
-  public void requireOtherTarget(OutputFile other) {
-    if (hasTargetOf(other)) {
-      throw new UserError(name, "is the same file as the other output, " + other.name);
+  /** Makes the second output of a command; throws if the first would replace the same file. */
+  public OutputFile(Path name, @Nullable OutputFile first) throws IOException {
+    this(name);
+    if (first != null && hasTargetOf(first)) {
+      close();
+      throw new UserError(first.name, "is the same file as the other output, " + name);
     }
   }
 
-  /** Refuses early what the disk can't hold. */
+  /** Refuses early a size that the disk cannot hold. */
   public void requireSpace(long bytes) {
     try {
       FileStore store = Files.getFileStore(temporary.path());
@@ -128,10 +143,7 @@ public final class OutputFile implements Closeable {
     write(MemorySegment.ofArray(bytes));
   }
 
-  /*
-   * Appends by write(2), not through a mapping: on a full disk a write fails with an error that can
-   * be told and cleaned up after, a store to a mapped page with SIGBUS.
-   */
+  /** Appends by write(2), not through a mapping: on a full disk a write fails with an error, a store to a mapped page with SIGBUS. */
   public void write(MemorySegment bytes) {
     flush();
     append(bytes);
@@ -141,16 +153,14 @@ public final class OutputFile implements Closeable {
     if (finished) {
       throw new IllegalStateException("finished");
     }
-    try {
+    attempt(() -> {
       for (long at = 0; at < bytes.byteSize(); at += CHUNK) {
         ByteBuffer chunk = bytes.asSlice(at, Math.min(CHUNK, bytes.byteSize() - at)).asByteBuffer();
         while (chunk.hasRemaining()) {
           temporary.channel().write(chunk);
         }
       }
-    } catch (IOException e) {
-      throw new OutputFailure(name, e);
-    }
+    });
   }
 
   /** Appends an int, in native byte order, as the following do. */
@@ -187,16 +197,14 @@ public final class OutputFile implements Closeable {
   /** Puts a header in the place of one of the same length, when it is known what to say. */
   public void replaceHeader(byte[] header) {
     flush();
-    try {
+    attempt(() -> {
       for (ByteBuffer bytes = ByteBuffer.wrap(header); bytes.hasRemaining(); ) {
         temporary.channel().write(bytes, bytes.position());
       }
-    } catch (IOException e) {
-      throw new OutputFailure(name, e);
-    }
+    });
   }
 
-  /** What was written so far. */
+  /** Copies all that was written so far. */
   public void copyTo(OutputStream out) throws IOException {
     flush();
     ByteBuffer chunk = ByteBuffer.allocate(BUFFER);
@@ -206,7 +214,7 @@ public final class OutputFile implements Closeable {
     }
   }
 
-  /** Appends; closing it closes nothing. */
+  /** Returns a stream that appends; closing it closes nothing. */
   public OutputStream stream() {
     OutputStream stream =
         new OutputStream() {
@@ -223,28 +231,31 @@ public final class OutputFile implements Closeable {
     return new BufferedOutputStream(stream, BUFFER);
   }
 
-  /** All of {@link #commit} but the renaming, for a file that is to appear together with another. */
-  public void finish() {
+  /** Does all of {@link #commit} but the renaming. */
+  void finish() {
     if (finished) {
       return;
     }
     flush();
     finished = true;
-    try {
+    attempt(() -> {
       temporary.channel().force(true);
       temporary.publish(target);
-    } catch (IOException e) {
-      throw new OutputFailure(name, e);
+    });
+  }
+
+  /** Commits the outputs of a command: all that may fail but the renaming comes before either appears. */
+  public static void commit(OutputFile first, @Nullable OutputFile second) {
+    first.finish();
+    if (second != null) {
+      second.commit();
     }
+    first.commit();
   }
 
   public void commit() {
     finish();
-    try {
-      temporary.moveTo(target);
-    } catch (IOException e) {
-      throw new OutputFailure(name, e);
-    }
+    attempt(() -> temporary.moveTo(target));
   }
 
   /** Without effect on a committed file. */

@@ -1,12 +1,12 @@
 package dev.kullback.cli.output;
 
+import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Text;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.Locale;
 
-/** Minimum, mean and maximum of a result, gathered block by block. */
+/** The minimum, mean and maximum of a result, gathered block by block. */
 public final class Stats {
   private double min = Double.POSITIVE_INFINITY;
   private double max = Double.NEGATIVE_INFINITY;
@@ -15,12 +15,9 @@ public final class Stats {
   private long infinite;
 
   public void add(MemorySegment block, boolean isDouble) {
-    long n = block.byteSize() / (isDouble ? 8 : 4);
+    long n = block.byteSize() / (isDouble ? Double.BYTES : Float.BYTES);
     for (long i = 0; i < n; i++) {
-      add(
-          isDouble
-              ? block.getAtIndex(ValueLayout.JAVA_DOUBLE, i)
-              : block.getAtIndex(ValueLayout.JAVA_FLOAT, i));
+      add(Npy.value(block, i, isDouble));
     }
   }
 
@@ -39,10 +36,11 @@ public final class Stats {
     return count;
   }
 
-  /** Says what a command's result is. */
-  public void describe(Report report, String what, boolean isDouble, double seconds) {
-    String dtype = isDouble ? "float64" : "float32";
-    report.line(String.format(Locale.ROOT, "%s, %s, in %.3g s; %s", what, dtype, seconds, this));
+  /** Reports a result, and the time since the report's start. */
+  public void describe(Report report, String what, ValueLayout element) {
+    String dtype = Npy.dtype(element);
+    double seconds = report.seconds();
+    report.line("%s, %s, in %.3g s; %s", what, dtype, seconds, this);
     report
         .put("dtype", dtype)
         .put("count", count)

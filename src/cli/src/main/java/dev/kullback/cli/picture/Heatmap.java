@@ -1,5 +1,6 @@
 package dev.kullback.cli.picture;
 
+import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.terminal.Text;
 import java.awt.BasicStroke;
 import java.awt.Color;
@@ -12,7 +13,6 @@ import java.awt.image.BufferedImage;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.DoubleStream;
@@ -20,8 +20,8 @@ import java.util.stream.IntStream;
 import javax.imageio.ImageIO;
 
 /**
- * A picture of a matrix of any size: it keeps the means of at most 1000 x 1000 blocks of entries,
- * taken while the rows pass by. Only where {@link Pictures} finds no problem.
+ * A picture of a matrix of any size. It keeps the means of at most 1000 x 1000 blocks of entries, taken while the rows pass by. It needs
+ * AWT; {@link Pictures} says whether that is here.
  */
 public final class Heatmap {
   private static final int MAX_CELLS = 1000;
@@ -39,6 +39,7 @@ public final class Heatmap {
   private static final Color PAPER = Color.WHITE;
   private static final Color INK = new Color(0x22252b);
   private static final Color FAINT = new Color(0x6b7280);
+  private static final Color BORDER = new Color(255, 255, 255, 110);
   private static final Color INFINITE = new Color(0xc3c9d2);
 
   // Matplotlib's magma at tenths.
@@ -70,7 +71,7 @@ public final class Heatmap {
     count = new long[height * width];
   }
 
-  /** Fails, in one of several ways, where there are no fonts. */
+  /** Draws a text; fails in one of several ways where there are no fonts. */
   static void drawText() {
     Graphics2D g = new BufferedImage(1, 1, BufferedImage.TYPE_INT_RGB).createGraphics();
     g.getFontMetrics(font(Font.PLAIN, 14)).stringWidth("0");
@@ -88,10 +89,7 @@ public final class Heatmap {
         double total = 0;
         count[cell] += stop - column;
         for (; column < stop; column++, index++) {
-          total +=
-              isDouble
-                  ? block.getAtIndex(ValueLayout.JAVA_DOUBLE, index)
-                  : block.getAtIndex(ValueLayout.JAVA_FLOAT, index);
+          total += Npy.value(block, index, isDouble);
         }
         sum[cell] += total;
       }
@@ -102,7 +100,7 @@ public final class Heatmap {
     return png(title, rowLabel, columnLabel, List.of());
   }
 
-  /** With groups, their names replace the indices on both axes. */
+  /** Draws the picture; names of groups replace the indices on both axes. */
   public byte[] png(String title, String rowLabel, String columnLabel, List<Group> groups)
       throws IOException {
     double[] mean = new double[sum.length];
@@ -137,8 +135,8 @@ public final class Heatmap {
 
     double perColumn = (double) cellWidth / columnBlock;
     double perRow = (double) cellHeight / rowBlock;
-    drawAxis(g, columnLabel, groups, columns, perColumn, plotWidth, plotHeight, false);
-    drawAxis(g, rowLabel, groups, rows, perRow, plotHeight, plotWidth, true);
+    new Axis(g, columns, perColumn, plotWidth, plotHeight, false).draw(columnLabel, groups);
+    new Axis(g, rows, perRow, plotHeight, plotWidth, true).draw(rowLabel, groups);
     drawBar(g, scale, LEFT + plotWidth + BAR_GAP, barHeight, anyInfinite(mean));
     g.dispose();
 
@@ -184,66 +182,64 @@ public final class Heatmap {
     return fitting;
   }
 
-  /** Draws the column axis at the bottom; the row axis is the same one, turned. */
-  private static void drawAxis(
-      Graphics2D g,
-      String label,
-      List<Group> groups,
-      long entries,
-      double pixels,
-      int length,
-      int across,
-      boolean isRow) {
-    g.setFont(font(Font.PLAIN, 14));
-    FontMetrics metrics = g.getFontMetrics();
-    g.setColor(INK);
-    if (groups.isEmpty()) {
-      long step = niceStep(entries, length / (isRow ? 40 : 80));
-      for (long i = 0; i < entries; i += step) {
-        drawTick(g, metrics, Long.toString(i), (i + 0.5) * pixels, across, isRow);
-      }
-    }
-    for (Group group : groups) {
-      drawTick(
-          g, metrics, group.name(), (group.start() + group.end()) * 0.5 * pixels, across, isRow);
-      int at = (int) Math.round(group.start() * pixels);
-      if (at > 0) {
-        g.setColor(new Color(255, 255, 255, 110));
-        if (isRow) {
-          g.fillRect(LEFT, TOP + at, across, 1);
-        } else {
-          g.fillRect(LEFT + at, TOP, 1, across);
+  /**
+   * An axis: that of the columns below the plot, or that of the rows on its left, turned.
+   *
+   * @param pixels the size of an entry
+   * @param length the size of the plot along the axis
+   * @param across its size across the axis
+   */
+  private record Axis(
+      Graphics2D g, long entries, double pixels, int length, int across, boolean isRow) {
+    void draw(String label, List<Group> groups) {
+      g.setFont(font(Font.PLAIN, 14));
+      g.setColor(INK);
+      if (groups.isEmpty()) {
+        long step = niceStep(entries, length / (isRow ? 40 : 80));
+        for (long i = 0; i < entries; i += step) {
+          drawTick(Long.toString(i), (i + 0.5) * pixels);
         }
-        g.setColor(INK);
+      }
+      for (Group group : groups) {
+        drawTick(group.name(), (group.start() + group.end()) * 0.5 * pixels);
+        int at = (int) Math.round(group.start() * pixels);
+        if (at > 0) {
+          g.setColor(BORDER);
+          g.fillRect(
+              LEFT + (isRow ? 0 : at),
+              TOP + (isRow ? at : 0),
+              isRow ? across : 1,
+              isRow ? 1 : across);
+          g.setColor(INK);
+        }
+      }
+      g.setFont(font(Font.PLAIN, 15));
+      String fitting = fit(g, label, Math.max(length, 200));
+      int textWidth = g.getFontMetrics().stringWidth(fitting);
+      if (isRow) {
+        AffineTransform upright = g.getTransform();
+        g.rotate(-Math.PI / 2);
+        g.drawString(fitting, -TOP - Math.max((length + textWidth) / 2, textWidth), MARGIN);
+        g.setTransform(upright);
+      } else {
+        g.drawString(fitting, LEFT + Math.max(0, (length - textWidth) / 2), TOP + across + 54);
       }
     }
-    g.setFont(font(Font.PLAIN, 15));
-    String fitting = fit(g, label, Math.max(length, 200));
-    int textWidth = g.getFontMetrics().stringWidth(fitting);
-    if (isRow) {
-      AffineTransform upright = g.getTransform();
-      g.rotate(-Math.PI / 2);
-      g.drawString(fitting, -TOP - Math.max((length + textWidth) / 2, textWidth), MARGIN);
-      g.setTransform(upright);
-    } else {
-      g.drawString(fitting, LEFT + Math.max(0, (length - textWidth) / 2), TOP + across + 54);
+
+    private void drawTick(String text, double at) {
+      int position = (int) Math.round(at);
+      int textWidth = g.getFontMetrics().stringWidth(text);
+      if (isRow) {
+        g.drawLine(LEFT - 6, TOP + position, LEFT - 2, TOP + position);
+        g.drawString(text, LEFT - 11 - textWidth, TOP + position + 5);
+      } else {
+        g.drawLine(LEFT + position, TOP + across + 2, LEFT + position, TOP + across + 6);
+        g.drawString(text, LEFT + position - textWidth / 2, TOP + across + 23);
+      }
     }
   }
 
-  private static void drawTick(
-      Graphics2D g, FontMetrics metrics, String text, double at, int across, boolean isRow) {
-    int position = (int) Math.round(at);
-    int textWidth = metrics.stringWidth(text);
-    if (isRow) {
-      g.drawLine(LEFT - 6, TOP + position, LEFT - 2, TOP + position);
-      g.drawString(text, LEFT - 11 - textWidth, TOP + position + 5);
-    } else {
-      g.drawLine(LEFT + position, TOP + across + 2, LEFT + position, TOP + across + 6);
-      g.drawString(text, LEFT + position - textWidth / 2, TOP + across + 23);
-    }
-  }
-
-  /** 1, 2 or 5 times a power of ten, for at most {@code ticks} ticks. */
+  /** Returns 1, 2 or 5 times a power of ten, for at most {@code ticks} ticks. */
   private static long niceStep(long entries, int ticks) {
     for (long power = 1; ; power *= 10) {
       for (long factor : new long[] {1, 2, 5}) {
@@ -279,7 +275,7 @@ public final class Heatmap {
     }
   }
 
-  /** Logarithmic where the values span more than a factor of 20, else linear; clipped. */
+  /** A scale of colours, logarithmic where values span more than a factor of 20, without the outliers. */
   private record ColorScale(double low, double high, boolean logarithmic, boolean clipped) {
 
     static ColorScale of(double[] mean) {
@@ -303,7 +299,7 @@ public final class Heatmap {
           : clipped ? ", colours up to the 99th percentile" : "";
     }
 
-    /** 0 at low, 1 at high. */
+    /** Returns 0 at low, 1 at high. */
     double position(double value) {
       double position =
           logarithmic

@@ -2,11 +2,11 @@ package dev.kullback.cli.picture;
 
 import org.jspecify.annotations.Nullable;
 
-/** Whether this Java can draw: apart from {@link Heatmap}, which does not even load without AWT. */
+/** Tells whether this Java can draw. {@link Heatmap} cannot tell: without AWT it does not even load. */
 public final class Pictures {
   private Pictures() {}
 
-  /** Why no picture can be drawn, or null. */
+  /** Returns why no picture can be drawn, or null. */
   public static @Nullable String problem() {
     try {
       require();
@@ -16,7 +16,7 @@ public final class Pictures {
     }
   }
 
-  /** Better told before hours of work than after. */
+  /** Throws where no picture can be drawn: better before hours of work than after. */
   public static void require() {
     System.setProperty("java.awt.headless", "true");
     if (ModuleLayer.boot().findModule("java.desktop").isEmpty()) {

@@ -1,5 +1,5 @@
 /**
- * Pictures of a matrix. It may use terminal. Start with {@link dev.kullback.cli.picture.Heatmap}.
+ * Pictures of a matrix. It may use npy and terminal. Start with {@link dev.kullback.cli.picture.Heatmap}.
  */
 @NullMarked
 package dev.kullback.cli.picture;

@@ -2,53 +2,31 @@ package dev.kullback.cli.terminal;
 
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Writes JSON on one line. Numbers are as Java writes them; JSON has none
- * for what is infinite, which becomes the string "Infinity" or "-Infinity", nor for NaN: null.
- */
+/** Writes JSON on one line, numbers as Java does. JSON has no infinite numbers: they are strings; nor NaN: it is null. */
 public final class Json {
   private Json() {}
 
-  /** Of a map, a list, a number, a truth value or null; anything else is a string. */
+  /** Writes a map, a list, a number, a truth value or null; anything else as a string. */
   public static String of(@Nullable Object value) {
-    StringBuilder text = new StringBuilder();
-    append(text, value);
-    return text.toString();
+    return switch (value) {
+      case Map<?, ?> map ->
+          map.entrySet().stream()
+              .map(entry -> quoted(String.valueOf(entry.getKey())) + ": " + of(entry.getValue()))
+              .collect(Collectors.joining(", ", "{", "}"));
+      case List<?> list -> list.stream().map(Json::of).collect(Collectors.joining(", ", "[", "]"));
+      case Double d when d.isInfinite() -> quoted(d.toString());
+      case Double d when d.isNaN() -> "null";
+      case Number number -> number.toString();
+      case Boolean truth -> truth.toString();
+      case null -> "null";
+      default -> quoted(value.toString());
+    };
   }
 
-  private static void append(StringBuilder text, @Nullable Object value) {
-    switch (value) {
-      case Map<?, ?> map -> {
-        String before = "{";
-        for (Map.Entry<?, ?> entry : map.entrySet()) {
-          text.append(before).append(quoted(String.valueOf(entry.getKey()))).append(": ");
-          append(text, entry.getValue());
-          before = ", ";
-        }
-        text.append(map.isEmpty() ? "{}" : "}");
-      }
-      case List<?> list -> {
-        String before = "";
-        text.append('[');
-        for (Object element : list) {
-          text.append(before);
-          append(text, element);
-          before = ", ";
-        }
-        text.append(']');
-      }
-      case Double d when d.isNaN() -> text.append("null");
-      case Double d when d.isInfinite() -> text.append(quoted(d.toString()));
-      case Number number -> text.append(number);
-      case Boolean truth -> text.append(truth);
-      case null -> text.append("null");
-      default -> text.append(quoted(value.toString()));
-    }
-  }
-
-  /** Text's escapes are JSON's. */
+  /** Quotes a string; the escapes of {@link Text} are JSON's, too. */
   private static String quoted(String text) {
     return '"' + Text.escape(text.replace("\\", "\\\\").replace("\"", "\\\"")) + '"';
   }

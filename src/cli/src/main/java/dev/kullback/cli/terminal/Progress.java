@@ -7,7 +7,7 @@ import me.tongfei.progressbar.ProgressBarBuilder;
 import me.tongfei.progressbar.ProgressBarStyle;
 import org.jspecify.annotations.Nullable;
 
-/** A bar on a terminal, once the work has lasted a second; erased when done. */
+/** Shows a bar on a terminal once the work has lasted a second, and erases it at the end. */
 public final class Progress implements AutoCloseable {
   private static final int WIDTH = 79;
 
@@ -25,7 +25,7 @@ public final class Progress implements AutoCloseable {
     terminal = "1".equals(System.getenv("KULLBACK_STDERR_TTY"));
   }
 
-  /** More rows are done. */
+  /** Counts rows as done. */
   public void advance(long rows) {
     done += rows;
     if (bar == null && terminal && System.nanoTime() - start > 1_000_000_000) {

@@ -10,17 +10,15 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Model.CommandSpec;
 
-/**
- * What a command says of its work: lines for people, or with {@code --json} the same as one object; nothing with
- * {@code --quiet}.
- */
+/** The summary of a command: lines for people, or with {@code --json} one object; nothing with {@code --quiet}. */
 public final class Report {
   private final Terminal terminal;
   private final PrintWriter writer;
   private final List<String> lines = new ArrayList<>();
   private final Map<String, @Nullable Object> facts = new LinkedHashMap<>();
+  private long start;
 
-  /** On standard output. */
+  /** Makes a summary that goes to standard output. */
   public Report(CommandSpec spec) {
     this(spec, spec.commandLine().getOut());
   }
@@ -34,7 +32,7 @@ public final class Report {
     put("command", spec.name());
   }
 
-  /** For a command of which nothing else remains. */
+  /** Refuses {@code --quiet}, for a command that leaves nothing but its summary. */
   public void requireHeard() {
     if (terminal.quiet) {
       throw new UserError("--quiet would leave nothing of what this command tells: leave it out");
@@ -45,13 +43,27 @@ public final class Report {
     lines.add(line);
   }
 
-  /** A member of the object, as {@link Json} has it. */
+  @SuppressWarnings("AnnotateFormatMethod") // the format is a command's own
+  public void line(String format, Object... values) {
+    lines.add(Text.format(format, values));
+  }
+
+  /** Starts the clock that {@link #seconds} reads. */
+  public void start() {
+    start = System.nanoTime();
+  }
+
+  public double seconds() {
+    return (System.nanoTime() - start) * 1e-9;
+  }
+
+  /** Adds a member of the object; {@link Json} says how values are written. */
   public Report put(String key, @Nullable Object value) {
     facts.put(key, value);
     return this;
   }
 
-  /** That these outputs are there, by the options that named them. */
+  /** Adds the names of outputs that are complete, by the options that gave them. */
   public void wrote(Map<String, Path> outputs) {
     terminal.written.addAll(outputs.values());
     outputs.forEach((option, path) -> put(option, path));

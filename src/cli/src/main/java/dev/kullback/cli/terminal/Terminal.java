@@ -56,7 +56,7 @@ public final class Terminal {
       description = "Show the stack trace of an error, too.")
   boolean debug;
 
-  /** Outputs that are complete. */
+  /** The names of outputs that are complete. */
   public final List<Path> written = new ArrayList<>();
 
   private final PrintStream out;
@@ -85,7 +85,7 @@ public final class Terminal {
     return new Progress(quiet ? new PrintStream(OutputStream.nullOutputStream()) : err, total);
   }
 
-  /** Puts bytes on standard output; returns whether they went there. */
+  /** Writes bytes to standard output; returns whether they went there. */
   public boolean write(MemorySegment bytes) {
     byte[] chunk = new byte[1 << 16];
     for (long at = 0; at < bytes.byteSize() && !out.checkError(); at += chunk.length) {
@@ -101,14 +101,14 @@ public final class Terminal {
     return out == System.out;
   }
 
-  /** Whether somebody would see what is put on standard output. */
-  public boolean isSeen() {
+  /** Whether standard output is a terminal, where bytes would be seen as text. */
+  public boolean outIsTerminal() {
     return isProcess()
         && (Optional.ofNullable(System.console()).filter(Console::isTerminal).isPresent()
             || standardOutput().startsWith("/dev/pts"));
   }
 
-  /** What /dev/stdout is, as far as the system tells: where stdin is none, the console is no terminal. */
+  /** Returns the file behind standard output, if the system tells: without a terminal as stdin, there is no console to ask. */
   private static Path standardOutput() {
     Path descriptor = Path.of("/dev/fd/1");
     try {
@@ -118,7 +118,7 @@ public final class Terminal {
     }
   }
 
-  /** Returns the exit status of a run that ended with {@code status}: another where its output was lost. */
+  /** Returns the exit status of a run: {@code status}, or another if its output was lost. */
   public int end(int status) {
     if (!out.checkError() || status != 0) {
       return status;
@@ -132,7 +132,7 @@ public final class Terminal {
     return 1;
   }
 
-  /** A pipe or socket refuses what is written only when nobody reads it. */
+  /** Whether standard output is a pipe or a socket, which refuses bytes only when nobody reads it. */
   private static boolean isPipe() {
     try {
       int type = (int) Files.getAttribute(Path.of("/dev/fd/1"), "unix:mode") >> 12 & 15;

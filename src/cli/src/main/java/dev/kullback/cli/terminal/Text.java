@@ -6,18 +6,18 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Locale;
 
-/** File names, headers and arguments may hold anything; none of it may steer a terminal. */
+/** Writes numbers and strings for people. File names and arguments may hold anything; none of it may steer a terminal. */
 public final class Text {
   private static final String CUT = "\u2026";
 
   private Text() {}
 
-  /** On one line, with what is invisible or reorders its surroundings as {@code \\uXXXX}. */
+  /** Writes a text on one line, with characters that are invisible or reorder others as {@code \\uXXXX}. */
   public static String escape(String text) {
     return fit(text, Integer.MAX_VALUE);
   }
 
-  /** The same in at most so many characters, cut in the middle: a message's end says what to do. */
+  /** Escapes a text and cuts it in the middle to at most {@code length} characters: a message's end says what to do. */
   public static String fit(String text, int length) {
     StringBuilder head = new StringBuilder();
     Deque<String> tail = new ArrayDeque<>();
@@ -43,7 +43,13 @@ public final class Text {
     return head.toString();
   }
 
-  /** Four significant digits. */
+  /** Formats numbers alike in all locales. */
+  @SuppressWarnings("AnnotateFormatMethod") // the format is a command's own
+  public static String format(String format, Object... values) {
+    return String.format(Locale.ROOT, format, values);
+  }
+
+  /** Writes a number with four significant digits. */
   public static String number(double value) {
     if (value == 0 || !Double.isFinite(value)) {
       return value == 0 ? "0" : Double.toString(value);
@@ -51,7 +57,7 @@ public final class Text {
     double size = Math.abs(value);
     return size >= 1e-4 && size < 1e6
         ? new BigDecimal(value).round(new MathContext(4)).stripTrailingZeros().toPlainString()
-        : String.format(Locale.ROOT, "%.3e", value).replaceAll("\\.?0*e\\+?(-?)0*", "e$1");
+        : format("%.3e", value).replaceAll("\\.?0*e\\+?(-?)0*", "e$1");
   }
 
   private static String shown(int point) {

@@ -11,7 +11,7 @@ import java.util.Objects;
 public final class UserError extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  /** Of a name in a message, which is to have room for more. */
+  /** Characters of a file's name that a message shows. */
   private static final int NAME = 100;
 
   public UserError(String message) {

@@ -54,7 +54,8 @@ class PairwiseTest {
         Heatmap image = new Heatmap(n, n);
         try (OutputFile npy = new OutputFile(output);
             Progress progress = new Progress(new PrintStream(err), n)) {
-          Pairwise.compute(engine, 1, q, q, npy, image, 4L * n * blockRows, progress);
+          int rows = Pairwise.blockRows(q, q, 1, 4L * n * blockRows);
+          Pairwise.compute(engine, new RowBlocks(q, q, rows, progress), npy, image);
           npy.commit();
         }
         byte[] bytes = Files.readAllBytes(output);
@@ -89,7 +90,8 @@ class PairwiseTest {
   private void compute(Batch q, Batch p, OutputFile npy, int blockRows) {
     try (KlEngine engine = KlEngine.builder().build();
         Progress progress = new Progress(new PrintStream(OutputStream.nullOutputStream()), N)) {
-      Pairwise.compute(engine, 1, q, p, npy, null, 4L * N * blockRows, progress);
+      int rows = Pairwise.blockRows(q, p, 1, 4L * N * blockRows);
+      Pairwise.compute(engine, new RowBlocks(q, p, rows, progress), npy, null);
     }
   }
 

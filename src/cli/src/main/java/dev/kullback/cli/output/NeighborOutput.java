@@ -1,23 +1,22 @@
-package dev.kullback.cli.neighbors;
+package dev.kullback.cli.output;
 
 import dev.kullback.Neighbors;
 import dev.kullback.cli.npy.Npy;
-import dev.kullback.cli.output.OutputFile;
-import dev.kullback.cli.output.Stats;
 import dev.kullback.cli.terminal.Report;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Lists of k neighbors a row, to a file of values, [N,k], and one of indices. A list of fewer is filled up with entries
- * that stand for none: an index of -1, and a value of infinity.
+ * Writes lists of k neighbors a row to a file of values, [N,k], and one of indices. A shorter list is filled up with entries that
+ * stand for none: index -1, value infinity.
  */
 public final class NeighborOutput {
-  /** The index of an entry that stands for none; its value is infinite. */
+  /** The index of an entry that stands for none. */
   static final int NONE = -1;
 
   private final OutputFile values;
   private final OutputFile indices;
   private final int k;
+  private final ValueLayout element;
   private final boolean isDouble;
   private final Stats stats = new Stats();
   private long filled;
@@ -27,6 +26,7 @@ public final class NeighborOutput {
     this.values = values;
     this.indices = indices;
     this.k = k;
+    this.element = element;
     isDouble = element.byteSize() == Double.BYTES;
     values.requireSpace(Npy.bytes(rows, k, element));
     indices.requireSpace(Npy.bytes(rows, k, ValueLayout.JAVA_INT));
@@ -41,7 +41,7 @@ public final class NeighborOutput {
     }
   }
 
-  /** Appends rows without index {@code own + i} in row i, or else what comes after the k. */
+  /** Appends rows of k + 1 without index {@code own + i} in row i, or without their last. */
   public void addOthers(Neighbors found, int own) {
     for (int i = 0; i < found.size(); i++) {
       add(found, i, own + i);
@@ -64,12 +64,11 @@ public final class NeighborOutput {
     }
   }
 
-  public void describe(Report report, String what, double seconds) {
-    stats.describe(report, what, isDouble, seconds);
+  public void describe(Report report, String what) {
+    stats.describe(report, what, element);
     if (filled > 0) {
       report.line(
-          "%d entries stand for none, with index -1 and value inf: there are fewer than k"
-              .formatted(filled));
+          "%d entries stand for none, with index -1 and value inf: there are fewer than k", filled);
     }
     report.put("filled", filled);
   }

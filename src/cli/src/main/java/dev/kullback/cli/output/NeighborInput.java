@@ -1,4 +1,4 @@
-package dev.kullback.cli.neighbors;
+package dev.kullback.cli.output;
 
 import dev.kullback.Neighbors;
 import dev.kullback.cli.npy.Npy;
@@ -13,7 +13,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 
-/** Lists of neighbors as {@link NeighborOutput} writes them, of which some rows are read at a time and checked. */
+/** Reads lists of neighbors as {@link NeighborOutput} writes them, some rows at a time, and checks them. */
 public final class NeighborInput implements Closeable {
   private final Path valuesFile;
   private final Path indicesFile;
@@ -22,7 +22,7 @@ public final class NeighborInput implements Closeable {
   private final boolean exact;
   private long row;
 
-  /** @param exact wants lists of exact searches: float64 values, and those that are equal by ascending index */
+  /** @param exact requires lists of exact searches: float64 values, equal ones by ascending index */
   public NeighborInput(Path valuesFile, Path indicesFile, boolean exact) throws IOException {
     this.exact = exact;
     this.valuesFile = valuesFile;
@@ -86,7 +86,7 @@ public final class NeighborInput implements Closeable {
     return values.element() instanceof ValueLayout.OfDouble;
   }
 
-  /** The next rows. Entries that stand for none are left out; they are at the rows' ends. */
+  /** Reads the next rows without the entries that stand for none, which are at the rows' ends. */
   public Neighbors read(int rows) {
     int k = columns();
     int[] start = new int[rows + 1];
@@ -144,7 +144,7 @@ public final class NeighborInput implements Closeable {
     }
   }
 
-  /** Where values are not exact, equal ones may be of different divergences, whatever their indices. */
+  /** Checks that values ascend, and in exact lists the indices of equal ones. Rounded, different divergences may be equal. */
   private void checkOrder(double before, int indexBefore, double value, int index, int column) {
     if (value < before) {
       throw wrong(
@@ -163,7 +163,7 @@ public final class NeighborInput implements Closeable {
     }
   }
 
-  /** Of a row of the files. */
+  /** Makes an error about an entry of a file. */
   public static UserError wrong(Path file, long row, int column, String what) {
     return new UserError(
         file, "row %d, column %d: %s (counted from 0)".formatted(row, column, what));
