@@ -11,7 +11,7 @@ import java.util.Objects;
 
 /** Checks what callers of an engine pass, in their terms. */
 public final class Arguments {
-  /** As many pairs as an array holds. */
+  /** Greatest number of pairs, that of an array's elements. */
   public static final int MOST_PAIRS = Integer.MAX_VALUE - 8;
 
   private Arguments() {}
@@ -197,7 +197,7 @@ public final class Arguments {
     }
   }
 
-  /** Of the M columns. */
+  /** Weights of the M columns. */
   public static void checkLogWeights(Batch p, double[] logWeights, double[] out) {
     Objects.requireNonNull(logWeights, "logWeights");
     if (logWeights.length != p.size()) {
@@ -232,7 +232,7 @@ public final class Arguments {
     }
   }
 
-  /** A segment that n values go to. */
+  /** A segment for n values. */
   public static void checkSegment(long n, boolean wide, MemorySegment out) {
     Objects.requireNonNull(out, "out");
     long bytes = n * (wide ? 8 : 4); // n < 2^62/8: sizes of batches held in arrays

@@ -105,7 +105,7 @@ public final class NearestRows extends RowReduction {
     return (int) Math.min(Integer.MAX_VALUE, k + (long) Math.max(MOST_UNCERTAIN, k));
   }
 
-  /** So few that a row's candidates of all spans are at most {@link #most()}: whether it orders them early must not depend on the spans. */
+  /** Bounds the spans so that a row's candidates of all are at most {@link #most()}: its early ordering must not depend on the spans. */
   @Override
   public int mostSpans() {
     long room = 4L * Candidates.room(Math.min(k, MOST_UNCERTAIN)) * batch(q).size();
@@ -300,7 +300,7 @@ public final class NearestRows extends RowReduction {
     if (query.exact()) {
       round(c, i, band);
     } else {
-      settle(c, i, band);
+      resolve(c, i, band);
     }
   }
 
@@ -334,7 +334,7 @@ public final class NearestRows extends RowReduction {
   }
 
   /** Recomputes the candidates whose order is uncertain, and unrounded those whose order then still is. */
-  private void settle(Candidates c, int i, BandState band) {
+  private void resolve(Candidates c, int i, BandState band) {
     if (recompute(c, i, error, false, band)) {
       c.sort();
       c.beginUnrounded();
