@@ -38,10 +38,8 @@ public final class KlEngine implements AutoCloseable {
 
   private final Engine engine;
 
-  private KlEngine(Builder builder) {
-    engine =
-        new Engine(
-            builder.backend.choice(), builder.threads(), builder.executor, CudaException::new);
+  KlEngine(Engine engine) {
+    this.engine = engine;
   }
 
   /** {@return a builder of engines, whose defaults are one thread and {@link Backend#AUTO}} */
@@ -114,7 +112,7 @@ public final class KlEngine implements AutoCloseable {
      *     message says why
      */
     public KlEngine build() {
-      return new KlEngine(this);
+      return new KlEngine(new Engine(backend.choice(), threads(), executor, CudaException::new));
     }
   }
 
@@ -139,7 +137,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
-    engine.pairwise(batch(q), batch(p), engine.begin().to(out));
+    engine.pairwise(batch(q), batch(p), out);
     return out;
   }
 
@@ -152,7 +150,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
-    engine.pairwise(batch(q), batch(p), engine.begin().to(out));
+    engine.pairwise(batch(q), batch(p), out);
     return out;
   }
 
@@ -169,7 +167,7 @@ public final class KlEngine implements AutoCloseable {
     check(q, p);
     boolean wide = q.isDouble() || p.isDouble();
     Arguments.checkSegment((long) q.size() * p.size(), wide, out);
-    engine.pairwise(batch(q), batch(p), engine.begin().to(out, wide));
+    engine.pairwise(batch(q), batch(p), out, wide);
     return out;
   }
 
@@ -195,7 +193,7 @@ public final class KlEngine implements AutoCloseable {
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
     checkAligned(q, p);
     Arguments.checkOut(q.size(), out);
-    engine.aligned(batch(q), batch(p), engine.begin().to(out));
+    engine.aligned(batch(q), batch(p), out);
     return out;
   }
 
@@ -209,7 +207,7 @@ public final class KlEngine implements AutoCloseable {
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
     checkAligned(q, p);
     Arguments.checkOut(q.size(), out);
-    engine.aligned(batch(q), batch(p), engine.begin().to(out));
+    engine.aligned(batch(q), batch(p), out);
     return out;
   }
 
@@ -224,7 +222,7 @@ public final class KlEngine implements AutoCloseable {
     checkAligned(q, p);
     boolean wide = q.isDouble() || p.isDouble();
     Arguments.checkSegment(q.size(), wide, out);
-    engine.aligned(batch(q), batch(p), engine.begin().to(out, wide));
+    engine.aligned(batch(q), batch(p), out, wide);
     return out;
   }
 
@@ -243,7 +241,7 @@ public final class KlEngine implements AutoCloseable {
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, double[] out) {
     checkPairs(q, i, p, j);
     Arguments.checkOut(i.length, out);
-    engine.pairs(batch(q), i, batch(p), j, engine.begin().to(out));
+    engine.pairs(batch(q), i, batch(p), j, out);
   }
 
   /**
@@ -258,7 +256,7 @@ public final class KlEngine implements AutoCloseable {
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, float[] out) {
     checkPairs(q, i, p, j);
     Arguments.checkOut(i.length, out);
-    engine.pairs(batch(q), i, batch(p), j, engine.begin().to(out));
+    engine.pairs(batch(q), i, batch(p), j, out);
   }
 
   /**
@@ -281,7 +279,7 @@ public final class KlEngine implements AutoCloseable {
   public float[] toStandardNormal(Gaussians q, float[] out) {
     engine.checkOpen();
     Arguments.checkOut(rows(q), out);
-    engine.toStandardNormal(batch(q), engine.begin().to(out));
+    engine.toStandardNormal(batch(q), out);
     return out;
   }
 
@@ -294,7 +292,7 @@ public final class KlEngine implements AutoCloseable {
   public double[] toStandardNormal(Gaussians q, double[] out) {
     engine.checkOpen();
     Arguments.checkOut(rows(q), out);
-    engine.toStandardNormal(batch(q), engine.begin().to(out));
+    engine.toStandardNormal(batch(q), out);
     return out;
   }
 
@@ -307,7 +305,7 @@ public final class KlEngine implements AutoCloseable {
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
     engine.checkOpen();
     Arguments.checkSegment(rows(q), q.isDouble(), out);
-    engine.toStandardNormal(batch(q), engine.begin().to(out, q.isDouble()));
+    engine.toStandardNormal(batch(q), out, q.isDouble());
     return out;
   }
 
@@ -354,7 +352,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, engine.begin().to(values));
+    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, values);
   }
 
   /**
@@ -368,7 +366,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, engine.begin().to(values));
+    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, values);
   }
 
   /**
@@ -399,7 +397,7 @@ public final class KlEngine implements AutoCloseable {
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkEvery(
         q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, engine.begin().to(values));
+    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, values);
   }
 
   /**
@@ -414,7 +412,7 @@ public final class KlEngine implements AutoCloseable {
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(
         q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, engine.begin().to(values));
+    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, values);
   }
 
   /**

@@ -2,18 +2,21 @@ package dev.kullback;
 
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.batch.Factors;
+import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.vector.Readiness;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Check;
-import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import java.util.concurrent.FutureTask;
 import java.util.function.Supplier;
 import java.util.stream.DoubleStream;
 import org.junit.jupiter.api.Tag;
@@ -22,8 +25,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * The vector kernels and their plain twins give the same bits, so that a service's results do not change when C2 has compiled the
- * former. The twin is an oracle, too: of every lane, tail and rung, to the last bit.
+ * The vector kernels and the cold ones give the same bits, so that a service's results do not change when C2 has compiled the former. A
+ * cold kernel is an oracle, too: of every lane, tail and rung, to the last bit.
  */
 @Tag("vector")
 class ColdKernelTest {
@@ -180,6 +183,33 @@ class ColdKernelTest {
     check("mixed kinds", q::gaussians, diagonal::gaussians, ColdKernelTest::pairwise);
   }
 
+  @ParameterizedTest
+  @EnumSource(names = {"COVARIANCE", "PRECISION"})
+  void factors(ScaleKind kind) {
+    assumeTrue(Platform.mayHaveVectors());
+    for (int[] shape : FULL_SHAPES) {
+      FullBatch g =
+          FullBatch.random(true, shape[1], shape[2], 30, 1, new Random(1))
+              .as(FullBatch.Kind.valueOf(kind.name()));
+      var plain = factors(g, kind, Cholesky::new);
+      var vector = factors(g, kind, CholeskyKernel::new);
+      int length = plain.scaleTril().length;
+      String what = "%s, %d x %d".formatted(kind, shape[1], shape[2]);
+      Check.sameBits(what, length, plain.scaleTril(), vector.scaleTril());
+      Check.sameBits(what, length, plain.scaleTrilLow(), vector.scaleTrilLow());
+    }
+  }
+
+  private static dev.kullback.internal.batch.FullBatch factors(
+      FullBatch g, ScaleKind kind, Supplier<Factorization> factorization) {
+    return Factors.of(
+        Elements.of(g.mean(), "mean"),
+        Elements.of(g.matrix(), "matrix"),
+        g.dimension(),
+        kind,
+        factorization);
+  }
+
   private static double[] aligned(KlEngine engine, Gaussians q, Gaussians p) {
     return engine.aligned(q, p, new double[q.size()]);
   }
@@ -208,26 +238,13 @@ class ColdKernelTest {
     assumeTrue(Platform.mayHaveVectors());
     double[][] found = new double[2][];
     for (int way = 0; way < 2; way++) {
-      int chosen = way;
-      FutureTask<double[]> task =
-          new FutureTask<>(() -> {
-            Readiness.Trial.use(chosen == 0);
-            try (KlEngine engine = Engines.on(Backend.VECTOR)) {
-              Gaussians first = q.get();
-              return call.of(engine, first, p == null ? first : p.get());
-            }
-          });
-      new Readiness.Trial(task, "kullback-test").start();
-      found[way] = result(task);
+      boolean vectors = way == 0;
+      Engine chosen = new Engine(Platform.Choice.VECTOR, 1, null, CudaException::new, _ -> vectors);
+      try (KlEngine engine = new KlEngine(chosen)) {
+        Gaussians first = q.get();
+        found[way] = call.of(engine, first, p == null ? first : p.get());
+      }
     }
     Check.sameBits(what, found[0].length, found[0], found[1]);
-  }
-
-  private static double[] result(FutureTask<double[]> task) {
-    try {
-      return task.get();
-    } catch (Exception e) {
-      throw new AssertionError(e);
-    }
   }
 }

@@ -6,6 +6,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.SmallKernel;
+import dev.kullback.internal.vector.SmallOperands;
 import dev.kullback.internal.work.Worker;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Batch.Kind;
@@ -43,27 +44,23 @@ class SmallDimensionsTest {
       for (int m = 1; m <= MOST; m++) {
         DiagonalBatch q = batch.rows(random.nextInt(9), 9 + n).gaussians().batch;
         DiagonalBatch p = batch.rows(0, COLUMN0 + m).gaussians().batch;
-        SmallKernel kernel = new SmallKernel(new Worker());
-        kernel.begin(q, p);
-        check(kernel, q, n, p, 0, target);
-        check(kernel, q, n, p, COLUMN0, target);
+        SmallOperands operands = new SmallOperands();
+        operands.prepare(q, p, new Worker());
+        check(operands, n, 0, target);
+        check(operands, n, COLUMN0, target);
       }
     }
   }
 
   /** Compares the block of n rows from a column on; what lies around it in the target's memory stays as it is. */
-  private static void check(
-      SmallKernel kernel,
-      DiagonalBatch q,
-      int n,
-      DiagonalBatch p,
-      int column0,
-      BlockTarget target) {
+  private static void check(SmallOperands operands, int n, int column0, BlockTarget target) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
     int m = p.size();
     int stride = m + n % 3;
     target.useBlock(true, (n + 1) * stride, 0, 0, stride);
     Arrays.fill(target.block(), GUARD);
-    kernel.block(0, n, column0, m, target);
+    new SmallKernel(new Worker()).block(operands, 0, n, column0, m, target);
     double[] expected = new double[target.block().length];
     Arrays.fill(expected, GUARD);
     for (int i = 0; i < n; i++) {

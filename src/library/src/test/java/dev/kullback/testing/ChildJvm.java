@@ -46,7 +46,7 @@ public record ChildJvm(int status, String out, String err) {
     List<String> arguments = new ArrayList<>();
     arguments.addAll(List.of("--add-modules", "jdk.incubator.vector", "-Xmx1g"));
     arguments.add("-D" + Readiness.PROPERTY + "=false"); // vectors while they are interpreted, too
-    arguments.add("-D" + VectorWidth.COMPILED + "=true"); // no plain twins, whatever is found
+    arguments.add("-D" + VectorWidth.COMPILED + "=true"); // no cold kernels, whatever is found
     arguments.addAll(flags);
     arguments.addAll(List.of("-cp", System.getProperty("java.class.path")));
     arguments.addAll(List.of(main));

@@ -73,8 +73,8 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     used.set(true); // so that calls look for what is kept
   }
 
-  /** Whether nobody asked before: a batch used once need not keep its panels. */
-  public final boolean isFirstUse() {
+  /** Marks the batch as used, and tells whether it was not: a batch used once need not keep its panels. */
+  public final boolean markUsed() {
     return !used.get() && used.compareAndSet(false, true);
   }
 

@@ -17,10 +17,9 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Has C2 compile the vector kernels, and calls change over to them from their plain twins when it has: a daemon thread, begun by the
- * first call that would use vectors, runs both on batches of its own until the vectors are as fast. It does so {@link KernelGroup} by part, and
- * only those that calls have asked for. Where the VM does not compile vectors at all, the twins stay until a call after a while has it
- * tried again.
+ * Has C2 compile the vector kernels, and calls change over to them from the cold ones when it has: a daemon thread, begun by the
+ * first call that would use vectors, tries them out by a {@link WarmUpTrial}, group by group and only the groups that calls have asked for.
+ * Where the VM does not compile vectors at all, cold kernels stay until a call after a while has it tried again.
  */
 final class BackgroundWarmUp {
   private static final String THREAD = "kullback-change-over";
@@ -89,7 +88,13 @@ final class BackgroundWarmUp {
     }
     WANTED.put(part, dimension);
     if (thread == null) {
-      thread = new Readiness.Trial(BackgroundWarmUp::run, THREAD);
+      thread =
+          Thread.ofPlatform()
+              .name(THREAD)
+              .daemon()
+              .inheritInheritableThreadLocals(false)
+              .unstarted(BackgroundWarmUp::run);
+      thread.setContextClassLoader(null);
       try {
         thread.start();
       } catch (OutOfMemoryError e) { // no more threads

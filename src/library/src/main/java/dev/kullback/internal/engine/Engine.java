@@ -5,10 +5,10 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.cuda.HostBatch;
 import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.Sampler;
-import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NearestRows;
 import dev.kullback.internal.rows.NeighborLists;
@@ -17,9 +17,10 @@ import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.ReadyScan;
+import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
+import java.lang.foreign.MemorySegment;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.SplittableRandom;
@@ -28,6 +29,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -51,12 +53,12 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
    */
   private static final long PART_TERMS = 1 << 22;
 
-  /** In which sums add up without vectors. */
-  private static final int LANES = 4;
-
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
-  private final boolean vectors;
+
+  /** Tells which vectors are to be used; null for none. */
+  private final @Nullable Predicate<KernelGroup> ready;
+
   private final int threads;
   private final @Nullable Executor executor;
   private final @Nullable ExecutorService ownExecutor;
@@ -73,9 +75,21 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
    */
   public Engine(
       Platform.Choice asked, int threads, @Nullable Executor executor, CudaDevice.Thrown thrown) {
+    this(asked, threads, executor, thrown, Readiness::isCompiled);
+  }
+
+  /** An engine that uses the vectors that {@code ready} tells of, compiled or not. */
+  public Engine(
+      Platform.Choice asked,
+      int threads,
+      @Nullable Executor executor,
+      CudaDevice.Thrown thrown,
+      Predicate<KernelGroup> ready) {
     backend = Platform.select(asked);
     device = backend == Platform.Choice.CUDA ? new CudaDevice(thrown) : null;
-    vectors = backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
+    boolean vectors =
+        backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
+    this.ready = vectors ? ready : null;
     this.threads = threads;
     ownExecutor = executor == null && threads > 1 ? helpers(threads - 1) : null;
     this.executor = executor != null ? executor : ownExecutor;
@@ -129,42 +143,50 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   // --- workspaces and threads
 
-  /** For one call of this thread: one of the methods below that take it, which also gives it back. */
-  public Workspace begin() {
+  /** Takes a workspace for a call of this thread; the methods below that are passed it give it back. */
+  private Workspace begin() {
     Workspace workspace = take();
-    workspace.begin();
+    workspace.startCall();
     return workspace;
   }
 
-  private Workspace take() {
+  private Workspace begin(float[] out) {
+    Workspace workspace = begin();
+    workspace.results.set(out);
+    return workspace;
+  }
+
+  private Workspace begin(double[] out) {
+    Workspace workspace = begin();
+    workspace.results.set(out);
+    return workspace;
+  }
+
+  private Workspace begin(MemorySegment out, boolean wide) {
+    Workspace workspace = begin();
+    workspace.results.set(out, wide);
+    return workspace;
+  }
+
+  @Override
+  public Workspace take() {
     for (int i = 0; i < pool.length(); i++) {
       Workspace workspace = pool.getAndSet(i, null);
       if (workspace != null) {
         return workspace;
       }
     }
-    return new Workspace(this, vectors, device, vectors ? new ReadyScan() : new ScalarScan(LANES));
+    return new Workspace(this, ready, device);
   }
 
-  private void end(Workspace workspace) {
+  @Override
+  public void giveBack(Workspace workspace) {
     workspace.clear();
     for (int i = 0; i < pool.length(); i++) {
       if (pool.compareAndSet(i, null, workspace)) {
         return;
       }
     }
-  }
-
-  @Override
-  public Workspace join(Workspace lead) {
-    Workspace own = take();
-    own.kernels.join(lead.kernels);
-    return own;
-  }
-
-  @Override
-  public void leave(Workspace own) {
-    end(own);
   }
 
   int threads() {
@@ -182,12 +204,24 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   // --- the matrix, and its diagonal
 
-  /** {@code KL(q_i ‖ p_j)} to the workspace's output, row-major. */
-  public void pairwise(Batch q, Batch p, Workspace w) {
+  /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
+  public void pairwise(Batch q, Batch p, float[] out) {
+    pairwise(q, p, begin(out));
+  }
+
+  public void pairwise(Batch q, Batch p, double[] out) {
+    pairwise(q, p, begin(out));
+  }
+
+  public void pairwise(Batch q, Batch p, MemorySegment out, boolean wide) {
+    pairwise(q, p, begin(out, wide));
+  }
+
+  private void pairwise(Batch q, Batch p, Workspace w) {
     try {
-      Results out = w.output;
-      BlockKernel<?> kernel = w.kernels.begin(q, p);
-      if (kernel.matrix(out)) {
+      Results out = w.results;
+      Operands<?> operands = w.kernels.prepare(q, p);
+      if (w.kernels.of(operands).matrix(operands, out)) {
         return;
       }
       long blocks =
@@ -195,30 +229,29 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
               * Math.ceilDiv(p.size(), BLOCK_COLUMNS);
       if (isAlone(blocks) || !out.isShared()) {
         for (long b = 0; b < blocks; b++) {
-          block(b, out, w);
+          block(operands, b, out, w);
         }
       } else {
-        share(new Job<>(this, blocks, w, (b, own) -> block(b, out, own)));
+        share(new Job<>(this, blocks, w, (b, own) -> block(operands, b, out, own)));
       }
     } finally {
-      end(w);
+      giveBack(w);
     }
   }
 
-  private static void block(long index, Results out, Workspace w) {
+  private static void block(Operands<?> operands, long index, Results out, Workspace w) {
     w.checkInterrupt();
-    BlockKernel<?> kernel = w.kernels.chosen();
-    int n = kernel.q().size();
-    int m = kernel.p().size();
-    int height = blockRows(kernel.q().dimension());
+    int n = operands.q().size();
+    int m = operands.p().size();
+    int height = blockRows(operands.q().dimension());
     int across = Math.ceilDiv(m, BLOCK_COLUMNS);
     int row0 = (int) (index / across) * height;
     int column0 = (int) (index % across) * BLOCK_COLUMNS;
     int row1 = Math.min(row0 + height, n);
     int column1 = Math.min(column0 + BLOCK_COLUMNS, m);
-    out.open(w.window, row0, column0, m, BLOCK_ROWS, BLOCK_COLUMNS);
-    kernel.block(row0, row1, column0, column1, w.window);
-    out.close(w.window, row0, row1, column0, column1, m);
+    out.open(w.target, row0, column0, m, BLOCK_ROWS, BLOCK_COLUMNS);
+    w.kernels.of(operands).block(operands, row0, row1, column0, column1, w.target);
+    out.close(w.target, row0, row1, column0, column1, m);
   }
 
   /** Rows of a block. */
@@ -227,10 +260,22 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     return Math.max(Batch.WIDEST_PANEL, rows / Batch.WIDEST_PANEL * Batch.WIDEST_PANEL);
   }
 
-  /** {@code KL(q_i ‖ p_i)} to the workspace's output. */
-  public void aligned(Batch q, Batch p, Workspace w) {
+  /** Computes {@code KL(q_i ‖ p_i)}. */
+  public void aligned(Batch q, Batch p, float[] out) {
+    aligned(q, p, begin(out));
+  }
+
+  public void aligned(Batch q, Batch p, double[] out) {
+    aligned(q, p, begin(out));
+  }
+
+  public void aligned(Batch q, Batch p, MemorySegment out, boolean wide) {
+    aligned(q, p, begin(out, wide));
+  }
+
+  private void aligned(Batch q, Batch p, Workspace w) {
     try {
-      Results out = w.output;
+      Results out = w.results;
       if (device != null && !q.isDeterministic() && q.getClass() == p.getClass()) {
         device.aligned(HostBatch.of(q), HostBatch.of(p), out.memory(), out.width());
         return;
@@ -239,7 +284,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
       int n = q.size();
       int parts = Math.ceilDiv(n, rows);
       if (isAlone(parts) || !out.isShared()) {
-        w.kernels.aligned(q).aligned(q, p, 0, n, out);
+        w.kernels.pairs(q).aligned(q, p, 0, n, out);
       } else {
         share(
             new Job<>(
@@ -248,18 +293,30 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
                 w,
                 (k, own) -> {
                   int from = (int) k * rows;
-                  own.kernels.aligned(q).aligned(q, p, from, Math.min(from + rows, n), out);
+                  own.kernels.pairs(q).aligned(q, p, from, Math.min(from + rows, n), out);
                 }));
       }
     } finally {
-      end(w);
+      giveBack(w);
     }
   }
 
-  /** {@code KL(q_i ‖ N(0, I))} to the workspace's output. */
-  public void toStandardNormal(Batch q, Workspace w) {
+  /** Computes {@code KL(q_i ‖ N(0, I))}. */
+  public void toStandardNormal(Batch q, float[] out) {
+    toStandardNormal(q, begin(out));
+  }
+
+  public void toStandardNormal(Batch q, double[] out) {
+    toStandardNormal(q, begin(out));
+  }
+
+  public void toStandardNormal(Batch q, MemorySegment out, boolean wide) {
+    toStandardNormal(q, begin(out, wide));
+  }
+
+  private void toStandardNormal(Batch q, Workspace w) {
     try {
-      Results out = w.output;
+      Results out = w.results;
       if (device != null && !q.isDeterministic()) {
         device.standard(HostBatch.of(q), out.memory(), out.width());
         return;
@@ -268,7 +325,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
       int n = q.size();
       int parts = Math.ceilDiv(n, rows);
       if (isAlone(parts) || !out.isShared()) {
-        w.kernels.aligned(q).standard(q, 0, n, out);
+        w.kernels.pairs(q).standard(q, 0, n, out);
       } else {
         share(
             new Job<>(
@@ -277,23 +334,31 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
                 w,
                 (k, own) -> {
                   int from = (int) k * rows;
-                  own.kernels.aligned(q).standard(q, from, Math.min(from + rows, n), out);
+                  own.kernels.pairs(q).standard(q, from, Math.min(from + rows, n), out);
                 }));
       }
     } finally {
-      end(w);
+      giveBack(w);
     }
   }
 
-  /** {@code KL(q_{i[r]} ‖ p_{j[r]})} to the workspace's output, on the host whatever the backend. */
-  public void pairs(Batch q, int[] i, Batch p, int[] j, Workspace w) {
+  /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */
+  public void pairs(Batch q, int[] i, Batch p, int[] j, float[] out) {
+    pairs(q, i, p, j, begin(out));
+  }
+
+  public void pairs(Batch q, int[] i, Batch p, int[] j, double[] out) {
+    pairs(q, i, p, j, begin(out));
+  }
+
+  private void pairs(Batch q, int[] i, Batch p, int[] j, Workspace w) {
     try {
-      Results out = w.output;
+      Results out = w.results;
       int rows = partRows(Batch.terms(q, p));
       int n = i.length;
       int parts = Math.ceilDiv(n, rows);
       if (isAlone(parts)) {
-        w.kernels.pairs().pairs(q, i, p, j, 0, n, out);
+        w.kernels.anyPairs().pairs(q, i, p, j, 0, n, out);
       } else {
         share(
             new Job<>(
@@ -303,11 +368,11 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
                 (k, own) -> {
                   int from = (int) k * rows;
                   int to = (int) Math.min((long) from + rows, n);
-                  own.kernels.pairs().pairs(q, i, p, j, from, to, out);
+                  own.kernels.anyPairs().pairs(q, i, p, j, from, to, out);
                 }));
       }
     } finally {
-      end(w);
+      giveBack(w);
     }
   }
 
@@ -320,8 +385,16 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   // --- reductions of its rows
 
   /** Finds the k nearest columns of each row, which must have as many: row i's go to {@code i*k …} of both arrays. */
-  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, Workspace w) {
-    w.nearest.set(q, p, k, query, NearestRows.EVEN, indices, w.output);
+  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, float[] values) {
+    nearest(q, p, k, query, indices, begin(values));
+  }
+
+  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, double[] values) {
+    nearest(q, p, k, query, indices, begin(values));
+  }
+
+  private void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, Workspace w) {
+    w.nearest.set(q, p, k, query, NearestRows.EVEN, indices, w.results);
     reduce(q, p, w.nearest, w);
   }
 
@@ -332,8 +405,8 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
       start[i + 1] = start[i] + query.count(i, p.size(), k);
     }
     NeighborLists found = NeighborLists.ofStart(start);
-    Workspace w = begin().to(found.values());
-    w.nearest.set(q, p, k, query, start, found.indices(), w.output);
+    Workspace w = begin(found.values());
+    w.nearest.set(q, p, k, query, start, found.indices(), w.results);
     reduce(q, p, w.nearest, w);
     return found;
   }
@@ -360,12 +433,12 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   private void reduce(Batch q, Batch p, RowReduction reduction, Workspace w) {
     try {
-      if (vectors) {
-        BackgroundWarmUp.begin(Readiness.KernelGroup.SCANS, p.dimension());
+      if (ready != null) {
+        BackgroundWarmUp.begin(KernelGroup.SCANS, p.dimension());
       }
       bands.reduce(q, p, reduction, w);
     } finally {
-      end(w);
+      giveBack(w);
     }
   }
 
@@ -389,14 +462,14 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   /** Until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
-    if (vectors) {
+    if (ready != null) {
       BackgroundWarmUp.awaitAll(dimension);
     }
   }
 
   /** Calls with made-up batches of this shape until the VM has compiled what they run. */
   public void warmUp(int n, int m, int dimension) {
-    if (vectors) {
+    if (ready != null) {
       BackgroundWarmUp.await(dimension);
     }
     WarmUp.run(this, n, m, dimension);
@@ -404,7 +477,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   /** The same with the caller's batches, after making all that calls need of them. */
   public void warmUp(Batch q, Batch p) {
-    if (vectors) {
+    if (ready != null) {
       BackgroundWarmUp.await(q, p);
     }
     Platform.prepare(q);

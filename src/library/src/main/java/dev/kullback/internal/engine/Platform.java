@@ -9,10 +9,13 @@ import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.Readiness;
+import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
+import dev.kullback.internal.vector.SmallOperands;
+import dev.kullback.internal.vector.TileOperands;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
-import dev.kullback.internal.vector.full.FullCovarianceKernel;
+import dev.kullback.internal.vector.full.FullOperands;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -114,8 +117,8 @@ public final class Platform {
   }
 
   /**
-   * The vector backend, which computes by plain twins as long as the VM is not known to compile vectors. A scalar engine would stay so,
-   * and is mostly slower than the twins: at 1024 × 128, 186 ms instead of 67 (Zen 4).
+   * The vector backend, which computes by cold kernels as long as the VM is not known to compile vectors. A scalar engine would stay so,
+   * and is mostly slower than these: at 1024 × 128, 186 ms instead of 67 (Zen 4).
    */
   private static Choice vectors() {
     if (!Readiness.isDeferred()) {
@@ -289,7 +292,7 @@ public final class Platform {
 
   /** What factors matrices, for one thread. Both do to the same bits. */
   public static Factorization factorization() {
-    return mayHaveVectors() && Readiness.isReady(Readiness.KernelGroup.FULL)
+    return mayHaveVectors() && Readiness.isCompiled(KernelGroup.FULL)
         ? new CholeskyKernel()
         : new Cholesky();
   }
@@ -300,9 +303,9 @@ public final class Platform {
     if (mayHaveVectors()) {
       switch (batch) {
         case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
-            SmallKernel.prepare(d);
-        case DiagonalBatch d -> VectorKernel.prepare(d);
-        case FullBatch f -> FullCovarianceKernel.prepare(f);
+            SmallOperands.prepare(d);
+        case DiagonalBatch d -> TileOperands.prepare(d, Readiness.isCompiled(KernelGroup.FLOAT));
+        case FullBatch f -> FullOperands.prepare(f, Readiness.isCompiled(KernelGroup.FULL));
       }
     }
   }

@@ -2,6 +2,7 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.rows.BandState;
@@ -41,11 +42,12 @@ final class ReductionRunner {
     int panel = reverse ? Batch.WIDEST_PANEL : BlockKernel.ROW_PANEL;
     int height = Math.ceilDiv(Math.ceilDiv(n, most), panel) * panel;
     int bands = Math.ceilDiv(n, height);
-    BlockKernel<?> kernel = lead.kernels.begin(reverse ? p : q, reverse ? q : p);
-    if (kernel.wantsLargeBlocks() && answer(kernel, n, reduction, lead)) {
+    Operands<?> operands = lead.kernels.prepare(reverse ? p : q, reverse ? q : p);
+    boolean large = lead.kernels.of(operands).wantsLargeBlocks();
+    if (large && answer(operands, n, reduction, lead)) {
       return;
     }
-    int spans = kernel.wantsLargeBlocks() ? 1 : spans(bands, q, p, reduction);
+    int spans = large ? 1 : spans(bands, q, p, reduction);
     int blocks = Math.ceilDiv(m, RowReduction.BLOCK_COLUMNS);
     int width =
         reduction.isByBlock()
@@ -57,46 +59,56 @@ final class ReductionRunner {
     long parts = (long) bands * across;
     if (engine.isAlone(parts)) {
       for (long b = 0; b < parts; b++) {
-        part(reduction, height, width, cut, b, lead);
+        part(operands, reduction, height, width, cut, b, lead);
       }
     } else {
       engine.share(
-          new Job<>(engine, parts, lead, (b, w) -> part(reduction, height, width, cut, b, w)));
+          new Job<>(
+              engine, parts, lead, (b, w) -> part(operands, reduction, height, width, cut, b, w)));
     }
     if (cut && engine.isAlone(bands)) {
       for (int b = 0; b < bands; b++) {
-        merge(reduction, height, b, lead);
+        merge(operands, reduction, height, b, lead);
       }
     } else if (cut) {
-      engine.share(new Job<>(engine, bands, lead, (b, w) -> merge(reduction, height, b, w)));
+      engine.share(
+          new Job<>(engine, bands, lead, (b, w) -> merge(operands, reduction, height, b, w)));
     }
   }
 
   /** Has the kernel go through the rows itself; whether it does. */
-  private boolean answer(BlockKernel<?> kernel, int rows, RowReduction reduction, Workspace lead) {
+  private boolean answer(Operands<?> operands, int rows, RowReduction reduction, Workspace lead) {
     RowQuery query = reduction.query();
     if (query == null) {
       return false;
     }
     reduction.cut(rows, 1);
-    return kernel.answer(
-        query,
-        reduction.isReverse(),
-        answer -> {
-          int parts = Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED);
-          if (engine.isAlone(parts)) {
-            for (int b = 0; b < parts; b++) {
-              take(reduction, answer, b, lead);
-            }
-          } else {
-            engine.share(
-                new Job<>(engine, parts, lead, (b, w) -> take(reduction, answer, (int) b, w)));
-          }
-        });
+    return lead.kernels
+        .of(operands)
+        .answer(
+            operands,
+            query,
+            reduction.isReverse(),
+            answer -> {
+              int parts = Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED);
+              if (engine.isAlone(parts)) {
+                for (int b = 0; b < parts; b++) {
+                  take(operands, reduction, answer, b, lead);
+                }
+              } else {
+                engine.share(
+                    new Job<>(
+                        engine,
+                        parts,
+                        lead,
+                        (b, w) -> take(operands, reduction, answer, (int) b, w)));
+              }
+            });
   }
 
   /** Hands some rows of an answer to a reduction, and as blocks what the kernel did not keep. */
-  private static void take(RowReduction reduction, RowAnswer answer, int index, Workspace w) {
+  private static void take(
+      Operands<?> operands, RowReduction reduction, RowAnswer answer, int index, Workspace w) {
     int row0 = answer.row0() + index * ANSWERED;
     int row1 = Math.min(row0 + ANSWERED, answer.row1());
     w.checkInterrupt();
@@ -106,7 +118,7 @@ final class ReductionRunner {
       int open = row0; // the first of the rows that wait to be blocks
       for (int i = row0; i <= row1; i++) {
         if (i == row1 || reduction.take(answer, i, piece, w.band)) {
-          blocks(reduction, open, i, answer.column(piece), answer.column(piece + 1), w);
+          blocks(operands, reduction, open, i, answer.column(piece), answer.column(piece + 1), w);
           open = i + 1;
         }
       }
@@ -115,26 +127,31 @@ final class ReductionRunner {
   }
 
   private static void blocks(
-      RowReduction reduction, int row0, int row1, int from, int to, Workspace w) {
-    BlockKernel<?> kernel = w.kernels.chosen();
+      Operands<?> operands,
+      RowReduction reduction,
+      int row0,
+      int row1,
+      int from,
+      int to,
+      Workspace w) {
     for (int column0 = from; row0 < row1 && column0 < to; column0 += ANSWERED_COLUMNS) {
       w.checkInterrupt();
       int column1 = Math.min(column0 + ANSWERED_COLUMNS, to);
-      block(kernel, reduction, row0, row1, column0, column1, w);
+      block(operands, reduction, row0, row1, column0, column1, w);
     }
   }
 
   /** Makes one of the spans of a band, or computes it whole where they do not tell. */
-  private static void merge(RowReduction reduction, int height, long index, Workspace w) {
-    BlockKernel<?> kernel = w.kernels.chosen();
+  private static void merge(
+      Operands<?> operands, RowReduction reduction, int height, long index, Workspace w) {
     boolean reverse = reduction.isReverse();
-    int n = (reverse ? kernel.p() : kernel.q()).size();
-    int m = (reverse ? kernel.q() : kernel.p()).size();
+    int n = (reverse ? operands.p() : operands.q()).size();
+    int m = (reverse ? operands.q() : operands.p()).size();
     int row0 = (int) index * height;
     w.checkInterrupt();
     w.band.begin(row0, BandState.WHOLE);
     if (!reduction.merge(row0, Math.min(row0 + height, n), w.band)) {
-      part(reduction, height, m, false, index, w);
+      part(operands, reduction, height, m, false, index, w);
     }
   }
 
@@ -149,18 +166,23 @@ final class ReductionRunner {
 
   /** Part {@code index} of the work: a band of rows, or its blocks of {@code width} columns. */
   private static void part(
-      RowReduction reduction, int height, int width, boolean cut, long index, Workspace w) {
-    BlockKernel<?> kernel = w.kernels.chosen();
+      Operands<?> operands,
+      RowReduction reduction,
+      int height,
+      int width,
+      boolean cut,
+      long index,
+      Workspace w) {
     boolean reverse = reduction.isReverse();
-    int n = (reverse ? kernel.p() : kernel.q()).size();
-    int m = (reverse ? kernel.q() : kernel.p()).size();
+    int n = (reverse ? operands.p() : operands.q()).size();
+    int m = (reverse ? operands.q() : operands.p()).size();
     int most = RowReduction.BLOCK_COLUMNS;
     int across = Math.ceilDiv(m, width);
     int row0 = (int) (index / across) * height;
     int row1 = Math.min(row0 + height, n);
     int from = (int) (index % across) * width;
     int to = Math.min(m - from, width) + from;
-    boolean large = kernel.wantsLargeBlocks() && !reverse;
+    boolean large = w.kernels.of(operands).wantsLargeBlocks() && !reverse;
     int rows = Math.min(height, large ? RowReduction.BAND_ROWS : RowReduction.BLOCK_ROWS);
     w.band.begin(row0, cut ? (int) (index % across) : BandState.WHOLE);
     reduction.begin(row0, row1, w.band);
@@ -169,14 +191,14 @@ final class ReductionRunner {
       for (int row = row0; row < row1; row += rows) {
         int end = Math.min(row + rows, row1);
         w.checkInterrupt();
-        block(kernel, reduction, row, end, column0, column1, w);
+        block(operands, reduction, row, end, column0, column1, w);
       }
     }
     reduction.end(row0, row1, w.band);
   }
 
   private static void block(
-      BlockKernel<?> kernel,
+      Operands<?> operands,
       RowReduction reduction,
       int row0,
       int row1,
@@ -184,13 +206,14 @@ final class ReductionRunner {
       int column1,
       Workspace w) {
     int width = column1 - column0;
-    w.window.useBlock(true, (row1 - row0) * width, row0, column0, width);
+    w.target.useBlock(true, (row1 - row0) * width, row0, column0, width);
     if (reduction.isReverse()) {
-      reverse(kernel, row0, row1, column0, column1, w);
+      reverse(operands, row0, row1, column0, column1, w);
     } else {
-      kernel.block(row0, row1, column0, column1, w.window);
+      w.kernels.of(operands).block(operands, row0, row1, column0, column1, w.target);
     }
-    reduction.block(row0, row1, column0, column1, w.window.block(), w.band);
+    w.band.use(w.kernels.scan());
+    reduction.block(row0, row1, column0, column1, w.target.block(), w.band);
   }
 
   /**
@@ -198,14 +221,15 @@ final class ReductionRunner {
    * the rows begin at a multiple of {@link Batch#WIDEST_PANEL}.
    */
   private static void reverse(
-      BlockKernel<?> kernel, int row0, int row1, int column0, int column1, Workspace w) {
+      Operands<?> operands, int row0, int row1, int column0, int column1, Workspace w) {
+    BlockKernel<Operands<?>> kernel = w.kernels.of(operands);
     int n = row1 - row0;
     int height =
-        kernel.wantsLargeBlocks() ? column1 - column0 : Engine.blockRows(kernel.q().dimension());
-    w.window.aim(column0, row0, n);
+        kernel.wantsLargeBlocks() ? column1 - column0 : Engine.blockRows(operands.q().dimension());
+    w.target.aim(column0, row0, n);
     for (int j = column0; j < column1; j += height) {
-      kernel.block(j, Math.min(j + height, column1), row0, row1, w.window);
+      kernel.block(operands, j, Math.min(j + height, column1), row0, row1, w.target);
     }
-    w.window.transposeBlock(column1 - column0, n);
+    w.target.transposeBlock(column1 - column0, n);
   }
 }

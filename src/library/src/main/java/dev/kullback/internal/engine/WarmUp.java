@@ -133,15 +133,17 @@ public final class WarmUp {
 
   private void round(Batch q) {
     engine.checkOpen();
-    if (matrix) {
-      engine.pairwise(q, p, out());
+    if (matrix && wide) {
+      engine.pairwise(q, p, values64);
+    } else if (matrix) {
+      engine.pairwise(q, p, values32);
     }
-    engine.nearest(q, p, k, NearestQuery.ALL, indices, out());
+    if (wide) {
+      engine.nearest(q, p, k, NearestQuery.ALL, indices, values64);
+    } else {
+      engine.nearest(q, p, k, NearestQuery.ALL, indices, values32);
+    }
     engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, sums);
     engine.statistic(RowStatistic.Kind.MIN, q, p, null, sums);
-  }
-
-  private Workspace out() {
-    return wide ? engine.begin().to(values64) : engine.begin().to(values32);
   }
 }

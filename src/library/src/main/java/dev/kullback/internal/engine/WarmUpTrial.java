@@ -2,24 +2,30 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.vector.Readiness;
+import dev.kullback.internal.plain.ScalarScan;
+import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
-import dev.kullback.internal.vector.ReadyScan;
 import dev.kullback.internal.vector.SmallKernel;
+import dev.kullback.internal.vector.VectorScan;
+import dev.kullback.internal.vector.VectorWidth;
 import java.util.Random;
+import java.util.function.Supplier;
 
-/** Runs vector kernels and their plain twins, on a {@link Readiness.Trial}, until the vectors are as fast. */
+/** Runs vector kernels and the cold ones, on batches of its own, until the vectors are as fast. */
 final class WarmUpTrial {
   /** After so long calls change over whatever the speed: C2 may be starved, or give up, and vectors are right all the same. */
   private static final long MOST_NANOS = 30_000_000_000L;
 
-  /** In the twin's time. Compiled, vectors take a third of it and more where most entries are recomputed; boxed, 5 times as long. */
+  /** Multiple of the cold kernels' time up to which vectors are used. Compiled, they take a third of it and more where most entries are recomputed; boxed, 5 times as long. */
   private static final int SLOWER = 2;
 
   /** Whole tiles and tails of all widths. What compiles a method is the number of its calls, so these are short. */
@@ -48,13 +54,21 @@ final class WarmUpTrial {
   private final int dimension;
   private final long start = System.nanoTime();
   private final Random random = new Random(1);
-  private final Engine engine =
-      new Engine(
-          Platform.Choice.VECTOR, 1, null, (_, message) -> new IllegalStateException(message));
+  private final Engine ready = engine(true);
+  private final Engine cold = engine(false);
 
   /** For batches of this dimension. */
   WarmUpTrial(int dimension) {
     this.dimension = dimension;
+  }
+
+  private static Engine engine(boolean vectors) {
+    return new Engine(
+        Platform.Choice.VECTOR,
+        1,
+        null,
+        (_, message) -> new IllegalStateException(message),
+        _ -> vectors);
   }
 
   void of(KernelGroup part) {
@@ -79,7 +93,9 @@ final class WarmUpTrial {
       }
       case SCANS -> {
         Scans scans = new Scans(random);
-        tryOut(scans::run);
+        RowScan plain = new ScalarScan(VectorWidth.BITS / Double.SIZE);
+        RowScan vectors = new VectorScan();
+        tryOut(() -> scans.run(plain), () -> scans.run(vectors));
       }
       case FULL -> {
         full(FEW_FULL_DIMENSIONS);
@@ -92,51 +108,47 @@ final class WarmUpTrial {
     for (double[] spread : spreads) {
       Parameters q = new Parameters(ROWS, d, spread, wide, random);
       Parameters p = new Parameters(COLUMNS, d, spread, wide, random);
-      tryOut(() -> matrices(q.batch(), p.batch()));
+      tryOut(
+          () -> matrices(cold, q.batch(), p.batch()), () -> matrices(ready, q.batch(), p.batch()));
     }
   }
 
-  private void matrices(DiagonalBatch q, DiagonalBatch p) {
-    engine.pairwise(q, p, engine.begin().to(new float[q.size() * p.size()]));
-    engine.pairwise(q, p, engine.begin().to(new double[q.size() * p.size()]));
-    engine.pairwise(q, q, engine.begin().to(new float[q.size() * q.size()]));
+  private static void matrices(Engine engine, Batch q, Batch p) {
+    engine.pairwise(q, p, new float[q.size() * p.size()]);
+    engine.pairwise(q, p, new double[q.size() * p.size()]);
+    engine.pairwise(q, q, new float[q.size() * q.size()]);
   }
 
   private void full(int d) {
     for (double[] spread : new double[][] {FAR, MIXED, NEAR}) {
       Covariances q = new Covariances(ROWS, d, spread, random);
       Covariances p = new Covariances(COLUMNS, d, spread, random);
-      tryOut(() -> {
-        matrices(q.batch(ScaleKind.SCALE_TRIL), p.batch(ScaleKind.SCALE_TRIL));
-        matrices(q.batch(ScaleKind.PRECISION), p.batch(ScaleKind.COVARIANCE));
-        pairs(p.batch(ScaleKind.SCALE_TRIL), p.batch(ScaleKind.COVARIANCE));
-      });
+      tryOut(() -> full(cold, Cholesky::new, q, p), () -> full(ready, CholeskyKernel::new, q, p));
     }
   }
 
-  private void matrices(FullBatch q, FullBatch p) {
-    engine.pairwise(q, p, engine.begin().to(new float[q.size() * p.size()]));
-    engine.pairwise(q, p, engine.begin().to(new double[q.size() * p.size()]));
-  }
-
-  private void pairs(FullBatch q, FullBatch p) {
-    double[] out = new double[p.size()];
-    engine.aligned(q, p, engine.begin().to(out));
-    engine.toStandardNormal(q, engine.begin().to(out));
+  private static void full(
+      Engine engine, Supplier<Factorization> how, Covariances q, Covariances p) {
+    FullBatch columns = p.batch(ScaleKind.SCALE_TRIL, how);
+    FullBatch others = p.batch(ScaleKind.COVARIANCE, how);
+    matrices(engine, q.batch(ScaleKind.SCALE_TRIL, how), columns);
+    matrices(engine, q.batch(ScaleKind.PRECISION, how), others);
+    double[] out = new double[columns.size()];
+    engine.aligned(columns, others, out);
+    engine.toStandardNormal(columns, out);
   }
 
   /** Computes with both until vectors take no longer. */
-  private void tryOut(Runnable round) {
-    long twin = Long.MAX_VALUE;
+  private void tryOut(Runnable plain, Runnable vectors) {
+    long least = Long.MAX_VALUE;
     long vector = Long.MAX_VALUE;
     do {
-      twin = Math.min(twin, time(false, round));
-      vector = Math.min(vector, time(true, round));
-    } while (vector > SLOWER * twin && System.nanoTime() - start < MOST_NANOS);
+      least = Math.min(least, time(plain));
+      vector = Math.min(vector, time(vectors));
+    } while (vector > SLOWER * least && System.nanoTime() - start < MOST_NANOS);
   }
 
-  private static long time(boolean vectors, Runnable round) {
-    Readiness.Trial.use(vectors);
+  private static long time(Runnable round) {
     long start = System.nanoTime();
     round.run();
     return System.nanoTime() - start;
@@ -147,7 +159,6 @@ final class WarmUpTrial {
     private static final int ROWS = 12;
     private static final int WIDTH = 160;
 
-    private final RowScan scan = new ReadyScan();
     private final double[] values;
     private final double[] least = new double[WIDTH];
     private final int[] at = new int[WIDTH];
@@ -159,7 +170,7 @@ final class WarmUpTrial {
       unsorted = random.longs(RowScan.FEW, 0, Long.MAX_VALUE).toArray();
     }
 
-    void run() {
+    void run(RowScan scan) {
       for (int i = 0; i < ROWS; i++) {
         scan.sumExp(0, values, i, i + 39);
         scan.sum(values, i, WIDTH);
@@ -242,14 +253,10 @@ final class WarmUpTrial {
       }
     }
 
-    FullBatch batch(ScaleKind kind) {
+    FullBatch batch(ScaleKind kind, Supplier<Factorization> factorization) {
       double[] matrix = kind == ScaleKind.SCALE_TRIL ? factors : products;
       return Factors.of(
-          Elements.of(mean, "mean"),
-          Elements.of(matrix, kind.argument()),
-          d,
-          kind,
-          Platform::factorization);
+          Elements.of(mean, "mean"), Elements.of(matrix, kind.argument()), d, kind, factorization);
     }
   }
 }

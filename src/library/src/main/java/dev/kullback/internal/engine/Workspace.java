@@ -3,54 +3,36 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Results;
-import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.ExactOrder;
 import dev.kullback.internal.rows.NearestRows;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.work.Job;
 import dev.kullback.internal.work.Worker;
-import java.lang.foreign.MemorySegment;
 import java.util.function.IntConsumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /** What one thread computes a call with; pooled, so that warm calls allocate nothing. */
-public final class Workspace extends Worker {
+final class Workspace extends Worker {
   /** Where the results of the call that it leads go, and its reductions. */
-  final Results output = new Results();
+  final Results results = new Results();
 
   final NearestRows nearest = new NearestRows();
   final RowStatistic statistic = new RowStatistic();
 
   final FullPair pair = new FullPair();
-  final BlockTarget window = new BlockTarget();
+  final BlockTarget target = new BlockTarget();
   final Kernels kernels;
   final BandState band;
   private final Engine engine;
 
-  Workspace(Engine engine, boolean vectors, @Nullable CudaDevice device, RowScan scan) {
+  Workspace(Engine engine, @Nullable Predicate<KernelGroup> ready, @Nullable CudaDevice device) {
     this.engine = engine;
-    kernels = new Kernels(vectors, device, this, pair);
-    band = new BandState(scan, new ExactOrder(this, pair));
-  }
-
-  /** Sends the call's results to an array. */
-  public Workspace to(float[] out) {
-    output.set(out);
-    return this;
-  }
-
-  /** Sends the call's results to an array. */
-  public Workspace to(double[] out) {
-    output.set(out);
-    return this;
-  }
-
-  /** Sends the call's results to a segment of doubles, if it is wide, or of floats. */
-  public Workspace to(MemorySegment out, boolean wide) {
-    output.set(out, wide);
-    return this;
+    kernels = new Kernels(ready, device, this, pair);
+    band = new BandState(kernels.scan(), new ExactOrder(this, pair));
   }
 
   @Override
@@ -73,13 +55,13 @@ public final class Workspace extends Worker {
 
   /** Drops the caller's arrays and batches before it goes back to the pool. */
   void clear() {
-    kernels.end();
+    kernels.clear();
     pair.clear();
-    window.clear();
-    output.clear();
+    target.clear();
+    results.clear();
     nearest.clear();
     statistic.clear();
     band.trim();
-    rest();
+    reset();
   }
 }

@@ -3,6 +3,7 @@ package dev.kullback.internal.plain;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
@@ -10,7 +11,7 @@ import dev.kullback.internal.work.Worker;
  * {@link FullPair} for every entry: the scalar backend of pairs that are not both diagonal, and the vector backend's way where
  * a diagonal batch is too large to be written out as full factors.
  */
-public final class FullScalarKernel extends BlockKernel<Batch> {
+public final class FullScalarKernel implements BlockKernel<Operands<Batch>> {
   private final Worker worker;
   private final FullPair pair;
 
@@ -20,9 +21,10 @@ public final class FullScalarKernel extends BlockKernel<Batch> {
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
-    Batch q = q();
-    Batch p = p();
+  public void block(
+      Operands<Batch> operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    Batch q = operands.q();
+    Batch p = operands.p();
     long terms = Checkpoint.ofSolve(q.dimension());
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {

@@ -4,10 +4,11 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Worker;
 
-/** {@link PairKl} for every entry: the scalar backend of diagonal pairs. */
-public final class ScalarKernel extends BlockKernel<DiagonalBatch> {
+/** {@link PairKl} for every entry of diagonal pairs. */
+public final class ScalarKernel implements BlockKernel<Operands<DiagonalBatch>> {
   private final Worker worker;
 
   public ScalarKernel(Worker worker) {
@@ -15,15 +16,15 @@ public final class ScalarKernel extends BlockKernel<DiagonalBatch> {
   }
 
   @Override
-  protected void prepare(DiagonalBatch q, DiagonalBatch p) {
-    q.precisions();
-    p.precisions();
-  }
-
-  @Override
-  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
-    DiagonalBatch q = q();
-    DiagonalBatch p = p();
+  public void block(
+      Operands<DiagonalBatch> operands,
+      int row0,
+      int row1,
+      int column0,
+      int column1,
+      BlockTarget out) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
     long terms = Batch.terms(q, p);
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {

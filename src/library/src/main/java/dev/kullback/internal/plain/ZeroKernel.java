@@ -3,18 +3,20 @@ package dev.kullback.internal.plain;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Results;
 
 /** Stores 0, the divergence of a deterministic q by the convention of latent-diffusion code. */
-public final class ZeroKernel extends BlockKernel<Batch> {
+public final class ZeroKernel implements BlockKernel<Operands<Batch>> {
   @Override
-  public boolean matrix(Results out) {
-    out.zero((long) q().size() * p().size());
+  public boolean matrix(Operands<Batch> operands, Results out) {
+    out.zero((long) operands.q().size() * operands.p().size());
     return true;
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
+  public void block(
+      Operands<Batch> operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     for (int i = row0; i < row1; i++) {
       out.zero(i, column0, column1);
     }

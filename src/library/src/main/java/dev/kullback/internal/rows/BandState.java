@@ -15,7 +15,7 @@ public final class BandState {
   /** Number of the span of the band's columns, if the call cuts bands so, or {@link #WHOLE}. */
   int span;
 
-  final RowScan scan;
+  RowScan scan;
 
   final double[] least = new double[NearestRows.MOST_GROUPS];
 
@@ -41,6 +41,12 @@ public final class BandState {
   public void begin(int row, int span) {
     first = row;
     this.span = span;
+  }
+
+  /** Goes through rows by another scan from now on: with vectors, say, once they are compiled. */
+  public void use(RowScan scan) {
+    this.scan = scan;
+    sorting.use(scan);
   }
 
   boolean isWhole() {

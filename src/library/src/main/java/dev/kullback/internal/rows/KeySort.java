@@ -11,7 +11,7 @@ final class KeySort {
   /** Capacity that lasts from call to call. */
   static final int MOST_KEPT = 1 << 16;
 
-  private final RowScan scan;
+  private RowScan scan;
 
   /** Keys to sort, none negative. */
   long[] keys = {};
@@ -25,6 +25,10 @@ final class KeySort {
 
   KeySort(RowScan scan) {
     this.scan = scan;
+  }
+
+  void use(RowScan other) {
+    scan = other;
   }
 
   void ensureCapacity(int capacity) {

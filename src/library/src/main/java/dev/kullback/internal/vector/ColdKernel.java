@@ -1,103 +1,88 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
 /**
- * {@link VectorKernel} and {@link SmallKernel} without vectors, entry by entry: the same operations on the same panels in the same order,
- * so the same bits. An order of magnitude slower once both are compiled, and far faster before.
+ * {@link VectorKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. An
+ * order of magnitude slower than compiled vectors, and far faster than interpreted ones.
  */
-final class ColdKernel {
+public final class ColdKernel implements BlockKernel<TileOperands> {
   /** Columns at a time. */
   private static final int COLUMNS = 4;
 
-  /** What a term counts at a {@link Checkpoint}: 0.4 ns (Zen 3). */
+  /** Weight of a term at a {@link Checkpoint}: 0.4 ns (Zen 3). */
   private static final long TERM = 8;
 
-  private final VectorKernel kernel;
   private final Worker worker;
 
-  /** A block's rows. */
+  /** Rows of a block, packed; grown on demand. */
   private float[] rows32 = {};
 
   private double[] rows64 = {};
   private final double[] sums = new double[COLUMNS];
 
-  /** For the batches and forms of this kernel's calls. */
-  ColdKernel(VectorKernel kernel, Worker worker) {
-    this.kernel = kernel;
+  public ColdKernel(Worker worker) {
     this.worker = worker;
   }
 
-  /** {@link VectorKernel#block}. */
-  void block(int row0, int row1, int column0, int column1, BlockTarget out) {
-    DiagonalBatch q = kernel.q();
-    DiagonalBatch p = kernel.p();
+  @Override
+  public void block(
+      TileOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
     int d = q.dimension();
-    boolean wide = VectorKernel.isWide(q, p);
-    packRows(row0, row1, d, wide);
+    boolean wide = operands.isWide();
+    packRows(operands, row0, row1);
     for (int column = column0; column < column1; column += COLUMNS) {
-      int columns = Math.min(COLUMNS, column1 - column);
+      int end = Math.min(column + COLUMNS, column1);
       for (int i = row0; i < row1; i++) {
         worker.pass(TERM * COLUMNS * d);
         int r = (i - row0) * 2 * d;
         if (wide) {
-          DoublePanels.sums(rows64, r, kernel.p64().values(), column, d, sums);
+          DoublePanels.sums(rows64, r, operands.p64().values(), column, d, sums);
         } else {
-          FloatPanels.sums(rows32, r, kernel.p32().values(), column, d, sums);
+          FloatPanels.sums(rows32, r, operands.p32().values(), column, d, sums);
         }
-        for (int c = 0; c < columns; c++) {
-          int j = column + c;
-          out.put(i, j, q == p && i == j ? 0 : wide ? kl64(c, i, j) : kl32(c, i, j));
+        for (int j = column; j < end; j++) {
+          double sum = sums[j - column];
+          double kl = wide ? kl64(operands, i, j, sum) : kl32(operands, i, j, sum);
+          out.put(i, j, q == p && i == j ? 0 : kl);
         }
       }
     }
   }
 
-  /** {@link SmallKernel#block}. */
-  static void pairs(
-      DiagonalBatch q,
-      DiagonalBatch p,
-      int row0,
-      int row1,
-      int column0,
-      int column1,
-      BlockTarget out,
-      Worker worker) {
-    for (int i = row0; i < row1; i++) {
-      for (int j = column0; j < column1; j++) {
-        worker.pass((long) Checkpoint.PLAIN * q.dimension());
-        out.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
-      }
-    }
-  }
-
-  private void packRows(int row0, int row1, int d, boolean wide) {
+  private void packRows(TileOperands operands, int row0, int row1) {
+    int d = operands.q().dimension();
     int needed = (row1 - row0) * 2 * d;
-    if (wide && rows64.length < needed) {
+    if (operands.isWide() && rows64.length < needed) {
       rows64 = new double[needed];
-    } else if (!wide && rows32.length < needed) {
+    } else if (!operands.isWide() && rows32.length < needed) {
       rows32 = new float[needed];
     }
     for (int i = row0, r = 0; i < row1; i++, r += 2 * d) {
-      if (wide) {
-        DoublePanels.packRow(kernel.q64().values(), d, i, rows64, r);
+      if (operands.isWide()) {
+        DoublePanels.packRow(operands.q64().values(), d, i, rows64, r);
       } else {
-        FloatPanels.packRow(kernel.q32().values(), d, i, rows32, r);
+        FloatPanels.packRow(operands.q32().values(), d, i, rows32, r);
       }
     }
   }
 
-  /** The ladder of batches of float: each rung for what those before it do not settle. */
-  private double kl32(int c, int i, int j) {
-    DiagonalBatch q = kernel.q();
-    DiagonalBatch p = kernel.p();
+  /** Climbs the ladder of batches of float: each rung for the entries that those before it do not settle. */
+  private double kl32(TileOperands operands, int i, int j, double sum) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
+    Packed<float[]> a = operands.q32();
+    Packed<float[]> b = operands.p32();
     int d = q.dimension();
-    double kl = Math.fma(sums[c], 0.5, kernel.p32().offsetP()[j] + kernel.q32().offsetQ()[i]);
-    double noise = kernel.p32().noiseP()[j] + kernel.q32().noiseQ()[i];
+    double kl = Math.fma(sum, 0.5, b.offsetP()[j] + a.offsetQ()[i]);
+    double noise = b.noiseP()[j] + a.noiseQ()[i];
     if (PairKl.isCertain(kl, noise, PairKl.FLOAT_TOLERANCE - PairKl.unit32(d))) {
       return kl;
     }
@@ -112,13 +97,14 @@ final class ColdKernel {
     return Double.isNaN(near) ? PairKl.stable(q, i, p, j) : near;
   }
 
-  /** That of batches of double. */
-  private double kl64(int c, int i, int j) {
-    DiagonalBatch q = kernel.q();
-    DiagonalBatch p = kernel.p();
-    double offset = kernel.p64().offsetP()[j] + kernel.q64().offsetQ()[i];
-    double noise = kernel.p64().noiseP()[j] + kernel.q64().noiseQ()[i];
-    double kl = Math.fma(sums[c], 0.5, offset);
+  /** Climbs the ladder of batches of double. */
+  private double kl64(TileOperands operands, int i, int j, double sum) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
+    Packed<double[]> a = operands.q64();
+    Packed<double[]> b = operands.p64();
+    double kl = Math.fma(sum, 0.5, b.offsetP()[j] + a.offsetQ()[i]);
+    double noise = b.noiseP()[j] + a.noiseQ()[i];
     if (PairKl.isCertain(kl, noise, PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension()))) {
       return kl;
     }

@@ -1,6 +1,5 @@
 package dev.kullback.internal.vector;
 
-import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
@@ -42,33 +41,24 @@ final class FloatPanels {
   /** What packing an element counts at a {@link Checkpoint}. */
   private static final long PACKING = 16;
 
-  /** A batch in panels, kept with it. */
-  static final DerivedForm<DiagonalBatch, Packed<float[]>> COLUMNS =
-      new DerivedForm<>(
-          FloatPanels::packColumns, c -> (long) Float.BYTES * c.values().length + c.rowBytes());
-
-  private static final Readiness.KernelGroup PART = Readiness.KernelGroup.FLOAT;
+  /** A batch in panels. */
+  static final PanelForm<DiagonalBatch, float[], Packed<float[]>> COLUMNS =
+      new PanelForm<>(
+          Float.BYTES,
+          FloatPanels::columnsLength,
+          float[]::new,
+          FloatPanels::packColumns,
+          c -> (long) Float.BYTES * c.values().length + c.rowBytes());
 
   private FloatPanels() {}
 
-  private static Packed<float[]> packColumns(DiagonalBatch g) {
-    return packColumns(g, new float[columnsLength(g)], new Worker());
-  }
-
-  /** Those kept with the batch, which all threads of a call make if nobody has. */
-  static Packed<float[]> columns(DiagonalBatch g, Worker worker) {
-    Packed<float[]> made = COLUMNS.made(g);
-    return made != null
-        ? made
-        : COLUMNS.of(g, b -> packColumns(b, new float[columnsLength(b)], worker));
-  }
-
-  static int columnsLength(DiagonalBatch g) {
+  private static int columnsLength(DiagonalBatch g) {
     return Math.ceilDiv(g.size(), NR) * NR * 2 * g.dimension();
   }
 
   /** Packs into an array that may be longer; what lies in it at rows that pad a panel does not matter. */
-  static Packed<float[]> packColumns(DiagonalBatch g, float[] columns, Worker worker) {
+  private static Packed<float[]> packColumns(
+      DiagonalBatch g, float[] columns, boolean vectors, Worker worker) {
     int rows = Math.max(1, PACKED_AT_ONCE / (NR * g.dimension())) * NR;
     float[] mean = g.mean32(); // in double copies of a float batch's: once for all parts
     float[] scale = g.scale32();
@@ -76,17 +66,23 @@ final class FloatPanels {
         Math.ceilDiv(g.size(), rows),
         part -> {
           int first = part * rows;
-          packPanels(g, mean, scale, first, Math.min(g.size() - first, rows), columns);
+          packPanels(g, mean, scale, first, Math.min(g.size() - first, rows), columns, vectors);
         });
     return Packed.of(g, columns, NR);
   }
 
   /** The panels of {@code count} rows from {@code first} on, a multiple of NR. */
   private static void packPanels(
-      DiagonalBatch g, float[] mean, float[] scale, int first, int count, float[] columns) {
+      DiagonalBatch g,
+      float[] mean,
+      float[] scale,
+      int first,
+      int count,
+      float[] columns,
+      boolean vectors) {
     int n = first + count;
     int d = g.dimension();
-    FloatTranspose transpose = new FloatTranspose(PART);
+    FloatTranspose transpose = new FloatTranspose(vectors);
     float[] inverse = new float[NR * Math.min(PACK, d)];
     Checkpoint checkpoint = new Checkpoint();
     for (int b = first; b < n; b += NR) {

@@ -29,16 +29,16 @@ public final class FloatTranspose {
   private static final boolean EXCHANGES_LEAST =
       Float.SIZE == 32 || VectorWidth.BITS == LEAST_SIDE * Float.SIZE;
 
-  private final Readiness.KernelGroup part;
+  private final boolean vectors;
   private final float[] scratch = new float[SIDE * SIDE];
 
   /**
    * Makes working memory.
    *
-   * @param part kernels that the panels are for: until these are ready, nothing here uses vectors
+   * @param vectors whether vectors may be used; the lanes are the same without
    */
-  public FloatTranspose(Readiness.KernelGroup part) {
-    this.part = part;
+  public FloatTranspose(boolean vectors) {
+    this.vectors = vectors;
   }
 
   /**
@@ -54,7 +54,7 @@ public final class FloatTranspose {
       float[] out,
       int to,
       int outStride) {
-    if (EXCHANGES && columns >= SIDE && Readiness.isReady(part)) {
+    if (vectors && EXCHANGES && columns >= SIDE) {
       for (int i = 0; i < rows; i += SIDE) {
         int first = from + i * inStride;
         int last = Math.min(SIDE, rows - i) - 1;
@@ -66,7 +66,7 @@ public final class FloatTranspose {
       }
       return;
     }
-    boolean squares = EXCHANGES_LEAST && columns >= LEAST_SIDE && Readiness.isReady(part);
+    boolean squares = vectors && EXCHANGES_LEAST && columns >= LEAST_SIDE;
     for (int i = 0; i < rows; i += LEAST_SIDE) {
       int a = from + i * inStride;
       int b = from + Math.min(i + 1, rows - 1) * inStride;

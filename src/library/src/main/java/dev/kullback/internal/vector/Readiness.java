@@ -5,7 +5,7 @@ import java.util.Set;
 
 /**
  * Whether the vector kernels are compiled. Before C2 has them they take 10 to 10,000 times as long, 30 ns an operation by C1 and 5 µs
- * in the interpreter; until then plain twins compute, by the same operations in the same order, so to the same bits.
+ * in the interpreter; until then cold kernels compute, by the same operations in the same order, so to the same bits.
  */
 public final class Readiness {
   /** {@code false} has vectors used as soon as they are known to be compiled at all, and no thread started to try kernels out. */
@@ -19,7 +19,7 @@ public final class Readiness {
 
   private Readiness() {}
 
-  /** What is compiled, and found to be, by itself: what calls on one kind of batches need. In the order of trials. */
+  /** Kernel groups that become ready independently, each what calls on one kind of batches need; in the order of their trials. */
   public enum KernelGroup {
     /** {@link VectorKernel} of floats, where its first form settles a tile. */
     FLOAT,
@@ -31,25 +31,8 @@ public final class Readiness {
     FULL,
     /** {@link VectorScan}. */
     SCANS,
-    /** What {@link VectorKernel} recomputes of floats. */
+    /** {@link VectorKernel} of floats, where entries are recomputed. */
     REFINEMENT
-  }
-
-  /** A thread that uses the ones or the others as it says. */
-  public static final class Trial extends Thread {
-    private boolean vectors;
-
-    /** A daemon that inherits nothing of the thread that starts it. */
-    public Trial(Runnable task, String name) {
-      super(null, task, name, 0, false);
-      setDaemon(true);
-      setContextClassLoader(null);
-    }
-
-    /** For what the calling thread, which is a trial, computes next. */
-    public static void use(boolean vectors) {
-      ((Trial) Thread.currentThread()).vectors = vectors;
-    }
   }
 
   /** Whether anything is left to a thread in the background. */
@@ -57,24 +40,19 @@ public final class Readiness {
     return DEFERRED;
   }
 
-  /** Whether the calling thread is to use vectors: the choice between the kernels and their twins, made anew for each block. */
-  public static boolean isReady(KernelGroup part) {
-    return Thread.currentThread() instanceof Trial trial ? trial.vectors : isCompiled(part);
+  /** Whether calls are to use these vectors. */
+  public static boolean isCompiled(KernelGroup group) {
+    return compiled.contains(group);
   }
 
-  /** Whether all threads but trials are to. */
-  public static boolean isCompiled(KernelGroup part) {
-    return compiled.contains(part);
-  }
-
-  /** Has all threads use these vectors from now on. */
-  public static synchronized void setCompiled(KernelGroup part) {
+  /** Has calls use these vectors from now on. */
+  public static synchronized void setCompiled(KernelGroup group) {
     Set<KernelGroup> more = EnumSet.copyOf(compiled);
-    more.add(part);
+    more.add(group);
     compiled = more;
   }
 
-  /** Has all threads use all vectors from now on. */
+  /** Has calls use all vectors from now on. */
   static synchronized void setAllCompiled() {
     compiled = EnumSet.allOf(KernelGroup.class);
   }

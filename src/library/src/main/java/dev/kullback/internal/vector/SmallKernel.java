@@ -1,6 +1,5 @@
 package dev.kullback.internal.vector;
 
-import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
@@ -9,24 +8,19 @@ import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
-import java.util.Objects;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The Vector API backend up to {@value #MOST_DIMENSIONS} dimensions, where a float kernel's entries would mostly be recomputed: in double
  * at once, from the differences to the store without a tile between them. An entry is {@link PairKl#of}, to the bit.
  *
- * <p>Layouts, for vector b of V columns, dimension h:
+ * <p>{@link SmallOperands} tells how columns are laid out. Rows:
  *
  * <pre>
- * columns [b][D][2][V], [b][V]   μ, 1/v; then offsetP, the last of a vector's 2 D + 1
- *         [N]                    noiseP, behind all of these
- * scales  [b][D][2][V]           the raw scale s, 1/σ
  * rows    [8]                    offsetQ, noiseQ of four rows
  *         [D][3][4]              μ, v, s
  * </pre>
@@ -34,7 +28,7 @@ import org.jspecify.annotations.Nullable;
  * What is left to PairKl, for variances and means that might overflow here, has the offset −∞ and zeros else. So an entry is finite or −∞,
  * and as good as its sign tells: comparisons are signs of differences, as in {@link Epilogue}.
  */
-public final class SmallKernel extends BlockKernel<DiagonalBatch> {
+public final class SmallKernel implements BlockKernel<SmallOperands> {
   /** This kernel takes 1.9 to 2.3 ns an entry at 4, {@link VectorKernel} 3.4 at 5, 2.7 at 6 and 2.2 at 8 (Zen 3, AVX2). */
   public static final int MOST_DIMENSIONS = 4;
 
@@ -54,30 +48,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   /** Columns whose values stay in the L1 or L2 cache for all rows of a block. */
   private static final int STRIP = 1024;
 
-  /** Means up to which, with variances in 2^±500, no sum overflows. */
-  private static final double MOST_MEAN = 0x1p250;
-
-  /** What a term counts at a {@link Checkpoint}, one that is packed, and one looked at again. */
+  /** Weights at a {@link Checkpoint} of a term, and of one looked at again. */
   private static final int COUNTED = 6;
 
-  private static final int PACKING = 64;
-
   private static final int REFINED = 40;
-
-  /** As {@code VectorKernel.MOST_PANELS}, in doubles. */
-  private static final int MOST_KEPT = 1 << 19;
-
-  /** A batch as columns. */
-  @SuppressWarnings("ArrayRecordComponent") // never compared
-  private record Columns(double[] values, double mostNoise) {}
-
-  private static final DerivedForm<DiagonalBatch, Columns> COLUMNS =
-      new DerivedForm<>(
-          g -> pack(g, new double[length(g)]), c -> (long) Double.BYTES * c.values().length);
-
-  /** Of a batch as columns, read where entries are recomputed. */
-  private static final DerivedForm<DiagonalBatch, double[]> SCALES =
-      new DerivedForm<>(SmallKernel::packScales, s -> (long) Double.BYTES * s.length);
 
   private final Worker worker;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
@@ -104,134 +78,29 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
   /** Entries of the vector that is not whole, of one row. */
   private final BlockTarget tail = new BlockTarget();
 
-  /** Those of p. */
-  private @Nullable Columns columns;
-
-  /** Of a batch used for the first time, which may never be again; grown on demand. */
-  private double[] values = {};
-
   public SmallKernel(Worker worker) {
     this.worker = worker;
   }
 
-  /** Makes all forms that calls may read. */
-  public static void prepare(DiagonalBatch batch) {
-    COLUMNS.of(batch);
-    SCALES.of(batch);
-  }
-
   @Override
-  protected void prepare(DiagonalBatch q, DiagonalBatch p) {
-    int length = length(p);
-    if (length > MOST_KEPT || !p.isFirstUse()) {
-      columns = COLUMNS.of(p);
-      return;
-    }
-    if (values.length < length) {
-      values = new double[length];
-    }
-    columns = pack(p, values);
-  }
-
-  @Override
-  public void join(BlockKernel<?> lead) {
-    super.join(lead);
-    columns = ((SmallKernel) lead).columns;
-  }
-
-  @Override
-  public void end() {
-    super.end();
-    columns = null;
-  }
-
-  /** Columns with those that fill the last vector. */
-  private static int padded(DiagonalBatch g) {
-    return Math.ceilDiv(g.size(), V) * V;
-  }
-
-  private static int length(DiagonalBatch g) {
-    return padded(g) * (2 * g.dimension() + 2);
-  }
-
-  private static Columns pack(DiagonalBatch g, double[] values) {
-    int d = g.dimension();
-    int padded = padded(g);
-    int noises = padded * (2 * d + 1);
-    double unit = PairKl.unit64(d);
-    double most = 0;
-    Checkpoint checkpoint = new Checkpoint();
-    for (int j = 0; j < padded; j++) {
-      checkpoint.pass((long) PACKING * d);
-      int i = Math.min(j, g.size() - 1); // what fills a vector must not look uncertain
-      int to = j / V * V * (2 * d + 1) + j % V;
-      boolean held = isHeld(g, i);
-      for (int h = 0; h < d; h++, to += 2 * V) {
-        values[to] = held ? g.mean(i * d + h) : 0;
-        values[to + V] = held ? precision(g, i * d + h) : 0;
-      }
-      double noise = held ? PairKl.noiseP(g, i, unit) : 0;
-      values[noises + j] = noise;
-      values[to] = held ? PairKl.offsetP(g, i) : Double.NEGATIVE_INFINITY;
-      most = Math.max(most, noise);
-    }
-    return new Columns(values, most);
-  }
-
-  /** Just as {@link PairKl} has it. */
-  private static double precision(DiagonalBatch g, int k) {
-    return g.kind() == Scale.PRECISION ? g.scale(k) : 1 / g.kind().variance(g.scale(k));
-  }
-
-  private static boolean isHeld(DiagonalBatch g, int i) {
-    int d = g.dimension();
-    boolean held = !g.isBeyond64(i);
-    for (int k = i * d; k < (i + 1) * d; k++) {
-      held &= Math.abs(g.mean(k)) <= MOST_MEAN;
-    }
-    return held;
-  }
-
-  private static double[] packScales(DiagonalBatch g) {
-    int d = g.dimension();
-    double[] scales = new double[padded(g) * 2 * d];
-    Checkpoint checkpoint = new Checkpoint();
-    for (int j = 0; j < g.size(); j++) {
-      checkpoint.pass((long) PACKING * d);
-      int to = j / V * V * 2 * d + j % V;
-      for (int h = 0; h < d; h++, to += 2 * V) {
-        double s = g.scale(j * d + h);
-        scales[to] = s;
-        scales[to + V] = PairKl.inverseStd(g.kind(), s);
-      }
-    }
-    return scales;
-  }
-
-  @Override
-  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
-    if (Readiness.isReady(Readiness.KernelGroup.SMALL)) {
-      strips(row0, row1, column0, column1, out);
-    } else {
-      ColdKernel.pairs(q(), p(), row0, row1, column0, column1, out, worker);
-    }
-  }
-
-  private void strips(int row0, int row1, int column0, int column1, BlockTarget out) {
-    int d = q().dimension();
+  public void block(
+      SmallOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    int d = operands.q().dimension();
     for (int column = column0; column < column1; column += STRIP) {
       int end = Math.min(column + STRIP, column1);
       for (int row = row0; row < row1; row += ROWS) {
         worker.pass((long) COUNTED * ROWS * (end - column) * d);
-        rows(row, Math.min(row + ROWS, row1), column, end, out);
+        rows(operands, row, Math.min(row + ROWS, row1), column, end, out);
       }
     }
   }
 
   /** Some rows of a strip. */
-  private void rows(int row0, int row1, int column0, int column1, BlockTarget out) {
-    double noise = packRows(row0, row1) + columns().mostNoise();
-    double least = noise / margin() * (1 + 0x1p-50); // who is as large is certain
+  private void rows(
+      SmallOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    SmallOperands.Columns columns = operands.columns();
+    double noise = packRows(operands.q(), row0, row1) + columns.mostNoise();
+    double least = noise / margin(operands) * (1 + 0x1p-50); // who is as large is certain
     int whole = column0 + (column1 - column0) / V * V;
     int last = row1 - 1;
     double[] to = out.wide ? out.out64 : strip;
@@ -239,9 +108,9 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     int step = out.wide ? out.stride : STRIP;
     int count =
         SmallMicroKernel.store(
-            q().dimension(),
+            operands.q().dimension(),
             rows,
-            columns().values(),
+            columns.values(),
             column0,
             whole,
             least,
@@ -255,13 +124,13 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
       narrow(strip, (i - row0) * STRIP, whole - column0, out.out32, out.at(i, column0));
     }
     for (int i = row0; i < row1 && count > 0; i++) {
-      refine(i, i - row0, count, out, V);
+      refine(operands, i, i - row0, count, out, V);
     }
     if (whole < column1) {
       vectors[0] = whole;
       for (int i = row0; i < row1; i++) {
         tail.useBlock(true, V, i, whole, V);
-        refine(i, i - row0, 1, tail, column1 - whole);
+        refine(operands, i, i - row0, 1, tail, column1 - whole);
         for (int j = whole; j < column1; j++) {
           out.put(i, j, tail.block()[j - whole]);
         }
@@ -269,31 +138,29 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     }
   }
 
-  private Columns columns() {
-    return Objects.requireNonNull(columns);
-  }
-
   /** What {@link PairKl#isCertain} compares with. */
-  private double margin() {
-    return (q().isDouble() || p().isDouble() ? PairKl.DOUBLE_TOLERANCE : PairKl.REFINED_TOLERANCE)
-        - PairKl.unit64(q().dimension());
+  private static double margin(SmallOperands operands) {
+    DiagonalBatch q = operands.q();
+    return (q.isDouble() || operands.p().isDouble()
+            ? PairKl.DOUBLE_TOLERANCE
+            : PairKl.REFINED_TOLERANCE)
+        - PairKl.unit64(q.dimension());
   }
 
   /** Packs some rows, the last again in the place of those that are missing, and tells the most noise of one. */
-  private double packRows(int row0, int row1) {
-    DiagonalBatch q = q();
+  private double packRows(DiagonalBatch q, int row0, int row1) {
     int d = q.dimension();
     double unit = PairKl.unit64(d);
     double most = 0;
     for (int i = 0; i < ROWS; i++) {
       int row = Math.min(row0 + i, row1 - 1);
-      boolean held = isHeld(q, row);
+      boolean held = SmallOperands.isHeld(q, row);
       rows[i] = held ? PairKl.offsetQ(q, row) : Double.NEGATIVE_INFINITY;
       rows[ROWS + i] = held ? PairKl.noiseQ(q, row, unit) : 0;
       most = Math.max(most, rows[ROWS + i]);
       for (int h = 0, to = 2 * ROWS + i; h < d; h++, to += 3 * ROWS) {
         rows[to] = held ? q.mean(row * d + h) : 0;
-        rows[to + ROWS] = held ? 1 / precision(q, row * d + h) : 0;
+        rows[to + ROWS] = held ? 1 / SmallOperands.precision(q, row * d + h) : 0;
         rows[to + 2 * ROWS] = q.scale(row * d + h);
       }
     }
@@ -316,12 +183,13 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
    * @param index that of the row in {@link #rows}
    * @param valid how many lanes count
    */
-  private void refine(int i, int index, int count, BlockTarget out, int valid) {
-    DiagonalBatch q = q();
-    DiagonalBatch p = p();
+  private void refine(
+      SmallOperands operands, int i, int index, int count, BlockTarget out, int valid) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
     int d = q.dimension();
-    int noises = padded(p) * (2 * d + 1);
-    double[] values = columns().values();
+    int noises = SmallOperands.noises(p);
+    double[] values = operands.columns().values();
     worker.pass((long) COUNTED * V * count * d);
     Arrays.fill(sums, 0, count * V, 0);
     for (int h = 0; h < d; h++) {
@@ -334,7 +202,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
             index,
             values,
             noises,
-            margin(),
+            margin(operands),
             vectors,
             count,
             sums,
@@ -348,10 +216,10 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
     boolean all = false;
     if (!same || (q == p && count == 1)) { // perhaps all but the diagonal is certain
       Arrays.fill(squares, 0, count * V, Double.POSITIVE_INFINITY);
-      all = choose(i, index, noises, count, out, valid);
+      all = choose(operands, i, index, count, out, valid);
     }
     if (!all && same) {
-      double[] scales = SCALES.of(p);
+      double[] scales = SmallOperands.SCALES.of(p);
       worker.pass((long) REFINED * V * count * d);
       Arrays.fill(squares, 0, count * V, 0);
       Arrays.fill(stable, 0, count * V, 0);
@@ -360,7 +228,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
             q.kind(), d, h, rows, index, values, scales, vectors, uncertain, count, stable,
             squares);
       }
-      all = choose(i, index, noises, count, out, valid);
+      all = choose(operands, i, index, count, out, valid);
     }
     for (int k = 0; k < count * V && !all; k++) {
       if (open[k] != 0) {
@@ -504,14 +372,17 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
    * Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q); whether none is left in {@link
    * #open}.
    */
-  private boolean choose(int i, int index, int noises, int count, BlockTarget out, int valid) {
-    double alike = q().kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
+  private boolean choose(
+      SmallOperands operands, int i, int index, int count, BlockTarget out, int valid) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
+    double alike = q.kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
     boolean any =
         choose(
             rows[ROWS + index],
-            columns().values(),
-            noises,
-            margin(),
+            operands.columns().values(),
+            SmallOperands.noises(p),
+            margin(operands),
             alike * alike,
             vectors,
             uncertain,
@@ -522,7 +393,7 @@ public final class SmallKernel extends BlockKernel<DiagonalBatch> {
             out,
             out.at(i, 0),
             open);
-    for (int n = 0; n < count && q() == p(); n++) {
+    for (int n = 0; n < count && q == p; n++) {
       int lane = i - vectors[uncertain[n]];
       if (lane >= 0 && lane < V) {
         out.put(i, i, 0);

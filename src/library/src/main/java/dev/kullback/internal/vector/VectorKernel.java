@@ -8,13 +8,14 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.Objects;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The Vector API backend: walks a block panel by panel through the fast kernel and refines the entries whose error bound exceeds the
  * contract.
  */
-public final class VectorKernel extends BlockKernel<DiagonalBatch> {
+public final class VectorKernel implements BlockKernel<TileOperands> {
   /** Of the micro-kernel for float. */
   public static final int TILE_ROWS = FloatPanels.MR;
 
@@ -26,126 +27,67 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
    */
   private static final int DENSE = 4;
 
-  /**
-   * A batch is packed into memory of the engine's at its first use, up to so many floats (4 MiB), and keeps panels of its own
-   * from the second on: fresh memory costs more than packing does, 45 against 30 µs at 100 x 256 (Zen 5).
-   */
-  private static final int MOST_PANELS = 1 << 20;
-
   private final Worker worker;
-  private final ColdKernel twin;
+  private final ColdKernel cold;
+  private final BooleanSupplier isRefinementReady;
   private final Tile tile = new Tile();
 
-  /** The batches of a call in float. */
-  private @Nullable Packed<float[]> q32;
+  /** Holds the operands of the last block. */
+  private @Nullable TileOperands operands;
 
-  private @Nullable Packed<float[]> p32;
-
-  /** Those in double, where entries are recomputed. */
-  private @Nullable Packed<double[]> q64;
-
-  private @Nullable Packed<double[]> p64;
-
-  /** Panels of batches used for the first time, which may never be again, by role; grown on demand. */
-  private final float[][] panels32 = {{}, {}};
-
-  public VectorKernel(Worker worker) {
+  /**
+   * A kernel.
+   *
+   * @param cold computes tiles with entries to be recomputed until refinement is ready
+   */
+  public VectorKernel(Worker worker, ColdKernel cold, BooleanSupplier isRefinementReady) {
     this.worker = worker;
-    twin = new ColdKernel(this, worker);
+    this.cold = cold;
+    this.isRefinementReady = isRefinementReady;
   }
 
-  /** Makes all forms that calls may read. */
-  public static void prepare(DiagonalBatch batch) {
-    if (!batch.isDouble()) {
-      FloatPanels.COLUMNS.of(batch);
-      NearKernel.PACKED.of(batch);
-    }
-    DoublePanels.COLUMNS.of(batch);
-  }
-
-  @Override
-  protected void prepare(DiagonalBatch q, DiagonalBatch p) {
-    if (isWide(q, p)) {
-      q64 = DoublePanels.columns(q, worker);
-      p64 = q == p ? q64 : DoublePanels.columns(p, worker);
-    } else {
-      q32 = panels(q, 0);
-      p32 = q == p ? q32 : panels(p, 1);
-    }
-  }
-
-  @Override
-  public void join(BlockKernel<?> lead) {
-    super.join(lead);
-    VectorKernel other = (VectorKernel) lead;
-    q32 = other.q32;
-    p32 = other.p32;
-    q64 = other.q64;
-    p64 = other.p64;
-  }
-
-  @Override
-  public void end() {
-    super.end();
-    q32 = null;
-    p32 = null;
-    q64 = null;
-    p64 = null;
+  /** Lets go of a call's memory, and of what its tiles had in common. */
+  public void clear() {
+    operands = null;
     tile.clear();
   }
 
-  private Packed<float[]> panels(DiagonalBatch batch, int role) {
-    int length = FloatPanels.columnsLength(batch);
-    if (length > MOST_PANELS || !batch.isFirstUse()) {
-      return FloatPanels.columns(batch, worker);
-    }
-    if (panels32[role].length < length) {
-      panels32[role] = new float[length];
-    }
-    return FloatPanels.packColumns(batch, panels32[role], worker);
+  private TileOperands operands() {
+    return Objects.requireNonNull(operands);
   }
 
-  Packed<float[]> q32() {
-    return Objects.requireNonNull(q32);
+  private DiagonalBatch q() {
+    return operands().q();
   }
 
-  Packed<float[]> p32() {
-    return Objects.requireNonNull(p32);
+  private DiagonalBatch p() {
+    return operands().p();
   }
 
-  Packed<double[]> q64() {
-    if (q64 == null) {
-      q64 = DoublePanels.COLUMNS.of(q());
-    }
-    return q64;
+  private Packed<float[]> q32() {
+    return operands().q32();
   }
 
-  Packed<double[]> p64() {
-    if (p64 == null) {
-      p64 = DoublePanels.COLUMNS.of(p());
-    }
-    return p64;
+  private Packed<float[]> p32() {
+    return operands().p32();
   }
 
-  static boolean isWide(DiagonalBatch q, DiagonalBatch p) {
-    return q.isDouble() || p.isDouble();
+  private Packed<double[]> q64() {
+    return operands().q64();
+  }
+
+  private Packed<double[]> p64() {
+    return operands().p64();
   }
 
   @Override
-  public void block(int row0, int row1, int column0, int column1, BlockTarget out) {
-    boolean wide = isWide(q(), p());
-    if (Readiness.isReady(wide ? Readiness.KernelGroup.DOUBLE : Readiness.KernelGroup.FLOAT)) {
-      tiles(row0, row1, column0, column1, out);
-    } else {
-      twin.block(row0, row1, column0, column1, out);
-    }
-  }
-
-  private void tiles(int row0, int row1, int column0, int column1, BlockTarget out) {
+  public void block(
+      TileOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    this.operands = operands;
     DiagonalBatch q = q();
     DiagonalBatch p = p();
     Tile t = tile;
-    boolean wide = isWide(q, p);
+    boolean wide = operands.isWide();
     int nr = wide ? DoubleKernels.NR : FloatKernels.NR;
     t.begin(out, row0, row1, nr);
     if (!wide) {
@@ -234,8 +176,8 @@ public final class VectorKernel extends BlockKernel<DiagonalBatch> {
           }
           return;
         }
-        if (!Readiness.isReady(Readiness.KernelGroup.REFINEMENT)) {
-          twin.block(t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
+        if (!isRefinementReady.getAsBoolean()) {
+          cold.block(operands(), t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
           return;
         }
         if (!promote) {

@@ -31,44 +31,41 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               "pairwise",
               false,
               (engine, q, p, _, r) -> {
-                engine.pairwise(q, p, engine.begin().to(r.floats));
+                engine.pairwise(q, p, r.floats);
                 r.widen();
               },
               c -> Expected.of(c.kl, Case.FLOAT_CONTRACT)),
           new Operation(
               "pairwise to double",
               false,
-              (engine, q, p, _, r) -> engine.pairwise(q, p, engine.begin().to(r.values)),
+              (engine, q, p, _, r) -> engine.pairwise(q, p, r.values),
               c -> Expected.of(c.kl, c.contract)),
           new Operation(
               "aligned",
               true,
-              (engine, q, p, _, r) -> engine.aligned(q, p, engine.begin().to(r.values)),
+              (engine, q, p, _, r) -> engine.aligned(q, p, r.values),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + i]), c.contract)),
           new Operation(
               "pairs",
               true,
-              (engine, q, p, c, r) ->
-                  engine.pairs(q, c.ascending, p, c.descending, engine.begin().to(r.values)),
+              (engine, q, p, c, r) -> engine.pairs(q, c.ascending, p, c.descending, r.values),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + c.n - 1 - i]), c.contract)),
           new Operation(
               "toStandardNormal",
               false,
-              (engine, q, _, _, r) -> engine.toStandardNormal(q, engine.begin().to(r.values)),
+              (engine, q, _, _, r) -> engine.toStandardNormal(q, r.values),
               c -> Expected.of(c.toStandardNormal(), c.contract)),
           new Operation(
               "nearest",
               false,
               (engine, q, p, c, r) ->
-                  engine.nearest(
-                      q, p, c.k(0), NearestQuery.ALL, r.indices, engine.begin().to(r.values)),
+                  engine.nearest(q, p, c.k(0), NearestQuery.ALL, r.indices, r.values),
               c -> c.nearest(false)),
           new Operation(
               "nearestOthers",
               true,
               (engine, q, p, c, r) ->
-                  engine.nearest(
-                      q, p, c.k(1), NearestQuery.OTHERS, r.indices, engine.begin().to(r.values)),
+                  engine.nearest(q, p, c.k(1), NearestQuery.OTHERS, r.indices, r.values),
               c -> c.nearest(true)),
           new Operation(
               "exact nearest",
@@ -94,7 +91,7 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
                       Math.min(Case.NEIGHBORS, c.n),
                       NearestQuery.ALL_REVERSE,
                       r.indices,
-                      engine.begin().to(r.values)),
+                      r.values),
               Case::nearestReverse),
           new Operation(
               "withinReverse",

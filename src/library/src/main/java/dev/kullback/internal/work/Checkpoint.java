@@ -31,8 +31,8 @@ public final class Checkpoint {
     return (long) dimension * dimension * (8L * dimension + PLAIN);
   }
 
-  /** For another call, perhaps of another thread. */
-  void begin() {
+  /** Begins anew, for another call, perhaps of another thread. */
+  void reset() {
     passed = 0;
     begun = false;
   }

@@ -18,10 +18,9 @@ public final class Job<W extends Worker> implements Runnable {
 
   /** Where helpers get what they work with. */
   public interface Workers<W> {
-    /** One for this thread, which takes over what the call's lead has prepared. */
-    W join(W lead);
+    W take();
 
-    void leave(W worker);
+    void giveBack(W worker);
   }
 
   private final long parts;
@@ -85,12 +84,12 @@ public final class Job<W extends Worker> implements Runnable {
       caller = Objects.requireNonNull(lead);
     }
     try {
-      W own = crew.join(caller);
+      W own = crew.take();
       try {
-        own.join(caller);
+        own.help(caller);
         ScopedValue.where(Checkpoint.CALLER, own.caller()).run(() -> work(shared, own));
       } finally {
-        crew.leave(own);
+        crew.giveBack(own);
       }
     } catch (Throwable e) { // consumers of other languages throw checked exceptions, too
       fail(e);
@@ -118,7 +117,7 @@ public final class Job<W extends Worker> implements Runnable {
     if (failure == null) {
       failure = e;
     }
-    Objects.requireNonNull(lead).end();
+    Objects.requireNonNull(lead).cancel();
   }
 
   private synchronized void awaitHelpers() {

@@ -21,12 +21,12 @@ public class Worker {
   private volatile boolean ended;
 
   /** Begins a call of this thread. */
-  public final void begin() {
+  public final void startCall() {
     caller = Thread.currentThread();
   }
 
   /** Helps with the call of another. */
-  final void join(Worker other) {
+  final void help(Worker other) {
     lead = other;
   }
 
@@ -36,13 +36,13 @@ public class Worker {
   }
 
   /** Ends the call that this one leads: nobody begins another part. */
-  final void end() {
+  final void cancel() {
     ended = true;
   }
 
   /** After a call, as a helper or its caller. */
-  public final void rest() {
-    checkpoint.begin();
+  public final void reset() {
+    checkpoint.reset();
     lead = this;
     caller = null;
     ended = false;

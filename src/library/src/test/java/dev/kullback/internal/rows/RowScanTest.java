@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.plain.ScalarScan;
-import dev.kullback.internal.vector.ReadyScan;
+import dev.kullback.internal.vector.VectorScan;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.IntStream;
@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class RowScanTest {
   static Stream<RowScan> scans() {
     return Platform.mayHaveVectors()
-        ? Stream.of(new ScalarScan(4), new ReadyScan())
+        ? Stream.of(new ScalarScan(4), new VectorScan())
         : Stream.of(new ScalarScan(4));
   }
 

@@ -17,7 +17,7 @@ class TransposeTest {
   @Test
   void floats() {
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
-    FloatTranspose transpose = new FloatTranspose(Readiness.KernelGroup.FLOAT);
+    FloatTranspose transpose = new FloatTranspose(true);
     for (int k = 0; k < REPETITIONS; k++) {
       for (int rows = 1; rows <= 33; rows++) {
         for (int columns = 1; columns <= 37; columns++) {
@@ -39,7 +39,7 @@ class TransposeTest {
   @Test
   void doubles() {
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
-    DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FLOAT);
+    DoubleTranspose transpose = new DoubleTranspose(true);
     for (int k = 0; k < REPETITIONS; k++) {
       for (int rows = 1; rows <= 33; rows++) {
         for (int columns = 1; columns <= 37; columns++) {

@@ -1,6 +1,7 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.plain.FullPair;
@@ -11,7 +12,7 @@ import java.util.Arrays;
 /**
  * {@link FullVectorKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits.
  */
-final class FullColdKernel {
+public final class FullColdKernel implements BlockKernel<FullOperands> {
   /** Columns at a time. */
   private static final int COLUMNS = 4;
 
@@ -32,22 +33,18 @@ final class FullColdKernel {
   private double[] bound = {};
   private final double[] sums = new double[COLUMNS];
 
-  FullColdKernel(Worker worker, FullPair pair) {
+  public FullColdKernel(Worker worker, FullPair pair) {
     this.worker = worker;
     this.pair = pair;
   }
 
-  /** {@link FullCovarianceKernel#block}. */
-  void block(
-      FullBatch q,
-      FullBatch p,
-      FullRows a,
-      FullColumns b,
-      int row0,
-      int row1,
-      int column0,
-      int column1,
-      BlockTarget out) {
+  @Override
+  public void block(
+      FullOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    FullBatch q = operands.q();
+    FullBatch p = operands.p();
+    FullRows a = operands.rows();
+    FullColumns b = operands.columns();
     int length = FullColumns.length(q.dimension());
     if (packed.length < ROWS * length) {
       packed = new double[ROWS * length];
@@ -56,7 +53,7 @@ final class FullColdKernel {
       bound = new double[row1 - row0];
     }
     FullPacking.weigh(a, row0, row1, b.centre(), bound);
-    double more = q.isDouble() || p.isDouble() ? 0 : FullCovarianceKernel.FLOAT_TOLERANCE;
+    double more = operands.moreTolerance();
     for (int first = row0; first < row1; first += ROWS) {
       int end = Math.min(first + ROWS, row1);
       for (int i = first; i < end; i++) {

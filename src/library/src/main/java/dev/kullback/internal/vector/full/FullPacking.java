@@ -1,10 +1,10 @@
 package dev.kullback.internal.vector.full;
 
-import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.DoubleTranspose;
-import dev.kullback.internal.vector.Readiness;
+import dev.kullback.internal.vector.PanelForm;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -27,12 +27,23 @@ final class FullPacking {
 
   private static final double UNIT = 0x1p-53 * SAFETY;
 
-  /** A batch as rows and as columns, kept with it. */
-  static final DerivedForm<FullBatch, FullRows> ROWS =
-      new DerivedForm<>(FullPacking::packRows, FullRows::bytes);
+  /** A batch as rows, Gaussians in lanes. */
+  static final PanelForm<FullBatch, double[], FullRows> ROWS =
+      new PanelForm<>(
+          Double.BYTES,
+          g -> Math.ceilDiv(g.size(), MR) * MR * Cholesky.packedLength(g.dimension()),
+          double[]::new,
+          FullPacking::packRows,
+          FullRows::bytes);
 
-  static final DerivedForm<FullBatch, FullColumns> COLUMNS =
-      new DerivedForm<>(FullPacking::packColumns, FullColumns::bytes);
+  /** A batch as columns, Gaussians in lanes. */
+  static final PanelForm<FullBatch, double[], FullColumns> COLUMNS =
+      new PanelForm<>(
+          Double.BYTES,
+          g -> Math.ceilDiv(g.size(), NR) * NR * FullColumns.length(g.dimension()),
+          double[]::new,
+          FullPacking::packColumns,
+          FullColumns::bytes);
 
   private FullPacking() {}
 
@@ -56,30 +67,15 @@ final class FullPacking {
   // (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only
   // scales what it is used for.
 
-  /** Doubles that {@link #packRows} wants. */
-  static int rowsLength(FullBatch g) {
-    return Math.ceilDiv(g.size(), MR) * MR * Cholesky.packedLength(g.dimension());
-  }
-
-  private static FullRows packRows(FullBatch g) {
-    return packRows(g, new double[rowsLength(g)], new Worker());
-  }
-
-  /** Those kept with the batch, which all threads of a call make if nobody has. */
-  static FullRows rows(FullBatch g, Worker worker) {
-    FullRows made = ROWS.made(g);
-    return made != null ? made : ROWS.of(g, b -> packRows(b, new double[rowsLength(b)], worker));
-  }
-
-  /** Packs Σ of the batch into the memory given, Gaussians in lanes. */
-  static FullRows packRows(FullBatch g, double[] covariance, Worker worker) {
+  private static FullRows packRows(
+      FullBatch g, double[] covariance, boolean vectors, Worker worker) {
     int padded = Math.ceilDiv(g.size(), MR) * MR;
     double[] mean = new double[padded * g.dimension()];
     double[] offset = new double[padded];
     double[] noise = new double[padded];
     double[] weight = new double[padded];
     FullRows rows = new FullRows(covariance, mean, offset, noise, weight);
-    share(g, MR, worker, (first, end) -> packRows(g, first, end, rows));
+    share(g, MR, worker, (first, end) -> packRows(g, first, end, rows, vectors));
     return rows;
   }
 
@@ -97,7 +93,7 @@ final class FullPacking {
         part -> range.pack(part * count, Math.min(g.size() - part * count, count) + part * count));
   }
 
-  private static void packRows(FullBatch g, int from, int n, FullRows rows) {
+  private static void packRows(FullBatch g, int from, int n, FullRows rows, boolean vectors) {
     int d = g.dimension();
     int length = Cholesky.packedLength(d);
     double[] covariance = rows.covariance();
@@ -105,12 +101,11 @@ final class FullPacking {
     double[] offset = rows.offset();
     double[] noise = rows.noise();
     double[] weight = rows.weight();
-    boolean vectors = Readiness.isReady(Readiness.KernelGroup.FULL);
     int lanes = vectors ? V : 1;
     double[] l = new double[length * lanes];
     double[] sums = new double[d * lanes];
     double[] norms = new double[3 * lanes];
-    DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FULL);
+    DoubleTranspose transpose = new DoubleTranspose(true);
     Checkpoint checkpoint = new Checkpoint();
     for (int first = from; first < n; first += lanes) {
       checkpoint.pass(lanes * Checkpoint.ofSolve(d));
@@ -145,25 +140,8 @@ final class FullPacking {
     return 0.5 * UNIT * (2 * roundings(d) + 4);
   }
 
-  /** Doubles that {@link #packColumns} wants. */
-  static int columnsLength(FullBatch g) {
-    return Math.ceilDiv(g.size(), NR) * NR * FullColumns.length(g.dimension());
-  }
-
-  private static FullColumns packColumns(FullBatch g) {
-    return packColumns(g, new double[columnsLength(g)], new Worker());
-  }
-
-  /** As {@link #rows}. */
-  static FullColumns columns(FullBatch g, Worker worker) {
-    FullColumns made = COLUMNS.made(g);
-    return made != null
-        ? made
-        : COLUMNS.of(g, b -> packColumns(b, new double[columnsLength(b)], worker));
-  }
-
-  /** Packs the batch into the memory given, Gaussians in lanes. */
-  static FullColumns packColumns(FullBatch g, double[] values, Worker worker) {
+  private static FullColumns packColumns(
+      FullBatch g, double[] values, boolean vectors, Worker worker) {
     int padded = Math.ceilDiv(g.size(), NR) * NR;
     FullColumns columns =
         new FullColumns(
@@ -174,11 +152,12 @@ final class FullPacking {
             new double[padded],
             new double[padded],
             new double[padded]);
-    share(g, NR, worker, (first, end) -> packColumns(g, first, end, columns));
+    share(g, NR, worker, (first, end) -> packColumns(g, first, end, columns, vectors));
     return columns;
   }
 
-  private static void packColumns(FullBatch g, int from, int n, FullColumns columns) {
+  private static void packColumns(
+      FullBatch g, int from, int n, FullColumns columns, boolean vectors) {
     int d = g.dimension();
     int length = Cholesky.packedLength(d);
     int panel = FullColumns.length(d) * NR;
@@ -189,14 +168,13 @@ final class FullPacking {
     double[] inverseError = columns.inverseError();
     double[] tolerance = columns.tolerance();
     double[] centre = columns.centre();
-    boolean vectors = Readiness.isReady(Readiness.KernelGroup.FULL);
     int lanes = vectors ? V : 1;
     double[] l = new double[length * lanes];
     double[] w = new double[length * lanes];
     double[] m = new double[d * lanes];
     double[] sums = new double[d * lanes];
     double[] norms = new double[7 * lanes];
-    DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FULL);
+    DoubleTranspose transpose = new DoubleTranspose(true);
     double units = roundings(d);
     Checkpoint checkpoint = new Checkpoint();
     for (int first = from; first < n; first += lanes) {
@@ -242,9 +220,17 @@ final class FullPacking {
                 + residual * mahalanobis;
         weight[j] = precision + 1.5 * d / units * spreadW;
         inverseError[j] = residual;
-        tolerance[j] = FullCovarianceKernel.tolerance(normL * normW);
+        tolerance[j] = tolerance(normL * normW);
       }
     }
+  }
+
+  /**
+   * Tolerance of batches of double: 1e-12 times the condition number ‖L_p‖‖L_p⁻¹‖, up to where it would show. The bounds are those of the
+   * worst case; errors found are below 1e-13.
+   */
+  private static double tolerance(double condition) {
+    return PairKl.DOUBLE_TOLERANCE * Math.clamp(condition, 1, 100);
   }
 
   /** Medians of some Gaussians' means: unlike the mean of all, a few far away do not draw it from the others. */

@@ -8,7 +8,6 @@ import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.vector.DoubleTranspose;
-import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -44,7 +43,7 @@ public final class FullPairs extends Pairs {
   private double[] excess = {};
 
   private final double[] sums = new double[2 * V];
-  private final DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FULL);
+  private final DoubleTranspose transpose = new DoubleTranspose(true);
 
   public FullPairs(Worker worker, FullPair pair) {
     super(worker, pair);

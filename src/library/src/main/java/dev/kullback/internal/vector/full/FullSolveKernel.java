@@ -5,7 +5,6 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.vector.DoubleTranspose;
-import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Species;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
@@ -56,7 +55,7 @@ final class FullSolveKernel {
   private final double[] offErrors = new double[V];
 
   private final double[] kl = new double[V];
-  private final DoubleTranspose transpose = new DoubleTranspose(Readiness.KernelGroup.FULL);
+  private final DoubleTranspose transpose = new DoubleTranspose(true);
 
   /** Takes V columns from {@code first} on, for rows of q; those beyond the batch repeat its last. */
   void pack(FullBatch q, FullBatch p, int first) {

@@ -16,10 +16,10 @@ import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Full covariances on the Vector API: walks a block group by group through the matrix product, then turns it into divergences and
+ * Full covariances as a matrix product on the Vector API: walks a block group by group through the matrix product, then turns it into divergences and
  * leaves the entries whose error bound exceeds the contract to {@link FullPair}.
  */
-final class FullVectorKernel {
+public final class FullVectorKernel implements BlockKernel<FullOperands> {
   /** Columns whose products are accumulated together: their memory, 128 KiB, and a chunk of their panels, 256 KiB, fit the L2 cache. */
   private static final int GROUP = 256;
 
@@ -53,22 +53,18 @@ final class FullVectorKernel {
   /** Per row of a block, one bit a column of a panel: the entries to be recomputed. */
   private long[] open = {};
 
-  FullVectorKernel(Worker worker, FullPair pair) {
+  public FullVectorKernel(Worker worker, FullPair pair) {
     this.worker = worker;
     this.pair = pair;
   }
 
-  /** {@link FullCovarianceKernel#block}. */
-  void block(
-      FullBatch q,
-      FullBatch p,
-      FullRows a,
-      FullColumns b,
-      int row0,
-      int row1,
-      int column0,
-      int column1,
-      BlockTarget out) {
+  @Override
+  public void block(
+      FullOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    FullBatch q = operands.q();
+    FullBatch p = operands.p();
+    FullRows a = operands.rows();
+    FullColumns b = operands.columns();
     if (chunk.length == 0) {
       chunk = new double[BlockKernel.MOST_ROWS * ProductKernels.KC];
       product = new double[BlockKernel.MOST_ROWS * GROUP];
@@ -76,7 +72,7 @@ final class FullVectorKernel {
       open = new long[BlockKernel.MOST_ROWS];
     }
     FullPacking.weigh(a, row0, row1, b.centre(), bound);
-    double more = q.isDouble() || p.isDouble() ? 0 : FullCovarianceKernel.FLOAT_TOLERANCE;
+    double more = operands.moreTolerance();
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
       multiply(a, row0, row1, b, column, end);
@@ -114,7 +110,7 @@ final class FullVectorKernel {
   /**
    * Stores the KL of one column panel, and marks in {@code open} the entries whose error bound exceeds the tolerance.
    *
-   * @param more what batches of float add to the tolerance: no choice of vectors, which C2 may box
+   * @param more addend to the tolerance; not a choice of vectors, which C2 may box
    */
   private void store(
       double more,

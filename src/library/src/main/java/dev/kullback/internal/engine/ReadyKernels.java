@@ -1,0 +1,155 @@
+package dev.kullback.internal.engine;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.Pairs;
+import dev.kullback.internal.plain.ScalarKernel;
+import dev.kullback.internal.plain.ScalarScan;
+import dev.kullback.internal.vector.ColdKernel;
+import dev.kullback.internal.vector.Readiness.KernelGroup;
+import dev.kullback.internal.vector.SmallKernel;
+import dev.kullback.internal.vector.SmallOperands;
+import dev.kullback.internal.vector.TileOperands;
+import dev.kullback.internal.vector.VectorKernel;
+import dev.kullback.internal.vector.VectorScan;
+import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.vector.full.FullColdKernel;
+import dev.kullback.internal.vector.full.FullOperands;
+import dev.kullback.internal.vector.full.FullPairs;
+import dev.kullback.internal.vector.full.FullVectorKernel;
+import dev.kullback.internal.work.Worker;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One thread's vector kernels, and the cold ones that give the same bits until C2 has compiled the former. Apart from {@link Kernels}, so
+ * that verifying that loads no class with vectors; and each kernel is created on first use, as its classes take long to load.
+ */
+final class ReadyKernels {
+  private final Worker worker;
+  private final FullPair pair;
+
+  /** Tells of each group whether its vectors are to be used. */
+  private final Predicate<KernelGroup> ready;
+
+  private final TileOperands tileOperands = new TileOperands();
+  private final SmallOperands smallOperands = new SmallOperands();
+  private final FullOperands fullOperands = new FullOperands();
+
+  private final ColdKernel cold;
+  private final ScalarKernel coldSmall;
+  private final Pairs coldPairs;
+  private final RowScan coldScan = new ScalarScan(VectorWidth.BITS / Double.SIZE);
+
+  private @Nullable FullColdKernel coldFull;
+  private @Nullable VectorKernel tiles;
+  private @Nullable SmallKernel small;
+  private @Nullable FullVectorKernel full;
+  private @Nullable FullPairs pairs;
+  private @Nullable VectorScan scan;
+
+  ReadyKernels(
+      ScalarKernel coldSmall,
+      Pairs coldPairs,
+      Worker worker,
+      FullPair pair,
+      Predicate<KernelGroup> ready) {
+    this.coldSmall = coldSmall;
+    this.coldPairs = coldPairs;
+    this.worker = worker;
+    this.pair = pair;
+    this.ready = ready;
+    cold = new ColdKernel(worker);
+  }
+
+  /** Packs diagonal batches. */
+  Operands<?> prepare(DiagonalBatch q, DiagonalBatch p) {
+    if (q.dimension() <= SmallKernel.MOST_DIMENSIONS) {
+      smallOperands.prepare(q, p, worker);
+      return smallOperands;
+    }
+    boolean wide = TileOperands.isWide(q, p);
+    boolean vectors = ready.test(wide ? KernelGroup.DOUBLE : KernelGroup.FLOAT);
+    tileOperands.prepare(q, p, vectors, worker);
+    return tileOperands;
+  }
+
+  /** Packs full batches. */
+  Operands<?> prepare(FullBatch q, FullBatch p) {
+    fullOperands.prepare(q, p, ready.test(KernelGroup.FULL), worker);
+    return fullOperands;
+  }
+
+  /** Returns a kernel for a block, ready or cold. */
+  BlockKernel<?> of(Operands.Kind kind) {
+    return switch (kind) {
+      case SMALL -> ready.test(KernelGroup.SMALL) ? small() : coldSmall;
+      case FLOAT -> ready.test(KernelGroup.FLOAT) ? tiles() : cold;
+      case DOUBLE -> ready.test(KernelGroup.DOUBLE) ? tiles() : cold;
+      case FULL -> ready.test(KernelGroup.FULL) ? full() : coldFull();
+      case ZERO, SCALAR, FULL_SCALAR, DEVICE -> throw new IllegalArgumentException(kind.name());
+    };
+  }
+
+  Pairs pairs(FullBatch q) {
+    BackgroundWarmUp.begin(q, q);
+    if (!ready.test(KernelGroup.FULL)) {
+      return coldPairs;
+    }
+    if (pairs == null) {
+      pairs = new FullPairs(worker, pair);
+    }
+    return pairs;
+  }
+
+  RowScan scan() {
+    if (!ready.test(KernelGroup.SCANS)) {
+      return coldScan;
+    }
+    if (scan == null) {
+      scan = new VectorScan();
+    }
+    return scan;
+  }
+
+  private VectorKernel tiles() {
+    if (tiles == null) {
+      tiles = new VectorKernel(worker, cold, () -> ready.test(KernelGroup.REFINEMENT));
+    }
+    return tiles;
+  }
+
+  private SmallKernel small() {
+    if (small == null) {
+      small = new SmallKernel(worker);
+    }
+    return small;
+  }
+
+  private FullVectorKernel full() {
+    if (full == null) {
+      full = new FullVectorKernel(worker, pair);
+    }
+    return full;
+  }
+
+  private FullColdKernel coldFull() {
+    if (coldFull == null) {
+      coldFull = new FullColdKernel(worker, pair);
+    }
+    return coldFull;
+  }
+
+  void clear() {
+    tileOperands.clear();
+    smallOperands.clear();
+    fullOperands.clear();
+    if (tiles != null) {
+      tiles.clear();
+    }
+  }
+}

@@ -1,0 +1,140 @@
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.batch.DerivedForm;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The batches of a call as {@link SmallKernel} reads them. Layouts, for vector b of V columns, dimension h:
+ *
+ * <pre>
+ * columns [b][D][2][V], [b][V]   μ, 1/v; then offsetP, the last of a vector's 2 D + 1
+ *         [N]                    noiseP, behind all of these
+ * scales  [b][D][2][V]           the raw scale s, 1/σ
+ * </pre>
+ */
+public final class SmallOperands extends Operands<DiagonalBatch> {
+  private static final int V = VectorWidth.BITS / Double.SIZE;
+
+  /** Largest mean at which, with variances in 2^±500, no sum overflows. */
+  private static final double MOST_MEAN = 0x1p250;
+
+  /** Weight of packing an element at a {@link Checkpoint}. */
+  private static final int PACKING = 64;
+
+  /** A batch as columns. */
+  @SuppressWarnings("ArrayRecordComponent") // never compared
+  record Columns(double[] values, double mostNoise) {}
+
+  private static final PanelForm<DiagonalBatch, double[], Columns> COLUMNS =
+      new PanelForm<>(
+          Double.BYTES,
+          SmallOperands::length,
+          double[]::new,
+          (batch, array, vectors, worker) -> pack(batch, array),
+          c -> (long) Double.BYTES * c.values().length);
+
+  /** Scales of a batch as columns, read where entries are recomputed. */
+  static final DerivedForm<DiagonalBatch, double[]> SCALES =
+      new DerivedForm<>(SmallOperands::packScales, s -> (long) Double.BYTES * s.length);
+
+  private final PanelForm.Memory<double[]> memory = new PanelForm.Memory<>();
+  private @Nullable Columns columns;
+
+  /** Makes all forms that calls may read. */
+  public static void prepare(DiagonalBatch batch) {
+    COLUMNS.of(batch, false);
+    SCALES.of(batch);
+  }
+
+  /** Begins a call. */
+  public void prepare(DiagonalBatch q, DiagonalBatch p, Worker worker) {
+    set(Kind.SMALL, q, p);
+    columns = COLUMNS.of(p, p.markUsed(), memory, false, worker);
+  }
+
+  @Override
+  public void clear() {
+    super.clear();
+    columns = null;
+  }
+
+  /** Returns the columns of p. */
+  Columns columns() {
+    return Objects.requireNonNull(columns);
+  }
+
+  /** Index of the first noise in a batch's columns. */
+  static int noises(DiagonalBatch g) {
+    return padded(g) * (2 * g.dimension() + 1);
+  }
+
+  /** Columns, with padding that fills the last vector. */
+  private static int padded(DiagonalBatch g) {
+    return Math.ceilDiv(g.size(), V) * V;
+  }
+
+  private static int length(DiagonalBatch g) {
+    return padded(g) * (2 * g.dimension() + 2);
+  }
+
+  private static Columns pack(DiagonalBatch g, double[] values) {
+    int d = g.dimension();
+    int padded = padded(g);
+    int noises = noises(g);
+    double unit = PairKl.unit64(d);
+    double most = 0;
+    Checkpoint checkpoint = new Checkpoint();
+    for (int j = 0; j < padded; j++) {
+      checkpoint.pass((long) PACKING * d);
+      int i = Math.min(j, g.size() - 1); // what fills a vector must not look uncertain
+      int to = j / V * V * (2 * d + 1) + j % V;
+      boolean held = isHeld(g, i);
+      for (int h = 0; h < d; h++, to += 2 * V) {
+        values[to] = held ? g.mean(i * d + h) : 0;
+        values[to + V] = held ? precision(g, i * d + h) : 0;
+      }
+      double noise = held ? PairKl.noiseP(g, i, unit) : 0;
+      values[noises + j] = noise;
+      values[to] = held ? PairKl.offsetP(g, i) : Double.NEGATIVE_INFINITY;
+      most = Math.max(most, noise);
+    }
+    return new Columns(values, most);
+  }
+
+  /** 1/v, rounded as {@link PairKl} does. */
+  static double precision(DiagonalBatch g, int k) {
+    return g.kind() == Scale.PRECISION ? g.scale(k) : 1 / g.kind().variance(g.scale(k));
+  }
+
+  static boolean isHeld(DiagonalBatch g, int i) {
+    int d = g.dimension();
+    boolean held = !g.isBeyond64(i);
+    for (int k = i * d; k < (i + 1) * d; k++) {
+      held &= Math.abs(g.mean(k)) <= MOST_MEAN;
+    }
+    return held;
+  }
+
+  private static double[] packScales(DiagonalBatch g) {
+    int d = g.dimension();
+    double[] scales = new double[padded(g) * 2 * d];
+    Checkpoint checkpoint = new Checkpoint();
+    for (int j = 0; j < g.size(); j++) {
+      checkpoint.pass((long) PACKING * d);
+      int to = j / V * V * 2 * d + j % V;
+      for (int h = 0; h < d; h++, to += 2 * V) {
+        double s = g.scale(j * d + h);
+        scales[to] = s;
+        scales[to + V] = PairKl.inverseStd(g.kind(), s);
+      }
+    }
+    return scales;
+  }
+}

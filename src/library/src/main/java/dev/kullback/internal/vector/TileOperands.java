@@ -1,0 +1,90 @@
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.work.Worker;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** The batches of a call in the panels that {@link VectorKernel} and {@link ColdKernel} read: of double if a batch is, else of float. */
+public final class TileOperands extends Operands<DiagonalBatch> {
+  private final PanelForm.Memory<float[]> memoryQ = new PanelForm.Memory<>();
+  private final PanelForm.Memory<float[]> memoryP = new PanelForm.Memory<>();
+  private @Nullable Packed<float[]> q32;
+  private @Nullable Packed<float[]> p32;
+  private @Nullable Packed<double[]> q64;
+  private @Nullable Packed<double[]> p64;
+
+  /** Whether batches are packed with vectors. */
+  private boolean vectors;
+
+  /** Makes all forms that calls may read. */
+  public static void prepare(DiagonalBatch batch, boolean vectors) {
+    if (!batch.isDouble()) {
+      FloatPanels.COLUMNS.of(batch, vectors);
+      NearKernel.PACKED.of(batch);
+    }
+    DoublePanels.COLUMNS.of(batch, vectors);
+  }
+
+  public static boolean isWide(DiagonalBatch q, DiagonalBatch p) {
+    return q.isDouble() || p.isDouble();
+  }
+
+  /** Begins a call. */
+  public void prepare(DiagonalBatch q, DiagonalBatch p, boolean vectors, Worker worker) {
+    boolean wide = isWide(q, p);
+    set(wide ? Kind.DOUBLE : Kind.FLOAT, q, p);
+    this.vectors = vectors;
+    if (wide) {
+      q64 = DoublePanels.COLUMNS.of(q, vectors, worker);
+      p64 = DoublePanels.COLUMNS.of(p, vectors, worker);
+    } else {
+      q32 = FloatPanels.COLUMNS.of(q, q.markUsed(), memoryQ, vectors, worker);
+      p32 = q == p ? q32 : FloatPanels.COLUMNS.of(p, p.markUsed(), memoryP, vectors, worker);
+    }
+  }
+
+  @Override
+  public void clear() {
+    super.clear();
+    q32 = null;
+    p32 = null;
+    q64 = null;
+    p64 = null;
+  }
+
+  boolean isWide() {
+    return kind() == Kind.DOUBLE;
+  }
+
+  Packed<float[]> q32() {
+    return Objects.requireNonNull(q32);
+  }
+
+  Packed<float[]> p32() {
+    return Objects.requireNonNull(p32);
+  }
+
+  // Of batches of float the panels of double are made where entries are first recomputed, by
+  // whatever
+  // thread does so: all find the same record, which may pass between threads as it is.
+
+  Packed<double[]> q64() {
+    Packed<double[]> panels = q64;
+    if (panels == null) {
+      panels = DoublePanels.COLUMNS.of(q(), vectors);
+      q64 = panels;
+    }
+    return panels;
+  }
+
+  Packed<double[]> p64() {
+    Packed<double[]> panels = p64;
+    if (panels == null) {
+      panels = DoublePanels.COLUMNS.of(p(), vectors);
+      p64 = panels;
+    }
+    return panels;
+  }
+}

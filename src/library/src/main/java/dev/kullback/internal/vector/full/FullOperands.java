@@ -1,0 +1,54 @@
+package dev.kullback.internal.vector.full;
+
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.vector.PanelForm;
+import dev.kullback.internal.work.Worker;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/** The batches of a call as the product of {@link FullVectorKernel} and {@link FullColdKernel} reads them. */
+public final class FullOperands extends Operands<FullBatch> {
+  /** Tolerance of batches of float: the contract is 1e-5, the aim 1e-6. */
+  private static final double FLOAT_TOLERANCE = 1e-6;
+
+  private final PanelForm.Memory<double[]> memoryQ = new PanelForm.Memory<>();
+  private final PanelForm.Memory<double[]> memoryP = new PanelForm.Memory<>();
+  private @Nullable FullRows rows;
+  private @Nullable FullColumns columns;
+
+  /** Makes all forms that calls may read. */
+  public static void prepare(FullBatch batch, boolean vectors) {
+    FullPacking.ROWS.of(batch, vectors);
+    FullPacking.COLUMNS.of(batch, vectors);
+  }
+
+  /** Begins a call. */
+  public void prepare(FullBatch q, FullBatch p, boolean vectors, Worker worker) {
+    set(Kind.FULL, q, p);
+    boolean firstQ = q.markUsed();
+    boolean firstP = q == p ? firstQ : p.markUsed();
+    rows = FullPacking.ROWS.of(q, firstQ, memoryQ, vectors, worker);
+    columns = FullPacking.COLUMNS.of(p, firstP, memoryP, vectors, worker);
+  }
+
+  @Override
+  public void clear() {
+    super.clear();
+    rows = null;
+    columns = null;
+  }
+
+  FullRows rows() {
+    return Objects.requireNonNull(rows);
+  }
+
+  FullColumns columns() {
+    return Objects.requireNonNull(columns);
+  }
+
+  /** What batches of float add to the tolerance of the columns. */
+  double moreTolerance() {
+    return q().isDouble() || p().isDouble() ? 0 : FLOAT_TOLERANCE;
+  }
+}
