@@ -148,7 +148,7 @@ public final class Cholesky implements Factorization {
     normalize(x, rest / dh);
   }
 
-  /** Of a high part without a low one, of any magnitude. */
+  /** Takes the square root of a high part of any magnitude, which has no low part. */
   private void scaledSquareRoot() {
     double t = inverseRoot(hi);
     hi = hi * t * t;

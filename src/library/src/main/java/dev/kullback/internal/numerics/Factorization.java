@@ -5,16 +5,16 @@ package dev.kullback.internal.numerics;
  * low parts, entry k of matrix i at {@code [k·lanes + i]}. For one thread.
  */
 public interface Factorization {
-  /** How many matrices at once. */
+  /** Number of matrices at once. */
   int lanes();
 
   /** Replaces symmetric matrices by their factors; whether all pivots are positive and finite. */
   boolean factor(double[] high, double[] low, int d);
 
-  /** The first row of matrix i whose pivot is not positive and finite, or −1. */
+  /** First row of matrix i whose pivot is not positive and finite, or −1. */
   int failed(int i);
 
-  /** That pivot. */
+  /** Pivot of the row that {@link #failed} tells. */
   double pivot(int i);
 
   /** Replaces factors by their inverses. */

@@ -24,7 +24,7 @@ final class TriangleKernels {
     }
   }
 
-  /** ‖L‖ to {@code norms[to…]}, and {@code ν(L) = √(‖L‖₁‖L‖_∞)·‖L‖ ≥ ‖|L||Lᵀ|‖, ‖|Lᵀ||L|‖} after it. */
+  /** Stores ‖L‖ to {@code norms[to…]}, and {@code ν(L) = √(‖L‖₁‖L‖_∞)·‖L‖ ≥ ‖|L||Lᵀ|‖, ‖|Lᵀ||L|‖} after it. */
   static void measure(double[] l, int d, double[] sums, double[] norms, int to) {
     DoubleVector zero = DoubleVector.zero(S);
     for (int c = 0; c < d; c++) {
@@ -53,10 +53,7 @@ final class TriangleKernels {
     rows.mul(columns).sqrt().mul(norm).intoArray(norms, to + V);
   }
 
-  /**
-   * {@code Σ = LLᵀ} to {@code out[at + k·MR]}, and ‖Σ‖² to {@code norms}; blocks of four rows and two columns share
-   * what they load.
-   */
+  /** Stores {@code Σ = LLᵀ} to {@code out[at + k·MR]}, and ‖Σ‖² to {@code norms}. */
   static void squareRows(double[] l, int d, double[] out, int at, double[] norms) {
     int r = 0;
     for (; r + 4 <= d; r += 4) {
@@ -71,7 +68,7 @@ final class TriangleKernels {
     squaredNorm(out, at, MR, d, 2, norms);
   }
 
-  /** ‖·‖² of a packed triangle with a vector at each stride, to {@code norms}: squares off the diagonal count {@code weight} times. */
+  /** Stores ‖·‖² of a symmetric matrix, packed with a stride, to {@code norms}; squares off the diagonal count {@code weight} times. */
   private static void squaredNorm(
       double[] in, int from, int stride, int d, double weight, double[] norms) {
     DoubleVector squares = DoubleVector.zero(S);
@@ -100,10 +97,7 @@ final class TriangleKernels {
     }
   }
 
-  /**
-   * {@code W = L⁻¹} by rows from right to left, for the residual W L − I is small that way; four rows and two columns at a time
-   * share what they load.
-   */
+  /** Computes {@code W = L⁻¹} by rows from right to left, for the residual W L − I is small that way. */
   static void invert(double[] l, int d, double[] w) {
     for (int c = 0, diagonal = 0; c < d; diagonal += (++c + 1) * V) {
       DoubleVector.broadcast(S, 1)
@@ -124,7 +118,7 @@ final class TriangleKernels {
     }
   }
 
-  /** Row r of W left of the diagonal, to column {@code last}. */
+  /** Computes row r of W left of the diagonal, to column {@code last}. */
   private static void invertRow(double[] l, int r, int last, double[] w) {
     int row = Cholesky.packedLength(r);
     for (int c = r - 1; c >= last; c--) {
@@ -138,10 +132,7 @@ final class TriangleKernels {
     }
   }
 
-  /**
-   * {@code P = WᵀW} to {@code out[at + k·NR]}, twice what is off the diagonal, and ‖P‖² to {@code norms}; blocks of two rows
-   * and four columns share what they load.
-   */
+  /** Stores {@code P = WᵀW} to {@code out[at + k·NR]}, twice what is off the diagonal, and ‖P‖² to {@code norms}. */
   static void squareColumns(double[] w, int d, double[] out, int at, double[] norms) {
     int r = 0;
     for (; r + 4 <= d; r += 4) {
@@ -169,7 +160,7 @@ final class TriangleKernels {
     }
   }
 
-  /** {@code −2 P m = −2 Wᵀ(W m)} to {@code out[at + h·NR]}; {@code mᵀ P m = ‖W m‖²} and ‖m‖² to {@code norms}. */
+  /** Stores {@code −2 P m = −2 Wᵀ(W m)} to {@code out[at + h·NR]}; {@code mᵀ P m = ‖W m‖²} and ‖m‖² to {@code norms}. */
   static void solve(
       double[] w, double[] m, int d, double[] out, int at, double[] y, double[] norms, int to) {
     DoubleVector squares = DoubleVector.zero(S);
