@@ -48,7 +48,7 @@ struct Diagonal {
 
   KB_FN const float *operand(int which) const { return operands + which * depth * padded; }
 
-  // With S + D of a pair, KL = ½(S + D) + offsetQ + offsetP, and its error is at most unit·KL + noiseQ + noiseP.
+  // With R of a pair, KL = ½R + offsetQ + offsetP, and its error is at most unit·KL + noiseQ + noiseP.
 
   KB_FN double offsetQ(int64_t i, bool pairWide) const { return held(i, pairWide) - moments[i].logDet; }
 
@@ -67,7 +67,7 @@ struct Diagonal {
   KB_FN double least(int64_t i, bool pairWide) const { return pairWide ? moments[i].least64 : moments[i].least32; }
 };
 
-// The product's error. With u a unit of rounding, A = ½(S + D) and w = Σ μp² r:
+// The product's error. With u a unit of rounding, A = ½R and w = Σ μp² r:
 //
 //     operands       v + μ² is made to 4u, r to 3u, μ r to 4u: a product of two to 7u of itself
 //     sum            n u of the sum of magnitudes, n = roundings(2D): however it is ordered
@@ -255,7 +255,7 @@ KB_FN float fusedMultiplyAdd(float a, float b, float c) { return fmaf(a, b, c); 
 
 KB_FN double fusedMultiplyAdd(double a, double b, double c) { return fma(a, b, c); }
 
-// Tiles of float for devices whose double is slow: S + D = Σ_h [(μq − μp)² + vq]·(1/vp) by differences, so large means do not cancel. A
+// Tiles of float for devices whose double is slow: R = Σ_h [(μq − μp)² + vq]·(1/vp) by differences, so large means do not cancel. A
 // thread has MICRO × MICRO entries.
 struct DifferenceTiles {
   static constexpr int MICRO = 4;

@@ -36,7 +36,7 @@ constexpr double REFINED_TOLERANCE = 1e-7;
 constexpr double DOUBLE_TOLERANCE = 1e-12;
 constexpr double FULL_FLOAT_TOLERANCE = 1e-6;
 
-// A = ½(S + D), S + D being the sum over dimensions of [(μq − μp)² + vq]/vp, no term of which is negative. In double, rounding d, v,
+// A = ½R, R being the sum over dimensions of [(μq − μp)² + vq]/vp, no term of which is negative. In double, rounding d, v,
 // 1/v and the numerator costs at most 8 units of a term, exp included, and adding up a run of 8 dimensions 8; the runs add up one
 // after the other. The rest is the epilogue's.
 constexpr double UNITS64 = 8 + 8 + 4;

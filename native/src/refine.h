@@ -9,7 +9,7 @@ namespace kullback {
 // Dimensions that are summed one after the other; then these sums are.
 constexpr int RUN = 8;
 
-// Two forms of the terms of ½(S + D) or of KL, as a sum over dimensions in T from a row's and a column's operands.
+// Two forms of the terms of ½R or of KL, as a sum over dimensions in T from a row's and a column's operands.
 
 // [(μq − μp)² + vq]·(1/vp), in double.
 struct DifferenceForm {

@@ -22,9 +22,9 @@ import java.util.Locale;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/** What can run in this process, and what does; no class with vectors is loaded before they are known to. */
+/** Knows what can run in this process, and chooses; no class with vectors is loaded before vectors are known to run. */
 public final class Platform {
-  /** What may be asked for. */
+  /** Backends that a user may ask for. */
   public enum Choice {
     AUTO,
     VECTOR,
@@ -235,7 +235,7 @@ public final class Platform {
     return null;
   }
 
-  /** Of a width that is forced; to be asked only where there is no {@link #jvmProblem}. */
+  /** Says why a width that is forced cannot be had; null if it can. Called only where there is no {@link #jvmProblem}. */
   private static @Nullable String widthProblem() {
     return forcedBits() <= VectorWidth.MOST_BITS
         ? null
@@ -290,7 +290,7 @@ public final class Platform {
     static final boolean AVAILABLE = vectorProblem() == null;
   }
 
-  /** What factors matrices, for one thread. Both do to the same bits. */
+  /** Returns what factors matrices for one thread: with vectors or without, to the same bits. */
   public static Factorization factorization() {
     return mayHaveVectors() && Readiness.isCompiled(KernelGroup.FULL)
         ? new CholeskyKernel()
