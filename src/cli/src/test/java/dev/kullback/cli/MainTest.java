@@ -686,6 +686,36 @@ class MainTest extends CommandFixture {
     assertThat(run("pairwise --help").out()).contains("not for matrices");
   }
 
+  /** The library numbers the Gaussians of a block, and knows no files. */
+  @ParameterizedTest
+  @CsvSource({"pairwise, --mean, q", "pairwise, --p-mean, p", "aligned, --mean, q"})
+  void logVariancesTooGreatForCovariances(String command, String option, String role)
+      throws IOException {
+    saveCovariances("<f4", 1);
+    double[] logVariance = new double[N * D];
+    logVariance[5 * D + 3] = 1500;
+    save("l.npy", "<f4", N, logVariance);
+    boolean ofQ = option.equals("--mean");
+    assertUserError(
+        command
+            + " --mean q.npy --p-mean q.npy -o o.npy"
+            + (ofQ ? " --logvar l.npy --p-cov cov.npy" : " --cov cov.npy --p-logvar l.npy"),
+        "l.npy: " + role + "[5] (Gaussian 5, dimension 3) has log-variance 1500.0; with a full");
+  }
+
+  /** Values of two types are checked in their own. */
+  @ParameterizedTest
+  @CsvSource({"<f8, <f4, -0.1", ">f4, <f4, -0.1", "<f4, >f8, -0.1", "<f4, <f8, -1.0E-300"})
+  void badValuesOfTwoTypes(String meanType, String type, double value) throws IOException {
+    save("q.npy", meanType, N, qMean);
+    double[] std = qStd.clone();
+    std[4 * D + 1] = value;
+    save("s.npy", type, N, std);
+    assertUserError(
+        "standard --mean q.npy --std s.npy -o o.npy",
+        "s.npy: row 4, column 1: std is " + value + ": it must be > 0; are these log-variances");
+  }
+
   @Test
   void saysThatItsOutputIsLost() {
     PrintStream closed = new PrintStream(OutputStream.nullOutputStream());

@@ -1,6 +1,9 @@
 package dev.kullback.spark;
 
 import dev.kullback.Gaussians;
+import dev.kullback.InvalidGaussianException;
+import dev.kullback.ScaleKind;
+import java.lang.reflect.Array;
 
 /**
  * Gaussians by ascending id, so that the order of indices is that of ids.
@@ -29,8 +32,20 @@ record Block(Input input, int index, long[] ids, Object mean, Object scale) {
   Gaussians batch() {
     try {
       return input.batch(mean, scale);
-    } catch (IllegalArgumentException e) {
-      throw input.culprit(this, e);
+    } catch (InvalidGaussianException e) {
+      boolean isMean = e.argument().equals("mean");
+      String column = isMean ? input.columns().mean() : input.columns().scale();
+      String advice = isMean || !isNegative(e) ? "" : "; are these log-variances (logVariance)?";
+      throw input.error(
+          ids[e.gaussian()], "column %s: %s%s".formatted(column, e.description(), advice));
     }
+  }
+
+  /** Whether a scale is negative that is no logarithm. */
+  private boolean isNegative(InvalidGaussianException e) {
+    ScaleKind kind = input.columns().kind();
+    return !kind.isFull()
+        && kind != ScaleKind.LOG_VARIANCE
+        && Array.getDouble(scale, e.gaussian() * input.dimension() + e.element()) < 0;
   }
 }

@@ -1,5 +1,10 @@
 package dev.kullback.spark;
 
+import dev.kullback.FullGaussians;
+import dev.kullback.InvalidGaussianException;
+import dev.kullback.ScaleKind;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.Iterator;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -48,6 +53,9 @@ final class BlockReader {
       add(row, row.getLong(Columns.ID));
     }
     reserve(size);
+    if (input.columns().kind() == ScaleKind.SCALE_TRIL) {
+      checkTriangular();
+    }
     return new Block(input, index, ids, mean, scale);
   }
 
@@ -61,9 +69,6 @@ final class BlockReader {
     String scaleName = input.columns().scale();
     copy(row, Columns.MEAN, meanName, input.dimension(), mean);
     copy(row, Columns.SCALE, scaleName, input.scaleLength(), scale);
-    if (input.columns().kind() == Scale.SCALE_TRIL) {
-      checkTriangular(scaleName);
-    }
     size++;
   }
 
@@ -88,19 +93,21 @@ final class BlockReader {
   }
 
   /** Rejects a matrix that is not lower triangular. The library would not read what is above the diagonal, and so take a covariance for a factor. */
-  private void checkTriangular(String name) {
+  private void checkTriangular() {
     int d = input.dimension();
-    for (int r = 0; r < d; r++) {
-      for (int c = r + 1; c < d; c++) {
-        int at = size * d * d + r * d + c;
-        double value = input.isDouble() ? ((double[]) scale)[at] : ((float[]) scale)[at];
-        if (value != 0) {
-          throw input.error(
-              ids[size],
-              "column %s: row %d, column %d is %s: not lower triangular; is it a covariance?"
-                  .formatted(name, r, c, value));
-        }
+    try {
+      if (input.isDouble()) {
+        MemorySegment factors = MemorySegment.ofArray((double[]) scale);
+        FullGaussians.checkLowerTriangular(factors, d, ValueLayout.JAVA_DOUBLE);
+      } else {
+        MemorySegment factors = MemorySegment.ofArray((float[]) scale);
+        FullGaussians.checkLowerTriangular(factors, d, ValueLayout.JAVA_FLOAT);
       }
+    } catch (InvalidGaussianException e) {
+      throw input.error(
+          ids[e.gaussian()],
+          "column %s: row %d, column %d %s; is it a covariance?"
+              .formatted(input.columns().scale(), e.element() / d, e.element() % d, e.reason()));
     }
   }
 

@@ -2,6 +2,7 @@ package dev.kullback.spark;
 
 import static org.apache.spark.sql.functions.col;
 
+import dev.kullback.ScaleKind;
 import java.io.Serializable;
 import java.util.List;
 import java.util.stream.Stream;
@@ -15,7 +16,7 @@ import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.StructType;
 
 /** Names of the columns that both inputs have, and the kind of the scales. */
-record Columns(String id, String mean, String scale, Scale kind) implements Serializable {
+record Columns(String id, String mean, String scale, ScaleKind kind) implements Serializable {
   /** Positions of the columns once they are selected: id, mean and scale, in this order. */
   static final int ID = 0;
 

@@ -1,6 +1,9 @@
 package dev.kullback.spark;
 
+import dev.kullback.DiagonalGaussians;
 import dev.kullback.Gaussians;
+import dev.kullback.ScaleKind;
+import dev.kullback.ScalePolicy;
 import java.io.Serializable;
 import java.lang.reflect.Array;
 
@@ -14,7 +17,7 @@ import java.lang.reflect.Array;
 record Input(String side, Columns columns, boolean isDouble, int dimension, long measured)
     implements Serializable {
   int scaleLength() {
-    return columns.kind().length(dimension);
+    return Math.toIntExact(columns.kind().length(dimension));
   }
 
   /** An array of the input's precision. */
@@ -22,42 +25,28 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, long
     return isDouble ? new double[length] : new float[length];
   }
 
+  /** Makes a batch, which may keep the arrays as its own. */
   Gaussians batch(Object mean, Object scale) {
-    return isDouble
-        ? columns.kind().batch((double[]) mean, (double[]) scale, dimension)
-        : columns.kind().batch((float[]) mean, (float[]) scale, dimension);
+    ScaleKind kind = columns.kind();
+    if (isDouble) {
+      double[] m = (double[]) mean;
+      double[] s = (double[]) scale;
+      return kind.isFull()
+          ? Gaussians.of(kind, m, s, dimension, ScalePolicy.STRICT)
+          : DiagonalGaussians.owning(m, s, dimension, kind);
+    }
+    float[] m = (float[]) mean;
+    float[] s = (float[]) scale;
+    return kind.isFull()
+        ? Gaussians.of(kind, m, s, dimension, ScalePolicy.STRICT)
+        : DiagonalGaussians.owning(m, s, dimension, kind);
   }
 
   IllegalArgumentException error(long id, String message) {
     return new IllegalArgumentException("%s: id %d: %s".formatted(side, id, message));
   }
 
-  /** The error of a batch by the id of the row at fault, the first that makes no batch by itself. */
-  IllegalArgumentException culprit(Block block, IllegalArgumentException whole) {
-    for (int i = 0; i < block.size(); i++) {
-      try {
-        batch(row(block.mean(), i, dimension), row(block.scale(), i, scaleLength()));
-      } catch (IllegalArgumentException e) {
-        String message = String.valueOf(e.getMessage());
-        String column = message.startsWith("mean") ? columns.mean() : columns.scale();
-        // "std[0][3] (Gaussian 0, dimension 3)" of the batch of one is std[3] of the row
-        String element =
-            message
-                .replaceFirst("\\[0](\\[.*?])? \\(Gaussian 0(, [a-z]+ \\d+)*\\)", "$1")
-                .replaceFirst(" \\((ScalePolicy\\.CLAMPED [^)]*|of[A-Z]\\w*)\\)", "");
-        return error(block.ids()[i], "column %s: %s".formatted(column, element));
-      }
-    }
-    return whole; // too many, or too large
-  }
-
-  private Object row(Object values, int i, int length) {
-    Object row = array(length);
-    System.arraycopy(values, i * length, row, 0, length);
-    return row;
-  }
-
-  /** As many elements, or fewer. */
+  /** Copies an array to one of another length. */
   Object resized(Object values, int length) {
     Object resized = array(length);
     System.arraycopy(values, 0, resized, 0, Math.min(length, Array.getLength(values)));

@@ -3,6 +3,7 @@ package dev.kullback.spark;
 import dev.kullback.KlEngine;
 import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
+import dev.kullback.ScaleKind;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
@@ -97,7 +98,7 @@ public final class KlNeighbors {
   public static KlNeighbors of(Dataset<Row> references) {
     return new KlNeighbors(
         Objects.requireNonNull(references, "references"),
-        new Columns("id", "mean", "std", Scale.STD),
+        new Columns("id", "mean", "std", ScaleKind.STD),
         false,
         0,
         false);
@@ -140,7 +141,7 @@ public final class KlNeighbors {
    * @param column the column that has them, D elements
    */
   public KlNeighbors std(String column) {
-    return scale(column, Scale.STD);
+    return scale(column, ScaleKind.STD);
   }
 
   /**
@@ -149,7 +150,7 @@ public final class KlNeighbors {
    * @param column the column that has them, D elements
    */
   public KlNeighbors variance(String column) {
-    return scale(column, Scale.VARIANCE);
+    return scale(column, ScaleKind.VARIANCE);
   }
 
   /**
@@ -158,7 +159,7 @@ public final class KlNeighbors {
    * @param column the column that has them, D elements
    */
   public KlNeighbors logVariance(String column) {
-    return scale(column, Scale.LOG_VARIANCE);
+    return scale(column, ScaleKind.LOG_VARIANCE);
   }
 
   /**
@@ -167,7 +168,7 @@ public final class KlNeighbors {
    * @param column the column that has them, D elements
    */
   public KlNeighbors precision(String column) {
-    return scale(column, Scale.PRECISION);
+    return scale(column, ScaleKind.PRECISION);
   }
 
   /**
@@ -176,7 +177,7 @@ public final class KlNeighbors {
    * @param column the column that has them, D·D elements row by row, with 0 above the diagonal
    */
   public KlNeighbors scaleTril(String column) {
-    return scale(column, Scale.SCALE_TRIL);
+    return scale(column, ScaleKind.SCALE_TRIL);
   }
 
   /**
@@ -185,10 +186,10 @@ public final class KlNeighbors {
    * @param column the column that has them, D·D elements row by row
    */
   public KlNeighbors covariance(String column) {
-    return scale(column, Scale.COVARIANCE);
+    return scale(column, ScaleKind.COVARIANCE);
   }
 
-  private KlNeighbors scale(String column, Scale kind) {
+  private KlNeighbors scale(String column, ScaleKind kind) {
     Objects.requireNonNull(column, "column");
     return with(new Columns(columns.id(), columns.mean(), column, kind));
   }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.KlEngine;
+import dev.kullback.ScaleKind;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -35,7 +36,7 @@ class ClusterTest {
 
   @Test
   void twoExecutorsFindWhatOneEngineFinds() {
-    Sample references = Sample.twins(Scale.STD, false, 2000, 8, 1);
+    Sample references = Sample.twins(ScaleKind.STD, false, 2000, 8, 1);
     Sample queries = references.first(600);
     assertThat(
             Sample.found(
@@ -48,7 +49,7 @@ class ClusterTest {
   /** What Kryo moves is what one engine finds, too. */
   @Test
   void broadcastsAndSums() {
-    Sample references = Sample.twins(Scale.STD, false, 500, 8, 3);
+    Sample references = Sample.twins(ScaleKind.STD, false, 500, 8, 3);
     Sample queries = references.first(100);
     KlNeighbors search = KlNeighbors.of(references.dataset(spark));
     assertThat(Sample.found(search.broadcast().nearest(queries.dataset(spark), K)))
@@ -66,7 +67,7 @@ class ClusterTest {
 
   @Test
   void aKilledExecutorChangesNothing() {
-    Sample references = Sample.twins(Scale.STD, true, 2000, 8, 2);
+    Sample references = Sample.twins(ScaleKind.STD, true, 2000, 8, 2);
     Sample queries = references.first(600);
     KlNeighbors search = KlNeighbors.of(references.dataset(spark)).blockRows(100);
     var result = search.nearest(queries.dataset(spark), K); // its inputs are in blocks now

@@ -11,6 +11,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.KlEngine;
 import dev.kullback.Neighbors;
+import dev.kullback.ScaleKind;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -44,7 +45,7 @@ class KlNeighborsTest {
     "SCALE_TRIL, false, 4",
     "SCALE_TRIL, true, 4"
   })
-  void sevenBlocksAreOne(Scale kind, boolean isDouble, int dimension) {
+  void sevenBlocksAreOne(ScaleKind kind, boolean isDouble, int dimension) {
     Sample references = Sample.twins(kind, isDouble, 700, dimension, 1);
     Sample queries = references.first(300);
     KlNeighbors search = of(kind, references.dataset(spark)).blockRows(100);
@@ -58,7 +59,7 @@ class KlNeighborsTest {
 
   @Test
   void oneBlockIsTheSame() {
-    Sample references = Sample.twins(Scale.STD, false, 700, 5, 13);
+    Sample references = Sample.twins(ScaleKind.STD, false, 700, 5, 13);
     Sample queries = references.first(300);
     List<Sample.Found> expected = queries.nearest(references, K, false);
     KlNeighbors search = KlNeighbors.of(references.dataset(spark));
@@ -67,7 +68,7 @@ class KlNeighborsTest {
     assertThat(Sample.found(search.broadcast().nearest(data, K))).isEqualTo(expected);
   }
 
-  private static KlNeighbors of(Scale kind, Dataset<Row> references) {
+  private static KlNeighbors of(ScaleKind kind, Dataset<Row> references) {
     KlNeighbors search = KlNeighbors.of(references);
     return switch (kind) {
       case STD -> search.columns("id", "mean", "std");
@@ -76,13 +77,14 @@ class KlNeighborsTest {
       case PRECISION -> search.precision("std");
       case SCALE_TRIL -> search.scaleTril("std");
       case COVARIANCE -> search.covariance("std");
+      default -> throw new IllegalArgumentException(kind + " is no column of KlNeighbors");
     };
   }
 
   @Test
   void partitionsAndOrderDoNotMatter() {
-    Sample references = Sample.twins(Scale.STD, false, 900, 5, 2);
-    Sample queries = Sample.twins(Scale.STD, false, 300, 5, 3);
+    Sample references = Sample.twins(ScaleKind.STD, false, 900, 5, 2);
+    Sample queries = Sample.twins(ScaleKind.STD, false, 300, 5, 3);
     List<Sample.Found> expected = queries.nearest(references, K, false);
     Dataset<Row> p = references.dataset(spark);
     Dataset<Row> q = queries.dataset(spark);
@@ -110,7 +112,7 @@ class KlNeighborsTest {
 
   @Test
   void logSumExpIsThatOfOneEngine() {
-    Sample references = Sample.twins(Scale.STD, true, 700, 4, 4);
+    Sample references = Sample.twins(ScaleKind.STD, true, 700, 4, 4);
     Sample queries = references.first(50);
     List<Row> sums =
         KlNeighbors.of(references.dataset(spark))
@@ -133,7 +135,7 @@ class KlNeighborsTest {
 
   @Test
   void withinIsThatOfOneEngine() {
-    Sample references = Sample.twins(Scale.STD, false, 700, 4, 5);
+    Sample references = Sample.twins(ScaleKind.STD, false, 700, 4, 5);
     Sample queries = references.first(50);
     for (boolean reverse : new boolean[] {false, true}) {
       KlNeighbors search = KlNeighbors.of(references.dataset(spark)).blockRows(100);
@@ -165,13 +167,13 @@ class KlNeighborsTest {
 
   @Test
   void oneRowAndNone() {
-    Sample one = Sample.twins(Scale.STD, false, 1, 3, 6);
+    Sample one = Sample.twins(ScaleKind.STD, false, 1, 3, 6);
     Dataset<Row> data = one.dataset(spark);
     long id = one.ids()[0];
     assertThat(Sample.found(KlNeighbors.of(data).nearest(data, 1)))
         .containsExactly(new Sample.Found(id, 1, id, 0));
     // more blocks than rows
-    Sample few = Sample.twins(Scale.STD, false, 9, 3, 7);
+    Sample few = Sample.twins(ScaleKind.STD, false, 9, 3, 7);
     assertThat(Sample.found(KlNeighbors.of(few.dataset(spark)).blockRows(1).nearest(data, 9)))
         .isEqualTo(one.nearest(few, 9, false));
     assertThat(KlNeighbors.of(data).nearest(data.where("false"), 1).collectAsList()).isEmpty();
@@ -184,7 +186,7 @@ class KlNeighborsTest {
 
   @Test
   void floatMeetsDouble() {
-    Sample references = Sample.twins(Scale.STD, false, 60, 3, 8);
+    Sample references = Sample.twins(ScaleKind.STD, false, 60, 3, 8);
     Sample queries = references.first(20);
     Dataset<Row> asDouble =
         queries.dataset(spark).withColumn("mean", col("mean").cast("array<double>"));
@@ -196,11 +198,16 @@ class KlNeighborsTest {
 
   @Test
   void badRowsAreNamed() {
-    Dataset<Row> good = Sample.twins(Scale.STD, false, 50, 3, 9).dataset(spark).cache();
+    Dataset<Row> good = Sample.twins(ScaleKind.STD, false, 50, 3, 9).dataset(spark).cache();
     long id = good.orderBy("id").collectAsList().get(20).getLong(0);
     String at = "references: id " + id + ": column ";
     Column is = col("id").equalTo(id);
-    assertBad(good, "std", when(is, expr("array(1f, -2f, 1f)")), at + "std: std[1] is -2.0; ");
+    assertBad(
+        good,
+        "std",
+        when(is, expr("array(1f, -2f, 1f)")),
+        at
+            + "std: std[1] is -2.0; it must be finite and > 0; are these log-variances (logVariance)?");
     assertBad(good, "std", when(is, expr("array(1f, 1f, 0f)")), at + "std: std[2] is 0.0; ");
     assertBad(
         good, "mean", when(is, expr("array(float('NaN'), 1f, 0f)")), at + "mean: mean[0] is NaN; ");
@@ -229,7 +236,7 @@ class KlNeighborsTest {
 
   @Test
   void aFactorIsLowerTriangular() {
-    Dataset<Row> good = Sample.twins(Scale.SCALE_TRIL, true, 9, 2, 9).dataset(spark);
+    Dataset<Row> good = Sample.twins(ScaleKind.SCALE_TRIL, true, 9, 2, 9).dataset(spark);
     long id = good.first().getLong(0);
     Dataset<Row> bad =
         good.withColumn(
@@ -264,7 +271,7 @@ class KlNeighborsTest {
 
   @Test
   void badColumnsAreNamed() {
-    Dataset<Row> data = Sample.twins(Scale.STD, false, 5, 3, 10).dataset(spark);
+    Dataset<Row> data = Sample.twins(ScaleKind.STD, false, 5, 3, 10).dataset(spark);
     assertThatThrownBy(() -> KlNeighbors.of(data).columns("id", "mu", "std").nearest(data, 1))
         .hasMessage("references: no column mu; there are id, mean, std");
     assertThatThrownBy(() -> KlNeighbors.of(data).nearest(data.drop("std"), 1))
@@ -281,7 +288,7 @@ class KlNeighborsTest {
 
   @Test
   void columnsMayHaveAnyName() {
-    Sample sample = Sample.twins(Scale.STD, false, 20, 3, 11);
+    Sample sample = Sample.twins(ScaleKind.STD, false, 20, 3, 11);
     Dataset<Row> data =
         sample
             .dataset(spark)
@@ -294,7 +301,7 @@ class KlNeighborsTest {
 
   @Test
   void blocksAreLetGo() throws InterruptedException {
-    Dataset<Row> data = Sample.twins(Scale.STD, false, 100, 3, 12).dataset(spark);
+    Dataset<Row> data = Sample.twins(ScaleKind.STD, false, 100, 3, 12).dataset(spark);
     KlNeighbors.of(data).blockRows(20).nearest(data, 2).collectAsList();
     assertThat(Shared.blocks()).isLessThanOrEqualTo(2);
     long end = System.nanoTime() + Duration.ofSeconds(30).toNanos();

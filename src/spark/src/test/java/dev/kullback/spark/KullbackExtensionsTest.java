@@ -4,6 +4,7 @@ import static org.apache.spark.sql.functions.call_function;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.kullback.ScaleKind;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -43,7 +44,7 @@ class KullbackExtensionsTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void theFunctionIsTheLibrarys(boolean isDouble) {
-    Sample p = Sample.twins(Scale.STD, isDouble, 40, 5, 1);
+    Sample p = Sample.twins(ScaleKind.STD, isDouble, 40, 5, 1);
     Sample q = p.first(10);
     q.dataset(spark).createOrReplaceTempView("some");
     p.dataset(spark).createOrReplaceTempView("all");
@@ -75,7 +76,7 @@ class KullbackExtensionsTest {
   @ParameterizedTest
   @CsvSource({"false, false", "true, true"})
   void aJoinFindsWhatOneEngineFinds(boolean isDouble, boolean reverse) {
-    Sample references = Sample.twins(Scale.STD, isDouble, 500, 5, 2);
+    Sample references = Sample.twins(ScaleKind.STD, isDouble, 500, 5, 2);
     Sample queries = references.first(200);
     Dataset<Row> p = references.dataset(spark).orderBy("id"); // ties to the lower id
     Dataset<Row> q = queries.dataset(spark).repartition(5);

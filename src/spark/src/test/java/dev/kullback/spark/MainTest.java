@@ -2,6 +2,7 @@ package dev.kullback.spark;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.ScaleKind;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -48,7 +49,7 @@ class MainTest {
               Arrays.copyOfRange(mean, from, from + dimension),
               Arrays.copyOfRange(std, from, from + dimension)));
     }
-    digits = new Sample(Scale.STD, false, dimension, members);
+    digits = new Sample(ScaleKind.STD, false, dimension, members);
     SparkSession spark = TestSpark.local();
     digits.first(200).dataset(spark).toDF("i", "mu", "sigma").write().parquet(file("Q.parquet"));
     digits.dataset(spark).toDF("i", "mu", "sigma").write().parquet(file("P.parquet"));

@@ -4,6 +4,7 @@ import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
+import dev.kullback.ScaleKind;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
@@ -18,7 +19,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
 /** Gaussians with ids, as rows of a dataset and as a batch by ascending id. */
-record Sample(Scale kind, boolean isDouble, int dimension, List<Member> members) {
+record Sample(ScaleKind kind, boolean isDouble, int dimension, List<Member> members) {
   /** Arrays are of float or double. */
   record Member(long id, Object mean, Object scale) {}
 
@@ -29,9 +30,9 @@ record Sample(Scale kind, boolean isDouble, int dimension, List<Member> members)
    * Gaussians of which every second is a near twin of one before it, and every fifth equal to one before it, under ids
    * without order or gaps of one size.
    */
-  static Sample twins(Scale kind, boolean isDouble, int n, int dimension, long seed) {
+  static Sample twins(ScaleKind kind, boolean isDouble, int n, int dimension, long seed) {
     Random random = new Random(seed);
-    int length = kind.length(dimension);
+    int length = Math.toIntExact(kind.length(dimension));
     List<double[]> means = new ArrayList<>();
     List<double[]> scales = new ArrayList<>();
     for (int i = 0; i < n; i++) {
@@ -104,7 +105,7 @@ record Sample(Scale kind, boolean isDouble, int dimension, List<Member> members)
     Input input =
         new Input("sample", new Columns("id", "mean", "std", kind), isDouble, dimension, 0);
     List<Member> ordered = ordered();
-    int length = kind.length(dimension);
+    int length = Math.toIntExact(kind.length(dimension));
     Object mean = input.array(ordered.size() * dimension);
     Object scale = input.array(ordered.size() * length);
     for (int i = 0; i < ordered.size(); i++) {

@@ -1,6 +1,9 @@
 package dev.kullback.cli.batch;
 
+import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
+import dev.kullback.InvalidGaussianException;
+import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
@@ -13,7 +16,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
-import java.util.regex.Pattern;
+import java.util.Locale;
 
 /**
  * The checked parameters of a batch, means of [size, dimension].
@@ -29,18 +32,14 @@ public record Batch(
     Npy.Array mean,
     Npy.Array scale) {
 
-  /** Asymmetry that passes for rounding in a float file, relative to √(Σ_rr Σ_cc), as in the library. */
-  private static final double ASYMMETRY32 = 1e-5;
-
-  /** How the library's messages name a Gaussian: twice. */
-  private static final Pattern GAUSSIAN =
-      Pattern.compile("^(\\w+)\\[(\\d+)\\](.*\\(Gaussian )\\2\\b");
+  /** Means that are checked at a time. */
+  private static final int CHECKED = 1 << 18;
 
   public static Batch load(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
     Npy.Array mean = read(files.mean(), file -> Npy.readFloats(file, arena));
     Npy.Array scale = read(files.scale(), file -> Npy.readFloats(file, arena));
     requireShapes(files, mean.shape(), scale.shape());
-    return of(files, policy, 0, mean, scale, arena);
+    return of(files, policy, 0, mean, scale);
   }
 
   /** A shard of its rows, as if there were no others. */
@@ -51,7 +50,7 @@ public record Batch(
     Npy.Array mean = read(files.mean(), file -> Npy.readFloats(file, from, to, arena));
     Npy.Array scale = read(files.scale(), file -> Npy.readFloats(file, from, to, arena));
     requireShapes(files, mean.shape(), scale.shape()); // they may not be those of before
-    return of(files, policy, from, mean, scale, arena);
+    return of(files, policy, from, mean, scale);
   }
 
   /** How many there are, by the files' headers. */
@@ -76,7 +75,10 @@ public record Batch(
               .formatted(text(scaleShape), files.mean(), text(shape)));
     }
     if (files.kind().isFull()) {
-      long[] wanted = files.kind().shape(size, dimension);
+      long[] wanted =
+          files.kind() == ScaleKind.PACKED_SCALE_TRIL
+              ? new long[] {size, dimension * (dimension + 1) / 2}
+              : new long[] {size, dimension, dimension};
       if (!Arrays.equals(wanted, scaleShape)) {
         throw new UserError(
             files.scale(),
@@ -94,23 +96,9 @@ public record Batch(
   }
 
   private static Batch of(
-      BatchOptions.Files files,
-      ScalePolicy policy,
-      int first,
-      Npy.Array mean,
-      Npy.Array scale,
-      Arena arena) {
+      BatchOptions.Files files, ScalePolicy policy, int first, Npy.Array mean, Npy.Array scale) {
     int size = (int) mean.shape()[0];
     int dimension = (int) dimension(mean.shape());
-    if (!mean.element().equals(scale.element())) { // in the wider of the two both keep their values
-      boolean isDouble = mean.isDouble() || scale.isDouble();
-      if (files.kind() == Scale.COVARIANCE && isDouble && !scale.isDouble()) {
-        symmetrise(files.scale(), scale, first, dimension);
-      }
-      ValueLayout element = isDouble ? ValueLayout.JAVA_DOUBLE : ValueLayout.JAVA_FLOAT;
-      mean = mean.to(element, arena);
-      scale = scale.to(element, arena);
-    }
     Batch batch = new Batch(files, policy, first, size, dimension, mean, scale);
     batch.check();
     return batch;
@@ -147,7 +135,7 @@ public record Batch(
   }
 
   public boolean isDouble() {
-    return mean.isDouble();
+    return mean.isDouble() || scale.isDouble();
   }
 
   /** The type of what is computed of both. */
@@ -164,26 +152,49 @@ public record Batch(
   }
 
   /**
-   * The Gaussians {@code from} (included) to {@code to} (excluded). Matrices are checked only here, and
+   * Makes a batch of the rows {@code from} (included) to {@code to} (excluded). Matrices are checked only here, and
    * covariances factored, which takes long.
    */
-  public Gaussians gaussians(int from, int to) {
+  Gaussians gaussians(int from, int to) {
+    return gaussians(from, to, policy);
+  }
+
+  private Gaussians gaussians(int from, int to, ScalePolicy policy) {
     MemorySegment means = rows(mean, from, to);
     MemorySegment scales = rows(scale, from, to);
     try {
-      return files.kind().gaussians(means, scales, dimension, mean.element(), policy);
+      return Gaussians.of(
+          files.kind(), means, mean.element(), scales, scale.element(), dimension, policy);
+    } catch (InvalidGaussianException e) {
+      throw error(e, from);
     } catch (IllegalArgumentException e) {
-      throw new UserError(files.scale(), renumbered(String.valueOf(e.getMessage()), first + from));
+      throw new UserError(files.scale(), String.valueOf(e.getMessage()));
     }
   }
 
-  private static String renumbered(String message, int from) {
-    return GAUSSIAN
-        .matcher(message)
-        .replaceFirst(m -> {
-          int i = from + Integer.parseInt(m.group(2));
-          return m.group(1) + "[" + i + "]" + m.group(3) + i;
-        });
+  /** Names the row and the file of a Gaussian that the library rejects in a batch of the rows from {@code from} on. */
+  private UserError error(InvalidGaussianException e, int from) {
+    int row = from + e.gaussian();
+    boolean isMean = e.argument().equals("mean");
+    if (!isMean && (isFull() || !e.argument().equals(files.kind().argument()))) {
+      return new UserError(files.scale(), e.message(first + row));
+    }
+    Npy.Array array = isMean ? mean : scale;
+    long k = (long) row * dimension + e.element();
+    String name = isMean ? "mean" : files.kind().name().toLowerCase(Locale.ROOT).replace('_', '-');
+    String rule =
+        Double.isFinite(array.value(k))
+            ? "it must be > 0" + remedy(array.value(k))
+            : "repair or drop the row";
+    return new UserError(
+        isMean ? files.mean() : files.scale(),
+        "row %d, column %d: %s is %s: %s (counted from 0)"
+            .formatted(first + row, e.element(), name, array.text(k), rule));
+  }
+
+  /** Names the file of a Gaussian of q, of the rows from {@code from} on, or of p that does not suit the other batch. */
+  public static UserError error(InvalidGaussianException e, Batch q, int from, Batch p) {
+    return e.argument().equals("q") ? q.error(e, from) : p.error(e, 0);
   }
 
   private MemorySegment rows(Npy.Array array, int from, int to) {
@@ -250,106 +261,42 @@ public record Batch(
     return new NpyHeader("", false, shape).shapeText();
   }
 
-  /**
-   * Makes float covariances, [N, D, D], exactly symmetric, as the library wants those of a double
-   * batch to be; what is not finite is left for it to name.
-   */
-  private static void symmetrise(Path file, Npy.Array covariance, int firstRow, long d) {
-    ValueLayout.OfFloat element = (ValueLayout.OfFloat) covariance.element();
-    for (long i = 0; i < covariance.shape()[0]; i++) {
-      long first = i * d * d;
-      for (long r = 0; r < d; r++) {
-        for (long c = 0; c < r; c++) {
-          double lower = covariance.value(first + r * d + c);
-          double upper = covariance.value(first + c * d + r);
-          if (lower == upper || !Double.isFinite(lower) || !Double.isFinite(upper)) {
-            continue;
-          }
-          double square = covariance.value(first + r * d + r) * covariance.value(first + c * d + c);
-          if (!(Math.abs(lower - upper) <= ASYMMETRY32 * Math.sqrt(Math.abs(square)))) {
-            throw new UserError(
-                file,
-                "covariance[%1$d] (Gaussian %1$d) is not symmetric: [%2$d][%3$d] is %4$s but [%3$d][%2$d] is %5$s"
-                    .formatted(firstRow + i, r, c, (float) lower, (float) upper));
-          }
-          covariance.data().setAtIndex(element, first + c * d + r, (float) lower);
-        }
-      }
-    }
-  }
-
+  /** Checks all but matrices, which are checked where they are factored: makes batches of some rows at a time. */
   private void check() {
-    long count = (long) size * dimension;
-    for (long i = 0; i < count; i++) {
-      double value = mean.value(i);
-      if (!Double.isFinite(value)) {
-        throw wrong(files.mean(), i, "mean is " + value + ": repair or drop the row");
-      }
+    if (files.kind() == ScaleKind.SCALE_TRIL) {
+      checkTriangular();
     }
-    if (isFull()) {
-      if (files.kind() == Scale.SCALE_TRIL) {
-        checkTriangular();
-      }
-      return; // the library's checks name the Gaussian, the row and the column
-    }
-    boolean deterministic = isDeterministic();
-    // Clamping repairs a std or variance that is too small, but no precision makes sense at or
-    // below 0.
-    boolean positive =
-        switch (files.kind()) {
-          case STD, VARIANCE -> policy != ScalePolicy.CLAMPED && !deterministic;
-          case LOG_VARIANCE, SCALE_TRIL, PACKED_TRIL, COVARIANCE -> false;
-          case PRECISION -> true;
-        };
-    for (long i = 0; i < count; i++) {
-      double value = scale.value(i);
-      if (!Double.isFinite(value)) {
-        throw wrong(
-            files.scale(), i, files.kind().text + " is " + value + ": repair or drop the row");
-      }
-      if (positive && value <= 0) {
-        throw wrong(
-            files.scale(),
-            i,
-            files.kind().text + " is " + scale.text(i) + ": it must be > 0" + remedy(value));
-      }
+    // some rows may be 0 throughout where not all are
+    boolean mayBeZero = policy != ScalePolicy.DETERMINISTIC_IF_ZERO || isDeterministic();
+    for (int from = 0, rows; from < size && !isFull(); from += rows) {
+      rows = Math.min(size - from, Math.max(1, CHECKED / dimension));
+      gaussians(from, from + rows, mayBeZero ? policy : ScalePolicy.STRICT);
     }
   }
 
-  /** The library does not read what lies above the diagonal: covariances would pass for factors. */
+  /** Finds covariances that are taken for factors: the library does not read what lies above the diagonal. */
   private void checkTriangular() {
-    long d = dimension;
-    long width = scale.element().byteSize();
-    MemorySegment zeros = MemorySegment.ofArray(new double[dimension]);
-    for (long row = 0; row < size * d; row++) {
-      long begin = row * d + row % d + 1;
-      long end = (row + 1) * d;
-      long bytes = (end - begin) * width;
-      if (MemorySegment.mismatch(scale.data(), begin * width, end * width, zeros, 0, bytes) < 0) {
-        continue;
-      }
-      for (long k = begin; k < end; k++) {
-        if (scale.value(k) != 0) { // a -0 is 0
-          throw new UserError(
-              files.scale(),
-              "Gaussian %d, row %d, column %d is %s: not lower triangular; did you mean %s? (counted from 0)"
-                  .formatted(
-                      first + row / d,
-                      row % d,
-                      k % d,
-                      scale.text(k),
-                      files.option(Scale.COVARIANCE)));
-        }
-      }
+    try {
+      FullGaussians.checkLowerTriangular(scale.data(), dimension, scale.element());
+    } catch (InvalidGaussianException e) {
+      throw new UserError(
+          files.scale(),
+          "Gaussian %d, row %d, column %d %s; did you mean %s? (counted from 0)"
+              .formatted(
+                  first + e.gaussian(),
+                  e.element() / dimension,
+                  e.element() % dimension,
+                  e.reason(),
+                  files.option(ScaleKind.COVARIANCE)));
     }
   }
 
   private String remedy(double value) {
     if (value < 0) {
-      return "; are these log-variances (" + files.option(Scale.LOG_VARIANCE) + ")?";
+      return "; are these log-variances (" + files.option(ScaleKind.LOG_VARIANCE) + ")?";
     }
     return switch (policy) {
-      case STRICT -> files.kind() == Scale.PRECISION ? "" : "; --clamp would raise it";
+      case STRICT -> files.kind() == ScaleKind.PRECISION ? "" : "; --clamp would raise it";
       case CLAMPED -> "";
       case DETERMINISTIC_IF_ZERO -> ", or 0 everywhere for --deterministic";
     };
@@ -359,17 +306,10 @@ public record Batch(
     long count = (long) size * dimension;
     boolean zero =
         policy == ScalePolicy.DETERMINISTIC_IF_ZERO
-            && (files.kind() == Scale.STD || files.kind() == Scale.VARIANCE);
+            && (files.kind() == ScaleKind.STD || files.kind() == ScaleKind.VARIANCE);
     for (long i = 0; zero && i < count; i++) {
       zero = scale.value(i) == 0;
     }
     return zero;
-  }
-
-  private UserError wrong(Path file, long index, String what) {
-    return new UserError(
-        file,
-        "row %d, column %d: %s (counted from 0)"
-            .formatted(first + index / dimension, index % dimension, what));
   }
 }

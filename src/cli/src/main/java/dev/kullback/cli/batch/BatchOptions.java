@@ -1,10 +1,12 @@
 package dev.kullback.cli.batch;
 
+import dev.kullback.ScaleKind;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.terminal.UserError;
 import java.nio.file.Path;
-import java.util.Arrays;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -13,6 +15,18 @@ import picocli.CommandLine.Option;
 
 /** The options that name a batch's files: {@code --mean ...} for q, {@code --p-mean ...} for p. */
 public final class BatchOptions {
+  /** Names of the options for scales, but for the prefix, in the order in which they are declared. */
+  private static final Map<ScaleKind, String> OPTIONS =
+      new EnumMap<>(
+          Map.of(
+              ScaleKind.STD, "std",
+              ScaleKind.VARIANCE, "var",
+              ScaleKind.LOG_VARIANCE, "logvar",
+              ScaleKind.PRECISION, "precision",
+              ScaleKind.SCALE_TRIL, "scale-tril",
+              ScaleKind.PACKED_SCALE_TRIL, "packed-tril",
+              ScaleKind.COVARIANCE, "cov"));
+
   private BatchOptions() {}
 
   /**
@@ -20,15 +34,15 @@ public final class BatchOptions {
    *
    * @param prefix begins the names of the options: {@code --} or {@code --p-}
    */
-  public record Files(String prefix, Path mean, Scale kind, Path scale) {
+  public record Files(String prefix, Path mean, ScaleKind kind, Path scale) {
     /** Makes the files of q. */
-    public Files(Path mean, Scale kind, Path scale) {
+    public Files(Path mean, ScaleKind kind, Path scale) {
       this("--", mean, kind, scale);
     }
 
     /** Returns the option that names a scale file of another kind. */
-    public String option(Scale other) {
-      return prefix + other.option;
+    public String option(ScaleKind other) {
+      return prefix + OPTIONS.get(other);
     }
   }
 
@@ -179,7 +193,7 @@ public final class BatchOptions {
     }
   }
 
-  /** Pairs means with the one kind of scale that is given; {@code scales} has all in the order of {@link Scale}. */
+  /** Pairs means with the one kind of scale that is given; {@code scales} has all in the order of {@link #OPTIONS}. */
   private static List<Files> choose(String prefix, List<Path> means, List<List<Path>> scales) {
     if (means.isEmpty()) {
       throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
@@ -187,17 +201,17 @@ public final class BatchOptions {
     int[] given = IntStream.range(0, scales.size()).filter(i -> !scales.get(i).isEmpty()).toArray();
     if (given.length != 1) {
       String names =
-          Arrays.stream(Scale.values())
-              .map(kind -> prefix + kind.option)
+          OPTIONS.values().stream()
+              .map(option -> prefix + option)
               .collect(Collectors.joining(", "));
       throw new UserError("give exactly one of " + names + " with " + prefix + "mean");
     }
-    Scale kind = List.of(Scale.values()).get(given[0]);
+    ScaleKind kind = List.copyOf(OPTIONS.keySet()).get(given[0]);
     List<Path> chosen = scales.get(given[0]);
     if (chosen.size() != means.size()) {
       throw new UserError(
           "%smean names %d files but %s%s %d: they go in pairs"
-              .formatted(prefix, means.size(), prefix, kind.option, chosen.size()));
+              .formatted(prefix, means.size(), prefix, OPTIONS.get(kind), chosen.size()));
     }
     return IntStream.range(0, means.size())
         .mapToObj(f -> new Files(prefix, means.get(f), kind, chosen.get(f)))

@@ -1,6 +1,8 @@
 package dev.kullback.cli.batch;
 
 import dev.kullback.Gaussians;
+import dev.kullback.InvalidGaussianException;
+import dev.kullback.ScaleKind;
 import dev.kullback.cli.terminal.Progress;
 import java.util.ArrayList;
 import java.util.List;
@@ -41,14 +43,17 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
     List<Gaussians> made = p == q ? List.of() : checked();
     for (int first = 0, count; first < q.size(); first += count) {
       count = Math.min(rows, q.size() - first);
-      work.compute(
-          first,
+      Gaussians some =
           p == q && count == q.size()
               ? columns
               : first / rows < made.size()
                   ? made.get(first / rows)
-                  : q.gaussians(first, first + count),
-          columns);
+                  : q.gaussians(first, first + count);
+      try {
+        work.compute(first, some, columns);
+      } catch (InvalidGaussianException e) {
+        throw Batch.error(e, q, first, p);
+      }
       progress.advance(count);
     }
   }
@@ -89,7 +94,7 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
     long rows = most;
     // A covariance takes as long to factor as 160 KLs at D = 8, 900 at D = 384, and the blocks of a
     // q that is p are factored again.
-    if (p != q || q.files().kind() != Scale.COVARIANCE) {
+    if (p != q || q.files().kind() != ScaleKind.COVARIANCE) {
       long worth = Math.ceilDiv(BLOCK_TERMS / p.size() / terms, TILE_ROWS);
       rows = Math.min(rows, TILE_ROWS * Math.max(worth, tiles));
     }

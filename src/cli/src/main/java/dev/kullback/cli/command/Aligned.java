@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.InvalidGaussianException;
 import dev.kullback.KlEngine;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
@@ -49,6 +50,10 @@ final class Aligned extends RowCommand {
               .formatted(p.size(), q.files().mean(), q.size()));
     }
     MemorySegment out = arena.allocate(Batch.element(q, p), q.size());
-    return new Rows("KL(q_i||p_i)", engine.aligned(q.gaussians(), p.gaussians(), out));
+    try {
+      return new Rows("KL(q_i||p_i)", engine.aligned(q.gaussians(), p.gaussians(), out));
+    } catch (InvalidGaussianException e) {
+      throw Batch.error(e, q, 0, p);
+    }
   }
 }

@@ -2,10 +2,10 @@ package dev.kullback.cli.command;
 
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
-import dev.kullback.cli.batch.Scale;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.OutputFailure;
 import dev.kullback.cli.output.OutputFile;
@@ -96,7 +96,7 @@ final class Demo implements Callable<Integer> {
         KlEngine engine = engineOptions.engine();
         OutputFile png = noPicture != null ? null : new OutputFile(heatmap);
         OutputFile npy = new OutputFile(matrix, png)) {
-      Batch batch = load(from, "digits_mean.npy", Scale.STD, "digits_std.npy", arena);
+      Batch batch = load(from, "digits_mean.npy", ScaleKind.STD, "digits_std.npy", arena);
       int n = batch.size();
       Path labelFile = from.resolve("digits_label.npy");
       String wanted = "must have " + n + " labels from 0 to 9";
@@ -112,7 +112,8 @@ final class Demo implements Callable<Integer> {
               arena);
       Npy.Array reference =
           reference(from.resolve("digits_kl_rows.npy"), referenceRows.length, n, arena);
-      Batch local = load(from, "local_mean.npy", Scale.SCALE_TRIL, "local_scale_tril.npy", arena);
+      Batch local =
+          load(from, "local_mean.npy", ScaleKind.SCALE_TRIL, "local_scale_tril.npy", arena);
       if (local.size() != n) {
         throw new UserError(local.files().mean(), "must have " + n + " rows");
       }
@@ -168,7 +169,7 @@ final class Demo implements Callable<Integer> {
     }
   }
 
-  private static Batch load(Path from, String mean, Scale kind, String scale, Arena arena) {
+  private static Batch load(Path from, String mean, ScaleKind kind, String scale, Arena arena) {
     return Batch.load(
         new BatchOptions.Files(from.resolve(mean), kind, from.resolve(scale)),
         ScalePolicy.STRICT,

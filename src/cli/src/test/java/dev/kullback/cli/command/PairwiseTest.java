@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.KlEngine;
+import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.RowBlocks;
-import dev.kullback.cli.batch.Scale;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.picture.Heatmap;
@@ -49,7 +49,8 @@ class PairwiseTest {
     byte[] firstImage = {};
     try (Arena arena = Arena.ofConfined();
         KlEngine engine = KlEngine.builder().build()) {
-      Batch q = Batch.load(new BatchOptions.Files(mean, Scale.STD, std), ScalePolicy.STRICT, arena);
+      Batch q =
+          Batch.load(new BatchOptions.Files(mean, ScaleKind.STD, std), ScalePolicy.STRICT, arena);
       for (int blockRows = n; blockRows >= 0; blockRows--) { // 0: less than a row fits
         Heatmap image = new Heatmap(n, n);
         try (OutputFile npy = new OutputFile(output);
@@ -84,7 +85,7 @@ class PairwiseTest {
     NpyFiles.write(mean, "<f4", new long[] {N, D}, new Random(6).doubles(N * D).toArray());
     NpyFiles.write(file, "<f4", new long[] {N, D, D}, covariance);
     return Batch.load(
-        new BatchOptions.Files(mean, Scale.COVARIANCE, file), ScalePolicy.STRICT, arena);
+        new BatchOptions.Files(mean, ScaleKind.COVARIANCE, file), ScalePolicy.STRICT, arena);
   }
 
   private void compute(Batch q, Batch p, OutputFile npy, int blockRows) {
@@ -143,7 +144,7 @@ class PairwiseTest {
     }
   }
 
-  private static Batch batch(Scale kind, int size, int dimension) {
+  private static Batch batch(ScaleKind kind, int size, int dimension) {
     Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, MemorySegment.NULL);
     Path file = Path.of("none.npy");
     BatchOptions.Files files = new BatchOptions.Files(file, kind, file);
@@ -153,10 +154,10 @@ class PairwiseTest {
   @Test
   void blocksAreOfEqualWork() {
     long bytes = 1L << 26;
-    Batch std = batch(Scale.STD, 100_000, 128);
-    Batch tril = batch(Scale.SCALE_TRIL, 100_000, 128);
-    assertThat(Pairwise.blockRows(std, batch(Scale.STD, 1000, 128), 1, bytes)).isEqualTo(8448);
-    Batch p = batch(Scale.COVARIANCE, 1000, 128);
+    Batch std = batch(ScaleKind.STD, 100_000, 128);
+    Batch tril = batch(ScaleKind.SCALE_TRIL, 100_000, 128);
+    assertThat(Pairwise.blockRows(std, batch(ScaleKind.STD, 1000, 128), 1, bytes)).isEqualTo(8448);
+    Batch p = batch(ScaleKind.COVARIANCE, 1000, 128);
     assertThat(Pairwise.blockRows(tril, p, 1, bytes)).isEqualTo(128);
     assertThat(Pairwise.blockRows(std, p, 1, bytes)).isEqualTo(128);
     assertThat(Pairwise.blockRows(tril, p, 8, bytes)).isEqualTo(1024); // two tiles for a thread
@@ -168,16 +169,17 @@ class PairwiseTest {
   /** Of a reduction: 16 tiles a thread, whatever the number of columns, unless its result is large. */
   @Test
   void blocksKeepTheThreadsBusy() {
-    Batch std = batch(Scale.STD, 1_000_000, 128);
+    Batch std = batch(ScaleKind.STD, 1_000_000, 128);
     assertThat(RowBlocks.ofReduction(std, std, 1, 10)).isEqualTo(1024);
     assertThat(RowBlocks.ofReduction(std, std, 8, 10)).isEqualTo(8192);
-    assertThat(RowBlocks.ofReduction(std, batch(Scale.STD, 10, 2), 8, 10)).isGreaterThan(100_000);
-    assertThat(RowBlocks.ofReduction(batch(Scale.STD, 50, 128), std, 8, 10)).isEqualTo(50);
+    assertThat(RowBlocks.ofReduction(std, batch(ScaleKind.STD, 10, 2), 8, 10))
+        .isGreaterThan(100_000);
+    assertThat(RowBlocks.ofReduction(batch(ScaleKind.STD, 50, 128), std, 8, 10)).isEqualTo(50);
     long quarter = Runtime.getRuntime().maxMemory() / 4;
     long rows = RowBlocks.ofReduction(std, std, 1024, 1_000_000);
     assertThat(rows * 12_000_000).isBetween(quarter / 2, quarter);
     assertThat(RowBlocks.ofReduction(std, std, 8, Integer.MAX_VALUE)).isEqualTo(1);
-    Batch p = batch(Scale.COVARIANCE, 5000, 128);
+    Batch p = batch(ScaleKind.COVARIANCE, 5000, 128);
     assertThat(RowBlocks.ofReduction(p, p, 1, 10)).isEqualTo(5000); // factored once
   }
 
@@ -186,13 +188,13 @@ class PairwiseTest {
     long bytes = 1L << 26;
     for (int d : new int[] {1, 8, 100, 1000, 5000}) {
       long length = d * (d + 3L) / 2;
-      Batch p = batch(Scale.STD, 1, d);
-      Batch full = batch(Scale.COVARIANCE, Integer.MAX_VALUE, d);
+      Batch p = batch(ScaleKind.STD, 1, d);
+      Batch full = batch(ScaleKind.COVARIANCE, Integer.MAX_VALUE, d);
       assertThat(Pairwise.blockRows(full, p, 1, bytes)).isBetween(1, (int) ((1L << 28) / length));
-      Batch diagonal = batch(Scale.STD, Integer.MAX_VALUE, d);
+      Batch diagonal = batch(ScaleKind.STD, Integer.MAX_VALUE, d);
       assertThat(Pairwise.blockRows(diagonal, p, 64, bytes)).isBetween(1, (1 << 28) / d);
       assertThat(RowBlocks.ofReduction(diagonal, diagonal, 1024, 1)).isBetween(1, (1 << 28) / d);
-      Batch one = batch(Scale.COVARIANCE, 1, d);
+      Batch one = batch(ScaleKind.COVARIANCE, 1, d);
       assertThat(Pairwise.blockRows(diagonal, one, 64, bytes))
           .isBetween(1, (int) ((1L << 24) / length));
     }

@@ -10,11 +10,11 @@ import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.MixtureEntropy;
 import dev.kullback.Neighbors;
+import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.RowBlocks;
-import dev.kullback.cli.batch.Scale;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
 import dev.kullback.cli.output.NeighborOutput;
@@ -614,7 +614,7 @@ class ReductionsTest extends CommandFixture {
     Path mean = folder.resolve("q.npy");
     Path scale = folder.resolve(full ? "cov.npy" : "s.npy");
     BatchOptions.Files files =
-        new BatchOptions.Files(mean, full ? Scale.COVARIANCE : Scale.STD, scale);
+        new BatchOptions.Files(mean, full ? ScaleKind.COVARIANCE : ScaleKind.STD, scale);
     double radius = median(full ? matrix(saveFull("<f4"), saveFull("<f4")) : matrix(q, q)) + 1e-3;
     try (Arena arena = Arena.ofConfined();
         KlEngine engine = KlEngine.builder().build()) {
@@ -660,12 +660,12 @@ class ReductionsTest extends CommandFixture {
         Progress progress = new Progress(new PrintStream(OutputStream.nullOutputStream()), N)) {
       Batch good =
           Batch.load(
-              new BatchOptions.Files(mean, Scale.COVARIANCE, folder.resolve("cov.npy")),
+              new BatchOptions.Files(mean, ScaleKind.COVARIANCE, folder.resolve("cov.npy")),
               ScalePolicy.STRICT,
               arena);
       Batch bad =
           Batch.load(
-              new BatchOptions.Files(mean, Scale.COVARIANCE, folder.resolve("bad.npy")),
+              new BatchOptions.Files(mean, ScaleKind.COVARIANCE, folder.resolve("bad.npy")),
               ScalePolicy.STRICT,
               arena);
       for (Batch columns : new Batch[] {good, bad}) {
