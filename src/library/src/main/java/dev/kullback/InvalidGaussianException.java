@@ -19,8 +19,7 @@ public final class InvalidGaussianException extends IllegalArgumentException {
   private final String advice;
 
   /**
-   * Makes an exception with the message {@code std[7][3] (Gaussian 7, dimension 3) is 0.0; it must be …}, of the argument,
-   * the Gaussian, the subscripts, the Gaussian again, the place, the reason and the advice.
+   * Makes an exception with a message such as {@code std[7][3] (Gaussian 7, dimension 3) is 0.0; it must be …}.
    *
    * @param argument the name of the array, or of the batch
    * @param gaussian the Gaussian's index in the batch
@@ -63,9 +62,8 @@ public final class InvalidGaussianException extends IllegalArgumentException {
   /**
    * {@return the index of the value at fault among the Gaussian's values in the array, or −1 if it is not a single one}
    *
-   * <p>In an array of N rows of L values, it is the value {@code gaussian()·L + element()}. For means and scales, L is D
-   * and the index a dimension. For matrices {@code [D, D]}, it is {@code row·D + column}; for packed factors, it counts
-   * within {@code D(D+1)/2}. A matrix that is not symmetric, or not positive definite, has no single value at fault.
+   * <p>For means and scales it is a dimension, for matrices {@code row·D + column}, and for packed factors it counts within
+   * {@code D(D+1)/2}. A matrix that is not symmetric, or not positive definite, has no single value at fault.
    */
   public int element() {
     return element;

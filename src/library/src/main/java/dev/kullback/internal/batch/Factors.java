@@ -85,49 +85,45 @@ public final class Factors {
           "scaleTril has %d elements, which is not a multiple of %d x %2$d"
               .formatted(matrix.length(), d));
     }
-    double[] above = new double[d];
-    for (long at = 0; at < matrix.length(); at += d) {
-      int r = (int) (at / d % d);
-      int count = d - r - 1;
-      matrix.read(at + r + 1, above, count);
-      for (int k = 0; k < count; k++) {
-        if (above[k] != 0) { // a -0 is 0
-          String reason = "is " + matrix.text(above[k]) + ": not lower triangular";
-          throw rejected(
-              ScaleKind.SCALE_TRIL,
-              (int) (at / square),
-              r,
-              r + 1 + k,
-              d,
-              reason,
-              "; is it a covariance (ofCovariance)?");
+    String advice = "; is it a covariance (ofCovariance)?";
+    double[] row = new double[d];
+    for (long k = 0; k < matrix.length(); k += d) {
+      int i = (int) (k / square);
+      int r = (int) (k / d % d);
+      matrix.read(k, row, d);
+      for (int c = r + 1; c < d; c++) {
+        if (row[c] != 0) { // a -0 is 0
+          String reason = "is " + matrix.text(row[c]) + ": not lower triangular";
+          throw rejected(ScaleKind.SCALE_TRIL, i, r, c, d, reason, advice);
         }
       }
     }
   }
 
   private void make() {
-    switch (kind) {
-      case SCALE_TRIL -> {
-        int square = d * d;
-        double[] full = new double[Math.clamp(READ_AT_ONCE / square, 1, n) * square];
-        for (int i = 0, k = 0, at = full.length; i < n; i++, at += square) {
-          if (at == full.length) {
-            at = 0;
-            matrix.read(
-                (long) i * square, full, (int) Math.min(full.length, (long) (n - i) * square));
-          }
-          for (int r = 0; r < d; k += ++r) {
-            System.arraycopy(full, at + r * d, factors, k, r + 1);
-          }
-        }
-        checkFactors();
+    if (kind == ScaleKind.COVARIANCE || isPrecision()) {
+      factor(Objects.requireNonNull(factorsLow));
+      return;
+    }
+    if (isPacked(kind)) {
+      matrix.read(0, factors, factors.length);
+    } else {
+      readLowerTriangles();
+    }
+    checkFactors();
+  }
+
+  private void readLowerTriangles() {
+    int square = d * d;
+    double[] full = new double[Math.clamp(READ_AT_ONCE / square, 1, n) * square];
+    for (int i = 0, k = 0, at = full.length; i < n; i++, at += square) {
+      if (at == full.length) {
+        at = 0;
+        matrix.read((long) i * square, full, (int) Math.min(full.length, (long) (n - i) * square));
       }
-      case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> {
-        matrix.read(0, factors, factors.length);
-        checkFactors();
+      for (int r = 0; r < d; k += ++r) {
+        System.arraycopy(full, at + r * d, factors, k, r + 1);
       }
-      default -> factor(Objects.requireNonNull(factorsLow));
     }
   }
 
