@@ -8,8 +8,8 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
 /**
- * {@link FullPair} for every entry: the scalar backend of pairs that are not both diagonal, and the vector backend's way where
- * a diagonal batch is too large to be written out as full factors.
+ * Computes every entry by {@link FullPair}: the scalar backend's pairs that are not both diagonal, and the vector backend's where a diagonal
+ * batch is too large to be written out as full factors.
  */
 public final class FullScalarKernel implements BlockKernel<Operands<Batch>> {
   private final Worker worker;

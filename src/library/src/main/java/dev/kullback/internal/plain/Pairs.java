@@ -7,7 +7,7 @@ import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
-/** What has one number a Gaussian, pair by pair: the matrix's diagonal, and divergences from N(0, I). Of one thread. */
+/** Computes divergences pair by pair: the matrix's diagonal, chosen pairs, and divergences from N(0, I). Used by one thread. */
 public class Pairs {
   private final Worker worker;
   private final FullPair pair;
@@ -17,7 +17,7 @@ public class Pairs {
     this.pair = pair;
   }
 
-  /** {@code KL(q_i ‖ p_i)} for i in [from, to). */
+  /** Stores {@code KL(q_i ‖ p_i)} for i in [from, to). */
   public void aligned(Batch q, Batch p, int from, int to, Results out) {
     for (int i = from; i < to; i++) {
       alignedPair(q, p, i, out);
@@ -28,7 +28,7 @@ public class Pairs {
     out.put(i, kl(q, i, p, i));
   }
 
-  /** {@code KL(q_{i[r]} ‖ p_{j[r]})} for r in [from, to). */
+  /** Stores {@code KL(q_{i[r]} ‖ p_{j[r]})} for r in [from, to). */
   public void pairs(Batch q, int[] i, Batch p, int[] j, int from, int to, Results out) {
     for (int r = from; r < to; r++) {
       out.put(r, kl(q, i[r], p, j[r]));
@@ -44,7 +44,7 @@ public class Pairs {
             : pair.kl(q, i, p, j);
   }
 
-  /** {@code KL(q_i ‖ N(0, I))} for i in [from, to). */
+  /** Stores {@code KL(q_i ‖ N(0, I))} for i in [from, to). */
   public void standard(Batch q, int from, int to, Results out) {
     for (int i = from; i < to; i++) {
       pass(standardTerms(q));
@@ -59,7 +59,7 @@ public class Pairs {
     };
   }
 
-  /** What one of {@link #standard} counts at a {@link Checkpoint}. */
+  /** Terms that a divergence of {@link #standard} counts at a {@link Checkpoint}. */
   public static long standardTerms(Batch q) {
     long d = q.dimension();
     return Checkpoint.PLAIN * (q instanceof FullBatch ? d * d : d);

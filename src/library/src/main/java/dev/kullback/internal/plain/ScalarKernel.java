@@ -7,7 +7,7 @@ import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Worker;
 
-/** {@link PairKl} for every entry of diagonal pairs. */
+/** Computes every entry of diagonal pairs by {@link PairKl}. */
 public final class ScalarKernel implements BlockKernel<Operands<DiagonalBatch>> {
   private final Worker worker;
 

@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
 
 /** One method of the engine, which may take batches of equal size only, and its expected results. */
 record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
@@ -27,63 +28,53 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
 
   static final List<Operation> ALL =
       List.of(
-          new Operation(
+          of(
               "pairwise",
-              false,
               (engine, q, p, _, r) -> {
                 engine.pairwise(q, p, r.floats);
                 r.widen();
               },
               c -> Expected.of(c.kl, Case.FLOAT_CONTRACT)),
-          new Operation(
+          of(
               "pairwise to double",
-              false,
               (engine, q, p, _, r) -> engine.pairwise(q, p, r.values),
               c -> Expected.of(c.kl, c.contract)),
-          new Operation(
+          square(
               "aligned",
-              true,
               (engine, q, p, _, r) -> engine.aligned(q, p, r.values),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + i]), c.contract)),
-          new Operation(
+          square(
               "pairs",
-              true,
               (engine, q, p, c, r) -> engine.pairs(q, c.ascending, p, c.descending, r.values),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + c.n - 1 - i]), c.contract)),
-          new Operation(
+          of(
               "toStandardNormal",
-              false,
               (engine, q, _, _, r) -> engine.toStandardNormal(q, r.values),
               c -> Expected.of(c.toStandardNormal(), c.contract)),
-          new Operation(
+          of(
               "nearest",
-              false,
               (engine, q, p, c, r) ->
                   engine.nearest(q, p, c.k(0), NearestQuery.ALL, r.indices, r.values),
               c -> c.nearest(false)),
-          new Operation(
+          square(
               "nearestOthers",
-              true,
               (engine, q, p, c, r) ->
                   engine.nearest(q, p, c.k(1), NearestQuery.OTHERS, r.indices, r.values),
               c -> c.nearest(true)),
-          new Operation(
+          of(
               "exact nearest",
-              false,
               (engine, q, p, c, r) ->
                   r.setRows(
                       engine.nearest(
                           q, p, c.k(0), new NearestQuery(false, true, false, 0, 0, null))),
               c -> c.nearest(false)),
-          new Operation(
+          of(
               "within",
-              false,
               (engine, q, p, c, r) ->
                   r.set(engine.within(q, p, false, c.radius, Arguments.MOST_PAIRS)),
               c -> c.within(false)),
-          new Operation(
+          of(
               "nearestReverse",
-              false,
               (engine, q, p, c, r) ->
                   engine.nearest(
                       p,
@@ -93,50 +84,32 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
                       r.indices,
                       r.values),
               Case::nearestReverse),
-          new Operation(
+          of(
               "withinReverse",
-              false,
               (engine, q, p, c, r) ->
                   r.set(engine.within(p, q, true, c.radius, Arguments.MOST_PAIRS)),
               c -> c.within(true)),
-          new Operation(
+          of(
               "logSumExp",
-              false,
               (engine, q, p, _, r) ->
                   engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, r.values),
               c -> c.logSumExp(new double[c.m])),
-          new Operation(
+          of(
               "weightedLogSumExp",
-              false,
               (engine, q, p, c, r) ->
                   engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, c.logWeights, r.values),
               c -> c.logSumExp(c.logWeights)),
-          new Operation(
-              "rowMin",
-              false,
-              (engine, q, p, _, r) -> engine.statistic(RowStatistic.Kind.MIN, q, p, null, r.values),
-              c ->
-                  Expected.of(
-                      c.rows(i -> Arrays.stream(c.row(i)).min().orElseThrow()), c.contract)),
-          new Operation(
-              "rowSum",
-              false,
-              (engine, q, p, _, r) -> engine.statistic(RowStatistic.Kind.SUM, q, p, null, r.values),
-              c ->
-                  Expected.of(
-                      c.rows(i -> Arrays.stream(c.row(i)).sum()), c.contract + Case.ROUNDING)),
-          new Operation(
+          statistic(
+              "rowMin", RowStatistic.Kind.MIN, row -> Arrays.stream(row).min().orElseThrow(), 0),
+          statistic(
+              "rowSum", RowStatistic.Kind.SUM, row -> Arrays.stream(row).sum(), Case.ROUNDING),
+          statistic(
               "rowMean",
-              false,
-              (engine, q, p, _, r) ->
-                  engine.statistic(RowStatistic.Kind.MEAN, q, p, null, r.values),
-              c ->
-                  Expected.of(
-                      c.rows(i -> Arrays.stream(c.row(i)).sum() / c.m),
-                      c.contract + Case.ROUNDING)),
-          new Operation(
+              RowStatistic.Kind.MEAN,
+              row -> Arrays.stream(row).sum() / row.length,
+              Case.ROUNDING),
+          of(
               "forEachTile",
-              false,
               (engine, q, p, c, r) ->
                   engine.forEachTile(
                       q,
@@ -149,4 +122,20 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
                         }
                       }),
               c -> Expected.of(c.kl, c.contract)));
+
+  private static Operation of(String name, Call call, Function<Case, Expected> expected) {
+    return new Operation(name, false, call, expected);
+  }
+
+  private static Operation square(String name, Call call, Function<Case, Expected> expected) {
+    return new Operation(name, true, call, expected);
+  }
+
+  private static Operation statistic(
+      String name, RowStatistic.Kind kind, ToDoubleFunction<double[]> ofRow, double rounding) {
+    return of(
+        name,
+        (engine, q, p, _, r) -> engine.statistic(kind, q, p, null, r.values),
+        c -> Expected.of(c.rows(i -> ofRow.applyAsDouble(c.row(i))), c.contract + rounding));
+  }
 }
