@@ -25,8 +25,8 @@ import jdk.incubator.vector.VectorSpecies;
  *         [D][3][4]              μ, v, s
  * </pre>
  *
- * What is left to PairKl, for variances and means that might overflow here, has the offset −∞ and zeros else. So an entry is finite or −∞,
- * and as good as its sign tells: comparisons are signs of differences, as in {@link Epilogue}.
+ * Gaussians whose variances or means might overflow here are left to PairKl: their offset is −∞, their other numbers are zero. So an entry
+ * is finite or −∞, and the sign of a difference is a comparison, as in {@link Epilogue}.
  */
 public final class SmallKernel implements BlockKernel<SmallOperands> {
   /** This kernel takes 1.9 to 2.3 ns an entry at 4, {@link VectorKernel} 3.4 at 5, 2.7 at 6 and 2.2 at 8 (Zen 3, AVX2). */
@@ -57,23 +57,22 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
 
   /**
-   * Vectors of a strip that are to be looked at again, by their first columns; which of these have uncertain entries; and, by lane, a 1 for
-   * what is left.
+   * First columns of a strip's vectors that are to be looked at again; the indices, in it, of those with uncertain entries; and a 1 for each
+   * lane of these that is still open.
    */
   private final int[] vectors = new int[STRIP / V];
 
   private final int[] uncertain = new int[STRIP / V];
   private final long[] open = new long[STRIP];
 
-  /** Of these vectors: S + D and then KL by the difference form, by the stable form, and Σ s². */
+  /** Entries of these vectors: S + D and then KL by the difference form; KL by the stable form; Σ s². */
   private final double[] sums = new double[STRIP];
 
   private final double[] stable = new double[STRIP];
+  private final double[] squares = new double[STRIP];
 
   /** Some rows of a strip on their way to floats. */
   private final double[] strip = new double[ROWS * STRIP];
-
-  private final double[] squares = new double[STRIP];
 
   /** Entries of the vector that is not whole, of one row. */
   private final BlockTarget tail = new BlockTarget();
@@ -95,12 +94,12 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
   }
 
-  /** Some rows of a strip. */
+  /** Stores some rows of a strip. */
   private void rows(
       SmallOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     SmallOperands.Columns columns = operands.columns();
     double noise = packRows(operands.q(), row0, row1) + columns.mostNoise();
-    double least = noise / margin(operands) * (1 + 0x1p-50); // who is as large is certain
+    double least = noise / margin(operands) * (1 + 0x1p-50); // an entry as large is certain
     int whole = column0 + (column1 - column0) / V * V;
     int last = row1 - 1;
     double[] to = out.wide ? out.out64 : strip;
@@ -138,7 +137,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
   }
 
-  /** What {@link PairKl#isCertain} compares with. */
+  /** Returns the tolerance that {@link PairKl#isCertain} compares with. */
   private static double margin(SmallOperands operands) {
     DiagonalBatch q = operands.q();
     return (q.isDouble() || operands.p().isDouble()
@@ -147,7 +146,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
         - PairKl.unit64(q.dimension());
   }
 
-  /** Packs some rows, the last again in the place of those that are missing, and tells the most noise of one. */
+  /** Packs some rows, the last one in the place of missing ones, and returns the largest noise of a row. */
   private double packRows(DiagonalBatch q, int row0, int row1) {
     int d = q.dimension();
     double unit = PairKl.unit64(d);
@@ -178,9 +177,9 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   }
 
   /**
-   * Stores those of row i in {@link #vectors}.
+   * Stores the entries of row i in {@link #vectors}, each certain now.
    *
-   * @param index that of the row in {@link #rows}
+   * @param index the row's place in {@link #rows}
    * @param valid how many lanes count
    */
   private void refine(
@@ -260,7 +259,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
   }
 
-  /** Turns S + D into KL, stores these, and lists the vectors with an uncertain one; how many there are. */
+  /** Turns S + D into KL, stores it, lists the vectors with an uncertain entry, and returns their number. */
   private static int judge(
       int d,
       double[] rows,
@@ -302,7 +301,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     return found;
   }
 
-  /** Adds dimension h to the stable form, as {@link PairKl} has it where scales are alike, and s² to what tells whether they are. */
+  /** Adds dimension h to the stable form that {@link PairKl} has where scales are alike, and s² to the sum that tells whether they are. */
   private static void addAlike(
       Scale kind,
       int d,
@@ -369,8 +368,8 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   }
 
   /**
-   * Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q); whether none is left in {@link
-   * #open}.
+   * Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q). Returns whether no entry is left
+   * {@link #open}.
    */
   private boolean choose(
       SmallOperands operands, int i, int index, int count, BlockTarget out, int valid) {
@@ -409,8 +408,8 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   }
 
   /**
-   * Of the lanes that are uncertain by the difference form, settles those with Σ s² below {@code alike} and leaves the others open; whether
-   * any are.
+   * Settles lanes that are uncertain by the difference form and have Σ s² below {@code alike}, and leaves the other uncertain ones open.
+   * Returns whether any are.
    */
   private static boolean choose(
       double noise,

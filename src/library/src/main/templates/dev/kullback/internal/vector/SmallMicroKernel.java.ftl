@@ -9,7 +9,7 @@ import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
-/** Unrolled loop of {@link SmallKernel}, layouts as there. */
+/** Unrolled loop of {@link SmallKernel}: rows as laid out there, columns as in {@link SmallOperands}. */
 final class SmallMicroKernel {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final VectorSpecies<Long> L = Species.LONG;

@@ -19,10 +19,10 @@ final class FullPacking {
   /** Gaussians whose means tell where a batch lies. */
   private static final int SAMPLES = 31;
 
-  /** What a thread packs at a time counts so much at a {@link Checkpoint}. */
+  /** Weight, at a {@link Checkpoint}, of the Gaussians that a thread packs at a time. */
   private static final long PACKED_AT_ONCE = 1 << 22;
 
-  /** For what the first-order error bounds leave out. */
+  /** Factor for the terms that first-order error bounds leave out. */
   private static final double SAFETY = 1.0625;
 
   private static final double UNIT = 0x1p-53 * SAFETY;
@@ -47,7 +47,7 @@ final class FullPacking {
 
   private FullPacking() {}
 
-  /** Roundings of a product: those of a chunk, and one for each chunk. */
+  /** Roundings of a product: one for each entry of a chunk, and one for each chunk. */
   private static double roundings(int d) {
     return Math.min(ProductKernels.KC, FullColumns.length(d))
         + Math.ceilDiv(FullColumns.length(d), ProductKernels.KC)
@@ -135,7 +135,7 @@ final class FullPacking {
     }
   }
 
-  /** The share of {@code ‖m_q‖²} in a row's weight. */
+  /** Factor of {@code ‖m_q‖²} in a row's weight. */
   private static double meanWeight(int d) {
     return 0.5 * UNIT * (2 * roundings(d) + 4);
   }
@@ -233,7 +233,7 @@ final class FullPacking {
     return PairKl.DOUBLE_TOLERANCE * Math.clamp(condition, 1, 100);
   }
 
-  /** Medians of some Gaussians' means: unlike the mean of all, a few far away do not draw it from the others. */
+  /** Returns the medians of some Gaussians' means: unlike the mean of all, they stay where most are if a few are far away. */
   private static double[] centre(FullBatch g) {
     int d = g.dimension();
     int count = Math.min(g.size(), SAMPLES);
@@ -276,7 +276,7 @@ final class FullPacking {
     }
   }
 
-  /** The shares of rows [row0, row1) in the error bound, means relative to the columns' centre. */
+  /** Stores the weights of rows [row0, row1) in the error bound, with means relative to the columns' centre. */
   static void weigh(FullRows q, int row0, int row1, double[] centre, double[] weights) {
     int d = centre.length;
     for (int i = row0; i < row1; i++) {
