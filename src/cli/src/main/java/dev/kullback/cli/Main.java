@@ -18,7 +18,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.ParameterException;
 
 /**
- * Exit status: 0; 2 for wrong usage or bad input; 141 where nobody reads standard output any more, as of a program that
+ * The command line. Its exit status is 0; 2 for wrong usage or bad input; 141 where nobody reads standard output any more, as of a program that
  * SIGPIPE ends; 1 for all else. Errors are one line on stderr.
  */
 @Command(
@@ -54,7 +54,7 @@ public final class Main {
     "  KULLBACK_JAVA_OPTS   Further options of the JVM, such as -Xmx8g.",
   };
 
-  /** What the JVM makes of bytes that are no text: any name with them would become this one. */
+  /** The character that the JVM makes of bytes that are no text; different names with such bytes become one. */
   private static final char NOT_DECODED = '\ufffd';
 
   @Mixin final Terminal terminal;
@@ -91,7 +91,7 @@ public final class Main {
     }
   }
 
-  /** With the command that is called alone, as to build them all takes half a second; with all where none is, or they are asked for. */
+  /** Makes the parser, with the called command alone: to build them all takes half a second. Help and completion need all. */
   CommandLine line(String[] args) {
     CommandLine line = new CommandLine(this);
     Map<String, Supplier<Object>> commands = Commands.all();
@@ -151,7 +151,7 @@ public final class Main {
     };
   }
 
-  /** Inputs, for one, are not on the heap. */
+  /** Tells heap from other memory, where inputs are for one. */
   private static String memoryAdvice(Throwable e) {
     String message = String.valueOf(e.getMessage());
     return message.contains("eap space") || message.contains("GC overhead")

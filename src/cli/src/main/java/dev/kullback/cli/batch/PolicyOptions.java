@@ -5,7 +5,7 @@ import dev.kullback.cli.terminal.UserError;
 import java.util.List;
 import picocli.CommandLine.Option;
 
-/** What scales to accept. */
+/** The options that say which scales to accept. */
 public final class PolicyOptions {
   @Option(
       names = "--clamp",
@@ -20,7 +20,7 @@ public final class PolicyOptions {
           "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is.")
   public boolean deterministic;
 
-  /** p may have no files: it is q, or N(0,I). */
+  /** Returns the policy for q and p, which has no files where it is q or N(0,I). */
   public ScalePolicy policy(BatchOptions.Files q, List<BatchOptions.Files> p) {
     if (clamp && deterministic) {
       throw new UserError("give --clamp or --deterministic, not both");

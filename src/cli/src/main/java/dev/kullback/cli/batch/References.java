@@ -11,7 +11,7 @@ import java.util.List;
  */
 @SuppressWarnings("ArrayRecordComponent") // never compared
 public record References(List<BatchOptions.Files> files, int[] first) {
-  /** As the files' headers tell; the first row of all has an index to begin with. */
+  /** Counts the rows by the files' headers; the first has index {@code index}. */
   public static References of(List<BatchOptions.Files> files, int index) {
     int[] first = new int[files.size() + 1];
     first[0] = index;
@@ -32,12 +32,12 @@ public record References(List<BatchOptions.Files> files, int[] first) {
     return first[files.size()];
   }
 
-  /** The rows of all. */
+  /** Returns how many rows all files have. */
   public int size() {
     return end() - first[0];
   }
 
-  /** The means of the last file. */
+  /** Returns the means of the last file. */
   public Path last() {
     return files.getLast().mean();
   }

@@ -7,10 +7,7 @@ import dev.kullback.cli.terminal.Progress;
 import java.util.ArrayList;
 import java.util.List;
 
-/**
- * Blocks of so many rows of q, one after the other, against all of p, which is prepared once: neither
- * the prepared q nor the result need fit the memory.
- */
+/** Blocks of rows of q against all of p, which is prepared once: neither the prepared q nor the result need fit the memory. */
 public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
   /** Terms (i, j, h) from which on a block is worth a report: 20 ms with vectors, seconds without. */
   private static final long BLOCK_TERMS = 1 << 30;
@@ -20,24 +17,24 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
 
   private static final int TILE_COLUMNS = 2048;
 
-  /** Of each thread in a block of a reduction: it may be alone with the last. */
+  /** Tiles of each thread in a block of a reduction: a thread may be alone with the last. */
   private static final int TILES = 16;
 
-  /** A reduction's result has for an entry a column and a double. */
+  /** The size of an entry of a reduction's result: a column and a double. */
   private static final int ENTRY_BYTES = Integer.BYTES + Double.BYTES;
 
-  /** Up to which the engine writes a diagonal q out for a full p, to be faster by far. */
+  /** The size up to which the engine writes a diagonal q out as full factors, which makes it faster by far. */
   private static final long MAX_EXPANDED_BYTES = 1 << 27;
 
-  /** Of a block's parameters, far below the library's limit on a batch. */
+  /** The size of a block's parameters, far below the library's limit on a batch. */
   private static final long MAX_BYTES = 1L << 31;
 
-  /** Is given the rows of a block, of which q has {@code first} before them. */
+  /** Takes a block: the rows of q from {@code first} on. */
   public interface Work {
     void compute(int first, Gaussians rows, Gaussians columns);
   }
 
-  /** Full covariances are all checked before the first block: what is wrong in the last row is told at once. */
+  /** Goes through all blocks. Full covariances are checked before: an error in the last row is told at once. */
   public void forEach(Work work) {
     Gaussians columns = p.gaussians();
     List<Gaussians> made = p == q ? List.of() : checked();
@@ -58,7 +55,7 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
     }
   }
 
-  /** The blocks of a full q, as many as an eighth of the heap holds; all are checked. */
+  /** Checks all blocks of a full q, and returns as many as an eighth of the heap holds. */
   private List<Gaussians> checked() {
     List<Gaussians> made = new ArrayList<>();
     if (q.isFull()) {
@@ -75,19 +72,19 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
     return made;
   }
 
-  /** How many rows of a matrix make a block. */
+  /** Returns how many rows of a matrix make a block. */
   public static int ofMatrix(Batch q, Batch p, int threads, long rowBytes, long blockBytes) {
     long across = Math.ceilDiv(p.size(), TILE_COLUMNS);
     return rows(q, p, blockBytes / rowBytes, Math.ceilDiv(2L * threads, across));
   }
 
-  /** How many rows make a block where a row has a result of at most so many entries. */
+  /** Returns how many rows make a block where a row's result has at most so many entries. */
   public static int ofReduction(Batch q, Batch p, int threads, long entries) {
     long most = Runtime.getRuntime().maxMemory() / 4 / ENTRY_BYTES;
     return rows(q, p, Math.min(most, Integer.MAX_VALUE - 8) / entries, (long) TILES * threads);
   }
 
-  /** At most so many, of so many tiles or worth a report. */
+  /** Returns at most {@code most} rows: as many as {@code tiles} take, or as are worth a report. */
   private static int rows(Batch q, Batch p, long most, long tiles) {
     boolean full = q.isFull() || p.isFull();
     long terms = terms(q.dimension(), full);

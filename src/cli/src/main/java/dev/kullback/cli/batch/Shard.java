@@ -7,7 +7,7 @@ import java.util.regex.Pattern;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
-/** The i-th, from 1, of n parts of consecutive rows, whose sizes differ by one at most. */
+/** The i-th of n parts of consecutive rows, from 1, of sizes that differ by one at most. */
 public record Shard(int number, int count) {
   public static final Shard WHOLE = new Shard(1, 1);
 
@@ -15,7 +15,7 @@ public record Shard(int number, int count) {
     return (int) ((long) (number - 1) * rows / count);
   }
 
-  /** Excluded. */
+  /** Returns the row behind the last. */
   public int to(int rows) {
     return (int) ((long) number * rows / count);
   }

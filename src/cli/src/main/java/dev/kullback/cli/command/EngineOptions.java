@@ -9,7 +9,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** How to compute. */
+/** The options of the engine. */
 final class EngineOptions {
   private static final int MAX_THREADS = 1024;
 
@@ -26,7 +26,7 @@ final class EngineOptions {
   @Spec(Spec.Target.MIXEE)
   CommandSpec spec;
 
-  /** That of the command, to be made before its batches. */
+  /** Makes the command's engine; to be called before its batches are made. */
   KlEngine engine() {
     if (backend == Backend.SCALAR && Terminal.of(spec).isProcess()) {
       // or the library would compile vector code to make batches with, for which the process has no
@@ -40,7 +40,7 @@ final class EngineOptions {
     }
   }
 
-  /** Says what computes. */
+  /** Reports the backend and the threads. */
   void describe(Report report, KlEngine engine) {
     report.put("backend", engine.describe().replaceFirst("(?s)\\W.*", "")).put("threads", threads);
   }

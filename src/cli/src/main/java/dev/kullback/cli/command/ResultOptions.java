@@ -3,7 +3,7 @@ package dev.kullback.cli.command;
 import java.nio.file.Path;
 import picocli.CommandLine.Option;
 
-/** Where the result goes. */
+/** The option that names the output. */
 final class ResultOptions {
   @Option(
       names = {"-o", "--output"},

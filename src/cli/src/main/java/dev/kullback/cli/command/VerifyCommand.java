@@ -36,7 +36,7 @@ import picocli.CommandLine.Spec;
 final class VerifyCommand implements Callable<Integer> {
   private static final double MOST_SECONDS = 1e6;
 
-  /** Bytes that only boxes amount to: several threads take some hundred for a call, boxes 48 for each vector of the result. */
+  /** Bytes of a call that show boxes: several threads take some hundred, boxes 48 for each vector of the result. */
   private static final long BOXES = 1000;
 
   @Option(

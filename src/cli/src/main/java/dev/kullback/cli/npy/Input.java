@@ -32,13 +32,13 @@ import org.jspecify.annotations.Nullable;
 public final class Input implements Closeable {
   public static final Path STDIN = Path.of("-");
 
-  /** Of {@link #remaining} where the end tells. */
+  /** The answer of {@link #remaining} where only the end tells. */
   static final long UNKNOWN = -1;
 
   private static final String ARCHIVE = ".npz";
   private static final String ARRAY = ".npy";
 
-  /** Characters of the names of an archive's arrays that an error tells. */
+  /** Characters of the names of an archive's arrays that an error shows. */
   private static final int LONGEST_NAMES = 60;
 
   private final ReadableByteChannel channel;
@@ -63,7 +63,7 @@ public final class Input implements Closeable {
     }
   }
 
-  /** An option that takes several names takes one that is no option, too. */
+  /** Refuses names that begin like an option, which picocli takes for names where an option takes several. */
   public static void rejectOptions(List<Path> names) {
     for (Path name : names) {
       if (name.toString().startsWith("-") && !name.equals(STDIN) && !Files.exists(name)) {
@@ -72,7 +72,7 @@ public final class Input implements Closeable {
     }
   }
 
-  /** The file that a name stands for: an archive's where it names an array of one, or that of standard input. */
+  /** Returns the file that a name stands for: the archive of an array, or standard input's. */
   public static Path file(Path name) {
     if (name.equals(STDIN)) {
       return Path.of("/dev/stdin");
@@ -81,13 +81,13 @@ public final class Input implements Closeable {
     return end < 0 ? name : Path.of(name.toString().substring(0, end));
   }
 
-  /** Where the archive's name ends in that of an array, or -1 for another file. */
+  /** Returns where the archive's name ends in that of an array, or -1. */
   private static int archiveEnd(Path name) {
     int at = name.toString().toLowerCase(Locale.ROOT).lastIndexOf(ARCHIVE + ":");
     return at < 0 || Files.exists(name) ? -1 : at + ARCHIVE.length();
   }
 
-  /** In lower case and without the dot; empty where there is none. */
+  /** Returns a name's suffix in lower case, without the dot; empty where there is none. */
   public static String suffix(Path name) {
     String file = String.valueOf(name.getFileName());
     int dot = file.lastIndexOf('.');
@@ -185,7 +185,7 @@ public final class Input implements Closeable {
     return name.substring(0, name.length() - ARRAY.length());
   }
 
-  /** How many bytes follow, or {@link #UNKNOWN}. */
+  /** Returns how many bytes follow, or {@link #UNKNOWN}. */
   public long remaining() {
     return remaining;
   }
@@ -208,7 +208,7 @@ public final class Input implements Closeable {
     return channel instanceof SeekableByteChannel;
   }
 
-  /** Leaves out so many bytes of a file, which must have them. */
+  /** Skips bytes of a file, which must have them. */
   public void skip(long bytes) throws IOException {
     SeekableByteChannel file = (SeekableByteChannel) channel;
     file.position(file.position() + bytes);
@@ -220,7 +220,7 @@ public final class Input implements Closeable {
     return fill(ByteBuffer.allocate(1)) == 0;
   }
 
-  /** Compares at its end the checksum, which {@link ZipFile} does not. */
+  /** An array of an archive; at its end it compares the checksum, which {@link ZipFile} does not. */
   private static final class Member extends CheckedInputStream {
     private final long checksum;
 

@@ -32,14 +32,14 @@ public final class Npy {
    */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   public record Array(long[] shape, ValueLayout element, MemorySegment data) {
-    /** An element of a float or double array, by its position in C order. */
+    /** Returns an element of a float or double array, by its position in C order. */
     public double value(long index) {
       return element instanceof ValueLayout.OfFloat f
           ? data.getAtIndex(f, index)
           : data.getAtIndex((ValueLayout.OfDouble) element, index);
     }
 
-    /** The rows {@code from} to {@code to}, in the same memory. */
+    /** Returns the rows {@code from} to {@code to}, in the same memory. */
     public Array withRows(long from, long to) {
       long rowBytes = data.byteSize() / shape[0];
       return new Array(
@@ -48,7 +48,7 @@ public final class Npy {
           data.asSlice(from * rowBytes, (to - from) * rowBytes));
     }
 
-    /** {@link #value} with no more digits than its type has. */
+    /** Writes an element with no more digits than its type has. */
     public String text(long index) {
       double value = value(index);
       return isDouble() ? Double.toString(value) : Float.toString((float) value);
@@ -58,7 +58,7 @@ public final class Npy {
       return element instanceof ValueLayout.OfDouble;
     }
 
-    /** A float or double array in elements of another width or byte order. */
+    /** Converts a float or double array to another width or byte order. */
     public Array to(ValueLayout other, Arena arena) {
       if (element.equals(other)) {
         return this;
@@ -85,7 +85,7 @@ public final class Npy {
     return read(file, arena, FLOATS, "float32 or float64");
   }
 
-  /** The same of the rows {@code from} to {@code to}: of a file in C order no other is read. */
+  /** Reads the rows {@code from} to {@code to}, and no others if the file is in C order. */
   public static Array readFloats(Path file, long from, long to, Arena arena) throws IOException {
     try (Input in = Input.open(file)) {
       NpyHeader header = readHeader(in);
@@ -111,7 +111,7 @@ public final class Npy {
     }
   }
 
-  /** By the header, which agrees with the file's length as far as that is known. */
+  /** Reads the shape from a header that agrees with the file's length, as far as that is known. */
   public static long[] readShape(Path file) throws IOException {
     try (Input in = Input.open(file)) {
       NpyHeader header = readHeader(in);
@@ -127,7 +127,7 @@ public final class Npy {
     return other;
   }
 
-  /** Whether what follows a header is not in C order. */
+  /** Whether the data are in Fortran order. */
   static boolean isTransposed(NpyHeader header) {
     return header.fortranOrder() && header.shape().length > 1;
   }
@@ -195,7 +195,7 @@ public final class Npy {
     MemorySegment read(Arena arena) throws IOException;
   }
 
-  /** The array of a header and the data that a reader reads. */
+  /** Reads the data of a header, and converts them to float32 and C order. */
   private static Array inMemory(NpyHeader header, ValueLayout element, Reader reader, Arena arena)
       throws IOException {
     MemorySegment data;
@@ -248,7 +248,7 @@ public final class Npy {
     return NpyHeader.parse(new String(text.array(), charset));
   }
 
-  /** The size of the matrix, which a long may not hold. */
+  /** Returns the size of a matrix, or throws where a long cannot hold it. */
   public static long bytes(long rows, long columns, ValueLayout element) {
     try {
       return Math.multiplyExact(Math.multiplyExact(rows, columns), element.byteSize());
@@ -278,7 +278,7 @@ public final class Npy {
     };
   }
 
-  /** How much data a header says there is. */
+  /** The size of the data by the header. */
   record Claim(String text, long bytes) {
     public static Claim of(NpyHeader header, ValueLayout element) throws NpyException {
       String text = "shape " + header.shapeText() + " of " + header.descr();
@@ -293,7 +293,7 @@ public final class Npy {
       return new Claim(text, bytes);
     }
 
-    /** Of as many bytes as follow, if that is known. */
+    /** Throws unless as many bytes follow, if that is known. */
     public void requireFit(long follow) throws NpyException {
       if (follow != Input.UNKNOWN && follow < bytes) {
         throw missed(follow);
@@ -324,8 +324,8 @@ public final class Npy {
   }
 
   /**
-   * What came before, and the rest. Where only the header tells how much that is, no more than a
-   * chunk, or as much as came, is allocated for what may not come.
+   * Reads on after {@code before}. Where only the header says how much follows, no more is allocated at once than a chunk, or as much as
+   * came.
    */
   private static MemorySegment readOn(Input in, MemorySegment before, Claim claim, Arena arena)
       throws IOException {
@@ -352,7 +352,7 @@ public final class Npy {
     return data;
   }
 
-  /** The float32 equal to each float16. */
+  /** Converts each float16 to the equal float32. */
   private static MemorySegment widened(MemorySegment halves, ByteOrder order, Arena arena) {
     long count = halves.byteSize() / Short.BYTES;
     MemorySegment floats = arena.allocate(ValueLayout.JAVA_FLOAT, count);

@@ -7,7 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.List;
 
-/** A matrix in a file in C order, of which some rows are read at a time, one behind the other. */
+/** Reads a matrix in a file in C order, some rows at a time. */
 public final class NpyRows implements Closeable {
   private final Input in;
   private final NpyHeader header;
@@ -15,7 +15,7 @@ public final class NpyRows implements Closeable {
   private final Npy.Claim claim;
   private long read;
 
-  /** Takes a file with elements of the given types, which an error calls {@code wanted}. */
+  /** Opens a file of one of the types, which an error calls {@code wanted}. */
   public static NpyRows open(Path file, List<String> types, String wanted) throws IOException {
     Input in = Input.open(file);
     try {
@@ -57,7 +57,7 @@ public final class NpyRows implements Closeable {
     return element;
   }
 
-  /** Puts the next rows at a segment's begin; after the last one the file must end. */
+  /** Reads the next rows to the begin of a segment; after the last one the file must end. */
   public void read(int rows, MemorySegment to) throws IOException {
     long bytes = rows * columns() * element.byteSize();
     int came = in.fill(to.asSlice(0, bytes).asByteBuffer());

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
 
-/** What the outputs of a command may be called. */
+/** Checks the names of outputs. */
 public final class Outputs {
   /** Suffixes by which programs know formats that are not written here. */
   private static final Set<String> OTHERS =
@@ -56,7 +56,7 @@ public final class Outputs {
     }
   }
 
-  /** By any link. */
+  /** Whether two names lead to one file, by any link. */
   static boolean isSame(Path a, Path b) {
     try {
       return Files.isSameFile(a, b);

@@ -33,7 +33,7 @@ import java.util.regex.Pattern;
 public final class TemporaryFile implements Closeable {
   private static final String SUFFIX = ".kullback-tmp";
 
-  /** Of the target's name: with all else it stays below 143 bytes, the shortest limit of a common file system. */
+  /** Bytes of the target's name that the file's own has: it stays below 143, the shortest limit of a common file system. */
   private static final int STEM_BYTES = 110;
 
   private static final int ATTEMPTS = 10;
@@ -45,7 +45,7 @@ public final class TemporaryFile implements Closeable {
   private static final Set<PosixFilePermission> OF_THE_GROUP =
       PosixFilePermissions.fromString("---rwx---");
 
-  /** This process's own: to close a second channel of one, as POSIX has it, would release the lock. */
+  /** The files of this process: closing a second channel of one would, by POSIX, release its lock. */
   private static final Set<Path> IN_USE = ConcurrentHashMap.newKeySet();
 
   private final Path folder;
@@ -54,10 +54,10 @@ public final class TemporaryFile implements Closeable {
   private final FileChannel channel;
   private volatile Path path;
 
-  /** What a new file gets here, by the umask or the folder; empty where permissions are not POSIX's. */
+  /** The permissions of a new file here, by the umask or the folder; empty where permissions are not POSIX's. */
   private Set<PosixFilePermission> usual = Set.of();
 
-  /** For a file of that name in the folder. */
+  /** Creates a file beside that of a name in a folder. */
   TemporaryFile(Path folder, String name) throws IOException {
     this.folder = folder;
     prefix = "." + stem(name) + ".";
@@ -73,7 +73,7 @@ public final class TemporaryFile implements Closeable {
     removeLeftovers();
   }
 
-  /** For reading and writing; to open the file a second time would in the end release its lock. */
+  /** Returns the channel to read and write by; to open the file a second time would in the end release its lock. */
   public FileChannel channel() {
     return channel;
   }
@@ -82,7 +82,7 @@ public final class TemporaryFile implements Closeable {
     return path;
   }
 
-  /** Of a long name the beginning, and a sum that tells it from others that begin alike. */
+  /** Shortens a long name to its beginning, and a sum that tells it from others that begin alike. */
   private static String stem(String name) {
     if (bytes(name) <= STEM_BYTES) {
       return name;
@@ -123,7 +123,7 @@ public final class TemporaryFile implements Closeable {
     throw failure;
   }
 
-  /** An empty file of the usual permissions tells these, with no moment in which others could open the true one. */
+  /** Creates the file for its owner alone. An empty file before it tells the usual permissions, so others can never open the true one. */
   private FileChannel createPrivate() throws IOException {
     usual = Files.getPosixFilePermissions(Files.createFile(path));
     delete();
@@ -131,7 +131,7 @@ public final class TemporaryFile implements Closeable {
     return open(PosixFilePermissions.asFileAttribute(PRIVATE));
   }
 
-  /** No name stands for two files: who has opened the first as one left behind would remove the second by it. */
+  /** Takes a fresh name, so that none stands for two files: a process that took the first for a left one would remove the second. */
   private void changeName() {
     IN_USE.remove(path);
     path = fresh();
@@ -174,7 +174,7 @@ public final class TemporaryFile implements Closeable {
     }
   }
 
-  /** One at a time: another thread that opened the file and closed it would, by POSIX, release this one's lock. */
+  /** Removes a file that no process uses. One thread at a time: another that closed the file would, by POSIX, release this one's lock. */
   private static synchronized void removeUnlessLocked(Path file) {
     try (FileChannel channel =
         FileChannel.open(file, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS)) {
@@ -225,7 +225,7 @@ public final class TemporaryFile implements Closeable {
     return wanted;
   }
 
-  /** It stays locked until it is closed: an unlocked one could be removed before it has its name. */
+  /** Renames the file, which stays locked until it is closed: an unlocked one could be removed before it has its name. */
   void moveTo(Path target) throws IOException {
     Files.move(path, target, StandardCopyOption.ATOMIC_MOVE);
   }

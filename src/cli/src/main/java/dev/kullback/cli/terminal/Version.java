@@ -5,7 +5,7 @@ import picocli.CommandLine.IVersionProvider;
 
 /** The version of the command line, from its manifest or its module. */
 public final class Version implements IVersionProvider {
-  /** The version's number. */
+  /** Returns the version's number. */
   public static String number() {
     @Nullable String version = Version.class.getPackage().getImplementationVersion();
     if (version == null && Version.class.getModule().getDescriptor() != null) {
@@ -14,7 +14,7 @@ public final class Version implements IVersionProvider {
     return version == null ? "unreleased" : version;
   }
 
-  /** What {@code --version} prints. */
+  /** Returns the text of {@code --version}. */
   public static String line() {
     return "kullback ".concat(number()); // what + compiles to would take a tenth of the whole run
   }
