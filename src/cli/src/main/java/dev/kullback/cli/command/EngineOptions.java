@@ -5,6 +5,7 @@ import dev.kullback.KlEngine;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
 import dev.kullback.cli.terminal.UserError;
+import java.util.Locale;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -51,5 +52,10 @@ final class EngineOptions {
       throw new UserError("--threads is " + threads + ": give 1 to " + MAX_THREADS);
     }
     return KlEngine.builder().backend(backend).threads(threads).build();
+  }
+
+  /** Returns the name of a backend as texts write it. */
+  static String name(Backend backend) {
+    return backend.name().toLowerCase(Locale.ROOT);
   }
 }

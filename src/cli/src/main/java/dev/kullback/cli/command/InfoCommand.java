@@ -3,9 +3,8 @@ package dev.kullback.cli.command;
 import dev.kullback.Backend;
 import dev.kullback.KlEngine;
 import dev.kullback.cli.terminal.Report;
-import dev.kullback.cli.terminal.Version;
+import dev.kullback.cli.terminal.Terminal;
 import java.util.LinkedHashMap;
-import java.util.Locale;
 import java.util.Map;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -34,16 +33,16 @@ final class InfoCommand implements Runnable {
     String osVersion = System.getProperty("os.version");
     String arch = System.getProperty("os.arch");
     int cores = Runtime.getRuntime().availableProcessors();
-    report.line("kullback  " + Version.number());
+    report.line("kullback  " + Terminal.version());
     report.line("java      %s, %s".formatted(Runtime.version(), vm));
     report.line("system    %s %s, %s, %d cores".formatted(os, osVersion, arch, cores));
-    report.put("version", Version.number()).put("java", Runtime.version()).put("vm", vm);
+    report.put("version", Terminal.version()).put("java", Runtime.version()).put("vm", vm);
     report.put("os", os).put("os_version", osVersion).put("arch", arch).put("cores", cores);
 
     Map<String, String> backends = new LinkedHashMap<>();
     for (Backend backend : Backend.values()) {
       report.line("backend   " + backend.describe());
-      backends.put(backend.name().toLowerCase(Locale.ROOT), backend.describe());
+      backends.put(EngineOptions.name(backend), backend.describe());
     }
     report.put("backends", backends);
     try (KlEngine engine = engineOptions.engine()) {

@@ -10,7 +10,6 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -79,7 +78,7 @@ final class VerifyCommand implements Callable<Integer> {
                 + " --seconds 120 tells which");
       }
       report.print();
-      String name = backend.name().toLowerCase(Locale.ROOT);
+      String name = EngineOptions.name(backend);
       (found.isRight() ? right : wrong).add(name);
       Map<String, Object> facts = new LinkedHashMap<>();
       facts.put("backend", name);
@@ -128,7 +127,7 @@ final class VerifyCommand implements Callable<Integer> {
         engines.put(backend, engineOptions.engine(backend));
       } catch (IllegalStateException e) { // it cannot run here
         report.line("not tried: " + backend.describe());
-        absent.add(backend.name().toLowerCase(Locale.ROOT));
+        absent.add(EngineOptions.name(backend));
       }
     }
     report.put("not_tried", absent);

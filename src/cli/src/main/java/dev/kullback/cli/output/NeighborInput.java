@@ -2,7 +2,7 @@ package dev.kullback.cli.output;
 
 import dev.kullback.Neighbors;
 import dev.kullback.cli.npy.Npy;
-import dev.kullback.cli.npy.NpyRows;
+import dev.kullback.cli.npy.NpyReader;
 import dev.kullback.cli.terminal.UserError;
 import java.io.Closeable;
 import java.io.IOException;
@@ -17,8 +17,8 @@ import java.util.List;
 public final class NeighborInput implements Closeable {
   private final Path valuesFile;
   private final Path indicesFile;
-  private final NpyRows values;
-  private final NpyRows indices;
+  private final NpyReader values;
+  private final NpyReader indices;
   private final boolean exact;
   private long row;
 
@@ -43,7 +43,7 @@ public final class NeighborInput implements Closeable {
   }
 
   private void checkForm() {
-    if (values.rows() != indices.rows() || values.columns() != indices.columns()) {
+    if (!Arrays.equals(values.shape(), indices.shape())) {
       throw new UserError(
           indicesFile,
           "has shape %s, but the values in %s have %s"
@@ -53,14 +53,14 @@ public final class NeighborInput implements Closeable {
       throw new UserError(
           valuesFile, "is float32: only exact values can be merged: take those of topk --exact");
     }
-    if (values.columns() > Integer.MAX_VALUE) {
+    if (values.shape()[1] > Integer.MAX_VALUE) {
       throw new UserError(valuesFile, "has shape " + values.shapeText() + ": too many columns");
     }
   }
 
-  private static NpyRows open(Path file, List<String> types, String wanted) {
+  private static NpyReader open(Path file, List<String> types, String wanted) {
     try {
-      return NpyRows.open(file, types, wanted);
+      return NpyReader.ofMatrix(file, types, wanted);
     } catch (IOException e) {
       throw new UserError(file, e);
     }
@@ -75,11 +75,11 @@ public final class NeighborInput implements Closeable {
   }
 
   public long rows() {
-    return values.rows();
+    return values.shape()[0];
   }
 
   public int columns() {
-    return (int) values.columns();
+    return (int) values.shape()[1];
   }
 
   public boolean isDouble() {
@@ -121,14 +121,15 @@ public final class NeighborInput implements Closeable {
     }
   }
 
-  private static Npy.Array read(NpyRows from, Path file, int rows, Arena arena) {
-    MemorySegment data = arena.allocate(rows * from.columns() * from.element().byteSize(), 8);
+  private static Npy.Array read(NpyReader from, Path file, int rows, Arena arena) {
+    long[] shape = {rows, from.shape()[1]};
+    MemorySegment data = arena.allocate(rows * shape[1] * from.element().byteSize(), 8);
     try {
-      from.read(rows, data);
+      from.next(data);
     } catch (IOException e) {
       throw new UserError(file, e);
     }
-    return new Npy.Array(new long[] {rows, from.columns()}, from.element(), data);
+    return new Npy.Array(shape, from.element(), data);
   }
 
   private void checkEntry(int index, double value, String text, int column) {

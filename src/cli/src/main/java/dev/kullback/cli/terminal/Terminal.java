@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ScopeType;
@@ -70,6 +71,15 @@ public final class Terminal {
   /** The terminal of a command. */
   public static Terminal of(CommandSpec command) {
     return (Terminal) requireNonNull(command.root().mixins().get("terminal")).userObject();
+  }
+
+  /** Returns the version, from the manifest or the module. */
+  public static String version() {
+    @Nullable String version = Terminal.class.getPackage().getImplementationVersion();
+    if (version == null && Terminal.class.getModule().getDescriptor() != null) {
+      version = Terminal.class.getModule().getDescriptor().rawVersion().orElse(null);
+    }
+    return version == null ? "unreleased" : version;
   }
 
   public PrintStream out() {
