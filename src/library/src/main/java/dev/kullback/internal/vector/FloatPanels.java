@@ -140,7 +140,7 @@ final class FloatPanels {
 
   /**
    * {@code sum[0…3] = S + D} of one row and four columns without vectors, each by the very operations of a lane of {@link
-   * FloatKernels#tile}. Four hide the latency of an fma.
+   * FloatKernels#compute}. Four hide the latency of an fma.
    *
    * @param r where the row begins in {@code row}
    * @param j the first column, a multiple of 4

@@ -2,9 +2,16 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
 
 /**
  * The divergence of nearly identical Gaussians of one {@link Scale} in float, without cancellation: {@code KL = ½ Σ_h [d²/v_p +
@@ -23,6 +30,11 @@ final class NearKernel {
    */
   static final double LIMIT = 0x1p-18;
 
+  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
+  private static final VectorSpecies<Double> D = Species.DOUBLE;
+  private static final VectorSpecies<Long> L = Species.LONG;
+  private static final DoubleVector LIMITS = DoubleVector.broadcast(D, 2 * LIMIT);
+  private static final LongVector ZERO = LongVector.zero(L);
   private static final int V = VectorWidth.BITS / Float.SIZE;
   private static final int NR = FloatPanels.NR;
 
@@ -43,7 +55,17 @@ final class NearKernel {
       new DerivedForm<>(
           NearKernel::pack, n -> (long) Float.BYTES * (n.columns.length + n.rowWeights.length));
 
-  private NearKernel() {}
+  /** Sums of a block of dimensions, row-major {@code [rows, NR]}. */
+  private final float[] acc = new float[Tile.CAPACITY];
+
+  /** Twice the KL, likewise; valid for {@link #rows}. */
+  private final double[] sums = new double[Tile.CAPACITY];
+
+  /** Rows of the tile that are computed, and after the last of them three more to make four. */
+  private final int[] rows = new int[Tile.ROWS + 3];
+
+  /** Columns, as bits, whose parameters equal a column's; 0 where it is not known. */
+  private final long[] same = new long[NR];
 
   /** From which value on the underflow of D terms in float, 2⁻¹⁴⁸ or less each, stays below 2⁻²⁴ of it. */
   static double leastKl(int dimension) {
@@ -92,47 +114,179 @@ final class NearKernel {
     };
   }
 
-  /**
-   * {@code t.sum[i][c] = 2 KL} for the open rows of the tile, NaN where 64 dimensions have more than {@link #LIMIT}. A block of
-   * dimensions is read from the L1 cache by every row after the first.
-   */
-  static void tile(DiagonalBatch q, DiagonalBatch p, Tile t) {
+  /** Computes {@code sums = 2 KL} of {@link #rows}, NaN where 64 dimensions have more than {@link #LIMIT}. */
+  private void compute(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
     int d = q.dimension();
     float[] rowWeights = PACKED.of(q).rowWeights;
     float[] columns = PACKED.of(p).columns;
+    Arrays.fill(rows, count, count + 3, rows[count - 1]);
+    Arrays.fill(same, 0);
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
-      for (int c = 0; c < t.columns; c += V) {
+      for (int c = 0;
+          c < t.columns;
+          c += V) { // a block of dimensions stays in the L1 cache for all rows
         int at = ((t.column + c) / V * d + h) * FIELDS * V;
-        for (int i = nextOpen(t, 0); i < t.rows; ) {
-          int i1 = nextOpen(t, i + 1);
-          int i2 = nextOpen(t, i1 + 1);
-          int i3 = nextOpen(t, i2 + 1);
-          int next = nextOpen(t, i3 + 1);
+        for (int k = 0; k < count; k += 4) {
           NearMicroKernel.tile4x1(
               q.mean32(),
               q.scale32(),
               rowWeights,
               t.row * d + h,
               d,
-              i,
-              i1 < t.rows ? i1 : i,
-              i2 < t.rows ? i2 : i,
-              i3 < t.rows ? i3 : i,
+              rows[k],
+              rows[k + 1],
+              rows[k + 2],
+              rows[k + 3],
               columns,
               at,
               length,
-              t.acc32,
+              acc,
               c);
-          i = next;
         }
       }
-      Epilogue.promoteNear(t.acc32, t.sum, t.rows * NR, h == 0);
+      promote(t.rows * NR, h == 0);
+    }
+  }
+
+  /** {@code sums = acc}, or {@code +=}. */
+  private void promote(int n, boolean first) {
+    for (int i = 0; i < n; i += D.length()) {
+      DoubleVector part =
+          (DoubleVector)
+              FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, D, 0);
+      LongVector beyond =
+          ZERO.sub(
+              ((LongVector) LIMITS.sub(part).reinterpretShape(L, 0))
+                  .lanewise(VectorOperators.LSHR, 63));
+      part =
+          (DoubleVector)
+              ((LongVector) part.reinterpretShape(L, 0)).or(beyond).reinterpretShape(D, 0);
+      (first ? part : part.add(DoubleVector.fromArray(D, sums, i))).intoArray(sums, i);
     }
   }
 
   /**
-   * KL of one entry without vectors, by the very operations of a lane of {@link #tile} and of its epilogue; NaN where this form is not
+   * Stores the KL of a tile as wide as a panel.
+   *
+   * @return whether this form settles every entry, and neither float nor double settles any
+   */
+  boolean store(Tile t, DiagonalBatch q, DiagonalBatch p, TileSums<?> floats, TileSums<?> doubles) {
+    Arrays.setAll(rows, i -> i);
+    compute(t, q, p, t.rows);
+    BlockTarget out = t.out();
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
+    double[] noiseQ32 = floats.q().noiseQ();
+    double[] noiseQ64 = doubles.q().noiseQ();
+    double foreseen32 = floats.margin() * Epilogue.FORESIGHT;
+    double foreseen64 = doubles.margin() * Epilogue.FORESIGHT;
+    double least = leastKl(q.dimension());
+    LongVector open = LongVector.zero(L);
+    LongVector low = LongVector.zero(L);
+    for (int j = 0; j < NR; j += D.length()) {
+      DoubleVector noises32 = DoubleVector.fromArray(D, floats.p().noiseP(), t.column + j);
+      DoubleVector noises64 = DoubleVector.fromArray(D, doubles.p().noiseP(), t.column + j);
+      int to = out.at(t.row, t.column + j);
+      for (int i = 0; i < t.rows; i++, to += out.stride) {
+        int row = t.row + i;
+        DoubleVector kl = DoubleVector.fromArray(D, sums, i * NR + j).mul(0.5);
+        LongVector rest32 =
+            (LongVector) noises32.add(noiseQ32[row]).sub(kl.mul(foreseen32)).reinterpretShape(L, 0);
+        LongVector rest64 =
+            (LongVector) noises64.add(noiseQ64[row]).sub(kl.mul(foreseen64)).reinterpretShape(L, 0);
+        open =
+            open.or(rest32)
+                .or(rest32.add(Epilogue.UP_TO_INFINITY))
+                .or(rest64)
+                .or(rest64.add(Epilogue.UP_TO_INFINITY));
+        low = low.or(kl.sub(least).reinterpretShape(L, 0));
+        if (wide) {
+          kl.intoArray(out64, to);
+        } else {
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+        }
+      }
+    }
+    return open.reduceLanes(VectorOperators.OR) >= 0
+        && (low.reduceLanes(VectorOperators.OR) >= 0 || areLowEqual(t, q, p, least));
+  }
+
+  /** Whether the entries below {@code least} are those of equal parameters. */
+  private boolean areLowEqual(Tile t, DiagonalBatch q, DiagonalBatch p, double least) {
+    for (int i = 0; i < t.rows; i++) {
+      long zeros = 0;
+      for (int j = 0; j < NR; j++) {
+        double kl = 0.5 * sums[i * NR + j];
+        if (kl == 0) {
+          zeros |= 1L << j;
+        } else if (kl < least) {
+          return false;
+        }
+      }
+      if (equal(t, q, p, i, zeros) != zeros) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Settles the open entries that this form is right for, and those of equal parameters; how many stay open. */
+  int settle(Tile t, DiagonalBatch q, DiagonalBatch p) {
+    int count = 0;
+    for (int i = 0; i < t.rows; i++) {
+      if (t.hasOpen(i)) {
+        rows[count++] = i;
+      }
+    }
+    compute(t, q, p, count);
+    int open = 0;
+    for (int k = 0; k < count; k++) {
+      int i = rows[k];
+      long zeros = 0;
+      for (int j = 0; j < t.columns; j++) {
+        double kl = 0.5 * sums[i * NR + j];
+        if (!t.isOpen(i, j)) {
+          continue;
+        }
+        if (kl == 0) {
+          zeros |= 1L << j;
+        } else if (isRight(kl, q, t.row + i, p, t.column + j)) {
+          t.settle(i, j, kl);
+        } else {
+          open++;
+        }
+      }
+      long equal = equal(t, q, p, i, zeros);
+      open += Long.bitCount(zeros ^ equal);
+      for (; equal != 0; equal &= equal - 1) {
+        t.settle(i, Long.numberOfTrailingZeros(equal), 0);
+      }
+    }
+    return open;
+  }
+
+  /** Returns those of some columns, given as bits, that have row i's parameters; equal columns are compared with it once. */
+  private long equal(Tile t, DiagonalBatch q, DiagonalBatch p, int i, long columns) {
+    long equal = 0;
+    for (long bits = columns & (-1L >>> -t.columns); bits != 0; ) {
+      int j = Long.numberOfTrailingZeros(bits);
+      if (same[j] == 0) {
+        for (int k = 0; k < t.columns; k++) {
+          same[j] |= p.isEqual(t.column + j, p, t.column + k) ? 1L << k : 0;
+        }
+      }
+      if (q.isEqual(t.row + i, p, t.column + j)) {
+        equal |= bits & same[j];
+      }
+      bits &= ~same[j];
+    }
+    return equal;
+  }
+
+  /**
+   * KL of one entry without vectors, by the very operations of a lane of {@link #compute}; NaN where this form is not
    * right.
    */
   static double kl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
@@ -154,19 +308,15 @@ final class NearKernel {
       sum += acc > 2 * LIMIT ? Double.POSITIVE_INFINITY : acc;
     }
     double kl = 0.5 * sum;
-    boolean held = !q.beyond32().get(i) && !p.beyond32().get(j);
-    boolean settled =
-        (kl >= leastKl(d) && kl < Double.POSITIVE_INFINITY && held)
-            || (kl == 0 && q.isEqual(i, p, j));
-    return settled ? kl : Double.NaN;
+    boolean right = kl == 0 ? q.isEqual(i, p, j) : isRight(kl, q, i, p, j);
+    return right ? kl : Double.NaN;
   }
 
-  /** The first row from i on that has an open entry, or none. */
-  private static int nextOpen(Tile t, int i) {
-    int next = i;
-    while (next < t.rows && !t.open[next]) {
-      next++;
-    }
-    return next;
+  /** Whether a KL other than 0 is within the contract: float holds the scales, and neither underflow nor {@link #LIMIT} shows. */
+  private static boolean isRight(double kl, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return kl >= leastKl(q.dimension())
+        && kl < Double.POSITIVE_INFINITY
+        && !q.beyond32().get(i)
+        && !p.beyond32().get(j);
   }
 }

@@ -4,156 +4,191 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import java.util.Arrays;
 import java.util.Objects;
+import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The tile that {@link VectorKernel} is at, a block's rows by a panel of columns, with its accumulators and what is known of its entries.
- * Of one thread.
+ * Tile that {@link VectorKernel} computes: a block's rows by a panel of columns. Where no rung settles all of it at once, it holds the
+ * entries while rung after rung settles some. One thread's.
  */
 final class Tile {
   /**
-   * Those of a whole block: 16 at a time took 1.05 of the time at D = 64 and 1.02 at D = 256, with 1024 columns, and up to 1.4 where forms
+   * Rows of a whole block: 16 at a time took 1.05 of the time at D = 64 and 1.02 at D = 256, with 1024 columns, and up to 1.4 where rungs
    * are mixed; 128 took 1.00 to 1.05 (Zen 3, AVX2).
    */
-  private static final int ROWS = BlockKernel.MOST_ROWS;
+  static final int ROWS = BlockKernel.MOST_ROWS;
 
-  /** Entries of a tile. What kernels accumulate in is a vector longer: for their fences. */
+  /** Entries of a tile. */
   static final int CAPACITY = ROWS * FloatPanels.NR;
 
-  private static final int FENCED32 = CAPACITY + VectorWidth.BITS / Float.SIZE;
-  private static final int FENCED64 = CAPACITY + VectorWidth.BITS / Double.SIZE;
+  private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
+  private static final VectorSpecies<Long> L = Species.LONG;
+  private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
+  private static final LongVector ZERO = LongVector.zero(L);
 
-  /** Panels of the double kernel in one of the float kernel. */
-  private static final int PANELS64 = FloatPanels.NR / DoublePanels.NR;
+  /** Value of an open entry: a NaN whose sign bit is set. */
+  private static final double OPEN = Double.longBitsToDouble(-1);
 
-  /** S + D that every form settles. */
-  private static final double CERTAIN = 0x1p100;
+  private static final int MR = FloatPanels.MR;
 
-  /** The forms of an entry, in the order in which they are asked for it. */
-  enum Rung {
-    FLOAT,
-    DOUBLE,
-    NEAR
-  }
-
-  /** Where the block goes. */
   private @Nullable BlockTarget out;
 
-  /** Corner and valid extent of the tile in the matrix. */
+  /** Corner and extent of the tile in the matrix; the rows are the block's. */
   int row;
 
   int column;
   int rows;
   int columns;
 
-  /** Columns of a panel, in which {@link #sum} and {@link #kl} are laid out. */
+  /** Columns of a panel; fewer than these are valid where the batch ends. */
   int width;
 
-  /** Accumulators of a micro-kernel. */
-  final float[] acc32 = new float[FENCED32];
+  /** Whether the tile has entries of the diagonal of a batch against itself, which are 0. */
+  boolean isDiagonal;
 
-  final double[] acc64 = new double[FENCED64];
+  /** KL, row-major {@code [rows, width]}, {@link #OPEN} where no rung has settled it; valid from {@link #open} on. */
+  private final double[] kl = new double[CAPACITY];
 
-  /** The tile's S + D by the fast kernel, row-major; later twice its KL by the near form. */
-  final double[] sum = new double[FENCED64];
-
-  /** By the double kernel where it refines, panel by panel. */
-  final double[][] sum64 = new double[PANELS64][FENCED64];
-
-  /** The tile's KL, row-major, as far as it is settled: NaN with a sign where it is open. */
-  final double[] kl = new double[CAPACITY];
-
-  /** The rows that have an open entry. */
-  final boolean[] open = new boolean[ROWS];
-
-  /** How many entries of a row panel float left open. */
-  final int[] openIn = new int[ROWS / FloatPanels.MR];
-
-  /** Per row, one bit a column: the entries whose near form is 0. */
-  final long[] zero = new long[ROWS];
-
-  /** Per column of the panel that begins at {@link #column}, one bit for each whose parameters equal its; 0 where it is not known. */
-  final long[] same = new long[FloatPanels.NR];
-
-  /** A block's rows, packed; grown on demand. */
-  float[] rows32 = {};
-
-  double[] rows64 = {};
-
-  /** Whether {@link #rows64} are the block's. */
-  boolean arePacked64;
-
-  /** The first form that settled an entry of the last tile, and whether it settled all, so that it probably does in the next. */
-  Rung likely = Rung.FLOAT;
-
-  boolean isUniform = true;
+  /** Open entries of each row panel, as {@link #settle(TileSums)} left them. */
+  private final int[] open = new int[ROWS / MR];
 
   /** Begins a block. */
-  void begin(BlockTarget window, int firstRow, int endRow, int panelWidth) {
-    out = window;
+  void begin(BlockTarget target, int firstRow, int endRow, int panelWidth) {
+    out = target;
     row = firstRow;
     rows = endRow - firstRow;
     width = panelWidth;
-    arePacked64 = false;
   }
 
-  /** After a call. */
-  void clear() {
-    out = null;
-    likely = Rung.FLOAT;
-    isUniform = true;
-  }
-
-  /** Begins a panel of columns. */
-  void begin(int firstColumn, int count) {
+  /** Begins a panel of columns, which end at {@code endColumn} or with the panel. */
+  void begin(int firstColumn, int endColumn, boolean isSquare) {
     column = firstColumn;
-    columns = count;
-    Arrays.fill(same, 0);
+    columns = Math.min(width, endColumn - firstColumn);
+    isDiagonal = isSquare && row < column + columns && column < row + rows;
+  }
+
+  /** Drops the caller's arrays. */
+  void end() {
+    out = null;
   }
 
   BlockTarget out() {
     return Objects.requireNonNull(out);
   }
 
+  /** Opens all entries but those of the diagonal; how many there are. */
+  int open() {
+    Arrays.fill(kl, 0, rows * width, OPEN);
+    int count = rows * columns;
+    for (int i = 0; i < rows; i++) {
+      Arrays.fill(kl, i * width + columns, (i + 1) * width, 0);
+      int j = row + i - column;
+      if (isDiagonal && j >= 0 && j < columns) {
+        settle(i, j, 0);
+        count--;
+      }
+    }
+    return count;
+  }
+
   boolean isOpen(int i, int j) {
     return Double.isNaN(kl[i * width + j]);
+  }
+
+  boolean hasOpen(int i) {
+    int j = 0;
+    while (j < columns && !isOpen(i, j)) {
+      j++;
+    }
+    return j < columns;
+  }
+
+  /** Open entries of the row panel that begins at row i, as {@link #settle(TileSums)} left them. */
+  int open(int i) {
+    return open[i / MR];
   }
 
   void settle(int i, int j, double value) {
     kl[i * width + j] = value;
   }
 
-  /** Keeps what lies beyond the tile's columns, and a diagonal of zeros, from passing for open. */
-  void exclude(boolean diagonal) {
-    for (int i = 0; i < rows; i++) {
-      for (int j = columns; j < width; j++) {
-        sum[i * width + j] = CERTAIN;
+  /** Settles the open entries whose error bound is within tolerance; how many stay open. */
+  int settle(TileSums<?> sums) {
+    int left = 0;
+    for (int i = 0; i < rows; i += MR) {
+      open[i / MR] = settle(sums, i, Math.min(i + MR, rows));
+      left += open[i / MR];
+    }
+    return left;
+  }
+
+  /** Does so for rows [from, to), by the very operations of {@link Epilogue#store}. */
+  int settle(TileSums<?> sums, int from, int to) {
+    Packed<?> q = sums.q();
+    Packed<?> p = sums.p();
+    double margin = sums.margin();
+    int nr = sums.width;
+    LongVector open = LongVector.zero(L);
+    for (int j = 0; j < columns; j += S.length()) {
+      DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), column + j);
+      DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), column + j);
+      double[] r = sums.r[j / nr];
+      int k = from * nr + j % nr;
+      int at = from * width + j;
+      for (int i = from; i < to; i++, k += nr, at += width) {
+        DoubleVector now =
+            DoubleVector.fromArray(S, r, k).fma(HALVES, offsets.add(q.offsetQ()[row + i]));
+        LongVector rest =
+            (LongVector)
+                now.mul(margin).sub(noises.add(q.noiseQ()[row + i])).reinterpretShape(L, 0);
+        LongVector isOpen =
+            ZERO.sub(rest.or(rest.add(Epilogue.UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
+        LongVector before = (LongVector) DoubleVector.fromArray(S, kl, at).reinterpretShape(L, 0);
+        LongVector wasOpen = ZERO.sub(before.lanewise(VectorOperators.LSHR, 63));
+        LongVector bits = ((LongVector) now.reinterpretShape(L, 0)).or(isOpen);
+        ((DoubleVector) before.bitwiseBlend(bits, wasOpen).reinterpretShape(S, 0))
+            .intoArray(kl, at);
+        open = open.sub(isOpen.and(wasOpen));
       }
-      int j = row + i - column;
-      if (diagonal && j >= 0 && j < columns) {
-        sum[i * width + j] = CERTAIN;
+    }
+    return (int) open.reduceLanes(VectorOperators.ADD);
+  }
+
+  /** Stores all entries. */
+  void store() {
+    BlockTarget target = out();
+    boolean wide = target.wide;
+    float[] out32 = target.out32;
+    double[] out64 = target.out64;
+    int vectors = columns / S.length() * S.length();
+    for (int j = 0; j < vectors; j += S.length()) {
+      int to = target.at(row, column + j);
+      for (int i = 0; i < rows; i++, to += target.stride) {
+        DoubleVector values = DoubleVector.fromArray(S, kl, i * width + j);
+        if (wide) {
+          values.intoArray(out64, to);
+        } else {
+          ((FloatVector) values.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+        }
+      }
+    }
+    for (int j = vectors; j < columns; j++) { // scalar tail
+      for (int i = 0; i < rows; i++) {
+        target.put(row + i, column + j, kl[i * width + j]);
       }
     }
   }
 
-  /** The same of the diagonal, before {@link #acc32} is promoted. */
-  void exclude32() {
-    for (int i = Math.max(row, column); i < Math.min(row + rows, column + columns); i++) {
-      acc32[(i - row) * width + i - column] = (float) CERTAIN;
-    }
-  }
-
-  /** Stores the entries of the diagonal, which are 0. */
+  /** Stores the entries of the diagonal. */
   void storeDiagonal() {
-    for (int i = Math.max(row, column); i < Math.min(row + rows, column + columns); i++) {
+    int end = isDiagonal ? Math.min(row + rows, column + columns) : 0;
+    for (int i = Math.max(row, column); i < end; i++) {
       out().put(i, i, 0);
-    }
-  }
-
-  /** Settles them. */
-  void settleDiagonal() {
-    for (int i = Math.max(row, column); i < Math.min(row + rows, column + columns); i++) {
-      settle(i - row, i - column, 0);
     }
   }
 }

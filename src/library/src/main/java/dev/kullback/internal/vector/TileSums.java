@@ -1,0 +1,59 @@
+package dev.kullback.internal.vector;
+
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Sums R of a tile in one precision, and the operands that turn them into KL and bound its error: {@code KL = ½R + offsetQ[i] +
+ * offsetP[j]}, off by at most {@code unit·KL + noiseQ[i] + noiseP[j]}, so that an entry is settled where {@code KL·margin ≥ noiseQ[i] +
+ * noiseP[j]}. One thread's.
+ */
+abstract class TileSums<A> {
+  /** Columns of a panel in this precision. */
+  final int width;
+
+  /**
+   * R, by panel of the tile's columns, row-major {@code [rows, width]}; a vector longer than a tile, for the fences of micro-kernels. Valid
+   * for the rows that were computed last, and promoted.
+   */
+  final double[][] r;
+
+  private @Nullable Packed<A> q;
+  private @Nullable Packed<A> p;
+
+  /** Tolerance less the unit of rounding; valid during a block. */
+  private double margin;
+
+  TileSums(int panels, int width) {
+    this.width = width;
+    r = new double[panels][Tile.CAPACITY + VectorWidth.BITS / Double.SIZE];
+  }
+
+  void begin(Packed<A> q, Packed<A> p, double margin) {
+    this.q = q;
+    this.p = p;
+    this.margin = margin;
+  }
+
+  /** Drops the batches. */
+  void end() {
+    q = null;
+    p = null;
+  }
+
+  boolean isBegun() {
+    return q != null;
+  }
+
+  Packed<A> q() {
+    return Objects.requireNonNull(q);
+  }
+
+  Packed<A> p() {
+    return Objects.requireNonNull(p);
+  }
+
+  double margin() {
+    return margin;
+  }
+}
