@@ -15,27 +15,27 @@ import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
 
-/** Those of full batches a pair in each lane, to the bits of {@link FullPair}. */
+/** {@link Pairs} of full batches with a pair in each lane, to the bits of {@link FullPair}. */
 public final class FullPairs extends Pairs {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
   private static final int BLOCK = Compensation.BLOCK;
 
-  /** Pairs from which on a vector of them takes less time than they do one by one. */
+  /** Fewest pairs that take less time as a vector than one by one. */
   private static final int SEVERAL = 2;
 
   /**
-   * Doubles of a vector of factors, beyond which they are left to {@link FullPair}: at D = 512, 4 MiB, pairs still take 0.3 of its
-   * time; those with N(0, I), which go through their factors once, at D = 256 1.05 (Zen 3, AVX2).
+   * Most doubles of a vector of factors; larger ones are left to {@link FullPair}. At D = 512, 4 MiB, pairs still take 0.3 of its time;
+   * those with N(0, I), which go through their factors once, take 1.05 of it at D = 256 (Zen 3, AVX2).
    */
   private static final int MOST_OF_PAIRS = 1 << 20;
 
   private static final int MOST_OF_STANDARD = 1 << 16;
 
-  /** Made when it is needed. */
+  /** The pairs' kernel, made when it is needed. */
   private @Nullable FullSolveKernel solve;
 
-  /** Per entry of packed factors, per dimension, a vector: L; μ; its pivots 1 + x, and ½x² + x − ln(1+x) of these. */
+  /** Vectors: L, one for each packed entry; one for each dimension of μ, of L's pivots 1 + x, and of their ½x² + x − ln(1+x). */
   private double[] factor = {};
 
   private double[] mean = {};
@@ -118,7 +118,7 @@ public final class FullPairs extends Pairs {
     }
   }
 
-  /** The sums of the terms of all rows, and what rounding took from them. */
+  /** Sums the terms of all rows, and their rounding errors. */
   private void sum(int d) {
     DoubleVector sum = DoubleVector.zero(S);
     DoubleVector errors = DoubleVector.zero(S);

@@ -11,9 +11,8 @@ import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * {@link FullPair} for one row and a vector of columns, or for a vector of pairs: the same operations on the same numbers in every
- * lane, so the same bits except where the scalar form must decide, which is left to it: an infinite result. Holds the working
- * memory of one thread.
+ * {@link FullPair} in lanes, for one row and a vector of columns or for a vector of pairs. Each lane takes the scalar form's operations, so
+ * its bits are the same; where its result is infinite, the scalar form must decide. For one thread.
  */
 final class FullSolveKernel {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
@@ -25,31 +24,31 @@ final class FullSolveKernel {
   /** Whether no factor has a low part. */
   private boolean isExact;
 
-  /** Per entry of the packed factors, a vector: L_p in two parts; L_q, which E takes the place of, and its low part. */
+  /** Vectors, one for each entry of the packed factors: L_p in two parts; L_q, which E replaces, and its low part. */
   private double[] factor = {};
 
   private double[] factorLow = {};
   private double[] e = {};
   private double[] low = {};
 
-  /** Per dimension, a vector: μ_p, the power of two that a row is scaled by, the inverse of the pivot so scaled. */
+  /** Vectors, one for each dimension: μ_p; the power of two that a row is scaled by; the inverse of the pivot so scaled. */
   private double[] mean = {};
 
   private double[] scale = {};
   private double[] inverse = {};
 
-  /** E_kk, and ½x² + x − ln(1+x) of it; the ratio of the pivots, 1 + E_kk; μ_q, which y takes the place of. */
+  /** E_kk, which its ½x² + x − ln(1+x) replaces; the ratio of the pivots, 1 + E_kk; μ_q, which y replaces. */
   private double[] excess = {};
 
   private double[] ratio = {};
   private double[] y = {};
 
-  /** Two rows of L_p, scaled, entry by entry; a block of rows' sums of squares by column. */
+  /** Two rows of L_p, scaled and interleaved; sums of squares of each column in a block of rows. */
   private double[] rows = {};
 
   private double[] squares = {};
 
-  /** Of all squares off the diagonal: the sum, and what rounding took from it. */
+  /** Sum of all squares off the diagonal, and its rounding errors. */
   private final double[] off = new double[V];
 
   private final double[] offErrors = new double[V];
@@ -57,7 +56,7 @@ final class FullSolveKernel {
   private final double[] kl = new double[V];
   private final DoubleTranspose transpose = new DoubleTranspose(true);
 
-  /** Takes V columns from {@code first} on, for rows of q; those beyond the batch repeat its last. */
+  /** Packs V columns from {@code first} on, for rows of q; lanes beyond the batch repeat its last. */
   void pack(FullBatch q, FullBatch p, int first) {
     int d = p.dimension();
     dimension = d;
@@ -91,7 +90,7 @@ final class FullSolveKernel {
     }
   }
 
-  /** V Gaussians from {@code first} on, one in each lane. */
+  /** Packs V Gaussians from {@code first} on, one in each lane. */
   private void lanes(FullBatch g, int first, double[] high, double[] low, double[] mean) {
     int d = dimension;
     int length = Cholesky.packedLength(d);
@@ -120,20 +119,20 @@ final class FullSolveKernel {
     return solve();
   }
 
-  /** The same for the pairs of V rows from {@code first} on and the columns packed. */
+  /** KL of V pairs: rows from {@code first} on with the columns packed, as {@link #row} has them. */
   double[] pairs(FullBatch q, int first) {
     lanes(q, first, e, low, y);
     return solve();
   }
 
-  /** {@code in[from…]}, each to all lanes of a vector. */
+  /** Broadcasts each number from {@code in[from]} on to a vector. */
   private static void spread(double[] in, int from, int length, double[] out) {
     for (int k = 0; k < length; k++) {
       DoubleVector.broadcast(S, in[from + k]).intoArray(out, k * V);
     }
   }
 
-  /** KL of what the lanes hold. */
+  /** Computes KL of the Gaussians in the lanes. */
   private double[] solve() {
     int d = dimension;
     Arrays.fill(squares, 0, d * V, 0);
@@ -158,14 +157,14 @@ final class FullSolveKernel {
     return kl;
   }
 
-  /** Rows k and k + 1 of E, and of y. In pieces that C2 compiles without boxing vectors. */
+  /** Computes rows k and k + 1 of E and of y, in pieces that C2 compiles without boxing vectors. */
   private void two(int k, int at) {
     int below = at + k + 1;
     head(k, at, 0);
     head(k + 1, below, V);
     int c = 0;
     for (; c + 4 <= k; c += 4) {
-      FullSolveMicroKernel.block2x4(e, rows, inverse, squares, c, k, at);
+      TriangleMicroKernels.solve2x4(e, rows, inverse, squares, c, k, at);
     }
     for (int i = c; i < k; i++) {
       one(i, k, at, 0);
@@ -175,7 +174,7 @@ final class FullSolveKernel {
     }
   }
 
-  /** What row k of E begins with, the scaled difference of L_q and L_p; row k of L_p, scaled; y_k; E_kk. */
+  /** Begins row k of E with the scaled difference of L_q and L_p; scales row k of L_p; computes y_k and E_kk. */
   private void head(int k, int at, int place) {
     DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
     DoubleVector z =
@@ -203,7 +202,7 @@ final class FullSolveKernel {
     own.div(pivot).intoArray(ratio, k * V);
   }
 
-  /** Adds to what row k begins with the scaled difference of the low parts. */
+  /** Adds the scaled difference of the low parts to row k of E. */
   private void addLow(int k, int at) {
     DoubleVector t = DoubleVector.fromArray(S, scale, k * V);
     for (int i = at * V; i < (at + k) * V; i += V) {
@@ -213,6 +212,7 @@ final class FullSolveKernel {
     }
   }
 
+  /** Solves for column c < k of row k of E, and adds its square. */
   private void one(int c, int k, int at, int place) {
     DoubleVector x = DoubleVector.fromArray(S, e, (at + c) * V);
     for (int l = c, from = Cholesky.packedLength(c) + c; l < k; from += ++l) {
@@ -224,7 +224,7 @@ final class FullSolveKernel {
     DoubleVector.fromArray(S, squares, c * V).add(x.mul(x)).intoArray(squares, c * V);
   }
 
-  /** After row k: adds up the squares, if a block of rows ends. */
+  /** Adds up the squares where row k ends a block of rows. */
   private void endBlock(int k) {
     if ((k + 1) % BLOCK == 0 || k + 1 == dimension) {
       for (int from = 0; from < k; from += BLOCK) {
@@ -233,7 +233,7 @@ final class FullSolveKernel {
     }
   }
 
-  /** Adds the squares of a block of rows in some of its columns to those added so far. */
+  /** Adds the squares of a block of rows in columns [from, to) to their compensated sum. */
   private void addBlock(int from, int to) {
     DoubleVector acc = DoubleVector.zero(S);
     for (int c = from; c < to; c++) {
