@@ -12,7 +12,7 @@ import java.util.function.DoubleUnaryOperator;
  */
 public record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, int dimension) {
 
-  /** What the scale numbers are, with the conversion from a standard deviation. */
+  /** Kinds of scales, each with its conversion from a standard deviation. */
   public enum Kind {
     STD("std", s -> s),
     VARIANCE("variance", s -> s * s),
@@ -113,7 +113,7 @@ public record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, 
         dimension);
   }
 
-  /** These rows. */
+  /** Copies these rows. */
   public Batch rows(int[] chosen) {
     double[] means = new double[chosen.length * dimension];
     double[] scales = new double[means.length];

@@ -17,7 +17,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What the emulated device can be asked beside its two ABIs: {@code native/emulated/kullback_emulated.h}. */
+/** Controls the emulated device beside its two ABIs, by {@code native/emulated/kullback_emulated.h}. */
 @SuppressWarnings("restricted") // calls into the library
 public final class Emulated {
   private static final SymbolLookup LIBRARY =
@@ -71,7 +71,7 @@ public final class Emulated {
     }
   }
 
-  /** How many of everything are live; empty when nothing is. */
+  /** Counts everything that is live; empty when nothing is. */
   public static Map<String, Long> live() {
     Map<String, Long> live = new LinkedHashMap<>();
     for (String what :
@@ -91,7 +91,7 @@ public final class Emulated {
     }
   }
 
-  /** In a fresh JVM, where the library has not been probed: sets WHAT to VALUE and tells what there is. */
+  /** Sets WHAT to VALUE in a fresh JVM, where the library has not been probed, and tells what there is. */
   static void main(String[] args) {
     set(args[0], Long.parseLong(args[1]));
     System.out.println(Backend.CUDA.describe());

@@ -10,7 +10,7 @@ import java.util.Random;
  */
 public record FullBatch(
     Kind kind, boolean isDouble, double[] mean, double[] matrix, int dimension) {
-  /** What the matrices are. */
+  /** Kinds of matrices. */
   public enum Kind {
     SCALE_TRIL,
     PACKED,
@@ -204,7 +204,7 @@ public record FullBatch(
         dimension);
   }
 
-  /** Of a batch of factors, Gaussians near these in another form: the conversion rounds. */
+  /** Converts a batch of factors to another kind; the Gaussians are near these, as the conversion rounds. */
   public FullBatch as(Kind other) {
     int d = dimension;
     int each = other.isPacked() ? d * (d + 1) / 2 : d * d;

@@ -17,7 +17,7 @@ import java.util.stream.IntStream;
 public final class FullCheck {
   /** The relative error that an entry may have. */
   public enum Due {
-    /** What the library promises: for double, 1e-12 times {@code ‖L_p‖‖L_p⁻¹‖}. */
+    /** The library's promise: for double, 1e-12 times {@code ‖L_p‖‖L_p⁻¹‖}. */
     CONTRACT {
       @Override
       double of(boolean isDouble, double condition) {
@@ -26,7 +26,7 @@ public final class FullCheck {
     },
 
     /**
-     * What the error bounds of the matrix product leave, and triangular solves attain unless their
+     * The error that the bounds of the matrix product leave, and triangular solves attain unless their
      * operands are contrived: for double, no more than a condition number of 100 excuses.
      */
     AIM {
@@ -45,7 +45,7 @@ public final class FullCheck {
   /** KL, row-major; the condition number of each column's L. */
   private record Exact(double[] kl, double[] condition) {}
 
-  /** By parameters: every backend is held to the same values, and the oracle takes most of the time. */
+  /** Exact values by parameters: every backend is held to them, and the oracle takes most of the time. */
   private static final Map<List<Object>, Exact> ASKED = new ConcurrentHashMap<>();
 
   private FullCheck() {}

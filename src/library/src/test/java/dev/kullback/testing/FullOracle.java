@@ -128,7 +128,7 @@ public final class FullOracle {
     return full;
   }
 
-  /** Of a positive definite matrix {@code L diag(v) Lᵀ}. */
+  /** Inverts a positive definite matrix {@code L diag(v) Lᵀ}. */
   private Inverse invert(BigFloat[] a) {
     int d = dimension;
     BigFloat[] l = new BigFloat[d * d];

@@ -15,7 +15,7 @@ import java.util.HexFormat;
 import java.util.function.Supplier;
 
 /**
- * What the oracles found, kept in files for the suite's other runs: those differ in vectors and devices, of which an oracle
+ * Keeps in files what the oracles found, for the suite's other runs: those differ in vectors and devices, of which an oracle
  * knows nothing, and it takes three quarters of the time of the tests that ask it most. A file's name is a digest of all that was
  * asked and of the oracles' code.
  */

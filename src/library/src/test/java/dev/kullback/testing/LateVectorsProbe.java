@@ -11,7 +11,7 @@ import jdk.test.whitebox.WhiteBox;
 public final class LateVectorsProbe {
   private static final String REFUSED = "not compile";
 
-  /** After so long a call may have vectors tried again. */
+  /** Time after which a call may have vectors tried again. */
   private static final long PAUSE_MILLIS = 1100;
 
   private LateVectorsProbe() {}

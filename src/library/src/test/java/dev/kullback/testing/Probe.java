@@ -6,8 +6,7 @@ import dev.kullback.KlEngine;
 import java.util.Random;
 
 /**
- * What a virtual machine of its own, started by a test with other flags or another library, does and
- * prints.
+ * Program that a test starts in a virtual machine of its own, with other flags or another library: prints what backends say and return.
  */
 public final class Probe {
   private Probe() {}

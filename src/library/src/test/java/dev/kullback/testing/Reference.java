@@ -15,7 +15,7 @@ public final class Reference {
     return pairwise(q, p, 0);
   }
 
-  /** As above with every standard deviation raised to {@code least}. */
+  /** Computes the same with every standard deviation raised to {@code least}. */
   public static double[] pairwise(Batch q, Batch p, double least) {
     if (q.kind() != Batch.Kind.STD || p.kind() != Batch.Kind.STD) {
       throw new IllegalArgumentException("standard deviations only");

@@ -137,7 +137,7 @@ public enum Regime {
       });
     }
   },
-  /** As above, and the rows nearly equal. */
+  /** All dimensions of a row equal, and the rows nearly equal. */
   EQUAL_DIMENSIONS_NEAR(Kinds.SAME) {
     @Override
     void fill(Rows rows, Random random) {
@@ -306,7 +306,7 @@ public enum Regime {
     this.distance = distance;
   }
 
-  /** By default a row of {@link #VAE}, repeated at a relative distance. */
+  /** Repeats a row of {@link #VAE} at a relative distance, unless a regime does otherwise. */
   void fill(Rows rows, Random random) {
     rows.spread(VAE, distance, random);
   }
@@ -319,7 +319,7 @@ public enum Regime {
     return isDouble || kinds != Kinds.STD_DOUBLE;
   }
 
-  /** Which parameterizations of q and p a regime is run with. */
+  /** Kinds of scales of q and p that a regime is run with. */
   private enum Kinds {
     STD(same(Kind.STD)),
     STD_DOUBLE(same(Kind.STD)),
@@ -377,7 +377,7 @@ public enum Regime {
     return new Case(rows.batch(kinds.q, q), rows.batch(kinds.p, p));
   }
 
-  /** As {@link #draw(Pair, boolean, int, int, int)} with standard deviations. */
+  /** Draws with standard deviations, like {@link #draw(Pair, boolean, int, int, int)}. */
   public Case draw(boolean isDouble, int n, int m, int dimension) {
     return draw(new Pair(Kind.STD, Kind.STD), isDouble, n, m, dimension);
   }
