@@ -9,8 +9,6 @@ import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -92,16 +90,12 @@ public final class Main {
   /** Makes the parser, with the called command alone: to build them all takes half a second. Help and completion need all. */
   CommandLine line(String[] args) {
     CommandLine line = new CommandLine(this);
-    Map<String, Supplier<Object>> commands = Commands.all();
-    @Nullable String one =
-        args.length > 0 && !args[0].equals(Commands.COMPLETION) && commands.containsKey(args[0])
-            ? args[0]
-            : null;
-    commands.forEach((name, command) -> {
-      if (one == null || one.equals(name)) {
-        line.addSubcommand(name, command.get());
-      }
-    });
+    Map<String, Class<?>> commands = Commands.all();
+    boolean one =
+        args.length > 0 && commands.containsKey(args[0]) && !args[0].equals(Commands.COMPLETION);
+    for (String name : one ? List.of(args[0]) : commands.keySet()) {
+      line.addSubcommand(name, commands.get(name));
+    }
     line.setOut(new PrintWriter(terminal.out(), true, terminal.out().charset()))
         .setErr(new PrintWriter(terminal.err(), true, terminal.err().charset()))
         .setCaseInsensitiveEnumValuesAllowed(true)

@@ -2,7 +2,6 @@ package dev.kullback.cli.command;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.function.Supplier;
 
 /** The list of commands. */
 public final class Commands {
@@ -10,21 +9,21 @@ public final class Commands {
 
   private Commands() {}
 
-  /** Returns what makes each command, in the order in which help shows them. */
-  public static Map<String, Supplier<Object>> all() {
-    Map<String, Supplier<Object>> all = new LinkedHashMap<>();
-    all.put("pairwise", Pairwise::new);
-    all.put("aligned", Aligned::new);
-    all.put("standard", Standard::new);
-    all.put("topk", TopK::new);
-    all.put("merge", Merge::new);
-    all.put("within", Within::new);
-    all.put("logsumexp", LogSumExp::new);
-    all.put("entropy", Entropy::new);
-    all.put("verify", VerifyCommand::new);
-    all.put("info", InfoCommand::new);
-    all.put("demo", Demo::new);
-    all.put(COMPLETION, CompletionCommand::new);
+  /** Returns the class of each command, in the order in which help shows them. */
+  public static Map<String, Class<?>> all() {
+    Map<String, Class<?>> all = new LinkedHashMap<>();
+    all.put("pairwise", Pairwise.class);
+    all.put("aligned", Aligned.class);
+    all.put("standard", Standard.class);
+    all.put("topk", TopK.class);
+    all.put("merge", Merge.class);
+    all.put("within", Within.class);
+    all.put("logsumexp", LogSumExp.class);
+    all.put("entropy", Entropy.class);
+    all.put("verify", VerifyCommand.class);
+    all.put("info", InfoCommand.class);
+    all.put("demo", Demo.class);
+    all.put(COMPLETION, CompletionCommand.class);
     return all;
   }
 }
