@@ -42,7 +42,7 @@ public record Batch(
     return of(files, policy, 0, mean, scale);
   }
 
-  /** A shard of its rows, as if there were no others. */
+  /** Loads a shard of the rows, as if there were no others. */
   public static Batch load(BatchOptions.Files files, ScalePolicy policy, Shard shard, Arena arena) {
     int rows = rows(files);
     int from = shard.from(rows);
@@ -53,7 +53,7 @@ public record Batch(
     return of(files, policy, from, mean, scale);
   }
 
-  /** How many there are, by the files' headers. */
+  /** Reads the number of rows from the files' headers. */
   public static int rows(BatchOptions.Files files) {
     long[] shape = read(files.mean(), Npy::readShape);
     requireShapes(files, shape, read(files.scale(), Npy::readShape));
@@ -68,23 +68,21 @@ public record Batch(
     }
     long size = shape[0];
     long dimension = dimension(shape);
-    if (!files.kind().isFull() && !Arrays.equals(shape, scaleShape)) {
+    boolean isFull = files.kind().isFull();
+    long[] wanted =
+        !isFull
+            ? shape
+            : files.kind() == ScaleKind.PACKED_SCALE_TRIL
+                ? new long[] {size, dimension * (dimension + 1) / 2}
+                : new long[] {size, dimension, dimension};
+    if (!Arrays.equals(wanted, scaleShape)) {
+      String message =
+          isFull
+              ? "has shape %s, but with the means in %s, of shape %s, it must be %s"
+              : "has shape %s, but the means in %s have %s: both must be [N,D]";
       throw new UserError(
           files.scale(),
-          "has shape %s, but the means in %s have %s: both must be [N,D]"
-              .formatted(text(scaleShape), files.mean(), text(shape)));
-    }
-    if (files.kind().isFull()) {
-      long[] wanted =
-          files.kind() == ScaleKind.PACKED_SCALE_TRIL
-              ? new long[] {size, dimension * (dimension + 1) / 2}
-              : new long[] {size, dimension, dimension};
-      if (!Arrays.equals(wanted, scaleShape)) {
-        throw new UserError(
-            files.scale(),
-            "has shape %s, but with the means in %s, of shape %s, it must be %s"
-                .formatted(text(scaleShape), files.mean(), text(shape), text(wanted)));
-      }
+          message.formatted(text(scaleShape), files.mean(), text(shape), text(wanted)));
     }
     if (size == 0 || dimension == 0) {
       throw new UserError(files.mean(), "is an empty batch, of shape " + text(shape));
@@ -108,7 +106,7 @@ public record Batch(
     return Arrays.stream(shape).skip(1).reduce(1, (a, b) -> a * b);
   }
 
-  /** Some of these rows. */
+  /** Returns a shard of these rows. */
   public Batch part(Shard shard) {
     int from = shard.from(size);
     int to = shard.to(size);
