@@ -50,7 +50,7 @@ public final class Epilogue {
     return r;
   }
 
-  /** {@code r = acc}, or {@code +=}, of entries [from, to). */
+  /** Promotes entries [from, to): {@code r = acc} at first, and then {@code r += acc}. */
   static void promote(float[] acc, double[] r, int from, int to, boolean first) {
     if (first) {
       for (int i = from; i < to; i += S.length()) {

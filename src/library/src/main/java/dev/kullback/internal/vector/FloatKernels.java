@@ -16,7 +16,7 @@ import jdk.incubator.vector.VectorSpecies;
  * rows    [a][h][2][MR]   μ, v of the MR rows of panel a; the broadcast side, packed from columns block by block
  * </pre>
  *
- * <p>The mean enters as a difference, so large means do not cancel; what {@code ½R − D/2} cancels is within the error bound that {@link
+ * <p>The mean enters as a difference, so large means do not cancel; the cancellation of {@code ½R} and {@code D/2} is within the error bound that {@link
  * PairKl} states. Subtracting {@code v_j} in every term instead takes a fourth instruction and another vector of the panel: 52.6
  * against 55.8·10⁹ (i,j,h)/s.
  *
@@ -38,7 +38,7 @@ final class FloatKernels extends TileSums<float[]> {
 
   private static final int V = S.length();
 
-  /** R that is settled at any margin. */
+  /** R of an entry that no error bound leaves open, put where the diagonal's would be. */
   private static final float CERTAIN = 0x1p100f;
 
   /** No tile's first column. */
@@ -108,14 +108,14 @@ final class FloatKernels extends TileSums<float[]> {
     computed = from == 0 && to == t.rows ? t.column : NONE;
   }
 
-  /** Promotes the tile that was computed whole, where that did not. */
+  /** Promotes a tile that was computed whole, if that has left it in {@link #acc}. */
   void promote(Tile t) {
     if (d <= PROMOTED) {
       Epilogue.promote(Epilogue.accumulators(acc, r[0]), r[0], 0, t.rows * NR, true);
     }
   }
 
-  /** Accumulates panel k of the columns, which the L1 cache holds KC dimensions of for every row panel after the first. */
+  /** Accumulates panel k of the columns; the L1 cache holds KC dimensions of it for every row panel after the first. */
   private void panel(Tile t, int from, int to, int k, float[] sums) {
     int columns = Math.min(NR, t.columns - k * NR);
     int c = (t.column + k * NR) * 2 * d;

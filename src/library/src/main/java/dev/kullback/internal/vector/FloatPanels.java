@@ -8,19 +8,19 @@ import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
 /**
- * The panels that {@link FloatKernels} reads, and its sums without vectors. Nothing here loads a class of vectors, but that {@link
- * FloatTranspose} may. The build derives {@code DoublePanels} from this text.
+ * Packs a batch into the panels that {@link FloatKernels} reads, and computes its sums without vectors. Nothing here loads a class of
+ * vectors, but {@link FloatTranspose} may. The build derives {@code DoublePanels} from this text.
  */
 final class FloatPanels {
   /**
    * Rows of a micro-kernel, two vectors wide: 16 or 8 accumulators. With 512 bits and 32 registers, 6, 8, 10 and 12 rows ran at 54,
    * 56, 55 and 55·10⁹ (i,j,h)/s; with three vectors 6, 7 and 8 rows at 55, 32 and 39, as C2 begins to spill; with one vector 8
    * rows at 40 (D = 256; Zen 5, one core, JDK 25.0.3; the ceiling of two fma an (i,j,h) is 60 at the clock of that day). For 16
-   * registers see {@code FloatMicroKernels}. What has 32 registers and narrower vectors is taken to want what 512 bits do.
+   * registers see {@code FloatMicroKernels}. Processors of 32 registers and narrower vectors get the shapes of 512 bits, untried.
    */
   static final int MR = VectorWidth.REGISTERS == 32 ? 8 : 4;
 
-  /** Columns of a panel: two vectors, and whole row panels. */
+  /** Columns of a panel: two vectors, or a row panel if that is more. */
   static final int NR = Math.max(2 * VectorWidth.BITS / Float.SIZE, MR);
 
   /**
@@ -32,13 +32,13 @@ final class FloatPanels {
   /** Dimensions whose chunks of KC add up in this precision before they are promoted to double. */
   static final int PROMOTED = PairKl.BLOCKS;
 
-  /** Dimensions packed at a time; 64 took 216 µs instead of 192 at 1024 x 256, for shorter runs of the rows. */
+  /** Dimensions packed at a time; 64 read shorter runs of each row and took 216 µs instead of 192 at 1024 x 256. */
   private static final int PACK = 256;
 
   /** Elements that a thread packs at a time, some 50 µs. */
   private static final int PACKED_AT_ONCE = 1 << 16;
 
-  /** What packing an element counts at a {@link Checkpoint}. */
+  /** Weight of a packed element at a {@link Checkpoint}. */
   private static final long PACKING = 16;
 
   /** A batch in panels. */
@@ -56,7 +56,7 @@ final class FloatPanels {
     return Math.ceilDiv(g.size(), NR) * NR * 2 * g.dimension();
   }
 
-  /** Packs into an array that may be longer; what lies in it at rows that pad a panel does not matter. */
+  /** Packs into an array that may be longer. The rows that pad the last panel keep any values. */
   private static Packed<float[]> packColumns(
       DiagonalBatch g, float[] columns, boolean vectors, Worker worker) {
     int rows = Math.max(1, PACKED_AT_ONCE / (NR * g.dimension())) * NR;
@@ -71,7 +71,7 @@ final class FloatPanels {
     return Packed.of(g, columns, NR);
   }
 
-  /** The panels of {@code count} rows from {@code first} on, a multiple of NR. */
+  /** Packs {@code count} rows from {@code first} on, a multiple of NR. */
   private static void packPanels(
       DiagonalBatch g,
       float[] mean,
@@ -101,7 +101,7 @@ final class FloatPanels {
     }
   }
 
-  /** {@code out[to…] = 1/v} of raw scales. */
+  /** Computes {@code out[to…] = 1/v} of raw scales. */
   private static void invert(Scale kind, float[] scale, int from, int n, float[] out, int to) {
     switch (kind) {
       case STD -> {
@@ -129,7 +129,7 @@ final class FloatPanels {
     return (float) kind.variance(s);
   }
 
-  /** Row i without vectors, to {@code row[to…]}: [h][2] of μ, v. */
+  /** Packs row i without vectors, to {@code row[to…]}: {@code [h][2]} of μ, v. */
   static void packRow(float[] columns, int d, int i, float[] row, int to) {
     int k = (i - i % NR) * 2 * d + i % NR;
     for (int h = 0; h < d; h++, k += 2 * NR) {
@@ -139,7 +139,7 @@ final class FloatPanels {
   }
 
   /**
-   * {@code sum[0…3] = S + D} of one row and four columns without vectors, each by the very operations of a lane of {@link
+   * Computes {@code sum[0…3] = R} of one row and four columns without vectors, each by the very operations of a lane of {@link
    * FloatKernels#compute}. Four hide the latency of an fma.
    *
    * @param r where the row begins in {@code row}

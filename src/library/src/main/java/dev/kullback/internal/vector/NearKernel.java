@@ -14,19 +14,19 @@ import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * The divergence of nearly identical Gaussians of one {@link Scale} in float, without cancellation: {@code KL = ½ Σ_h [d²/v_p +
+ * Near form: the divergence of nearly identical Gaussians of one {@link Scale} in float, without cancellation: {@code KL = ½ Σ_h [d²/v_p +
  * z²]} with {@code z = (s_q − s_p) α_p β_q} of the raw scales s, so weighted that {@code z² = σq²/σp² − 1 − ln(σq²/σp²)} but for
  * a relative error of second order. Nearby values subtract exactly and no term is negative, so nothing cancels: a term is good
  * to 11 roundings, and is in at most 64 sums before promotion, together 4.5e-6.
  *
- * <p>With {@code u = ln(σq²/σp²)}, what is wanted is {@code ½u²(1 + u/3 + u²/12 + …)}. For variances {@code (v_q − v_p)²/(v_q v_p) =
+ * <p>With {@code u = ln(σq²/σp²)}, z² should be {@code ½u²(1 + u/3 + u²/12 + …)}. For variances {@code (v_q − v_p)²/(v_q v_p) =
  * 4 sinh²(u/2) = u²(1 + u²/12 + …)}, and {@code (v_q/v_p)^⅓ = 1 + u/3 + u²/18 + …}, so that half their product is off by 0.056u²; for
  * precisions too, for deviations by 0.007u², and for log-variances, {@code ½u² (v_q/v_p)^⅓}, by 0.028u².
  */
 final class NearKernel {
   /**
-   * Where this form holds. It tells by itself: a computed KL of 64 dimensions of at most LIMIT bounds every {@code u² ≤ 4 LIMIT}, and so
-   * what z² is off by, 0.9e-6 of it. Double settles what is above 5.6e-7 in 64 dimensions.
+   * Largest KL of 64 dimensions for which this form holds. The computed KL tells: if it is at most LIMIT, every {@code u² ≤ 4 LIMIT}, and z²
+   * is off by at most 0.9e-6 of itself. Double settles what is above 5.6e-7 in 64 dimensions.
    */
   static final double LIMIT = 0x1p-18;
 
@@ -38,13 +38,13 @@ final class NearKernel {
   private static final int V = VectorWidth.BITS / Float.SIZE;
   private static final int NR = FloatPanels.NR;
 
-  /** Numbers of a dimension of a column: mean, 1/v, s, α. */
+  /** Numbers per dimension of a column: mean, 1/v, s, α. */
   static final int FIELDS = 4;
 
   /**
-   * A batch as {@link #pack} makes it, kept with it.
+   * Batch packed for this form.
    *
-   * @param columns {@code [b][h][FIELDS][V]} for Gaussians b·V to b·V + V − 1: what a block reads is contiguous, to stay in the L1
+   * @param columns {@code [b][h][FIELDS][V]} for Gaussians b·V to b·V + V − 1; contiguous for each vector of columns, so that a block stays in the L1
    *     cache
    * @param rowWeights β, row-major
    */
@@ -67,7 +67,7 @@ final class NearKernel {
   /** Columns, as bits, whose parameters equal a column's; 0 where it is not known. */
   private final long[] same = new long[NR];
 
-  /** From which value on the underflow of D terms in float, 2⁻¹⁴⁸ or less each, stays below 2⁻²⁴ of it. */
+  /** Returns the least KL of which the underflow of D terms in float, at most 2⁻¹⁴⁸ each, is below 2⁻²⁴. */
   static double leastKl(int dimension) {
     return dimension * 0x1p-124;
   }
@@ -95,7 +95,7 @@ final class NearKernel {
     return new Near(columns, rowWeights);
   }
 
-  /** β: what makes z² grow with σq²/σp² as it should. */
+  /** Returns β, which makes z² grow with σq²/σp² as it should. */
   private static double rowWeight(Scale kind, double s) {
     return switch (kind) {
       case STD -> 1 / Math.cbrt(Math.sqrt(s));
@@ -105,7 +105,7 @@ final class NearKernel {
     };
   }
 
-  /** αβ of one Gaussian: the derivative of {@code √½ ln σ²}. */
+  /** Returns αβ of one Gaussian, the derivative of {@code √½ ln σ²}. */
   private static double weight(Scale kind, double s) {
     return switch (kind) {
       case STD -> Math.sqrt(2) / s;
@@ -149,7 +149,7 @@ final class NearKernel {
     }
   }
 
-  /** {@code sums = acc}, or {@code +=}. */
+  /** Promotes the sums of a block of dimensions to double, NaN where they are beyond {@link #LIMIT}. */
   private void promote(int n, boolean first) {
     for (int i = 0; i < n; i += D.length()) {
       DoubleVector part =
@@ -286,8 +286,8 @@ final class NearKernel {
   }
 
   /**
-   * KL of one entry without vectors, by the very operations of a lane of {@link #compute}; NaN where this form is not
-   * right.
+   * Computes the KL of one entry without vectors, by the very operations of a lane of {@link #compute}; NaN where this form does
+   * not hold.
    */
   static double kl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();

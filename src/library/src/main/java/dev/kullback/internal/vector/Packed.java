@@ -5,15 +5,14 @@ import dev.kullback.internal.plain.PairKl;
 import java.util.BitSet;
 
 /**
- * A batch as the kernels of one precision read it. With {@code S + D} from a kernel, {@code KL(q_i ‖ p_j) = ½(S + D) +
- * offsetQ[i] + offsetP[j]}, and its error is at most {@code unit·KL + noiseQ[i] + noiseP[j]}.
+ * Batch in panels of one precision. With R from a kernel, {@code KL(q_i ‖ p_j) = ½R + offsetQ[i] + offsetP[j]}, and its error is at most {@code unit·KL + noiseQ[i] + noiseP[j]}.
  *
  * @param values panels, in a layout of {@code FloatKernels}
  * @param offsetQ by row, padded to whole panels, like the others; all NaN where this precision cannot hold the row's variances
  */
 @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
 record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {
-  /** Adds to the values in panels what the epilogue needs of each row, padded to whole panels. */
+  /** Adds the offsets and noises that the epilogue needs of each row. */
   static Packed<float[]> of(DiagonalBatch g, float[] values, int width) {
     return of(g, values, width, PairKl.unit32(g.dimension()), g.beyond32());
   }

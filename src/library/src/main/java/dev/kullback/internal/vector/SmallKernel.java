@@ -65,7 +65,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private final int[] uncertain = new int[STRIP / V];
   private final long[] open = new long[STRIP];
 
-  /** Entries of these vectors: S + D and then KL by the difference form; KL by the stable form; Σ s². */
+  /** Entries of these vectors: R and then KL by the difference form; KL by the stable form; Σ s². */
   private final double[] sums = new double[STRIP];
 
   private final double[] stable = new double[STRIP];
@@ -238,7 +238,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
   }
 
-  /** Adds dimension h to S + D. */
+  /** Adds dimension h to R. */
   private static void add(
       int d,
       int h,
@@ -259,7 +259,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
   }
 
-  /** Turns S + D into KL, stores it, lists the vectors with an uncertain entry, and returns their number. */
+  /** Turns R into KL, stores it, lists the vectors with an uncertain entry, and returns their number. */
   private static int judge(
       int d,
       double[] rows,

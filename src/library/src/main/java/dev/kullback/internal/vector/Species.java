@@ -4,7 +4,7 @@ import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * The vectors of this process. Apart from {@link VectorWidth}, as loading what they are made of takes 30 ms (Zen 3).
+ * Species of this process's vectors. They stand apart from {@link VectorWidth}, since loading their classes takes 30 ms (Zen 3).
  *
  * <p>Kernels view a vector's bits by {@code reinterpretShape}, never by {@code viewAsIntegralLanes}, {@code viewAsFloatingLanes} or
  * {@code reinterpretAs…}; ArchitectureTest sees to it. In JDK 27 these end in a virtual call of {@code swapIfNeeded} on the result.
@@ -28,10 +28,10 @@ public final class Species {
   public static final VectorSpecies<Double> DOUBLE =
       VectorSpecies.of(double.class, VectorShape.forBitSize(VectorWidth.BITS));
 
-  /** The bits of {@link #DOUBLE}. */
+  /** Longs that view the bits of {@link #DOUBLE}. */
   public static final VectorSpecies<Long> LONG = DOUBLE.withLanes(long.class);
 
-  /** As many floats as {@link #DOUBLE} has doubles. */
+  /** Floats as many as {@link #DOUBLE} has doubles. */
   public static final VectorSpecies<Float> HALF_FLOAT =
       VectorSpecies.of(float.class, VectorShape.forBitSize(VectorWidth.BITS / 2));
 

@@ -11,18 +11,18 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The Vector API backend: walks a block panel by panel through the fast kernel and refines the entries whose error bound exceeds the
- * contract.
+ * Computes blocks by the Vector API: tile by tile through the fast kernel, and the entries whose error bound exceeds the contract again by
+ * other forms.
  */
 public final class VectorKernel implements BlockKernel<TileOperands> {
-  /** Of the micro-kernel for float. */
+  /** Rows and columns of the micro-kernel for float. */
   public static final int TILE_ROWS = FloatPanels.MR;
 
   public static final int TILE_COLUMNS = FloatPanels.NR;
 
   /**
-   * From so many open entries a panel on, the double kernel computes it whole: it takes as long as 3 of them, by the rates at D = 256 (Zen
-   * 3).
+   * Open entries of a row panel from which on the double kernel computes it whole, which takes as long as 3 of them, by the rates at D = 256
+   * (Zen 3).
    */
   private static final int DENSE = 4;
 
@@ -154,7 +154,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     return Epilogue.storeDouble(tile, floats, doubles);
   }
 
-  /** Computes a tile of batches of float, each of whose entries the first rung settles that is right for it; none before {@code from} is. */
+  /** Settles each entry of a tile of batches of float by the first rung that is right for it; no rung before {@code from} is for any. */
   private void climb(Rung from) {
     Tile t = tile;
     if (!isRefinementReady.getAsBoolean()) {

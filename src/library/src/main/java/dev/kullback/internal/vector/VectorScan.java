@@ -10,10 +10,9 @@ import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * On the Vector API, for one thread. Sums depend on the vectors' width in their last digits.
+ * Scans rows by the Vector API, for one thread. Sums depend on the vectors' width in their last digits.
  *
- * <p>No vector goes to or comes from a method of ours: inlined into a large caller C2 may have no room left for those, and boxes
- * what they take.
+ * <p>No method here takes or returns a vector: in a large caller C2 may not inline it any more, and then boxes the vector.
  *
  * <p>No mask is made of a long. Where vectors have 256 bits and the processor no mask registers (AVX2), C2 of JDK 25.0.3+9 turns
  * {@code VectorMask.fromLong(S, mask.toLong())} into an empty mask: of 300,000 calls that added so, 251,636 were wrong; of those that
@@ -54,7 +53,7 @@ public final class VectorScan implements RowScan {
     return ScalarScan.atMost(limit, values, from, j, to, at, count);
   }
 
-  /** Four chains of comparisons at a time: one waits six cycles for each. */
+  /** Compares in four chains at a time: a single chain waits six cycles for each comparison. */
   @Override
   public void leastOfGroups(double[] values, int from, int to, int groups, double[] least) {
     if (V == 2) { // no masks
@@ -112,7 +111,7 @@ public final class VectorScan implements RowScan {
     return total() + plain.sum(values, j, to);
   }
 
-  /** In the lanes' order, which {@code reduceLanes} does not promise. */
+  /** Adds up the lanes in their order, which {@code reduceLanes} does not promise. */
   private double total() {
     double sum = 0;
     for (int i = 0; i < V; i++) {
@@ -122,8 +121,8 @@ public final class VectorScan implements RowScan {
   }
 
   /**
-   * An exp of its own: {@code VectorOperators.EXP} is as good, but where the VM has no code for it, in the interpreter say, it gives other
-   * last digits.
+   * Computes exp by itself: {@code VectorOperators.EXP} is as good, but gives other last digits where the VM has no code for it, as in the
+   * interpreter.
    */
   @Override
   public double sumExp(double shift, double[] values, int from, int to) {
@@ -163,7 +162,7 @@ public final class VectorScan implements RowScan {
     return total() + plain.sumExp(shift, values, j, to);
   }
 
-  /** By their ranks, counted: n²/8 comparisons without a branch are faster than the branches of n ln n. */
+  /** Counts each key's rank: n²/8 comparisons without a branch are faster than the branches of n ln n. */
   @Override
   public void sortFew(long[] keys, int from, int to) {
     int n = to - from;

@@ -11,20 +11,20 @@ import jdk.incubator.vector.VectorSpecies;
 
 /** The width of vectors in this process: the preferred one, or what {@value #PROPERTY} forces. */
 public final class VectorWidth {
-  /** The width that is forced, in bits: 128, 256 or 512; whoever asks for vectors has checked it. */
+  /** System property that forces the width, in bits: 128, 256 or 512. Callers have checked its value. */
   public static final String PROPERTY = "dev.kullback.vectorBits";
 
   /** System property that overrules the probe for compiled vectors: true or false. */
   public static final String COMPILED = "dev.kullback.compiled";
 
-  /** Of any element's vectors, by the processor and the JVM's flags; wider ones are taken apart, far slower than scalar code. */
+  /** Bits of the widest vectors by the processor and the JVM's flags; wider ones are taken apart, far slower than scalar code. */
   public static final int MOST_BITS = VectorShape.S_Max_BIT.vectorBitSize();
 
   public static final int BITS = bits();
 
   /**
-   * Vector registers. No JVM tells; x86 has 32 where it has vectors of 512 bits, which come with AVX-512's encoding of instructions,
-   * and 16 otherwise; what else has vectors of 128 bits and more (AArch64, RISC-V, POWER) has 32.
+   * Number of vector registers, which no JVM tells. x86 has 32 where it has vectors of 512 bits, which come with AVX-512's encoding of
+   * instructions, and 16 otherwise; other processors with vectors of 128 bits and more (AArch64, RISC-V, POWER) have 32.
    */
   public static final int REGISTERS = isX86() && MOST_BITS < 512 ? 16 : 32;
 
@@ -43,24 +43,24 @@ public final class VectorWidth {
   }
 
   /**
-   * Whether the VM compiles vector code to vector instructions. Finding out takes 0.2 s at first. A no, which a starved processor can be
-   * the reason of, holds for a while and is then found out anew; a yes holds for good.
+   * Whether the VM compiles vector code to vector instructions. Finding out takes 0.2 s at first. A no may come of a starved processor: it
+   * holds for a while, and the next call tries again. A yes holds for good.
    */
   public static boolean isCompiled() {
     return Compiled.proven || Compiled.findOut();
   }
 
-  /** Whether vectors are compiled, or it is left to the background to find out, however often. */
+  /** Whether vectors are compiled, or a thread in the background is left to find out. */
   public static boolean mayBeCompiled() {
     return Readiness.isDeferred() || isCompiled();
   }
 
-  /** Whether {@link #isCompiled} says yes, or is to find out. */
+  /** Whether {@link #isCompiled} would say yes, or would try again. */
   public static boolean isWorthTrying() {
     return Compiled.proven || Compiled.isDue();
   }
 
-  /** Names what tells {@link #isCompiled}, after "by". */
+  /** Names the source of {@link #isCompiled}'s answer, in words that follow "by". */
   public static String source() {
     return Compiled.FORCED.isEmpty()
         ? "their speed beside plain code's"
@@ -68,7 +68,7 @@ public final class VectorWidth {
   }
 
   /**
-   * Tells it by speed beside plain code's, as no flag that can be read tells it of every VM. A compiled step takes 0.2 to 0.5 times as
+   * Finds out by speed, beside plain code's, whether vectors are compiled: no flag tells it of every VM. A compiled step takes 0.2 to 0.5 times as
    * long as a plain one (Zen 4, 128 to 512 bits), and as long under QEMU (NEON). Boxed, it takes 2.5 times as long if C2 boxes one
    * operation, 10 times at a width that the processor lacks, and 40 times by C1.
    */
@@ -79,22 +79,23 @@ public final class VectorWidth {
     private static final int STEPS = 64;
     private static final int SLOWER = 2;
 
-    /** A step is 2 ns on a processor of today: if it is not slower than 12, nothing is left to wait for. */
+    /** Time of the steps from which on the probe stops waiting for C2: 12 ns a step, which compiled takes 2. */
     private static final long MOST_NANOS = 12 * STEPS;
 
     /**
-     * C2 has the step in 20 to 60 ms of an idle processor. Of work, not of time: on a starved one, where C2 gets as little as we do, the
-     * clock says nothing. It passes where vectors are not compiled, and on the slowest processors, whose plain code is compiled by then.
+     * Most work of a trial, in ns. C2 has the step in 20 to 60 ms of an idle processor. The trial counts work, not time: on a starved
+     * processor, where C2 gets as little as the trial, the clock says nothing. It ends so where vectors are not compiled, and on the
+     * slowest processors, whose plain code is compiled by then.
      */
     private static final long PATIENCE = 3_000_000_000L;
 
-    /** Bounds later trials, likewise: C2 was asked for the step long before. */
+    /** Most work of later trials: C2 was asked for the step long before. */
     private static final long LATER_PATIENCE = PATIENCE / 10;
 
-    /** Of a mix and a chunk of steps, interpreted 0.4 ms; what takes longer was not work. */
+    /** Most work of a mix and a chunk of steps, which take 0.4 ms interpreted; longer times were spent waiting. */
     private static final long MOST_WORK = 1_000_000;
 
-    /** Bounds a trial's time by its work: a later trial is to tell then. */
+    /** Time of a trial at most, in multiples of its work; a later trial tells then. */
     private static final int MOST_WAITING = 10;
 
     /** Pauses between trials; the last one is for all that follow. */
@@ -104,7 +105,7 @@ public final class VectorWidth {
 
     private static int refusals;
 
-    /** When the next trial may be. */
+    /** Earliest time of the next trial. */
     private static volatile long next = System.nanoTime();
 
     static boolean isDue() {
@@ -155,7 +156,7 @@ public final class VectorWidth {
     }
 
     /**
-     * Doubles, longs, floats in both widths, and operators, as most kernels use them, before C2 compiles the Vector API's methods. A method
+     * Uses doubles, longs, floats in both widths, and operators as most kernels do, before C2 compiles the Vector API's methods. A method
      * that it compiled having seen one class traps at the next, four times at most, and every use of that method in a kernel adds these
      * traps to the kernel's count; from 100 on C2 (JDK 25.0.3) assumes no classes in that kernel any more, and may box its vectors for
      * good. With {@code -XX:-UseTypeSpeculation}, AllocationTest's full covariances box without this and do not with it; its floats do

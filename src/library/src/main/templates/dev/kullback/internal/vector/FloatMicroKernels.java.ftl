@@ -57,9 +57,9 @@ import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * Micro-kernels of {@code S_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh}, layouts as in {@link FloatKernels}: {@code tileRxC} computes R
- * rows by C vectors of columns over {@code length} dimensions, and adds them to {@code acc[to + row·NR + column]} or, the first, stores
- * them there. The build unrolls them from one template, for the shapes in the table at its end.
+ * Micro-kernels of {@code R_ij = Σ_h [(μ_ih − μ_jh)² + v_ih] / v_jh}, layouts as in {@link FloatKernels}: {@code tileRxC} computes R
+ * rows by C vectors of columns over {@code length} dimensions, and adds them to {@code acc[to + row·NR + column]}, or stores them there if
+ * they are the {@code first}. The build unrolls them from one template, for the shapes in the table at its end.
  *
  * <p>Fenced kernels are for 16 registers. C2 of JDK 25 loads all that an iteration loads at its start, and spills accumulators to make
  * room for it; the loads of a row cannot pass the store of the row before, of no use otherwise, to the end of {@code acc}, at a constant
