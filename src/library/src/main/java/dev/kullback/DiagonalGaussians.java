@@ -1,5 +1,10 @@
 package dev.kullback;
 
+import static dev.kullback.ScaleKind.LOG_VARIANCE;
+import static dev.kullback.ScaleKind.PRECISION;
+import static dev.kullback.ScaleKind.STD;
+import static dev.kullback.ScaleKind.VARIANCE;
+
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.engine.Platform;
@@ -10,14 +15,15 @@ import java.util.Objects;
 /**
  * A batch of N Gaussians {@code N(μ_i, diag(σ_i²))} of dimension D.
  *
- * <p>The factories take means and standard deviations ({@code ofStd}), variances ({@code ofVariance}), log-variances
- * ({@code ofLogVariance}) or precisions ({@code ofPrecision}), all row-major {@code [N, D]}. Values are copied and
- * checked; the caller's memory is neither kept nor modified, except that {@code owning} keeps the arrays themselves. The
- * precision of a batch is that of its values. Without a policy, {@link ScalePolicy#STRICT} holds. Segments without a layout
- * hold {@code float} in native order; a layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte
- * order.
+ * <p>A factory takes the means μ, the scales that its name tells, both row-major {@code [N, D]}, and D; N is
+ * {@code mean.length / D}. Arrays of {@code float} make a batch of float precision, and arrays of {@code double} one of double
+ * precision. Segments hold the type that {@code element}, the layout of each of their values, is of:
+ * {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order; without it, {@code float} in native
+ * order. Values are copied and checked; the caller's memory is neither kept nor modified, except that {@code owning} keeps
+ * the arrays themselves.
  *
- * <p>Scales other than log-variances must be positive, and all values finite. For others, every factory throws an
+ * <p>Scales other than log-variances must be positive, and all values finite; a {@link ScalePolicy} says what else is done with
+ * other scales, and without one, {@link ScalePolicy#STRICT} holds. For invalid values, every factory throws an
  * {@link InvalidGaussianException}, which tells the array, the Gaussian and the dimension. For arrays that are not
  * {@code [N, D]} or too large, and for a layout that is neither float nor double, it throws another
  * {@link IllegalArgumentException}.
@@ -38,347 +44,168 @@ public final class DiagonalGaussians implements Gaussians {
     this.batch = batch;
   }
 
-  /**
-   * {@return a new batch of float precision from means and standard deviations σ}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param std σ, row-major {@code [N, D]}, finite and > 0
-   * @param dimension D; N is {@code mean.length / D}
-   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
-   */
+  /** {@return a batch from means and standard deviations σ, both row-major {@code [N, D]}} */
   public static DiagonalGaussians ofStd(float[] mean, float[] std, int dimension) {
-    return of(ScaleKind.STD, mean, std, dimension, ScalePolicy.STRICT);
+    return ofStd(mean, std, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofStd(float[], float[], int)} makes, with a policy for invalid scales}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param std σ, row-major {@code [N, D]}
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch from means and standard deviations σ, with a policy for invalid ones} */
   public static DiagonalGaussians ofStd(
       float[] mean, float[] std, int dimension, ScalePolicy policy) {
-    return of(ScaleKind.STD, mean, std, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(STD, mean, std, dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #ofStd(float[], float[], int)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param std σ, row-major {@code [N, D]}, finite and > 0
-   * @param dimension D
-   */
+  /** {@return a batch of double precision from means and standard deviations σ} */
   public static DiagonalGaussians ofStd(double[] mean, double[] std, int dimension) {
-    return of(ScaleKind.STD, mean, std, dimension, ScalePolicy.STRICT);
+    return ofStd(mean, std, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofStd(double[], double[], int)} makes, with a policy for invalid scales}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param std σ, row-major {@code [N, D]}
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch of double precision from means and standard deviations σ, with a policy for invalid ones} */
   public static DiagonalGaussians ofStd(
       double[] mean, double[] std, int dimension, ScalePolicy policy) {
-    return of(ScaleKind.STD, mean, std, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(STD, mean, std, dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #ofStd(float[], float[], int)} makes, from segments of native {@code float}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param std σ, row-major {@code [N, D]}, finite and > 0
-   * @param dimension D
-   */
+  /** {@return a batch from means and standard deviations σ, in segments of {@code float} in native order} */
   public static DiagonalGaussians ofStd(MemorySegment mean, MemorySegment std, int dimension) {
-    return of(ScaleKind.STD, mean, std, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
+    return ofStd(mean, std, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofStd(float[], float[], int, ScalePolicy)} makes, from segments of any layout}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param std σ, row-major {@code [N, D]}
-   * @param dimension D
-   * @param element the layout of each value; its type decides the precision of the batch
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch from means and standard deviations σ, in segments of a layout, with a policy for invalid ones} */
   public static DiagonalGaussians ofStd(
       MemorySegment mean,
       MemorySegment std,
       int dimension,
       ValueLayout element,
       ScalePolicy policy) {
-    return of(ScaleKind.STD, mean, std, dimension, element, policy);
+    return (DiagonalGaussians) Gaussians.of(STD, mean, element, std, element, dimension, policy);
   }
 
-  /**
-   * {@return a new batch of float precision from means and variances σ²}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param variance σ², row-major {@code [N, D]}, finite and > 0
-   * @param dimension D; N is {@code mean.length / D}
-   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
-   */
+  /** {@return a batch from means and variances σ², both row-major {@code [N, D]}} */
   public static DiagonalGaussians ofVariance(float[] mean, float[] variance, int dimension) {
-    return of(ScaleKind.VARIANCE, mean, variance, dimension, ScalePolicy.STRICT);
+    return ofVariance(mean, variance, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofVariance(float[], float[], int)} makes, with a policy for invalid scales}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param variance σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch from means and variances σ², with a policy for invalid ones} */
   public static DiagonalGaussians ofVariance(
       float[] mean, float[] variance, int dimension, ScalePolicy policy) {
-    return of(ScaleKind.VARIANCE, mean, variance, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(VARIANCE, mean, variance, dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #ofVariance(float[], float[], int)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param variance σ², row-major {@code [N, D]}, finite and > 0
-   * @param dimension D
-   */
+  /** {@return a batch of double precision from means and variances σ²} */
   public static DiagonalGaussians ofVariance(double[] mean, double[] variance, int dimension) {
-    return of(ScaleKind.VARIANCE, mean, variance, dimension, ScalePolicy.STRICT);
+    return ofVariance(mean, variance, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofVariance(double[], double[], int)} makes, with a policy for invalid scales}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param variance σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch of double precision from means and variances σ², with a policy for invalid ones} */
   public static DiagonalGaussians ofVariance(
       double[] mean, double[] variance, int dimension, ScalePolicy policy) {
-    return of(ScaleKind.VARIANCE, mean, variance, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(VARIANCE, mean, variance, dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #ofVariance(float[], float[], int)} makes, from segments of native {@code float}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param variance σ², row-major {@code [N, D]}, finite and > 0
-   * @param dimension D
-   */
+  /** {@return a batch from means and variances σ², in segments of {@code float} in native order} */
   public static DiagonalGaussians ofVariance(
       MemorySegment mean, MemorySegment variance, int dimension) {
-    return of(
-        ScaleKind.VARIANCE, mean, variance, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
+    return ofVariance(mean, variance, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofVariance(float[], float[], int, ScalePolicy)} makes, from segments of any layout}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param variance σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param element the layout of each value; its type decides the precision of the batch
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch from means and variances σ², in segments of a layout, with a policy for invalid ones} */
   public static DiagonalGaussians ofVariance(
       MemorySegment mean,
       MemorySegment variance,
       int dimension,
       ValueLayout element,
       ScalePolicy policy) {
-    return of(ScaleKind.VARIANCE, mean, variance, dimension, element, policy);
+    return (DiagonalGaussians)
+        Gaussians.of(VARIANCE, mean, element, variance, element, dimension, policy);
   }
 
-  /**
-   * {@return a new batch of float precision from means and log-variances ln σ²}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param logVariance ln σ², row-major {@code [N, D]}, finite
-   * @param dimension D; N is {@code mean.length / D}
-   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
-   */
+  /** {@return a batch from means and log-variances ln σ², both row-major {@code [N, D]}} */
   public static DiagonalGaussians ofLogVariance(float[] mean, float[] logVariance, int dimension) {
-    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, ScalePolicy.STRICT);
+    return ofLogVariance(mean, logVariance, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofLogVariance(float[], float[], int)} makes, with a policy for invalid scales}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param logVariance ln σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch from means and log-variances ln σ², with a policy for invalid ones} */
   public static DiagonalGaussians ofLogVariance(
       float[] mean, float[] logVariance, int dimension, ScalePolicy policy) {
-    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(LOG_VARIANCE, mean, logVariance, dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #ofLogVariance(float[], float[], int)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param logVariance ln σ², row-major {@code [N, D]}, finite
-   * @param dimension D
-   */
+  /** {@return a batch of double precision from means and log-variances ln σ²} */
   public static DiagonalGaussians ofLogVariance(
       double[] mean, double[] logVariance, int dimension) {
-    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, ScalePolicy.STRICT);
+    return ofLogVariance(mean, logVariance, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofLogVariance(double[], double[], int)} makes, with a policy for invalid scales}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param logVariance ln σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch of double precision from means and log-variances ln σ², with a policy for invalid ones} */
   public static DiagonalGaussians ofLogVariance(
       double[] mean, double[] logVariance, int dimension, ScalePolicy policy) {
-    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(LOG_VARIANCE, mean, logVariance, dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #ofLogVariance(float[], float[], int)} makes, from segments of native {@code float}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param logVariance ln σ², row-major {@code [N, D]}, finite
-   * @param dimension D
-   */
+  /** {@return a batch from means and log-variances ln σ², in segments of {@code float} in native order} */
   public static DiagonalGaussians ofLogVariance(
       MemorySegment mean, MemorySegment logVariance, int dimension) {
-    return of(
-        ScaleKind.LOG_VARIANCE,
-        mean,
-        logVariance,
-        dimension,
-        ValueLayout.JAVA_FLOAT,
-        ScalePolicy.STRICT);
+    return ofLogVariance(mean, logVariance, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofLogVariance(float[], float[], int, ScalePolicy)} makes, from segments of any layout}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param logVariance ln σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param element the layout of each value; its type decides the precision of the batch
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch from means and log-variances ln σ², in segments of a layout, with a policy for invalid ones} */
   public static DiagonalGaussians ofLogVariance(
       MemorySegment mean,
       MemorySegment logVariance,
       int dimension,
       ValueLayout element,
       ScalePolicy policy) {
-    return of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension, element, policy);
+    return (DiagonalGaussians)
+        Gaussians.of(LOG_VARIANCE, mean, element, logVariance, element, dimension, policy);
   }
 
-  /**
-   * {@return a new batch of float precision from means and precisions 1/σ²}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision 1/σ², row-major {@code [N, D]}, finite and > 0
-   * @param dimension D; N is {@code mean.length / D}
-   * @throws IllegalArgumentException if the arrays are not {@code [N, D]} or too large, or a value is invalid
-   */
+  /** {@return a batch from means and precisions 1/σ², both row-major {@code [N, D]}} */
   public static DiagonalGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
-    return of(ScaleKind.PRECISION, mean, precision, dimension, ScalePolicy.STRICT);
+    return ofPrecision(mean, precision, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, with a policy for invalid scales}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision 1/σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch from means and precisions 1/σ², with a policy for invalid ones} */
   public static DiagonalGaussians ofPrecision(
       float[] mean, float[] precision, int dimension, ScalePolicy policy) {
-    return of(ScaleKind.PRECISION, mean, precision, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(PRECISION, mean, precision, dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision 1/σ², row-major {@code [N, D]}, finite and > 0
-   * @param dimension D
-   */
+  /** {@return a batch of double precision from means and precisions 1/σ²} */
   public static DiagonalGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
-    return of(ScaleKind.PRECISION, mean, precision, dimension, ScalePolicy.STRICT);
+    return ofPrecision(mean, precision, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofPrecision(double[], double[], int)} makes, with a policy for invalid scales}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision 1/σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch of double precision from means and precisions 1/σ², with a policy for invalid ones} */
   public static DiagonalGaussians ofPrecision(
       double[] mean, double[] precision, int dimension, ScalePolicy policy) {
-    return of(ScaleKind.PRECISION, mean, precision, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(PRECISION, mean, precision, dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, from segments of native {@code float}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision 1/σ², row-major {@code [N, D]}, finite and > 0
-   * @param dimension D
-   */
+  /** {@return a batch from means and precisions 1/σ², in segments of {@code float} in native order} */
   public static DiagonalGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension) {
-    return of(
-        ScaleKind.PRECISION,
-        mean,
-        precision,
-        dimension,
-        ValueLayout.JAVA_FLOAT,
-        ScalePolicy.STRICT);
+    return ofPrecision(mean, precision, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofPrecision(float[], float[], int, ScalePolicy)} makes, from segments of any layout}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision 1/σ², row-major {@code [N, D]}
-   * @param dimension D
-   * @param element the layout of each value; its type decides the precision of the batch
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch from means and precisions 1/σ², in segments of a layout, with a policy for invalid ones} */
   public static DiagonalGaussians ofPrecision(
       MemorySegment mean,
       MemorySegment precision,
       int dimension,
       ValueLayout element,
       ScalePolicy policy) {
-    return of(ScaleKind.PRECISION, mean, precision, dimension, element, policy);
+    return (DiagonalGaussians)
+        Gaussians.of(PRECISION, mean, element, precision, element, dimension, policy);
   }
 
   /**
-   * {@return a batch of float precision that takes the arrays over instead of copying them}
+   * {@return a batch that takes the arrays over instead of copying them}
    *
    * <p>The caller must not modify them afterwards, on pain of wrong results. They are checked as by the other factories,
    * which make the same batch of copies; where an exception is thrown, the caller keeps them.
    *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param scale row-major {@code [N, D]}, finite, and > 0 unless they are log-variances
-   * @param dimension D; N is {@code mean.length / D}
    * @param kind what {@code scale} holds, one of the diagonal kinds
-   * @throws InvalidGaussianException if a value is invalid
-   * @throws IllegalArgumentException if the arrays are not {@code [N, D]}, or too large, or the kind is one of matrices
    */
   public static DiagonalGaussians owning(
       float[] mean, float[] scale, int dimension, ScaleKind kind) {
@@ -387,14 +214,7 @@ public final class DiagonalGaussians implements Gaussians {
     return of(kind, Elements.of(mean, "mean").owned(), scales, dimension, ScalePolicy.STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #owning(float[], float[], int, ScaleKind)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param scale row-major {@code [N, D]}, finite, and > 0 unless they are log-variances
-   * @param dimension D
-   * @param kind what {@code scale} holds, one of the diagonal kinds
-   */
+  /** {@return a batch of double precision that takes the arrays over, as {@link #owning(float[], float[], int, ScaleKind)}} */
   public static DiagonalGaussians owning(
       double[] mean, double[] scale, int dimension, ScaleKind kind) {
     Objects.requireNonNull(kind, "kind");
@@ -402,36 +222,8 @@ public final class DiagonalGaussians implements Gaussians {
     return of(kind, Elements.of(mean, "mean").owned(), scales, dimension, ScalePolicy.STRICT);
   }
 
-  private static DiagonalGaussians of(
-      ScaleKind kind, float[] mean, float[] scale, int dimension, ScalePolicy policy) {
-    return of(
-        kind, Elements.of(mean, "mean"), Elements.of(scale, kind.argument()), dimension, policy);
-  }
-
-  private static DiagonalGaussians of(
-      ScaleKind kind, double[] mean, double[] scale, int dimension, ScalePolicy policy) {
-    return of(
-        kind, Elements.of(mean, "mean"), Elements.of(scale, kind.argument()), dimension, policy);
-  }
-
-  private static DiagonalGaussians of(
-      ScaleKind kind,
-      MemorySegment mean,
-      MemorySegment scale,
-      int dimension,
-      ValueLayout element,
-      ScalePolicy policy) {
-    return of(
-        kind,
-        Elements.of(mean, element, "mean"),
-        Elements.of(scale, element, kind.argument()),
-        dimension,
-        policy);
-  }
-
   static DiagonalGaussians of(
       ScaleKind kind, Elements mean, Elements scale, int dimension, ScalePolicy policy) {
-    Objects.requireNonNull(policy, "policy");
     if (kind.scale == null) {
       throw new IllegalArgumentException("kind " + kind + " is one of matrices, not of scales");
     }

@@ -1,5 +1,10 @@
 package dev.kullback;
 
+import static dev.kullback.ScaleKind.COVARIANCE;
+import static dev.kullback.ScaleKind.PRECISION_MATRIX;
+import static dev.kullback.ScaleKind.SCALE_TRIL;
+import static dev.kullback.ScalePolicy.STRICT;
+
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
 import dev.kullback.internal.batch.FullBatch;
@@ -11,11 +16,21 @@ import java.lang.foreign.ValueLayout;
  * A batch of N Gaussians {@code N(μ_i, Σ_i)} of dimension D with full covariance: {@code Σ = LLᵀ}, with L lower
  * triangular and a positive diagonal.
  *
- * <p>The factories take means, row-major {@code [N, D]}, and factors ({@code ofScaleTril}, {@code ofPackedScaleTril}),
- * covariances ({@code ofCovariance}) or precisions ({@code ofPrecision}). Values are copied and checked; the caller's
- * memory is neither kept nor modified. {@code float} values make a batch of float precision, and {@code double} values
- * one of double precision; both are held, and computed with, in double. Segments without a layout hold {@code float} in
- * native order; a layout is {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order.
+ * <p>A factory takes the means μ, row-major {@code [N, D]}, the matrices that its name tells, and D; N is
+ * {@code mean.length / D}. All values that are read must be finite.
+ * <ul>
+ *   <li>{@code ofScaleTril}: factors L, row-major {@code [N, D, D]}, positive on the diagonal. What lies above it is not read.
+ *   <li>{@code ofPackedScaleTril}: factors L, row-major {@code [N, D(D+1)/2]} in the order of {@code tril_indices}: (0,0),
+ *       (1,0), (1,1), (2,0), …. With {@code logDiagonal}, or without a choice, the diagonal holds {@code ln L_kk}, within
+ *       ±700; else it holds {@code L_kk}, positive.
+ *   <li>{@code ofCovariance}, {@code ofPrecision}: Σ or {@code Σ⁻¹}, row-major {@code [N, D, D]}, positive definite, and
+ *       symmetric up to rounding; the lower triangle is what counts. They are factored in twice the precision of double.
+ * </ul>
+ *
+ * <p>Values are copied and checked; the caller's memory is neither kept nor modified. Arrays of {@code float} make a batch of
+ * float precision, and arrays of {@code double} one of double precision; both are held, and computed with, in double.
+ * Segments hold the type that {@code element}, the layout of each of their values, is of: {@link ValueLayout.OfFloat} or
+ * {@link ValueLayout.OfDouble}, of either byte order; without it, {@code float} in native order.
  *
  * <p>For an invalid value or matrix, every factory throws an {@link InvalidGaussianException}, which tells the array, the
  * Gaussian, the row and the column. For arrays that do not have these shapes or are too large, and for a layout that is
@@ -34,243 +49,121 @@ public final class FullGaussians implements Gaussians {
     this.batch = batch;
   }
 
-  /**
-   * {@return a new batch of float precision from means and the factors L of {@code Σ = LLᵀ}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param scaleTril L, row-major {@code [N, D, D]}: finite on and below the diagonal, and positive on it; what lies
-   *     above the diagonal is not read
-   * @param dimension D; N is {@code mean.length / D}
-   * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
-   */
+  /** {@return a batch from means {@code [N, D]} and factors L {@code [N, D, D]}, row-major} */
   public static FullGaussians ofScaleTril(float[] mean, float[] scaleTril, int dimension) {
-    return of(ScaleKind.SCALE_TRIL, mean, scaleTril, dimension);
+    return (FullGaussians) Gaussians.of(SCALE_TRIL, mean, scaleTril, dimension, STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofScaleTril(float[], float[], int)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param scaleTril L, row-major {@code [N, D, D]}
-   * @param dimension D
-   */
+  /** {@return a batch of double precision from means and factors L} */
   public static FullGaussians ofScaleTril(double[] mean, double[] scaleTril, int dimension) {
-    return of(ScaleKind.SCALE_TRIL, mean, scaleTril, dimension);
+    return (FullGaussians) Gaussians.of(SCALE_TRIL, mean, scaleTril, dimension, STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofScaleTril(float[], float[], int)} makes, from segments of native {@code float}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param scaleTril L, row-major {@code [N, D, D]}
-   * @param dimension D
-   */
+  /** {@return a batch from means and factors L, in segments of {@code float} in native order} */
   public static FullGaussians ofScaleTril(
       MemorySegment mean, MemorySegment scaleTril, int dimension) {
-    return of(ScaleKind.SCALE_TRIL, mean, scaleTril, dimension, ValueLayout.JAVA_FLOAT);
+    return ofScaleTril(mean, scaleTril, dimension, ValueLayout.JAVA_FLOAT);
   }
 
-  /**
-   * {@return a batch as {@link #ofScaleTril(float[], float[], int)} makes, from segments of any layout}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param scaleTril L, row-major {@code [N, D, D]}
-   * @param dimension D
-   * @param element the layout of each value; its type decides the precision of the batch
-   */
+  /** {@return a batch from means and factors L, in segments of a layout} */
   public static FullGaussians ofScaleTril(
       MemorySegment mean, MemorySegment scaleTril, int dimension, ValueLayout element) {
-    return of(ScaleKind.SCALE_TRIL, mean, scaleTril, dimension, element);
+    return (FullGaussians)
+        Gaussians.of(SCALE_TRIL, mean, element, scaleTril, element, dimension, STRICT);
   }
 
   /**
-   * {@return a new batch of float precision from means and packed factors L of {@code Σ = LLᵀ}, with {@code ln L_kk} on
+   * {@return a batch from means {@code [N, D]} and packed factors L {@code [N, D(D+1)/2]}, row-major, with {@code ln L_kk} on
    * the diagonal}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param packed L, row-major {@code [N, D(D+1)/2]} in the order of {@code tril_indices}: (0,0), (1,0), (1,1), (2,0),
-   *     …; finite, with the logarithms of the diagonal within ±700
-   * @param dimension D; N is {@code mean.length / D}
-   * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
    */
   public static FullGaussians ofPackedScaleTril(float[] mean, float[] packed, int dimension) {
-    return of(ScaleKind.PACKED_SCALE_TRIL, mean, packed, dimension);
+    return ofPackedScaleTril(mean, packed, dimension, true);
   }
 
-  /**
-   * {@return a batch as {@link #ofPackedScaleTril(float[], float[], int)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param packed L, row-major {@code [N, D(D+1)/2]}
-   * @param dimension D
-   */
-  public static FullGaussians ofPackedScaleTril(double[] mean, double[] packed, int dimension) {
-    return of(ScaleKind.PACKED_SCALE_TRIL, mean, packed, dimension);
-  }
-
-  /**
-   * {@return a batch as {@link #ofPackedScaleTril(float[], float[], int)} makes, with a choice for the diagonal}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param packed L, row-major {@code [N, D(D+1)/2]}
-   * @param dimension D
-   * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
-   */
+  /** {@return a batch from means and packed factors L, with {@code ln L_kk} or {@code L_kk} on the diagonal} */
   public static FullGaussians ofPackedScaleTril(
       float[] mean, float[] packed, int dimension, boolean logDiagonal) {
-    return of(packed(logDiagonal), mean, packed, dimension);
+    return (FullGaussians) Gaussians.of(packed(logDiagonal), mean, packed, dimension, STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofPackedScaleTril(double[], double[], int)} makes, with a choice for the diagonal}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param packed L, row-major {@code [N, D(D+1)/2]}
-   * @param dimension D
-   * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
-   */
+  /** {@return a batch of double precision from means and packed factors L, with {@code ln L_kk} on the diagonal} */
+  public static FullGaussians ofPackedScaleTril(double[] mean, double[] packed, int dimension) {
+    return ofPackedScaleTril(mean, packed, dimension, true);
+  }
+
+  /** {@return a batch of double precision from means and packed factors L, with {@code ln L_kk} or {@code L_kk}} */
   public static FullGaussians ofPackedScaleTril(
       double[] mean, double[] packed, int dimension, boolean logDiagonal) {
-    return of(packed(logDiagonal), mean, packed, dimension);
+    return (FullGaussians) Gaussians.of(packed(logDiagonal), mean, packed, dimension, STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofPackedScaleTril(float[], float[], int)} makes, from segments of native {@code float}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param packed L, row-major {@code [N, D(D+1)/2]}
-   * @param dimension D
-   */
+  /** {@return a batch from means and packed factors L, with {@code ln L_kk}, in segments of {@code float} in native order} */
   public static FullGaussians ofPackedScaleTril(
       MemorySegment mean, MemorySegment packed, int dimension) {
-    return of(ScaleKind.PACKED_SCALE_TRIL, mean, packed, dimension, ValueLayout.JAVA_FLOAT);
+    return ofPackedScaleTril(mean, packed, dimension, ValueLayout.JAVA_FLOAT, true);
   }
 
-  /**
-   * {@return a batch as {@link #ofPackedScaleTril(float[], float[], int, boolean)} makes, from segments of any layout}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param packed L, row-major {@code [N, D(D+1)/2]}
-   * @param dimension D
-   * @param element the layout of each value; its type decides the precision of the batch
-   * @param logDiagonal whether the diagonal holds {@code ln L_kk}, within ±700; else it holds {@code L_kk}, positive
-   */
+  /** {@return a batch from means and packed factors L, with {@code ln L_kk} or {@code L_kk}, in segments of a layout} */
   public static FullGaussians ofPackedScaleTril(
       MemorySegment mean,
       MemorySegment packed,
       int dimension,
       ValueLayout element,
       boolean logDiagonal) {
-    return of(packed(logDiagonal), mean, packed, dimension, element);
+    return (FullGaussians)
+        Gaussians.of(packed(logDiagonal), mean, element, packed, element, dimension, STRICT);
   }
 
-  /**
-   * {@return a new batch of float precision from means and covariances Σ, which are factored in twice the precision of
-   * double}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param covariance Σ, row-major {@code [N, D, D]}, positive definite, and symmetric up to rounding; the lower
-   *     triangle is what counts
-   * @param dimension D; N is {@code mean.length / D}
-   * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
-   */
+  /** {@return a batch from means {@code [N, D]} and covariances Σ {@code [N, D, D]}, row-major} */
   public static FullGaussians ofCovariance(float[] mean, float[] covariance, int dimension) {
-    return of(ScaleKind.COVARIANCE, mean, covariance, dimension);
+    return (FullGaussians) Gaussians.of(COVARIANCE, mean, covariance, dimension, STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofCovariance(float[], float[], int)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param covariance Σ, row-major {@code [N, D, D]}
-   * @param dimension D
-   */
+  /** {@return a batch of double precision from means and covariances Σ} */
   public static FullGaussians ofCovariance(double[] mean, double[] covariance, int dimension) {
-    return of(ScaleKind.COVARIANCE, mean, covariance, dimension);
+    return (FullGaussians) Gaussians.of(COVARIANCE, mean, covariance, dimension, STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofCovariance(float[], float[], int)} makes, from segments of native {@code float}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param covariance Σ, row-major {@code [N, D, D]}
-   * @param dimension D
-   */
+  /** {@return a batch from means and covariances Σ, in segments of {@code float} in native order} */
   public static FullGaussians ofCovariance(
       MemorySegment mean, MemorySegment covariance, int dimension) {
-    return of(ScaleKind.COVARIANCE, mean, covariance, dimension, ValueLayout.JAVA_FLOAT);
+    return ofCovariance(mean, covariance, dimension, ValueLayout.JAVA_FLOAT);
   }
 
-  /**
-   * {@return a batch as {@link #ofCovariance(float[], float[], int)} makes, from segments of any layout}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param covariance Σ, row-major {@code [N, D, D]}
-   * @param dimension D
-   * @param element the layout of each value; its type decides the precision of the batch
-   */
+  /** {@return a batch from means and covariances Σ, in segments of a layout} */
   public static FullGaussians ofCovariance(
       MemorySegment mean, MemorySegment covariance, int dimension, ValueLayout element) {
-    return of(ScaleKind.COVARIANCE, mean, covariance, dimension, element);
+    return (FullGaussians)
+        Gaussians.of(COVARIANCE, mean, element, covariance, element, dimension, STRICT);
   }
 
-  /**
-   * {@return a new batch of float precision from means and precisions {@code Σ⁻¹}, which are factored in twice the
-   * precision of double}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}, positive definite, and symmetric up to rounding; the
-   *     lower triangle is what counts
-   * @param dimension D; N is {@code mean.length / D}
-   * @throws IllegalArgumentException if the arrays do not have these shapes or are too large, or a value is invalid
-   */
+  /** {@return a batch from means {@code [N, D]} and precisions {@code Σ⁻¹} {@code [N, D, D]}, row-major} */
   public static FullGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
-    return of(ScaleKind.PRECISION_MATRIX, mean, precision, dimension);
+    return (FullGaussians) Gaussians.of(PRECISION_MATRIX, mean, precision, dimension, STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, but of double precision}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
-   * @param dimension D
-   */
+  /** {@return a batch of double precision from means and precisions {@code Σ⁻¹}} */
   public static FullGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
-    return of(ScaleKind.PRECISION_MATRIX, mean, precision, dimension);
+    return (FullGaussians) Gaussians.of(PRECISION_MATRIX, mean, precision, dimension, STRICT);
   }
 
-  /**
-   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, from segments of native {@code float}}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
-   * @param dimension D
-   */
+  /** {@return a batch from means and precisions {@code Σ⁻¹}, in segments of {@code float} in native order} */
   public static FullGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension) {
-    return of(ScaleKind.PRECISION_MATRIX, mean, precision, dimension, ValueLayout.JAVA_FLOAT);
+    return ofPrecision(mean, precision, dimension, ValueLayout.JAVA_FLOAT);
   }
 
-  /**
-   * {@return a batch as {@link #ofPrecision(float[], float[], int)} makes, from segments of any layout}
-   *
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param precision {@code Σ⁻¹}, row-major {@code [N, D, D]}
-   * @param dimension D
-   * @param element the layout of each value; its type decides the precision of the batch
-   */
+  /** {@return a batch from means and precisions {@code Σ⁻¹}, in segments of a layout} */
   public static FullGaussians ofPrecision(
       MemorySegment mean, MemorySegment precision, int dimension, ValueLayout element) {
-    return of(ScaleKind.PRECISION_MATRIX, mean, precision, dimension, element);
+    return (FullGaussians)
+        Gaussians.of(PRECISION_MATRIX, mean, element, precision, element, dimension, STRICT);
   }
 
   /**
    * Checks that matrices are zero above their diagonals, where {@code ofScaleTril} does not read them: covariances that
    * are taken for factors would pass.
    *
-   * @param scaleTril L, row-major {@code [N, D, D]}
-   * @param dimension D
-   * @param element the layout of each value
    * @throws InvalidGaussianException naming the first element above a diagonal that is not zero
    */
   public static void checkLowerTriangular(
@@ -280,27 +173,6 @@ public final class FullGaussians implements Gaussians {
 
   private static ScaleKind packed(boolean logDiagonal) {
     return logDiagonal ? ScaleKind.PACKED_SCALE_TRIL : ScaleKind.PLAIN_PACKED_SCALE_TRIL;
-  }
-
-  private static FullGaussians of(ScaleKind kind, float[] mean, float[] matrix, int dimension) {
-    return of(kind, Elements.of(mean, "mean"), Elements.of(matrix, kind.argument()), dimension);
-  }
-
-  private static FullGaussians of(ScaleKind kind, double[] mean, double[] matrix, int dimension) {
-    return of(kind, Elements.of(mean, "mean"), Elements.of(matrix, kind.argument()), dimension);
-  }
-
-  private static FullGaussians of(
-      ScaleKind kind,
-      MemorySegment mean,
-      MemorySegment matrix,
-      int dimension,
-      ValueLayout element) {
-    return of(
-        kind,
-        Elements.of(mean, element, "mean"),
-        Elements.of(matrix, element, kind.argument()),
-        dimension);
   }
 
   static FullGaussians of(ScaleKind kind, Elements mean, Elements matrix, int dimension) {

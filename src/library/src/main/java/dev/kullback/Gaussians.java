@@ -12,7 +12,7 @@ import java.util.Objects;
  */
 public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
   /**
-   * {@return a new batch of float precision, as the factory makes that {@code kind} names}
+   * {@return a batch as the factory makes that {@code kind} names}
    *
    * @param kind what {@code scale} holds
    * @param mean μ, row-major {@code [N, D]}, finite
@@ -25,37 +25,21 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
   static Gaussians of(
       ScaleKind kind, float[] mean, float[] scale, int dimension, ScalePolicy policy) {
     Objects.requireNonNull(kind, "kind");
-    Elements scales = Elements.of(scale, kind.argument());
-    return of(kind, Elements.of(mean, "mean"), scales, dimension, policy);
+    Elements means = Elements.of(mean, "mean");
+    return of(kind, means, Elements.of(scale, kind.argument()), dimension, policy);
   }
 
-  /**
-   * {@return a batch as {@link #of(ScaleKind, float[], float[], int, ScalePolicy)} makes, but of double precision}
-   *
-   * @param kind what {@code scale} holds
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param scale scales or matrices
-   * @param dimension D
-   * @param policy what to do with invalid scales
-   */
+  /** {@return a batch of double precision, otherwise as {@link #of(ScaleKind, float[], float[], int, ScalePolicy)} makes it} */
   static Gaussians of(
       ScaleKind kind, double[] mean, double[] scale, int dimension, ScalePolicy policy) {
     Objects.requireNonNull(kind, "kind");
-    Elements scales = Elements.of(scale, kind.argument());
-    return of(kind, Elements.of(mean, "mean"), scales, dimension, policy);
+    Elements means = Elements.of(mean, "mean");
+    return of(kind, means, Elements.of(scale, kind.argument()), dimension, policy);
   }
 
   /**
    * {@return a batch as {@link #of(ScaleKind, float[], float[], int, ScalePolicy)} makes, from segments, each of its own
-   * layout} If either is of double, the batch is of double precision.
-   *
-   * @param kind what {@code scale} holds
-   * @param mean μ, row-major {@code [N, D]}, finite
-   * @param meanElement the layout of each mean: {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}
-   * @param scale scales or matrices
-   * @param scaleElement the layout of each value of {@code scale}
-   * @param dimension D
-   * @param policy what to do with invalid scales
+   * layout of float or double} If either is of double, the batch is of double precision.
    */
   static Gaussians of(
       ScaleKind kind,
@@ -66,8 +50,8 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
       int dimension,
       ScalePolicy policy) {
     Objects.requireNonNull(kind, "kind");
-    Elements scales = Elements.of(scale, scaleElement, kind.argument());
-    return of(kind, Elements.of(mean, meanElement, "mean"), scales, dimension, policy);
+    Elements means = Elements.of(mean, meanElement, "mean");
+    return of(kind, means, Elements.of(scale, scaleElement, kind.argument()), dimension, policy);
   }
 
   private static Gaussians of(
