@@ -27,7 +27,7 @@ final class BackgroundWarmUp {
   /** Leaves the processors to the first call, which on two of them took up to twice as long beside this (0.27 s alone, Zen 3). */
   private static final long DELAY_MILLIS = 500;
 
-  /** What matrices need, by their batches. */
+  /** Groups that matrices need, by their batches. */
   private static final KernelGroup[] FULL = {KernelGroup.FULL};
 
   private static final KernelGroup[] SMALL = {KernelGroup.SMALL};
@@ -36,44 +36,44 @@ final class BackgroundWarmUp {
     KernelGroup.FLOAT, KernelGroup.REFINEMENT, KernelGroup.DOUBLE
   };
 
-  /** The parts that calls asked for. Changed by holders of the lock, this class. */
+  /** Groups that calls asked for. Changed by holders of the lock, this class. */
   private static final Set<KernelGroup> ASKED = ConcurrentHashMap.newKeySet();
 
-  /** Those that are still to be tried, with the dimension of the batches that want them. */
+  /** Groups that are still to be tried, with the dimension of the batches that want them. */
   private static final Map<KernelGroup, Integer> WANTED = new EnumMap<>(KernelGroup.class);
 
-  /** The one that is being tried. */
+  /** Group that is being tried. */
   private static @Nullable KernelGroup tried;
 
   private static @Nullable Thread thread;
 
-  /** How many callers wait. */
+  /** Number of callers that wait. */
   private static int waiting;
 
   private BackgroundWarmUp() {}
 
-  /** For what a matrix of such batches needs. */
+  /** Has the groups tried that a matrix of such batches needs. */
   static void begin(Batch q, Batch p) {
-    begin(parts(q, p), q.dimension());
+    begin(groups(q, p), q.dimension());
   }
 
-  private static void begin(KernelGroup[] parts, int dimension) {
-    for (KernelGroup part : parts) {
-      begin(part, dimension);
+  private static void begin(KernelGroup[] groups, int dimension) {
+    for (KernelGroup group : groups) {
+      begin(group, dimension);
     }
   }
 
-  /** For a part alone. */
-  static void begin(KernelGroup part, int dimension) {
-    if (!Readiness.isCompiled(part)
+  /** Has a group tried. */
+  static void begin(KernelGroup group, int dimension) {
+    if (!Readiness.isCompiled(group)
         && Readiness.isDeferred()
-        && !ASKED.contains(part)
+        && !ASKED.contains(group)
         && VectorWidth.isWorthTrying()) {
-      start(part, dimension);
+      start(group, dimension);
     }
   }
 
-  private static KernelGroup[] parts(Batch q, Batch p) {
+  private static KernelGroup[] groups(Batch q, Batch p) {
     boolean full = q instanceof FullBatch || p instanceof FullBatch;
     return full ? FULL : diagonal(q.isDouble() || p.isDouble(), q.dimension());
   }
@@ -82,11 +82,11 @@ final class BackgroundWarmUp {
     return dimension <= SmallKernel.MOST_DIMENSIONS ? SMALL : wide ? DOUBLE : FLOAT;
   }
 
-  private static synchronized void start(KernelGroup part, int dimension) {
-    if (!ASKED.add(part)) {
+  private static synchronized void start(KernelGroup group, int dimension) {
+    if (!ASKED.add(group)) {
       return;
     }
-    WANTED.put(part, dimension);
+    WANTED.put(group, dimension);
     if (thread == null) {
       thread =
           Thread.ofPlatform()
@@ -99,38 +99,38 @@ final class BackgroundWarmUp {
         thread.start();
       } catch (OutOfMemoryError e) { // no more threads
         thread = null;
-        WANTED.remove(part);
-        Readiness.setCompiled(part);
+        WANTED.remove(group);
+        Readiness.setCompiled(group);
       }
     }
   }
 
   /** Waits for all that calls on such batches need. */
   static void await(Batch q, Batch p) {
-    await(parts(q, p), q.dimension());
+    await(groups(q, p), q.dimension());
   }
 
-  /** The same for diagonal batches of float. */
+  /** Waits for all that calls on diagonal batches of float need. */
   static void await(int dimension) {
     await(diagonal(false, dimension), dimension);
   }
 
-  /** Waits for all parts. */
+  /** Waits for all groups. */
   static void awaitAll(int dimension) {
     await(KernelGroup.values(), dimension);
   }
 
-  private static void await(KernelGroup[] parts, int dimension) {
-    begin(parts, dimension);
+  private static void await(KernelGroup[] groups, int dimension) {
+    begin(groups, dimension);
     begin(KernelGroup.SCANS, dimension);
-    awaitEnd(EnumSet.of(KernelGroup.SCANS, parts));
+    awaitEnd(EnumSet.of(KernelGroup.SCANS, groups));
   }
 
-  private static synchronized void awaitEnd(Set<KernelGroup> parts) {
+  private static synchronized void awaitEnd(Set<KernelGroup> groups) {
     waiting++;
     BackgroundWarmUp.class.notifyAll();
     try {
-      while (!Collections.disjoint(parts, WANTED.keySet()) || parts.contains(tried)) {
+      while (!Collections.disjoint(groups, WANTED.keySet()) || groups.contains(tried)) {
         BackgroundWarmUp.class.wait();
       }
     } catch (InterruptedException e) {
@@ -144,23 +144,23 @@ final class BackgroundWarmUp {
   private static void run() {
     letCallsRun();
     for (Map.Entry<KernelGroup, Integer> next = next(); next != null; next = next()) {
-      KernelGroup part = next.getKey();
+      KernelGroup group = next.getKey();
       try {
         if (Platform.isCompiled()) {
-          new WarmUpTrial(next.getValue()).of(part);
-          Readiness.setCompiled(part);
+          new WarmUpTrial(next.getValue()).of(group);
+          Readiness.setCompiled(group);
         } else {
-          ASKED.remove(part);
+          ASKED.remove(group);
         }
-      } catch (VirtualMachineError e) { // of memory that others need: perhaps another time
-        ASKED.remove(part);
+      } catch (VirtualMachineError e) { // memory is short: perhaps another time
+        ASKED.remove(group);
       } catch (RuntimeException | Error e) {
-        Readiness.setCompiled(part); // what is wrong with vectors their callers are to see
+        Readiness.setCompiled(group); // callers are to see what is wrong with vectors
       }
     }
   }
 
-  /** Unless somebody waits. */
+  /** Lets the first calls run by themselves, unless somebody waits. */
   private static synchronized void letCallsRun() {
     long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(DELAY_MILLIS);
     try {
@@ -173,11 +173,11 @@ final class BackgroundWarmUp {
     }
   }
 
-  /** Ends what was tried, and the thread where nothing is left. */
+  /** Takes the next group to try; null ends the thread. */
   private static synchronized Map.@Nullable Entry<KernelGroup, Integer> next() {
     tried = null;
-    for (KernelGroup part : WANTED.keySet()) {
-      tried = part;
+    for (KernelGroup group : WANTED.keySet()) {
+      tried = group;
       break;
     }
     BackgroundWarmUp.class.notifyAll();

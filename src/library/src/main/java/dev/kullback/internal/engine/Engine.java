@@ -33,7 +33,7 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Calls on batches that were checked: a call takes a {@link Workspace} from the pool, has its kernels compute blocks, and gives it back.
+ * Computes calls on batches that were checked: a call takes a {@link Workspace} from the pool, has its kernels compute blocks, and gives it back.
  * Safe for use by any number of threads.
  */
 public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
@@ -49,7 +49,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   private static final int TALL_DIMENSION = 512;
 
   /**
-   * What a part of {@link #aligned} counts at a {@link Checkpoint}: 0.3 ms, or 30 µs in lanes (Zen 3, AVX2), where a helper begins in 10.
+   * Weight of a part of {@link #aligned} at a {@link Checkpoint}: 0.3 ms, or 30 µs in lanes (Zen 3, AVX2), where a helper begins in 10.
    */
   private static final long PART_TERMS = 1 << 22;
 
@@ -193,7 +193,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     return threads;
   }
 
-  /** Whether a call of so many parts is its caller's alone. */
+  /** Tells whether a call of so many parts is its caller's alone. */
   boolean isAlone(long parts) {
     return executor == null || threads == 1 || parts == 1;
   }
@@ -411,14 +411,14 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     return found;
   }
 
-  /** The columns of each row within a radius; throws if there are more than {@code most}. */
+  /** Finds the columns of each row within a radius; throws if there are more than {@code most}. */
   public NeighborLists within(Batch q, Batch p, boolean reverse, double radius, int most) {
     WithinRows rows = new WithinRows(q, p, reverse, radius, most);
     reduce(q, p, rows, begin());
     return rows.result();
   }
 
-  /** One number of each row. */
+  /** Computes one number of each row. */
   public void statistic(
       RowStatistic.Kind kind, Batch q, Batch p, double @Nullable [] logWeights, double[] out) {
     Workspace w = begin();
@@ -426,7 +426,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     reduce(q, p, w.statistic, w);
   }
 
-  /** Every block of the matrix, once, in no order. */
+  /** Hands over every block of the matrix, once, in no order. */
   public void forEachTile(Batch q, Batch p, TileStream.Consumer consumer) {
     reduce(q, p, new TileStream(consumer), begin());
   }
@@ -460,7 +460,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   // --- before the first request
 
-  /** Until all calls use vectors, if they are to. */
+  /** Waits until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
     if (ready != null) {
       BackgroundWarmUp.awaitAll(dimension);
@@ -475,7 +475,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     WarmUp.run(this, n, m, dimension);
   }
 
-  /** The same with the caller's batches, after making all that calls need of them. */
+  /** Makes all that calls need of the caller's batches, and calls with them until the VM has compiled what they run. */
   public void warmUp(Batch q, Batch p) {
     if (ready != null) {
       BackgroundWarmUp.await(q, p);

@@ -21,7 +21,7 @@ import java.util.Objects;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** One thread's kernels, its operands for the calls that it makes, and the one place where a call's kernel is chosen. */
+/** Kernels of one thread, its operands for the calls that it makes, and the one place where a call's kernel is chosen. */
 final class Kernels {
   /** Partial sums of a row where no vectors are to give the same ones. */
   private static final int LANES = 4;

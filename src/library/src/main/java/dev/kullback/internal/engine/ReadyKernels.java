@@ -26,7 +26,7 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One thread's vector kernels, and the cold ones that give the same bits until C2 has compiled the former. Apart from {@link Kernels}, so
+ * Vector kernels of one thread, and the cold ones that give the same bits until C2 has compiled the former. Apart from {@link Kernels}, so
  * that verifying that loads no class with vectors; and each kernel is created on first use, as its classes take long to load.
  */
 final class ReadyKernels {

@@ -76,7 +76,7 @@ final class ReductionRunner {
     }
   }
 
-  /** Has the kernel go through the rows itself; whether it does. */
+  /** Has the kernel go through the rows itself, if it does so. */
   private boolean answer(Operands<?> operands, int rows, RowReduction reduction, Workspace lead) {
     RowQuery query = reduction.query();
     if (query == null) {

@@ -17,22 +17,22 @@ public final class WarmUp {
   /** C2 compiles in the background, the largest kernel in some 0.1 s. */
   private static final double WINDOW_SECONDS = 0.25;
 
-  /** Of windows without gain, one may have waited for the compiler. */
+  /** Windows without gain that end it: one may have waited for the compiler. */
   private static final int STABLE_WINDOWS = 2;
 
   private static final double MOST_SECONDS = 5;
   private static final double GAIN = 0.9;
 
-  /** So alike that the fast kernels' values are recomputed. */
+  /** Spread of Gaussians so alike that the fast kernels' values are recomputed. */
   private static final double NEAR = 1e-4;
 
-  /** Of a made-up batch, 64 MiB. */
+  /** Most elements of a made-up batch, 64 MiB. */
   public static final int MOST_ELEMENTS = 1 << 24;
 
-  /** Of a made-up batch, for a panel of few rows takes as much as one of all. */
+  /** Most dimensions of a made-up batch, as a panel of few rows takes as much memory as a whole one. */
   private static final int MOST_DIMENSIONS = MOST_ELEMENTS / Batch.WIDEST_PANEL;
 
-  /** Up to which the matrix is computed, too. */
+  /** Most entries of a matrix that is computed, too. */
   private static final long MOST_ENTRIES = 1 << 22;
 
   private final Engine engine;
@@ -61,12 +61,12 @@ public final class WarmUp {
     sums = new double[n];
   }
 
-  /** With the caller's batches. */
+  /** Warms up with the caller's batches. */
   static void run(Engine engine, Batch q, Batch p) {
     new WarmUp(engine, List.of(() -> q), q.size(), p, q.isDouble() || p.isDouble()).run();
   }
 
-  /** With batches of its own: queries made anew each time, of Batch far from all of p and of some near an eighth of it. */
+  /** Warms up with batches of its own: queries made anew each time, far from all of p and near an eighth of it. */
   static void run(Engine engine, int rows, int columns, int dimensions) {
     int dimension = Math.min(dimensions, MOST_DIMENSIONS);
     int most = MOST_ELEMENTS / dimension;

@@ -22,7 +22,7 @@ import java.util.function.Supplier;
 
 /** Runs vector kernels and the cold ones, on batches of its own, until the vectors are as fast. */
 final class WarmUpTrial {
-  /** After so long calls change over whatever the speed: C2 may be starved, or give up, and vectors are right all the same. */
+  /** Time after which calls change over whatever the speed: C2 may be starved, or give up, and vectors are right all the same. */
   private static final long MOST_NANOS = 30_000_000_000L;
 
   /** Multiple of the cold kernels' time up to which vectors are used. Compiled, they take a third of it and more where most entries are recomputed; boxed, 5 times as long. */
@@ -39,12 +39,12 @@ final class WarmUpTrial {
   /** More than are promoted at once. */
   private static final int MOST_DIMENSIONS = 320;
 
-  /** Of full covariances: blocks of four and what is left, in one chunk of the product and in several. */
+  /** Dimensions of full covariances: blocks of four and what is left, in one chunk of the product and in several. */
   private static final int FEW_FULL_DIMENSIONS = 6;
 
   private static final int MOST_FULL_DIMENSIONS = 32;
 
-  /** How far Gaussians lie from the standard one, in turn: for each rung that recomputes entries, and those that are equal. */
+  /** Distances of Gaussians from the standard one, in turn: for each rung that recomputes entries, and those that are equal. */
   private static final double[] MIXED = {1, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 0};
 
   private static final double[] FAR = {1};
@@ -57,7 +57,7 @@ final class WarmUpTrial {
   private final Engine ready = engine(true);
   private final Engine cold = engine(false);
 
-  /** For batches of this dimension. */
+  /** A trial for batches of this dimension. */
   WarmUpTrial(int dimension) {
     this.dimension = dimension;
   }
@@ -71,9 +71,9 @@ final class WarmUpTrial {
         _ -> vectors);
   }
 
-  void of(KernelGroup part) {
+  void of(KernelGroup group) {
     int most = Math.clamp(dimension, FEW_DIMENSIONS, MOST_DIMENSIONS);
-    switch (part) {
+    switch (group) {
       case FLOAT -> {
         matrices(FEW_DIMENSIONS, false, FAR);
         matrices(most, false, FAR);
@@ -154,7 +154,7 @@ final class WarmUpTrial {
     return System.nanoTime() - start;
   }
 
-  /** What reductions do with rows. */
+  /** Operations of reductions on rows. */
   private static final class Scans {
     private static final int ROWS = 12;
     private static final int WIDTH = 160;
@@ -183,7 +183,7 @@ final class WarmUpTrial {
     }
   }
 
-  /** Of a batch: means about 0 and standard deviations about 1. */
+  /** Parameters of a batch: means about 0 and standard deviations about 1. */
   private static final class Parameters {
     private final double[] mean;
     private final double[] std;
@@ -221,7 +221,7 @@ final class WarmUpTrial {
     }
   }
 
-  /** Of a batch with full covariances, likewise. */
+  /** Parameters of a batch with full covariances, likewise. */
   private static final class Covariances {
     private final double[] mean;
     private final double[] factors;

@@ -15,9 +15,9 @@ import java.util.function.IntConsumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** What one thread computes a call with; pooled, so that warm calls allocate nothing. */
+/** Kernels, targets and working memory of one thread in a call; pooled, so that warm calls allocate nothing. */
 final class Workspace extends Worker {
-  /** Where the results of the call that it leads go, and its reductions. */
+  /** Destination of the results of the call that it leads, and its reductions. */
   final Results results = new Results();
 
   final NearestRows nearest = new NearestRows();

@@ -3,7 +3,7 @@ package dev.kullback.internal.kernel;
 import java.util.Arrays;
 
 /**
- * Where a kernel stores a block of the matrix: {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of {@link
+ * The destination of a block of the matrix: {@code KL(q_i ‖ p_j)} goes to {@code out[base + i·stride + j]}, modulo 2³², of {@link
  * #out64} if it is {@link #wide}, else of {@link #out32}. Used by one thread, which keeps its own memory for the next call.
  */
 public final class BlockTarget {

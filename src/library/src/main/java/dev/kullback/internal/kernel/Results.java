@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
-/** Where a call's results go: an array, or a segment, of float or double. Set anew for each call, so that none allocates. */
+/** The destination of a call's results: an array, or a segment, of float or double. Set anew for each call, so that none allocates. */
 public final class Results {
   /** Tells a confined segment from one that helpers can write to. */
   private static final Thread HELPER = Thread.ofPlatform().unstarted(() -> {});

@@ -1,8 +1,8 @@
 package dev.kullback.internal.kernel;
 
 /**
- * What a kernel found of the rows [row0, row1) by a {@link RowQuery}, in pieces of their columns, which come in order. For any thread,
- * until whom it was handed to returns.
+ * Findings of a kernel in the rows [row0, row1) by a {@link RowQuery}, in pieces of their columns, which come in order. Any thread may use
+ * it until the consumer returns.
  */
 public interface RowAnswer {
   int row0();
@@ -11,10 +11,10 @@ public interface RowAnswer {
 
   int pieces();
 
-  /** First column of a piece; that of the one behind the last is the end. */
+  /** First column of a piece; {@code column(pieces())} is the end of the last. */
   int column(int piece);
 
-  /** How many entries of row i are in a piece, or −1: too many to have been kept. */
+  /** Counts the entries of row i in a piece; −1 if they were too many to be kept. */
   int count(int i, int piece);
 
   /** Copies these columns and their values to the starts of arrays, by value and then column if k > 0, else by column. */

@@ -4,8 +4,8 @@ import java.util.function.IntToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a reduction wants of each row, told to a kernel that goes through rows itself instead of handing over blocks: entries, of
- * at most the row's limit, or numbers.
+ * Asks a kernel that goes through rows itself, instead of handing over blocks, for entries of each row that are at most its limit, or for
+ * numbers.
  *
  * @param k with k > 0 the limit of a piece of columns is {@code slack} times what bounds its k-th least entry, where that is less
  * @param skip row i leaves out column {@code i + skip}, if there is one
@@ -29,13 +29,13 @@ public record RowQuery(
     MIN,
     /** The sum, and 0. */
     SUM,
-    /** With weights w the least of KL − w, and the sum of {@code exp(least − (KL − w))}. */
+    /** The least of KL − w, for weights w, and the sum of {@code exp(least − (KL − w))}. */
     LOG_SUM_EXP
   }
 
   /** The k nearest of each row and what may be among them, however their errors fall. */
   public static RowQuery nearest(int k, double error, long skip, IntToDoubleFunction limit) {
-    // no less than what Candidates makes of a bound, in whatever order that rounds
+    // at least Candidates' cut, however it rounds
     double slack = Math.nextUp(Math.nextUp((1 + error) / (1 - error)));
     return new RowQuery(Kind.ENTRIES, k, slack, skip, limit, null);
   }

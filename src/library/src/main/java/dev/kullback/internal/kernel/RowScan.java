@@ -1,6 +1,6 @@
 package dev.kullback.internal.kernel;
 
-/** What reductions do with a piece {@code values[from…to)} of a row, none of which is NaN. */
+/** Operations of reductions on a piece {@code values[from…to)} of a row, none of which is NaN. */
 public interface RowScan {
   /**
    * Finds the values ≤ {@code limit}.

@@ -37,78 +37,61 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     DiagonalBatch p = operands.p();
     int d = q.dimension();
     boolean wide = operands.isWide();
-    packRows(operands, row0, row1);
+    Packed<?> a = wide ? operands.q64() : operands.q32();
+    Packed<?> b = wide ? operands.p64() : operands.p32();
+    double margin =
+        wide
+            ? PairKl.DOUBLE_TOLERANCE - PairKl.unit64(d)
+            : PairKl.FLOAT_TOLERANCE - PairKl.unit32(d);
+    packRows(a, row0, row1, d);
     for (int column = column0; column < column1; column += COLUMNS) {
       int end = Math.min(column + COLUMNS, column1);
       for (int i = row0; i < row1; i++) {
         worker.pass(TERM * COLUMNS * d);
         int r = (i - row0) * 2 * d;
-        if (wide) {
-          DoublePanels.sums(rows64, r, operands.p64().values(), column, d, sums);
+        if (b.values() instanceof double[] columns) {
+          DoublePanels.sums(rows64, r, columns, column, d, sums);
         } else {
-          FloatPanels.sums(rows32, r, operands.p32().values(), column, d, sums);
+          FloatPanels.sums(rows32, r, (float[]) b.values(), column, d, sums);
         }
         for (int j = column; j < end; j++) {
-          double sum = sums[j - column];
-          double kl = wide ? kl64(operands, i, j, sum) : kl32(operands, i, j, sum);
-          out.put(i, j, q == p && i == j ? 0 : kl);
+          double kl = Math.fma(sums[j - column], 0.5, b.offsetP()[j] + a.offsetQ()[i]);
+          if (q == p && i == j) {
+            kl = 0;
+          } else if (!PairKl.isCertain(kl, b.noiseP()[j] + a.noiseQ()[i], margin)) {
+            worker.pass((long) Checkpoint.PLAIN * d);
+            kl = wide ? PairKl.stable(q, i, p, j) : refined(q, i, p, j);
+          }
+          out.put(i, j, kl);
         }
       }
     }
   }
 
-  private void packRows(TileOperands operands, int row0, int row1) {
-    int d = operands.q().dimension();
+  private void packRows(Packed<?> q, int row0, int row1, int d) {
     int needed = (row1 - row0) * 2 * d;
-    if (operands.isWide() && rows64.length < needed) {
-      rows64 = new double[needed];
-    } else if (!operands.isWide() && rows32.length < needed) {
-      rows32 = new float[needed];
-    }
-    for (int i = row0, r = 0; i < row1; i++, r += 2 * d) {
-      if (operands.isWide()) {
-        DoublePanels.packRow(operands.q64().values(), d, i, rows64, r);
-      } else {
-        FloatPanels.packRow(operands.q32().values(), d, i, rows32, r);
+    if (q.values() instanceof double[] panels) {
+      rows64 = rows64.length < needed ? new double[needed] : rows64;
+      for (int i = row0; i < row1; i++) {
+        DoublePanels.packRow(panels, d, i, rows64, (i - row0) * 2 * d);
+      }
+    } else {
+      rows32 = rows32.length < needed ? new float[needed] : rows32;
+      for (int i = row0; i < row1; i++) {
+        FloatPanels.packRow((float[]) q.values(), d, i, rows32, (i - row0) * 2 * d);
       }
     }
   }
 
-  /** Climbs the ladder of batches of float: each rung for the entries that those before it do not settle. */
-  private double kl32(TileOperands operands, int i, int j, double sum) {
-    DiagonalBatch q = operands.q();
-    DiagonalBatch p = operands.p();
-    Packed<float[]> a = operands.q32();
-    Packed<float[]> b = operands.p32();
-    int d = q.dimension();
-    double kl = Math.fma(sum, 0.5, b.offsetP()[j] + a.offsetQ()[i]);
-    double noise = b.noiseP()[j] + a.noiseQ()[i];
-    if (PairKl.isCertain(kl, noise, PairKl.FLOAT_TOLERANCE - PairKl.unit32(d))) {
-      return kl;
-    }
-    worker.pass((long) Checkpoint.PLAIN * d);
-    double unit = PairKl.unit64(d);
-    kl = PairKl.difference(q, i, p, j);
-    noise = PairKl.noiseQ(q, i, unit) + PairKl.noiseP(p, j, unit);
+  /** Climbs the rungs after float, each for the entries that those before it do not settle. */
+  private static double refined(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    double unit = PairKl.unit64(q.dimension());
+    double kl = PairKl.difference(q, i, p, j);
+    double noise = PairKl.noiseQ(q, i, unit) + PairKl.noiseP(p, j, unit);
     if (PairKl.isCertain(kl, noise, PairKl.REFINED_TOLERANCE - unit)) {
       return kl;
     }
     double near = q.kind() == p.kind() ? NearKernel.kl(q, i, p, j) : Double.NaN;
     return Double.isNaN(near) ? PairKl.stable(q, i, p, j) : near;
-  }
-
-  /** Climbs the ladder of batches of double. */
-  private double kl64(TileOperands operands, int i, int j, double sum) {
-    DiagonalBatch q = operands.q();
-    DiagonalBatch p = operands.p();
-    Packed<double[]> a = operands.q64();
-    Packed<double[]> b = operands.p64();
-    double kl = Math.fma(sum, 0.5, b.offsetP()[j] + a.offsetQ()[i]);
-    double noise = b.noiseP()[j] + a.noiseQ()[i];
-    if (PairKl.isCertain(kl, noise, PairKl.DOUBLE_TOLERANCE - PairKl.unit64(q.dimension()))) {
-      return kl;
-    }
-    worker.pass((long) Checkpoint.PLAIN * q.dimension());
-    return PairKl.stable(q, i, p, j);
   }
 }

@@ -45,14 +45,14 @@ public final class Readiness {
     return compiled.contains(group);
   }
 
-  /** Has calls use these vectors from now on. */
+  /** Makes calls use these vectors from now on. */
   public static synchronized void setCompiled(KernelGroup group) {
     Set<KernelGroup> more = EnumSet.copyOf(compiled);
     more.add(group);
     compiled = more;
   }
 
-  /** Has calls use all vectors from now on. */
+  /** Makes calls use all vectors from now on. */
   static synchronized void setAllCompiled() {
     compiled = EnumSet.allOf(KernelGroup.class);
   }

@@ -71,7 +71,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private final double[] stable = new double[STRIP];
   private final double[] squares = new double[STRIP];
 
-  /** Some rows of a strip on their way to floats. */
+  /** Rows of a strip on their way to floats. */
   private final double[] strip = new double[ROWS * STRIP];
 
   /** Entries of the vector that is not whole, of one row. */

@@ -12,8 +12,6 @@ public final class TileOperands extends Operands<DiagonalBatch> {
   private final PanelForm.Memory<float[]> memoryP = new PanelForm.Memory<>();
   private @Nullable Packed<float[]> q32;
   private @Nullable Packed<float[]> p32;
-  private @Nullable Packed<double[]> q64;
-  private @Nullable Packed<double[]> p64;
 
   /** Whether batches are packed with vectors. */
   private boolean vectors;
@@ -37,8 +35,8 @@ public final class TileOperands extends Operands<DiagonalBatch> {
     set(wide ? Kind.DOUBLE : Kind.FLOAT, q, p);
     this.vectors = vectors;
     if (wide) {
-      q64 = DoublePanels.COLUMNS.of(q, vectors, worker);
-      p64 = DoublePanels.COLUMNS.of(p, vectors, worker);
+      DoublePanels.COLUMNS.of(q, vectors, worker);
+      DoublePanels.COLUMNS.of(p, vectors, worker);
     } else {
       q32 = FloatPanels.COLUMNS.of(q, q.markUsed(), memoryQ, vectors, worker);
       p32 = q == p ? q32 : FloatPanels.COLUMNS.of(p, p.markUsed(), memoryP, vectors, worker);
@@ -50,8 +48,6 @@ public final class TileOperands extends Operands<DiagonalBatch> {
     super.clear();
     q32 = null;
     p32 = null;
-    q64 = null;
-    p64 = null;
   }
 
   boolean isWide() {
@@ -66,25 +62,12 @@ public final class TileOperands extends Operands<DiagonalBatch> {
     return Objects.requireNonNull(p32);
   }
 
-  // Of batches of float the panels of double are made where entries are first recomputed, by
-  // whatever
-  // thread does so: all find the same record, which may pass between threads as it is.
-
+  /** Returns panels of double that the batch keeps; for a batch of float the first thread that needs them makes them. */
   Packed<double[]> q64() {
-    Packed<double[]> panels = q64;
-    if (panels == null) {
-      panels = DoublePanels.COLUMNS.of(q(), vectors);
-      q64 = panels;
-    }
-    return panels;
+    return DoublePanels.COLUMNS.of(q(), vectors);
   }
 
   Packed<double[]> p64() {
-    Packed<double[]> panels = p64;
-    if (panels == null) {
-      panels = DoublePanels.COLUMNS.of(p(), vectors);
-      p64 = panels;
-    }
-    return panels;
+    return DoublePanels.COLUMNS.of(p(), vectors);
   }
 }

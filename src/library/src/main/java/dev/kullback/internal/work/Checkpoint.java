@@ -4,14 +4,14 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Where long work ends if its thread was interrupted, and lets other virtual threads have the carrier, as nothing preempts one. Of
- * one thread.
+ * Ends long work if its thread was interrupted, and lets other virtual threads have the carrier, as nothing preempts one. Used by one
+ * thread.
  */
 public final class Checkpoint {
-  /** On a helper of a call, who made the call: another's interruption of the helper is none of the call's business. */
+  /** The thread that made the call, on a helper of it: an interruption of the helper is none of the call's business. */
   static final ScopedValue<Thread> CALLER = ScopedValue.newInstance();
 
-  /** What a term of plain code counts, in terms of the vector kernels. */
+  /** Weight of a term of plain code, in terms of the vector kernels. */
   public static final int PLAIN = 64;
 
   /** Terms between two looks at the clock: 20 µs at the vector kernels' 0.06 to 0.08 ns (Zen 3 and 5), longer before they are compiled. */
@@ -26,7 +26,7 @@ public final class Checkpoint {
 
   private boolean begun;
 
-  /** What a triangular solve or a factorization counts: a third of D³ multiplications, and D² of all else. */
+  /** Weight of a triangular solve or a factorization: a third of D³ multiplications, and D² of all else. */
   public static long ofSolve(int dimension) {
     return (long) dimension * dimension * (8L * dimension + PLAIN);
   }
@@ -37,7 +37,7 @@ public final class Checkpoint {
     begun = false;
   }
 
-  /** Whether it is time for a look, {@code terms} after the last call. */
+  /** Tells whether it is time for a look, {@code terms} after the last call. */
   boolean isDue(long terms) {
     passed += terms;
     if (passed < TERMS) {
@@ -57,7 +57,7 @@ public final class Checkpoint {
     return due;
   }
 
-  /** In what is not part of a call, or does not know of which. */
+  /** Looks, in work that is no part of a call, or does not know of which. */
   public void pass(long terms) {
     if (isDue(terms)) {
       checkInterrupt(false);
@@ -65,10 +65,10 @@ public final class Checkpoint {
     }
   }
 
-  /** Without an end for interrupted threads. */
+  /** Looks, but does not end the work of interrupted threads. */
   public void passUninterrupted(long terms) {
     if (isDue(terms)) {
-      boolean interrupted = Thread.interrupted(); // who is does not wait
+      boolean interrupted = Thread.interrupted(); // an interrupted thread would not wait
       yieldCarrier();
       if (interrupted) {
         Thread.currentThread().interrupt();
@@ -77,9 +77,9 @@ public final class Checkpoint {
   }
 
   /**
-   * Throws if who made the call that this thread works for was interrupted.
+   * Throws if the thread that made the call was interrupted.
    *
-   * @param self whether this thread was, and its status has been cleared since
+   * @param self whether this thread was interrupted, and its status has been cleared since
    */
   public static void checkInterrupt(boolean self) {
     Thread caller = CALLER.orElse(Thread.currentThread());
@@ -95,13 +95,13 @@ public final class Checkpoint {
     }
   }
 
-  /** What ends a call. */
+  /** The exception that ends a call. */
   public static CancellationException interrupted() {
     return new CancellationException("interrupted; what was computed is incomplete");
   }
 
   /**
-   * By a wait that ends at once: after {@code Thread.yield} the scheduler takes up the same thread again. Beside one busy thread a carrier,
+   * Waits, which ends at once: after {@code Thread.yield} the scheduler takes up the same thread again. Beside one busy thread a carrier,
    * which yielded each millisecond, a trivial one waited for all of 4 s, and with this 1.4 to 7 ms at the median (JDK 25.0.3).
    */
   static void yieldCarrier() {

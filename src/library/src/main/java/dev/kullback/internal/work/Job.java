@@ -16,7 +16,7 @@ public final class Job<W extends Worker> implements Runnable {
     void run(long index, W worker);
   }
 
-  /** Where helpers get what they work with. */
+  /** A pool of workers for helpers. */
   public interface Workers<W> {
     W take();
 
@@ -26,8 +26,9 @@ public final class Job<W extends Worker> implements Runnable {
   private final long parts;
   private final AtomicLong next = new AtomicLong();
 
-  // These, and the lead, which holds what the call prepared, are null at its end: an executor may
-  // queue this for longer.
+  // These, and the lead, which holds the call's operands, are null at its end: an executor may
+  // queue
+  // this for longer.
 
   private @Nullable Workers<W> workers;
 

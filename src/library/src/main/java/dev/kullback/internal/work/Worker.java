@@ -5,19 +5,19 @@ import java.util.concurrent.CancellationException;
 import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
-/** One thread at work on a call. It ends when the caller was interrupted, or another thread of the call failed. */
+/** A thread at work on a call. Its work ends when the caller was interrupted, or another thread of the call failed. */
 public class Worker {
-  /** What a part of {@link #share} counts: a look at the clock each. */
+  /** Weight of a part of {@link #share}: a look at the clock each. */
   protected static final long PART = 1 << 18;
 
   private final Checkpoint checkpoint = new Checkpoint();
 
-  /** That of the call's caller, whose interruption ends the call. */
+  /** Worker of the thread that made the call, whose interruption ends it. */
   private Worker lead = this;
 
   private @Nullable Thread caller;
 
-  /** Of a lead: the call has failed. */
+  /** Whether the call that this one leads has failed. */
   private volatile boolean ended;
 
   /** Begins a call of this thread. */
@@ -30,7 +30,7 @@ public class Worker {
     lead = other;
   }
 
-  /** Who made the call. */
+  /** The thread that made the call. */
   final Thread caller() {
     return Objects.requireNonNull(lead.caller);
   }
@@ -40,7 +40,7 @@ public class Worker {
     ended = true;
   }
 
-  /** After a call, as a helper or its caller. */
+  /** Forgets a call, led or helped with. */
   public final void reset() {
     checkpoint.reset();
     lead = this;
@@ -48,16 +48,16 @@ public class Worker {
     ended = false;
   }
 
-  /** Does the parts 0 … parts − 1 of what a call needs before its blocks: with whatever threads the call has. */
+  /** Does the parts 0 … parts − 1 of the work that comes before a call's blocks, with whatever threads the call has. */
   public void share(int parts, IntConsumer part) {
-    Checkpoint look = new Checkpoint(); // there need be no call
+    Checkpoint look = new Checkpoint(); // there may be no call
     for (int k = 0; k < parts; k++) {
       look.pass(PART);
       part.accept(k);
     }
   }
 
-  /** Before each block: throws if the call is to end. */
+  /** Throws if the call is to end; called before each block. */
   public final void checkInterrupt() {
     Thread thread = lead.caller;
     if (thread != null) {
@@ -68,7 +68,7 @@ public class Worker {
     }
   }
 
-  /** Within a block, after so many terms of the vector kernels or what takes as long: as {@link Checkpoint} says. */
+  /** Passes a {@link Checkpoint} within a block, after so many terms of the vector kernels or work that takes as long. */
   public final void pass(long terms) {
     if (checkpoint.isDue(terms)) {
       checkInterrupt();

@@ -21,7 +21,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
 
   private static final int NR = FullColumns.NR;
 
-  /** What a term counts at a {@link Checkpoint}: 0.4 ns (Zen 3). */
+  /** Weight of a term at a {@link Checkpoint}: 0.4 ns (Zen 3). */
   private static final long TERM = 8;
 
   private final Worker worker;

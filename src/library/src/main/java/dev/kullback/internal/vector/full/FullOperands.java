@@ -47,7 +47,7 @@ public final class FullOperands extends Operands<FullBatch> {
     return Objects.requireNonNull(columns);
   }
 
-  /** What batches of float add to the tolerance of the columns. */
+  /** Returns the addend of batches of float to the tolerance of the columns. */
   double moreTolerance() {
     return q().isDouble() || p().isDouble() ? 0 : FLOAT_TOLERANCE;
   }
