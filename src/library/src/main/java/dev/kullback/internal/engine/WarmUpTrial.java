@@ -132,7 +132,7 @@ final class WarmUpTrial {
     FullBatch columns = p.batch(ScaleKind.SCALE_TRIL, how);
     FullBatch others = p.batch(ScaleKind.COVARIANCE, how);
     matrices(engine, q.batch(ScaleKind.SCALE_TRIL, how), columns);
-    matrices(engine, q.batch(ScaleKind.PRECISION, how), others);
+    matrices(engine, q.batch(ScaleKind.PRECISION_MATRIX, how), others);
     double[] out = new double[columns.size()];
     engine.aligned(columns, others, out);
     engine.toStandardNormal(columns, out);
