@@ -1,5 +1,6 @@
 package dev.kullback.internal.cuda;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.cuda.Session.Region;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
@@ -87,7 +88,7 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   /** Computes {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
-  public void pairwise(HostBatch q, HostBatch p, MemorySegment out, int width, Worker worker) {
+  public void pairwise(Batch q, Batch p, MemorySegment out, int width, Worker worker) {
     Region all = new Region(0, q.size(), 0, p.size());
     run(q, p, (session, batches) -> session.pairwise(batches, all, out, width, worker));
   }
@@ -98,8 +99,8 @@ public final class CudaDevice implements AutoCloseable {
    * @param within whether this is part of a call that the device answers, which is not to wait for itself
    */
   public void region(
-      HostBatch q,
-      HostBatch p,
+      Batch q,
+      Batch p,
       int row0,
       int row1,
       int column0,
@@ -115,7 +116,7 @@ public final class CudaDevice implements AutoCloseable {
 
   /** Answers for all rows of the matrix, or for its columns as rows, a strip at a time, on this thread. */
   public void answer(
-      HostBatch q, HostBatch p, boolean transposed, RowQuery query, Consumer<RowAnswer> consumer) {
+      Batch q, Batch p, boolean transposed, RowQuery query, Consumer<RowAnswer> consumer) {
     int n = transposed ? p.size() : q.size();
     int m = transposed ? q.size() : p.size();
     AtomicBoolean begun = new AtomicBoolean();
@@ -130,12 +131,12 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   /** Computes {@code out[i] = KL(q_i ‖ p_i)}, in elements of {@code width} bytes. */
-  public void aligned(HostBatch q, HostBatch p, MemorySegment out, int width) {
+  public void aligned(Batch q, Batch p, MemorySegment out, int width) {
     run(q, p, (session, batches) -> session.aligned(batches, q.size(), out, width));
   }
 
   /** Computes {@code out[i] = KL(q_i ‖ N(0, I))}, in elements of {@code width} bytes. */
-  public void standard(HostBatch q, MemorySegment out, int width) {
+  public void standard(Batch q, MemorySegment out, int width) {
     run(q, q, (session, batches) -> session.standard(batches.q(), q.size(), out, width));
   }
 
@@ -143,13 +144,12 @@ public final class CudaDevice implements AutoCloseable {
     void run(Session session, Resident.Pair batches);
   }
 
-  private void run(HostBatch q, HostBatch p, Work work) {
+  private void run(Batch q, Batch p, Work work) {
     run(permits, q, p, work, () -> true);
   }
 
   /** Does the work, and a second time where memory was short and could be spared, if it may be repeated then. */
-  private void run(
-      Semaphore permits, HostBatch q, HostBatch p, Work work, BooleanSupplier repeatable) {
+  private void run(Semaphore permits, Batch q, Batch p, Work work, BooleanSupplier repeatable) {
     enter();
     try {
       permits.acquireUninterruptibly();
@@ -186,7 +186,7 @@ public final class CudaDevice implements AutoCloseable {
     return translated;
   }
 
-  private void run(Session session, HostBatch q, HostBatch p, Work work) {
+  private void run(Session session, Batch q, Batch p, Work work) {
     Resident a = null;
     Resident b = null;
     CudaFailure failed = null;
@@ -251,17 +251,17 @@ public final class CudaDevice implements AutoCloseable {
     return session != null ? session : new Session(this::spare);
   }
 
-  private synchronized Resident use(HostBatch batch) {
+  private synchronized Resident use(Batch batch) {
     for (Reference<?> key = unreachable.poll(); key != null; key = unreachable.poll()) {
       Resident old = residents.remove(key);
       if (old != null) {
         leave(old.free());
       }
     }
-    Resident resident = residents.get(new Key(batch.owner(), null));
+    Resident resident = residents.get(new Key(batch, null));
     if (resident == null) {
       resident = new Resident(batch, this);
-      residents.put(new Key(batch.owner(), unreachable), resident);
+      residents.put(new Key(batch, unreachable), resident);
     }
     resident.users++;
     resident.lastUse = ++clock;

@@ -26,8 +26,8 @@ public final class CudaKernel implements BlockKernel<CudaOperands> {
   @Override
   public boolean matrix(CudaOperands operands, Results out) {
     device.pairwise(
-        HostBatch.of(operands.q()),
-        HostBatch.of(operands.p()),
+        operands.q(),
+        operands.p(),
         out.memory(),
         out.width(),
         out.isShared() ? worker : Session.ALONE);
@@ -41,8 +41,7 @@ public final class CudaKernel implements BlockKernel<CudaOperands> {
       return false;
     }
     operands.answering = true;
-    device.answer(
-        HostBatch.of(operands.q()), HostBatch.of(operands.p()), transposed, query, consumer);
+    device.answer(operands.q(), operands.p(), transposed, query, consumer);
     return true;
   }
 
@@ -50,13 +49,6 @@ public final class CudaKernel implements BlockKernel<CudaOperands> {
   public void block(
       CudaOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     device.region(
-        HostBatch.of(operands.q()),
-        HostBatch.of(operands.p()),
-        row0,
-        row1,
-        column0,
-        column1,
-        out.block(),
-        operands.answering);
+        operands.q(), operands.p(), row0, row1, column0, column1, out.block(), operands.answering);
   }
 }

@@ -22,6 +22,7 @@ import java.util.Locale;
 import java.util.function.ToIntFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -65,8 +66,8 @@ public final class CudaLibrary {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocate(256);
       check("kullback_cuda_device_name", kullback_cuda_device_name(0, name, name.byteSize()));
-      long[] memory = memory(arena);
-      int[] capability = computeCapability(arena);
+      long[] memory = memory();
+      int[] capability = computeCapability();
       return "available, %s, compute capability %d.%d, %.1f of %.1f GiB free, driver %s, runtime %s; library %s"
           .formatted(
               name.getString(0),
@@ -74,8 +75,8 @@ public final class CudaLibrary {
               capability[1],
               memory[0] * 0x1p-30,
               memory[1] * 0x1p-30,
-              driverVersion(arena),
-              runtimeVersion(arena),
+              driverVersion(),
+              runtimeVersion(),
               text(kullback_cuda_description()));
     } catch (CudaFailure e) {
       cudaGetLastError(); // and forget it, if it can be forgotten
@@ -83,19 +84,13 @@ public final class CudaLibrary {
     }
   }
 
-  /** Returns the bytes of the device's memory, in use or not. */
-  static long memory() {
-    try (Arena arena = Arena.ofConfined()) {
-      return memory(arena)[1];
-    }
-  }
-
   /** Returns the free bytes and all bytes of the device's memory. */
-  private static long[] memory(Arena arena) {
-    MemorySegment free = arena.allocate(ValueLayout.JAVA_LONG);
-    MemorySegment total = arena.allocate(ValueLayout.JAVA_LONG);
-    check("cudaMemGetInfo", cudaMemGetInfo(free, total));
-    return new long[] {free.get(ValueLayout.JAVA_LONG, 0), total.get(ValueLayout.JAVA_LONG, 0)};
+  static long[] memory() {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment bytes = arena.allocate(ValueLayout.JAVA_LONG, 2);
+      check("cudaMemGetInfo", cudaMemGetInfo(bytes, bytes.asSlice(Long.BYTES)));
+      return bytes.toArray(ValueLayout.JAVA_LONG);
+    }
   }
 
   /** Makes device 0 the calling thread's, which others may have changed; a failure shows in the next call. */
@@ -121,29 +116,27 @@ public final class CudaLibrary {
   }
 
   /** Returns the major and the minor number. */
-  private static int[] computeCapability(Arena arena) {
-    int[] attributes = {cudaDevAttrComputeCapabilityMajor(), cudaDevAttrComputeCapabilityMinor()};
-    return Arrays.stream(attributes)
+  private static int[] computeCapability() {
+    return IntStream.of(cudaDevAttrComputeCapabilityMajor(), cudaDevAttrComputeCapabilityMinor())
         .map(attribute ->
-            integer(
-                arena,
-                "cudaDeviceGetAttribute",
-                value -> cudaDeviceGetAttribute(value, attribute, 0)))
+            integer("cudaDeviceGetAttribute", value -> cudaDeviceGetAttribute(value, attribute, 0)))
         .toArray();
   }
 
-  private static String driverVersion(Arena arena) {
-    return version(integer(arena, "cudaDriverGetVersion", v -> cudaDriverGetVersion(v)));
+  private static String driverVersion() {
+    return version(integer("cudaDriverGetVersion", v -> cudaDriverGetVersion(v)));
   }
 
-  private static String runtimeVersion(Arena arena) {
-    return version(integer(arena, "cudaRuntimeGetVersion", v -> cudaRuntimeGetVersion(v)));
+  private static String runtimeVersion() {
+    return version(integer("cudaRuntimeGetVersion", v -> cudaRuntimeGetVersion(v)));
   }
 
-  private static int integer(Arena arena, String call, ToIntFunction<MemorySegment> get) {
-    MemorySegment value = arena.allocate(ValueLayout.JAVA_INT);
-    check(call, get.applyAsInt(value));
-    return value.get(ValueLayout.JAVA_INT, 0);
+  private static int integer(String call, ToIntFunction<MemorySegment> get) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment value = arena.allocate(ValueLayout.JAVA_INT);
+      check(call, get.applyAsInt(value));
+      return value.get(ValueLayout.JAVA_INT, 0);
+    }
   }
 
   /** Formats 13020 as 13.2, and 0, the version of a driver that is absent, as none. */
@@ -187,14 +180,18 @@ public final class CudaLibrary {
       boolean runtimeGiven = System.getProperty(RUNTIME) != null;
       Path given = "".equals(System.getProperty(RUNTIME)) ? null : named(RUNTIME);
       List<String> failures = new ArrayList<>();
-      if (given != null && !isLoaded(given, failures)) {
-        throw new IllegalStateException(failures.getFirst());
+      String failure = given == null ? null : tryToLoad(given);
+      if (failure != null) {
+        throw new IllegalStateException(failure);
       }
-      String failure = loadLibrary(library);
-      if (!runtimeGiven) {
-        for (Path runtime : all(runtimePath(), RUNTIME_NAMES)) {
-          if (isNeeded(runtime, failure) && isLoaded(runtime, failures)) {
-            failure = loadLibrary(library);
+      failure = tryToLoad(library);
+      for (Path runtime : runtimeGiven ? List.<Path>of() : all(runtimePath(), RUNTIME_NAMES)) {
+        if (isNeeded(runtime, failure)) {
+          String why = tryToLoad(runtime);
+          if (why == null) {
+            failure = tryToLoad(library);
+          } else {
+            failures.add(why);
           }
         }
       }
@@ -246,24 +243,23 @@ public final class CudaLibrary {
             "the native library has ABI version %d, this release needs %d: use the library of this release"
                 .formatted(version, KULLBACK_CUDA_ABI_VERSION()));
       }
-      try (Arena arena = Arena.ofConfined()) {
-        MemorySegment count = arena.allocate(ValueLayout.JAVA_INT);
-        int status = cudaGetDeviceCount(count);
-        if (status != cudaSuccess()) {
-          cudaGetLastError(); // and forget it
-          throw new IllegalStateException(
-              "there is no CUDA device: %s (driver %s, runtime %s)"
-                  .formatted(error(status), driverVersion(arena), runtimeVersion(arena)));
-        }
-        if (count.get(ValueLayout.JAVA_INT, 0) < 1) {
-          throw new IllegalStateException("there is no CUDA device");
-        }
-        int[] capability = computeCapability(arena);
-        if (capability[0] < LEAST_COMPUTE_CAPABILITY) {
-          throw new IllegalStateException(
-              "the CUDA device has compute capability %d.%d, %d.0 or later is needed"
-                  .formatted(capability[0], capability[1], LEAST_COMPUTE_CAPABILITY));
-        }
+      int count;
+      try {
+        count = integer("there is no CUDA device", value -> cudaGetDeviceCount(value));
+      } catch (CudaFailure e) {
+        cudaGetLastError(); // and forget it
+        throw new IllegalStateException(
+            "%s (driver %s, runtime %s)"
+                .formatted(e.getMessage(), driverVersion(), runtimeVersion()));
+      }
+      if (count < 1) {
+        throw new IllegalStateException("there is no CUDA device");
+      }
+      int[] capability = computeCapability();
+      if (capability[0] < LEAST_COMPUTE_CAPABILITY) {
+        throw new IllegalStateException(
+            "the CUDA device has compute capability %d.%d, %d.0 or later is needed"
+                .formatted(capability[0], capability[1], LEAST_COMPUTE_CAPABILITY));
       }
     }
 
@@ -279,8 +275,8 @@ public final class CudaLibrary {
       return CudaLibrary.class.getClassLoader().getResource(resource()) != null;
     }
 
-    /** Loads the library, or the jar's for null; returns null, or why that failed. */
-    private static @Nullable String loadLibrary(@Nullable Path library) throws IOException {
+    /** Loads a library, or the jar's for null; returns null, or why that failed. */
+    private static @Nullable String tryToLoad(@Nullable Path library) throws IOException {
       try {
         if (library == null) {
           loadBundled();
@@ -325,16 +321,6 @@ public final class CudaLibrary {
           .flatMap(folder -> names.stream().map(folder::resolve))
           .filter(Files::isRegularFile)
           .toList();
-    }
-
-    private static boolean isLoaded(Path library, List<String> failures) {
-      try {
-        System.load(library.toAbsolutePath().toString());
-        return true;
-      } catch (UnsatisfiedLinkError e) {
-        failures.add(firstLine(e));
-        return false;
-      }
     }
 
     private static List<Path> libraryPath() {

@@ -24,15 +24,11 @@ final class PinnedSegment implements AutoCloseable {
   /** The caller's memory, which is to stay reachable while it is pinned. */
   private final MemorySegment memory;
 
-  private final long address;
-  private final long bytes;
   private final boolean own;
   private final Session session;
 
   private PinnedSegment(MemorySegment memory, boolean own, Session session) {
     this.memory = memory;
-    address = memory.address();
-    bytes = memory.byteSize();
     this.own = own;
     this.session = session;
   }
@@ -62,8 +58,15 @@ final class PinnedSegment implements AutoCloseable {
   }
 
   private boolean sharesPage(PinnedSegment other) {
-    return address / PAGE <= (other.address + other.bytes - 1) / PAGE
-        && other.address / PAGE <= (address + bytes - 1) / PAGE;
+    return firstPage() <= other.lastPage() && other.firstPage() <= lastPage();
+  }
+
+  private long firstPage() {
+    return memory.address() / PAGE;
+  }
+
+  private long lastPage() {
+    return (memory.address() + memory.byteSize() - 1) / PAGE;
   }
 
   /** Waits until nothing writes there any more. */
@@ -82,7 +85,7 @@ final class PinnedSegment implements AutoCloseable {
   /** Unpins by the address, for the caller may have freed the memory. Memory that stays pinned is not written to directly again. */
   private void unpin() {
     synchronized (PINNED) {
-      if (cudaHostUnregister(MemorySegment.ofAddress(address)) == cudaSuccess()) {
+      if (cudaHostUnregister(MemorySegment.ofAddress(memory.address())) == cudaSuccess()) {
         PINNED.remove(this);
       }
     }

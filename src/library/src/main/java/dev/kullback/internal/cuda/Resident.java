@@ -4,9 +4,14 @@ import static dev.kullback.internal.cuda.CudaLibrary.check;
 import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.abi.kullback_cuda_batch;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** A batch in device memory, uploaded and prepared by the first call that needs it. */
@@ -30,14 +35,14 @@ final class Resident {
   /** The two batches of a call; {@code same} if they are one, whose diagonal is zero. */
   record Pair(Resident q, Resident p, boolean same) {}
 
-  Resident(HostBatch batch, CudaDevice device) {
+  Resident(Batch batch, CudaDevice device) {
     this.device = device;
     memory = DeviceMemory.device(device::spare);
     descriptor = kullback_cuda_batch.allocate(Arena.ofAuto());
     kullback_cuda_batch.size(descriptor, batch.size());
     kullback_cuda_batch.dimension(descriptor, batch.dimension());
-    kullback_cuda_batch.kind(descriptor, batch.kind());
-    kullback_cuda_batch.wide(descriptor, batch.wide() ? 1 : 0);
+    kullback_cuda_batch.kind(descriptor, kind(batch));
+    kullback_cuda_batch.wide(descriptor, batch.isDouble() ? 1 : 0);
   }
 
   MemorySegment descriptor() {
@@ -45,7 +50,7 @@ final class Resident {
   }
 
   /** Has the session's later work wait until the batch is on the device, and brings it there if nobody has. */
-  synchronized void require(HostBatch batch, Session session) {
+  synchronized void require(Batch batch, Session session) {
     if (ready != null) {
       Session.order(session.compute(), ready);
       return;
@@ -66,7 +71,7 @@ final class Resident {
     }
   }
 
-  private void upload(HostBatch batch, Session session) {
+  private void upload(Batch batch, Session session) {
     long bytes = kullback_cuda_batch_bytes(descriptor);
     if (bytes < 0) {
       throw new IllegalArgumentException(
@@ -78,17 +83,46 @@ final class Resident {
     }
     MemorySegment data = memory.get(bytes);
     kullback_cuda_batch.data(descriptor, data);
+    MemorySegment[] arrays = arrays(batch);
     long scale = kullback_cuda_scale_offset(descriptor);
-    long low = scale + batch.scale().byteSize();
-    long[] offsets = {0, scale, low};
-    session.upload(
-        data,
-        low + batch.scaleLow().byteSize(),
-        offsets,
-        batch.mean(),
-        batch.scale(),
-        batch.scaleLow());
+    long low = scale + arrays[1].byteSize();
+    session.upload(data, low + arrays[2].byteSize(), new long[] {0, scale, low}, arrays);
     check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
+  }
+
+  private static int kind(Batch batch) {
+    return switch (batch) {
+      case FullBatch full when full.scaleTrilLow() == null -> KULLBACK_SCALE_TRIL();
+      case FullBatch full -> KULLBACK_SCALE_TRIL_PARTS();
+      case DiagonalBatch diagonal ->
+          switch (diagonal.kind()) {
+            case STD -> KULLBACK_STD();
+            case VARIANCE -> KULLBACK_VARIANCE();
+            case LOG_VARIANCE -> KULLBACK_LOG_VARIANCE();
+            case PRECISION -> KULLBACK_PRECISION();
+          };
+    };
+  }
+
+  /** Returns means, scales or packed factors, and the low parts of factors. */
+  private static MemorySegment[] arrays(Batch batch) {
+    double[] none = {};
+    return switch (batch) {
+      case FullBatch full ->
+          arrays(
+              full.mean(), full.scaleTril(), Objects.requireNonNullElse(full.scaleTrilLow(), none));
+      case DiagonalBatch wide when wide.isDouble() -> arrays(wide.mean64(), wide.scale64(), none);
+      case DiagonalBatch narrow ->
+          new MemorySegment[] {
+            MemorySegment.ofArray(narrow.mean32()),
+            MemorySegment.ofArray(narrow.scale32()),
+            MemorySegment.ofArray(none)
+          };
+    };
+  }
+
+  private static MemorySegment[] arrays(double[]... arrays) {
+    return Arrays.stream(arrays).map(MemorySegment::ofArray).toArray(MemorySegment[]::new);
   }
 
   /** Hands over the batch's memory, when nobody uses it any more and what used it has passed on the device. */

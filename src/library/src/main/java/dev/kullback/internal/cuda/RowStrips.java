@@ -8,14 +8,13 @@ import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /**
  * Answers row queries for a session. The matrix stays on the device, a strip of rows at a time and of that a part of the columns; what
  * is wanted of a part comes off the device while the next is computed. Answers come by strip, while the next strip is under way.
  */
-final class RowStrips implements AutoCloseable {
+final class RowStrips {
   /** Most bytes of a part of the matrix: at D = 128 some 80 µs of an H100's computing. Not tuned on a device. */
   private static final long MOST_PART = 64 << 20;
 
@@ -37,16 +36,16 @@ final class RowStrips implements AutoCloseable {
   private static final int WITHIN_SHARE = 32;
 
   /** By part, in turn: its entries on the device, and what was found in it. */
-  private final DeviceMemory[] matrix = new DeviceMemory[2];
+  private final DeviceMemory[] matrix;
 
-  private final DeviceMemory[] found = new DeviceMemory[2];
+  private final DeviceMemory[] found;
 
   /** By strip, in turn: its limits on the host and on the device, its answer, and the event that the answer is there. */
-  private final DeviceMemory[] hostLimits = new DeviceMemory[2];
+  private final DeviceMemory[] hostLimits;
 
-  private final DeviceMemory[] limits = new DeviceMemory[2];
-  private final DeviceMemory[] answers = new DeviceMemory[2];
-  private final MemorySegment[] answered = new MemorySegment[2];
+  private final DeviceMemory[] limits;
+  private final DeviceMemory[] answers;
+  private final MemorySegment[] answered;
 
   private final DeviceMemory weights;
   private final Session session;
@@ -54,23 +53,21 @@ final class RowStrips implements AutoCloseable {
   /** {@link #partBytes()}; 0 before the first question. */
   private long partBytes;
 
-  RowStrips(Session session, BooleanSupplier spare) {
+  RowStrips(Session session) {
     this.session = session;
-    weights = DeviceMemory.device(spare);
-    for (int b = 0; b < 2; b++) {
-      matrix[b] = DeviceMemory.device(spare);
-      found[b] = DeviceMemory.device(spare);
-      limits[b] = DeviceMemory.device(spare);
-      hostLimits[b] = DeviceMemory.pinned();
-      answers[b] = DeviceMemory.pinned();
-      answered[b] = MemorySegment.NULL;
-    }
+    weights = session.onDevice();
+    matrix = new DeviceMemory[] {session.onDevice(), session.onDevice()};
+    found = new DeviceMemory[] {session.onDevice(), session.onDevice()};
+    limits = new DeviceMemory[] {session.onDevice(), session.onDevice()};
+    hostLimits = new DeviceMemory[] {session.onHost(), session.onHost()};
+    answers = new DeviceMemory[] {session.onHost(), session.onHost()};
+    answered = new MemorySegment[] {session.event(), session.event()};
   }
 
   /** Returns the bytes of a part of the matrix. */
   long partBytes() {
     if (partBytes == 0) {
-      partBytes = Math.min(MOST_PART, CudaLibrary.memory() / SHARE);
+      partBytes = Math.min(MOST_PART, CudaLibrary.memory()[1] / SHARE);
     }
     return partBytes;
   }
@@ -161,9 +158,6 @@ final class RowStrips implements AutoCloseable {
       limits[b].get(8L * cut.rows());
       hostLimits[b].get(8L * cut.rows());
       answers[b].get(cut.stripBytes(cut.rows()));
-      if (answered[b].address() == 0) {
-        answered[b] = Session.newEvent();
-      }
     }
     MemorySegment logWeights = MemorySegment.NULL;
     double[] w = query.logWeights();
@@ -330,19 +324,5 @@ final class RowStrips implements AutoCloseable {
       int pieces = cut.pieces(part(piece));
       return (long) (i - row0()) * pieces + (piece - first(piece) / cut.width());
     }
-  }
-
-  /** Frees the memory, when the session is drained. */
-  @Override
-  public void close() {
-    for (int b = 0; b < 2; b++) {
-      matrix[b].close();
-      found[b].close();
-      limits[b].close();
-      hostLimits[b].close();
-      answers[b].close();
-      Session.destroyEvent(answered[b]);
-    }
-    weights.close();
   }
 }

@@ -8,6 +8,8 @@ import dev.kullback.internal.work.Worker;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.ToIntFunction;
 
@@ -35,15 +37,21 @@ final class Session implements AutoCloseable {
   /** Copies with the calling thread alone. */
   static final Worker ALONE = new Worker();
 
-  private MemorySegment compute = MemorySegment.NULL;
-  private MemorySegment copy = MemorySegment.NULL;
+  /** Frees device memory that can be spared. */
+  private final BooleanSupplier spare;
+
+  /** Destroys what the session has made. */
+  private final List<Runnable> destroyers = new ArrayList<>();
+
+  private final MemorySegment compute;
+  private final MemorySegment copy;
 
   /** By strip: event that the kernels that fill it have passed, and event that the copy off or onto the device has. */
-  private final MemorySegment[] computed = {MemorySegment.NULL, MemorySegment.NULL};
+  private final MemorySegment[] computed;
 
-  private final MemorySegment[] copied = {MemorySegment.NULL, MemorySegment.NULL};
-  private final DeviceMemory[] strips = new DeviceMemory[2];
-  private final DeviceMemory[] staging = new DeviceMemory[2];
+  private final MemorySegment[] copied;
+  private final DeviceMemory[] strips;
+  private final DeviceMemory[] staging;
   private final DeviceMemory scratch;
   private final RowStrips rowStrips;
   private int next;
@@ -56,29 +64,51 @@ final class Session implements AutoCloseable {
 
   /** Opens all or nothing. */
   Session(BooleanSupplier spare) {
-    scratch = DeviceMemory.device(spare);
-    rowStrips = new RowStrips(this, spare);
-    for (int b = 0; b < 2; b++) {
-      strips[b] = DeviceMemory.device(spare);
-      staging[b] = DeviceMemory.pinned();
-    }
+    this.spare = spare;
     try {
-      compute = newStream();
-      copy = newStream();
-      for (int b = 0; b < 2; b++) {
-        computed[b] = newEvent();
-        copied[b] = newEvent();
-      }
+      scratch = onDevice();
+      strips = new DeviceMemory[] {onDevice(), onDevice()};
+      staging = new DeviceMemory[] {onHost(), onHost()};
+      compute = stream();
+      copy = stream();
+      computed = new MemorySegment[] {event(), event()};
+      copied = new MemorySegment[] {event(), event()};
+      rowStrips = new RowStrips(this);
     } catch (Throwable e) {
       destroy();
       throw e;
     }
   }
 
-  private static MemorySegment newStream() {
-    return create(
-        "cudaStreamCreateWithFlags",
-        pointer -> cudaStreamCreateWithFlags(pointer, cudaStreamNonBlocking()));
+  /** Makes a block of device memory, which ends with the session. */
+  DeviceMemory onDevice() {
+    return kept(DeviceMemory.device(spare));
+  }
+
+  /** Makes a block of pinned memory, which ends with the session. */
+  DeviceMemory onHost() {
+    return kept(DeviceMemory.pinned());
+  }
+
+  private DeviceMemory kept(DeviceMemory memory) {
+    destroyers.add(memory::close);
+    return memory;
+  }
+
+  /** Makes an event, which ends with the session. */
+  MemorySegment event() {
+    MemorySegment event = newEvent();
+    destroyers.add(() -> cudaEventDestroy(event));
+    return event;
+  }
+
+  private MemorySegment stream() {
+    MemorySegment stream =
+        create(
+            "cudaStreamCreateWithFlags",
+            pointer -> cudaStreamCreateWithFlags(pointer, cudaStreamNonBlocking()));
+    destroyers.add(() -> cudaStreamDestroy(stream));
+    return stream;
   }
 
   /** Makes an event whose waiters sleep: spinning takes a processor that other threads could use. */
@@ -445,24 +475,6 @@ final class Session implements AutoCloseable {
   }
 
   private void destroy() {
-    for (int b = 0; b < 2; b++) {
-      strips[b].close();
-      staging[b].close();
-      destroyEvent(computed[b]);
-      destroyEvent(copied[b]);
-    }
-    scratch.close();
-    rowStrips.close();
-    for (MemorySegment stream : new MemorySegment[] {compute, copy}) {
-      if (stream.address() != 0) {
-        cudaStreamDestroy(stream);
-      }
-    }
-  }
-
-  static void destroyEvent(MemorySegment event) {
-    if (event.address() != 0) {
-      cudaEventDestroy(event);
-    }
+    destroyers.forEach(Runnable::run);
   }
 }

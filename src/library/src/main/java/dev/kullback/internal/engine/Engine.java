@@ -3,7 +3,6 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
-import dev.kullback.internal.cuda.HostBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Results;
@@ -277,7 +276,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     try {
       Results out = w.results;
       if (device != null && !q.isDeterministic() && q.getClass() == p.getClass()) {
-        device.aligned(HostBatch.of(q), HostBatch.of(p), out.memory(), out.width());
+        device.aligned(q, p, out.memory(), out.width());
         return;
       }
       int rows = partRows(Batch.terms(q, p));
@@ -318,7 +317,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     try {
       Results out = w.results;
       if (device != null && !q.isDeterministic()) {
-        device.standard(HostBatch.of(q), out.memory(), out.width());
+        device.standard(q, out.memory(), out.width());
         return;
       }
       int rows = partRows(Pairs.standardTerms(q));
