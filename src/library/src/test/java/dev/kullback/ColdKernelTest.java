@@ -22,6 +22,7 @@ import java.util.stream.DoubleStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
@@ -56,6 +57,12 @@ class ColdKernelTest {
     {3, 2, 34},
     {66, 259, 5},
   };
+
+  /** Spreads about one Gaussian: float settles all entries, some, none; double neither; and entries are 0. */
+  private static final double[] SPREADS = {1, 0.06, 4e-3, 1e-5, 0};
+
+  /** Indices of {@link #SPREADS} as letters; each follows each, itself included. */
+  private static final String ORDER = "eaabacadaebbcbdbeccdceddee";
 
   /** What an engine makes of two batches, by the one and by the other. */
   private interface Call {
@@ -121,6 +128,42 @@ class ColdKernelTest {
         check(regime + " of double and float", twice, single, ColdKernelTest::pairwise);
       }
     }
+  }
+
+  /** A tile tries first the rung that settled the last one: runs of rows and of columns that need different rungs, in every order. */
+  @ParameterizedTest
+  @CsvSource({"STD, STD", "LOG_VARIANCE, LOG_VARIANCE", "STD, PRECISION"})
+  void runs(Batch.Kind kindQ, Batch.Kind kindP) {
+    for (int length : new int[] {7, 16, 45}) {
+      Batch q = inRuns(kindQ, length, new Random(1));
+      Batch p = inRuns(kindP, length, new Random(2));
+      Batch alike = q.rows(q.size() - 9, q.size());
+      List<Call> calls = List.of(ColdKernelTest::pairwise, ColdKernelTest::pairwise32);
+      for (int k = 0; k < calls.size(); k++) {
+        String what =
+            "%s and %s, runs of %d, to %s"
+                .formatted(kindQ, kindP, length, k == 0 ? "double" : "float");
+        check(what + ", rows alike", alike, p, calls.get(k));
+        if (length <= 16) { // larger ones take seconds
+          check(what, q, p, calls.get(k));
+          check(what + ", itself", p, p, calls.get(k));
+        }
+      }
+    }
+  }
+
+  /** Draws a run of rows for each letter of {@link #ORDER}. */
+  private static Batch inRuns(Batch.Kind kind, int length, Random random) {
+    int dimension = 20;
+    double[] mean = new double[ORDER.length() * length * dimension];
+    double[] std = new double[mean.length];
+    for (int k = 0; k < mean.length; k++) {
+      int h = k % dimension;
+      double spread = SPREADS[ORDER.charAt(k / dimension / length) - 'a'];
+      mean[k] = Math.sin(h) + spread * random.nextGaussian();
+      std[k] = Math.exp(0.3 * (Math.cos(h) + spread * random.nextGaussian()));
+    }
+    return Batch.ofStd(kind, false, mean, std, dimension);
   }
 
   @ParameterizedTest
@@ -224,6 +267,10 @@ class ColdKernelTest {
   private static double[] pairwise(KlEngine engine, Gaussians q, Gaussians p) {
     double[] out = new double[q.size() * p.size()];
     return engine.pairwise(q, p, out);
+  }
+
+  private static double[] pairwise32(KlEngine engine, Gaussians q, Gaussians p) {
+    return Batch.widened(engine.pairwise(q, p));
   }
 
   private static double[] nearest(Neighbors found) {
