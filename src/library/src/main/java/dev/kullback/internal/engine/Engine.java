@@ -6,7 +6,7 @@ import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Results;
-import dev.kullback.internal.plain.Pairs;
+import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Sampler;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NearestRows;
@@ -320,7 +320,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
         device.standard(q, out.memory(), out.width());
         return;
       }
-      int rows = partRows(Pairs.standardTerms(q));
+      int rows = partRows(Pair.standardTerms(q));
       int n = q.size();
       int parts = Math.ceilDiv(n, rows);
       if (isAlone(parts) || !out.isShared()) {

@@ -9,8 +9,7 @@ import dev.kullback.internal.cuda.CudaOperands;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
-import dev.kullback.internal.plain.FullPair;
-import dev.kullback.internal.plain.FullScalarKernel;
+import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarKernel;
 import dev.kullback.internal.plain.ScalarScan;
@@ -27,12 +26,10 @@ final class Kernels {
   private static final int LANES = 4;
 
   private final Operands<Batch> operands = new Operands<>();
-  private final Operands<DiagonalBatch> diagonal = new Operands<>();
   private final @Nullable CudaOperands onDevice;
 
   private final ZeroKernel zero = new ZeroKernel();
   private final ScalarKernel scalar;
-  private final FullScalarKernel fullScalar;
   private final @Nullable CudaKernel cuda;
 
   /** Null if nothing here uses vectors, not even reductions. */
@@ -50,10 +47,9 @@ final class Kernels {
       @Nullable Predicate<KernelGroup> ready,
       @Nullable CudaDevice device,
       Worker worker,
-      FullPair pair) {
-    scalar = new ScalarKernel(worker);
-    fullScalar = new FullScalarKernel(worker, pair);
-    pairs = new Pairs(worker, pair);
+      Pair pair) {
+    scalar = new ScalarKernel(pair);
+    pairs = new Pairs(pair);
     onDevice = device != null ? new CudaOperands(device) : null;
     cuda = device != null ? new CudaKernel(device, worker) : null;
     vectors = ready != null ? new ReadyKernels(scalar, pairs, worker, pair, ready) : null;
@@ -77,11 +73,10 @@ final class Kernels {
       }
       a.precisions();
       b.precisions();
-      diagonal.set(Operands.Kind.SCALAR, a, b);
-      return diagonal;
+      return set(Operands.Kind.SCALAR, q, p);
     }
     if (!q.isExpandable() || !p.isExpandable() || (onDevice == null && vectors == null)) {
-      return set(Operands.Kind.FULL_SCALAR, q, p);
+      return set(Operands.Kind.SCALAR, q, p);
     }
     if (onDevice != null) {
       onDevice.prepare(q.full(), p.full());
@@ -102,7 +97,6 @@ final class Kernels {
         switch (operands.kind()) {
           case ZERO -> zero;
           case SCALAR -> scalar;
-          case FULL_SCALAR -> fullScalar;
           case DEVICE -> Objects.requireNonNull(cuda);
           case SMALL, FLOAT, DOUBLE, FULL -> Objects.requireNonNull(vectors).of(operands.kind());
         };
@@ -127,7 +121,6 @@ final class Kernels {
   /** Lets go of a call's batches and memory. */
   void clear() {
     operands.clear();
-    diagonal.clear();
     if (onDevice != null) {
       onDevice.clear();
     }

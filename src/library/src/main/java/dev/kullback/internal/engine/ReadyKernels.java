@@ -5,7 +5,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
-import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarKernel;
 import dev.kullback.internal.plain.ScalarScan;
@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class ReadyKernels {
   private final Worker worker;
-  private final FullPair pair;
+  private final Pair pair;
 
   /** Tells of each group whether its vectors are to be used. */
   private final Predicate<KernelGroup> ready;
@@ -56,7 +56,7 @@ final class ReadyKernels {
       ScalarKernel coldSmall,
       Pairs coldPairs,
       Worker worker,
-      FullPair pair,
+      Pair pair,
       Predicate<KernelGroup> ready) {
     this.coldSmall = coldSmall;
     this.coldPairs = coldPairs;
@@ -91,7 +91,7 @@ final class ReadyKernels {
       case FLOAT -> ready.test(KernelGroup.FLOAT) ? tiles() : cold;
       case DOUBLE -> ready.test(KernelGroup.DOUBLE) ? tiles() : cold;
       case FULL -> ready.test(KernelGroup.FULL) ? full() : coldFull();
-      case ZERO, SCALAR, FULL_SCALAR, DEVICE -> throw new IllegalArgumentException(kind.name());
+      case ZERO, SCALAR, DEVICE -> throw new IllegalArgumentException(kind.name());
     };
   }
 
@@ -101,7 +101,7 @@ final class ReadyKernels {
       return coldPairs;
     }
     if (pairs == null) {
-      pairs = new FullPairs(worker, pair);
+      pairs = new FullPairs(pair, worker);
     }
     return pairs;
   }

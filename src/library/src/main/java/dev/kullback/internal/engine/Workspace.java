@@ -3,9 +3,8 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Results;
-import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.rows.BandState;
-import dev.kullback.internal.rows.ExactOrder;
 import dev.kullback.internal.rows.NearestRows;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
@@ -23,7 +22,7 @@ final class Workspace extends Worker {
   final NearestRows nearest = new NearestRows();
   final RowStatistic statistic = new RowStatistic();
 
-  final FullPair pair = new FullPair();
+  final Pair pair = new Pair(this);
   final BlockTarget target = new BlockTarget();
   final Kernels kernels;
   final BandState band;
@@ -32,7 +31,7 @@ final class Workspace extends Worker {
   Workspace(Engine engine, @Nullable Predicate<KernelGroup> ready, @Nullable CudaDevice device) {
     this.engine = engine;
     kernels = new Kernels(ready, device, this, pair);
-    band = new BandState(kernels.scan(), new ExactOrder(this, pair));
+    band = new BandState(kernels.scan(), pair);
   }
 
   @Override

@@ -13,10 +13,8 @@ public class Operands<G extends Batch> {
   public enum Kind {
     /** KL = 0 throughout. */
     ZERO,
-    /** Diagonal pairs, without vectors. */
-    SCALAR,
     /** Any pairs, without vectors. */
-    FULL_SCALAR,
+    SCALAR,
     /** Diagonal pairs of few dimensions. */
     SMALL,
     /** Diagonal batches of float, in tiles. */

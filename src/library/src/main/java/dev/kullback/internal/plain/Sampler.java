@@ -24,7 +24,7 @@ public final class Sampler {
 
   private final int dimension;
   private final double[] z;
-  private final Pair pair;
+  private final Difference difference;
   private final Checkpoint checkpoint = new Checkpoint();
 
   /** Terms that a sample counts at the checkpoint. */
@@ -39,16 +39,16 @@ public final class Sampler {
     z = new double[dimension];
     int each = DRAW;
     if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
-      pair = new DiagonalPair(a, b);
+      difference = new DiagonalPair(a, b);
     } else {
-      pair = new FactorPair(q, p);
+      difference = new FactorPair(q, p);
       each += dimension;
     }
     terms = (long) Checkpoint.PLAIN * dimension * each;
   }
 
   /** The difference of two Gaussians, and δ of a sample. */
-  private abstract static class Pair {
+  private abstract static class Difference {
     private static final double HALF_ULP = 0x1p-53;
 
     /** Roundings of a term at most; its sum has D more. */
@@ -64,7 +64,7 @@ public final class Sampler {
 
     double logMagnitudes;
 
-    Pair(int d) {
+    Difference(int d) {
       delta = new double[d];
     }
 
@@ -95,7 +95,7 @@ public final class Sampler {
     }
   }
 
-  private static final class DiagonalPair extends Pair {
+  private static final class DiagonalPair extends Difference {
     private final DiagonalBatch q;
     private final DiagonalBatch p;
 
@@ -156,7 +156,7 @@ public final class Sampler {
   }
 
   /** {@code δ = L_p⁻¹((L_q − L_p) z + μ_q − μ_p)}. */
-  private static final class FactorPair extends Pair {
+  private static final class FactorPair extends Difference {
     private final Batch q;
     private final Batch p;
     private final FullPair.Factor factorQ = new FullPair.Factor();
@@ -242,8 +242,8 @@ public final class Sampler {
 
   /** Draws samples for pair i. */
   public void sample(int i, int samples, SplittableRandom random) {
-    pair.set(i);
-    double[] delta = pair.delta;
+    difference.set(i);
+    double[] delta = difference.delta;
     double sum = 0;
     double rest = 0;
     double squares = 0;
@@ -253,18 +253,18 @@ public final class Sampler {
       for (int h = 0; h < dimension; h++) {
         z[h] = random.nextGaussian();
       }
-      pair.displace(z);
+      difference.displace(z);
       double ratio = 0;
       for (int h = 0; h < dimension; h++) {
         ratio += delta[h] * (z[h] + 0.5 * delta[h]);
       }
-      ratio += pair.logDets;
+      ratio += difference.logDets;
       if (!(ratio < Double.POSITIVE_INFINITY)) { // or NaN, of ∞ − ∞
         mean = spread = Double.POSITIVE_INFINITY;
         return;
       }
       if (Long.bitCount(s) == 1) { // some of the samples, the first and ever fewer
-        double rounding = pair.rounding(z);
+        double rounding = difference.rounding(z);
         floor = rounding >= 0 ? Math.max(floor, rounding) : Double.POSITIVE_INFINITY;
       }
       // B. P. Welford's running mean and variance, 1962, the mean in two parts

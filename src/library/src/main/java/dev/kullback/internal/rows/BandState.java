@@ -2,6 +2,7 @@ package dev.kullback.internal.rows;
 
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.plain.Pair;
 import java.util.Arrays;
 
 /** The state of a reduction in the band of rows that a thread is at, and its working memory. */
@@ -19,7 +20,7 @@ public final class BandState {
 
   final double[] least = new double[NearestRows.MOST_GROUPS];
 
-  final ExactOrder order;
+  final Pair pair;
 
   private int[] positions = {};
   private double[] values = {};
@@ -31,9 +32,9 @@ public final class BandState {
 
   private double[] state = {};
 
-  public BandState(RowScan scan, ExactOrder order) {
+  public BandState(RowScan scan, Pair pair) {
     this.scan = scan;
-    this.order = order;
+    this.pair = pair;
     sorting = new KeySort(scan);
   }
 
@@ -103,12 +104,11 @@ public final class BandState {
     return state;
   }
 
-  /** Drops the caller's batches and large arrays after a call. */
+  /** Drops large arrays after a call. */
   public void trim() {
     for (; used > 0; used--) {
       candidates[used - 1].trim();
     }
     sorting.trim();
-    order.clear();
   }
 }

@@ -6,6 +6,7 @@ import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.plain.DoubleDoubleKl;
+import dev.kullback.internal.plain.Pair;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -13,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * Finds the k nearest columns of each row. A row keeps the candidates that may be among them by the kernels' error bound; at its end
  * those whose order the bound leaves uncertain are recomputed, in an exact search all.
  */
-public final class NearestRows extends RowReduction {
+public final class NearestRows extends RowSearch {
   /** Start of lists of k neighbors in every row: row i begins at {@code i*k}. */
   public static final int[] EVEN = {};
 
@@ -39,8 +40,6 @@ public final class NearestRows extends RowReduction {
   /** Candidates that all spans of a call keep, 48 MiB. */
   private static final long MOST_PARTIAL = 1 << 22;
 
-  private @Nullable Batch q;
-  private @Nullable Batch p;
   private NearestQuery query = NearestQuery.ALL;
 
   /** Neighbors of each row, or all if they are fewer. */
@@ -52,8 +51,6 @@ public final class NearestRows extends RowReduction {
   private int[] start = EVEN;
   private int[] indices = NONE;
   private @Nullable Results values;
-  private double error;
-
   private int spans;
 
   /** Candidates that a span may keep of a row. */
@@ -72,20 +69,19 @@ public final class NearestRows extends RowReduction {
    */
   public void set(
       Batch q, Batch p, int k, NearestQuery query, int[] start, int[] indices, Results values) {
-    this.q = q;
-    this.p = p;
+    set(q, p, query.reverse());
     this.query = query;
     wanted = k;
     this.k = Math.min(k, p.size());
     this.start = start;
     this.indices = indices;
     this.values = values;
-    error = ExactOrder.error(q, p);
   }
 
   /** Drops the caller's arrays and batches. */
+  @Override
   public void clear() {
-    q = p = null;
+    super.clear();
     query = NearestQuery.ALL;
     start = EVEN;
     indices = NONE;
@@ -108,7 +104,7 @@ public final class NearestRows extends RowReduction {
   /** Bounds the spans so that a row's candidates of all are at most {@link #most()}: its early ordering must not depend on the spans. */
   @Override
   public int mostSpans() {
-    long room = 4L * Candidates.room(Math.min(k, MOST_UNCERTAIN)) * batch(q).size();
+    long room = 4L * Candidates.room(Math.min(k, MOST_UNCERTAIN)) * q().size();
     return Math.clamp(MOST_PARTIAL / room, 1, Math.max(1, most() / Candidates.room(k)));
   }
 
@@ -128,11 +124,6 @@ public final class NearestRows extends RowReduction {
   }
 
   @Override
-  public boolean isReverse() {
-    return query.reverse();
-  }
-
-  @Override
   public int bandRows() {
     int rows = Math.clamp(MOST_CANDIDATES / k, BlockKernel.ROW_PANEL, BAND_ROWS);
     return rows - rows % BlockKernel.ROW_PANEL;
@@ -140,7 +131,7 @@ public final class NearestRows extends RowReduction {
 
   @Override
   public void begin(int row0, int row1, BandState band) {
-    int columns = batch(p).size();
+    int columns = p().size();
     for (int i = 0; i < row1 - row0; i++) {
       Candidates c = band.candidates(i);
       c.search(k, columns, error);
@@ -172,7 +163,7 @@ public final class NearestRows extends RowReduction {
   @Override
   public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
-    int columns = batch(p).size();
+    int columns = p().size();
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - band.first);
       if (isTooMany(c, band)) {
@@ -278,7 +269,7 @@ public final class NearestRows extends RowReduction {
     NeighborLists earlier = query.earlier();
     int a = earlier == null ? 0 : earlier.start()[i];
     int s = 0;
-    for (int to = start(i), end = to + query.count(i, batch(p).size(), wanted); to < end; to++) {
+    for (int to = start(i), end = to + query.count(i, p().size(), wanted); to < end; to++) {
       if (earlier != null
           && a < earlier.start()[i + 1]
           && (s == c.count
@@ -306,31 +297,23 @@ public final class NearestRows extends RowReduction {
 
   /** Gives the nearest candidates their exact values, rounded. */
   private void round(Candidates c, int i, BandState band) {
-    Batch a = batch(q);
-    Batch b = batch(p);
-    if (c.count > 2 * (long) k && ExactOrder.isPreciseFaster(a, b)) {
+    if (c.count > 2 * (long) k && Pair.isPreciseFaster(q(), p())) {
       for (int s = 0; s < c.count; s++) {
-        c.value[s] =
-            repeats(c, s, b)
-                ? c.value[s - 1]
-                : band.order.precise(a, i, b, c.index[s], query.reverse());
+        c.value[s] = repeats(c, s) ? c.value[s - 1] : precise(i, c.index[s], band);
       }
       c.sort();
-      c.keepNearest(ExactOrder.PRECISE_ERROR);
+      c.keepNearest(Pair.PRECISE_ERROR);
     }
     for (int s = 0; s < c.count; s++) {
-      c.value[s] =
-          repeats(c, s, b)
-              ? c.value[s - 1]
-              : band.order.rounded(a, i, b, c.index[s], query.reverse());
+      c.value[s] = repeats(c, s) ? c.value[s - 1] : rounded(i, c.index[s], band);
     }
     c.sort();
     c.count = Math.min(c.count, k);
   }
 
   /** Whether a candidate certainly has the divergence of the one before it. */
-  private static boolean repeats(Candidates c, int s, Batch p) {
-    return s > 0 && ExactOrder.isSame(p, c.index[s - 1], c.index[s]);
+  private boolean repeats(Candidates c, int s) {
+    return s > 0 && isSame(c.index[s - 1], c.index[s]);
   }
 
   /** Recomputes the candidates whose order is uncertain, and unrounded those whose order then still is. */
@@ -338,17 +321,14 @@ public final class NearestRows extends RowReduction {
     if (recompute(c, i, error, false, band)) {
       c.sort();
       c.beginUnrounded();
-      if (recompute(c, i, ExactOrder.PRECISE_ERROR, true, band)) {
-        c.sortUnrounded(DoubleDoubleKl.tolerance(batch(p).dimension()));
+      if (recompute(c, i, Pair.PRECISE_ERROR, true, band)) {
+        c.sortUnrounded(Pair.tieTolerance(p().dimension()));
       }
     }
   }
 
   /** Recomputes the candidates that are within the error of a neighbor; returns whether there are any. */
   private boolean recompute(Candidates c, int i, double error, boolean exact, BandState band) {
-    Batch a = batch(q);
-    Batch b = batch(p);
-    boolean reverse = query.reverse();
     boolean any = false;
     boolean touchesLast = false;
     int last = -1;
@@ -357,13 +337,12 @@ public final class NearestRows extends RowReduction {
       boolean touchesNext = s + 1 < c.count && c.value[s + 1] * (1 - error) <= kl * (1 + error);
       if ((touchesLast || touchesNext) && kl > 0 && kl < Double.POSITIVE_INFINITY) {
         int j = c.index[s];
-        boolean repeats = touchesLast && last >= 0 && ExactOrder.isSame(b, last, j);
+        boolean repeats = touchesLast && last >= 0 && isSame(last, j);
         if (exact) {
-          DoubleDoubleKl x =
-              repeats ? band.order.last() : band.order.exact(a, i, b, j, reverse, kl);
+          DoubleDoubleKl x = repeats ? band.pair.lastExact() : exact(i, j, kl, band);
           c.setUnrounded(s, x.value, x.rest);
         } else {
-          c.value[s] = repeats ? c.value[s - 1] : band.order.precise(a, i, b, j, reverse);
+          c.value[s] = repeats ? c.value[s - 1] : precise(i, j, band);
         }
         last = j;
         any = true;
@@ -371,9 +350,5 @@ public final class NearestRows extends RowReduction {
       touchesLast = touchesNext;
     }
     return any;
-  }
-
-  private static Batch batch(@Nullable Batch batch) {
-    return Objects.requireNonNull(batch);
   }
 }

@@ -4,17 +4,14 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.plain.DoubleDoubleKl;
+import dev.kullback.internal.plain.Pair;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.jspecify.annotations.Nullable;
 
 /** Finds the columns of each row within a radius. Entries that the kernels' error bound leaves undecided are recomputed. */
-public final class WithinRows extends RowReduction {
-  private final Batch q;
-  private final Batch p;
-  private final boolean reverse;
+public final class WithinRows extends RowSearch {
   private final double radius;
-  private final double error;
   private final double tolerance;
 
   /** Entries found, by first row of a band and span; null elsewhere. */
@@ -29,13 +26,10 @@ public final class WithinRows extends RowReduction {
 
   /** Describes a call; {@code reverse} decides by {@code KL(p_j ‖ q_i)}. */
   public WithinRows(Batch q, Batch p, boolean reverse, double radius, int most) {
-    this.q = q;
-    this.p = p;
-    this.reverse = reverse;
+    set(q, p, reverse);
     this.radius = radius;
     this.most = most;
-    error = ExactOrder.error(q, p);
-    tolerance = DoubleDoubleKl.tolerance(q.dimension());
+    tolerance = Pair.tieTolerance(q.dimension());
   }
 
   @Override
@@ -47,11 +41,6 @@ public final class WithinRows extends RowReduction {
   public void cut(int rows, int spans) {
     this.spans = spans;
     parts = new AtomicReferenceArray<>(rows * spans);
-  }
-
-  @Override
-  public boolean isReverse() {
-    return reverse;
   }
 
   @Override
@@ -111,11 +100,11 @@ public final class WithinRows extends RowReduction {
 
   /** The divergence of i and j; infinite if it exceeds the radius by less than its rounding to double. */
   private double decided(int i, int j, BandState band) {
-    double kl = band.order.precise(q, i, p, j, reverse);
-    if (Math.abs(kl - radius) > ExactOrder.PRECISE_ERROR * radius) {
+    double kl = precise(i, j, band);
+    if (Math.abs(kl - radius) > Pair.PRECISE_ERROR * radius) {
       return kl;
     }
-    DoubleDoubleKl exact = band.order.exact(q, i, p, j, reverse, kl);
+    DoubleDoubleKl exact = exact(i, j, kl, band);
     return exact.isBeyond(radius, tolerance) ? Double.POSITIVE_INFINITY : exact.value;
   }
 
@@ -137,14 +126,14 @@ public final class WithinRows extends RowReduction {
 
   /** Joins the lists of all bands, and drops them. */
   public NeighborLists result() {
-    int[] start = new int[q.size() + 1];
+    int[] start = new int[q().size() + 1];
     for (int k = 0; k < parts.length(); k++) {
       NeighborLists part = parts.get(k);
       for (int i = 0; part != null && i < part.size(); i++) {
         start[k / spans + i + 1] += part.count(i);
       }
     }
-    for (int i = 0; i < q.size(); i++) {
+    for (int i = 0; i < q().size(); i++) {
       start[i + 1] += start[i];
     }
     NeighborLists all = NeighborLists.ofStart(start);

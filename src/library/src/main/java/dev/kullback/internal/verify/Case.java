@@ -1,10 +1,9 @@
 package dev.kullback.internal.verify;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.plain.FullPair;
-import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.plain.Pair;
+import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -62,7 +61,7 @@ final class Case {
 
   final int[] descending;
 
-  private final FullPair pair = new FullPair();
+  private final Pair pair = new Pair(new Worker());
 
   /** q; for covariances a batch of the factors that they were made of. */
   private final Batch plainQ;
@@ -95,7 +94,7 @@ final class Case {
     Batch plainP = isSelf ? plainQ : kind == Kind.COVARIANCE ? b.plain() : p;
     kl = new double[n * m];
     for (int at = 0; at < kl.length; at++) {
-      kl[at] = exact(plainQ, at / m, plainP, at % m);
+      kl[at] = pair.stable(plainQ, at / m, plainP, at % m);
     }
     logWeights = random.doubles(m, -3, 0).toArray();
     if (m > 1) {
@@ -108,13 +107,6 @@ final class Case {
     double low = sorted[sorted.length / 3];
     double high = Arrays.stream(sorted).filter(x -> x > 1.001 * low).findFirst().orElse(2 * low);
     radius = 0.5 * (low + high);
-  }
-
-  /** Computes KL(q_i ‖ p_j) by forms that use neither log-determinants nor anything else that is prepared. */
-  private double exact(Batch q, int i, Batch p, int j) {
-    return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
-        ? PairKl.stable(a, i, b, j)
-        : pair.kl(q, i, p, j);
   }
 
   /** Whether a call takes no more than some microseconds. */
@@ -137,7 +129,7 @@ final class Case {
   double[] toStandardNormal() {
     Parameters one = Parameters.normal(d);
     Batch normal = one.maker(Kind.DOUBLE, true, false, Scale.STD).get();
-    return rows(i -> exact(plainQ, i, normal, 0));
+    return rows(i -> pair.stable(plainQ, i, normal, 0));
   }
 
   Expected nearest(boolean others) {

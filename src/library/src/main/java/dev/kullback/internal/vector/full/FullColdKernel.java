@@ -4,7 +4,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
@@ -25,7 +25,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
   private static final long TERM = 8;
 
   private final Worker worker;
-  private final FullPair pair;
+  private final Pair pair;
 
   /** A of some rows, {@code [i][k]}. */
   private double[] packed = {};
@@ -33,7 +33,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
   private double[] bound = {};
   private final double[] sums = new double[COLUMNS];
 
-  public FullColdKernel(Worker worker, FullPair pair) {
+  public FullColdKernel(Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
   }
@@ -66,7 +66,8 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
           sums(packed, (i - first) * length, b.values(), column, length, sums);
           for (int c = 0; c < columns; c++) {
             double kl = kl(a, i, b, column + c, sums[c], bound[i - row0], more);
-            out.put(i, column + c, kl < Double.POSITIVE_INFINITY ? kl : exact(q, i, p, column + c));
+            out.put(
+                i, column + c, kl < Double.POSITIVE_INFINITY ? kl : pair.of(q, i, p, column + c));
           }
         }
       }
@@ -124,10 +125,5 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
     error = Math.fma(p.weight()[j], bound, error);
     double room = kl * (p.tolerance()[j] + more) - error;
     return room >= 0 && room < Double.POSITIVE_INFINITY ? kl : Double.POSITIVE_INFINITY;
-  }
-
-  private double exact(FullBatch q, int i, FullBatch p, int j) {
-    worker.pass(Checkpoint.ofSolve(q.dimension()));
-    return q == p && i == j ? 0 : pair.kl(q, i, p, j);
   }
 }

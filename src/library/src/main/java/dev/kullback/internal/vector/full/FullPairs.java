@@ -6,6 +6,7 @@ import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.vector.DoubleTranspose;
 import dev.kullback.internal.vector.Species;
@@ -32,6 +33,8 @@ public final class FullPairs extends Pairs {
 
   private static final int MOST_OF_STANDARD = 1 << 16;
 
+  private final Worker worker;
+
   /** The pairs' kernel, made when it is needed. */
   private @Nullable FullSolveKernel solve;
 
@@ -45,8 +48,9 @@ public final class FullPairs extends Pairs {
   private final double[] sums = new double[2 * V];
   private final DoubleTranspose transpose = new DoubleTranspose(true);
 
-  public FullPairs(Worker worker, FullPair pair) {
-    super(worker, pair);
+  public FullPairs(Pair pair, Worker worker) {
+    super(pair);
+    this.worker = worker;
   }
 
   private static boolean isWithin(int most, FullBatch g) {
@@ -64,15 +68,12 @@ public final class FullPairs extends Pairs {
         solve = new FullSolveKernel();
       }
       for (; to - i >= SEVERAL; i += V) {
-        pass(Checkpoint.ofSolve(b.dimension()));
+        worker.pass(Checkpoint.ofSolve(b.dimension()));
         solve.pack(a, b, i);
         double[] kl = solve.pairs(a, i);
         for (int k = i; k < Math.min(i + V, to); k++) {
-          if (kl[k - i] < Double.POSITIVE_INFINITY) {
-            out.put(k, kl[k - i]);
-          } else {
-            alignedPair(q, p, k, out);
-          }
+          double x = kl[k - i];
+          out.put(k, x < Double.POSITIVE_INFINITY ? x : pair.of(q, k, p, k));
         }
       }
     }
@@ -84,7 +85,7 @@ public final class FullPairs extends Pairs {
     int i = from;
     if (q instanceof FullBatch f && isWithin(MOST_OF_STANDARD, f)) {
       for (; to - i >= SEVERAL; i += V) {
-        pass(standardTerms(q));
+        worker.pass(Pair.standardTerms(q));
         standard(f, i, Math.min(i + V, to), out);
       }
     }

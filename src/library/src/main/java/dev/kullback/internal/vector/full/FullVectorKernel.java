@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.vector.Epilogue;
 import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.work.Checkpoint;
@@ -34,7 +35,7 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   private static final int NR = ProductKernels.NR;
 
   private final Worker worker;
-  private final FullPair pair;
+  private final Pair pair;
 
   /** Made when it is needed. */
   private @Nullable FullSolveKernel solve;
@@ -53,7 +54,7 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   /** Per row of a block, one bit a column of a panel: the entries to be recomputed. */
   private long[] open = {};
 
-  public FullVectorKernel(Worker worker, FullPair pair) {
+  public FullVectorKernel(Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
   }
@@ -199,8 +200,7 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
     for (int i = row0; i < row1; i++) {
       for (long bits = open[i - row0]; bits != 0; bits &= bits - 1) {
         int column = j + Long.numberOfTrailingZeros(bits);
-        worker.pass(Checkpoint.ofSolve(q.dimension()));
-        out.put(i, column, q == p && i == column ? 0 : pair.kl(q, i, p, column));
+        out.put(i, column, pair.of(q, i, p, column));
       }
     }
   }
