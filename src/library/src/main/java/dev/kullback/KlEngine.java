@@ -28,10 +28,10 @@ import org.jspecify.annotations.Nullable;
  * states what holds for all methods: equations, accuracy, outputs, when two batches match, threads, interruption,
  * memory and CUDA.
  *
- * <p>A method throws {@link IllegalArgumentException} if its batches do not match, or the memory that it writes to is
- * too small or read-only, {@link IllegalStateException} if the engine is closed, {@link CancellationException} if the
- * calling thread is interrupted, and {@link CudaException} if the device fails. Below it is listed what it throws
- * besides; an overload that writes to the caller's memory throws the same as the method that its description refers to.
+ * <p>A method throws {@link IllegalArgumentException} if its batches do not match, an argument is not as its description
+ * says, a result would have more than the 2³¹ − 9 elements of an array, or the memory that it writes to is too small or
+ * read-only. It throws {@link IllegalStateException} if the engine is closed, {@link CancellationException} if the calling
+ * thread is interrupted, and {@link CudaException} if the device fails.
  */
 public final class KlEngine implements AutoCloseable {
   private static final int MOST_THREADS = 1024;
@@ -122,7 +122,6 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
    * @return a new array, row-major {@code [N, M]}
-   * @throws IllegalArgumentException if N·M is more than 2³¹ − 9
    */
   public float[] pairwise(Gaussians q, Gaussians p) {
     return pairwise(q, p, new float[arrayLength(q, p)]);
@@ -177,7 +176,6 @@ public final class KlEngine implements AutoCloseable {
    * @param q N Gaussians
    * @param p N Gaussians
    * @return a new array of N divergences
-   * @throws IllegalArgumentException if q and p differ in size
    */
   public float[] aligned(Gaussians q, Gaussians p) {
     return aligned(q, p, new float[rows(q)]);
@@ -231,12 +229,10 @@ public final class KlEngine implements AutoCloseable {
    * are computed one by one in plain code, on the engine's threads, also where the backend is a device.
    *
    * @param q N Gaussians
-   * @param i R indices of q
+   * @param i R indices of q, in [0, N)
    * @param p M Gaussians
-   * @param j R indices of p
+   * @param j R indices of p, in [0, M)
    * @param out receives the R divergences
-   * @throws IllegalArgumentException if i and j differ in length, an index is not in {@code [0, N)} or {@code [0, M)},
-   *     or {@code out} is too small
    */
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, double[] out) {
     checkPairs(q, i, p, j);
@@ -248,9 +244,9 @@ public final class KlEngine implements AutoCloseable {
    * Computes the divergences of {@link #pairs(Gaussians, int[], Gaussians, int[], double[])} and rounds them to float.
    *
    * @param q N Gaussians
-   * @param i R indices of q
+   * @param i R indices of q, in [0, N)
    * @param p M Gaussians
-   * @param j R indices of p
+   * @param j R indices of p, in [0, M)
    * @param out receives the R divergences
    */
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, float[] out) {
@@ -334,7 +330,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param k the number of neighbors, in [1, M]
    * @return N rows of k neighbors
-   * @throws IllegalArgumentException if k is not in [1, M], or N·k is more than 2³¹ − 9
    */
   public Neighbors nearest(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, NearestQuery.ALL);
@@ -378,7 +373,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p N Gaussians, the columns
    * @param k the number of neighbors, in [1, N − 1]
    * @return N rows of k neighbors
-   * @throws IllegalArgumentException if q and p differ in size, k is not in [1, N − 1], or N·k is more than 2³¹ − 9
    */
   public Neighbors nearestOthers(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, NearestQuery.OTHERS);
@@ -423,7 +417,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param k the number of neighbors, in [1, M]
    * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException if k is not in [1, M], or N·k is more than 2³¹ − 9
    */
   public Neighbors nearestReverse(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, NearestQuery.ALL_REVERSE);
@@ -437,7 +430,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p N Gaussians, the columns
    * @param k the number of neighbors, in [1, N − 1]
    * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException if q and p differ in size, k is not in [1, N − 1], or N·k is more than 2³¹ − 9
    */
   public Neighbors nearestOthersReverse(Gaussians q, Gaussians p, int k) {
     return neighbors(q, p, k, NearestQuery.OTHERS.reversed());
@@ -475,7 +467,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param radius in nats, ≥ 0; 0 finds equal Gaussians and those whose divergence underflows, and +∞ finds all
    * @return N rows of the pairs found
-   * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
     return within(q, p, radius, Arguments.MOST_PAIRS);
@@ -490,8 +481,7 @@ public final class KlEngine implements AutoCloseable {
    * @param radius in nats, ≥ 0
    * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
    * @return N rows of the pairs found
-   * @throws IllegalArgumentException if the radius is negative or NaN, maxPairs is not in its range, or there are more
-   *     pairs, as soon as they are found
+   * @throws IllegalArgumentException also if there are more pairs, as soon as they are found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius, int maxPairs) {
     return within(q, p, false, radius, maxPairs);
@@ -505,7 +495,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param radius in nats, ≥ 0
    * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException if the radius is negative or NaN, or more than 2³¹ − 9 pairs are found
    */
   public Neighbors withinReverse(Gaussians q, Gaussians p, double radius) {
     return withinReverse(q, p, radius, Arguments.MOST_PAIRS);
@@ -519,8 +508,7 @@ public final class KlEngine implements AutoCloseable {
    * @param radius in nats, ≥ 0
    * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
    * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException if the radius is negative or NaN, maxPairs is not in its range, or there are more
-   *     pairs, as soon as they are found
+   * @throws IllegalArgumentException also if there are more pairs, as soon as they are found
    */
   public Neighbors withinReverse(Gaussians q, Gaussians p, double radius, int maxPairs) {
     return within(q, p, true, radius, maxPairs);
@@ -555,9 +543,8 @@ public final class KlEngine implements AutoCloseable {
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns
-   * @param logWeights w, M numbers; −∞ leaves a term out, and if all are −∞, so are the results
+   * @param logWeights w, M numbers, none NaN or +∞; −∞ leaves a term out, and if all are −∞, so are the results
    * @return a new array of N numbers
-   * @throws IllegalArgumentException if there are not M weights, or one is NaN or +∞
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights) {
     return weightedLogSumExp(q, p, logWeights, new double[rows(q)]);
@@ -570,7 +557,6 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param logWeights w, M numbers
    * @param out receives the N numbers; another array than {@code logWeights}
-   * @throws IllegalArgumentException also if {@code out} is {@code logWeights}
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
     check(q, p);
@@ -684,7 +670,6 @@ public final class KlEngine implements AutoCloseable {
    * @param samples S, the samples of each pair, at least 2
    * @param seed the seed of the generator
    * @return N estimates and their standard errors
-   * @throws IllegalArgumentException if q and p differ in size, or S is less than 2
    */
   public MonteCarlo monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
     checkAligned(q, p);
@@ -705,11 +690,10 @@ public final class KlEngine implements AutoCloseable {
    * <p>This takes one to five seconds, and longer only if eight calls do. Results are the same cold and warm. What
    * belongs to the references themselves is built by {@link Gaussians#prepare()}.
    *
-   * @param n the rows of q, those of a query; no more rows of q and of p are made than have 2²⁴ elements, and no more
-   *     than 2¹⁹ dimensions
-   * @param m the rows of p
-   * @param dimension D
-   * @throws IllegalArgumentException if a number is less than 1, or {@code dimension} is more than 2²⁴
+   * @param n the rows of q, those of a query, at least 1; no more rows of q and of p are made than have 2²⁴ elements,
+   *     and no more than 2¹⁹ dimensions
+   * @param m the rows of p, at least 1
+   * @param dimension D, in [1, 2²⁴]
    */
   public void warmUp(int n, int m, int dimension) {
     engine.checkOpen();
@@ -741,10 +725,9 @@ public final class KlEngine implements AutoCloseable {
    * What a compiler makes of vector code depends on the processor and the VM's build, so this is meant for the start of
    * a service, or for a test on the machine that it will run on. It allocates some MB.
    *
-   * @param time about how long to take; in ten seconds every kernel gets compiled. Each operation is tried on each kind
+   * @param time about how long to take, more than 0; in ten seconds every kernel gets compiled. Each operation is tried on each kind
    *     and shape whatever the time, which takes some seconds
    * @return the findings for each operation
-   * @throws IllegalArgumentException if the time is not positive
    */
   public Verification verify(Duration time) {
     engine.checkOpen();

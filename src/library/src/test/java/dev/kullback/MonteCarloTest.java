@@ -134,7 +134,7 @@ class MonteCarloTest {
     try (KlEngine engine = KlEngine.builder().build()) {
       double[] exact = engine.aligned(q, p, new double[q.size()]);
       MonteCarlo sampled = engine.monteCarlo(q, p, samples, 7);
-      Sampler sampler = new Sampler(KlEngine.batch(q, "q"), KlEngine.batch(p, "p"));
+      Sampler sampler = Sampler.of(KlEngine.batch(q, "q"), KlEngine.batch(p, "p"));
       double squares = 0;
       int pairs = 0;
       for (int i = 0; i < exact.length; i++) {

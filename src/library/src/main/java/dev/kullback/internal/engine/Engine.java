@@ -399,13 +399,9 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   /** Finds the k nearest columns of each row, or all if they are fewer. The lists must fit an array. */
   public NeighborLists nearest(Batch q, Batch p, int k, NearestQuery query) {
-    int[] start = new int[q.size() + 1];
-    for (int i = 0; i < q.size(); i++) {
-      start[i + 1] = start[i] + query.count(i, p.size(), k);
-    }
-    NeighborLists found = NeighborLists.ofStart(start);
+    NeighborLists found = NeighborLists.ofCounts(q.size(), i -> query.count(i, p.size(), k));
     Workspace w = begin(found.values());
-    w.nearest.set(q, p, k, query, start, found.indices(), w.results);
+    w.nearest.set(q, p, k, query, found.start(), found.indices(), w.results);
     reduce(q, p, w.nearest, w);
     return found;
   }
@@ -448,7 +444,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
       return; // 0
     }
     SplittableRandom random = new SplittableRandom(seed);
-    Sampler sampler = new Sampler(q, p);
+    Sampler sampler = Sampler.of(q, p);
     for (int i = 0; i < estimates.length; i++) {
       Checkpoint.checkInterrupt(Thread.currentThread());
       sampler.sample(i, samples, random.split());

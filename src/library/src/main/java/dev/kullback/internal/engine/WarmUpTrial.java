@@ -1,12 +1,7 @@
 package dev.kullback.internal.engine;
 
 import dev.kullback.ScaleKind;
-import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.batch.Elements;
-import dev.kullback.internal.batch.Factors;
-import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
@@ -106,10 +101,12 @@ final class WarmUpTrial {
 
   private void matrices(int d, boolean wide, double[]... spreads) {
     for (double[] spread : spreads) {
-      Parameters q = new Parameters(ROWS, d, spread, wide, random);
-      Parameters p = new Parameters(COLUMNS, d, spread, wide, random);
+      MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
+      MadeUpGaussians q = normal.around(ROWS, random, spread);
+      MadeUpGaussians p = normal.around(COLUMNS, random, spread);
       tryOut(
-          () -> matrices(cold, q.batch(), p.batch()), () -> matrices(ready, q.batch(), p.batch()));
+          () -> matrices(cold, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)),
+          () -> matrices(ready, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)));
     }
   }
 
@@ -121,18 +118,19 @@ final class WarmUpTrial {
 
   private void full(int d) {
     for (double[] spread : new double[][] {FAR, MIXED, NEAR}) {
-      Covariances q = new Covariances(ROWS, d, spread, random);
-      Covariances p = new Covariances(COLUMNS, d, spread, random);
+      MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
+      MadeUpGaussians q = normal.around(ROWS, random, spread);
+      MadeUpGaussians p = normal.around(COLUMNS, random, spread);
       tryOut(() -> full(cold, Cholesky::new, q, p), () -> full(ready, CholeskyKernel::new, q, p));
     }
   }
 
   private static void full(
-      Engine engine, Supplier<Factorization> how, Covariances q, Covariances p) {
-    FullBatch columns = p.batch(ScaleKind.SCALE_TRIL, how);
-    FullBatch others = p.batch(ScaleKind.COVARIANCE, how);
-    matrices(engine, q.batch(ScaleKind.SCALE_TRIL, how), columns);
-    matrices(engine, q.batch(ScaleKind.PRECISION_MATRIX, how), others);
+      Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p) {
+    Batch columns = p.full(ScaleKind.SCALE_TRIL, true, how);
+    Batch others = p.full(ScaleKind.COVARIANCE, true, how);
+    matrices(engine, q.full(ScaleKind.SCALE_TRIL, true, how), columns);
+    matrices(engine, q.full(ScaleKind.PRECISION_MATRIX, true, how), others);
     double[] out = new double[columns.size()];
     engine.aligned(columns, others, out);
     engine.toStandardNormal(columns, out);
@@ -180,83 +178,6 @@ final class WarmUpTrial {
         System.arraycopy(unsorted, 0, keys, 0, keys.length);
         scan.sortFew(keys, i, keys.length);
       }
-    }
-  }
-
-  /** Parameters of a batch: means about 0 and standard deviations about 1. */
-  private static final class Parameters {
-    private final double[] mean;
-    private final double[] std;
-    private final int d;
-    private final boolean wide;
-
-    Parameters(int n, int d, double[] spreads, boolean wide, Random random) {
-      mean = new double[n * d];
-      std = new double[n * d];
-      this.d = d;
-      this.wide = wide;
-      for (int k = 0; k < n * d; k++) {
-        double spread = spreads[k / d % spreads.length];
-        mean[k] = spread * random.nextGaussian();
-        std[k] = Math.exp(0.3 * spread * random.nextGaussian());
-      }
-    }
-
-    /** Made anew, as its panels then are. */
-    DiagonalBatch batch() {
-      return DiagonalBatch.of(
-          wide ? Elements.of(mean, "mean") : Elements.of(floats(mean), "mean"),
-          wide ? Elements.of(std, "std") : Elements.of(floats(std), "std"),
-          d,
-          Scale.STD,
-          ScalePolicy.STRICT);
-    }
-
-    private static float[] floats(double[] values) {
-      float[] narrow = new float[values.length];
-      for (int k = 0; k < narrow.length; k++) {
-        narrow[k] = (float) values[k];
-      }
-      return narrow;
-    }
-  }
-
-  /** Parameters of a batch with full covariances, likewise. */
-  private static final class Covariances {
-    private final double[] mean;
-    private final double[] factors;
-    private final double[] products;
-    private final int d;
-
-    Covariances(int n, int d, double[] spreads, Random random) {
-      mean = new double[n * d];
-      factors = new double[n * d * d];
-      products = new double[n * d * d];
-      this.d = d;
-      for (int row = 0; row < n * d; row++) {
-        double spread = spreads[row / d % spreads.length];
-        int r = row % d;
-        mean[row] = spread * random.nextGaussian();
-        for (int c = 0; c <= r; c++) {
-          double x = 0.3 * spread * random.nextGaussian() / d;
-          factors[row * d + c] = c < r ? x : Math.exp(x);
-        }
-        for (int c = 0; c <= r; c++) {
-          int other = row - r + c;
-          double sum = 0;
-          for (int k = 0; k <= c; k++) {
-            sum += factors[row * d + k] * factors[other * d + k];
-          }
-          products[row * d + c] = sum;
-          products[other * d + r] = sum;
-        }
-      }
-    }
-
-    FullBatch batch(ScaleKind kind, Supplier<Factorization> factorization) {
-      double[] matrix = kind == ScaleKind.SCALE_TRIL ? factors : products;
-      return Factors.of(
-          Elements.of(mean, "mean"), Elements.of(matrix, kind.argument()), d, kind, factorization);
     }
   }
 }

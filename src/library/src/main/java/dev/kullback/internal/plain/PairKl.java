@@ -56,26 +56,21 @@ public final class PairKl {
   public static final double ALIKE_LOG = 0x1p-2;
 
   /** Coefficients of {@code artanh s = s + s³ (1/3 + s²/5 + …)}, the last first; the next term is 2⁻⁵⁶ of the sum. */
-  private static final double[] ARTANH = {
-    1 / 19.0, 1 / 17.0, 1 / 15.0, 1 / 13.0, 1 / 11.0, 1 / 9.0, 1 / 7.0, 1 / 5.0, 1 / 3.0
-  };
+  private static final double[] ARTANH = new double[9];
 
   /** Coefficients of {@code e^x = 1 + x + x² (1/2! + x/3! + …)}, likewise. */
-  private static final double[] EXP = {
-    1 / 87178291200.0,
-    1 / 6227020800.0,
-    1 / 479001600.0,
-    1 / 39916800.0,
-    1 / 3628800.0,
-    1 / 362880.0,
-    1 / 40320.0,
-    1 / 5040.0,
-    1 / 720.0,
-    1 / 120.0,
-    1 / 24.0,
-    1 / 6.0,
-    1 / 2.0
-  };
+  private static final double[] EXP = new double[13];
+
+  static {
+    for (int n = 0; n < ARTANH.length; n++) {
+      ARTANH[ARTANH.length - 1 - n] = 1 / (2.0 * n + 3);
+    }
+    double factorial = 1;
+    for (int n = 0; n < EXP.length; n++) {
+      factorial *= n + 2;
+      EXP[EXP.length - 1 - n] = 1 / factorial;
+    }
+  }
 
   /** Math.fma without hardware support goes through BigDecimal. */
   private static final boolean FMA = Fma.IS_HARDWARE;

@@ -18,13 +18,27 @@ import java.util.SplittableRandom;
  * <p>δ and the logarithms are made of differences of the parameters, so that rounding is relative to the difference of q and p, as the
  * spread of the samples is. Holds the working memory of one thread.
  */
-public final class Sampler {
+public abstract class Sampler {
   /** Time of a normal number and its part of the sample relative to a term of plain code. */
   private static final int DRAW = 8;
 
-  private final int dimension;
-  private final double[] z;
-  private final Difference difference;
+  private static final double HALF_ULP = 0x1p-53;
+
+  /** Roundings of a term at most; its sum has D more. */
+  private static final int ROUNDINGS = 16;
+
+  /** Relative error of a σ computed in twice the precision of double. */
+  private static final double CONVERSION = 0x1p-100;
+
+  final int d;
+  final double[] z;
+  final double[] delta;
+
+  /** {@code ln det L_p − ln det L_q}, and the magnitudes of its terms. */
+  private double logDets;
+
+  private double logMagnitudes;
+
   private final Checkpoint checkpoint = new Checkpoint();
 
   /** Terms that a sample counts at the checkpoint. */
@@ -34,89 +48,66 @@ public final class Sampler {
   private double spread;
   private double floor;
 
-  public Sampler(Batch q, Batch p) {
-    dimension = q.dimension();
-    z = new double[dimension];
-    int each = DRAW;
-    if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
-      difference = new DiagonalPair(a, b);
-    } else {
-      difference = new FactorPair(q, p);
-      each += dimension;
-    }
-    terms = (long) Checkpoint.PLAIN * dimension * each;
+  private Sampler(int d, int timeOfDelta) {
+    this.d = d;
+    z = new double[d];
+    delta = new double[d];
+    terms = (long) Checkpoint.PLAIN * d * (DRAW + timeOfDelta);
   }
 
-  /** The difference of two Gaussians, and δ of a sample. */
-  private abstract static class Difference {
-    private static final double HALF_ULP = 0x1p-53;
-
-    /** Roundings of a term at most; its sum has D more. */
-    private static final int ROUNDINGS = 16;
-
-    /** Relative error of a σ computed in twice the precision of double. */
-    private static final double CONVERSION = 0x1p-100;
-
-    final double[] delta;
-
-    /** {@code ln det L_p − ln det L_q}, and the magnitudes of its terms. */
-    double logDets;
-
-    double logMagnitudes;
-
-    Difference(int d) {
-      delta = new double[d];
-    }
-
-    abstract void set(int i);
-
-    /** Adds a term {@code lp − lq} to the logarithms. */
-    final void addLogs(double lp, double lq) {
-      logDets += lp - lq;
-      logMagnitudes += Math.abs(lp) + Math.abs(lq);
-    }
-
-    /** Sets δ. */
-    abstract void displace(double[] z);
-
-    /** {@code Σ_h |z_h + δ_h|·g_h}, where a rounding changes δ_h by its share of g_h. */
-    abstract double magnitudes(double[] z);
-
-    /** Whether some σ was converted from another scale. */
-    abstract boolean isConverted();
-
-    /** Bound on the rounding error of the sample. */
-    final double rounding(double[] z) {
-      double sum = logMagnitudes + magnitudes(z);
-      for (int h = 0; h < z.length; h++) {
-        sum += Math.abs(delta[h]) * (Math.abs(z[h]) + Math.abs(delta[h]));
-      }
-      return HALF_ULP * (z.length + ROUNDINGS) * sum + (isConverted() ? CONVERSION * z.length : 0);
-    }
+  public static Sampler of(Batch q, Batch p) {
+    return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
+        ? new Diagonal(a, b)
+        : new Full(q, p);
   }
 
-  private static final class DiagonalPair extends Difference {
+  /** Prepares for pair i: calls {@link #addLogs} for each dimension. */
+  abstract void set(int i);
+
+  /** Adds a term {@code lp − lq} to the logarithms. */
+  final void addLogs(double lp, double lq) {
+    logDets += lp - lq;
+    logMagnitudes += Math.abs(lp) + Math.abs(lq);
+  }
+
+  /** Computes δ. */
+  abstract void displace();
+
+  /** {@code Σ_h |z_h + δ_h|·g_h}, where a rounding changes δ_h by its share of g_h. */
+  abstract double magnitudes();
+
+  /** Whether some σ was converted from another scale. */
+  abstract boolean isConverted();
+
+  /** Bound on the rounding error of the sample. */
+  private double rounding() {
+    double sum = logMagnitudes + magnitudes();
+    for (int h = 0; h < d; h++) {
+      sum += Math.abs(delta[h]) * (Math.abs(z[h]) + Math.abs(delta[h]));
+    }
+    return HALF_ULP * (d + ROUNDINGS) * sum + (isConverted() ? CONVERSION * d : 0);
+  }
+
+  private static final class Diagonal extends Sampler {
     private final DiagonalBatch q;
     private final DiagonalBatch p;
 
     /** {@code σ_q/σ_p − 1} and {@code (μ_q − μ_p)/σ_p}. */
     private final double[] excess;
 
-    private final double[] mean;
+    private final double[] shift;
 
-    DiagonalPair(DiagonalBatch q, DiagonalBatch p) {
-      super(q.dimension());
+    Diagonal(DiagonalBatch q, DiagonalBatch p) {
+      super(q.dimension(), 0);
       this.q = q;
       this.p = p;
-      excess = new double[delta.length];
-      mean = new double[delta.length];
+      excess = new double[d];
+      shift = new double[d];
     }
 
     @Override
     void set(int i) {
-      logDets = 0;
-      logMagnitudes = 0;
-      for (int h = 0, k = i * delta.length; h < delta.length; h++, k++) {
+      for (int h = 0, k = i * d; h < d; h++, k++) {
         double sq = q.scale(k);
         double sp = p.scale(k);
         double x =
@@ -124,7 +115,7 @@ public final class Sampler {
                 ? q.kind().excess(sq, sp)
                 : Variance.excess(Variance.of(q.kind(), sq), Variance.of(p.kind(), sp));
         excess[h] = x / (1 + Math.sqrt(1 + x));
-        mean[h] = p.kind().standardize(q.mean(k) - p.mean(k), sp);
+        shift[h] = p.kind().standardize(q.mean(k) - p.mean(k), sp);
         if (Math.abs(x) < 0.5) {
           addLogs(0, 0.5 * Math.log1p(x));
         } else {
@@ -134,17 +125,17 @@ public final class Sampler {
     }
 
     @Override
-    void displace(double[] z) {
-      for (int h = 0; h < z.length; h++) {
-        delta[h] = excess[h] * z[h] + mean[h];
+    void displace() {
+      for (int h = 0; h < d; h++) {
+        delta[h] = excess[h] * z[h] + shift[h];
       }
     }
 
     @Override
-    double magnitudes(double[] z) {
+    double magnitudes() {
       double sum = 0;
-      for (int h = 0; h < z.length; h++) {
-        sum += Math.abs(z[h] + delta[h]) * (Math.abs(excess[h] * z[h]) + Math.abs(mean[h]));
+      for (int h = 0; h < d; h++) {
+        sum += Math.abs(z[h] + delta[h]) * (Math.abs(excess[h] * z[h]) + Math.abs(shift[h]));
       }
       return sum;
     }
@@ -156,23 +147,23 @@ public final class Sampler {
   }
 
   /** {@code δ = L_p⁻¹((L_q − L_p) z + μ_q − μ_p)}. */
-  private static final class FactorPair extends Difference {
+  private static final class Full extends Sampler {
     private final Batch q;
     private final Batch p;
     private final FullPair.Factor factorQ = new FullPair.Factor();
     private final FullPair.Factor factorP = new FullPair.Factor();
 
-    /** {@code L_q − L_p}, and a vector of working memory. */
+    /** {@code L_q − L_p}. */
     private final double[] difference;
 
     private final double[] error;
 
-    FactorPair(Batch q, Batch p) {
-      super(q.dimension());
+    Full(Batch q, Batch p) {
+      super(q.dimension(), q.dimension());
       this.q = q;
       this.p = p;
-      difference = new double[Cholesky.packedLength(delta.length)];
-      error = new double[delta.length];
+      difference = new double[Cholesky.packedLength(d)];
+      error = new double[d];
     }
 
     @Override
@@ -182,9 +173,7 @@ public final class Sampler {
       for (int k = 0; k < difference.length; k++) {
         difference[k] = factorQ.high(k) - factorP.high(k) + (factorQ.low(k) - factorP.low(k));
       }
-      logDets = 0;
-      logMagnitudes = 0;
-      for (int h = 0, k = 0; h < delta.length; k += ++h + 1) {
+      for (int h = 0, k = 0; h < d; k += ++h + 1) {
         double x = difference[k] / factorP.high(k);
         if (Math.abs(x) < 0.5) {
           addLogs(0, Math.log1p(x));
@@ -199,8 +188,8 @@ public final class Sampler {
     }
 
     @Override
-    void displace(double[] z) {
-      for (int r = 0, row = 0; r < z.length; row += ++r) {
+    void displace() {
+      for (int r = 0, row = 0; r < d; row += ++r) {
         double sum = meanDifference(r);
         for (int c = 0; c <= r; c++) {
           sum += difference[row + c] * z[c];
@@ -217,9 +206,9 @@ public final class Sampler {
      * its unknown signs.
      */
     @Override
-    double magnitudes(double[] z) {
+    double magnitudes() {
       double total = 0;
-      for (int r = 0, row = 0; r < z.length; row += ++r) {
+      for (int r = 0, row = 0; r < d; row += ++r) {
         double sum = Math.abs(meanDifference(r));
         for (int c = 0; c <= r; c++) {
           sum += Math.abs(difference[row + c] * z[c]) + Math.abs(factorP.high(row + c) * delta[c]);
@@ -241,53 +230,54 @@ public final class Sampler {
   }
 
   /** Draws samples for pair i. */
-  public void sample(int i, int samples, SplittableRandom random) {
-    difference.set(i);
-    double[] delta = difference.delta;
+  public final void sample(int i, int samples, SplittableRandom random) {
+    logDets = 0;
+    logMagnitudes = 0;
+    set(i);
     double sum = 0;
     double rest = 0;
     double squares = 0;
     floor = 0;
     for (long s = 1; s <= samples; s++) {
       checkpoint.pass(terms);
-      for (int h = 0; h < dimension; h++) {
+      for (int h = 0; h < d; h++) {
         z[h] = random.nextGaussian();
       }
-      difference.displace(z);
+      displace();
       double ratio = 0;
-      for (int h = 0; h < dimension; h++) {
+      for (int h = 0; h < d; h++) {
         ratio += delta[h] * (z[h] + 0.5 * delta[h]);
       }
-      ratio += difference.logDets;
+      ratio += logDets;
       if (!(ratio < Double.POSITIVE_INFINITY)) { // or NaN, of ∞ − ∞
         mean = spread = Double.POSITIVE_INFINITY;
         return;
       }
       if (Long.bitCount(s) == 1) { // some of the samples, the first and ever fewer
-        double rounding = difference.rounding(z);
+        double rounding = rounding();
         floor = rounding >= 0 ? Math.max(floor, rounding) : Double.POSITIVE_INFINITY;
       }
       // B. P. Welford's running mean and variance, 1962, the mean in two parts
-      double d = ratio - sum - rest;
-      double next = sum + d / s;
-      rest += Compensation.error(sum, d / s, next);
+      double change = ratio - sum - rest;
+      double next = sum + change / s;
+      rest += Compensation.error(sum, change / s, next);
       sum = next;
-      squares += d * (ratio - sum - rest);
+      squares += change * (ratio - sum - rest);
     }
     mean = sum + rest;
     spread = Math.sqrt(squares / (samples - 1) / samples);
   }
 
-  public double mean() {
+  public final double mean() {
     return mean;
   }
 
   /** Bound on the rounding error of the mean. */
-  public double floor() {
+  public final double floor() {
     return floor;
   }
 
-  public double standardError() {
+  public final double standardError() {
     return Math.hypot(spread, floor);
   }
 }

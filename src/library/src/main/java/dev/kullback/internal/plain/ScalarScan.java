@@ -102,15 +102,11 @@ public final class ScalarScan implements RowScan {
     for (int k = 0; k < lanes; k++) {
       total += (sums[k] + sums[k + lanes]) + (sums[k + 2 * lanes] + sums[k + 3 * lanes]);
     }
-    return total + rest(values, j, to);
-  }
-
-  private static double rest(double[] values, int from, int to) {
-    double sum = 0;
-    for (int j = from; j < to; j++) {
-      sum += values[j];
+    double rest = 0;
+    for (; j < to; j++) {
+      rest += values[j];
     }
-    return sum;
+    return total + rest;
   }
 
   @Override
@@ -118,31 +114,24 @@ public final class ScalarScan implements RowScan {
     Arrays.fill(sums, 0, lanes, 0);
     int whole = to - (to - from) % lanes;
     for (int j = from, k = 0; j < whole; j++, k = k + 1 == lanes ? 0 : k + 1) {
-      double x = shift - values[j];
-      if (x > NEGLIGIBLE) {
-        sums[k] += exp(x);
-      }
+      sums[k] += exp(shift - values[j]);
     }
     double total = 0;
     for (int k = 0; k < lanes; k++) {
       total += sums[k];
     }
-    return total + restExp(shift, values, whole, to);
-  }
-
-  private static double restExp(double shift, double[] values, int from, int to) {
-    double sum = 0;
-    for (int j = from; j < to; j++) {
-      double x = shift - values[j];
-      if (x > NEGLIGIBLE) {
-        sum += exp(x);
-      }
+    double rest = 0;
+    for (int j = whole; j < to; j++) {
+      rest += exp(shift - values[j]);
     }
-    return sum;
+    return total + rest;
   }
 
-  /** Returns e^x for x in [−60, 0], by operations that vectors have. */
+  /** Returns e^x for x ≤ 0, by operations that vectors have; 0 where it is negligible. */
   private static double exp(double x) {
+    if (!(x > NEGLIGIBLE)) {
+      return 0;
+    }
     double rounded = x * LOG2_E + ROUND;
     double k = rounded - ROUND;
     double r = Fma.of(k, -LN2_LOW, Fma.of(k, -LN2_HIGH, x));

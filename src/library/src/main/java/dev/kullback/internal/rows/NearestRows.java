@@ -56,9 +56,9 @@ public final class NearestRows extends RowSearch {
   /** Candidates that a span may keep of a row. */
   private int room;
 
-  // by row and span: the number of candidates, −1 if there is no room for them; room columns; room
-  // values
+  /** Candidates that each span keeps of each row: how many, −1 if there is no room for them; columns; values. */
   private int[] partialCount = NONE;
+
   private int[] partialIndex = NONE;
   private double[] partialValue = {};
 

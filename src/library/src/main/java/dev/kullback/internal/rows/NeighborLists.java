@@ -1,6 +1,7 @@
 package dev.kullback.internal.rows;
 
 import java.util.Arrays;
+import java.util.function.IntUnaryOperator;
 
 /**
  * Some columns of each row and their values, as compressed sparse rows: row i has the entries {@code start[i]} to
@@ -8,10 +9,13 @@ import java.util.Arrays;
  */
 @SuppressWarnings("ArrayRecordComponent") // handed on, and never compared
 public record NeighborLists(int[] start, int[] indices, double[] values) {
-  /** Lists of these lengths, to be filled. */
-  public static NeighborLists ofStart(int[] start) {
-    int length = start[start.length - 1];
-    return new NeighborLists(start, new int[length], new double[length]);
+  /** Lists of n rows of these lengths, to be filled. */
+  public static NeighborLists ofCounts(int n, IntUnaryOperator count) {
+    int[] start = new int[n + 1];
+    for (int i = 0; i < n; i++) {
+      start[i + 1] = start[i] + count.applyAsInt(i);
+    }
+    return new NeighborLists(start, new int[start[n]], new double[start[n]]);
   }
 
   public int size() {
@@ -49,17 +53,13 @@ public record NeighborLists(int[] start, int[] indices, double[] values) {
   /** Merges lists whose rows are in order; keeps the first k of each row. */
   public static NeighborLists merge(int k, NeighborLists... lists) {
     int n = lists[0].size();
-    int[] start = new int[n + 1];
-    for (int i = 0; i < n; i++) {
-      start[i + 1] = start[i] + count(i, k, lists);
-    }
-    NeighborLists merged = ofStart(start);
+    NeighborLists merged = ofCounts(n, i -> count(i, k, lists));
     int[] at = new int[lists.length];
     for (int i = 0; i < n; i++) {
       for (int l = 0; l < lists.length; l++) {
         at[l] = lists[l].start[i];
       }
-      for (int to = start[i]; to < start[i + 1]; to++) {
+      for (int to = merged.start[i]; to < merged.start[i + 1]; to++) {
         int first = -1;
         for (int l = 0; l < lists.length; l++) {
           if (at[l] < lists[l].start[i + 1]

@@ -10,10 +10,16 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RowStatistic extends RowReduction {
   public enum Kind {
-    MIN,
-    SUM,
-    MEAN,
-    LOG_SUM_EXP
+    MIN(RowQuery.Kind.MIN),
+    SUM(RowQuery.Kind.SUM),
+    MEAN(RowQuery.Kind.SUM),
+    LOG_SUM_EXP(RowQuery.Kind.LOG_SUM_EXP);
+
+    private final RowQuery.Kind fold;
+
+    Kind(RowQuery.Kind fold) {
+      this.fold = fold;
+    }
   }
 
   private static final double[] NONE = {};
@@ -60,11 +66,7 @@ public final class RowStatistic extends RowReduction {
 
   @Override
   public void begin(int row0, int row1, BandState band) {
-    double first =
-        switch (kind) {
-          case MIN, LOG_SUM_EXP -> Double.POSITIVE_INFINITY;
-          case SUM, MEAN -> 0;
-        };
+    double first = kind.fold == RowQuery.Kind.SUM ? 0 : Double.POSITIVE_INFINITY;
     double[] state = band.state(2 * (row1 - row0));
     for (int i = 0; i < row1 - row0; i++) {
       state[2 * i] = first;
@@ -122,13 +124,7 @@ public final class RowStatistic extends RowReduction {
 
   @Override
   public RowQuery query() {
-    return RowQuery.number(
-        switch (kind) {
-          case MIN -> RowQuery.Kind.MIN;
-          case SUM, MEAN -> RowQuery.Kind.SUM;
-          case LOG_SUM_EXP -> RowQuery.Kind.LOG_SUM_EXP;
-        },
-        logWeights);
+    return RowQuery.number(kind.fold, logWeights);
   }
 
   @Override

@@ -110,34 +110,26 @@ public final class WithinRows extends RowSearch {
 
   @Override
   public void end(int row0, int row1, BandState band) {
-    int n = row1 - row0;
-    int[] start = new int[n + 1];
-    for (int i = 0; i < n; i++) {
-      start[i + 1] = start[i] + band.candidates(i).count;
-    }
-    NeighborLists found = NeighborLists.ofStart(start);
-    for (int i = 0; i < n; i++) {
+    NeighborLists found = NeighborLists.ofCounts(row1 - row0, i -> band.candidates(i).count);
+    for (int i = 0; i < row1 - row0; i++) {
       Candidates c = band.candidates(i);
-      System.arraycopy(c.index, 0, found.indices(), start[i], c.count);
-      System.arraycopy(c.value, 0, found.values(), start[i], c.count);
+      System.arraycopy(c.index, 0, found.indices(), found.start()[i], c.count);
+      System.arraycopy(c.value, 0, found.values(), found.start()[i], c.count);
     }
     parts.set(row0 * spans + Math.max(0, band.span), found);
   }
 
   /** Joins the lists of all bands, and drops them. */
   public NeighborLists result() {
-    int[] start = new int[q().size() + 1];
+    int[] counts = new int[q().size()];
     for (int k = 0; k < parts.length(); k++) {
       NeighborLists part = parts.get(k);
       for (int i = 0; part != null && i < part.size(); i++) {
-        start[k / spans + i + 1] += part.count(i);
+        counts[k / spans + i] += part.count(i);
       }
     }
-    for (int i = 0; i < q().size(); i++) {
-      start[i + 1] += start[i];
-    }
-    NeighborLists all = NeighborLists.ofStart(start);
-    int[] to = start.clone();
+    NeighborLists all = NeighborLists.ofCounts(counts.length, i -> counts[i]);
+    int[] to = all.start().clone();
     for (int k = 0; k < parts.length(); k++) {
       NeighborLists part = parts.get(k);
       for (int i = 0; part != null && i < part.size(); i++) {

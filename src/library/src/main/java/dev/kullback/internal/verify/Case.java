@@ -1,6 +1,9 @@
 package dev.kullback.internal.verify;
 
+import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.engine.MadeUpGaussians;
+import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.work.Worker;
@@ -80,18 +83,24 @@ final class Case {
     isSelf =
         n == m && round % 2 == 1 && kind != Kind.MIXED && kind.isFull(true) == kind.isFull(false);
     SplittableRandom random = new SplittableRandom(100L * round + d);
-    Parameters normal = Parameters.normal(d);
-    Parameters center = kind.isNear() ? normal.around(1, 1, random) : normal;
+    MadeUpGaussians normal = MadeUpGaussians.normal(d, full);
+    MadeUpGaussians center = kind.isNear() ? normal.around(1, random, 1) : normal;
     double spread = kind.isNear() ? NEAR : kind == Kind.ALIKE_FLOAT ? ALIKE : 1;
-    Parameters a = center.around(n, spread, random);
-    Parameters b = isSelf ? a : center.around(m, spread, random);
-    makeQ = a.maker(kind, kind.isDouble && kind != Kind.MIXED, kind.isFull(true), scaleQ);
-    makeP = isSelf ? makeQ : b.maker(kind, kind.isDouble, kind.isFull(false), scaleP);
+    MadeUpGaussians a = center.around(n, random, spread);
+    MadeUpGaussians b = isSelf ? a : center.around(m, random, spread);
+    makeQ = () -> batch(a, kind.isFull(true), scaleQ, kind.isDouble && kind != Kind.MIXED);
+    makeP = isSelf ? makeQ : () -> batch(b, kind.isFull(false), scaleP, kind.isDouble);
     q = makeQ.get();
     p = isSelf ? q : makeP.get();
     contract = !kind.isDouble ? FLOAT_CONTRACT : full ? FULL_CONTRACT : DOUBLE_CONTRACT;
-    plainQ = kind == Kind.COVARIANCE ? a.plain() : q;
-    Batch plainP = isSelf ? plainQ : kind == Kind.COVARIANCE ? b.plain() : p;
+    plainQ =
+        kind == Kind.COVARIANCE ? a.full(ScaleKind.SCALE_TRIL, true, Platform::factorization) : q;
+    Batch plainP =
+        isSelf
+            ? plainQ
+            : kind == Kind.COVARIANCE
+                ? b.full(ScaleKind.SCALE_TRIL, true, Platform::factorization)
+                : p;
     kl = new double[n * m];
     for (int at = 0; at < kl.length; at++) {
       kl[at] = pair.stable(plainQ, at / m, plainP, at % m);
@@ -107,6 +116,11 @@ final class Case {
     double low = sorted[sorted.length / 3];
     double high = Arrays.stream(sorted).filter(x -> x > 1.001 * low).findFirst().orElse(2 * low);
     radius = 0.5 * (low + high);
+  }
+
+  private Batch batch(MadeUpGaussians g, boolean full, Scale scale, boolean isDouble) {
+    ScaleKind matrix = kind == Kind.COVARIANCE ? ScaleKind.COVARIANCE : ScaleKind.SCALE_TRIL;
+    return full ? g.full(matrix, isDouble, Platform::factorization) : g.diagonal(scale, isDouble);
   }
 
   /** Whether a call takes no more than some microseconds. */
@@ -127,8 +141,7 @@ final class Case {
   }
 
   double[] toStandardNormal() {
-    Parameters one = Parameters.normal(d);
-    Batch normal = one.maker(Kind.DOUBLE, true, false, Scale.STD).get();
+    Batch normal = MadeUpGaussians.normal(d, false).diagonal(Scale.STD, true);
     return rows(i -> pair.stable(plainQ, i, normal, 0));
   }
 

@@ -1,0 +1,109 @@
+package dev.kullback.internal.engine;
+
+import dev.kullback.ScaleKind;
+import dev.kullback.ScalePolicy;
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.batch.Factors;
+import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.Scale;
+import java.util.Arrays;
+import java.util.function.Supplier;
+import java.util.random.RandomGenerator;
+
+/** Random Gaussians, from which {@link WarmUpTrial} and verification make batches of any kind. */
+public final class MadeUpGaussians {
+  private static final int ROWS_A_DUPLICATE = 7;
+  private static final double SPREAD = 0.3;
+
+  private final int d;
+  private final double[] mean;
+  private final double[] std;
+
+  /** Row-major; empty if all batches are to be diagonal. */
+  private final double[] scaleTril;
+
+  private final double[] covariance;
+
+  private MadeUpGaussians(int d, double[] mean, double[] std, double[] below) {
+    this.d = d;
+    this.mean = mean;
+    this.std = std;
+    scaleTril = new double[below.length];
+    covariance = new double[below.length];
+    for (int k = 0; k < below.length; k++) {
+      int r = k / d % d;
+      int c = k % d;
+      scaleTril[k] = c < r ? below[k] : c == r ? std[k / d] : 0;
+    }
+    for (int k = 0; k < below.length; k++) {
+      int r = k / d * d;
+      int c = (k / (d * d) * d + k % d) * d;
+      for (int h = 0; h < d; h++) {
+        covariance[k] += scaleTril[r + h] * scaleTril[c + h];
+      }
+    }
+  }
+
+  /** Returns N(0, I); {@code full} if batches are to be made with factors, too. */
+  public static MadeUpGaussians normal(int d, boolean full) {
+    double[] ones = new double[d];
+    Arrays.fill(ones, 1);
+    return new MadeUpGaussians(d, new double[d], ones, new double[full ? d * d : 0]);
+  }
+
+  /** Makes that many Gaussians around this one, at distances that take turns; some are duplicates. */
+  public MadeUpGaussians around(int rows, RandomGenerator random, double... spreads) {
+    double[] mean = new double[rows * d];
+    double[] std = new double[rows * d];
+    double[] below = new double[rows * scaleTril.length];
+    for (int k = 0; k < mean.length; k++) {
+      double spread = spreads[k / d % spreads.length];
+      mean[k] = this.mean[k % d] + spread * random.nextGaussian();
+      std[k] = this.std[k % d] * Math.exp(SPREAD * spread * random.nextGaussian());
+    }
+    for (int k = 0; k < below.length; k++) {
+      double spread = spreads[k / (d * d) % spreads.length];
+      below[k] = scaleTril[k % (d * d)] + SPREAD * spread / Math.sqrt(d) * random.nextGaussian();
+    }
+    for (int i = ROWS_A_DUPLICATE - 1; i < rows; i += ROWS_A_DUPLICATE) {
+      System.arraycopy(mean, 0, mean, i * d, d);
+      System.arraycopy(std, 0, std, i * d, d);
+      System.arraycopy(below, 0, below, i * scaleTril.length, scaleTril.length);
+    }
+    return new MadeUpGaussians(d, mean, std, below);
+  }
+
+  /** Makes a new batch, which has no derived forms yet. */
+  public Batch diagonal(Scale scale, boolean isDouble) {
+    double[] s = scale == Scale.STD ? std : new double[std.length];
+    for (int k = 0; k < s.length; k++) {
+      s[k] =
+          switch (scale) {
+            case STD -> std[k];
+            case VARIANCE -> std[k] * std[k];
+            case LOG_VARIANCE -> 2 * Math.log(std[k]);
+            case PRECISION -> 1 / (std[k] * std[k]);
+          };
+    }
+    return DiagonalBatch.of(of(mean, isDouble), of(s, isDouble), d, scale, ScalePolicy.STRICT);
+  }
+
+  /** Makes a new batch of the factors; or of the covariances, which may be passed as precisions, too. */
+  public Batch full(ScaleKind kind, boolean isDouble, Supplier<Factorization> factorization) {
+    double[] matrix = kind == ScaleKind.SCALE_TRIL ? scaleTril : covariance;
+    return Factors.of(of(mean, isDouble), of(matrix, isDouble), d, kind, factorization);
+  }
+
+  private static Elements of(double[] values, boolean isDouble) {
+    if (isDouble) {
+      return Elements.of(values, "values");
+    }
+    float[] narrow = new float[values.length];
+    for (int k = 0; k < narrow.length; k++) {
+      narrow[k] = (float) values[k];
+    }
+    return Elements.of(narrow, "values");
+  }
+}
