@@ -5,22 +5,22 @@ import java.util.Locale;
 import java.util.stream.Collectors;
 
 /**
- * What {@link KlEngine#verify} found.
+ * Findings of {@link KlEngine#verify}.
  *
- * @param operations what it found for each operation, in the order in which they were tried
+ * @param operations the findings for each operation, in the order in which they were tried
  */
 public record Verification(List<Operation> operations) {
   /**
    * Makes a verification with a copy of the list.
    *
-   * @param operations what was found for each operation
+   * @param operations the findings for each operation
    */
   public Verification {
     operations = List.copyOf(operations);
   }
 
   /**
-   * What was found for one method of the engine, on all kinds of batches.
+   * Findings about one method of the engine, on all kinds of batches.
    *
    * @param name the name of the method
    * @param calls how many of its calls were compared

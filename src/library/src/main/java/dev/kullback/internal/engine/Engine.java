@@ -74,21 +74,22 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
    */
   public Engine(
       Platform.Choice asked, int threads, @Nullable Executor executor, CudaDevice.Thrown thrown) {
-    this(asked, threads, executor, thrown, Readiness::isCompiled);
+    this(asked, threads, executor, thrown, null);
   }
 
-  /** An engine that uses the vectors that {@code ready} tells of, compiled or not. */
+  /** An engine that uses the vectors that {@code ready} tells of, compiled or not; if null, the compiled ones. */
   public Engine(
       Platform.Choice asked,
       int threads,
       @Nullable Executor executor,
       CudaDevice.Thrown thrown,
-      Predicate<KernelGroup> ready) {
+      @Nullable Predicate<KernelGroup> ready) {
     backend = Platform.select(asked);
     device = backend == Platform.Choice.CUDA ? new CudaDevice(thrown) : null;
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
-    this.ready = vectors ? ready : null;
+    // Readiness is named here alone, so that the scalar backend loads no class of vector kernels
+    this.ready = !vectors ? null : ready != null ? ready : Readiness::isCompiled;
     this.threads = threads;
     ownExecutor = executor == null && threads > 1 ? helpers(threads - 1) : null;
     this.executor = executor != null ? executor : ownExecutor;
