@@ -182,7 +182,7 @@ public final class MixtureEntropy {
       double sum = 0; // of terms from 0 to 1, one of which, j = i, is 1
       for (int j = 0; weights[i] > 0 && j < overlap.length; j++) {
         if (weights[j] > 0) {
-          checkpoint.pass(chernoff.terms());
+          checkpoint.pass(Batch.terms(batch, batch));
           sum += weights[j] * (i == j ? 1 : Math.exp(-Math.max(0, chernoff.divergence(i, j))));
         }
       }

@@ -107,10 +107,10 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
         array, index / dimension, h, "[" + h + "]", ", dimension " + h, reason, advice);
   }
 
-  /** Weight of a KL that is computed by itself at a {@link Checkpoint}. */
+  /** Counts the terms of a KL that is computed by itself, for a {@link Checkpoint}. */
   public static long terms(Batch q, Batch p) {
     return q instanceof DiagonalBatch && p instanceof DiagonalBatch
-        ? (long) Checkpoint.PLAIN * q.dimension
+        ? Checkpoint.ofPlain(q.dimension)
         : Checkpoint.ofSolve(q.dimension);
   }
 

@@ -29,9 +29,6 @@ public final class DiagonalBatch extends Batch {
 
   private static final double HALF_ULP = 0x1p-53;
 
-  /** Weight of checking an element at a {@link Checkpoint}. */
-  private static final int CHECKING = 16;
-
   /** Elements between two checkpoints, about. */
   private static final int ELEMENTS = 4096;
 
@@ -100,7 +97,7 @@ public final class DiagonalBatch extends Batch {
           sumLogStd(i, ordinary);
         }
       }
-      checkpoint.passUninterrupted((long) CHECKING * dimension * rows);
+      checkpoint.passUninterrupted((long) dimension * rows);
     }
   }
 
@@ -275,7 +272,7 @@ public final class DiagonalBatch extends Batch {
       for (int end = (int) Math.min((long) i + ELEMENTS, r.length); i < end; i++) {
         r[i] = precision(i);
       }
-      checkpoint.pass((long) CHECKING * ELEMENTS);
+      checkpoint.pass(ELEMENTS);
     }
     return r;
   }

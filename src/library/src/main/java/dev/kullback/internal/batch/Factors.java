@@ -24,9 +24,6 @@ public final class Factors {
   /** Elements of small matrices that are read at once. */
   private static final int READ_AT_ONCE = 4096;
 
-  /** Time of a Cholesky factorization in twice double's precision, a lane, as a multiple of a KL's, about. */
-  private static final long FACTORING = 16;
-
   private final Elements matrix;
   private final int n;
   private final int d;
@@ -172,7 +169,7 @@ public final class Factors {
     boolean finite =
         DoubleRange.contains(-FullBatch.MOST, FullBatch.MOST, factors, 0, factors.length);
     for (int i = 0, k = 0; i < n; i++) {
-      checkpoint.passUninterrupted((long) Checkpoint.PLAIN * length);
+      checkpoint.passUninterrupted(Checkpoint.ofPlain(length));
       for (int r = 0; r < d; r++) {
         for (int c = 0; c < r && !finite; c++) {
           if (!(Math.abs(factors[k + c]) <= Double.MAX_VALUE)) {
@@ -212,7 +209,7 @@ public final class Factors {
     double[] scales = new double[d * lanes];
     Checkpoint checkpoint = new Checkpoint();
     for (int first = 0; first < n; first += lanes) {
-      checkpoint.passUninterrupted(FACTORING * lanes * Checkpoint.ofSolve(d));
+      checkpoint.passUninterrupted(lanes * Checkpoint.ofSolve(d));
       int count = Math.min(lanes, n - first);
       Arrays.fill(low, 0);
       for (int i = 0; i < lanes; i++) {

@@ -70,7 +70,7 @@ public final class FullBatch extends Batch {
     Checkpoint checkpoint = new Checkpoint();
     for (int h = 0, k = -1; h < g.size() * d; h++) {
       if (h % d == 0) {
-        checkpoint.pass((long) Checkpoint.PLAIN * d);
+        checkpoint.pass(Checkpoint.ofPlain(d));
       }
       k += h % d + 1;
       cholesky.std(g.kind(), g.scale(h));

@@ -47,11 +47,6 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   /** Dimension from which on blocks are made lower, to hold a block's rows to 256 KiB. */
   private static final int TALL_DIMENSION = 512;
 
-  /**
-   * Weight of a part of {@link #aligned} at a {@link Checkpoint}: 0.3 ms, or 30 µs in lanes (Zen 3, AVX2), where a helper begins in 10.
-   */
-  private static final long PART_TERMS = 1 << 22;
-
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
 
@@ -280,7 +275,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
         device.aligned(q, p, out.memory(), out.width());
         return;
       }
-      int rows = partRows(Batch.terms(q, p));
+      int rows = Checkpoint.taskRows(Batch.terms(q, p), BlockKernel.ROW_PANEL);
       int n = q.size();
       int parts = Math.ceilDiv(n, rows);
       if (isAlone(parts) || !out.isShared()) {
@@ -321,7 +316,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
         device.standard(q, out.memory(), out.width());
         return;
       }
-      int rows = partRows(Pair.standardTerms(q));
+      int rows = Checkpoint.taskRows(Pair.standardTerms(q), BlockKernel.ROW_PANEL);
       int n = q.size();
       int parts = Math.ceilDiv(n, rows);
       if (isAlone(parts) || !out.isShared()) {
@@ -354,7 +349,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   private void pairs(Batch q, int[] i, Batch p, int[] j, Workspace w) {
     try {
       Results out = w.results;
-      int rows = partRows(Batch.terms(q, p));
+      int rows = Checkpoint.taskRows(Batch.terms(q, p), BlockKernel.ROW_PANEL);
       int n = i.length;
       int parts = Math.ceilDiv(n, rows);
       if (isAlone(parts)) {
@@ -374,12 +369,6 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     } finally {
       giveBack(w);
     }
-  }
-
-  /** Gaussians of a part of {@link #aligned} and {@link #toStandardNormal}. */
-  private static int partRows(long terms) {
-    int rows = (int) Math.min(Integer.MAX_VALUE / 2, Math.ceilDiv(PART_TERMS, terms));
-    return Math.ceilDiv(rows, BlockKernel.ROW_PANEL) * BlockKernel.ROW_PANEL;
   }
 
   // --- reductions of its rows

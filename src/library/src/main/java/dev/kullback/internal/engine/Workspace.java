@@ -8,6 +8,7 @@ import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.NearestRows;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
+import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import dev.kullback.internal.work.Worker;
 import java.util.function.IntConsumer;
@@ -45,8 +46,7 @@ final class Workspace extends Worker {
               parts,
               this,
               (k, own) -> {
-                own.checkInterrupt();
-                own.pass(PART);
+                own.pass(Checkpoint.LOOK);
                 part.accept((int) k);
               }));
     }

@@ -5,7 +5,6 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
-import dev.kullback.internal.work.Checkpoint;
 
 /** Computes Chernoff α-divergences of the pairs of a batch, in double. Holds the working memory of one thread. */
 public abstract class Chernoff {
@@ -27,9 +26,6 @@ public abstract class Chernoff {
   /** Returns C_α(p_i ‖ p_j). */
   public abstract double divergence(int i, int j);
 
-  /** Terms that a divergence counts at a {@link Checkpoint}. */
-  public abstract long terms();
-
   private static final class Diagonal extends Chernoff {
     private final DiagonalBatch batch;
     private final double[] variance;
@@ -45,11 +41,6 @@ public abstract class Chernoff {
         variance[k] = batch.kind().variance(batch.scale(k));
       }
       mixed = new double[dimension];
-    }
-
-    @Override
-    public long terms() {
-      return (long) Checkpoint.PLAIN * dimension;
     }
 
     @Override
@@ -81,11 +72,6 @@ public abstract class Chernoff {
       l = new double[Cholesky.packedLength(dimension)];
       x = new double[dimension];
       diagonal = new double[dimension];
-    }
-
-    @Override
-    public long terms() {
-      return 4 * Checkpoint.ofSolve(dimension); // rotations
     }
 
     @Override

@@ -25,12 +25,6 @@ public final class Pair {
   /** Relative error of {@link #precise}; with diagonal batches twice that, as both values that are compared have it. */
   public static final double PRECISE_ERROR = 2e-13;
 
-  /** Time of {@link #exact} relative to {@link #precise}, about. */
-  private static final int EXACT = 32;
-
-  /** Time of {@link RoundingFilter} relative to {@link #precise}, about. */
-  private static final int ROUNDED = 4;
-
   private final Worker worker;
   private final FullPair full = new FullPair();
   private final RoundingFilter filter = new RoundingFilter();
@@ -103,10 +97,10 @@ public final class Pair {
     };
   }
 
-  /** Terms that {@link #toStandardNormal} counts at a {@link Checkpoint}. */
+  /** Counts the terms of {@link #toStandardNormal}, for a {@link Checkpoint}. */
   public static long standardTerms(Batch q) {
     long d = q.dimension();
-    return Checkpoint.PLAIN * (q instanceof FullBatch ? d * d : d);
+    return Checkpoint.ofPlain(q instanceof FullBatch ? d * d : d);
   }
 
   /**
@@ -136,7 +130,7 @@ public final class Pair {
   /** Returns the divergence unrounded where it can be computed, else {@code kl}, which {@link #precise} gave; valid until the next call. */
   public DoubleDoubleKl exact(Batch q, int i, Batch p, int j, double kl) {
     worker.checkInterrupt();
-    worker.pass(EXACT * Batch.terms(q, p));
+    worker.pass(Batch.terms(q, p));
     if (!(q instanceof DiagonalBatch a
         && p instanceof DiagonalBatch b
         && kl >= Double.MIN_NORMAL
@@ -162,7 +156,7 @@ public final class Pair {
     }
     if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
       worker.checkInterrupt();
-      worker.pass(ROUNDED * Batch.terms(q, p));
+      worker.pass(Batch.terms(q, p));
       double kl = filter.kl(a, i, b, j);
       if (kl >= 0) {
         return kl;

@@ -52,7 +52,7 @@ public abstract class Sampler {
     this.d = d;
     z = new double[d];
     delta = new double[d];
-    terms = (long) Checkpoint.PLAIN * d * (DRAW + timeOfDelta);
+    terms = Checkpoint.ofPlain((long) d * (DRAW + timeOfDelta));
   }
 
   public static Sampler of(Batch q, Batch p) {

@@ -15,9 +15,6 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
   /** Columns at a time. */
   private static final int COLUMNS = 4;
 
-  /** Weight of a term at a {@link Checkpoint}: 0.4 ns (Zen 3). */
-  private static final long TERM = 8;
-
   private final Worker worker;
 
   /** Rows of a block, packed; grown on demand. */
@@ -47,7 +44,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     for (int column = column0; column < column1; column += COLUMNS) {
       int end = Math.min(column + COLUMNS, column1);
       for (int i = row0; i < row1; i++) {
-        worker.pass(TERM * COLUMNS * d);
+        worker.pass((long) COLUMNS * d);
         int r = (i - row0) * 2 * d;
         if (b.values() instanceof double[] columns) {
           DoublePanels.sums(rows64, r, columns, column, d, sums);
@@ -59,7 +56,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
           if (q == p && i == j) {
             kl = 0;
           } else if (!PairKl.isCertain(kl, b.noiseP()[j] + a.noiseQ()[i], margin)) {
-            worker.pass((long) Checkpoint.PLAIN * d);
+            worker.pass(Checkpoint.ofPlain(d));
             kl = wide ? PairKl.stable(q, i, p, j) : refined(q, i, p, j);
           }
           out.put(i, j, kl);

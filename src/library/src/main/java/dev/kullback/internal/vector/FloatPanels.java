@@ -35,12 +35,6 @@ final class FloatPanels {
   /** Dimensions packed at a time; 64 read shorter runs of each row and took 216 µs instead of 192 at 1024 x 256. */
   private static final int PACK = 256;
 
-  /** Elements that a thread packs at a time, some 50 µs. */
-  private static final int PACKED_AT_ONCE = 1 << 16;
-
-  /** Weight of a packed element at a {@link Checkpoint}. */
-  private static final long PACKING = 16;
-
   /** A batch in panels. */
   static final PanelForm<DiagonalBatch, float[], Packed<float[]>> COLUMNS =
       new PanelForm<>(
@@ -59,15 +53,13 @@ final class FloatPanels {
   /** Packs into an array that may be longer. The rows that pad the last panel keep any values. */
   private static Packed<float[]> packColumns(
       DiagonalBatch g, float[] columns, boolean vectors, Worker worker) {
-    int rows = Math.max(1, PACKED_AT_ONCE / (NR * g.dimension())) * NR;
     float[] mean = g.mean32(); // in double copies of a float batch's: once for all parts
     float[] scale = g.scale32();
     worker.share(
-        Math.ceilDiv(g.size(), rows),
-        part -> {
-          int first = part * rows;
-          packPanels(g, mean, scale, first, Math.min(g.size() - first, rows), columns, vectors);
-        });
+        g.size(),
+        NR,
+        Checkpoint.ofPlain(g.dimension()), // some 50 µs at a time
+        (from, to) -> packPanels(g, mean, scale, from, to - from, columns, vectors));
     return Packed.of(g, columns, NR);
   }
 
@@ -86,7 +78,7 @@ final class FloatPanels {
     float[] inverse = new float[NR * Math.min(PACK, d)];
     Checkpoint checkpoint = new Checkpoint();
     for (int b = first; b < n; b += NR) {
-      checkpoint.pass(PACKING * NR * d);
+      checkpoint.pass((long) NR * d);
       int rows = Math.min(NR, n - b);
       for (int h = 0; h < d; h += PACK) {
         int length = Math.min(PACK, d - h);

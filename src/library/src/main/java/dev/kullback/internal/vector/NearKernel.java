@@ -81,7 +81,7 @@ final class NearKernel {
     float[] rowWeights = new float[n * d];
     Checkpoint checkpoint = new Checkpoint();
     for (int j = 0; j < n; j++) {
-      checkpoint.pass((long) Checkpoint.PLAIN * d);
+      checkpoint.pass(Checkpoint.ofPlain(d));
       int to = j / V * V * FIELDS * d + j % V;
       for (int k = j * d; k < (j + 1) * d; k++, to += FIELDS * V) {
         double rowWeight = rowWeight(g.kind(), scale[k]);

@@ -48,11 +48,6 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   /** Columns whose values stay in the L1 or L2 cache for all rows of a block. */
   private static final int STRIP = 1024;
 
-  /** Weights at a {@link Checkpoint} of a term, and of one looked at again. */
-  private static final int COUNTED = 6;
-
-  private static final int REFINED = 40;
-
   private final Worker worker;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
 
@@ -88,7 +83,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     for (int column = column0; column < column1; column += STRIP) {
       int end = Math.min(column + STRIP, column1);
       for (int row = row0; row < row1; row += ROWS) {
-        worker.pass((long) COUNTED * ROWS * (end - column) * d);
+        worker.pass((long) ROWS * (end - column) * d);
         rows(operands, row, Math.min(row + ROWS, row1), column, end, out);
       }
     }
@@ -189,7 +184,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     int d = q.dimension();
     int noises = SmallOperands.noises(p);
     double[] values = operands.columns().values();
-    worker.pass((long) COUNTED * V * count * d);
+    worker.pass((long) V * count * d);
     Arrays.fill(sums, 0, count * V, 0);
     for (int h = 0; h < d; h++) {
       add(d, h, rows, index, values, vectors, count, sums);
@@ -219,7 +214,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
     if (!all && same) {
       double[] scales = SmallOperands.SCALES.of(p);
-      worker.pass((long) REFINED * V * count * d);
+      worker.pass(Checkpoint.ofPlain((long) V * count * d));
       Arrays.fill(squares, 0, count * V, 0);
       Arrays.fill(stable, 0, count * V, 0);
       for (int h = 0; h < d; h++) {
@@ -232,7 +227,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     for (int k = 0; k < count * V && !all; k++) {
       if (open[k] != 0) {
         int j = vectors[uncertain[k / V]] + k % V;
-        worker.pass((long) Checkpoint.PLAIN * d);
+        worker.pass(Checkpoint.ofPlain(d));
         out.put(i, j, PairKl.of(q, i, p, j));
       }
     }

@@ -25,9 +25,6 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
   /** Largest mean at which, with variances in 2^±500, no sum overflows. */
   private static final double MOST_MEAN = 0x1p250;
 
-  /** Weight of packing an element at a {@link Checkpoint}. */
-  private static final int PACKING = 64;
-
   /** A batch as columns. */
   @SuppressWarnings("ArrayRecordComponent") // never compared
   record Columns(double[] values, double mostNoise) {}
@@ -92,7 +89,7 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
     double most = 0;
     Checkpoint checkpoint = new Checkpoint();
     for (int j = 0; j < padded; j++) {
-      checkpoint.pass((long) PACKING * d);
+      checkpoint.pass(Checkpoint.ofPlain(d));
       int i = Math.min(j, g.size() - 1); // what fills a vector must not look uncertain
       int to = j / V * V * (2 * d + 1) + j % V;
       boolean held = isHeld(g, i);
@@ -127,7 +124,7 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
     double[] scales = new double[padded(g) * 2 * d];
     Checkpoint checkpoint = new Checkpoint();
     for (int j = 0; j < g.size(); j++) {
-      checkpoint.pass((long) PACKING * d);
+      checkpoint.pass(Checkpoint.ofPlain(d));
       int to = j / V * V * 2 * d + j % V;
       for (int h = 0; h < d; h++, to += 2 * V) {
         double s = g.scale(j * d + h);

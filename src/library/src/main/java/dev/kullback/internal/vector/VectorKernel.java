@@ -245,7 +245,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     for (int i = 0; i < tile.rows; i++) {
       for (int j = 0; j < tile.columns; j++) {
         if (tile.isOpen(i, j)) {
-          worker.pass((long) Checkpoint.PLAIN * q().dimension());
+          worker.pass(Checkpoint.ofPlain(q().dimension()));
           tile.settle(i, j, PairKl.stable(q(), tile.row + i, p(), tile.column + j));
         }
       }

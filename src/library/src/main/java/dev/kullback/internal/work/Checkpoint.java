@@ -5,17 +5,18 @@ import java.util.concurrent.locks.LockSupport;
 
 /**
  * Ends long work if its thread was interrupted, and lets other virtual threads have the carrier, as nothing preempts one. Used by one
- * thread.
+ * thread. Work is counted in terms of the compiled vector kernels, of which each dimension of an entry is one: 0.06 to 0.08 ns (Zen 3 and
+ * 5). Other compiled loops count their elements, too, if these take 1 ns or so.
  */
 public final class Checkpoint {
   /** The thread that made the call, on a helper of it: an interruption of the helper is none of the call's business. */
   static final ScopedValue<Thread> CALLER = ScopedValue.newInstance();
 
-  /** Weight of a term of plain code, in terms of the vector kernels. */
-  public static final int PLAIN = 64;
+  /** Terms between two looks at the clock: 20 µs, longer before kernels are compiled. */
+  public static final long LOOK = 1 << 18;
 
-  /** Terms between two looks at the clock: 20 µs at the vector kernels' 0.06 to 0.08 ns (Zen 3 and 5), longer before they are compiled. */
-  private static final long TERMS = 1 << 18;
+  /** Terms that are worth a helper, which begins in 10 µs: 0.3 ms, or 30 µs of plain code in lanes (Zen 3, AVX2). */
+  private static final long TASK = 1 << 22;
 
   private static final long NANOS = 5_000_000;
 
@@ -26,9 +27,20 @@ public final class Checkpoint {
 
   private boolean begun;
 
-  /** Weight of a triangular solve or a factorization: a third of D³ multiplications, and D² of all else. */
+  /** Counts terms of plain code. */
+  public static long ofPlain(long terms) {
+    return 64 * terms;
+  }
+
+  /** Counts a triangular solve or a factorization: a third of D³ multiplications, and D² of all else. */
   public static long ofSolve(int dimension) {
-    return (long) dimension * dimension * (8L * dimension + PLAIN);
+    long squares = (long) dimension * dimension;
+    return 8L * dimension * squares + ofPlain(squares);
+  }
+
+  /** Returns how many rows of so many terms each are worth a helper, a multiple of {@code panel}. */
+  public static int taskRows(long terms, int panel) {
+    return (int) Math.ceilDiv(TASK, panel * terms) * panel;
   }
 
   /** Begins anew, for another call, perhaps of another thread. */
@@ -40,7 +52,7 @@ public final class Checkpoint {
   /** Tells whether it is time for a look, {@code terms} after the last call. */
   boolean isDue(long terms) {
     passed += terms;
-    if (passed < TERMS) {
+    if (passed < LOOK) {
       return false;
     }
     passed = 0;

@@ -7,8 +7,10 @@ import org.jspecify.annotations.Nullable;
 
 /** A thread at work on a call. Its work ends when the caller was interrupted, or another thread of the call failed. */
 public class Worker {
-  /** Weight of a part of {@link #share}: a look at the clock each. */
-  protected static final long PART = 1 << 18;
+  /** Works on rows [from, to). */
+  public interface Range {
+    void work(int from, int to);
+  }
 
   private final Checkpoint checkpoint = new Checkpoint();
 
@@ -52,9 +54,16 @@ public class Worker {
   public void share(int parts, IntConsumer part) {
     Checkpoint look = new Checkpoint(); // there may be no call
     for (int k = 0; k < parts; k++) {
-      look.pass(PART);
+      look.pass(Checkpoint.LOOK);
       part.accept(k);
     }
+  }
+
+  /** Has the rows 0 … n − 1, of so many terms each, worked on before a call's blocks, by whole panels, with whatever threads the call has. */
+  public final void share(int n, int panel, long terms, Range range) {
+    int rows = Checkpoint.taskRows(terms, panel);
+    share(
+        Math.ceilDiv(n, rows), k -> range.work(k * rows, Math.min(n - k * rows, rows) + k * rows));
   }
 
   /** Throws if the call is to end; called before each block. */

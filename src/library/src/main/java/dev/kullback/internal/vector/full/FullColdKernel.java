@@ -21,9 +21,6 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
 
   private static final int NR = FullColumns.NR;
 
-  /** Weight of a term at a {@link Checkpoint}: 0.4 ns (Zen 3). */
-  private static final long TERM = 8;
-
   private final Worker worker;
   private final Pair pair;
 
@@ -62,7 +59,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
       for (int column = column0; column < column1; column += COLUMNS) {
         int columns = Math.min(COLUMNS, column1 - column);
         for (int i = first; i < end; i++) {
-          worker.pass(TERM * COLUMNS * length);
+          worker.pass((long) COLUMNS * length);
           sums(packed, (i - first) * length, b.values(), column, length, sums);
           for (int c = 0; c < columns; c++) {
             double kl = kl(a, i, b, column + c, sums[c], bound[i - row0], more);

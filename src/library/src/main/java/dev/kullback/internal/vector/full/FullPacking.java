@@ -19,9 +19,6 @@ final class FullPacking {
   /** Gaussians whose means tell where a batch lies. */
   private static final int SAMPLES = 31;
 
-  /** Weight, at a {@link Checkpoint}, of the Gaussians that a thread packs at a time. */
-  private static final long PACKED_AT_ONCE = 1 << 22;
-
   /** Factor for the terms that first-order error bounds leave out. */
   private static final double SAFETY = 1.0625;
 
@@ -75,22 +72,12 @@ final class FullPacking {
     double[] noise = new double[padded];
     double[] weight = new double[padded];
     FullRows rows = new FullRows(covariance, mean, offset, noise, weight);
-    share(g, MR, worker, (first, end) -> packRows(g, first, end, rows, vectors));
-    return rows;
-  }
-
-  /** Packs Gaussians [first, end). */
-  private interface Range {
-    void pack(int first, int end);
-  }
-
-  /** Shares a batch between threads, by whole panels. */
-  private static void share(FullBatch g, int panel, Worker worker, Range range) {
-    long panels = Math.ceilDiv(PACKED_AT_ONCE, panel * Checkpoint.ofSolve(g.dimension()));
-    int count = (int) Math.min(panels * panel, Math.ceilDiv(g.size(), panel) * (long) panel);
     worker.share(
-        Math.ceilDiv(g.size(), count),
-        part -> range.pack(part * count, Math.min(g.size() - part * count, count) + part * count));
+        g.size(),
+        MR,
+        Checkpoint.ofSolve(g.dimension()),
+        (from, to) -> packRows(g, from, to, rows, vectors));
+    return rows;
   }
 
   private static void packRows(FullBatch g, int from, int n, FullRows rows, boolean vectors) {
@@ -152,7 +139,11 @@ final class FullPacking {
             new double[padded],
             new double[padded],
             new double[padded]);
-    share(g, NR, worker, (first, end) -> packColumns(g, first, end, columns, vectors));
+    worker.share(
+        g.size(),
+        NR,
+        Checkpoint.ofSolve(g.dimension()),
+        (from, to) -> packColumns(g, from, to, columns, vectors));
     return columns;
   }
 
