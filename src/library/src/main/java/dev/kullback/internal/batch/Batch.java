@@ -11,26 +11,27 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** Columns of the widest panel; a packed batch must fit a Java array. */
   public static final int WIDEST_PANEL = 32;
 
-  private static final Kept<?, ?>[] NONE = {};
+  static final double HALF_ULP = 0x1p-53;
+
+  /** Σ_h ln σ_ih, and a bound on its absolute error. */
+  final double[] logDet;
+
+  final double[] logDetBound;
 
   private final int size;
   private final int dimension;
   private final boolean isDouble;
   private final AtomicBoolean used = new AtomicBoolean();
 
-  /** Derived forms that were made. They are few, so a linear search is the fastest; the array is replaced, never changed. */
-  private volatile Kept<?, ?>[] kept = NONE;
-
-  private record Kept<B extends Batch, T>(DerivedForm<B, T> form, Lazy<B, T> value) {
-    long bytes() {
-      return value.bytes(form.bytes());
-    }
-  }
+  /** Derived forms that were asked for. They are few, so a linear search is the fastest; the array is replaced, never changed. */
+  private volatile Lazy<?, ?>[] kept = {};
 
   Batch(int size, int dimension, boolean isDouble) {
     this.size = size;
     this.dimension = dimension;
     this.isDouble = isDouble;
+    logDet = new double[size];
+    logDetBound = new double[size];
   }
 
   /** N. */
@@ -48,11 +49,20 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     return isDouble;
   }
 
-  /** Whether σ = 0 throughout, and the caller asked for KL = 0 then. */
-  public abstract boolean isDeterministic();
+  /** Whether σ = 0 throughout, and the caller asked for KL = 0 then; a full batch has no such σ. */
+  public boolean isDeterministic() {
+    return false;
+  }
 
   /** {@code ln det L_i = Σ_h ln σ_ih}. */
-  public abstract double logDet(int i);
+  public final double logDet(int i) {
+    return logDet[i];
+  }
+
+  /** Bounds the absolute error of {@link #logDet}. */
+  public final double logDetBound(int i) {
+    return logDetBound[i];
+  }
 
   /** Whether it can be written out as full factors: {@link #full}. */
   public abstract boolean isExpandable();
@@ -65,7 +75,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
 
   /** Bytes of the values and of all that was made of them, on the heap. */
   public final long memoryBytes() {
-    return valueBytes() + Arrays.stream(kept).mapToLong(Kept::bytes).sum();
+    return valueBytes() + Arrays.stream(kept).mapToLong(Lazy::bytes).sum();
   }
 
   /** Makes what plain kernels need; vector kernels need more. */
@@ -119,11 +129,11 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     return value != null ? value : keep(form);
   }
 
-  @SuppressWarnings("unchecked") // the form's types are the entry's
+  @SuppressWarnings("unchecked") // the form's types are the value's
   private <B extends Batch, T> @Nullable Lazy<B, T> find(DerivedForm<B, T> form) {
-    for (Kept<?, ?> entry : kept) {
-      if (entry.form == form) {
-        return (Lazy<B, T>) entry.value;
+    for (Lazy<?, ?> value : kept) {
+      if (value.form == form) {
+        return (Lazy<B, T>) value;
       }
     }
     return null;
@@ -132,9 +142,9 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   private synchronized <B extends Batch, T> Lazy<B, T> keep(DerivedForm<B, T> form) {
     Lazy<B, T> value = find(form);
     if (value == null) {
-      value = new Lazy<>();
-      Kept<?, ?>[] more = Arrays.copyOf(kept, kept.length + 1);
-      more[kept.length] = new Kept<>(form, value);
+      value = new Lazy<>(form);
+      Lazy<?, ?>[] more = Arrays.copyOf(kept, kept.length + 1);
+      more[kept.length] = value;
       kept = more;
     }
     return value;

@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
  * the first thread that needs it.
  */
 public final class DerivedForm<B extends Batch, T> {
-  private final Function<B, T> make;
-  private final ToLongFunction<T> bytes;
+  final Function<B, T> make;
+  final ToLongFunction<T> bytes;
 
   /**
    * Makes a key, which is to be kept in a constant.
@@ -24,7 +24,7 @@ public final class DerivedForm<B extends Batch, T> {
 
   /** Returns the batch's form. */
   public T of(B batch) {
-    return batch.kept(this).get(batch, make);
+    return of(batch, make);
   }
 
   /** Returns the batch's form, or null if it was not made. */
@@ -35,9 +35,5 @@ public final class DerivedForm<B extends Batch, T> {
   /** Returns the batch's form, which {@code make}, another way to the same values, makes if it is still needed. */
   public T of(B batch, Function<B, T> make) {
     return batch.kept(this).get(batch, make);
-  }
-
-  ToLongFunction<T> bytes() {
-    return bytes;
   }
 }

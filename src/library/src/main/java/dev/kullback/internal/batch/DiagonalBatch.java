@@ -12,6 +12,7 @@ import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Objects;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** N Gaussians {@code N(μ_i, diag(σ_i²))} of dimension D, checked when they are made. */
@@ -27,8 +28,6 @@ public final class DiagonalBatch extends Batch {
 
   public static final int MOST_DIMENSIONS = MOST_PACKED / WIDEST_PANEL;
 
-  private static final double HALF_ULP = 0x1p-53;
-
   /** Elements between two checkpoints, about. */
   private static final int ELEMENTS = 4096;
 
@@ -37,6 +36,9 @@ public final class DiagonalBatch extends Batch {
 
   /** Doubles up to which writing out a diagonal batch as full factors pays, 128 MiB. */
   private static final long MOST_EXPANDED = 1 << 24;
+
+  private static final DerivedForm<DiagonalBatch, double[]> PRECISIONS =
+      new DerivedForm<>(DiagonalBatch::toPrecisions, r -> (long) Double.BYTES * r.length);
 
   private static final DerivedForm<DiagonalBatch, FullBatch> FULL =
       new DerivedForm<>(FullBatch::expanded, FullBatch::memoryBytes);
@@ -51,18 +53,13 @@ public final class DiagonalBatch extends Batch {
   private final double @Nullable [] mean64;
   private final double @Nullable [] scale64;
 
-  /** Σ_h ln σ_ih, and a bound on its absolute error. */
-  private final double[] logDet;
-
-  private final double[] logDetBound;
-
   /** Rows with a variance that the float or the double kernels cannot hold. */
   private final BitSet beyond32 = new BitSet();
 
   private final BitSet beyond64 = new BitSet();
 
-  /** Kept without a {@link DerivedForm}: looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
-  private final Lazy<DiagonalBatch, double[]> precisions = new Lazy<>();
+  /** Stands in a field, as looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
+  private final Lazy<DiagonalBatch, double[]> precisions = kept(PRECISIONS);
 
   /** Number of rows whose precisions were computed one by one, about: threads may lose some. */
   private int computed;
@@ -79,8 +76,6 @@ public final class DiagonalBatch extends Batch {
       clamp();
     }
     deterministic = policy == ScalePolicy.DETERMINISTIC_IF_ZERO && isZero();
-    logDet = new double[size()];
-    logDetBound = new double[size()];
     double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);
     Checkpoint checkpoint = new Checkpoint();
@@ -120,16 +115,6 @@ public final class DiagonalBatch extends Batch {
   @Override
   public boolean isDeterministic() {
     return deterministic;
-  }
-
-  @Override
-  public double logDet(int i) {
-    return logDet[i];
-  }
-
-  /** Bounds the absolute error of {@link #logDet}. */
-  public double logDetBound(int i) {
-    return logDetBound[i];
   }
 
   /** Raw means of a float batch. */
@@ -203,7 +188,7 @@ public final class DiagonalBatch extends Batch {
 
   /** 1/σ² in double, row-major [N, D]. */
   public double[] precisions() {
-    return precisions.get(this, DiagonalBatch::toPrecisions);
+    return precisions.get(this, PRECISIONS.make);
   }
 
   /** Computes one of {@link #precisions}. */
@@ -240,7 +225,7 @@ public final class DiagonalBatch extends Batch {
   long valueBytes() {
     long values = (isDouble() ? 2L * Double.BYTES : 2L * Float.BYTES) * size() * dimension();
     long rows = 2L * Double.BYTES * size() + (beyond32.size() + beyond64.size()) / Byte.SIZE;
-    return values + rows + precisions.bytes(r -> (long) Double.BYTES * r.length);
+    return values + rows;
   }
 
   /**
@@ -317,11 +302,8 @@ public final class DiagonalBatch extends Batch {
   }
 
   private boolean isZero() {
-    boolean zero = kind == Scale.STD || kind == Scale.VARIANCE;
-    for (int i = 0; zero && i < size() * dimension(); i++) {
-      zero = scale(i) == 0;
-    }
-    return zero;
+    return (kind == Scale.STD || kind == Scale.VARIANCE)
+        && IntStream.range(0, size() * dimension()).allMatch(i -> scale(i) == 0);
   }
 
   /**
@@ -349,24 +331,16 @@ public final class DiagonalBatch extends Batch {
   // Quick screens, of several rows and then of one; what does not pass is looked at value by value.
 
   private boolean isFinite(int from, int to) {
-    return contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean32, mean64, from, to);
+    return mean64 != null
+        ? DoubleRange.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean64, from, to)
+        : FloatRange.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean32(), from, to);
   }
 
   /** Whether the scales are valid, and the float kernels can hold them. */
   private boolean isOrdinary(int from, int to, double least, double most) {
-    return contains(least, most, scale32, scale64, from, to);
-  }
-
-  private static boolean contains(
-      double least,
-      double most,
-      float @Nullable [] floats,
-      double @Nullable [] doubles,
-      int from,
-      int to) {
-    return doubles != null
-        ? DoubleRange.contains(least, most, doubles, from, to)
-        : FloatRange.contains(least, most, Objects.requireNonNull(floats), from, to);
+    return scale64 != null
+        ? DoubleRange.contains(least, most, scale64, from, to)
+        : FloatRange.contains(least, most, scale32(), from, to);
   }
 
   private void checkScale(int row, int from, int to) {

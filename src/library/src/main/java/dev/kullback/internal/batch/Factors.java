@@ -30,6 +30,12 @@ public final class Factors {
   private final ScaleKind kind;
   private final Supplier<Factorization> factorization;
 
+  /** Elements of a packed triangle. */
+  private final int length;
+
+  /** Whether the matrices are precisions, which are factored with rows and columns in reverse. */
+  private final boolean isReversed;
+
   /** Factors for the batch, and what their rounding lost; null where the caller gave L itself. */
   private final double[] factors;
 
@@ -42,7 +48,9 @@ public final class Factors {
     this.d = d;
     this.kind = kind;
     this.factorization = factorization;
-    factors = new double[n * Cholesky.packedLength(d)];
+    length = Cholesky.packedLength(d);
+    isReversed = kind == ScaleKind.PRECISION_MATRIX;
+    factors = new double[n * length];
     boolean given = kind == ScaleKind.SCALE_TRIL || kind == ScaleKind.PLAIN_PACKED_SCALE_TRIL;
     factorsLow = given ? null : new double[factors.length];
   }
@@ -98,7 +106,7 @@ public final class Factors {
   }
 
   private void make() {
-    if (kind == ScaleKind.COVARIANCE || isPrecision()) {
+    if (kind == ScaleKind.COVARIANCE || isReversed) {
       factor(Objects.requireNonNull(factorsLow));
       return;
     }
@@ -164,7 +172,6 @@ public final class Factors {
   private void checkFactors() {
     double[] low = factorsLow;
     Cholesky cholesky = new Cholesky();
-    int length = Cholesky.packedLength(d);
     Checkpoint checkpoint = new Checkpoint();
     boolean finite =
         DoubleRange.contains(-FullBatch.MOST, FullBatch.MOST, factors, 0, factors.length);
@@ -202,7 +209,6 @@ public final class Factors {
   private void factor(double[] factorsLow) {
     Factorization cholesky = factorization.get();
     int lanes = cholesky.lanes();
-    int length = Cholesky.packedLength(d);
     double[] full = new double[d * d];
     double[] high = new double[length * lanes];
     double[] low = new double[length * lanes];
@@ -217,8 +223,7 @@ public final class Factors {
           matrix.read((long) (first + i) * d * d, full, d * d);
           checkSymmetric(full, first + i);
         }
-        scale(full, d, scales, i * d);
-        place(full, high, i, lanes);
+        place(full, high, scales, i, lanes);
       }
       if (!cholesky.factor(high, low, d)) {
         for (int i = 0; i < count; i++) {
@@ -228,7 +233,7 @@ public final class Factors {
           }
         }
       }
-      if (isPrecision()) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
+      if (isReversed) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
         cholesky.invert(high, low, d);
       }
       for (int i = 0; i < count; i++) {
@@ -237,18 +242,22 @@ public final class Factors {
     }
   }
 
-  private boolean isPrecision() {
-    return kind == ScaleKind.PRECISION_MATRIX;
-  }
-
-  /** Writes a matrix's lower triangle to lane i, a precision's with rows reversed. */
-  private void place(double[] full, double[] high, int i, int lanes) {
-    boolean flip = isPrecision();
-    for (int r = 0, k = i; r < d; r++) {
-      for (int c = 0; c <= r; c++, k += lanes) {
-        high[k] = flip ? full[(d - 1 - c) * d + d - 1 - r] : full[r * d + c];
+  /** Writes a matrix's lower triangle to lane i, scaled by factors that go to {@code scales[i·d…]}. */
+  private void place(double[] full, double[] high, double[] scales, int i, int lanes) {
+    for (int r = 0; r < d; r++) {
+      double t = Cholesky.inverseRoot(full[r * d + r]);
+      scales[i * d + r] = t;
+      for (int c = 0; c <= r; c++) {
+        double u = scales[i * d + c];
+        // the greater first, so that nothing underflows but the product
+        high[entry(r, c) * lanes + i] = full[r * d + c] * Math.max(t, u) * Math.min(t, u);
       }
     }
+  }
+
+  /** Index in a packed triangle of a matrix's element, with rows and columns of precisions in reverse. */
+  private int entry(int r, int c) {
+    return isReversed ? Cholesky.packedLength(d - 1 - c) + d - 1 - r : Cholesky.packedLength(r) + c;
   }
 
   /** Writes lane i, with the scaling undone, as the factor of a Gaussian. */
@@ -260,37 +269,20 @@ public final class Factors {
       double[] scales,
       int gaussian,
       double[] factorsLow) {
-    boolean flip = isPrecision();
-    int to = gaussian * Cholesky.packedLength(d);
+    int to = gaussian * length;
     for (int r = 0; r < d; r++) {
-      double root = flip ? scales[i * d + r] : 1 / scales[i * d + r];
+      double root = isReversed ? scales[i * d + r] : 1 / scales[i * d + r];
       for (int c = 0; c <= r; c++, to++) {
-        int entry =
-            flip ? Cholesky.packedLength(d - 1 - c) + d - 1 - r : Cholesky.packedLength(r) + c;
-        factors[to] = root * high[entry * lanes + i];
-        factorsLow[to] = root * low[entry * lanes + i];
-      }
-    }
-  }
-
-  /** Scales the lower triangle in place, by factors that go to {@code scales[at…]}. */
-  private static void scale(double[] full, int d, double[] scales, int at) {
-    for (int r = 0; r < d; r++) {
-      double t = Cholesky.inverseRoot(full[r * d + r]);
-      scales[at + r] = t;
-      for (int c = 0;
-          c <= r;
-          c++) { // the greater first, so that nothing underflows but the product
-        double u = scales[at + c];
-        full[r * d + c] *= Math.max(t, u);
-        full[r * d + c] *= Math.min(t, u);
+        int from = entry(r, c) * lanes + i;
+        factors[to] = root * high[from];
+        factorsLow[to] = root * low[from];
       }
     }
   }
 
   private InvalidGaussianException notPositiveDefinite(
       int i, int failed, double scaled, double[] scales, int at) {
-    int row = isPrecision() ? d - 1 - failed : failed;
+    int row = isReversed ? d - 1 - failed : failed;
     double pivot = scaled / scales[at + row] / scales[at + row];
     return rejected(i, "is not positive definite: pivot %d is %s".formatted(row, pivot));
   }

@@ -13,16 +13,12 @@ public final class FullBatch extends Batch {
   /** Bound on entries of L, and on the inverse of its diagonal: within it, no product in the matrix kernel over- or underflows. */
   static final double MOST = 0x1p250;
 
-  private static final double HALF_ULP = 0x1p-53;
-
   /** D of the largest batch of one Gaussian. */
   public static final int MOST_DIMENSIONS = 11_406;
 
   private final double[] mean;
   private final double[] scaleTril;
   private final double @Nullable [] scaleTrilLow;
-  private final double[] logDet;
-  private final double[] logDetBound;
 
   /** Gaussians that the matrix kernel cannot hold. */
   private final BitSet beyond = new BitSet();
@@ -37,8 +33,6 @@ public final class FullBatch extends Batch {
     this.mean = mean;
     this.scaleTril = scaleTril;
     this.scaleTrilLow = scaleTrilLow;
-    logDet = new double[size()];
-    logDetBound = new double[size()];
     double[] diagonal = new double[dimension];
     int length = Cholesky.packedLength(dimension);
     boolean passed =
@@ -68,15 +62,14 @@ public final class FullBatch extends Batch {
     double[] low = g.kind() == Scale.STD ? null : new double[scaleTril.length];
     Cholesky cholesky = new Cholesky();
     Checkpoint checkpoint = new Checkpoint();
-    for (int h = 0, k = -1; h < g.size() * d; h++) {
-      if (h % d == 0) {
-        checkpoint.pass(Checkpoint.ofPlain(d));
-      }
-      k += h % d + 1;
-      cholesky.std(g.kind(), g.scale(h));
-      scaleTril[k] = cholesky.high();
-      if (low != null) {
-        low[k] = cholesky.low();
+    for (int i = 0; i < g.size(); i++) {
+      checkpoint.pass(Checkpoint.ofPlain(d));
+      for (int h = 0, k = i * Cholesky.packedLength(d); h < d; k += ++h + 1) {
+        cholesky.std(g.kind(), g.scale(i * d + h));
+        scaleTril[k] = cholesky.high();
+        if (low != null) {
+          low[k] = cholesky.low();
+        }
       }
     }
     return new FullBatch(g.mean64(), scaleTril, low, d, g.isDouble());
@@ -100,23 +93,8 @@ public final class FullBatch extends Batch {
     return scaleTrilLow;
   }
 
-  @Override
-  public double logDet(int i) {
-    return logDet[i];
-  }
-
-  /** Bounds the absolute error of {@link #logDet}. */
-  public double logDetBound(int i) {
-    return logDetBound[i];
-  }
-
   public boolean isBeyond(int i) {
     return beyond.get(i);
-  }
-
-  @Override
-  public boolean isDeterministic() {
-    return false;
   }
 
   @Override

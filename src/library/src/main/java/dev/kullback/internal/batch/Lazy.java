@@ -2,16 +2,21 @@ package dev.kullback.internal.batch;
 
 import dev.kullback.internal.work.Checkpoint;
 import java.util.function.Function;
-import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** A value made of a batch at most once, by the first thread that needs it; others wait, interruptibly. */
-final class Lazy<B, T> {
+/** A batch's {@link DerivedForm}, made at most once, by the first thread that needs it; others wait, interruptibly. */
+final class Lazy<B extends Batch, T> {
   /** Interval at which a waiting thread checks for interruption. */
   private static final long LOOK_MILLIS = 5;
 
+  final DerivedForm<B, T> form;
+
   private volatile @Nullable T value;
   private boolean making;
+
+  Lazy(DerivedForm<B, T> form) {
+    this.form = form;
+  }
 
   T get(B batch, Function<B, T> make) {
     T v = value;
@@ -23,10 +28,10 @@ final class Lazy<B, T> {
     return value;
   }
 
-  /** Measures the value; 0 if it was not made. */
-  long bytes(ToLongFunction<T> measure) {
+  /** Bytes of the value on the heap; 0 if it was not made. */
+  long bytes() {
     T v = value;
-    return v == null ? 0 : measure.applyAsLong(v);
+    return v == null ? 0 : form.bytes.applyAsLong(v);
   }
 
   private T make(B batch, Function<B, T> make) {

@@ -2,15 +2,15 @@ package dev.kullback.internal.numerics;
 
 /**
  * Cholesky factors in double-double arithmetic (T. J. Dekker, "A floating-point technique for extending the available precision",
- * 1971), sums of products compensated (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", 2005): rounded to double, a factor
- * is then as good as one that the caller gave, where a plain one would lose the condition number of the matrix times the roundoff.
+ * 1971), with compensated sums of products (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", 2005). Rounded to double, such
+ * a factor is as good as one that the caller gave; a plain one would have an error of the matrix's condition number times the roundoff.
  *
  * <p>Matrices are packed lower triangles, row-major, one array of high and one of low parts.
  */
 public final class Cholesky implements Factorization {
   private static final double SPLITTER = 0x1p27 + 1;
 
-  /** Math.fma without hardware support goes through BigDecimal. */
+  /** Math.fma goes through BigDecimal without hardware support. */
   private static final boolean FMA = Fma.IS_HARDWARE;
 
   private double hi;
@@ -42,8 +42,7 @@ public final class Cholesky implements Factorization {
     failed = -1;
     for (int i = 0, row = 0; i < d; row += ++i) {
       for (int j = 0, column = 0; j <= i; column += ++j) {
-        hi = high[row + j];
-        lo = low[row + j];
+        set(high[row + j], low[row + j]);
         for (int k = 0; k < j; k++) {
           subtractProduct(high[row + k], low[row + k], high[column + k], low[column + k]);
         }
@@ -63,7 +62,7 @@ public final class Cholesky implements Factorization {
     return true;
   }
 
-  /** The high part of what {@link #std} or {@link #exp} found. */
+  /** High part of the number that {@link #std} or {@link #exp} computed. */
   public double high() {
     return hi;
   }
@@ -73,38 +72,32 @@ public final class Cholesky implements Factorization {
   }
 
   /**
-   * A power of two near 1/√x, or 1 where x is not positive. A matrix whose rows and columns are multiplied by those of its diagonal has
-   * the same factor but for its rows, which they multiply, too; and there nothing that matters underflows.
+   * Returns a power of two near 1/√x, or 1 where x is not positive. Multiplying the rows and columns of a matrix by those of its diagonal
+   * multiplies the rows of its factor by them, exactly, and keeps all that matters from underflow.
    */
   public static double inverseRoot(double x) {
     int exponent = x > 0 ? Math.getExponent(x) >> 1 : 0;
     return Double.longBitsToDouble((long) (Double.MAX_EXPONENT - exponent) << 52);
   }
 
-  /** σ of a diagonal Gaussian, to the bits that the factor of a diagonal matrix has. */
+  /** Computes σ of a diagonal Gaussian, with the bits that the factor of a diagonal matrix has. */
   public void std(Scale kind, double s) {
-    hi = s;
-    lo = 0;
+    set(s, 0);
     switch (kind) {
       case STD -> {}
       case VARIANCE -> scaledSquareRoot();
       case PRECISION -> {
         scaledSquareRoot();
-        double high = hi;
-        double low = lo;
-        hi = 1;
-        lo = 0;
-        divide(high, low);
+        setInverse(hi, lo);
       }
       case LOG_VARIANCE -> exp(0.5 * s);
     }
   }
 
-  /** e^x, which is to be within double's range. */
+  /** Computes e^x, which is to be within double's range. */
   public void exp(double x) {
     Variance v = Variance.of(Scale.LOG_VARIANCE, x);
-    hi = Math.scalb(v.high(), v.exponent());
-    lo = Math.scalb(v.low(), v.exponent());
+    set(Math.scalb(v.high(), v.exponent()), Math.scalb(v.low(), v.exponent()));
   }
 
   @Override
@@ -113,8 +106,7 @@ public final class Cholesky implements Factorization {
       double pivotHigh = high[row + i];
       double pivotLow = low[row + i];
       for (int j = 0; j < i; j++) { // X_ij = −(Σ L_ik X_kj) / L_ii, over rows k of X above
-        hi = 0;
-        lo = 0;
+        set(0, 0);
         for (int k = j, above = j * (j + 1) / 2; k < i; above += ++k) {
           subtractProduct(high[row + k], low[row + k], high[above + j], low[above + j]);
         }
@@ -123,12 +115,20 @@ public final class Cholesky implements Factorization {
         high[row + j] = hi;
         low[row + j] = lo;
       }
-      hi = 1;
-      lo = 0;
-      divide(pivotHigh, pivotLow);
+      setInverse(pivotHigh, pivotLow);
       high[row + i] = hi;
       low[row + i] = lo;
     }
+  }
+
+  private void set(double high, double low) {
+    hi = high;
+    lo = low;
+  }
+
+  private void setInverse(double high, double low) {
+    set(1, 0);
+    divide(high, low);
   }
 
   private void subtractProduct(double ah, double al, double bh, double bl) {
@@ -169,7 +169,7 @@ public final class Cholesky implements Factorization {
     lo = b - (hi - a);
   }
 
-  /** a·b − p, where p is the rounded product. */
+  /** Returns a·b − p, where p is the rounded product. */
   private static double productError(double a, double b, double p) {
     if (FMA) {
       return Math.fma(a, b, -p);

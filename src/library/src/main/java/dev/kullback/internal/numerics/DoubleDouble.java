@@ -10,7 +10,7 @@ public class DoubleDouble {
   /** ln 2 in two parts, and in three of which the first two have exact multiples up to 2²⁰. */
   static final double LN2 = 0x1.62e42fefa39efp-1;
 
-  private static final double LN2_REST = 0x1.abc9e3b39803fp-56;
+  static final double LN2_REST = 0x1.abc9e3b39803fp-56;
   private static final double LN2_HIGH = 0x1.62e42fef00000p-1;
   private static final double LN2_MIDDLE = 0x1.473de6af00000p-34;
   private static final double LN2_LOW = 0x1.3c7673007e5edp-69;

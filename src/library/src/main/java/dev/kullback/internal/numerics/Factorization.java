@@ -8,7 +8,7 @@ public interface Factorization {
   /** Number of matrices at once. */
   int lanes();
 
-  /** Replaces symmetric matrices by their factors; whether all pivots are positive and finite. */
+  /** Replaces symmetric matrices by their factors, and returns whether all pivots are positive and finite. */
   boolean factor(double[] high, double[] low, int d);
 
   /** First row of matrix i whose pivot is not positive and finite, or −1. */

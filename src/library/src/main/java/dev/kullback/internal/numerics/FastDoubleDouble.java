@@ -18,14 +18,11 @@ public final class FastDoubleDouble {
   private static final double[] ROOT = new double[1 << EXP_BITS];
   private static final double[] ROOT_LOW = new double[ROOT.length];
 
-  private static final double LN2 = 0x1.62e42fefa39efp-1;
-  private static final double LN2_LOW = 0x1.abc9e3b39803fp-56;
-
   /** ln 2/64 in two parts, the first with 20 bits to spare for a factor. */
   private static final double STEP_HIGH = 0x1.62e42fef00000p-7;
 
   private static final double STEP_LOW = 0x1.473de6af278edp-40;
-  private static final double STEPS = ROOT.length / LN2;
+  private static final double STEPS = ROOT.length / DoubleDouble.LN2;
 
   static {
     DoubleDouble x = new DoubleDouble();
@@ -89,13 +86,8 @@ public final class FastDoubleDouble {
     double rLow = a - r + b;
     double square = r * r;
     double squareLow = Math.fma(r, r, -square) + 2 * r * rLow;
-    double tail =
-        square
-            * r
-            * (1 / 6.0
-                + r
-                    * (1 / 24.0
-                        + r * (1 / 120.0 + r * (1 / 720.0 + r * (1 / 5040.0 + r / 40320)))));
+    double series = 1 / 120.0 + r * (1 / 720.0 + r * (1 / 5040.0 + r / 40320));
+    double tail = square * r * (1 / 6.0 + r * (1 / 24.0 + r * series));
     double y = r + 0.5 * square; // e^r − 1
     double yLow = r - y + 0.5 * square + (rLow + 0.5 * squareLow + tail);
     int root = (int) k & (ROOT.length - 1);
@@ -124,17 +116,13 @@ public final class FastDoubleDouble {
     double zLow = a - (z - t) + (b - t);
     double square = z * z;
     double squareLow = Math.fma(z, z, -square) + 2 * z * zLow;
-    double tail =
-        square
-            * z
-            * (1 / 3.0
-                + z
-                    * (-1 / 4.0
-                        + z * (1 / 5.0 + z * (-1 / 6.0 + z * (1 / 7.0 + z * (-1 / 8.0 + z / 9))))));
+    double series = 1 / 5.0 + z * (-1 / 6.0 + z * (1 / 7.0 + z * (-1 / 8.0 + z / 9)));
+    double tail = square * z * (1 / 3.0 + z * (-1 / 4.0 + z * series));
     double y = z - 0.5 * square;
     double yLow = z - y - 0.5 * square + (zLow - 0.5 * squareLow + tail);
-    double e = (double) exponent * LN2;
-    double eLow = Math.fma((double) exponent, LN2, -e) + exponent * LN2_LOW;
+    double e = (double) exponent * DoubleDouble.LN2;
+    double eLow =
+        Math.fma((double) exponent, DoubleDouble.LN2, -e) + exponent * DoubleDouble.LN2_REST;
     add(factor * e, factor * eLow);
     add(factor * MINUS_LOG_C[k], factor * MINUS_LOG_C_LOW[k]);
     add(factor * y, factor * yLow);

@@ -1,16 +1,14 @@
 package dev.kullback.internal.numerics;
 
 /**
- * ln Π s of positive s, over mantissas with the exponents summed apart: one logarithm, and no over- or underflow. Plain code in four chains
+ * Computes ln Π s of positive s by one logarithm: of the product of the mantissas, with the exponents summed apart, so that nothing over-
+ * or underflows. Plain code in four chains
  * takes 0.44 ns a float where the Vector API took 0.26 (D = 256; Zen 3, AVX2), gives the same bits everywhere, and is not slow before
  * C2 has compiled it. The build derives {@code DoubleLogProduct} from this text.
  */
 public final class FloatLogProduct {
-  private static final double LN2 = 0.6931471805599453;
   private static final long MANTISSA = 0x000F_FFFF_FFFF_FFFFL;
   private static final long ONE = 0x3FF0_0000_0000_0000L;
-  private static final int EXPONENT_SHIFT = 52;
-  private static final int BIAS = 1023;
 
   private FloatLogProduct() {}
 
@@ -35,7 +33,8 @@ public final class FloatLogProduct {
       b *= eight(s, h + 8);
       c *= eight(s, h + 16);
       d *= eight(s, h + 24);
-      exponent += exponent(a) + exponent(b) + exponent(c) + exponent(d);
+      exponent +=
+          Math.getExponent(a) + Math.getExponent(b) + Math.getExponent(c) + Math.getExponent(d);
       a = mantissa(a);
       b = mantissa(b);
       c = mantissa(c);
@@ -43,14 +42,14 @@ public final class FloatLogProduct {
     }
     for (; h + 8 <= to; h += 8) {
       a *= eight(s, h);
-      exponent += exponent(a);
+      exponent += Math.getExponent(a);
       a = mantissa(a);
     }
     for (; h < to; h++) {
       a *= s[h];
     }
-    exponent += exponent(a);
-    return Math.log(mantissa(a) * b * (c * d)) + exponent * LN2;
+    exponent += Math.getExponent(a);
+    return Math.log(mantissa(a) * b * (c * d)) + exponent * DoubleDouble.LN2;
   }
 
   private static double ofAny(float[] s, int from, int to) {
@@ -62,12 +61,12 @@ public final class FloatLogProduct {
         x *= 0x1p54;
         exponent -= 54;
       }
-      exponent += exponent(x);
+      exponent += Math.getExponent(x);
       product *= mantissa(x);
-      exponent += exponent(product);
+      exponent += Math.getExponent(product);
       product = mantissa(product);
     }
-    return Math.log(product) + exponent * LN2;
+    return Math.log(product) + exponent * DoubleDouble.LN2;
   }
 
   @SuppressWarnings("cast") // redundant in double
@@ -75,11 +74,6 @@ public final class FloatLogProduct {
     return ((double) s[h] * s[h + 1])
         * ((double) s[h + 2] * s[h + 3])
         * (((double) s[h + 4] * s[h + 5]) * ((double) s[h + 6] * s[h + 7]));
-  }
-
-  /** ⌊log₂ x⌋ of a positive normal number. */
-  private static long exponent(double x) {
-    return (Double.doubleToRawLongBits(x) >>> EXPONENT_SHIFT) - BIAS;
   }
 
   private static double mantissa(double x) {

@@ -1,11 +1,11 @@
 package dev.kullback.internal.numerics;
 
 /**
- * σ² in twice double's precision: for the difference of variances that are close but stated in different ways, which rounding to double
- * would swamp. Exact of σ and σ²; of 1/σ² with a relative error of 2⁻¹⁰⁵, of ln σ² with one of 2⁻⁹⁸.
+ * σ² in twice double's precision, for the difference of variances that are close but stated in different ways: rounding to double would
+ * swamp it. It is exact if made of σ or σ²; its relative error is 2⁻¹⁰⁵ if made of 1/σ², and 2⁻⁹⁸ if made of ln σ².
  */
 public final class Variance extends DoubleDouble {
-  /** The exponent of a variance that is not told. */
+  /** Exponent that stands for a variance too large or, negated, too small to be held. */
   private static final int BEYOND = 1 << 20;
 
   public static Variance of(Scale kind, double s) {
@@ -34,7 +34,7 @@ public final class Variance extends DoubleDouble {
     }
   }
 
-  /** False of a log-variance so great that other kinds have none like it. */
+  /** Whether the exponent is the true one; it is not for log-variances far beyond what other kinds can state. */
   public boolean isHeld() {
     return Math.abs(exponent()) < BEYOND;
   }
