@@ -107,7 +107,7 @@ final class SparkCost {
     }
   }
 
-  /** Of the whole process, its compilers and collectors included. */
+  /** CPU seconds of the whole process, its compilers and collectors included. */
   private static double seconds(Runnable work) {
     var system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
     long start = system.getProcessCpuTime();

@@ -10,7 +10,7 @@ public final class CudaException extends RuntimeException {
   /** The code that {@code cudaMalloc} returns when device memory is exhausted. */
   public static final int OUT_OF_MEMORY = 2;
 
-  /** What the failed call returned. */
+  /** Error code that the failed call returned. */
   private final int code;
 
   /**

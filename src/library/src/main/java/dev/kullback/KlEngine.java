@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>An engine is safe for use by any number of threads at once. The {@linkplain dev.kullback package description}
  * states what holds for all methods: equations, accuracy, outputs, when two batches match, threads, interruption,
- * memory and CUDA.
+ * memory and CUDA. Where several methods share a name, the first describes the parameters that they share.
  *
  * <p>A method throws {@link IllegalArgumentException} if its batches do not match, an argument is not as its description
  * says, a result would have more than the 2³¹ − 9 elements of an array, or the memory that it writes to is too small or
@@ -130,8 +130,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the matrix of {@link #pairwise(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param out receives the matrix, row-major {@code [N, M]}
    */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
@@ -143,8 +141,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the matrix of {@link #pairwise(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param out receives the matrix, row-major {@code [N, M]}
    */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
@@ -157,8 +153,6 @@ public final class KlEngine implements AutoCloseable {
    * Computes the matrix of {@link #pairwise(Gaussians, Gaussians)} into a segment of any size, a mapped file for
    * instance. A segment that is confined to the calling thread is filled by that thread alone.
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param out receives the matrix, row-major {@code [N, M]}
    * @return {@code out}
    */
@@ -184,8 +178,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians
-   * @param p N Gaussians
    * @param out receives the N divergences
    */
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
@@ -198,8 +190,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians
-   * @param p N Gaussians
    * @param out receives the N divergences
    */
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
@@ -212,8 +202,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians
-   * @param p N Gaussians
    * @param out receives the N divergences
    */
   public MemorySegment aligned(Gaussians q, Gaussians p, MemorySegment out) {
@@ -243,10 +231,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * Computes the divergences of {@link #pairs(Gaussians, int[], Gaussians, int[], double[])} and rounds them to float.
    *
-   * @param q N Gaussians
-   * @param i R indices of q, in [0, N)
-   * @param p M Gaussians
-   * @param j R indices of p, in [0, M)
    * @param out receives the R divergences
    */
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, float[] out) {
@@ -269,7 +253,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
    *
-   * @param q N Gaussians
    * @param out receives the N divergences
    */
   public float[] toStandardNormal(Gaussians q, float[] out) {
@@ -282,7 +265,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
    *
-   * @param q N Gaussians
    * @param out receives the N divergences
    */
   public double[] toStandardNormal(Gaussians q, double[] out) {
@@ -295,7 +277,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
    *
-   * @param q N Gaussians
    * @param out receives the N divergences
    */
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
@@ -339,9 +320,6 @@ public final class KlEngine implements AutoCloseable {
    * Finds the neighbors of {@link #nearest(Gaussians, Gaussians, int)} and writes them into arrays. Where values are
    * equal after rounding to float, their indices are still in the order of the exact ones.
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @param k the number of neighbors, in [1, M]
    * @param indices receives the columns j, row-major {@code [N, k]}
    * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
    */
@@ -353,9 +331,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * Finds the neighbors of {@link #nearest(Gaussians, Gaussians, int)} and writes them into arrays.
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @param k the number of neighbors, in [1, M]
    * @param indices receives the columns j, row-major {@code [N, k]}
    * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
    */
@@ -382,9 +357,6 @@ public final class KlEngine implements AutoCloseable {
    * Finds the neighbors of {@link #nearestOthers(Gaussians, Gaussians, int)} and writes them into arrays. Where values
    * are equal after rounding to float, their indices are still in the order of the exact ones.
    *
-   * @param q N Gaussians, the rows
-   * @param p N Gaussians, the columns
-   * @param k the number of neighbors, in [1, N − 1]
    * @param indices receives the columns j, row-major {@code [N, k]}
    * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
    */
@@ -397,9 +369,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * Finds the neighbors of {@link #nearestOthers(Gaussians, Gaussians, int)} and writes them into arrays.
    *
-   * @param q N Gaussians, the rows
-   * @param p N Gaussians, the columns
-   * @param k the number of neighbors, in [1, N − 1]
    * @param indices receives the columns j, row-major {@code [N, k]}
    * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
    */
@@ -476,9 +445,6 @@ public final class KlEngine implements AutoCloseable {
    * Finds the pairs of {@link #within(Gaussians, Gaussians, double)}, unless there are too many. This bounds the memory
    * if a radius turns out to be too large.
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @param radius in nats, ≥ 0
    * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
    * @return N rows of the pairs found
    * @throws IllegalArgumentException also if there are more pairs, as soon as they are found
@@ -503,9 +469,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * Finds the pairs of {@link #withinReverse(Gaussians, Gaussians, double)}, unless there are too many.
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @param radius in nats, ≥ 0
    * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
    * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
    * @throws IllegalArgumentException also if there are more pairs, as soon as they are found
@@ -529,8 +492,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the numbers of {@link #logSumExp(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param out receives the N numbers
    */
   public double[] logSumExp(Gaussians q, Gaussians p, double[] out) {
@@ -553,9 +514,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the numbers of {@link #weightedLogSumExp(Gaussians, Gaussians, double[])}}
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @param logWeights w, M numbers
    * @param out receives the N numbers; another array than {@code logWeights}
    */
   public double[] weightedLogSumExp(Gaussians q, Gaussians p, double[] logWeights, double[] out) {
@@ -578,8 +536,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the numbers of {@link #rowMin(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param out receives the N numbers
    */
   public double[] rowMin(Gaussians q, Gaussians p, double[] out) {
@@ -600,8 +556,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the numbers of {@link #rowSum(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param out receives the N numbers
    */
   public double[] rowSum(Gaussians q, Gaussians p, double[] out) {
@@ -622,8 +576,6 @@ public final class KlEngine implements AutoCloseable {
   /**
    * {@return {@code out}, with the numbers of {@link #rowMean(Gaussians, Gaussians)}}
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param out receives the N numbers
    */
   public double[] rowMean(Gaussians q, Gaussians p, double[] out) {

@@ -3,7 +3,7 @@ package dev.kullback;
 import dev.kullback.internal.numerics.Scale;
 import org.jspecify.annotations.Nullable;
 
-/** How a batch's variances or covariances are stated: what the array of scales holds. */
+/** Kinds of scales, by which an array states the variances or covariances of a batch. */
 public enum ScaleKind {
   /** Standard deviations σ, {@code [N, D]}: {@link DiagonalGaussians#ofStd(float[], float[], int) ofStd}. */
   STD(Scale.STD),

@@ -1,7 +1,7 @@
 package dev.kullback;
 
 /**
- * What the factories of {@link DiagonalGaussians} do with scales outside (0, ∞). NaN and infinities are always an
+ * Choice of what the factories of {@link DiagonalGaussians} do with scales outside (0, ∞). NaN and infinities are always an
  * error, an {@link IllegalArgumentException}.
  */
 public enum ScalePolicy {

@@ -8,7 +8,7 @@ import java.io.Serializable;
 import java.lang.reflect.Array;
 
 /**
- * What all rows of one input have in common.
+ * Properties that all rows of one input share.
  *
  * @param side "references" or "queries", for messages
  * @param isDouble whether arrays are read as double[], not float[]

@@ -20,7 +20,7 @@ public final class DiagonalBatch extends Batch {
   /** Variances up to which, and down to whose inverse, float kernels compute 1/v and d²/v with no over- or underflow that matters. */
   private static final double MOST32 = 0x1p100;
 
-  /** The same bound for double kernels. */
+  /** Bound for double kernels, otherwise as the one before. */
   private static final double MOST64 = 0x1p500;
 
   /** Numbers that fit a Java array, by fours: a packed batch has four for each dimension of each row, rounded up to panels. */

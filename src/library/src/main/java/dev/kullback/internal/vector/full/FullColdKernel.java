@@ -5,7 +5,6 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.plain.Pair;
-import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
