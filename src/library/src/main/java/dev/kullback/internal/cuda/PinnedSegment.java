@@ -24,11 +24,15 @@ final class PinnedSegment implements AutoCloseable {
   /** The caller's memory, which is to stay reachable while it is pinned. */
   private final MemorySegment memory;
 
+  private final long firstPage;
+  private final long lastPage;
   private final boolean own;
   private final Session session;
 
   private PinnedSegment(MemorySegment memory, boolean own, Session session) {
     this.memory = memory;
+    firstPage = memory.address() / PAGE;
+    lastPage = (memory.address() + memory.byteSize() - 1) / PAGE;
     this.own = own;
     this.session = session;
   }
@@ -58,15 +62,7 @@ final class PinnedSegment implements AutoCloseable {
   }
 
   private boolean sharesPage(PinnedSegment other) {
-    return firstPage() <= other.lastPage() && other.firstPage() <= lastPage();
-  }
-
-  private long firstPage() {
-    return memory.address() / PAGE;
-  }
-
-  private long lastPage() {
-    return (memory.address() + memory.byteSize() - 1) / PAGE;
+    return firstPage <= other.lastPage && other.firstPage <= lastPage;
   }
 
   /** Waits until nothing writes there any more. */

@@ -18,15 +18,7 @@ public final class CholeskyKernel implements Factorization {
   private static final int V = S.length();
 
   private final int[] failed = new int[V];
-
   private final double[] pivots = new double[V];
-
-  private final double[] one = new double[V];
-  private final double[] zero = new double[V];
-
-  public CholeskyKernel() {
-    Arrays.fill(one, 1);
-  }
 
   @Override
   public int lanes() {
@@ -49,10 +41,10 @@ public final class CholeskyKernel implements Factorization {
     boolean complete = true;
     for (int i = 0, row = 0; i < d; row += ++i) {
       for (int j = 0, column = 0; j < i; column += ++j) {
-        subtractProducts(high, low, row + j, true, row, column, 1, 0, j);
-        divide(high, low, row + j, high, low, column + j, row + j);
+        subtractProducts(high, low, row + j, row, column, 1, 0, j);
+        divide(high, low, row + j, column + j, false);
       }
-      subtractProducts(high, low, row + i, true, row, row, 1, 0, i);
+      subtractProducts(high, low, row + i, row, row, 1, 0, i);
       complete &= squareRoot(high, low, row + i, i);
     }
     return complete;
@@ -64,24 +56,20 @@ public final class CholeskyKernel implements Factorization {
       int pivot = row + i;
       for (int j = 0; j < i; j++) { // X_ij = −(Σ L_ik X_kj) / L_ii, over rows k of X above
         int above = Cholesky.packedLength(j) + j;
-        subtractProducts(high, low, row + j, false, row + j, above, j + 1, 1, i - j);
-        divide(high, low, row + j, high, low, pivot, row + j);
+        subtractProducts(high, low, row + j, row + j, above, j + 1, 1, i - j);
+        divide(high, low, row + j, pivot, false);
       }
-      divide(one, zero, 0, high, low, pivot, pivot);
+      divide(high, low, pivot, pivot, true);
     }
   }
 
-  /** Subtracts n products of entries a, a + 1, … and b, b + step, b + 2·step + growth, … from entry {@code to}, or from 0. */
+  /**
+   * Stores to entry {@code to} what it is, if growth is 0, or else 0, less n products of entries a, a + 1, … and b, b + step, b + 2·step +
+   * growth, ….
+   */
   private static void subtractProducts(
-      double[] high,
-      double[] low,
-      int to,
-      boolean from,
-      int a,
-      int b,
-      int step,
-      int growth,
-      int n) {
+      double[] high, double[] low, int to, int a, int b, int step, int growth, int n) {
+    boolean from = growth == 0;
     DoubleVector hi = from ? DoubleVector.fromArray(S, high, to * V) : DoubleVector.zero(S);
     DoubleVector lo = from ? DoubleVector.fromArray(S, low, to * V) : DoubleVector.zero(S);
     for (int k = 0, i = a * V, j = b * V; k < n; i += V, j += (step + growth * k++) * V) {
@@ -102,18 +90,13 @@ public final class CholeskyKernel implements Factorization {
     lo.sub(sum.sub(hi)).intoArray(low, to * V);
   }
 
-  private static void divide(
-      double[] dividendHigh,
-      double[] dividendLow,
-      int dividend,
-      double[] high,
-      double[] low,
-      int pivot,
-      int to) {
+  /** Divides entry {@code to}, or with {@code inverse} 1 in its place, by a pivot. */
+  private static void divide(double[] high, double[] low, int to, int pivot, boolean inverse) {
     DoubleVector dh = DoubleVector.fromArray(S, high, pivot * V);
     DoubleVector dl = DoubleVector.fromArray(S, low, pivot * V);
-    DoubleVector hi = DoubleVector.fromArray(S, dividendHigh, dividend * V);
-    DoubleVector lo = DoubleVector.fromArray(S, dividendLow, dividend * V);
+    DoubleVector hi =
+        inverse ? DoubleVector.broadcast(S, 1) : DoubleVector.fromArray(S, high, to * V);
+    DoubleVector lo = inverse ? DoubleVector.zero(S) : DoubleVector.fromArray(S, low, to * V);
     DoubleVector x = hi.div(dh);
     DoubleVector p = x.mul(dh);
     DoubleVector rest = hi.sub(p).sub(x.fma(dh, p.neg())).add(lo.sub(x.mul(dl))).div(dh);

@@ -60,7 +60,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private final int[] uncertain = new int[STRIP / V];
   private final long[] open = new long[STRIP];
 
-  /** Entries of these vectors: R and then KL by the difference form; KL by the stable form; Σ s². */
+  /** Entries of these vectors: R, and then KL; of the uncertain ones, KL by the stable form, and Σ s². */
   private final double[] sums = new double[STRIP];
 
   private final double[] stable = new double[STRIP];
@@ -68,9 +68,6 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
 
   /** Rows of a strip on their way to floats. */
   private final double[] strip = new double[ROWS * STRIP];
-
-  /** Entries of the vector that is not whole, of one row. */
-  private final BlockTarget tail = new BlockTarget();
 
   public SmallKernel(Worker worker) {
     this.worker = worker;
@@ -96,10 +93,6 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     double noise = packRows(operands.q(), row0, row1) + columns.mostNoise();
     double least = noise / margin(operands) * (1 + 0x1p-50); // an entry as large is certain
     int whole = column0 + (column1 - column0) / V * V;
-    int last = row1 - 1;
-    double[] to = out.wide ? out.out64 : strip;
-    int at0 = out.wide ? out.at(row0, 0) : -column0;
-    int step = out.wide ? out.stride : STRIP;
     int count =
         SmallMicroKernel.store(
             operands.q().dimension(),
@@ -108,27 +101,36 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
             column0,
             whole,
             least,
-            to,
-            at0,
-            at0 + Math.min(1, last - row0) * step,
-            at0 + Math.min(2, last - row0) * step,
-            at0 + Math.min(3, last - row0) * step,
+            out.wide ? out.out64 : strip,
+            out.wide ? out.at(row0, 0) : -column0,
+            out.wide ? out.stride : STRIP,
+            row1 - row0,
             vectors);
     for (int i = row0; i < row1 && !out.wide; i++) {
       narrow(strip, (i - row0) * STRIP, whole - column0, out.out32, out.at(i, column0));
     }
-    for (int i = row0; i < row1 && count > 0; i++) {
-      refine(operands, i, i - row0, count, out, V);
-    }
     if (whole < column1) {
-      vectors[0] = whole;
-      for (int i = row0; i < row1; i++) {
-        tail.useBlock(true, V, i, whole, V);
-        refine(operands, i, i - row0, 1, tail, column1 - whole);
-        for (int j = whole; j < column1; j++) {
-          out.put(i, j, tail.block()[j - whole]);
-        }
+      vectors[count++] = whole;
+    }
+    for (int i = row0; i < row1 && count > 0; i++) {
+      refine(operands, i, i - row0, count, column1);
+      for (int n = 0; n < count; n++) {
+        store(i, n, Math.min(V, column1 - vectors[n]), out);
       }
+    }
+  }
+
+  /** Stores the first {@code valid} entries of a vector that was looked at again. */
+  private void store(int i, int n, int valid, BlockTarget out) {
+    int at = out.at(i, vectors[n]);
+    if (valid < V) {
+      for (int k = 0; k < valid; k++) {
+        out.put(i, vectors[n] + k, sums[n * V + k]);
+      }
+    } else if (out.wide) {
+      DoubleVector.fromArray(S, sums, n * V).intoArray(out.out64, at);
+    } else {
+      narrow(sums, n * V, V, out.out32, at);
     }
   }
 
@@ -172,37 +174,21 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   }
 
   /**
-   * Stores the entries of row i in {@link #vectors}, each certain now.
+   * Computes the entries of row i in {@link #vectors}, each certain now, to {@link #sums}.
    *
    * @param index the row's place in {@link #rows}
-   * @param valid how many lanes count
+   * @param end behind the last column that counts
    */
-  private void refine(
-      SmallOperands operands, int i, int index, int count, BlockTarget out, int valid) {
+  private void refine(SmallOperands operands, int i, int index, int listed, int end) {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     int d = q.dimension();
-    int noises = SmallOperands.noises(p);
-    double[] values = operands.columns().values();
-    worker.pass((long) V * count * d);
-    Arrays.fill(sums, 0, count * V, 0);
+    worker.pass((long) V * listed * d);
+    Arrays.fill(sums, 0, listed * V, 0);
     for (int h = 0; h < d; h++) {
-      add(d, h, rows, index, values, vectors, count, sums);
+      add(operands, h, index, listed);
     }
-    count =
-        judge(
-            d,
-            rows,
-            index,
-            values,
-            noises,
-            margin(operands),
-            vectors,
-            count,
-            sums,
-            uncertain,
-            out,
-            out.at(i, 0));
+    int count = judge(operands, index, listed);
     if (count == 0) {
       return;
     }
@@ -210,7 +196,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     boolean all = false;
     if (!same || (q == p && count == 1)) { // perhaps all but the diagonal is certain
       Arrays.fill(squares, 0, count * V, Double.POSITIVE_INFINITY);
-      all = choose(operands, i, index, count, out, valid);
+      all = choose(operands, i, index, count, end);
     }
     if (!all && same) {
       double[] scales = SmallOperands.SCALES.of(p);
@@ -218,31 +204,23 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       Arrays.fill(squares, 0, count * V, 0);
       Arrays.fill(stable, 0, count * V, 0);
       for (int h = 0; h < d; h++) {
-        addAlike(
-            q.kind(), d, h, rows, index, values, scales, vectors, uncertain, count, stable,
-            squares);
+        addAlike(operands, scales, h, index, count);
       }
-      all = choose(operands, i, index, count, out, valid);
+      all = choose(operands, i, index, count, end);
     }
     for (int k = 0; k < count * V && !all; k++) {
       if (open[k] != 0) {
-        int j = vectors[uncertain[k / V]] + k % V;
+        int n = uncertain[k / V];
         worker.pass(Checkpoint.ofPlain(d));
-        out.put(i, j, PairKl.of(q, i, p, j));
+        sums[n * V + k % V] = PairKl.of(q, i, p, vectors[n] + k % V);
       }
     }
   }
 
   /** Adds dimension h to R. */
-  private static void add(
-      int d,
-      int h,
-      double[] rows,
-      int index,
-      double[] columns,
-      int[] vectors,
-      int count,
-      double[] sums) {
+  private void add(SmallOperands operands, int h, int index, int count) {
+    int d = operands.q().dimension();
+    double[] columns = operands.columns().values();
     int r = 2 * ROWS + 3 * ROWS * h + index;
     for (int n = 0; n < count; n++) {
       int k = vectors[n] * (2 * d + 1) + 2 * h * V;
@@ -254,23 +232,12 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
   }
 
-  /** Turns R into KL, stores it, lists the vectors with an uncertain entry, and returns their number. */
-  private static int judge(
-      int d,
-      double[] rows,
-      int index,
-      double[] columns,
-      int noises,
-      double margin,
-      int[] vectors,
-      int count,
-      double[] sums,
-      int[] uncertain,
-      BlockTarget out,
-      int at) {
-    boolean wide = out.wide;
-    float[] out32 = out.out32;
-    double[] out64 = out.out64;
+  /** Turns R into KL, lists the vectors with an uncertain entry, and returns their number. */
+  private int judge(SmallOperands operands, int index, int count) {
+    int d = operands.q().dimension();
+    double[] columns = operands.columns().values();
+    int noises = SmallOperands.noises(operands.p());
+    double margin = margin(operands);
     int found = 0;
     for (int n = 0; n < count; n++) {
       int j = vectors[n];
@@ -279,11 +246,6 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       DoubleVector noise = DoubleVector.fromArray(S, columns, noises + j).add(rows[ROWS + index]);
       DoubleVector kl = DoubleVector.fromArray(S, sums, n * V).fma(HALVES, offsets);
       kl.intoArray(sums, n * V);
-      if (wide) {
-        kl.intoArray(out64, at + j);
-      } else {
-        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
-      }
       uncertain[found] = n;
       LongVector signs = (LongVector) kl.mul(margin).sub(noise).reinterpretShape(L, 0);
       found +=
@@ -297,19 +259,10 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   }
 
   /** Adds dimension h to the stable form that {@link PairKl} has where scales are alike, and s² to the sum that tells whether they are. */
-  private static void addAlike(
-      Scale kind,
-      int d,
-      int h,
-      double[] rows,
-      int index,
-      double[] columns,
-      double[] scales,
-      int[] vectors,
-      int[] uncertain,
-      int count,
-      double[] stable,
-      double[] squares) {
+  private void addAlike(SmallOperands operands, double[] scales, int h, int index, int count) {
+    Scale kind = operands.q().kind();
+    int d = operands.q().dimension();
+    double[] columns = operands.columns().values();
     int r = 2 * ROWS + 3 * ROWS * h + index;
     for (int n = 0; n < count; n++) {
       int j = vectors[uncertain[n]];
@@ -363,37 +316,19 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   }
 
   /**
-   * Stores the stable form where the difference form is uncertain, and 0 at the diagonal of KL(q ‖ q). Returns whether no entry is left
-   * {@link #open}.
+   * Takes the stable form where the difference form is uncertain and scales are alike, and 0 at the diagonal of KL(q ‖ q). Returns whether
+   * no entry is left {@link #open}.
    */
-  private boolean choose(
-      SmallOperands operands, int i, int index, int count, BlockTarget out, int valid) {
-    DiagonalBatch q = operands.q();
-    DiagonalBatch p = operands.p();
-    double alike = q.kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
-    boolean any =
-        choose(
-            rows[ROWS + index],
-            operands.columns().values(),
-            SmallOperands.noises(p),
-            margin(operands),
-            alike * alike,
-            vectors,
-            uncertain,
-            count,
-            sums,
-            stable,
-            squares,
-            out,
-            out.at(i, 0),
-            open);
-    for (int n = 0; n < count && q == p; n++) {
+  private boolean choose(SmallOperands operands, int i, int index, int count, int end) {
+    boolean any = settle(operands, index, count);
+    for (int n = 0; n < count && operands.q() == operands.p(); n++) {
       int lane = i - vectors[uncertain[n]];
       if (lane >= 0 && lane < V) {
-        out.put(i, i, 0);
+        sums[uncertain[n] * V + lane] = 0;
         open[n * V + lane] = 0;
       }
     }
+    int valid = Math.min(V, end - vectors[uncertain[count - 1]]);
     Arrays.fill(open, (count - 1) * V + valid, count * V, 0);
     long left = 0;
     for (int k = 0; k < count * V && any; k++) {
@@ -402,28 +337,13 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     return left == 0;
   }
 
-  /**
-   * Settles lanes that are uncertain by the difference form and have Σ s² below {@code alike}, and leaves the other uncertain ones open.
-   * Returns whether any are.
-   */
-  private static boolean choose(
-      double noise,
-      double[] columns,
-      int noises,
-      double margin,
-      double alike,
-      int[] vectors,
-      int[] uncertain,
-      int count,
-      double[] sums,
-      double[] stable,
-      double[] squares,
-      BlockTarget out,
-      int at,
-      long[] open) {
-    boolean wide = out.wide;
-    float[] out32 = out.out32;
-    double[] out64 = out.out64;
+  /** Settles lanes that are uncertain by the difference form and have a small Σ s²; leaves the other uncertain ones open, and returns whether any are. */
+  private boolean settle(SmallOperands operands, int index, int count) {
+    double[] columns = operands.columns().values();
+    int noises = SmallOperands.noises(operands.p());
+    double margin = margin(operands);
+    double noise = rows[ROWS + index];
+    double alike = operands.q().kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
     LongVector any = LongVector.zero(L);
     for (int n = 0; n < count; n++) {
       int j = vectors[uncertain[n]];
@@ -436,7 +356,8 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
                   .sub(DoubleVector.fromArray(S, columns, noises + j).add(noise))
                   .reinterpretShape(L, 0);
       LongVector isAlike =
-          (LongVector) DoubleVector.fromArray(S, squares, n * V).sub(alike).reinterpretShape(L, 0);
+          (LongVector)
+              DoubleVector.fromArray(S, squares, n * V).sub(alike * alike).reinterpretShape(L, 0);
       LongVector bits = (LongVector) sum.reinterpretShape(L, 0);
       LongVector left =
           isAlike
@@ -447,16 +368,12 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
               .lanewise(VectorOperators.LSHR, 63);
       left.intoArray(open, n * V);
       any = any.or(left);
-      kl =
-          (DoubleVector)
+      LongVector settled = isUncertain.lanewise(VectorOperators.LSHR, 63).sub(left);
+      ((DoubleVector)
               ((LongVector) kl.reinterpretShape(L, 0))
-                  .bitwiseBlend(bits, ZERO.sub(isUncertain.lanewise(VectorOperators.LSHR, 63)))
-                  .reinterpretShape(S, 0);
-      if (wide) {
-        kl.intoArray(out64, at + j);
-      } else {
-        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, at + j);
-      }
+                  .bitwiseBlend(bits, ZERO.sub(settled))
+                  .reinterpretShape(S, 0))
+          .intoArray(sums, uncertain[n] * V);
     }
     return any.reduceLanes(VectorOperators.OR) != 0;
   }

@@ -21,7 +21,8 @@ final class SmallMicroKernel {
   /**
    * Stores four rows of KL by the difference form, and lists the vectors of columns where one is below {@code least}.
    *
-   * @param at0, at1, at2, at3 where column 0 of each row goes
+   * @param at where column 0 of the first row goes; the others follow by {@code step}
+   * @param height how many rows there are: missing ones repeat the last
    * @return how many vectors are listed
    */
   static int store(
@@ -32,13 +33,16 @@ final class SmallMicroKernel {
       int to,
       double least,
       double[] out,
-<#list 0..<ROWS as i>
-      int at${i},
-</#list>
+      int at,
+      int step,
+      int height,
       int[] vectors) {
     // one text for every D, whose branches cost: an entry takes 1.3, 1.4, 1.7 and 2.3 ns at D = 1
     // to 4 where C2 has seen them all, and 0.7 and 0.8 at 1 and 2 where it has not seen more
     // (Zen 3, AVX2)
+<#list 0..<ROWS as i>
+    int at${i} = at + Math.min(${i}, height - 1) * step;
+</#list>
     int width = 2 * d + 1;
     int count = 0;
     for (int j = from; j < to; j += V) {

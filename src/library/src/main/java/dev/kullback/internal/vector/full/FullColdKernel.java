@@ -26,7 +26,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
   /** A of some rows, {@code [i][k]}. */
   private double[] packed = {};
 
-  private double[] bound = {};
+  private final double[] bound = new double[BlockKernel.MOST_ROWS];
   private final double[] sums = new double[COLUMNS];
 
   public FullColdKernel(Worker worker, Pair pair) {
@@ -44,9 +44,6 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
     int length = FullColumns.length(q.dimension());
     if (packed.length < ROWS * length) {
       packed = new double[ROWS * length];
-    }
-    if (bound.length < row1 - row0) {
-      bound = new double[row1 - row0];
     }
     FullPacking.weigh(a, row0, row1, b.centre(), bound);
     double more = operands.moreTolerance();

@@ -67,11 +67,13 @@ final class FullPacking {
   private static FullRows packRows(
       FullBatch g, double[] covariance, boolean vectors, Worker worker) {
     int padded = Math.ceilDiv(g.size(), MR) * MR;
-    double[] mean = new double[padded * g.dimension()];
-    double[] offset = new double[padded];
-    double[] noise = new double[padded];
-    double[] weight = new double[padded];
-    FullRows rows = new FullRows(covariance, mean, offset, noise, weight);
+    FullRows rows =
+        new FullRows(
+            covariance,
+            new double[padded * g.dimension()],
+            new double[padded],
+            new double[padded],
+            new double[padded]);
     worker.share(
         g.size(),
         MR,
@@ -83,11 +85,6 @@ final class FullPacking {
   private static void packRows(FullBatch g, int from, int n, FullRows rows, boolean vectors) {
     int d = g.dimension();
     int length = Cholesky.packedLength(d);
-    double[] covariance = rows.covariance();
-    double[] mean = rows.mean();
-    double[] offset = rows.offset();
-    double[] noise = rows.noise();
-    double[] weight = rows.weight();
     int lanes = vectors ? V : 1;
     double[] l = new double[length * lanes];
     double[] sums = new double[d * lanes];
@@ -101,22 +98,22 @@ final class FullPacking {
       int meanAt = first / MR * MR * d + first % MR;
       if (vectors) {
         lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
-        lanes(g.mean(), first, count, d, mean, meanAt, MR, transpose);
-        TriangleKernels.squareRows(l, d, covariance, at, norms);
+        lanes(g.mean(), first, count, d, rows.mean(), meanAt, MR, transpose);
+        TriangleKernels.squareRows(l, d, rows.covariance(), at, norms);
         TriangleKernels.measure(l, d, sums, norms, V);
       } else {
         System.arraycopy(g.scaleTril(), first * length, l, 0, length);
         for (int h = 0; h < d; h++) {
-          mean[meanAt + h * MR] = g.mean()[first * d + h];
+          rows.mean()[meanAt + h * MR] = g.mean()[first * d + h];
         }
-        PlainTriangles.squareRows(l, d, covariance, at, norms);
+        PlainTriangles.squareRows(l, d, rows.covariance(), at, norms);
         PlainTriangles.measure(l, d, sums, norms, 1);
       }
       for (int i = 0; i < count; i++) {
         int row = first + i;
-        offset[row] = g.isBeyond(row) ? Double.NaN : -g.logDet(row);
-        noise[row] = g.logDetBound(row) + 4 * UNIT * Math.abs(g.logDet(row));
-        weight[row] =
+        rows.offset()[row] = g.isBeyond(row) ? Double.NaN : -g.logDet(row);
+        rows.noise()[row] = g.logDetBound(row) + 4 * UNIT * Math.abs(g.logDet(row));
+        rows.weight()[row] =
             0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * norms[2 * lanes + i]);
       }
     }
@@ -153,11 +150,6 @@ final class FullPacking {
     int length = Cholesky.packedLength(d);
     int panel = FullColumns.length(d) * NR;
     double[] values = columns.values();
-    double[] offset = columns.offset();
-    double[] noise = columns.noise();
-    double[] weight = columns.weight();
-    double[] inverseError = columns.inverseError();
-    double[] tolerance = columns.tolerance();
     double[] centre = columns.centre();
     int lanes = vectors ? V : 1;
     double[] l = new double[length * lanes];
@@ -203,25 +195,19 @@ final class FullPacking {
         double spreadW = norms[6 * lanes + i];
         double residual =
             UNIT * (d + 6) * Math.min(spreadL / normL * normW, spreadW / normW * normL);
-        offset[j] = g.isBeyond(j) ? Double.NaN : g.logDet(j) + 0.5 * (mahalanobis - d);
-        noise[j] =
+        columns.offset()[j] = g.isBeyond(j) ? Double.NaN : g.logDet(j) + 0.5 * (mahalanobis - d);
+        columns.noise()[j] =
             g.logDetBound(j)
                 + 4 * UNIT * (Math.abs(g.logDet(j)) + d + mahalanobis)
                 + 0.5 * UNIT * squaredMean * ((units + 4) * precision + 5 * d * spreadW)
                 + residual * mahalanobis;
-        weight[j] = precision + 1.5 * d / units * spreadW;
-        inverseError[j] = residual;
-        tolerance[j] = tolerance(normL * normW);
+        columns.weight()[j] = precision + 1.5 * d / units * spreadW;
+        columns.inverseError()[j] = residual;
+        // the condition number counts up to where it would show: the bounds are those of the worst
+        // case, and errors found are below 1e-13
+        columns.tolerance()[j] = PairKl.DOUBLE_TOLERANCE * Math.clamp(normL * normW, 1, 100);
       }
     }
-  }
-
-  /**
-   * Tolerance of batches of double: 1e-12 times the condition number ‖L_p‖‖L_p⁻¹‖, up to where it would show. The bounds are those of the
-   * worst case; errors found are below 1e-13.
-   */
-  private static double tolerance(double condition) {
-    return PairKl.DOUBLE_TOLERANCE * Math.clamp(condition, 1, 100);
   }
 
   /** Returns the medians of some Gaussians' means: unlike the mean of all, they stay where most are if a few are far away. */

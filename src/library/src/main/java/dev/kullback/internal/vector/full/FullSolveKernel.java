@@ -11,8 +11,8 @@ import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * {@link FullPair} in lanes, for one row and a vector of columns or for a vector of pairs. Each lane takes the scalar form's operations, so
- * its bits are the same; where its result is infinite, the scalar form must decide. For one thread.
+ * {@link FullPair} in lanes: one row and a vector of columns, a vector of pairs, or a vector of Gaussians and N(0, I). Each lane takes the
+ * scalar form's operations, so its bits are the same. For one thread.
  */
 final class FullSolveKernel {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
@@ -59,24 +59,19 @@ final class FullSolveKernel {
   /** Packs V columns from {@code first} on, for rows of q; lanes beyond the batch repeat its last. */
   void pack(FullBatch q, FullBatch p, int first) {
     int d = p.dimension();
-    dimension = d;
+    begin(d);
     isExact = q.scaleTrilLow() == null && p.scaleTrilLow() == null;
-    int length = Cholesky.packedLength(d) * V;
-    if (mean.length < d * V) {
-      factor = new double[length];
-      e = new double[length];
-      mean = new double[d * V];
-      scale = new double[d * V];
-      inverse = new double[d * V];
-      excess = new double[d * V];
-      ratio = new double[d * V];
-      y = new double[d * V];
-      rows = new double[2 * d * V];
-      squares = new double[d * V];
+    if (e.length < factor.length) {
+      e = new double[factor.length];
+      scale = new double[mean.length];
+      inverse = new double[mean.length];
+      y = new double[mean.length];
+      rows = new double[2 * mean.length];
+      squares = new double[mean.length];
     }
-    if (!isExact && low.length < length) {
-      factorLow = new double[length];
-      low = new double[length];
+    if (!isExact && low.length < factor.length) {
+      factorLow = new double[factor.length];
+      low = new double[factor.length];
     }
     lanes(p, first, factor, factorLow, mean);
     for (int k = 0, diagonal = 0; k < d; diagonal += (++k + 1) * V) {
@@ -87,6 +82,16 @@ final class FullSolveKernel {
       DoubleVector.broadcast(S, 1)
           .div(pivot.mul(DoubleVector.fromArray(S, scale, k * V)))
           .intoArray(inverse, k * V);
+    }
+  }
+
+  private void begin(int d) {
+    dimension = d;
+    if (mean.length < d * V) {
+      factor = new double[Cholesky.packedLength(d) * V];
+      mean = new double[d * V];
+      excess = new double[d * V];
+      ratio = new double[d * V];
     }
   }
 
@@ -123,6 +128,54 @@ final class FullSolveKernel {
   double[] pairs(FullBatch q, int first) {
     lanes(q, first, e, low, y);
     return solve();
+  }
+
+  /** KL of {@code count ≤ V} Gaussians from {@code first} on from N(0, I), or NaN where {@link FullPair#standard} must decide. */
+  double[] standard(FullBatch g, int first, int count) {
+    int d = g.dimension();
+    int length = Cholesky.packedLength(d);
+    begin(d);
+    FullPacking.lanes(g.scaleTril(), first, count, length, factor, 0, V, transpose);
+    FullPacking.lanes(g.mean(), first, count, d, mean, 0, V, transpose);
+    double[] lows = g.scaleTrilLow();
+    for (int i = 0; i < count; i++) {
+      for (int r = 0, k = (first + i) * length, at = i; r < d; k += ++r + 1, at += V) {
+        ratio[at] = g.scaleTril()[k];
+        excess[at] = ratio[at] - 1 + (lows == null ? 0 : lows[k]);
+      }
+    }
+    Excess.of(excess, ratio, d * V);
+    standardTotal();
+    return kl;
+  }
+
+  /** Adds up each row's terms of KL from N(0, I), and their rounding errors. */
+  private void standardTotal() {
+    DoubleVector sum = DoubleVector.zero(S);
+    DoubleVector errors = DoubleVector.zero(S);
+    for (int r = 0, k = 0; r < dimension; r++, k += V) {
+      DoubleVector m = DoubleVector.fromArray(S, mean, r * V);
+      DoubleVector acc = m.mul(0.5).mul(m).add(DoubleVector.fromArray(S, excess, r * V));
+      int c = 0;
+      do {
+        DoubleVector squares = DoubleVector.zero(S);
+        for (int end = Math.min(r, c + BLOCK); c < end; c++, k += V) {
+          DoubleVector x = DoubleVector.fromArray(S, factor, k);
+          squares = squares.add(x.mul(x));
+        }
+        acc = acc.add(squares.mul(0.5));
+        DoubleVector t = sum.add(acc);
+        DoubleVector back = t.sub(sum);
+        errors = errors.add(sum.sub(t.sub(back)).add(acc.sub(back)));
+        sum = t;
+        acc = DoubleVector.zero(S);
+      } while (c < r);
+    }
+    sum.intoArray(off, 0);
+    errors.intoArray(offErrors, 0);
+    for (int i = 0; i < V; i++) {
+      kl[i] = Compensation.total(off[i], offErrors[i]);
+    }
   }
 
   /** Broadcasts each number from {@code in[from]} on to a vector. */

@@ -14,7 +14,6 @@ import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Full covariances as a matrix product on the Vector API: walks a block group by group through the matrix product, then turns it into divergences and
@@ -31,28 +30,25 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
-  private static final int MR = ProductKernels.MR;
-  private static final int NR = ProductKernels.NR;
+  private static final int NR = FullColumns.NR;
+  private static final int KC = ProductKernels.KC;
 
   private final Worker worker;
   private final Pair pair;
+  private final FullSolveKernel solve = new FullSolveKernel();
+  private final ProductKernels kernels = new ProductKernels();
 
-  /** Made when it is needed. */
-  private @Nullable FullSolveKernel solve;
-
-  /** A chunk of a block's rows, packed; and their products with a group of columns. */
-  private double[] chunk = {};
-
-  private double[] product = {};
+  /** Products of a block's rows with a group of columns, {@code [b][row][NR]}. */
+  private final double[] product = new double[BlockKernel.MOST_ROWS * GROUP];
 
   /** Per row of a block: its share of the error bound. */
-  private double[] bound = {};
+  private final double[] bound = new double[BlockKernel.MOST_ROWS];
 
   /** Of a row's columns in a panel: negative where an entry is to be recomputed. */
   private final long[] signs = new long[NR];
 
   /** Per row of a block, one bit a column of a panel: the entries to be recomputed. */
-  private long[] open = {};
+  private final long[] open = new long[BlockKernel.MOST_ROWS];
 
   public FullVectorKernel(Worker worker, Pair pair) {
     this.worker = worker;
@@ -62,73 +58,37 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   @Override
   public void block(
       FullOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
-    FullBatch q = operands.q();
-    FullBatch p = operands.p();
-    FullRows a = operands.rows();
-    FullColumns b = operands.columns();
-    if (chunk.length == 0) {
-      chunk = new double[BlockKernel.MOST_ROWS * ProductKernels.KC];
-      product = new double[BlockKernel.MOST_ROWS * GROUP];
-      bound = new double[BlockKernel.MOST_ROWS];
-      open = new long[BlockKernel.MOST_ROWS];
-    }
-    FullPacking.weigh(a, row0, row1, b.centre(), bound);
-    double more = operands.moreTolerance();
+    FullRows q = operands.rows();
+    FullColumns p = operands.columns();
+    FullPacking.weigh(q, row0, row1, p.centre(), bound);
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
-      multiply(a, row0, row1, b, column, end);
+      for (int k = 0, length = FullColumns.length(p.centre().length); k < length; k += KC) {
+        worker.pass(2L * (row1 - row0) * (end - column) * Math.min(KC, length - k));
+        kernels.pack(q, row0, row1, p.centre(), k);
+        for (int j = column; j < end; j += NR) {
+          kernels.multiply(p.values(), j, end - j, product, (j - column) * BlockKernel.MOST_ROWS);
+        }
+      }
       for (int j = column; j < end; j += NR) {
         int panel = (j - column) * BlockKernel.MOST_ROWS;
-        store(more, a, b, row0, row1, j, Math.min(NR, end - j), panel, out);
-        refine(q, p, row0, row1, j, out);
+        store(operands, row0, row1, j, Math.min(NR, end - j), panel, out);
+        refine(operands, row0, row1, j, out);
       }
     }
   }
 
-  /** {@code product[b][row][NR] = A_i · B_j}; a chunk of the rows stays in the L2 cache while the columns' chunks pass. */
-  private void multiply(FullRows q, int row0, int row1, FullColumns p, int column0, int column1) {
-    int k = FullColumns.length(p.centre().length);
-    int panels = Math.ceilDiv(row1 - row0, MR);
-    for (int k0 = 0; k0 < k; k0 += ProductKernels.KC) {
-      int count = Math.min(ProductKernels.KC, k - k0);
-      worker.pass(2L * (row1 - row0) * (column1 - column0) * count);
-      ProductKernels.packChunk(q, row0, row1, p.centre(), k0, count, chunk);
-      for (int j = column0; j < column1; j += NR) {
-        ProductKernels.tile(
-            chunk,
-            panels,
-            p.values(),
-            (j / NR * k + k0) * NR,
-            Math.min(NR, column1 - j),
-            count,
-            product,
-            (j - column0) * BlockKernel.MOST_ROWS,
-            k0 == 0);
-      }
-    }
-  }
-
-  /**
-   * Stores the KL of one column panel, and marks in {@code open} the entries whose error bound exceeds the tolerance.
-   *
-   * @param more addend to the tolerance; not a choice of vectors, which C2 may box
-   */
+  /** Stores the KL of one column panel, and marks in {@code open} the entries whose error bound exceeds the tolerance. */
   private void store(
-      double more,
-      FullRows q,
-      FullColumns c,
-      int row0,
-      int row1,
-      int j,
-      int columns,
-      int panel,
-      BlockTarget out) {
+      FullOperands operands, int row0, int row1, int j, int columns, int panel, BlockTarget out) {
+    FullColumns c = operands.columns();
     double[] product = this.product;
     double[] bound = this.bound;
     long[] open = this.open;
     long[] signs = this.signs;
-    double[] offset = q.offset();
-    double[] noise = q.noise();
+    double[] offset = operands.rows().offset();
+    double[] noise = operands.rows().noise();
+    double more = operands.moreTolerance(); // not a choice of vectors, which C2 may box
     boolean wide = out.wide;
     float[] out32 = out.out32;
     double[] out64 = out.out64;
@@ -173,7 +133,9 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   }
 
   /** Recomputes the open entries of a column panel: where a row has several in a vector of columns, these at once. */
-  private void refine(FullBatch q, FullBatch p, int row0, int row1, int j, BlockTarget out) {
+  private void refine(FullOperands operands, int row0, int row1, int j, BlockTarget out) {
+    FullBatch q = operands.q();
+    FullBatch p = operands.p();
     for (int v = 0; v < NR; v += V) {
       boolean packed = false;
       for (int i = row0; i < row1; i++) {
@@ -181,7 +143,6 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
         if (Long.bitCount(bits) < SEVERAL) {
           continue;
         }
-        FullSolveKernel solve = solve();
         if (!packed) {
           solve.pack(q, p, j + v);
           packed = true;
@@ -203,12 +164,5 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
         out.put(i, column, pair.of(q, i, p, column));
       }
     }
-  }
-
-  private FullSolveKernel solve() {
-    if (solve == null) {
-      solve = new FullSolveKernel();
-    }
-    return solve;
   }
 }

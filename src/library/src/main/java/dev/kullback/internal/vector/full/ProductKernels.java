@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.vector.VectorWidth;
@@ -48,93 +49,85 @@ final class ProductKernels {
   /** Entries of K that a micro-kernel accumulates: a column panel's chunk, 16 KiB, stays in the L1 cache. 64 costs 5 %. */
   static final int KC = 128;
 
-  private ProductKernels() {}
+  /** A chunk of A of the rows that were packed last. */
+  private final double[] chunk = new double[BlockKernel.MOST_ROWS * KC];
 
-  /** Entries [k0, k0 + count) of A of rows [row0, row1), to {@code rows [a][k][MR]}; row0 is a multiple of MR. */
-  static void packChunk(
-      FullRows q, int row0, int row1, double[] centre, int k0, int count, double[] rows) {
+  /** Where the chunk begins in K, its length, and how many rows it has. */
+  private int start;
+
+  private int length;
+  private int height;
+
+  /** K: entries of a whole row. */
+  private int whole;
+
+  /** Packs entries k0, k0 + 1, …, at most KC, of A of rows [row0, row1); row0 is a multiple of MR. */
+  void pack(FullRows q, int row0, int row1, double[] centre, int k0) {
     int d = centre.length;
-    int length = Cholesky.packedLength(d);
+    int triangle = Cholesky.packedLength(d);
+    whole = FullColumns.length(d);
+    start = k0;
+    length = Math.min(KC, whole - k0);
+    height = row1 - row0;
+    int first = 0; // the row of Σ that holds entry k0
+    while (Cholesky.packedLength(first + 1) <= k0) {
+      first++;
+    }
     int to = 0;
     for (int i = row0; i < row1; i += MR) {
       int m = i * d;
-      int r = row(k0);
+      int r = first;
       int c = k0 - Cholesky.packedLength(r);
-      for (int k = k0; k < k0 + count; k++, to += MR) {
-        if (k < length) {
+      for (int k = k0; k < k0 + length; k++, to += MR) {
+        if (k < triangle) {
           for (int v = 0; v < MR; v += V) {
             DoubleVector x = DoubleVector.fromArray(S, q.mean(), m + r * MR + v).sub(centre[r]);
             DoubleVector y = DoubleVector.fromArray(S, q.mean(), m + c * MR + v).sub(centre[c]);
-            x.fma(y, DoubleVector.fromArray(S, q.covariance(), (i / MR * length + k) * MR + v))
-                .intoArray(rows, to + v);
+            x.fma(y, DoubleVector.fromArray(S, q.covariance(), (i / MR * triangle + k) * MR + v))
+                .intoArray(chunk, to + v);
           }
           if (c++ == r) {
             r++;
             c = 0;
           }
         } else {
-          int h = k - length;
+          int h = k - triangle;
           for (int v = 0; v < MR; v += V) {
             DoubleVector.fromArray(S, q.mean(), m + h * MR + v)
                 .sub(centre[h])
-                .intoArray(rows, to + v);
+                .intoArray(chunk, to + v);
           }
         }
       }
     }
   }
 
-  /** The row of a packed triangle that holds entry k. */
-  private static int row(int k) {
-    int r = (int) ((Math.sqrt(8.0 * k + 1) - 1) / 2);
-    return Cholesky.packedLength(r) > k ? r - 1 : Cholesky.packedLength(r + 1) <= k ? r + 1 : r;
-  }
-
   /**
-   * Adds a chunk's product of one column panel with row panels to {@code acc[a][MR][NR]}, or stores the first there. What the
-   * kernels read of the columns stays in the L1 cache for every row panel after the first.
+   * Adds the chunk's product with the column panel of column j to {@code acc[a][MR][NR]}, or stores the first chunk's there. What
+   * the kernels read of the columns stays in the L1 cache for every row panel after the first.
    *
-   * @param c where the chunk begins in {@code columns}
-   * @param columnCount how many count; up to a whole panel the others may be computed too
+   * @param columns how many count; up to a whole panel the others may be computed too
    * @param to where the panel begins in {@code acc}
    */
-  static void tile(
-      double[] rows,
-      int rowPanels,
-      double[] columns,
-      int c,
-      int columnCount,
-      int length,
-      double[] acc,
-      int to,
-      boolean first) {
-    for (int i = 0; i < rowPanels * MR; i += ROWS) {
+  void multiply(double[] values, int j, int columns, double[] acc, int to) {
+    boolean first = start == 0;
+    int panel = (j / NR * whole + start) * NR;
+    for (int i = 0; i < height; i += ROWS) {
       int r = i / MR * length * MR + i % MR;
-      for (int j = 0; j < columnCount; j += 2 * V) {
-        micro(rows, r, columns, c + j, columnCount - j, length, acc, to + i * NR + j, first);
+      for (int v = 0; v < Math.min(NR, columns); v += 2 * V) {
+        int c = panel + v;
+        int at = to + i * NR + v;
+        boolean two = columns - v > V;
+        if (ROWS == 8 && two) {
+          ProductMicroKernels.tile8x2(chunk, r, values, c, length, acc, at, first);
+        } else if (ROWS == 8) {
+          ProductMicroKernels.tile8x1(chunk, r, values, c, length, acc, at, first);
+        } else if (two) {
+          ProductMicroKernels.tile4x2(chunk, r, values, c, length, acc, at, first);
+        } else {
+          ProductMicroKernels.tile4x1(chunk, r, values, c, length, acc, at, first);
+        }
       }
-    }
-  }
-
-  /** ROWS rows by up to two vectors of columns. */
-  private static void micro(
-      double[] rows,
-      int r,
-      double[] columns,
-      int c,
-      int columnCount,
-      int length,
-      double[] acc,
-      int to,
-      boolean first) {
-    if (ROWS == 8 && columnCount > V) {
-      ProductMicroKernels.tile8x2(rows, r, columns, c, length, acc, to, first);
-    } else if (ROWS == 8) {
-      ProductMicroKernels.tile8x1(rows, r, columns, c, length, acc, to, first);
-    } else if (columnCount > V) {
-      ProductMicroKernels.tile4x2(rows, r, columns, c, length, acc, to, first);
-    } else {
-      ProductMicroKernels.tile4x1(rows, r, columns, c, length, acc, to, first);
     }
   }
 }
