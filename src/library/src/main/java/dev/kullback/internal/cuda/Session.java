@@ -398,8 +398,7 @@ final class Session implements AutoCloseable {
       check("kullback_cuda_download", status);
       return;
     }
-    // The status of memory that is pinned in part: it is written by way of pinned memory, in
-    // pieces.
+    // Memory pinned in part has this status: it is written in pieces, by way of pinned memory.
     long most = Math.max(1, SMALL / line);
     for (long i = 0; i < rows.rows(); i += most) {
       Region piece =

@@ -88,11 +88,16 @@ public final class PairKl {
   }
 
   private static double within(double tolerance, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    double kl = certain(tolerance, q, i, p, j);
+    return Double.isNaN(kl) ? stable(q, i, p, j) : kl;
+  }
+
+  /** Returns KL by the difference form, or NaN where the error bound exceeds the tolerance. */
+  public static double certain(double tolerance, DiagonalBatch q, int i, DiagonalBatch p, int j) {
     double unit = unit64(q.dimension());
     double kl = difference(q, i, p, j);
-    return isCertain(kl, noiseQ(q, i, unit) + noiseP(p, j, unit), tolerance - unit)
-        ? kl
-        : stable(q, i, p, j);
+    double noise = noiseQ(q, i, unit) + noiseP(p, j, unit);
+    return isCertain(kl, noise, tolerance - unit) ? kl : Double.NaN;
   }
 
   /** Relative error of A in the float kernels: 6 roundings of a term and its D sums, or {@link #UNITS32}. */
@@ -142,7 +147,7 @@ public final class PairKl {
    * Returns {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} by the operations of a lane of {@code DoubleKernels} and its
    * epilogue; NaN where a variance is out of their range.
    */
-  public static double difference(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+  private static double difference(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     double[] rq = q.precisionsOfPair();
     double[] rp = p.precisionsOfPair();

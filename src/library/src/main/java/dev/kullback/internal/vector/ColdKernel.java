@@ -36,10 +36,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     boolean wide = operands.isWide();
     Packed<?> a = wide ? operands.q64() : operands.q32();
     Packed<?> b = wide ? operands.p64() : operands.p32();
-    double margin =
-        wide
-            ? PairKl.DOUBLE_TOLERANCE - PairKl.unit64(d)
-            : PairKl.FLOAT_TOLERANCE - PairKl.unit32(d);
+    double margin = (wide ? PairKl.DOUBLE_TOLERANCE : PairKl.FLOAT_TOLERANCE) - a.unit();
     packRows(a, row0, row1, d);
     for (int column = column0; column < column1; column += COLUMNS) {
       int end = Math.min(column + COLUMNS, column1);
@@ -82,13 +79,10 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
 
   /** Climbs the rungs after float, each for the entries that those before it do not settle. */
   private static double refined(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    double unit = PairKl.unit64(q.dimension());
-    double kl = PairKl.difference(q, i, p, j);
-    double noise = PairKl.noiseQ(q, i, unit) + PairKl.noiseP(p, j, unit);
-    if (PairKl.isCertain(kl, noise, PairKl.REFINED_TOLERANCE - unit)) {
-      return kl;
+    double kl = PairKl.certain(PairKl.REFINED_TOLERANCE, q, i, p, j);
+    if (Double.isNaN(kl) && q.kind() == p.kind()) {
+      kl = NearKernel.kl(q, i, p, j);
     }
-    double near = q.kind() == p.kind() ? NearKernel.kl(q, i, p, j) : Double.NaN;
-    return Double.isNaN(near) ? PairKl.stable(q, i, p, j) : near;
+    return Double.isNaN(kl) ? PairKl.stable(q, i, p, j) : kl;
   }
 }

@@ -10,7 +10,7 @@ import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Epilogue of the micro-kernels: promotes their sums R to double, and stores the KL of a tile where one rung settles all of it.
+ * Promotes the micro-kernels' sums R to double, and stores the KL of a tile where one rung settles all of it.
  *
  * <p>Comparisons are signs of integers, not masks: of two lanes C2 has no masks on x86 (JDK 25, AVX2) and boxes them, at 84 to 490 B
  * an entry. No method takes or returns a vector: where C2 does not inline it, for what it has inlined before, it is boxed, 64 B each time.
@@ -25,9 +25,8 @@ public final class Epilogue {
   private static final int NR64 = DoublePanels.NR;
 
   /**
-   * Tells that a rung does not settle an entry, from the KL of a later rung that does: {@code noise > FORESIGHT·margin·KL}. Where float
-   * settles an entry, its value is good to 1e-5, so that {@code noise ≤ (1 + 1e-5)·margin·KL}, and where double does, to 1e-6; the later
-   * rung's value is good to 1.1e-5.
+   * Factor by which the KL of a later rung tells that a rung does not settle an entry: {@code noise > FORESIGHT·margin·KL}. A rung that
+   * settles an entry has it to 1e-5, so that {@code noise ≤ (1 + 1e-5)·margin·KL} there; the later rung has it to 1.1e-5.
    */
   static final double FORESIGHT = 1 + 1e-4;
 
@@ -52,17 +51,11 @@ public final class Epilogue {
 
   /** Promotes entries [from, to): {@code r = acc} at first, and then {@code r += acc}. */
   static void promote(float[] acc, double[] r, int from, int to, boolean first) {
-    if (first) {
-      for (int i = from; i < to; i += S.length()) {
-        ((DoubleVector) FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0))
-            .intoArray(r, i);
-      }
-    } else {
-      for (int i = from; i < to; i += S.length()) {
-        ((DoubleVector) FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0))
-            .add(DoubleVector.fromArray(S, r, i))
-            .intoArray(r, i);
-      }
+    for (int i = from; i < to; i += S.length()) {
+      DoubleVector part =
+          (DoubleVector)
+              FloatVector.fromArray(HALF, acc, i).convertShape(VectorOperators.F2D, S, 0);
+      (first ? part : part.add(DoubleVector.fromArray(S, r, i))).intoArray(r, i);
     }
   }
 
@@ -83,44 +76,39 @@ public final class Epilogue {
    */
   static boolean store(Tile t, TileSums<?> sums) {
     BlockTarget out = t.out();
-    boolean wide = out.wide;
-    float[] out32 = out.out32;
-    double[] out64 = out.out64;
     double[] r = sums.r[0];
-    double[] offsetQ = sums.q().offsetQ();
-    double[] noiseQ = sums.q().noiseQ();
-    double[] offsetP = sums.p().offsetP();
-    double[] noiseP = sums.p().noiseP();
+    Packed<?> q = sums.q();
+    Packed<?> p = sums.p();
     double margin = sums.margin();
     int nr = sums.width;
-    int row = t.row;
-    int rows = t.rows;
     int vectors = t.columns / S.length() * S.length();
     LongVector open = LongVector.zero(L);
     for (int j = 0; j < vectors; j += S.length()) {
-      DoubleVector offsets = DoubleVector.fromArray(S, offsetP, t.column + j);
-      DoubleVector noises = DoubleVector.fromArray(S, noiseP, t.column + j);
-      int to = out.at(row, t.column + j);
-      for (int i = 0; i < rows; i++, to += out.stride) {
+      DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + j);
+      DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + j);
+      int to = out.at(t.row, t.column + j);
+      for (int i = 0; i < t.rows; i++, to += out.stride) {
         DoubleVector kl =
-            DoubleVector.fromArray(S, r, i * nr + j).fma(HALVES, offsets.add(offsetQ[row + i]));
+            DoubleVector.fromArray(S, r, i * nr + j)
+                .fma(HALVES, offsets.add(q.offsetQ()[t.row + i]));
         LongVector rest =
-            (LongVector) kl.mul(margin).sub(noises.add(noiseQ[row + i])).reinterpretShape(L, 0);
+            (LongVector)
+                kl.mul(margin).sub(noises.add(q.noiseQ()[t.row + i])).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
-        if (wide) {
-          kl.intoArray(out64, to);
+        if (out.wide) {
+          kl.intoArray(out.out64, to);
         } else {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out.out32, to);
         }
       }
     }
     boolean certain = open.reduceLanes(VectorOperators.OR) >= 0;
     for (int j = vectors; j < t.columns; j++) { // scalar tail
       int column = t.column + j;
-      for (int i = 0; i < rows; i++) {
-        double kl = r[i * nr + j] * 0.5 + (offsetP[column] + offsetQ[row + i]);
-        certain &= PairKl.isCertain(kl, noiseP[column] + noiseQ[row + i], margin);
-        out.put(row + i, column, kl);
+      for (int i = 0; i < t.rows; i++) {
+        double kl = r[i * nr + j] * 0.5 + (p.offsetP()[column] + q.offsetQ()[t.row + i]);
+        certain &= PairKl.isCertain(kl, p.noiseP()[column] + q.noiseQ()[t.row + i], margin);
+        out.put(t.row + i, column, kl);
       }
     }
     return certain;
@@ -133,9 +121,6 @@ public final class Epilogue {
   static boolean storeWhole(Tile t, FloatKernels sums) {
     float[] acc = sums.acc;
     BlockTarget out = t.out();
-    boolean wide = out.wide;
-    float[] out32 = out.out32;
-    double[] out64 = out.out64;
     Packed<?> q = sums.q();
     Packed<?> p = sums.p();
     double margin = sums.margin();
@@ -153,10 +138,11 @@ public final class Epilogue {
         DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + j).add(noise);
         LongVector rest = (LongVector) kl.mul(margin).sub(noises).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
-        if (wide) {
-          kl.intoArray(out64, to + j);
+        if (out.wide) {
+          kl.intoArray(out.out64, to + j);
         } else {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to + j);
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0))
+              .intoArray(out.out32, to + j);
         }
       }
     }
@@ -171,9 +157,6 @@ public final class Epilogue {
   static VectorKernel.@Nullable Rung storeDouble(
       Tile t, FloatKernels floats, DoubleKernels doubles) {
     BlockTarget out = t.out();
-    boolean wide = out.wide;
-    float[] out32 = out.out32;
-    double[] out64 = out.out64;
     Packed<?> q = doubles.q();
     Packed<?> p = doubles.p();
     double margin = doubles.margin();
@@ -199,10 +182,10 @@ public final class Epilogue {
                 noises32.add(noiseQ32[row]).sub(kl.add(noise).mul(foreseen)).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         mayBeFloat = mayBeFloat.or(beyond).or(beyond.add(UP_TO_INFINITY));
-        if (wide) {
-          kl.intoArray(out64, to);
+        if (out.wide) {
+          kl.intoArray(out.out64, to);
         } else {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out.out32, to);
         }
       }
     }

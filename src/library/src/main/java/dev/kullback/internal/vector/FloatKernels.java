@@ -66,8 +66,8 @@ final class FloatKernels extends TileSums<float[]> {
   }
 
   /** Begins a block, whose first row is a multiple of MR. */
-  void begin(Packed<float[]> q, Packed<float[]> p, double margin, int dimension) {
-    begin(q, p, margin);
+  void begin(Packed<float[]> q, Packed<float[]> p, double tolerance, int dimension) {
+    begin(q, p, tolerance);
     d = dimension;
     arePacked = false;
     computed = NONE;

@@ -44,8 +44,8 @@ final class NearKernel {
   /**
    * Batch packed for this form.
    *
-   * @param columns {@code [b][h][FIELDS][V]} for Gaussians b·V to b·V + V − 1; contiguous for each vector of columns, so that a block stays in the L1
-   *     cache
+   * @param columns {@code [b][h][FIELDS][V]} for Gaussians b·V to b·V + V − 1; contiguous for each vector of columns, so that a block
+   *     stays in the L1 cache
    * @param rowWeights β, row-major
    */
   @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
@@ -55,13 +55,13 @@ final class NearKernel {
       new DerivedForm<>(
           NearKernel::pack, n -> (long) Float.BYTES * (n.columns.length + n.rowWeights.length));
 
-  /** Sums of a block of dimensions, row-major {@code [rows, NR]}. */
+  /** Twice the KL of a block of dimensions, row-major {@code [rows, NR]}. */
   private final float[] acc = new float[Tile.CAPACITY];
 
-  /** Twice the KL, likewise; valid for {@link #rows}. */
-  private final double[] sums = new double[Tile.CAPACITY];
+  /** KL, likewise; valid for {@link #rows}. */
+  private final double[] kl = new double[Tile.CAPACITY];
 
-  /** Rows of the tile that are computed, and after the last of them three more to make four. */
+  /** Rows of the tile that are computed, the last repeated to make up a group of four. */
   private final int[] rows = new int[Tile.ROWS + 3];
 
   /** Columns, as bits, whose parameters equal a column's; 0 where it is not known. */
@@ -114,7 +114,7 @@ final class NearKernel {
     };
   }
 
-  /** Computes {@code sums = 2 KL} of {@link #rows}, NaN where 64 dimensions have more than {@link #LIMIT}. */
+  /** Computes {@link #kl} of the first {@code count} of {@link #rows}, NaN where 64 dimensions have more than {@link #LIMIT}. */
   private void compute(Tile t, DiagonalBatch q, DiagonalBatch p, int count) {
     int d = q.dimension();
     float[] rowWeights = PACKED.of(q).rowWeights;
@@ -123,9 +123,8 @@ final class NearKernel {
     Arrays.fill(same, 0);
     for (int h = 0; h < d; h += PairKl.BLOCK) {
       int length = Math.min(PairKl.BLOCK, d - h);
-      for (int c = 0;
-          c < t.columns;
-          c += V) { // a block of dimensions stays in the L1 cache for all rows
+      for (int c = 0; c < t.columns; c += V) {
+        // a block of dimensions stays in the L1 cache for all rows
         int at = ((t.column + c) / V * d + h) * FIELDS * V;
         for (int k = 0; k < count; k += 4) {
           NearMicroKernel.tile4x1(
@@ -149,7 +148,7 @@ final class NearKernel {
     }
   }
 
-  /** Promotes the sums of a block of dimensions to double, NaN where they are beyond {@link #LIMIT}. */
+  /** Adds a block of dimensions to {@link #kl}, NaN where it has more than {@link #LIMIT}. */
   private void promote(int n, boolean first) {
     for (int i = 0; i < n; i += D.length()) {
       DoubleVector part =
@@ -162,7 +161,8 @@ final class NearKernel {
       part =
           (DoubleVector)
               ((LongVector) part.reinterpretShape(L, 0)).or(beyond).reinterpretShape(D, 0);
-      (first ? part : part.add(DoubleVector.fromArray(D, sums, i))).intoArray(sums, i);
+      part = part.mul(0.5);
+      (first ? part : part.add(DoubleVector.fromArray(D, kl, i))).intoArray(kl, i);
     }
   }
 
@@ -175,9 +175,6 @@ final class NearKernel {
     Arrays.setAll(rows, i -> i);
     compute(t, q, p, t.rows);
     BlockTarget out = t.out();
-    boolean wide = out.wide;
-    float[] out32 = out.out32;
-    double[] out64 = out.out64;
     double[] noiseQ32 = floats.q().noiseQ();
     double[] noiseQ64 = doubles.q().noiseQ();
     double foreseen32 = floats.margin() * Epilogue.FORESIGHT;
@@ -191,21 +188,24 @@ final class NearKernel {
       int to = out.at(t.row, t.column + j);
       for (int i = 0; i < t.rows; i++, to += out.stride) {
         int row = t.row + i;
-        DoubleVector kl = DoubleVector.fromArray(D, sums, i * NR + j).mul(0.5);
+        DoubleVector values = DoubleVector.fromArray(D, kl, i * NR + j);
         LongVector rest32 =
-            (LongVector) noises32.add(noiseQ32[row]).sub(kl.mul(foreseen32)).reinterpretShape(L, 0);
+            (LongVector)
+                noises32.add(noiseQ32[row]).sub(values.mul(foreseen32)).reinterpretShape(L, 0);
         LongVector rest64 =
-            (LongVector) noises64.add(noiseQ64[row]).sub(kl.mul(foreseen64)).reinterpretShape(L, 0);
+            (LongVector)
+                noises64.add(noiseQ64[row]).sub(values.mul(foreseen64)).reinterpretShape(L, 0);
         open =
             open.or(rest32)
                 .or(rest32.add(Epilogue.UP_TO_INFINITY))
                 .or(rest64)
                 .or(rest64.add(Epilogue.UP_TO_INFINITY));
-        low = low.or(kl.sub(least).reinterpretShape(L, 0));
-        if (wide) {
-          kl.intoArray(out64, to);
+        low = low.or(values.sub(least).reinterpretShape(L, 0));
+        if (out.wide) {
+          values.intoArray(out.out64, to);
         } else {
-          ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+          ((FloatVector) values.convertShape(VectorOperators.D2F, HALF, 0))
+              .intoArray(out.out32, to);
         }
       }
     }
@@ -218,10 +218,10 @@ final class NearKernel {
     for (int i = 0; i < t.rows; i++) {
       long zeros = 0;
       for (int j = 0; j < NR; j++) {
-        double kl = 0.5 * sums[i * NR + j];
-        if (kl == 0) {
+        double value = kl[i * NR + j];
+        if (value == 0) {
           zeros |= 1L << j;
-        } else if (kl < least) {
+        } else if (value < least) {
           return false;
         }
       }
@@ -246,14 +246,14 @@ final class NearKernel {
       int i = rows[k];
       long zeros = 0;
       for (int j = 0; j < t.columns; j++) {
-        double kl = 0.5 * sums[i * NR + j];
+        double value = kl[i * NR + j];
         if (!t.isOpen(i, j)) {
           continue;
         }
-        if (kl == 0) {
+        if (value == 0) {
           zeros |= 1L << j;
-        } else if (isRight(kl, q, t.row + i, p, t.column + j)) {
-          t.settle(i, j, kl);
+        } else if (isRight(value, q, t.row + i, p, t.column + j)) {
+          t.settle(i, j, value);
         } else {
           open++;
         }

@@ -5,13 +5,16 @@ import dev.kullback.internal.plain.PairKl;
 import java.util.BitSet;
 
 /**
- * Batch in panels of one precision. With R from a kernel, {@code KL(q_i ‖ p_j) = ½R + offsetQ[i] + offsetP[j]}, and its error is at most {@code unit·KL + noiseQ[i] + noiseP[j]}.
+ * Batch in panels of one precision. With R from a kernel, {@code KL(q_i ‖ p_j) = ½R + offsetQ[i] + offsetP[j]}, and its error is at
+ * most {@code unit·KL + noiseQ[i] + noiseP[j]}.
  *
  * @param values panels, in a layout of {@code FloatKernels}
- * @param offsetQ by row, padded to whole panels, like the others; all NaN where this precision cannot hold the row's variances
+ * @param offsetQ by row, padded to whole panels, like the others
+ * @param noiseQ NaN where this precision cannot hold the row's variances, like {@code noiseP}
  */
 @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
-record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {
+record Packed<A>(
+    A values, double unit, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {
   /** Adds the offsets and noises that the epilogue needs of each row. */
   static Packed<float[]> of(DiagonalBatch g, float[] values, int width) {
     return of(g, values, width, PairKl.unit32(g.dimension()), g.beyond32());
@@ -31,16 +34,10 @@ record Packed<A>(A values, double[] offsetQ, double[] offsetP, double[] noiseQ, 
     for (int i = 0; i < g.size(); i++) {
       offsetQ[i] = PairKl.offsetQ(g, i);
       offsetP[i] = PairKl.offsetP(g, i);
-      noiseQ[i] = PairKl.noiseQ(g, i, unit);
-      noiseP[i] = PairKl.noiseP(g, i, unit);
+      noiseQ[i] = beyond.get(i) ? Double.NaN : PairKl.noiseQ(g, i, unit);
+      noiseP[i] = beyond.get(i) ? Double.NaN : PairKl.noiseP(g, i, unit);
     }
-    for (int i = beyond.nextSetBit(0); i >= 0; i = beyond.nextSetBit(i + 1)) {
-      offsetQ[i] = Double.NaN;
-      offsetP[i] = Double.NaN;
-      noiseQ[i] = Double.NaN;
-      noiseP[i] = Double.NaN;
-    }
-    return new Packed<>(values, offsetQ, offsetP, noiseQ, noiseP);
+    return new Packed<>(values, unit, offsetQ, offsetP, noiseQ, noiseP);
   }
 
   /** Bytes of the arrays other than the values. */

@@ -12,8 +12,8 @@ import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Tile that {@link VectorKernel} computes: a block's rows by a panel of columns. Where no rung settles all of it at once, it holds the
- * entries while rung after rung settles some. One thread's.
+ * Tile of the matrix: a block's rows by a panel of columns. Where no rung settles all of it at once, it holds the entries while rung after
+ * rung settles some. One thread's.
  */
 final class Tile {
   /**
@@ -101,11 +101,12 @@ final class Tile {
   }
 
   boolean hasOpen(int i) {
-    int j = 0;
-    while (j < columns && !isOpen(i, j)) {
-      j++;
+    for (int j = 0; j < columns; j++) {
+      if (isOpen(i, j)) {
+        return true;
+      }
     }
-    return j < columns;
+    return false;
   }
 
   /** Open entries of the row panel that begins at row i, as {@link #settle(TileSums)} left them. */
@@ -127,7 +128,7 @@ final class Tile {
     return left;
   }
 
-  /** Does so for rows [from, to), by the very operations of {@link Epilogue#store}. */
+  /** Settles those of rows [from, to), by the very operations of {@link Epilogue#store}. */
   int settle(TileSums<?> sums, int from, int to) {
     Packed<?> q = sums.q();
     Packed<?> p = sums.p();
@@ -162,18 +163,16 @@ final class Tile {
   /** Stores all entries. */
   void store() {
     BlockTarget target = out();
-    boolean wide = target.wide;
-    float[] out32 = target.out32;
-    double[] out64 = target.out64;
     int vectors = columns / S.length() * S.length();
     for (int j = 0; j < vectors; j += S.length()) {
       int to = target.at(row, column + j);
       for (int i = 0; i < rows; i++, to += target.stride) {
         DoubleVector values = DoubleVector.fromArray(S, kl, i * width + j);
-        if (wide) {
-          values.intoArray(out64, to);
+        if (target.wide) {
+          values.intoArray(target.out64, to);
         } else {
-          ((FloatVector) values.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+          ((FloatVector) values.convertShape(VectorOperators.D2F, HALF, 0))
+              .intoArray(target.out32, to);
         }
       }
     }

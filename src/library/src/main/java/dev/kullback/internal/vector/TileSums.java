@@ -4,9 +4,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Sums R of a tile in one precision, and the operands that turn them into KL and bound its error: {@code KL = ½R + offsetQ[i] +
- * offsetP[j]}, off by at most {@code unit·KL + noiseQ[i] + noiseP[j]}, so that an entry is settled where {@code KL·margin ≥ noiseQ[i] +
- * noiseP[j]}. One thread's.
+ * Sums R of a tile in one precision, and the operands that turn them into KL and bound its error, see {@link Packed}: an entry is settled
+ * where {@code KL·margin ≥ noiseQ[i] + noiseP[j]}. One thread's.
  */
 abstract class TileSums<A> {
   /** Columns of a panel in this precision. */
@@ -21,7 +20,7 @@ abstract class TileSums<A> {
   private @Nullable Packed<A> q;
   private @Nullable Packed<A> p;
 
-  /** Tolerance less the unit of rounding; valid during a block. */
+  /** Tolerance − unit; valid during a block. */
   private double margin;
 
   TileSums(int panels, int width) {
@@ -29,10 +28,10 @@ abstract class TileSums<A> {
     r = new double[panels][Tile.CAPACITY + VectorWidth.BITS / Double.SIZE];
   }
 
-  void begin(Packed<A> q, Packed<A> p, double margin) {
+  void begin(Packed<A> q, Packed<A> p, double tolerance) {
     this.q = q;
     this.p = p;
-    this.margin = margin;
+    margin = tolerance - q.unit();
   }
 
   /** Drops the batches. */

@@ -10,10 +10,7 @@ import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Computes blocks by the Vector API: tile by tile through the fast kernel, and the entries whose error bound exceeds the contract again by
- * other forms.
- */
+/** Computes blocks tile by tile by the Vector API; entries whose error bound exceeds the contract are computed again by other forms. */
 public final class VectorKernel implements BlockKernel<TileOperands> {
   /** Rows and columns of the micro-kernel for float. */
   public static final int TILE_ROWS = FloatPanels.MR;
@@ -44,16 +41,16 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
 
   private final NearKernel near = new NearKernel();
 
-  /** First rung that settled an entry of the call's last tile, and so probably does in the next; null if that was float, but not for all. */
+  /** First rung that settled an entry of the last tile, which the next tile tries first; null if that was float, but not for all. */
   private @Nullable Rung likely = Rung.FLOAT;
 
-  /** Holds the operands of the last block. */
+  /** Operands of the last block. */
   private @Nullable TileOperands operands;
 
   /**
-   * A kernel.
+   * Makes a kernel of one thread.
    *
-   * @param cold computes tiles with entries to be recomputed until refinement is ready
+   * @param cold computes tiles that need refinement until that is ready
    */
   public VectorKernel(Worker worker, ColdKernel cold, BooleanSupplier isRefinementReady) {
     this.worker = worker;
@@ -61,7 +58,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     this.isRefinementReady = isRefinementReady;
   }
 
-  /** Lets go of a call's memory, and of what its tiles had in common. */
+  /** Drops a call's batches and arrays, and the rung of its last tile. */
   public void clear() {
     operands = null;
     tile.end();
@@ -93,8 +90,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     if (wide) {
       beginDoubles(PairKl.DOUBLE_TOLERANCE);
     } else {
-      double margin = PairKl.FLOAT_TOLERANCE - PairKl.unit32(d);
-      floats.begin(operands.q32(), operands.p32(), margin, d);
+      floats.begin(operands.q32(), operands.p32(), PairKl.FLOAT_TOLERANCE, d);
     }
     for (int column = column0; column < column1; column += tile.width) {
       tile.begin(column, column1, q() == p());
@@ -125,16 +121,16 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
   }
 
   /**
-   * Stores a tile of batches of float by one rung, if that settles every entry and its values tell that no rung before it settles any: so
-   * an entry does not depend on its tile.
+   * Stores a tile of batches of float by one rung, if that settles every entry and its values tell that no rung before it settles any, so
+   * that no entry depends on its tile.
    *
-   * @return null if so, or the rung to climb from
+   * @return null if stored, or the rung to climb from
    */
   private @Nullable Rung speculate(Rung rung) {
     boolean whole = tile.columns == FloatPanels.NR;
+    boolean stored = false;
     if (rung == Rung.FLOAT) {
       floats.compute(tile, 0, tile.rows);
-      boolean stored;
       if (whole && q().dimension() <= FloatPanels.PROMOTED) {
         stored = Epilogue.storeWhole(tile, floats);
       } else {
@@ -142,16 +138,14 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
         stored = Epilogue.store(tile, floats);
       }
       tile.storeDiagonal();
-      return stored ? null : Rung.FLOAT;
+    } else if (whole && !tile.isDiagonal) {
+      if (rung == Rung.DOUBLE) {
+        refinement().compute(tile, 0, tile.rows);
+        return Epilogue.storeDouble(tile, floats, doubles);
+      }
+      stored = near.store(tile, q(), p(), floats, refinement());
     }
-    if (!whole || tile.isDiagonal) {
-      return Rung.FLOAT;
-    }
-    if (rung == Rung.NEAR) {
-      return near.store(tile, q(), p(), floats, refinement()) ? null : Rung.FLOAT;
-    }
-    refinement().compute(tile, 0, tile.rows);
-    return Epilogue.storeDouble(tile, floats, doubles);
+    return stored ? null : Rung.FLOAT;
   }
 
   /** Settles each entry of a tile of batches of float by the first rung that is right for it; no rung before {@code from} is for any. */
@@ -162,7 +156,12 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
       return;
     }
     int all = t.open();
-    int afterFloat = from == Rung.FLOAT ? settleFloat() : all;
+    int afterFloat = all;
+    if (from == Rung.FLOAT) {
+      floats.compute(t, 0, t.rows);
+      floats.promote(t);
+      afterFloat = t.settle(floats);
+    }
     int afterDouble = afterFloat == 0 ? 0 : settleDouble(afterFloat == all);
     boolean mayBeNear = afterDouble > 0 && q().kind() == p().kind();
     int afterNear = mayBeNear ? near.settle(t, q(), p()) : afterDouble;
@@ -177,16 +176,8 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     }
   }
 
-  /** Settles the entries that float is right for; how many stay open. */
-  private int settleFloat() {
-    floats.compute(tile, 0, tile.rows);
-    floats.promote(tile);
-    return tile.settle(floats);
-  }
-
   private void beginDoubles(double tolerance) {
-    int d = q().dimension();
-    doubles.begin(operands().q64(), operands().p64(), tolerance - PairKl.unit64(d), d);
+    doubles.begin(operands().q64(), operands().p64(), tolerance, q().dimension());
   }
 
   /** Returns the sums in double of batches of float, begun at a block's first need. */
@@ -219,20 +210,16 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
 
   /** Settles entries of rows [from, to) one by one, to the bits of {@link Tile#settle}; how many stay open. */
   private int settleEntries(int from, int to) {
-    DiagonalBatch q = q();
-    DiagonalBatch p = p();
-    double unit = PairKl.unit64(q.dimension());
+    Tile t = tile;
     int open = 0;
     for (int i = from; i < to; i++) {
-      int row = tile.row + i;
-      for (int j = 0; j < tile.columns; j++) {
-        if (tile.isOpen(i, j)) {
-          double kl = PairKl.difference(q, row, p, tile.column + j);
-          double noise = PairKl.noiseQ(q, row, unit) + PairKl.noiseP(p, tile.column + j, unit);
-          if (PairKl.isCertain(kl, noise, PairKl.REFINED_TOLERANCE - unit)) {
-            tile.settle(i, j, kl);
-          } else {
+      for (int j = 0; j < t.columns; j++) {
+        if (t.isOpen(i, j)) {
+          double kl = PairKl.certain(PairKl.REFINED_TOLERANCE, q(), t.row + i, p(), t.column + j);
+          if (Double.isNaN(kl)) {
             open++;
+          } else {
+            t.settle(i, j, kl);
           }
         }
       }

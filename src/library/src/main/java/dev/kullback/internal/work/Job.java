@@ -27,8 +27,7 @@ public final class Job<W extends Worker> implements Runnable {
   private final AtomicLong next = new AtomicLong();
 
   // These, and the lead, which holds the call's operands, are null at its end: an executor may
-  // queue
-  // this for longer.
+  // queue this for longer.
 
   private @Nullable Workers<W> workers;
 

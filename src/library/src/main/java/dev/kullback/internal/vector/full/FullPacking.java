@@ -51,18 +51,17 @@ final class FullPacking {
         + 1;
   }
 
-  // Error bounds, in units of rounding, with g = roundings(d), norms ‖·‖ of Frobenius, and ν(L) ≥
-  // ‖|L||Lᵀ|‖:
+  // Error bounds, in units of rounding, with g = roundings(d), norms ‖·‖ of Frobenius, and
+  // ν(L) ≥ ‖|L||Lᵀ|‖:
   //
   // product          g·‖P‖·(‖Σq‖ + 2‖mq‖² + ‖mp‖²)     as 2‖mq‖‖P mp‖ ≤ ‖P‖(‖mq‖² + ‖mp‖²)
   // Σq = LLᵀ         (D+3)·ν(Lq)·‖P‖                   L itself is rounded
   // P = WᵀW, P mp    D·ν(Wᵀ)·(‖Σq‖ + 3‖mq‖² + 5‖mp‖²)
   // m = μ − centre   4·‖P‖·(‖mq‖² + ‖mp‖²)
   //
-  // half of which is at most weightQ·weightP + noiseP below. W = Lp⁻¹ is computed such that W Lp =
-  // I + G with |G| ≤ (D+6)|W||Lp|
-  // (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only
-  // scales what it is used for.
+  // half of which is at most weightQ·weightP + noiseP below. W = Lp⁻¹ is computed such that
+  // W Lp = I + G with |G| ≤ (D+6)|W||Lp| (N. J. Higham, Accuracy and Stability of Numerical
+  // Algorithms, 2nd ed., 14.2.1), so G only scales what it is used for.
 
   private static FullRows packRows(
       FullBatch g, double[] covariance, boolean vectors, Worker worker) {
