@@ -44,7 +44,7 @@ class AccuracyTest {
                         .map(isDouble -> Arguments.of(regime, kinds, isDouble))));
   }
 
-  /** Each case in some dimensions, and the next in others. */
+  /** Covers each case in some dimensions, and the next case in others. */
   @ParameterizedTest(name = "{0}, {1}, double: {2}")
   @MethodSource("cases")
   void meetsTheContract(Regime regime, Regime.Pair kinds, boolean isDouble) {

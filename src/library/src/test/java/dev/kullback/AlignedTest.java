@@ -20,8 +20,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * {@code aligned} and {@code toStandardNormal} of full batches, several at once: the bits of one by one. A device has its own sums, of
- * which FullAccuracyTest tells.
+ * {@code aligned} and {@code toStandardNormal} compute several full Gaussians at once, to the same bits as one by one. A device sums in
+ * its own order, which FullAccuracyTest checks.
  */
 @Tag("vector")
 class AlignedTest {
@@ -84,7 +84,10 @@ class AlignedTest {
     }
   }
 
-  /** What only one at a time decides, beside what the lanes do: results beyond double, and parameters at its ends. */
+  /**
+   * Results beyond double and parameters at its ends, which only the code for single Gaussians decides, among ordinary ones in the same
+   * lanes.
+   */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void anyMagnitude(Backend backend) {
@@ -114,7 +117,7 @@ class AlignedTest {
     }
   }
 
-  /** Compiled, too, and by several threads. */
+  /** Compiled code and several threads give the same bits, too. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void hotAndShared(Backend backend) {
@@ -130,7 +133,10 @@ class AlignedTest {
     }
   }
 
-  /** Diagonal ones, too; also to a segment that is this thread's alone, with guards on both sides. */
+  /**
+   * Results have the same bits for every number of threads, of diagonal batches, too, and in a segment that is this thread's alone, with
+   * guards on both sides.
+   */
   @Tag("device")
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
@@ -171,7 +177,7 @@ class AlignedTest {
     }
   }
 
-  /** To some roundings, near 0 and far from it. */
+  /** {@code FullPair.excess} is right to some roundings, near 0 and far from it. */
   @Test
   void excess() {
     Random random = new Random(1);

@@ -26,7 +26,7 @@ import org.junit.platform.console.ConsoleLauncher;
 
 /** A warm call into the caller's array allocates nothing, at any width of vectors. */
 class AllocationTest {
-  /** After so many calls from the interpreter the VM compiles a method handle anew, which allocates 32 kB: 127, and some more. */
+  /** Interpreted calls after which the VM has compiled a method handle anew, which allocates 32 kB: 127, and some more. */
   private static final int CALLS_UNTIL_COUNTER_IS_COMPILED = 200;
 
   /** C2 is to compile a method after 5,000 to 15,000 calls. */
@@ -38,7 +38,7 @@ class AllocationTest {
 
   private static final int CALLS = 50;
 
-  /** What C2 has room for in a caller depends on what ran before: as in a service that does everything. */
+  /** Runs everything once, as a service that does everything has: what C2 has room for in a caller depends on what ran before. */
   @BeforeAll
   static void everythingHasRun() {
     try (KlEngine engine = KlEngine.builder().build()) {
@@ -173,7 +173,7 @@ class AllocationTest {
     }
   }
 
-  /** After warmUp the first calls of a service allocate nothing, whatever query comes: what is asked of prepared references. */
+  /** A service's first calls after warmUp allocate nothing, whatever query asks the prepared references. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void warmUpLeavesNothingToAllocate(Backend backend) {

@@ -31,11 +31,11 @@ import jdk.incubator.vector.VectorMask;
 import jdk.incubator.vector.VectorSpecies;
 import org.junit.jupiter.api.Test;
 
-/** What may depend on what. */
+/** Checks which package may depend on which. */
 class ArchitectureTest {
   private static final String VECTOR = "jdk.incubator.vector";
 
-  /** What each room may use besides itself and the JDK; those it may use come before it. The architecture page draws it. */
+  /** The rooms that each room may use besides itself and the JDK; they come before it. The architecture page draws them. */
   private static final Map<String, List<String>> ROOMS = new LinkedHashMap<>();
 
   static {
@@ -75,7 +75,7 @@ class ArchitectureTest {
   private static final Path MAIN = main();
   private static final JavaClasses CLASSES = new ClassFileImporter().importPath(MAIN);
 
-  /** What the API may use. */
+  /** The rooms that the API may use. */
   private static final List<String> FACADE_USES =
       List.of("verify", "engine", "rows", "plain", "batch", "numerics", "work");
 
@@ -105,7 +105,7 @@ class ArchitectureTest {
         .check(CLASSES);
   }
 
-  /** That a package uses, of the library, itself, these rooms and {@link #VALUES} alone. */
+  /** Returns the rule that a package uses, of the library, only itself, these rooms and {@link #VALUES}. */
   private static ArchRule arrows(String from, List<String> used) {
     String[] allowed =
         Stream.concat(Stream.of(from), used.stream().map(ArchitectureTest::inRoom))

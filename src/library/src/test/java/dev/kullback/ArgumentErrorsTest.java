@@ -86,7 +86,7 @@ class ArgumentErrorsTest {
     }
   }
 
-  /** What is negative may be a logarithm; only what is 0 is repaired by clamping. */
+  /** Messages suggest log-variances for negative scales, and clamping only for 0, which alone it repairs. */
   @ParameterizedTest
   @EnumSource(
       value = Kind.class,
@@ -146,7 +146,7 @@ class ArgumentErrorsTest {
         .isThrownBy(() -> DiagonalGaussians.ofStd(six, six, 7)); // fewer than one row
   }
 
-  /** The least that is too much, mapped from a file without contents. */
+  /** The smallest batch that is too large, mapped from a file without contents. */
   @Test
   void tooLarge(@TempDir Path folder) throws IOException {
     int d = DiagonalBatch.MOST_DIMENSIONS;

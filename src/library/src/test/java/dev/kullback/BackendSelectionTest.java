@@ -24,10 +24,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/**
- * Which backend runs, what it says of itself, and that the scalar one steps in with a warning: on
- * other machines' flags too.
- */
+/** The choice of a backend, its description, and the warning with which the scalar one steps in, also with other machines' flags. */
 class BackendSelectionTest {
   private static final String FLAG = "--add-modules jdk.incubator.vector";
 
@@ -84,7 +81,7 @@ class BackendSelectionTest {
     assertThat(result.err).filteredOn(line -> line.contains(FLAG)).isEmpty();
   }
 
-  /** Who asks for the scalar backend need not be warned. */
+  /** No warning is printed when the scalar backend was asked for. */
   @Test
   void noWarningWhenScalarIsAskedFor() throws Exception {
     Result result = run(false, List.of(), "SCALAR");
@@ -116,7 +113,7 @@ class BackendSelectionTest {
     result.assertOneWarning(flag.contains("FMA") ? "flag UseFMA" : "C2");
   }
 
-  /** A flag that no command line shows, and one that no module is there to read. */
+  /** A hidden flag disables FMA: it is read from the VM, or found by speed where no module can read it. */
   @Test
   void noFusedMultiplyAddByAHiddenFlag() throws Exception {
     Path file = Files.writeString(scratch.resolve("options"), "-XX:-UseFMA");
@@ -182,7 +179,10 @@ class BackendSelectionTest {
     assertThat(result.lines("AUTO returns")).isEqualTo(right);
   }
 
-  /** Flags that no command line shows, and a VM that boxes vectors whatever its flags: told by speed. */
+  /**
+   * Vectors that C2 does not compile are detected by speed: the flags are not on the command line, or the VM boxes vectors whatever its
+   * flags.
+   */
   @ParameterizedTest
   @ValueSource(
       strings = {
@@ -232,7 +232,7 @@ class BackendSelectionTest {
     assertThat(result.err).noneMatch(line -> line.contains("not compile"));
   }
 
-  /** On any x86: one that has vectors of 512 bits can be told to do without. */
+  /** A width may be forced on any x86: a processor that has vectors of 512 bits can be told to do without. */
   @ParameterizedTest
   @ValueSource(strings = {"128", "256", "512"})
   void forcedWidths(String bits) throws Exception {
@@ -254,7 +254,7 @@ class BackendSelectionTest {
     }
   }
 
-  /** Neither in kernels nor where batches are made. */
+  /** No vector class is loaded, neither by kernels nor where batches are made. */
   @Test
   void forcedScalarRunsNoVectorCode() throws Exception {
     Path log = scratch.resolve("classes");

@@ -44,7 +44,7 @@ class ColdKernelTest {
     {4, 19, 300},
   };
 
-  /** The same of full covariances: blocks of two and four rows, chunks of the product, and what is left of each. */
+  /** Rows, columns, dimension of full covariances: blocks of two and four rows, chunks of the product, and what is left of each. */
   private static final int[][] FULL_SHAPES = {
     {1, 1, 1},
     {2, 3, 2},
@@ -64,7 +64,7 @@ class ColdKernelTest {
   /** Indices of {@link #SPREADS} as letters; each follows each, itself included. */
   private static final String ORDER = "eaabacadaebbcbdbeccdceddee";
 
-  /** What an engine makes of two batches, by the one and by the other. */
+  /** Computes one kind of result from two batches, with either kind of kernels. */
   private interface Call {
     double[] of(KlEngine engine, Gaussians q, Gaussians p);
   }
@@ -105,7 +105,7 @@ class ColdKernelTest {
     }
   }
 
-  /** Of all pairs those that have each kind once on either side; others for the next regime. */
+  /** Selects the pairs that have each kind once on either side; the next regime takes others. */
   private static List<Regime.Pair> pairs(Regime regime) {
     int kinds = Batch.Kind.values().length;
     List<Regime.Pair> all = regime.kindPairs();
@@ -186,7 +186,7 @@ class ColdKernelTest {
     }
   }
 
-  /** Far from each other, near, and equal, in turn. */
+  /** Full Gaussians are far from each other, near, and equal, in turn. */
   @ParameterizedTest
   @EnumSource
   void full(FullBatch.Kind kind) {
@@ -283,7 +283,7 @@ class ColdKernelTest {
     check(what, q::gaussians, q == p ? null : p::gaussians, call);
   }
 
-  /** On batches made anew by each; on the first and itself if there is no second. */
+  /** Asserts the same bits of vector and cold kernels, each on batches made anew; where p is null, on q and itself. */
   private static void check(String what, Supplier<Gaussians> q, Supplier<Gaussians> p, Call call) {
     assumeTrue(Platform.mayHaveVectors());
     double[][] found = new double[2][];

@@ -188,7 +188,7 @@ class CudaReductionsTest {
     near(cuda.rowSum(f, g), host.rowSum(f, g));
   }
 
-  /** As many as the device keeps, and more, which come as blocks. */
+  /** Finds as many neighbors as the device keeps, and more, which come as blocks. */
   @ParameterizedTest
   @ValueSource(ints = {1, 100, 1365, 1366, 2000})
   void manyNeighbors(int k) {
@@ -218,7 +218,7 @@ class CudaReductionsTest {
         .containsExactly(0, 3, 6);
   }
 
-  /** As many ties as the device lists for k = 10, and one more. */
+  /** Ties are as many as the device lists for k = 10, and one more. */
   @ParameterizedTest
   @ValueSource(ints = {42, 43})
   void tiesThatFillAList(int ties) {
@@ -232,7 +232,7 @@ class CudaReductionsTest {
     same(engine -> engine.nearestReverse(q, p, 10));
   }
 
-  /** With more memory pieces are wider than the blocks of a host, and so are blocks of those that are not listed. */
+  /** A device of more memory takes pieces wider than a host's blocks, and wider blocks of the rows that it does not list. */
   @Test
   void tiesOnALargeDevice() {
     Emulated.set("memory", 4L << 30);
@@ -294,7 +294,7 @@ class CudaReductionsTest {
     }
   }
 
-  /** What a copy may not span, the caller having pinned its parts, comes by way of the session's memory. */
+  /** Memory that the caller has pinned in part is filled by way of the session's: a copy must not span pinned and other memory. */
   @ParameterizedTest
   @CsvSource({
     "1100, 1100, 0, 4096",

@@ -241,7 +241,7 @@ class CudaTest {
     }
   }
 
-  /** What is small enough not to be cut into strips, and one column more; two and three strips side by side, in both kinds of memory. */
+  /** Matrices just small enough not to be cut into strips, with one column more, and of three strips, in both kinds of memory. */
   @ParameterizedTest
   @CsvSource({"8, 32768", "8, 32769", "5, 65537"})
   void wide(int n, int m) {
@@ -310,7 +310,7 @@ class CudaTest {
         Arrays.hashCode(engine.weightedLogSumExp(q, q, new double[q.size()])));
   }
 
-  /** The same of a matrix in strips, by way of pinned memory and straight to native memory. */
+  /** Faults while a matrix is computed in strips, by way of pinned memory and straight to native memory. */
   @ParameterizedTest
   @ValueSource(strings = {"cudaMemcpyAsync", "cudaEventRecord", "cudaEventSynchronize", "launch"})
   void faultsOfALargeMatrix(String call) {
@@ -573,7 +573,7 @@ class CudaTest {
     assertThat(Emulated.live()).isEmpty();
   }
 
-  /** What is found when the library is loaded is told in one line, and AUTO goes on without. */
+  /** The reason why there is no device is told in one line when the library is loaded, and AUTO goes on without. */
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
@@ -592,7 +592,7 @@ class CudaTest {
     assertThat(lines.get(3)).startsWith("the cuda backend cannot run: " + reason);
   }
 
-  /** From a folder of the class path, by way of a temporary file that is gone afterwards. */
+  /** The library is loaded from a folder of the class path, by way of a temporary file that is gone afterwards. */
   @Test
   void theLibraryOfTheClassPath(@TempDir Path folder) throws Exception {
     Path resource =

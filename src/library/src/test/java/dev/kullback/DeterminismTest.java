@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The same bits for every thread count, executor, repetition and surrounding batch. */
+/** Results have the same bits for every thread count, executor, repetition and surrounding batch. */
 @Tag("device")
 class DeterminismTest {
   /** Regimes that mix the kernels within tiles, and one that does not. */
@@ -87,7 +87,7 @@ class DeterminismTest {
     }
   }
 
-  /** In tiles of their like, in mixed ones, and alone. */
+  /** Entries have the same bits in tiles of similar rows, in mixed tiles, and alone. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsAmongAnyNeighbors(Backend backend) {
@@ -141,7 +141,7 @@ class DeterminismTest {
     }
   }
 
-  /** Whose preparation the threads share: for one call, and kept from the second use on. */
+  /** Batches so large that the threads share their preparation: for one call, and kept from the second use on. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBitsOfLargeBatches(Backend backend) {

@@ -127,7 +127,7 @@ class DoubleDoubleKlTest {
         new Batch(Batch.Kind.VARIANCE, true, new double[] {-1e308}, most, 1));
   }
 
-  /** What {@link Variance} does not hold is left to others. */
+  /** Log-variances beyond the range of {@link Variance} are left to the caller: {@code compute} returns false. */
   @Test
   void isNothingForLogVariancesBeyondItsRange() {
     DiagonalGaussians one = DiagonalGaussians.ofLogVariance(new double[1], new double[1], 1);

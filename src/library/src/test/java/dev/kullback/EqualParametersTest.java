@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Exactly 0 for equal parameters, however given; batches are copies. */
+/** KL is exactly 0 for equal parameters, however given; batches are copies. */
 @Tag("device")
 class EqualParametersTest {
   /**
@@ -47,8 +47,7 @@ class EqualParametersTest {
   }
 
   /**
-   * The same object, equal copies, and values whose squares or quotients overflow, with NaN lurking
-   * in inf - inf.
+   * KL is 0 for the same object, for equal copies, and for values whose squares or quotients overflow, where inf - inf would give NaN.
    */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** That the float kernels keep the contract whatever the order of the terms and the roundings. */
+/** The float kernels keep the contract whatever the order of the terms and the roundings. */
 @Tag("device")
 class ErrorBoundTest {
   private static final double U = 0x1p-24;

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class FewRowsTest {
   private static final int[] THREADS = {2, 5};
 
-  /** How alike the references are: each has its part that no kernel tells apart from another. */
+  /** Likeness of the references: how many of them no kernel tells apart from another. */
   private enum Alike {
     NOT,
     /** Copies of a few. */

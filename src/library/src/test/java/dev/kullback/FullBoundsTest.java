@@ -17,7 +17,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Tag("device")
 class FullBoundsTest {
-  /** What a batch of the adversary's holds. */
+  /** Families of batches that challenge the error bound. */
   private enum Regime {
     /** Copies of one factor, changed by 1 … 1e-15 of it, about a mean of 1e6. */
     NEAR_GRADED_COLUMNS,

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What batches of full covariance accept and reject, and what holds exactly. */
+/** Batches of full covariance: which arguments they accept and reject, and which results are exact. */
 @Tag("device")
 class FullGaussiansTest {
   private static final int D = 4;
@@ -214,7 +214,7 @@ class FullGaussiansTest {
     assertThat(q.batch.scaleTril()[1]).isEqualTo(expected, offset(1e-16));
   }
 
-  /** The same object, equal copies, and equal parameters given otherwise, of any magnitude. */
+  /** KL is 0 for the same object, equal copies, and equal parameters given otherwise, of any magnitude. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void equalParametersGiveZero(Backend backend) {
@@ -263,7 +263,7 @@ class FullGaussiansTest {
     }
   }
 
-  /** The same number given to either. */
+  /** A diagonal batch equals the full one that is given the same numbers. */
   @ParameterizedTest
   @EnumSource
   void equalToDiagonalOfEveryKind(Batch.Kind kind) {
@@ -290,7 +290,7 @@ class FullGaussiansTest {
     }
   }
 
-  /** Both ways, on every backend. */
+  /** Asserts KL of 0 between equal rows both ways, on every backend. */
   private static void assertZeroDiagonals(Gaussians q, Gaussians p) {
     Engines.backends()
         .forEach(backend -> {
@@ -301,7 +301,7 @@ class FullGaussiansTest {
         });
   }
 
-  /** The same from the least number of double to the greatest, in one dimension and among others. */
+  /** A diagonal batch equals the full one from the least number of double to the greatest, in one dimension and among others. */
   @ParameterizedTest
   @EnumSource
   void equalToDiagonalOfAnyMagnitude(Batch.Kind kind) {
@@ -359,7 +359,7 @@ class FullGaussiansTest {
     }
   }
 
-  /** The same bits for every thread count, repetition and cut of the rows; every output. */
+  /** Every output has the same bits for every thread count, repetition and cut of the rows. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void sameBits(Backend backend) {

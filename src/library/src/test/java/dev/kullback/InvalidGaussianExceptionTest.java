@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
-/** What is wrong with a Gaussian, as data: its message says the same. */
+/** The parts of the exception for an invalid Gaussian, which say the same as its message. */
 class InvalidGaussianExceptionTest {
   private static final double[] MEAN = new double[4];
   private static final double[] ONES = {1, 1, 1, 1};
@@ -92,7 +92,7 @@ class InvalidGaussianExceptionTest {
         .withMessage("scaleTril has 8 elements, which is not a multiple of 3 x 3");
   }
 
-  /** What an exception is to tell. */
+  /** The parts that an exception is expected to have. */
   private record Expected(String argument, int gaussian, int element, String description) {
     void of(ThrowingCallable call, String message) {
       InvalidGaussianException e = catchThrowableOfType(InvalidGaussianException.class, call);

@@ -62,7 +62,7 @@ class MonteCarloTest {
     }
   }
 
-  /** With equal covariances ln q − ln p is normal of variance 2 KL. */
+  /** The standard error is known for equal covariances: ln q − ln p is normal of variance 2 KL. */
   @Test
   void standardErrorIsRight() {
     DiagonalGaussians q = DiagonalGaussians.ofStd(new double[] {0, 0}, new double[] {1, 1}, 2);

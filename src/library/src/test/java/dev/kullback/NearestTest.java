@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** The nearest k and those within a radius, in the order of exact arithmetic. */
 @Tag("device")
 class NearestTest {
-  /** Relative, in a few dimensions. */
+  /** Relative difference of two divergences that is told apart in a few dimensions. */
   private static final double TOLD_APART = 0x1p-83;
 
   /** The exact divergences of a row from all columns, sorted, ties by index. */
@@ -142,7 +142,7 @@ class NearestTest {
     }
   }
 
-  /** The same the other way round: p's rows q_j nearest to each by KL(q_j ‖ p_i). */
+  /** Checks the reverse searches: for each p_i the rows q_j nearest by KL(q_j ‖ p_i). */
   private static void checkReverse(
       Backend backend, String what, Gaussians p, Gaussians q, Kl kl, double contract) {
     int m = q.size();
@@ -211,7 +211,7 @@ class NearestTest {
     }
   }
 
-  /** What is undefined is KL(p ‖ q) now. */
+  /** Reverse searches compute KL(p ‖ q), which is undefined for a deterministic q, but not for a deterministic p. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void reverseOfDeterministicBatches(Backend backend) {
@@ -530,8 +530,8 @@ class NearestTest {
   }
 
   /**
-   * From the least divergences to large ones, in few and many dimensions, in every way to state a scale: turned dimensions do not
-   * matter, whatever the order of a sum makes of them.
+   * Equal divergences of permuted dimensions are ties, whatever the order of a sum makes of them: from the least divergences to large
+   * ones, in few and many dimensions, in every way to state a scale.
    */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
@@ -554,7 +554,7 @@ class NearestTest {
     }
   }
 
-  /** Up to what the emulated device has memory for. */
+  /** Dimensions up to what the emulated device has memory for. */
   private static int[] dimensions(Backend backend) {
     return new int[] {2, 33, 1024, backend == Backend.CUDA ? 8192 : 65_536};
   }
@@ -653,7 +653,7 @@ class NearestTest {
     }
   }
 
-  /** Of double, (0.6, 0.8) is just outside of the circle that (0, 1) is on, and (0.28, 0.96) inside: all round to ½. */
+  /** The point (0.6, 0.8) is, as doubles, just outside of the circle that (0, 1) is on, and (0.28, 0.96) inside: all KL round to ½. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void unroundedValuesAreWithin(Backend backend) {

@@ -160,7 +160,7 @@ class OracleTest {
     return sum;
   }
 
-  /** By the Taylor series of exp(x / 2^k), squared k times. */
+  /** Computes e^x by the Taylor series of exp(x / 2^k), squared k times. */
   private static BigDecimal exp(BigDecimal x) {
     MathContext wide = new MathContext(90);
     int halvings = 24;
@@ -177,9 +177,7 @@ class OracleTest {
     return sum;
   }
 
-  /**
-   * By Newton's iteration y += x e^-y - 1 from the double logarithm: digits double with each step.
-   */
+  /** Computes ln x by Newton's iteration y += x e^-y - 1 from the double logarithm: digits double with each step. */
   private static BigDecimal ln(BigDecimal x) {
     BigDecimal y = new BigDecimal(Math.log(x.doubleValue()));
     for (int k = 0; k < 3; k++) {

@@ -12,10 +12,10 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What the form without cancellation and the bounds of log-determinants promise. */
+/** The form without cancellation and the log-determinants keep their error bounds. */
 @Tag("vector")
 class PairKlTest {
-  /** Of one term. */
+  /** Relative error allowed to one term. */
   private static final double LIMIT = 70 * 0x1p-53;
 
   /** Scales of every two kinds, from one rounding apart to far apart, of any magnitude. */
@@ -54,7 +54,7 @@ class PairKlTest {
         .isLessThan(LIMIT);
   }
 
-  /** Of rows whose last numbers cancel the logarithms of the others, wherever vectors end. */
+  /** Log-determinants of rows whose last numbers cancel the logarithms of the others, wherever vectors end. */
   @ParameterizedTest
   @EnumSource
   void logDeterminantsAreWithinTheirBounds(Kind kind) {

@@ -11,7 +11,7 @@ import dev.kullback.testing.Oracle;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** How a divergence is rounded, in every way to state a scale. */
+/** Divergences rounded to the nearest double, in every way to state a scale. */
 class RoundingFilterTest {
   private final RoundingFilter rounded = new RoundingFilter();
   private final DoubleDoubleKl exact = new DoubleDoubleKl();
@@ -82,7 +82,7 @@ class RoundingFilterTest {
     assertThat(exact.value).isEqualTo(0x1p53 - 0x1p27);
   }
 
-  /** What it cannot do, it does not. */
+  /** Extreme values are left undecided: the filter returns NaN. */
   @Test
   void leavesExtremesUndecided() {
     double[] one = {1};

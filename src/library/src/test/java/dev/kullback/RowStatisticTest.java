@@ -77,7 +77,7 @@ class RowStatisticTest {
     }
   }
 
-  /** What is added up is then negative, the least first. */
+  /** Weights above the divergences make KL − w negative, the least of them first. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
   void weightsMayExceedDivergences(Backend backend) {

@@ -35,7 +35,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What a service relies on besides right results: memory, what is built when, and whom a call keeps waiting. */
+/** Promises to a service besides right results: how much memory is held, when a preparation is made, and whom a call keeps waiting. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ServiceTest {
   private static final Duration PATIENCE = Duration.ofSeconds(20);
@@ -86,7 +86,7 @@ class ServiceTest {
     }
   }
 
-  /** Of calls of all kinds, those that fail included, everything that they were given. */
+  /** Makes calls of all kinds, failing ones included, and returns weak references to everything that they were given. */
   private static List<WeakReference<Object>> call(KlEngine engine) {
     DiagonalGaussians q = batch(SIZE, 3);
     DiagonalGaussians p = batch(SIZE, 4);
@@ -183,7 +183,7 @@ class ServiceTest {
     assertThat(references.memoryBytes()).isEqualTo(prepared);
   }
 
-  /** Of a mixed pair also what the diagonal batch is written out as. */
+  /** Warming up prepares all that calls need of both batches: for a mixed pair also the diagonal batch written out as a full one. */
   @Test
   void warmUpOfBatchesPreparesThem() {
     DiagonalGaussians q = batch(3, 10);
@@ -275,7 +275,7 @@ class ServiceTest {
     }
   }
 
-  /** Who waits for another thread's preparation can be interrupted, too, and a failed one leaves it to the next. */
+  /** A thread that waits for another's preparation can be interrupted, too; a preparation that fails is left to the next caller. */
   @Test
   void waitingForAPreparationEndsWhenInterrupted() throws Exception {
     DiagonalBatch batch = batch(3, 1).batch;
@@ -316,7 +316,7 @@ class ServiceTest {
 
   // --- virtual threads
 
-  /** As many calls as there are carriers, none of which ends before others have run beside them. */
+  /** Long calls yield: other virtual threads run while such calls are on the carriers. */
   @Test
   void longCallsLetOtherVirtualThreadsRun() throws Exception {
     longCallsLetOtherVirtualThreadsRun(Backend.VECTOR);
@@ -352,7 +352,7 @@ class ServiceTest {
     }
   }
 
-  /** At once; other carriers, which a large machine has, are kept busy without memory. */
+  /** Number of calls at once; other carriers, which a large machine has, are kept busy without memory. */
   private static final int CALLS = 2;
 
   /** The calls go on, one after the other, until the others have run: without a yield, for ever. */

@@ -64,7 +64,7 @@ class DemoTest {
     }
   }
 
-  /** As an image of few modules is, or one for servers. */
+  /** The demo works on a Java without java.desktop, such as an image of few modules or one for servers. */
   @Tag("long")
   @Test
   void demoWithoutAwt() throws Exception {
@@ -105,7 +105,7 @@ class DemoTest {
     assertThat(kl).exists();
   }
 
-  /** What a virtual machine of its own printed and ended with. */
+  /** Exit status and output of a virtual machine of its own. */
   private record Ended(int status, String out, String err) {}
 
   private Ended withoutDesktop(String... arguments) throws Exception {
@@ -145,7 +145,7 @@ class DemoTest {
     }
   }
 
-  /** Nor is one output the other. */
+  /** No output replaces an input, or the other output. */
   @Test
   void replacesNoInput() throws IOException {
     Path data = Files.createDirectory(folder.resolve("data"));

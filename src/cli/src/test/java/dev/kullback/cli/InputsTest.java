@@ -28,7 +28,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What an option may name, and what is made of it before anything is computed. */
+/** Inputs that options may name, and how they are checked before anything is computed. */
 class InputsTest extends CommandFixture {
   @ParameterizedTest
   @CsvSource({
@@ -157,7 +157,7 @@ class InputsTest extends CommandFixture {
         "x.npz:m have (7, 1)");
   }
 
-  /** The colon of a file's own name is no more than that. */
+  /** A colon in the name of an existing file is part of that name. */
   @Test
   void aFileOfTheWholeName() throws IOException {
     Files.write(folder.resolve("x.npz"), moments(false));
@@ -254,7 +254,7 @@ class InputsTest extends CommandFixture {
         " bytes after its data: shape (7, 6)");
   }
 
-  /** Where the directory of an archive of one member begins. */
+  /** Finds where the directory of an archive of one member begins. */
   private static int directory(byte[] zip) {
     int at = zip.length - 22; // before its end's 22 bytes
     while (!(zip[at] == 'P' && zip[at + 1] == 'K' && zip[at + 2] == 1 && zip[at + 3] == 2)) {
@@ -378,7 +378,7 @@ class InputsTest extends CommandFixture {
     }
   }
 
-  /** As much is allocated as comes: not the terabytes of a claim, but more than a chunk. */
+  /** Standard input takes as much memory as data comes: not the terabytes that a header claims, but more than a chunk. */
   @Test
   void sizesOfStandardInput() throws IOException {
     byte[] claim = NpyFiles.bytes(1, NpyFiles.dict("<f4", false, 1L << 38, 2), new byte[100]);

@@ -627,7 +627,7 @@ class MainTest extends CommandFixture {
     NpyFiles.write(folder.resolve("cov.npy"), descr, new long[] {N, D, D}, covariance);
   }
 
-  /** What passes for rounding depends on the type of the matrices, not on that of the means. */
+  /** The asymmetry that passes for rounding depends on the type of the matrices, not on that of the means. */
   @ParameterizedTest
   @CsvSource({"<f4, <f8", ">f4, <f8", "<f4, >f8", "<f4, >f4", ">f4, <f4", "<f4, <f4"})
   void asymmetryOfFloatCovariances(String descr, String mean) throws IOException {
@@ -658,7 +658,7 @@ class MainTest extends CommandFixture {
         "cov.npy: covariance[0] (Gaussian 0) is not symmetric: [1][0] is 1.0 but [0][1] is 1.0000003");
   }
 
-  /** The policies are for the side that has scales. */
+  /** The policies apply to scales alone: a side given by matrices takes none. */
   @Test
   void policiesBesideMatrices() throws IOException {
     saveCovariances("<f4", 1);
@@ -686,7 +686,7 @@ class MainTest extends CommandFixture {
     assertThat(run("pairwise --help").out()).contains("not for matrices");
   }
 
-  /** The library numbers the Gaussians of a block, and knows no files. */
+  /** An error names the file and the Gaussian's number in it; the library knows only numbers within a block. */
   @ParameterizedTest
   @CsvSource({"pairwise, --mean, q", "pairwise, --p-mean, p", "aligned, --mean, q"})
   void logVariancesTooGreatForCovariances(String command, String option, String role)
@@ -703,7 +703,7 @@ class MainTest extends CommandFixture {
         "l.npy: " + role + "[5] (Gaussian 5, dimension 3) has log-variance 1500.0; with a full");
   }
 
-  /** Values of two types are checked in their own. */
+  /** Values are checked in their own type where means and scales have different ones. */
   @ParameterizedTest
   @CsvSource({"<f8, <f4, -0.1", ">f4, <f4, -0.1", "<f4, >f8, -0.1", "<f4, <f8, -1.0E-300"})
   void badValuesOfTwoTypes(String meanType, String type, double value) throws IOException {
@@ -739,7 +739,7 @@ class MainTest extends CommandFixture {
     assertThat(err.toString()).isEqualTo("kullback: cannot write to standard output\n");
   }
 
-  /** What runs it in a virtual machine of its own. */
+  /** Makes the command that runs this command line in a virtual machine of its own. */
   private List<String> command(String commandLine) {
     List<String> command =
         new ArrayList<>(
@@ -766,7 +766,7 @@ class MainTest extends CommandFixture {
         .doesNotContain("kullback:", "\tat ");
   }
 
-  /** As on a full disk. */
+  /** A limit on the size of files fails the command as a full disk would. */
   @Test
   @EnabledOnOs({OS.LINUX, OS.MAC})
   @Timeout(60)
@@ -889,7 +889,7 @@ class MainTest extends CommandFixture {
             line -> assertThat(line).startsWith("kullback: unexpected ").contains("\\u000aon"));
   }
 
-  /** As the library's, of a device that fails while it computes. */
+  /** An exception like the library's for a device that fails while it computes. */
   static final class DeviceException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -974,7 +974,7 @@ class MainTest extends CommandFixture {
     }
   }
 
-  /** To build them all takes longer than a small calculation. */
+  /** Only the subcommand that is called is built, since building all takes longer than a small calculation. */
   @Test
   void onlyTheCommandCalledIsBuilt() {
     assertThat(subcommands("info", "--help")).containsExactly("info");
@@ -1087,7 +1087,7 @@ class MainTest extends CommandFixture {
     assertThat(result).isEqualTo(new Result(0, "", ""));
   }
 
-  /** Before the command, after it and both. */
+  /** Options of all commands may stand before the command, after it, and both. */
   @Test
   void optionsOfAllCommandsMayBeGivenTwice() {
     String line = "standard --mean q.npy --std s.npy -o o.npy ";

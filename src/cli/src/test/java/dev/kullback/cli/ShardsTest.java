@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What a search is split into, and merged from: shards of q, files of p, and merge. */
+/** Shards of q, parts of p in files, and merges of their results, against the whole search. */
 class ShardsTest extends CommandFixture {
   private static final String Q = " --mean x.npy --std y.npy ";
 
@@ -35,7 +35,7 @@ class ShardsTest extends CommandFixture {
 
   private static final int[] CUTS = {0, 17, 18, 36, ROWS};
 
-  /** 20 at random, of which 10 come again with means that differ in a last bit, and 11 exactly. */
+  /** Writes 20 random rows, then 10 of them with means that differ in a last bit, and 11 exact copies. */
   @BeforeEach
   void writeBatch() throws IOException {
     double[] mean = floats(ROWS * D, v -> v);
@@ -172,7 +172,7 @@ class ShardsTest extends CommandFixture {
     assertSame("w.npy", "j.npy", "o.npy", "i.npy");
   }
 
-  /** Rows are read alone of C order, and of others picked out; so are those of an archive and of float16. */
+  /** A shard's rows are read alone from files in C order; from others, archives and float16 they are picked out. */
   @ParameterizedTest
   @CsvSource({"<f4, false", "<f4, true", ">f8, false", ">f8, true", "<f2, false", "<f2, true"})
   void shardsOfEveryFile(String descr, boolean fortran) throws IOException {

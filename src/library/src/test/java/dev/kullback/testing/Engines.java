@@ -28,7 +28,7 @@ public final class Engines {
         : Stream.of(Backend.VECTOR, Backend.SCALAR);
   }
 
-  /** Each of which must give the bits of one; a device does the same for all. */
+  /** Thread counts, each of which must give the bits of one; a device does the same for all. */
   public static int[] threadCounts(Backend backend) {
     return backend == Backend.CUDA ? new int[] {1, 3} : new int[] {1, 2, 3, 8};
   }

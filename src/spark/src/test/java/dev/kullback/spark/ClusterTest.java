@@ -46,7 +46,7 @@ class ClusterTest {
         .isEqualTo(queries.nearest(references, K, false));
   }
 
-  /** What Kryo moves is what one engine finds, too. */
+  /** Searches and sums whose objects Kryo moves give what one engine gives. */
   @Test
   void broadcastsAndSums() {
     Sample references = Sample.twins(ScaleKind.STD, false, 500, 8, 3);

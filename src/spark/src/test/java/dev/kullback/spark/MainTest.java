@@ -144,7 +144,7 @@ class MainTest {
     }
   }
 
-  /** By links and wildcards, too, an input is not replaced; nor what is no output of this command. */
+  /** No input is replaced, even one named by links or wildcards, nor anything that is not this command's output. */
   @Test
   void outputsThatWouldEndSomethingElse() throws IOException {
     Path inner = Files.createDirectories(folder.resolve("in/a"));

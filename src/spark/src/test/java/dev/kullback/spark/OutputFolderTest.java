@@ -20,9 +20,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What is left when a file system refuses. */
+/** Checks what is left when a file system refuses. */
 class OutputFolderTest {
-  /** A store that is not this machine's, and whose nth rename of a whole output fails, or its deletion. */
+  /** A store other than this machine's, where chosen renames of a whole output fail, or the deletion of the old one. */
   public static final class Flaky extends RawLocalFileSystem {
     static int renames;
     static List<Integer> failing = List.of();
@@ -124,7 +124,7 @@ class OutputFolderTest {
     assertThat(others()).singleElement().asString().endsWith(".kullback-old");
   }
 
-  /** As an error of Spark's that no Java code declares. */
+  /** The job fails with an error of Spark's that no Java code declares. */
   @Test
   void aJobThatFailsLeavesWhatWasThere() throws IOException {
     Dataset<Row> bad = rows(2).selectExpr("assert_true(id < 1) AS id");

@@ -115,7 +115,7 @@ record Sample(ScaleKind kind, boolean isDouble, int dimension, List<Member> memb
     return input.batch(mean, scale);
   }
 
-  /** What one engine finds among all references at once, by query and rank. */
+  /** Finds neighbors with one engine among all references at once, by query and rank. */
   List<Found> nearest(Sample references, int k, boolean reverse) {
     NearestOptions options = NearestOptions.of(k).exact();
     try (KlEngine engine = KlEngine.builder().build()) {

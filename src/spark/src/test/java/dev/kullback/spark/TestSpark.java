@@ -16,12 +16,12 @@ final class TestSpark {
 
   private TestSpark() {}
 
-  /** Of two threads in this JVM. */
+  /** Returns a session of two threads in this JVM. */
   static SparkSession local() {
     return session("local[2]");
   }
 
-  /** Of two executors, each a JVM of its own. */
+  /** Returns a session of two executors, each a JVM of its own. */
   static SparkSession cluster() {
     return session("local-cluster[2,1,2048]");
   }
@@ -60,7 +60,7 @@ final class TestSpark {
     return builder.getOrCreate();
   }
 
-  /** What is built here, which Spark's own jars do not have. */
+  /** Returns the class path of what is built here, which Spark's own jars do not have. */
   private static String classes() {
     return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
         .filter(entry -> Files.isDirectory(Path.of(entry)) || entry.contains("kullback"))

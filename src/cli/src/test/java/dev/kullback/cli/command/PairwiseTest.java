@@ -117,7 +117,7 @@ class PairwiseTest {
     }
   }
 
-  /** They are checked where they are factored, in blocks, but all before anything is computed. */
+  /** Covariances are checked where they are factored, in blocks, but all before anything is computed. */
   @Test
   void namesTheBadCovarianceOfALaterBlock() throws IOException {
     Path output = folder.resolve("o.npy");
@@ -166,7 +166,7 @@ class PairwiseTest {
     assertThat(Pairwise.blockRows(p, p, 1, 4000)).isEqualTo(1);
   }
 
-  /** Of a reduction: 16 tiles a thread, whatever the number of columns, unless its result is large. */
+  /** A reduction's blocks have 16 tiles a thread, whatever the number of columns, unless its result is large. */
   @Test
   void blocksKeepTheThreadsBusy() {
     Batch std = batch(ScaleKind.STD, 1_000_000, 128);

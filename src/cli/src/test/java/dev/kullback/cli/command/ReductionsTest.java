@@ -87,7 +87,7 @@ class ReductionsTest extends CommandFixture {
     return descr.endsWith("8") ? 1e-12 : 1e-5;
   }
 
-  /** Covariances in cov.npy, for which this returns q. */
+  /** Saves covariances as cov.npy and returns the batch of them. */
   private Gaussians saveFull(String descr) throws IOException {
     double[] covariance = new double[N * D * D];
     for (int k = 0; k < covariance.length; k++) {
@@ -100,7 +100,7 @@ class ReductionsTest extends CommandFixture {
 
   // --- topk
 
-  /** Of a matrix; {@code self} is what to leave out, or -1. */
+  /** Returns the columns of the k smallest values of a matrix's row; {@code self} is the column to leave out, or -1. */
   private static int[] smallest(double[] row, int k, int self) {
     return IntStream.range(0, row.length)
         .filter(j -> j != self)
@@ -324,7 +324,7 @@ class ReductionsTest extends CommandFixture {
     }
   }
 
-  /** What the arrays of an .npz file are to any reader. */
+  /** Reads the arrays of an .npz file as any reader sees them. */
   private Map<String, Entry> unzip(String name) throws IOException {
     Map<String, Entry> entries = new LinkedHashMap<>();
     try (ZipFile zip = new ZipFile(folder.resolve(name).toFile())) {
@@ -586,7 +586,7 @@ class ReductionsTest extends CommandFixture {
     void compute(RowBlocks blocks, OutputFile a, OutputFile b);
   }
 
-  /** What blocks of every size write. */
+  /** Asserts that blocks of every size write the same files. */
   private void assertSameInBlocks(Batch rows, Batch columns, Run run) throws IOException {
     byte[][] first = {};
     ByteArrayOutputStream err = new ByteArrayOutputStream();
@@ -686,7 +686,7 @@ class ReductionsTest extends CommandFixture {
     assertUserError("entropy --mean q.npy --cov bad.npy -o o.npy", "bad.npy: covariance[6]");
   }
 
-  /** The other way round: of p to q, q transposed in the result. */
+  /** Reverse searches rank by KL(p ‖ q), with the results of each q in its row. */
   @ParameterizedTest
   @ValueSource(strings = {"<f4", "<f8"})
   void reverse(String descr) throws IOException {

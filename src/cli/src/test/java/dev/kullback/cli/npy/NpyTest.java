@@ -156,7 +156,7 @@ class NpyTest {
         .contains("'descr': '|S3'", "'shape': (), ");
   }
 
-  /** Where the number of rows is known only at the end, its header takes the place of that of none. */
+  /** Headers are equally long for all numbers of rows: one for no rows is overwritten when the number is known at the end. */
   @Test
   void headersOfAnyNumberOfRowsAreOfOneLength() {
     for (long rows : new long[] {0, 9, 10, 1L << 32, Long.MAX_VALUE}) {

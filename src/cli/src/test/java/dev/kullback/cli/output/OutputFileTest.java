@@ -121,7 +121,7 @@ class OutputFileTest {
     assertThat(copy.toByteArray()).isEqualTo(bytes);
   }
 
-  /** So that two files appear together, what may fail comes before either is renamed. */
+  /** Everything that may fail comes before the rename, so that two files appear together. */
   @Test
   void finishesBeforeTheCommit() throws IOException {
     Path target = Files.writeString(folder.resolve("a"), "old");
@@ -315,7 +315,7 @@ class OutputFileTest {
     assertThat(names()).containsExactly("a");
   }
 
-  /** To look at one's own files would release their locks, for other processes to remove them. */
+  /** A process does not look at files that it holds itself: that would release their locks, and other processes would remove them. */
   @Test
   @Timeout(60)
   void filesInUseByThisProcessStay() throws Exception {
@@ -360,7 +360,7 @@ class OutputFileTest {
     assertThat(names()).containsExactly("a");
   }
 
-  /** Or who has opened the first as one left behind would, by the name, remove the second. */
+  /** No temporary name is used twice: a process that has opened the first file as a leftover would remove the second by its name. */
   @Test
   @EnabledOnOs(OS.LINUX) // where each file that comes is told
   @Timeout(60)
@@ -437,7 +437,7 @@ class OutputFileTest {
     }
   }
 
-  /** Of long names, too, leftovers are those of the very name. */
+  /** Leftovers of long names are removed only by a writer of the very same name. */
   @Test
   @Timeout(60)
   void leftoversOfLongNames() throws Exception {
@@ -475,7 +475,7 @@ class OutputFileTest {
     return PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
   }
 
-  /** What is wrong with a name is the user's error; what the file system refuses is not. */
+  /** A bad name is the user's error; a refusal of the file system is not. */
   @Test
   void failuresAreNoUserErrors() throws IOException {
     Path target = folder.resolve("x/a");

@@ -24,7 +24,7 @@ public final class JsonReader {
     at = SPACE.matcher(text);
   }
 
-  /** Of the same kinds as Json writes, but every number a Double. */
+  /** Returns values of the kinds that Json writes, but every number as a Double. */
   public static Object read(String text) {
     JsonReader reader = new JsonReader(text);
     Object value = reader.value();

@@ -19,7 +19,7 @@ class LogProductTest {
     forAll(0.3, 0, true);
   }
 
-  /** Eight of which leave float's range. */
+  /** Products of eight such numbers leave float's range. */
   @Test
   void ofTheFloatKernelsRange() {
     forAll(20, 0, true);
@@ -79,7 +79,7 @@ class LogProductTest {
     }
   }
 
-  /** What batches take for one, and the oracle's last digits. */
+  /** Error bound: what batches assume for the sum of the logarithms, and the oracle's last digits. */
   private static double bound(int n, double log) {
     return 0x1p-53 * (2 * n + 16 + 4 * Math.abs(log)) + 0x1p-52 * (1 + Math.abs(log));
   }

@@ -131,7 +131,7 @@ class RowScanTest {
         });
   }
 
-  /** The vector exp is one for all lanes and arguments: each alone, beside negligible ones. */
+  /** The vector exp gives each argument the same result in every lane: alone, beside negligible ones. */
   @Test
   void exponentials() {
     Random random = new Random(3);

@@ -58,7 +58,7 @@ class TransposeTest {
     }
   }
 
-  /** What lies at an index after the transposed matrix's first. */
+  /** Checks the value at an index counted from the transposed matrix's first element. */
   private static void check(
       double first, int at, int rows, int columns, double value, int mostPadding) {
     int i = at % STRIDE;

@@ -5,9 +5,9 @@ import dev.kullback.Verification;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 
-/** What {@link HotTest} runs in virtual machines of its own: everything, from the interpreter until C2 has compiled it. */
+/** Runs every operation from the interpreter until C2 has compiled it; {@link HotTest} starts it in virtual machines of its own. */
 public final class HotProbe {
-  /** With each kind of batches on each of six small shapes, in two rounds: 30,000 and more of most operations. */
+  /** Calls with each kind of batches on each of six small shapes, in two rounds: 30,000 and more of most operations. */
   private static final int CALLS = 220;
 
   private HotProbe() {}
