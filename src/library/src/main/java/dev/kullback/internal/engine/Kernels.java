@@ -113,6 +113,13 @@ final class Kernels {
     return pairs;
   }
 
+  /** Has vectors for {@link #scan} compiled, if they are to be used. */
+  void beginScans(int dimension) {
+    if (vectors != null) {
+      vectors.beginScans(dimension);
+    }
+  }
+
   /** Returns what goes through the rows of a block. */
   RowScan scan() {
     return vectors != null ? vectors.scan() : scan;

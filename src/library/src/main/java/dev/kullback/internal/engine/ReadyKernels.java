@@ -106,6 +106,10 @@ final class ReadyKernels {
     return pairs;
   }
 
+  void beginScans(int dimension) {
+    BackgroundWarmUp.begin(KernelGroup.SCANS, dimension);
+  }
+
   RowScan scan() {
     if (!ready.test(KernelGroup.SCANS)) {
       return coldScan;

@@ -10,10 +10,10 @@ import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.work.Job;
 
 /**
- * Cuts the matrix of a reduction into bands of rows and these into blocks, and shares the bands between the threads of an engine; bands
- * too few for that are cut into spans of columns, too.
+ * Cuts the matrix of a call's reduction into bands of rows and these into blocks, and shares the bands between the threads of an engine;
+ * bands too few for that are cut into spans of columns, too. The call's workspace keeps it for its next call.
  */
-final class ReductionRunner {
+final class ReductionRunner implements Job.Task<Workspace> {
   /** Spans for each thread, so that they end at about the same time. */
   private static final int SPANS = 4;
 
@@ -26,89 +26,96 @@ final class ReductionRunner {
   private static final int ANSWERED_COLUMNS = 1 << 14;
 
   private final Engine engine;
+  private final Workspace lead;
 
-  ReductionRunner(Engine engine) {
+  private Operands<?> operands = new Operands<>();
+
+  /** The call's reduction, and between calls one that holds nothing. */
+  private RowReduction reduction;
+
+  /** Rows and columns of the matrix, and of a task: a band, its span or its block. */
+  private int n;
+
+  private int m;
+  private int height;
+  private int width;
+
+  /** Whether bands are cut into spans. */
+  private boolean cut;
+
+  ReductionRunner(Engine engine, Workspace lead) {
     this.engine = engine;
+    this.lead = lead;
+    reduction = lead.statistic;
   }
 
   /** Hands the blocks of {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, to a reduction. */
-  void reduce(Batch q, Batch p, RowReduction reduction, Workspace lead) {
+  void reduce(Batch q, Batch p, RowReduction reduction) {
+    this.reduction = reduction;
     boolean reverse = reduction.isReverse();
-    int n = q.size();
-    int m = p.size();
+    n = q.size();
+    m = p.size();
     int threads = engine.threads();
     // as many for each thread
     int most = Math.ceilDiv(Math.ceilDiv(n, reduction.bandRows()), threads) * threads;
     int panel = reverse ? Batch.WIDEST_PANEL : BlockKernel.ROW_PANEL;
-    int height = Math.ceilDiv(Math.ceilDiv(n, most), panel) * panel;
+    height = Math.ceilDiv(Math.ceilDiv(n, most), panel) * panel;
     int bands = Math.ceilDiv(n, height);
-    Operands<?> operands = lead.kernels.prepare(reverse ? p : q, reverse ? q : p);
+    operands = lead.kernels.prepare(reverse ? p : q, reverse ? q : p);
     boolean large = lead.kernels.of(operands).wantsLargeBlocks();
-    if (large && answer(operands, n, reduction, lead)) {
+    if (large && answer()) {
       return;
     }
-    int spans = large ? 1 : spans(bands, q, p, reduction);
+    int spans = large ? 1 : spans(bands, (long) n * m * q.dimension());
     int blocks = Math.ceilDiv(m, RowReduction.BLOCK_COLUMNS);
-    int width =
+    width =
         reduction.isByBlock()
             ? RowReduction.BLOCK_COLUMNS
             : spans == 1 ? m : Math.ceilDiv(blocks, spans) * RowReduction.BLOCK_COLUMNS;
-    boolean cut = !reduction.isByBlock() && width < m;
+    cut = !reduction.isByBlock() && width < m;
     int across = Math.ceilDiv(m, width);
     reduction.cut(n, cut ? across : 1);
-    long parts = (long) bands * across;
-    if (engine.isAlone(parts)) {
-      for (long b = 0; b < parts; b++) {
-        part(operands, reduction, height, width, cut, b, lead);
-      }
-    } else {
-      engine.share(
-          new Job<>(
-              engine, parts, lead, (b, w) -> part(operands, reduction, height, width, cut, b, w)));
-    }
-    if (cut && engine.isAlone(bands)) {
-      for (int b = 0; b < bands; b++) {
-        merge(operands, reduction, height, b, lead);
-      }
-    } else if (cut) {
-      engine.share(
-          new Job<>(engine, bands, lead, (b, w) -> merge(operands, reduction, height, b, w)));
+    engine.share((long) bands * across, lead, this);
+    if (cut) {
+      engine.share(bands, lead, this::merge);
     }
   }
 
+  /** Lets go of the call's reduction. */
+  void clear() {
+    reduction = lead.statistic;
+  }
+
+  /** Into how many spans of columns each band is to be cut. */
+  private int spans(int bands, long terms) {
+    int threads = engine.threads();
+    return engine.isAlone(threads) || 2 * bands > threads || terms < LEAST_TERMS
+        ? 1
+        : Math.min(reduction.mostSpans(), Math.ceilDiv(SPANS * threads, bands));
+  }
+
   /** Has the kernel go through the rows itself, if it does so. */
-  private boolean answer(Operands<?> operands, int rows, RowReduction reduction, Workspace lead) {
+  private boolean answer() {
     RowQuery query = reduction.query();
     if (query == null) {
       return false;
     }
-    reduction.cut(rows, 1);
+    reduction.cut(n, 1);
     return lead.kernels
         .of(operands)
         .answer(
             operands,
             query,
             reduction.isReverse(),
-            answer -> {
-              int parts = Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED);
-              if (engine.isAlone(parts)) {
-                for (int b = 0; b < parts; b++) {
-                  take(operands, reduction, answer, b, lead);
-                }
-              } else {
+            answer ->
                 engine.share(
-                    new Job<>(
-                        engine,
-                        parts,
-                        lead,
-                        (b, w) -> take(operands, reduction, answer, (int) b, w)));
-              }
-            });
+                    Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED),
+                    lead,
+                    (index, w) -> take(answer, (int) index, w)));
   }
 
-  /** Hands some rows of an answer to a reduction, and as blocks what the kernel did not keep. */
-  private static void take(
-      Operands<?> operands, RowReduction reduction, RowAnswer answer, int index, Workspace w) {
+  /** Hands some rows of an answer to the reduction, and as blocks what the kernel did not keep. */
+  private void take(RowAnswer answer, int index, Workspace w) {
     int row0 = answer.row0() + index * ANSWERED;
     int row1 = Math.min(row0 + ANSWERED, answer.row1());
     w.checkInterrupt();
@@ -118,7 +125,10 @@ final class ReductionRunner {
       int open = row0; // the first of the rows that wait to be blocks
       for (int i = row0; i <= row1; i++) {
         if (i == row1 || reduction.take(answer, i, piece, w.band)) {
-          blocks(operands, reduction, open, i, answer.column(piece), answer.column(piece + 1), w);
+          int to = open < i ? answer.column(piece + 1) : 0;
+          for (int column = answer.column(piece); column < to; column += ANSWERED_COLUMNS) {
+            block(open, i, column, Math.min(column + ANSWERED_COLUMNS, to), w);
+          }
           open = i + 1;
         }
       }
@@ -126,89 +136,49 @@ final class ReductionRunner {
     reduction.end(row0, row1, w.band);
   }
 
-  private static void blocks(
-      Operands<?> operands,
-      RowReduction reduction,
-      int row0,
-      int row1,
-      int from,
-      int to,
-      Workspace w) {
-    for (int column0 = from; row0 < row1 && column0 < to; column0 += ANSWERED_COLUMNS) {
-      w.checkInterrupt();
-      int column1 = Math.min(column0 + ANSWERED_COLUMNS, to);
-      block(operands, reduction, row0, row1, column0, column1, w);
-    }
+  /** Reduces a band of rows, or its blocks of {@link #width} columns. */
+  @Override
+  public void run(long index, Workspace w) {
+    int across = Math.ceilDiv(m, width);
+    int span = (int) (index % across);
+    int from = span * width;
+    int to = Math.min(m - from, width) + from;
+    band((int) (index / across), cut ? span : BandState.WHOLE, from, to, w);
   }
 
-  /** Makes one of the spans of a band, or computes it whole where they do not tell. */
-  private static void merge(
-      Operands<?> operands, RowReduction reduction, int height, long index, Workspace w) {
-    boolean reverse = reduction.isReverse();
-    int n = (reverse ? operands.p() : operands.q()).size();
-    int m = (reverse ? operands.q() : operands.p()).size();
-    int row0 = (int) index * height;
+  /** Makes one of the spans of a band, or reduces it whole where they do not tell. */
+  private void merge(long band, Workspace w) {
+    int row0 = (int) band * height;
     w.checkInterrupt();
     w.band.begin(row0, BandState.WHOLE);
     if (!reduction.merge(row0, Math.min(row0 + height, n), w.band)) {
-      part(operands, reduction, height, m, false, index, w);
+      band((int) band, BandState.WHOLE, 0, m, w);
     }
   }
 
-  /** Into how many spans of columns each band is to be cut. */
-  private int spans(int bands, Batch q, Batch p, RowReduction reduction) {
-    int threads = engine.threads();
-    long terms = (long) q.size() * p.size() * q.dimension();
-    return engine.isAlone(threads) || 2 * bands > threads || terms < LEAST_TERMS
-        ? 1
-        : Math.min(reduction.mostSpans(), Math.ceilDiv(SPANS * threads, bands));
-  }
-
-  /** Part {@code index} of the work: a band of rows, or its blocks of {@code width} columns. */
-  private static void part(
-      Operands<?> operands,
-      RowReduction reduction,
-      int height,
-      int width,
-      boolean cut,
-      long index,
-      Workspace w) {
-    boolean reverse = reduction.isReverse();
-    int n = (reverse ? operands.p() : operands.q()).size();
-    int m = (reverse ? operands.q() : operands.p()).size();
-    int most = RowReduction.BLOCK_COLUMNS;
-    int across = Math.ceilDiv(m, width);
-    int row0 = (int) (index / across) * height;
+  /** Reduces columns [from, to) of a band. */
+  private void band(int band, int span, int from, int to, Workspace w) {
+    int row0 = band * height;
     int row1 = Math.min(row0 + height, n);
-    int from = (int) (index % across) * width;
-    int to = Math.min(m - from, width) + from;
-    boolean large = w.kernels.of(operands).wantsLargeBlocks() && !reverse;
+    boolean large = w.kernels.of(operands).wantsLargeBlocks() && !reduction.isReverse();
     int rows = Math.min(height, large ? RowReduction.BAND_ROWS : RowReduction.BLOCK_ROWS);
-    w.band.begin(row0, cut ? (int) (index % across) : BandState.WHOLE);
+    w.band.begin(row0, span);
     reduction.begin(row0, row1, w.band);
-    for (int column0 = from; column0 < to; column0 += most) {
-      int column1 = Math.min(column0 + most, to);
+    for (int column0 = from; column0 < to; column0 += RowReduction.BLOCK_COLUMNS) {
+      int column1 = Math.min(column0 + RowReduction.BLOCK_COLUMNS, to);
       for (int row = row0; row < row1; row += rows) {
-        int end = Math.min(row + rows, row1);
-        w.checkInterrupt();
-        block(operands, reduction, row, end, column0, column1, w);
+        block(row, Math.min(row + rows, row1), column0, column1, w);
       }
     }
     reduction.end(row0, row1, w.band);
   }
 
-  private static void block(
-      Operands<?> operands,
-      RowReduction reduction,
-      int row0,
-      int row1,
-      int column0,
-      int column1,
-      Workspace w) {
+  private void block(int row0, int row1, int column0, int column1, Workspace w) {
+    w.checkInterrupt();
     int width = column1 - column0;
     w.target.useBlock(true, (row1 - row0) * width, row0, column0, width);
     if (reduction.isReverse()) {
-      reverse(operands, row0, row1, column0, column1, w);
+      reverse(row0, row1, column0, column1, w);
     } else {
       w.kernels.of(operands).block(operands, row0, row1, column0, column1, w.target);
     }
@@ -220,16 +190,17 @@ final class ReductionRunner {
    * Puts {@code KL(p_j ‖ q_i)} at row i, column j: a block of the kernel of {@code KL(p ‖ q)}, transposed in the cache. As its columns
    * the rows begin at a multiple of {@link Batch#WIDEST_PANEL}.
    */
-  private static void reverse(
-      Operands<?> operands, int row0, int row1, int column0, int column1, Workspace w) {
+  private void reverse(int row0, int row1, int column0, int column1, Workspace w) {
     BlockKernel<Operands<?>> kernel = w.kernels.of(operands);
-    int n = row1 - row0;
+    int rows = row1 - row0;
     int height =
-        kernel.wantsLargeBlocks() ? column1 - column0 : Engine.blockRows(operands.q().dimension());
-    w.target.aim(column0, row0, n);
+        kernel.wantsLargeBlocks()
+            ? column1 - column0
+            : MatrixRunner.blockRows(operands.q().dimension());
+    w.target.aim(column0, row0, rows);
     for (int j = column0; j < column1; j += height) {
       kernel.block(operands, j, Math.min(j + height, column1), row0, row1, w.target);
     }
-    w.target.transposeBlock(column1 - column0, n);
+    w.target.transposeBlock(column1 - column0, rows);
   }
 }

@@ -134,14 +134,14 @@ public final class WarmUp {
   private void round(Batch q) {
     engine.checkOpen();
     if (matrix && wide) {
-      engine.pairwise(q, p, values64);
+      engine.into(values64).pairwise(q, p);
     } else if (matrix) {
-      engine.pairwise(q, p, values32);
+      engine.into(values32).pairwise(q, p);
     }
     if (wide) {
-      engine.nearest(q, p, k, NearestQuery.ALL, indices, values64);
+      engine.into(values64).nearest(q, p, k, NearestQuery.ALL, indices);
     } else {
-      engine.nearest(q, p, k, NearestQuery.ALL, indices, values32);
+      engine.into(values32).nearest(q, p, k, NearestQuery.ALL, indices);
     }
     engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, sums);
     engine.statistic(RowStatistic.Kind.MIN, q, p, null, sums);

@@ -111,9 +111,9 @@ final class WarmUpTrial {
   }
 
   private static void matrices(Engine engine, Batch q, Batch p) {
-    engine.pairwise(q, p, new float[q.size() * p.size()]);
-    engine.pairwise(q, p, new double[q.size() * p.size()]);
-    engine.pairwise(q, q, new float[q.size() * q.size()]);
+    engine.into(new float[q.size() * p.size()]).pairwise(q, p);
+    engine.into(new double[q.size() * p.size()]).pairwise(q, p);
+    engine.into(new float[q.size() * q.size()]).pairwise(q, q);
   }
 
   private void full(int d) {
@@ -132,8 +132,8 @@ final class WarmUpTrial {
     matrices(engine, q.full(ScaleKind.SCALE_TRIL, true, how), columns);
     matrices(engine, q.full(ScaleKind.PRECISION_MATRIX, true, how), others);
     double[] out = new double[columns.size()];
-    engine.aligned(columns, others, out);
-    engine.toStandardNormal(columns, out);
+    engine.into(out).aligned(columns, others);
+    engine.into(out).toStandardNormal(columns);
   }
 
   /** Computes with both until vectors take no longer. */

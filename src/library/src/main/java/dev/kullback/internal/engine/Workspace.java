@@ -1,11 +1,16 @@
 package dev.kullback.internal.engine;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.rows.BandState;
+import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NearestRows;
+import dev.kullback.internal.rows.NeighborLists;
+import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.work.Checkpoint;
@@ -15,41 +20,158 @@ import java.util.function.IntConsumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** Kernels, targets and working memory of one thread in a call; pooled, so that warm calls allocate nothing. */
-final class Workspace extends Worker {
+/**
+ * Kernels, targets and working memory of one thread in a call, which it leads or helps with; pooled, so that warm calls allocate nothing.
+ * {@link Engine#into} hands one out for a call, which gives it back.
+ */
+public final class Workspace extends Worker {
   /** Destination of the results of the call that it leads, and its reductions. */
   final Results results = new Results();
 
-  final NearestRows nearest = new NearestRows();
+  private final NearestRows nearest = new NearestRows();
   final RowStatistic statistic = new RowStatistic();
 
-  final Pair pair = new Pair(this);
+  private final Pair pair = new Pair(this);
   final BlockTarget target = new BlockTarget();
   final Kernels kernels;
   final BandState band;
+
   private final Engine engine;
+  private final @Nullable CudaDevice device;
+  private final MatrixRunner matrix = new MatrixRunner(this);
+  private final ReductionRunner rows;
 
   Workspace(Engine engine, @Nullable Predicate<KernelGroup> ready, @Nullable CudaDevice device) {
     this.engine = engine;
+    this.device = device;
     kernels = new Kernels(ready, device, this, pair);
     band = new BandState(kernels.scan(), pair);
+    rows = new ReductionRunner(engine, this);
+  }
+
+  /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
+  public void pairwise(Batch q, Batch p) {
+    try {
+      matrix.run(q, p);
+    } finally {
+      engine.giveBack(this);
+    }
+  }
+
+  /** Computes {@code KL(q_i ‖ p_i)}. */
+  public void aligned(Batch q, Batch p) {
+    try {
+      int n = q.size();
+      int step = Checkpoint.taskRows(Batch.terms(q, p), BlockKernel.ROW_PANEL);
+      if (device != null && !q.isDeterministic() && q.getClass() == p.getClass()) {
+        device.aligned(q, p, results.memory(), results.width());
+      } else if (isAlone(Math.ceilDiv(n, step))) {
+        kernels.pairs(q).aligned(q, p, 0, n, results);
+      } else {
+        share(n, step, (from, to, w) -> w.kernels.pairs(q).aligned(q, p, from, to, results));
+      }
+    } finally {
+      engine.giveBack(this);
+    }
+  }
+
+  /** Computes {@code KL(q_i ‖ N(0, I))}. */
+  public void toStandardNormal(Batch q) {
+    try {
+      int n = q.size();
+      int step = Checkpoint.taskRows(Pair.standardTerms(q), BlockKernel.ROW_PANEL);
+      if (device != null && !q.isDeterministic()) {
+        device.standard(q, results.memory(), results.width());
+      } else if (isAlone(Math.ceilDiv(n, step))) {
+        kernels.pairs(q).standard(q, 0, n, results);
+      } else {
+        share(n, step, (from, to, w) -> w.kernels.pairs(q).standard(q, from, to, results));
+      }
+    } finally {
+      engine.giveBack(this);
+    }
+  }
+
+  /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */
+  public void pairs(Batch q, int[] i, Batch p, int[] j) {
+    try {
+      int n = i.length;
+      int step = Checkpoint.taskRows(Batch.terms(q, p), BlockKernel.ROW_PANEL);
+      if (isAlone(Math.ceilDiv(n, step))) {
+        kernels.anyPairs().pairs(q, i, p, j, 0, n, results);
+      } else {
+        share(n, step, (from, to, w) -> w.kernels.anyPairs().pairs(q, i, p, j, from, to, results));
+      }
+    } finally {
+      engine.giveBack(this);
+    }
+  }
+
+  /** Finds the k nearest columns of each row, which must have as many: row i's go to {@code i*k …} of the indices and the results. */
+  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices) {
+    nearest.set(q, p, k, query, NearestRows.EVEN, indices, results);
+    reduce(q, p, nearest);
+  }
+
+  /** Finds the k nearest columns of each row, or all if they are fewer, as the lists have room for. */
+  void nearest(Batch q, Batch p, int k, NearestQuery query, NeighborLists found) {
+    nearest.set(q, p, k, query, found.start(), found.indices(), results);
+    reduce(q, p, nearest);
+  }
+
+  /** Computes one number of each row. */
+  void statistic(
+      RowStatistic.Kind kind, Batch q, Batch p, double @Nullable [] logWeights, double[] out) {
+    statistic.set(kind, p.size(), logWeights, out);
+    reduce(q, p, statistic);
+  }
+
+  void reduce(Batch q, Batch p, RowReduction reduction) {
+    try {
+      kernels.beginScans(p.dimension());
+      rows.reduce(q, p, reduction);
+    } finally {
+      engine.giveBack(this);
+    }
+  }
+
+  /** Computes results [from, to) of a call on a thread of it. */
+  private interface Range {
+    void compute(int from, int to, Workspace w);
+  }
+
+  private void share(int n, int step, Range range) {
+    engine.share(
+        Math.ceilDiv(n, step),
+        this,
+        (index, w) -> {
+          int from = (int) index * step;
+          range.compute(from, Math.min(n - from, step) + from, w);
+        });
+  }
+
+  /** Does tasks that store results, with the helpers that may. */
+  void share(long tasks, Job.Task<Workspace> task) {
+    if (isAlone(tasks)) {
+      Job.alone(tasks, this, task);
+    } else {
+      engine.share(tasks, this, task);
+    }
+  }
+
+  private boolean isAlone(long tasks) {
+    return engine.isAlone(tasks) || !results.isShared();
   }
 
   @Override
-  public void share(int parts, IntConsumer part) {
-    if (engine.isAlone(parts)) {
-      super.share(parts, part);
-    } else {
-      engine.share(
-          new Job<>(
-              engine,
-              parts,
-              this,
-              (k, own) -> {
-                own.pass(Checkpoint.LOOK);
-                part.accept((int) k);
-              }));
-    }
+  public void share(int tasks, IntConsumer task) {
+    engine.share(
+        tasks,
+        this,
+        (index, w) -> {
+          w.pass(Checkpoint.LOOK);
+          task.accept((int) index);
+        });
   }
 
   /** Drops the caller's arrays and batches before it goes back to the pool. */
@@ -60,6 +182,7 @@ final class Workspace extends Worker {
     results.clear();
     nearest.clear();
     statistic.clear();
+    rows.clear();
     band.trim();
     reset();
   }

@@ -7,11 +7,11 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One call's work in numbered parts, shared between its caller and helpers. Any thread may do any part; the first failure ends the
+ * One call's work in numbered tasks, shared between its caller and helpers. Any thread may do any task; the first failure ends the
  * call, and is the one thrown.
  */
 public final class Job<W extends Worker> implements Runnable {
-  /** Does part {@code index} of a call. */
+  /** Does task {@code index} of a call. */
   public interface Task<W> {
     void run(long index, W worker);
   }
@@ -23,26 +23,30 @@ public final class Job<W extends Worker> implements Runnable {
     void giveBack(W worker);
   }
 
-  private final long parts;
+  private final long tasks;
   private final AtomicLong next = new AtomicLong();
 
-  // These, and the lead, which holds the call's operands, are null at its end: an executor may
-  // queue this for longer.
-
+  // null at the call's end, since an executor may queue this for longer; the lead holds operands
   private @Nullable Workers<W> workers;
-
-  private @Nullable Task<W> work;
-
+  private @Nullable Task<W> task;
   private @Nullable W lead;
+
   private volatile @Nullable Throwable failure;
   private int active;
   private boolean finished;
 
-  public Job(Workers<W> workers, long parts, W lead, Task<W> work) {
+  public Job(Workers<W> workers, long tasks, W lead, Task<W> task) {
     this.workers = workers;
-    this.parts = parts;
+    this.tasks = tasks;
     this.lead = lead;
-    this.work = work;
+    this.task = task;
+  }
+
+  /** Does all tasks on this thread. */
+  public static <W extends Worker> void alone(long tasks, W lead, Task<W> task) {
+    for (long k = 0; k < tasks; k++) {
+      task.run(k, lead);
+    }
   }
 
   /**
@@ -52,7 +56,7 @@ public final class Job<W extends Worker> implements Runnable {
    */
   public void run(Executor helpers, int threads) {
     try {
-      for (long k = Math.min(threads, parts); k > 1; k--) {
+      for (long k = Math.min(threads, tasks); k > 1; k--) {
         helpers.execute(this);
       }
     } catch (RejectedExecutionException e) {
@@ -60,7 +64,7 @@ public final class Job<W extends Worker> implements Runnable {
     } catch (Throwable e) { // an executor may throw anything
       fail(e); // thrown on when the helpers that did begin have ended
     }
-    work(Objects.requireNonNull(work), Objects.requireNonNull(lead));
+    work(Objects.requireNonNull(task), Objects.requireNonNull(lead));
     awaitHelpers();
     Throwable failed = failure;
     release();
@@ -80,7 +84,7 @@ public final class Job<W extends Worker> implements Runnable {
       }
       active++;
       crew = Objects.requireNonNull(workers);
-      shared = Objects.requireNonNull(work);
+      shared = Objects.requireNonNull(task);
       caller = Objects.requireNonNull(lead);
     }
     try {
@@ -101,12 +105,12 @@ public final class Job<W extends Worker> implements Runnable {
     }
   }
 
-  private void work(Task<W> work, W worker) {
+  private void work(Task<W> task, W worker) {
     try {
       for (long k = next.getAndIncrement();
-          k < parts && failure == null;
+          k < tasks && failure == null;
           k = next.getAndIncrement()) {
-        work.run(k, worker);
+        task.run(k, worker);
       }
     } catch (Throwable e) {
       fail(e);
@@ -139,7 +143,7 @@ public final class Job<W extends Worker> implements Runnable {
   /** Holds nothing of the call any more. */
   private synchronized void release() {
     workers = null;
-    work = null;
+    task = null;
     lead = null;
     failure = null;
   }

@@ -37,7 +37,7 @@ public class Worker {
     return Objects.requireNonNull(lead.caller);
   }
 
-  /** Ends the call that this one leads: nobody begins another part. */
+  /** Ends the call that this one leads: nobody begins another task. */
   final void cancel() {
     ended = true;
   }
@@ -50,12 +50,12 @@ public class Worker {
     ended = false;
   }
 
-  /** Does the parts 0 … parts − 1 of the work that comes before a call's blocks, with whatever threads the call has. */
-  public void share(int parts, IntConsumer part) {
+  /** Does the tasks 0 … n − 1 of the work that comes before a call's blocks, with whatever threads the call has. */
+  public void share(int tasks, IntConsumer task) {
     Checkpoint look = new Checkpoint(); // there may be no call
-    for (int k = 0; k < parts; k++) {
+    for (int k = 0; k < tasks; k++) {
       look.pass(Checkpoint.LOOK);
-      part.accept(k);
+      task.accept(k);
     }
   }
 

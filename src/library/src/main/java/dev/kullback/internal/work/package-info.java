@@ -1,5 +1,5 @@
 /**
- * Threads: the parts of a call and who does them, where long work ends when its caller is interrupted, and where it lets other virtual
+ * Threads: the tasks of a call and who does them, where long work ends when its caller is interrupted, and where it lets other virtual
  * threads run. It knows nothing of divergences, and uses nothing but the JDK. Start with {@link dev.kullback.internal.work.Job}.
  */
 @NullMarked
