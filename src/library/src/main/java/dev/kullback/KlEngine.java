@@ -134,7 +134,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
-    engine.into(out).pairwise(batch(q), batch(p));
+    engine.pairwise(batch(q), batch(p), out);
     return out;
   }
 
@@ -145,7 +145,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
-    engine.into(out).pairwise(batch(q), batch(p));
+    engine.pairwise(batch(q), batch(p), out);
     return out;
   }
 
@@ -160,7 +160,7 @@ public final class KlEngine implements AutoCloseable {
     check(q, p);
     boolean wide = q.isDouble() || p.isDouble();
     Arguments.checkSegment((long) q.size() * p.size(), wide, out);
-    engine.into(out, wide).pairwise(batch(q), batch(p));
+    engine.pairwise(batch(q), batch(p), out, wide);
     return out;
   }
 
@@ -183,7 +183,7 @@ public final class KlEngine implements AutoCloseable {
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
     checkAligned(q, p);
     Arguments.checkOut(q.size(), out);
-    engine.into(out).aligned(batch(q), batch(p));
+    engine.aligned(batch(q), batch(p), out);
     return out;
   }
 
@@ -195,7 +195,7 @@ public final class KlEngine implements AutoCloseable {
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
     checkAligned(q, p);
     Arguments.checkOut(q.size(), out);
-    engine.into(out).aligned(batch(q), batch(p));
+    engine.aligned(batch(q), batch(p), out);
     return out;
   }
 
@@ -208,7 +208,7 @@ public final class KlEngine implements AutoCloseable {
     checkAligned(q, p);
     boolean wide = q.isDouble() || p.isDouble();
     Arguments.checkSegment(q.size(), wide, out);
-    engine.into(out, wide).aligned(batch(q), batch(p));
+    engine.aligned(batch(q), batch(p), out, wide);
     return out;
   }
 
@@ -225,7 +225,7 @@ public final class KlEngine implements AutoCloseable {
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, double[] out) {
     checkPairs(q, i, p, j);
     Arguments.checkOut(i.length, out);
-    engine.into(out).pairs(batch(q), i, batch(p), j);
+    engine.pairs(batch(q), i, batch(p), j, out);
   }
 
   /**
@@ -236,7 +236,7 @@ public final class KlEngine implements AutoCloseable {
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, float[] out) {
     checkPairs(q, i, p, j);
     Arguments.checkOut(i.length, out);
-    engine.into(out).pairs(batch(q), i, batch(p), j);
+    engine.pairs(batch(q), i, batch(p), j, out);
   }
 
   /**
@@ -258,7 +258,7 @@ public final class KlEngine implements AutoCloseable {
   public float[] toStandardNormal(Gaussians q, float[] out) {
     engine.checkOpen();
     Arguments.checkOut(rows(q), out);
-    engine.into(out).toStandardNormal(batch(q));
+    engine.toStandardNormal(batch(q), out);
     return out;
   }
 
@@ -270,7 +270,7 @@ public final class KlEngine implements AutoCloseable {
   public double[] toStandardNormal(Gaussians q, double[] out) {
     engine.checkOpen();
     Arguments.checkOut(rows(q), out);
-    engine.into(out).toStandardNormal(batch(q));
+    engine.toStandardNormal(batch(q), out);
     return out;
   }
 
@@ -282,7 +282,7 @@ public final class KlEngine implements AutoCloseable {
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
     engine.checkOpen();
     Arguments.checkSegment(rows(q), q.isDouble(), out);
-    engine.into(out, q.isDouble()).toStandardNormal(batch(q));
+    engine.toStandardNormal(batch(q), out, q.isDouble());
     return out;
   }
 
@@ -325,7 +325,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.ALL, indices);
+    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, values);
   }
 
   /**
@@ -336,7 +336,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.ALL, indices);
+    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, values);
   }
 
   /**
@@ -363,7 +363,7 @@ public final class KlEngine implements AutoCloseable {
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkEvery(
         q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices);
+    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, values);
   }
 
   /**
@@ -375,7 +375,7 @@ public final class KlEngine implements AutoCloseable {
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(
         q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices);
+    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, values);
   }
 
   /**

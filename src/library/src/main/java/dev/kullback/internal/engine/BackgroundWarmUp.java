@@ -36,10 +36,10 @@ final class BackgroundWarmUp {
     KernelGroup.FLOAT, KernelGroup.REFINEMENT, KernelGroup.DOUBLE
   };
 
-  /** Groups that calls asked for. Changed by holders of the lock, this class. */
+  /** Groups that calls asked for. Only holders of the lock, this class, add to it. */
   private static final Set<KernelGroup> ASKED = ConcurrentHashMap.newKeySet();
 
-  /** Groups that are still to be tried, with the dimension of the batches that want them. */
+  /** Groups that wait to be tried, with the dimension of the batches that want them. */
   private static final Map<KernelGroup, Integer> WANTED = new EnumMap<>(KernelGroup.class);
 
   /** Group that is being tried. */

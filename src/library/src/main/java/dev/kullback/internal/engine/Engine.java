@@ -65,7 +65,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     device = backend == Platform.Choice.CUDA ? new CudaDevice(thrown) : null;
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
-    // Readiness is named here alone, so that the scalar backend loads no class of vector kernels
+    // a method reference at its use, so that the scalar backend loads no class of vector kernels
     this.ready = !vectors ? null : ready != null ? ready : Readiness::isCompiled;
     this.threads = threads;
     ownExecutor = executor == null && threads > 1 ? helpers(threads - 1) : null;
@@ -127,21 +127,20 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     return workspace;
   }
 
-  /** Takes a workspace for one call of this thread, whose results go there. */
-  public Workspace into(float[] out) {
+  private Workspace into(float[] out) {
     Workspace workspace = begin();
     workspace.results.set(out);
     return workspace;
   }
 
-  public Workspace into(double[] out) {
+  private Workspace into(double[] out) {
     Workspace workspace = begin();
     workspace.results.set(out);
     return workspace;
   }
 
   /** Takes one whose results go to a segment, as doubles or as floats. */
-  public Workspace into(MemorySegment out, boolean wide) {
+  private Workspace into(MemorySegment out, boolean wide) {
     Workspace workspace = begin();
     workspace.results.set(out, wide);
     return workspace;
@@ -184,6 +183,65 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     } else {
       new Job<>(this, tasks, lead, task).run(Objects.requireNonNull(executor), threads);
     }
+  }
+
+  // --- calls whose results go to arrays and segments
+
+  /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
+  public void pairwise(Batch q, Batch p, float[] out) {
+    into(out).pairwise(q, p);
+  }
+
+  public void pairwise(Batch q, Batch p, double[] out) {
+    into(out).pairwise(q, p);
+  }
+
+  public void pairwise(Batch q, Batch p, MemorySegment out, boolean wide) {
+    into(out, wide).pairwise(q, p);
+  }
+
+  /** Computes {@code KL(q_i ‖ p_i)}. */
+  public void aligned(Batch q, Batch p, float[] out) {
+    into(out).aligned(q, p);
+  }
+
+  public void aligned(Batch q, Batch p, double[] out) {
+    into(out).aligned(q, p);
+  }
+
+  public void aligned(Batch q, Batch p, MemorySegment out, boolean wide) {
+    into(out, wide).aligned(q, p);
+  }
+
+  /** Computes {@code KL(q_i ‖ N(0, I))}. */
+  public void toStandardNormal(Batch q, float[] out) {
+    into(out).toStandardNormal(q);
+  }
+
+  public void toStandardNormal(Batch q, double[] out) {
+    into(out).toStandardNormal(q);
+  }
+
+  public void toStandardNormal(Batch q, MemorySegment out, boolean wide) {
+    into(out, wide).toStandardNormal(q);
+  }
+
+  /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */
+  public void pairs(Batch q, int[] i, Batch p, int[] j, float[] out) {
+    into(out).pairs(q, i, p, j);
+  }
+
+  public void pairs(Batch q, int[] i, Batch p, int[] j, double[] out) {
+    into(out).pairs(q, i, p, j);
+  }
+
+  /** Finds the k nearest columns of each row, which must have as many: row i's go to {@code i*k …} of both arrays. */
+  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, float[] out) {
+    into(out).nearest(q, p, k, query, indices);
+  }
+
+  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, double[] out) {
+    into(out).nearest(q, p, k, query, indices);
   }
 
   // --- reductions to results of their own

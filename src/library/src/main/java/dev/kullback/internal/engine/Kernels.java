@@ -20,9 +20,9 @@ import java.util.Objects;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** Kernels of one thread, its operands for the calls that it makes, and the one place where a call's kernel is chosen. */
+/** Kernels of one thread, its operands for the calls that it makes, and the choice of the kernel that computes a matrix. */
 final class Kernels {
-  /** Partial sums of a row where no vectors are to give the same ones. */
+  /** Partial sums of a row on the scalar backend, which has no width of vectors to follow. */
   private static final int LANES = 4;
 
   private final Operands<Batch> operands = new Operands<>();
@@ -61,7 +61,7 @@ final class Kernels {
       return set(Operands.Kind.ZERO, q, p);
     }
     if (vectors != null && (cuda == null || q instanceof FullBatch || p instanceof FullBatch)) {
-      BackgroundWarmUp.begin(q, p); // beside a device for what makes batches
+      BackgroundWarmUp.begin(q, p); // with a device, vectors only make full batches
     }
     if (onDevice != null && q.getClass() == p.getClass()) {
       onDevice.prepare(q, p);

@@ -122,14 +122,14 @@ final class ReductionRunner implements Job.Task<Workspace> {
     w.band.begin(row0, BandState.WHOLE);
     reduction.begin(row0, row1, w.band);
     for (int piece = 0; piece < answer.pieces(); piece++) {
-      int open = row0; // the first of the rows that wait to be blocks
+      int pending = row0; // the first of the rows that wait to be blocks
       for (int i = row0; i <= row1; i++) {
         if (i == row1 || reduction.take(answer, i, piece, w.band)) {
-          int to = open < i ? answer.column(piece + 1) : 0;
+          int to = pending < i ? answer.column(piece + 1) : 0;
           for (int column = answer.column(piece); column < to; column += ANSWERED_COLUMNS) {
-            block(open, i, column, Math.min(column + ANSWERED_COLUMNS, to), w);
+            block(pending, i, column, Math.min(column + ANSWERED_COLUMNS, to), w);
           }
-          open = i + 1;
+          pending = i + 1;
         }
       }
     }
@@ -146,7 +146,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
     band((int) (index / across), cut ? span : BandState.WHOLE, from, to, w);
   }
 
-  /** Makes one of the spans of a band, or reduces it whole where they do not tell. */
+  /** Merges the spans of a band, or reduces the band again as a whole where they kept too little for that. */
   private void merge(long band, Workspace w) {
     int row0 = (int) band * height;
     w.checkInterrupt();

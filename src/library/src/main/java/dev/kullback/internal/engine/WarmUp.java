@@ -134,14 +134,14 @@ public final class WarmUp {
   private void round(Batch q) {
     engine.checkOpen();
     if (matrix && wide) {
-      engine.into(values64).pairwise(q, p);
+      engine.pairwise(q, p, values64);
     } else if (matrix) {
-      engine.into(values32).pairwise(q, p);
+      engine.pairwise(q, p, values32);
     }
     if (wide) {
-      engine.into(values64).nearest(q, p, k, NearestQuery.ALL, indices);
+      engine.nearest(q, p, k, NearestQuery.ALL, indices, values64);
     } else {
-      engine.into(values32).nearest(q, p, k, NearestQuery.ALL, indices);
+      engine.nearest(q, p, k, NearestQuery.ALL, indices, values32);
     }
     engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, sums);
     engine.statistic(RowStatistic.Kind.MIN, q, p, null, sums);

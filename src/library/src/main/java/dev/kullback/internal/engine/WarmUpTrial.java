@@ -15,7 +15,7 @@ import dev.kullback.internal.vector.VectorWidth;
 import java.util.Random;
 import java.util.function.Supplier;
 
-/** Runs vector kernels and the cold ones, on batches of its own, until the vectors are as fast. */
+/** Runs vector kernels and the cold ones, on batches of its own, until C2 has compiled the vectors. */
 final class WarmUpTrial {
   /** Time after which calls change over whatever the speed: C2 may be starved, or give up, and vectors are right all the same. */
   private static final long MOST_NANOS = 30_000_000_000L;
@@ -111,9 +111,9 @@ final class WarmUpTrial {
   }
 
   private static void matrices(Engine engine, Batch q, Batch p) {
-    engine.into(new float[q.size() * p.size()]).pairwise(q, p);
-    engine.into(new double[q.size() * p.size()]).pairwise(q, p);
-    engine.into(new float[q.size() * q.size()]).pairwise(q, q);
+    engine.pairwise(q, p, new float[q.size() * p.size()]);
+    engine.pairwise(q, p, new double[q.size() * p.size()]);
+    engine.pairwise(q, q, new float[q.size() * q.size()]);
   }
 
   private void full(int d) {
@@ -132,11 +132,11 @@ final class WarmUpTrial {
     matrices(engine, q.full(ScaleKind.SCALE_TRIL, true, how), columns);
     matrices(engine, q.full(ScaleKind.PRECISION_MATRIX, true, how), others);
     double[] out = new double[columns.size()];
-    engine.into(out).aligned(columns, others);
-    engine.into(out).toStandardNormal(columns);
+    engine.aligned(columns, others, out);
+    engine.toStandardNormal(columns, out);
   }
 
-  /** Computes with both until vectors take no longer. */
+  /** Computes with both until vectors take at most {@link #SLOWER} times as long, as only compiled ones do. */
   private void tryOut(Runnable plain, Runnable vectors) {
     long least = Long.MAX_VALUE;
     long vector = Long.MAX_VALUE;

@@ -22,9 +22,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Kernels, targets and working memory of one thread in a call, which it leads or helps with; pooled, so that warm calls allocate nothing.
- * {@link Engine#into} hands one out for a call, which gives it back.
+ * {@link Engine} takes one for a call, which gives it back.
  */
-public final class Workspace extends Worker {
+final class Workspace extends Worker {
   /** Destination of the results of the call that it leads, and its reductions. */
   final Results results = new Results();
 
@@ -50,7 +50,7 @@ public final class Workspace extends Worker {
   }
 
   /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
-  public void pairwise(Batch q, Batch p) {
+  void pairwise(Batch q, Batch p) {
     try {
       matrix.run(q, p);
     } finally {
@@ -59,7 +59,7 @@ public final class Workspace extends Worker {
   }
 
   /** Computes {@code KL(q_i ‖ p_i)}. */
-  public void aligned(Batch q, Batch p) {
+  void aligned(Batch q, Batch p) {
     try {
       int n = q.size();
       int step = Checkpoint.taskRows(Batch.terms(q, p), BlockKernel.ROW_PANEL);
@@ -76,7 +76,7 @@ public final class Workspace extends Worker {
   }
 
   /** Computes {@code KL(q_i ‖ N(0, I))}. */
-  public void toStandardNormal(Batch q) {
+  void toStandardNormal(Batch q) {
     try {
       int n = q.size();
       int step = Checkpoint.taskRows(Pair.standardTerms(q), BlockKernel.ROW_PANEL);
@@ -93,7 +93,7 @@ public final class Workspace extends Worker {
   }
 
   /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */
-  public void pairs(Batch q, int[] i, Batch p, int[] j) {
+  void pairs(Batch q, int[] i, Batch p, int[] j) {
     try {
       int n = i.length;
       int step = Checkpoint.taskRows(Batch.terms(q, p), BlockKernel.ROW_PANEL);
@@ -108,7 +108,7 @@ public final class Workspace extends Worker {
   }
 
   /** Finds the k nearest columns of each row, which must have as many: row i's go to {@code i*k …} of the indices and the results. */
-  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices) {
+  void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices) {
     nearest.set(q, p, k, query, NearestRows.EVEN, indices, results);
     reduce(q, p, nearest);
   }

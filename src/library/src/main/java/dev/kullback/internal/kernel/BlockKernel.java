@@ -8,11 +8,11 @@ public interface BlockKernel<O extends Operands<?>> {
   /** Most rows of a block, but for a kernel that {@link #wantsLargeBlocks}. */
   int MOST_ROWS = 64;
 
-  /** Divides the first row of every block. */
+  /** The first row of a block is a multiple of this, but for blocks of a device. */
   int ROW_PANEL = 8;
 
   /**
-   * Stores {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1). The first row is a multiple of {@link #ROW_PANEL},
+   * Stores {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1). The first row is a multiple of {@link #ROW_PANEL} on the host,
    * the first column one of {@link Batch#WIDEST_PANEL}.
    */
   void block(O operands, int row0, int row1, int column0, int column1, BlockTarget out);

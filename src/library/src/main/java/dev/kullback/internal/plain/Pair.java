@@ -9,7 +9,7 @@ import dev.kullback.internal.work.Worker;
 
 /**
  * Computes the divergence of one pair of Gaussians, whatever their kinds: of diagonal ones by {@link PairKl}, of others by {@link
- * FullPair}. All that takes pairs one by one goes through this class. It also decides what a kernel's error bound does not: the order of two
+ * FullPair}. Kernels without vectors, pairs, searches and verification use it; it also decides what a kernel's error bound does not: the order of two
  * candidates, or of a candidate and a radius. Holds the working memory of one thread.
  */
 public final class Pair {
@@ -22,7 +22,7 @@ public final class Pair {
   /** Contract of the double kernels with a full covariance: it grows with the condition number, of which the kernels allow 100 at most. */
   private static final double FULL_ERROR = 1e-10;
 
-  /** Relative error of {@link #precise}; with diagonal batches twice that, as both values that are compared have it. */
+  /** Relative difference up to which two values of {@link #precise} may be equal: diagonal ones err by 1e-13 each. */
   public static final double PRECISE_ERROR = 2e-13;
 
   private final Worker worker;
@@ -120,7 +120,7 @@ public final class Pair {
 
   /** Returns KL(q_i ‖ p_j) to {@link #PRECISE_ERROR}, whatever the batches' precision. */
   public double precise(Batch q, int i, Batch p, int j) {
-    worker.checkInterrupt(); // all entries of a tile may come here
+    worker.checkInterrupt(); // all entries of a block may come here
     worker.pass(Batch.terms(q, p));
     return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
         ? PairKl.precise(a, i, b, j)

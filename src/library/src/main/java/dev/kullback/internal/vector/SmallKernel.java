@@ -45,19 +45,19 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   /** Rows that share what is read of the columns: two took 1.18 of the time at D = 1, 1.13 at D = 3 (Zen 3, AVX2). */
   private static final int ROWS = 4;
 
-  /** Columns whose values stay in the L1 or L2 cache for all rows of a block. */
+  /** Columns at a time, whose values stay in the L1 or L2 cache for all rows of a block. */
   private static final int STRIP = 1024;
 
   private final Worker worker;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
 
-  /**
-   * First columns of a strip's vectors that are to be looked at again; the indices, in it, of those with uncertain entries; and a 1 for each
-   * lane of these that is still open.
-   */
+  /** First columns of the strip's vectors that are looked at again. */
   private final int[] vectors = new int[STRIP / V];
 
+  /** Indices in {@link #vectors} of those with uncertain entries. */
   private final int[] uncertain = new int[STRIP / V];
+
+  /** Lanes of the uncertain vectors: 1 where an entry is still open. */
   private final long[] open = new long[STRIP];
 
   /** Entries of these vectors: R, and then KL; of the uncertain ones, KL by the stable form, and Σ s². */

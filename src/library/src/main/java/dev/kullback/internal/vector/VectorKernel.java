@@ -41,7 +41,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
 
   private final NearKernel near = new NearKernel();
 
-  /** First rung that settled an entry of the last tile, which the next tile tries first; null if that was float, but not for all. */
+  /** First rung that settled an entry of the last tile, which the next tile tries first; null if float settled some of its entries, but not all. */
   private @Nullable Rung likely = Rung.FLOAT;
 
   /** Operands of the last block. */

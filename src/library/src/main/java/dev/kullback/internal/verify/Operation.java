@@ -31,35 +31,35 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
           of(
               "pairwise",
               (engine, q, p, _, r) -> {
-                engine.into(r.floats).pairwise(q, p);
+                engine.pairwise(q, p, r.floats);
                 r.widen();
               },
               c -> Expected.of(c.kl, Case.FLOAT_CONTRACT)),
           of(
               "pairwise to double",
-              (engine, q, p, _, r) -> engine.into(r.values).pairwise(q, p),
+              (engine, q, p, _, r) -> engine.pairwise(q, p, r.values),
               c -> Expected.of(c.kl, c.contract)),
           square(
               "aligned",
-              (engine, q, p, _, r) -> engine.into(r.values).aligned(q, p),
+              (engine, q, p, _, r) -> engine.aligned(q, p, r.values),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + i]), c.contract)),
           square(
               "pairs",
-              (engine, q, p, c, r) -> engine.into(r.values).pairs(q, c.ascending, p, c.descending),
+              (engine, q, p, c, r) -> engine.pairs(q, c.ascending, p, c.descending, r.values),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + c.n - 1 - i]), c.contract)),
           of(
               "toStandardNormal",
-              (engine, q, _, _, r) -> engine.into(r.values).toStandardNormal(q),
+              (engine, q, _, _, r) -> engine.toStandardNormal(q, r.values),
               c -> Expected.of(c.toStandardNormal(), c.contract)),
           of(
               "nearest",
               (engine, q, p, c, r) ->
-                  engine.into(r.values).nearest(q, p, c.k(0), NearestQuery.ALL, r.indices),
+                  engine.nearest(q, p, c.k(0), NearestQuery.ALL, r.indices, r.values),
               c -> c.nearest(false)),
           square(
               "nearestOthers",
               (engine, q, p, c, r) ->
-                  engine.into(r.values).nearest(q, p, c.k(1), NearestQuery.OTHERS, r.indices),
+                  engine.nearest(q, p, c.k(1), NearestQuery.OTHERS, r.indices, r.values),
               c -> c.nearest(true)),
           of(
               "exact nearest",
@@ -76,10 +76,13 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
           of(
               "nearestReverse",
               (engine, q, p, c, r) ->
-                  engine
-                      .into(r.values)
-                      .nearest(
-                          p, q, Math.min(Case.NEIGHBORS, c.n), NearestQuery.ALL_REVERSE, r.indices),
+                  engine.nearest(
+                      p,
+                      q,
+                      Math.min(Case.NEIGHBORS, c.n),
+                      NearestQuery.ALL_REVERSE,
+                      r.indices,
+                      r.values),
               Case::nearestReverse),
           of(
               "withinReverse",
