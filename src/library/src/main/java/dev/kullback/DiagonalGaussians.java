@@ -210,16 +210,18 @@ public final class DiagonalGaussians implements Gaussians {
   public static DiagonalGaussians owning(
       float[] mean, float[] scale, int dimension, ScaleKind kind) {
     Objects.requireNonNull(kind, "kind");
+    Elements means = Elements.of(mean, "mean").owned();
     Elements scales = Elements.of(scale, kind.argument()).owned();
-    return of(kind, Elements.of(mean, "mean").owned(), scales, dimension, ScalePolicy.STRICT);
+    return of(kind, means, scales, dimension, ScalePolicy.STRICT);
   }
 
   /** {@return a batch of double precision that takes the arrays over, as {@link #owning(float[], float[], int, ScaleKind)}} */
   public static DiagonalGaussians owning(
       double[] mean, double[] scale, int dimension, ScaleKind kind) {
     Objects.requireNonNull(kind, "kind");
+    Elements means = Elements.of(mean, "mean").owned();
     Elements scales = Elements.of(scale, kind.argument()).owned();
-    return of(kind, Elements.of(mean, "mean").owned(), scales, dimension, ScalePolicy.STRICT);
+    return of(kind, means, scales, dimension, ScalePolicy.STRICT);
   }
 
   static DiagonalGaussians of(

@@ -73,7 +73,7 @@ public enum ScaleKind {
     return switch (this) {
       case STD, VARIANCE, LOG_VARIANCE, PRECISION -> dimension;
       case SCALE_TRIL, COVARIANCE, PRECISION_MATRIX -> (long) dimension * dimension;
-      case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> (long) dimension * (dimension + 1) / 2;
+      case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> dimension * (dimension + 1L) / 2;
     };
   }
 }

@@ -30,6 +30,25 @@ class InvalidGaussianExceptionTest {
         "mean[2][0] (Gaussian 2, dimension 0) is NaN; it must be finite");
   }
 
+  /** Values are printed in the precision of their own array, not in that of the batch. */
+  @Test
+  void arraysOfTwoTypes() {
+    MemorySegment mean = MemorySegment.ofArray(MEAN);
+    MemorySegment std = MemorySegment.ofArray(new float[] {1, 1, 1, -0.1f});
+    new Expected("std", 1, 1, "std[1] is -0.1; it must be finite and > 0")
+        .of(
+            () ->
+                Gaussians.of(
+                    ScaleKind.STD,
+                    mean,
+                    ValueLayout.JAVA_DOUBLE,
+                    std,
+                    ValueLayout.JAVA_FLOAT,
+                    2,
+                    ScalePolicy.STRICT),
+            "std[1][1] (Gaussian 1, dimension 1) is -0.1; it must be finite and > 0; are these log-variances (ofLogVariance)?");
+  }
+
   @Test
   void matrices() {
     new Expected("covariance", 1, -1, "covariance is not positive definite: pivot 1 is -3.0")

@@ -11,6 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Random;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -52,6 +53,14 @@ class ScaleKindTest {
       }
       assertSame(floats, Gaussians.of(kind, swapped, BIG_ENDIAN, scales, f, D, strict));
     }
+  }
+
+  @Test
+  void lengthsOfLargeMatrices() {
+    assertThat(ScaleKind.PACKED_SCALE_TRIL.length(Integer.MAX_VALUE))
+        .isEqualTo((1L << 61) - (1L << 30));
+    assertThat(ScaleKind.COVARIANCE.length(1 << 20)).isEqualTo(1L << 40);
+    assertThat(ScaleKind.STD.length(3)).isEqualTo(3);
   }
 
   /** Values are exact in float, so that both precisions make the same Gaussians. */

@@ -41,11 +41,13 @@ record Block(Input input, int index, long[] ids, Object mean, Object scale) {
     }
   }
 
-  /** Whether a scale is negative that is no logarithm. */
+  /** Whether a scale is negative and finite that is no logarithm. */
   private boolean isNegative(InvalidGaussianException e) {
     ScaleKind kind = input.columns().kind();
-    return !kind.isFull()
-        && kind != ScaleKind.LOG_VARIANCE
-        && Array.getDouble(scale, e.gaussian() * input.dimension() + e.element()) < 0;
+    if (kind.isFull() || kind == ScaleKind.LOG_VARIANCE) {
+      return false;
+    }
+    double value = Array.getDouble(scale, e.gaussian() * input.dimension() + e.element());
+    return value < 0 && value >= -Double.MAX_VALUE;
   }
 }

@@ -286,6 +286,8 @@ public record Batch(
                   e.element() % dimension,
                   e.reason(),
                   files.option(ScaleKind.COVARIANCE)));
+    } catch (IllegalArgumentException e) {
+      throw new UserError(files.scale(), String.valueOf(e.getMessage()));
     }
   }
 

@@ -53,6 +53,11 @@ public final class DiagonalBatch extends Batch {
   private final double @Nullable [] mean64;
   private final double @Nullable [] scale64;
 
+  /** Types of the arrays that were given, for messages: with one of double, values of both are kept as doubles. */
+  private final boolean isMeanDouble;
+
+  private final boolean isScaleDouble;
+
   /** Rows with a variance that the float or the double kernels cannot hold. */
   private final BitSet beyond32 = new BitSet();
 
@@ -67,6 +72,8 @@ public final class DiagonalBatch extends Batch {
   private DiagonalBatch(
       Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
+    isMeanDouble = mean.isDouble();
+    isScaleDouble = scale.isDouble();
     mean32 = isDouble() ? null : mean.floats();
     scale32 = isDouble() ? null : scale.floats();
     mean64 = isDouble() ? mean.doubles() : null;
@@ -374,7 +381,13 @@ public final class DiagonalBatch extends Batch {
 
   private InvalidGaussianException rejected(
       String array, int index, double value, String rule, String advice) {
-    return rejected(array, index, dimension(), Elements.text(value, isDouble()), rule, advice);
+    return rejected(
+        array,
+        index,
+        dimension(),
+        Elements.text(value, array.equals("mean") ? isMeanDouble : isScaleDouble),
+        rule,
+        advice);
   }
 
   /**

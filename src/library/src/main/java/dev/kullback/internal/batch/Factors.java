@@ -92,9 +92,14 @@ public final class Factors {
     }
     String advice = "; is it a covariance (ofCovariance)?";
     double[] row = new double[d];
+    Checkpoint checkpoint = new Checkpoint();
     for (long k = 0; k < matrix.length(); k += d) {
       int i = (int) (k / square);
       int r = (int) (k / d % d);
+      checkpoint.passUninterrupted(d);
+      if (matrix.areZeroBits(k + r + 1, d - r - 1)) {
+        continue;
+      }
       matrix.read(k, row, d);
       for (int c = r + 1; c < d; c++) {
         if (row[c] != 0) { // a -0 is 0

@@ -169,6 +169,7 @@ final class Workspace extends Worker {
         tasks,
         this,
         (index, w) -> {
+          w.checkInterrupt(); // a task may take long: a panel of large matrices
           w.pass(Checkpoint.LOOK);
           task.accept((int) index);
         });

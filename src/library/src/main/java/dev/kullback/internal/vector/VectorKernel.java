@@ -169,6 +169,9 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
       settleStable();
     }
     t.store();
+    if (all == 0) {
+      return; // only a diagonal, which tells nothing of the next tile
+    }
     if (afterFloat < all) {
       likely = afterFloat == 0 ? Rung.FLOAT : null;
     } else {
