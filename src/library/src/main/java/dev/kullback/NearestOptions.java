@@ -6,7 +6,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Options of {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)}. Immutable: each method returns new options. A search in blocks of references, one after the other or merged, gives exactly the list of the whole:
+ * Options of {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)}. Immutable: each method returns new options. A search in
+ * blocks of references, one after the other or merged, gives exactly the list of the whole:
  *
  * <pre>
  * var exact = NearestOptions.of(10).exact();

@@ -15,8 +15,8 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.ParameterException;
 
 /**
- * The command line. Its exit status is 0; 2 for wrong usage or bad input; 141 where nobody reads standard output any more, as of a program that
- * SIGPIPE ends; 1 for all else. Errors are one line on stderr.
+ * The command line. Its exit status is 0; 2 for wrong usage or bad input; 141 where nobody reads standard output any more, as of a program
+ * that SIGPIPE ends; 1 for all else. Errors are one line on stderr.
  */
 @Command(
     name = "kullback",

@@ -92,7 +92,10 @@ final class BlockReader {
     System.arraycopy(from, 0, to, size * length, length);
   }
 
-  /** Rejects a matrix that is not lower triangular. The library would not read what is above the diagonal, and so take a covariance for a factor. */
+  /**
+   * Rejects a matrix that is not lower triangular. The library would not read what is above the diagonal, and so take a covariance for a
+   * factor.
+   */
   private void checkTriangular() {
     int d = input.dimension();
     try {

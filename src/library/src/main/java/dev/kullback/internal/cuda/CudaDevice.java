@@ -308,7 +308,9 @@ public final class CudaDevice implements AutoCloseable {
     }
   }
 
-  /** Frees what batches have left, or the batch that nobody has used for longest, or an idle session; returns whether there was something. */
+  /**
+   * Frees what batches have left, or the batch that nobody has used for longest, or an idle session; returns whether there was something.
+   */
   synchronized boolean spare() {
     if (!left.isEmpty()) {
       left.forEach(DeviceMemory::close);

@@ -29,10 +29,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * Loads the native library and the CUDA runtime, once in a process, at first need.
  *
- * <p>The library is the file that property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the class
- * path, else the first on {@code java.library.path}. The runtime is the file that property {@value #RUNTIME} names (none, if it is empty:
- * the library then brings its own), else the one that the library's own RUNPATH finds, else the first {@code libcudart.so} of the version that it
- * needs, and that loads, in {@code CUDA_HOME}, {@code CUDA_PATH}, on {@code java.library.path}, and in the usual places.
+ * <p>The library is the file that property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the
+ * class path, else the first on {@code java.library.path}. The runtime is the file that property {@value #RUNTIME} names (none, if it is
+ * empty: the library then brings its own), else the one that the library's own RUNPATH finds, else the first {@code libcudart.so} of the
+ * version that it needs, and that loads, in {@code CUDA_HOME}, {@code CUDA_PATH}, on {@code java.library.path}, and in the usual places.
  */
 @SuppressWarnings("restricted") // loads native code: what this class is for
 public final class CudaLibrary {

@@ -8,7 +8,10 @@ import java.util.HashSet;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** A caller's native memory that the device writes to directly: it is pinned until this is closed, or the caller has pinned it, at least in part. */
+/**
+ * A caller's native memory that the device writes to directly: it is pinned until this is closed, or the caller has pinned it, at least in
+ * part.
+ */
 final class PinnedSegment implements AutoCloseable {
   /** Least bytes for which pinning is tried: it costs some 0.1 µs a page. Not tuned on a device. */
   private static final long LEAST = 4 << 20;
@@ -18,7 +21,10 @@ final class PinnedSegment implements AutoCloseable {
   /** Largest page that systems have by default: 64 KiB on some with ARM processors. */
   private static final long PAGE = 1 << 16;
 
-  /** Memory that calls of this process have pinned. A page may be pinned once, and another call's page stays pinned only until that call ends. */
+  /**
+   * Memory that calls of this process have pinned. A page may be pinned once, and another call's page stays pinned only until that call
+   * ends.
+   */
   private static final Set<PinnedSegment> PINNED = new HashSet<>();
 
   /** The caller's memory, which is to stay reachable while it is pinned. */

@@ -26,8 +26,8 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Computes calls on batches that were checked: a call takes a {@link Workspace} from the pool, has its kernels compute blocks, and gives it back.
- * Safe for use by any number of threads.
+ * Computes calls on batches that were checked: a call takes a {@link Workspace} from the pool, has its kernels compute blocks, and gives
+ * it back. Safe for use by any number of threads.
  */
 public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   private final Platform.Choice backend;

@@ -139,7 +139,9 @@ public final class Platform {
     }
   }
 
-  /** Whether the VM compiles vector code, where it runs at all; finding out takes 0.2 s at first. Warns if not, and tells if it does then. */
+  /**
+   * Whether the VM compiles vector code, where it runs at all; finding out takes 0.2 s at first. Warns if not, and tells if it does then.
+   */
   static boolean isCompiled() {
     boolean compiled = VectorWidth.isCompiled();
     if (!compiled) {

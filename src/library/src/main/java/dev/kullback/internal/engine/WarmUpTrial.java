@@ -20,7 +20,10 @@ final class WarmUpTrial {
   /** Time after which calls change over whatever the speed: C2 may be starved, or give up, and vectors are right all the same. */
   private static final long MOST_NANOS = 30_000_000_000L;
 
-  /** Multiple of the cold kernels' time up to which vectors are used. Compiled, they take a third of it and more where most entries are recomputed; boxed, 5 times as long. */
+  /**
+   * Multiple of the cold kernels' time up to which vectors are used. Compiled, they take a third of it and more where most entries are
+   * recomputed; boxed, 5 times as long.
+   */
   private static final int SLOWER = 2;
 
   /** Whole tiles and tails of all widths. What compiles a method is the number of its calls, so these are short. */

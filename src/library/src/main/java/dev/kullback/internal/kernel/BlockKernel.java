@@ -12,8 +12,8 @@ public interface BlockKernel<O extends Operands<?>> {
   int ROW_PANEL = 8;
 
   /**
-   * Stores {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1). The first row is a multiple of {@link #ROW_PANEL} on the host,
-   * the first column one of {@link Batch#WIDEST_PANEL}.
+   * Stores {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1). The first row is a multiple of {@link #ROW_PANEL}
+   * on the host, the first column one of {@link Batch#WIDEST_PANEL}.
    */
   void block(O operands, int row0, int row1, int column0, int column1, BlockTarget out);
 

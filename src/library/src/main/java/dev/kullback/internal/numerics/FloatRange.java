@@ -1,10 +1,10 @@
 package dev.kullback.internal.numerics;
 
 /**
- * Tells whether many numbers lie between two bounds, by minima and maxima: they carry a NaN along, and C2 makes vectors of the loop. 4096 floats
- * take 0.17 ns each and 128 take 0.3 to 0.4, as with the Vector API (0.18, 0.29), which takes 5 µs an operation before C2 has compiled it.
- * By comparisons it is 0.62, by the bits as integers 0.23 to 0.32, which made a batch of 100 x 256 1.12 to 1.39 times as long in the making
- * instead of 1.04 to 1.12 (Zen 3, AVX2). The build derives {@code DoubleRange} from this text.
+ * Tells whether many numbers lie between two bounds, by minima and maxima: they carry a NaN along, and C2 makes vectors of the loop. 4096
+ * floats take 0.17 ns each and 128 take 0.3 to 0.4, as with the Vector API (0.18, 0.29), which takes 5 µs an operation before C2 has
+ * compiled it. By comparisons it is 0.62, by the bits as integers 0.23 to 0.32, which made a batch of 100 x 256 1.12 to 1.39 times as long
+ * in the making instead of 1.04 to 1.12 (Zen 3, AVX2). The build derives {@code DoubleRange} from this text.
  */
 public final class FloatRange {
   private FloatRange() {}

@@ -153,7 +153,9 @@ public final class DoubleDoubleKl {
     sum.add(x);
   }
 
-  /** Subtracts the logarithm of the product: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}. */
+  /**
+   * Subtracts the logarithm of the product: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}.
+   */
   private void subtractLog() {
     long e = product.takeExponent();
     double y = Math.log(product.high());

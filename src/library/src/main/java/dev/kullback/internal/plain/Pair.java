@@ -8,9 +8,9 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
 /**
- * Computes the divergence of one pair of Gaussians, whatever their kinds: of diagonal ones by {@link PairKl}, of others by {@link
- * FullPair}. Kernels without vectors, pairs, searches and verification use it; it also decides what a kernel's error bound does not: the order of two
- * candidates, or of a candidate and a radius. Holds the working memory of one thread.
+ * Computes the divergence of one pair of Gaussians, whatever their kinds: of diagonal ones by {@link PairKl}, of others by
+ * {@link FullPair}. Kernels without vectors, pairs, searches and verification use it; it also decides what a kernel's error bound does
+ * not: the order of two candidates, or of a candidate and a radius. Holds the working memory of one thread.
  */
 public final class Pair {
   /** Contract of the float kernels. */
@@ -104,8 +104,8 @@ public final class Pair {
   }
 
   /**
-   * Greatest relative error of a kernel's value v, which stands for an exact one in {@code [v(1 − error), v(1 + error)]}. The contract allows
-   * a square of the error more, of which the kernels keep well clear. 0 and ∞ count as exact.
+   * Greatest relative error of a kernel's value v, which stands for an exact one in {@code [v(1 − error), v(1 + error)]}. The contract
+   * allows a square of the error more, of which the kernels keep well clear. 0 and ∞ count as exact.
    */
   public static double error(Batch q, Batch p) {
     if (!q.isDouble() && !p.isDouble()) {
@@ -147,8 +147,8 @@ public final class Pair {
 
   /**
    * Returns the divergence rounded to double, which depends on the two Gaussians alone, not on the kernel, its block or the machine's
-   * vectors: the value of exact arithmetic wherever {@link RoundingFilter} or {@link DoubleDoubleKl} decide it, else {@link #precise}; 0 for
-   * equal parameters.
+   * vectors: the value of exact arithmetic wherever {@link RoundingFilter} or {@link DoubleDoubleKl} decide it, else {@link #precise}; 0
+   * for equal parameters.
    */
   public double rounded(Batch q, int i, Batch p, int j) {
     if (q.isDeterministic()) {

@@ -28,11 +28,11 @@ public final class PairKl {
   private static final double RANK_TOLERANCE = 1e-13;
 
   /**
-   * Units u of roundoff by which {@code A = ½ Σ t}, a sum of terms {@code t ≥ 0}, may be wrong, as far as they do not depend on D. Rounding
-   * d, v, 1/v and the numerator costs at most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A term is in all
-   * later sums of its chunk of 64, or of D dimensions if they are fewer, and in those of up to 4 chunks. Each of these sums may lose u times
-   * itself: at most min(D, 64) + 3 units more. So the error is at most (8 + min(D, 64) + 3)·u·A, whatever the order of the terms and the
-   * roundings. {@link #unit64} has all of it.
+   * Units u of roundoff by which {@code A = ½ Σ t}, a sum of terms {@code t ≥ 0}, may be wrong, as far as they do not depend on D.
+   * Rounding d, v, 1/v and the numerator costs at most 6 units of a term, in double 8, where the exp of a log-variance may err by 2. A
+   * term is in all later sums of its chunk of 64, or of D dimensions if they are fewer, and in those of up to 4 chunks. Each of these sums
+   * may lose u times itself: at most min(D, 64) + 3 units more. So the error is at most (8 + min(D, 64) + 3)·u·A, whatever the order of
+   * the terms and the roundings. {@link #unit64} has all of it.
    */
   private static final double UNITS64 = 8 + 3;
 
@@ -144,8 +144,8 @@ public final class PairKl {
   }
 
   /**
-   * Returns {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} by the operations of a lane of {@code DoubleKernels} and its
-   * epilogue; NaN where a variance is out of their range.
+   * Returns {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} by the operations of a lane of {@code DoubleKernels} and
+   * its epilogue; NaN where a variance is out of their range.
    */
   private static double difference(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();

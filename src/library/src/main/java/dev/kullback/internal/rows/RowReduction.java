@@ -7,10 +7,10 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reduces the matrix's rows while its blocks are in the cache, so that the matrix is not stored. The blocks of a band of rows come in the
- * order of their columns. Where there are at most half as many bands as threads, a band's columns may be cut into spans of whole blocks. {@link #begin},
- * {@link #block} and {@link #end} are then called for a span, and {@link #merge} makes of the spans what the whole band would give, to the
- * bit, so that no result depends on the number of threads. The threads of a call share the reduction; the state of a band is in the {@link
- * BandState}.
+ * order of their columns. Where there are at most half as many bands as threads, a band's columns may be cut into spans of whole blocks.
+ * {@link #begin}, {@link #block} and {@link #end} are then called for a span, and {@link #merge} makes of the spans what the whole band
+ * would give, to the bit, so that no result depends on the number of threads. The threads of a call share the reduction; the state of a
+ * band is in the {@link BandState}.
  */
 public abstract class RowReduction {
   /**

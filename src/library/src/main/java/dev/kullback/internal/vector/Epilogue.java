@@ -31,10 +31,10 @@ public final class Epilogue {
   static final double FORESIGHT = 1 + 1e-4;
 
   /**
-   * Turns {@link PairKl#isCertain}, 0 ≤ x < ∞ for {@code x = margin·KL − noise}, into a sign. The bits of x are a negative integer where x is
-   * negative, and adding this constant overflows to one where x is +∞ or NaN: {@code bits | bits + UP_TO_INFINITY} is negative where the
-   * entry is uncertain. Write this out wherever it is needed: in a method of its own, once that was compiled by itself to
-   * more code than InlineSmallCode allows, C2 boxed 168 B a vector for good.
+   * Turns {@link PairKl#isCertain}, 0 ≤ x < ∞ for {@code x = margin·KL − noise}, into a sign. The bits of x are a negative integer where x
+   * is negative, and adding this constant overflows to one where x is +∞ or NaN: {@code bits | bits + UP_TO_INFINITY} is negative where
+   * the entry is uncertain. Write this out wherever it is needed: in a method of its own, once that was compiled by itself to more code
+   * than InlineSmallCode allows, C2 boxed 168 B a vector for good.
    */
   public static final long UP_TO_INFINITY =
       Long.MIN_VALUE - Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);

@@ -16,9 +16,9 @@ import jdk.incubator.vector.VectorSpecies;
  * rows    [a][h][2][MR]   μ, v of the MR rows of panel a; the broadcast side, packed from columns block by block
  * </pre>
  *
- * <p>The mean enters as a difference, so large means do not cancel; the cancellation of {@code ½R} and {@code D/2} is within the error bound that {@link
- * PairKl} states. Subtracting {@code v_j} in every term instead takes a fourth instruction and another vector of the panel: 52.6
- * against 55.8·10⁹ (i,j,h)/s.
+ * <p>The mean enters as a difference, so large means do not cancel; the cancellation of {@code ½R} and {@code D/2} is within the error
+ * bound that {@link PairKl} states. Subtracting {@code v_j} in every term instead takes a fourth instruction and another vector of the
+ * panel: 52.6 against 55.8·10⁹ (i,j,h)/s.
  *
  * <p>An entry's value depends on its row and column alone: every lane sees the same operations in the same order, whatever the
  * species, the tile and the position in it.

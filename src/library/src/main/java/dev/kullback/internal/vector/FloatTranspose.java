@@ -126,8 +126,8 @@ public final class FloatTranspose {
     }
 
     /**
-     * SIDE x SIDE, rows beyond the last repeating it, by rounds of exchanges, two at a time: floats take 0.14 ns each where scalars take 0.36,
-     * and permutes of their lanes, whose indices are floats, 0.25 (Zen 5). Doubles take three rounds, floats four.
+     * SIDE x SIDE, rows beyond the last repeating it, by rounds of exchanges, two at a time: floats take 0.14 ns each where scalars take
+     * 0.36, and permutes of their lanes, whose indices are floats, 0.25 (Zen 5). Doubles take three rounds, floats four.
      */
     static void square(
         float[] in,

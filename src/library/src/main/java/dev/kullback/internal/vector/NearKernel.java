@@ -25,8 +25,8 @@ import jdk.incubator.vector.VectorSpecies;
  */
 final class NearKernel {
   /**
-   * Largest KL of 64 dimensions for which this form holds. The computed KL tells: if it is at most LIMIT, every {@code u² ≤ 4 LIMIT}, and z²
-   * is off by at most 0.9e-6 of itself. Double settles what is above 5.6e-7 in 64 dimensions.
+   * Largest KL of 64 dimensions for which this form holds. The computed KL tells: if it is at most LIMIT, every {@code u² ≤ 4 LIMIT}, and
+   * z² is off by at most 0.9e-6 of itself. Double settles what is above 5.6e-7 in 64 dimensions.
    */
   static final double LIMIT = 0x1p-18;
 

@@ -114,23 +114,27 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
     for (int i = row0; i < row1 && count > 0; i++) {
       refine(operands, i, i - row0, count, column1);
-      for (int n = 0; n < count; n++) {
-        store(i, n, Math.min(V, column1 - vectors[n]), out);
-      }
+      store(i, count, column1, out);
     }
   }
 
-  /** Stores the first {@code valid} entries of a vector that was looked at again. */
-  private void store(int i, int n, int valid, BlockTarget out) {
-    int at = out.at(i, vectors[n]);
-    if (valid < V) {
-      for (int k = 0; k < valid; k++) {
-        out.put(i, vectors[n] + k, sums[n * V + k]);
+  /** Stores the vectors of row i that were looked at again, up to column {@code end}. */
+  private void store(int i, int count, int end, BlockTarget out) {
+    double[] sums = this.sums;
+    int[] vectors = this.vectors;
+    int at = out.at(i, 0);
+    int whole = vectors[count - 1] + V > end ? count - 1 : count;
+    for (int n = 0; n < whole; n++) {
+      DoubleVector kl = DoubleVector.fromArray(S, sums, n * V);
+      if (out.wide) {
+        kl.intoArray(out.out64, at + vectors[n]);
+      } else {
+        ((FloatVector) kl.convertShape(VectorOperators.D2F, HALF, 0))
+            .intoArray(out.out32, at + vectors[n]);
       }
-    } else if (out.wide) {
-      DoubleVector.fromArray(S, sums, n * V).intoArray(out.out64, at);
-    } else {
-      narrow(sums, n * V, V, out.out32, at);
+    }
+    for (int k = 0; whole < count && k < end - vectors[whole]; k++) {
+      out.put(i, vectors[whole] + k, sums[whole * V + k]);
     }
   }
 
@@ -337,7 +341,10 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     return left == 0;
   }
 
-  /** Settles lanes that are uncertain by the difference form and have a small Σ s²; leaves the other uncertain ones open, and returns whether any are. */
+  /**
+   * Settles lanes that are uncertain by the difference form and have a small Σ s²; leaves the other uncertain ones open, and returns
+   * whether any are.
+   */
   private boolean settle(SmallOperands operands, int index, int count) {
     double[] columns = operands.columns().values();
     int noises = SmallOperands.noises(operands.p());

@@ -18,8 +18,8 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
   public static final int TILE_COLUMNS = FloatPanels.NR;
 
   /**
-   * Open entries of a row panel from which on the double kernel computes it whole, which takes as long as 3 of them, by the rates at D = 256
-   * (Zen 3).
+   * Open entries of a row panel from which on the double kernel computes it whole, which takes as long as 3 of them, by the rates at D =
+   * 256 (Zen 3).
    */
   private static final int DENSE = 4;
 
@@ -41,7 +41,10 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
 
   private final NearKernel near = new NearKernel();
 
-  /** First rung that settled an entry of the last tile, which the next tile tries first; null if float settled some of its entries, but not all. */
+  /**
+   * First rung that settled an entry of the last tile, which the next tile tries first; null if float settled some of its entries, but not
+   * all.
+   */
   private @Nullable Rung likely = Rung.FLOAT;
 
   /** Operands of the last block. */

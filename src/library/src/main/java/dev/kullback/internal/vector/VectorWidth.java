@@ -68,9 +68,9 @@ public final class VectorWidth {
   }
 
   /**
-   * Finds out by speed, beside plain code's, whether vectors are compiled: no flag tells it of every VM. A compiled step takes 0.2 to 0.5 times as
-   * long as a plain one (Zen 4, 128 to 512 bits), and as long under QEMU (NEON). Boxed, it takes 2.5 times as long if C2 boxes one
-   * operation, 10 times at a width that the processor lacks, and 40 times by C1.
+   * Finds out by speed, beside plain code's, whether vectors are compiled: no flag tells it of every VM. A compiled step takes 0.2 to 0.5
+   * times as long as a plain one (Zen 4, 128 to 512 bits), and as long under QEMU (NEON). Boxed, it takes 2.5 times as long if C2 boxes
+   * one operation, 10 times at a width that the processor lacks, and 40 times by C1.
    */
   private static final class Compiled {
     /** Holds the property's value, or nothing. */

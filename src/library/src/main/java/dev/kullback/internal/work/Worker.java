@@ -60,7 +60,9 @@ public class Worker {
     }
   }
 
-  /** Has the rows 0 … n − 1, of so many terms each, worked on before a call's blocks, by whole panels, with whatever threads the call has. */
+  /**
+   * Has the rows 0 … n − 1, of so many terms each, worked on before a call's blocks, by whole panels, with whatever threads the call has.
+   */
   public final void share(int n, int panel, long terms, Range range) {
     int rows = Checkpoint.taskRows(terms, panel);
     share(

@@ -16,7 +16,7 @@ import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
- * Full covariances as a matrix product on the Vector API: walks a block group by group through the matrix product, then turns it into divergences and
+ * Full covariances as a matrix product on the Vector API: multiplies a block group by group, turns the products into divergences, and
  * leaves the entries whose error bound exceeds the contract to {@link FullPair}.
  */
 public final class FullVectorKernel implements BlockKernel<FullOperands> {

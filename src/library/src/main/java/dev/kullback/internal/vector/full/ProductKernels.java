@@ -69,6 +69,8 @@ final class ProductKernels {
     start = k0;
     length = Math.min(KC, whole - k0);
     height = row1 - row0;
+    double[] chunk = this.chunk;
+    int end = k0 + length;
     int first = 0; // the row of Σ that holds entry k0
     while (Cholesky.packedLength(first + 1) <= k0) {
       first++;
@@ -78,7 +80,7 @@ final class ProductKernels {
       int m = i * d;
       int r = first;
       int c = k0 - Cholesky.packedLength(r);
-      for (int k = k0; k < k0 + length; k++, to += MR) {
+      for (int k = k0; k < end; k++, to += MR) {
         if (k < triangle) {
           for (int v = 0; v < MR; v += V) {
             DoubleVector x = DoubleVector.fromArray(S, q.mean(), m + r * MR + v).sub(centre[r]);
@@ -111,6 +113,9 @@ final class ProductKernels {
    */
   void multiply(double[] values, int j, int columns, double[] acc, int to) {
     boolean first = start == 0;
+    double[] chunk = this.chunk;
+    int length = this.length;
+    int height = this.height;
     int panel = (j / NR * whole + start) * NR;
     for (int i = 0; i < height; i += ROWS) {
       int r = i / MR * length * MR + i % MR;
