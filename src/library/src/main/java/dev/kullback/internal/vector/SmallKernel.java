@@ -51,6 +51,9 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private final Worker worker;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
 
+  /** Tolerance of a block's entries, see {@link #margin(SmallOperands)}. */
+  private double margin;
+
   /** First columns of the strip's vectors that are looked at again. */
   private final int[] vectors = new int[STRIP / V];
 
@@ -77,6 +80,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   public void block(
       SmallOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     int d = operands.q().dimension();
+    margin = margin(operands);
     for (int column = column0; column < column1; column += STRIP) {
       int end = Math.min(column + STRIP, column1);
       for (int row = row0; row < row1; row += ROWS) {
@@ -91,7 +95,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       SmallOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     SmallOperands.Columns columns = operands.columns();
     double noise = packRows(operands.q(), row0, row1) + columns.mostNoise();
-    double least = noise / margin(operands) * (1 + 0x1p-50); // an entry as large is certain
+    double least = noise / margin * (1 + 0x1p-50); // an entry as large is certain
     int whole = column0 + (column1 - column0) / V * V;
     int count =
         SmallMicroKernel.store(
@@ -241,7 +245,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     int d = operands.q().dimension();
     double[] columns = operands.columns().values();
     int noises = SmallOperands.noises(operands.p());
-    double margin = margin(operands);
+    double margin = this.margin;
     int found = 0;
     for (int n = 0; n < count; n++) {
       int j = vectors[n];
@@ -348,7 +352,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private boolean settle(SmallOperands operands, int index, int count) {
     double[] columns = operands.columns().values();
     int noises = SmallOperands.noises(operands.p());
-    double margin = margin(operands);
+    double margin = this.margin;
     double noise = rows[ROWS + index];
     double alike = operands.q().kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
     LongVector any = LongVector.zero(L);
