@@ -22,20 +22,21 @@ import java.util.stream.Stream;
 
 /**
  * The first answer of a process that has just started, by each backend in a JVM of its own: the nearest references to one query, and the
- * matrix of two batches with full covariances.
+ * matrix of two batches with full covariances. And the time until such a process computes with vectors.
  */
 final class First {
   private static final String USAGE =
       """
       Starts JVMs, with the vector and the scalar backend in turn. Each makes a batch of references and asks for the nearest of one
       query, or makes two batches of covariances and asks for their matrix. The clock starts when main has made the arrays, before
-      anything of the library is loaded.
+      anything of the library is loaded. Further JVMs make a batch and ask for its matrix again and again, until vectors have come.
         --references M   Gaussians to search (default 100000)
         --dimension D    (default 64)
         --k K            neighbors (default 10)
         --rows N         Gaussians of each batch with full covariances (default 10)
         --columns M      (default 1000)
         --full D         their dimension (default 6)
+        --loop N         Gaussians of the matrix that is computed again and again, of dimension 256 (default 100)
         --runs R         JVMs of each backend (default 5)
       Exit status: 0, or 1 when a figure was missed, or 2 for wrong usage.
       """;
@@ -50,6 +51,8 @@ final class First {
       List.of("batches, ms", "call, ms", "first answer, ms", "CPU, ms");
 
   private static final int ANSWER = 2;
+
+  private static final int LOOP_DIMENSION = 256;
 
   private First() {}
 
@@ -68,6 +71,8 @@ final class First {
             1000,
             "--full",
             6,
+            "--loop",
+            100,
             "--runs",
             5);
     Command.run(
@@ -85,7 +90,11 @@ final class First {
           boolean nearest = run(Nearest.class, List.of(references.toString(), "" + k), runs);
           System.out.println("\nFull covariances: the matrix of " + q + " and " + p + "\n");
           boolean full = run(Full.class, List.of(q.toString(), p.toString()), runs);
-          return nearest || full;
+          Shape loop = new Shape(options.get("--loop"), LOOP_DIMENSION);
+          System.out.println(
+              "\nUntil vectors: the matrix of " + loop + " with itself, made anew\n");
+          boolean vectors = runLoop(loop, runs);
+          return nearest || full || vectors;
         });
   }
 
@@ -113,6 +122,27 @@ final class First {
           spread(figures[1][f]),
           "**" + number(ratio) + "**",
           bound.verdict(ratio, WANTED));
+    }
+    return missed;
+  }
+
+  private static boolean runLoop(Shape shape, int runs) {
+    double[][] figures = new double[Loop.FIGURES.size()][runs];
+    for (int r = 0; r < runs; r++) {
+      double[] measured = measure(Backend.AUTO, Loop.class, List.of(shape.toString()));
+      System.err.println("vectors after " + number(measured[1]) + " s");
+      for (int f = 0; f < figures.length; f++) {
+        figures[f][r] = measured[f];
+      }
+    }
+    header("median [least, most] of " + runs, "auto", "wanted");
+    boolean missed = false;
+    for (int f = 0; f < figures.length; f++) {
+      double value = quantile(figures[f], 0.5);
+      double wanted = Loop.WANTED.get(f);
+      Bound bound = wanted > 0 ? Bound.AT_MOST : Bound.NONE;
+      missed |= !bound.met(value, wanted);
+      row(Loop.FIGURES.get(f), spread(figures[f]), bound.verdict(value, wanted));
     }
     return missed;
   }
@@ -195,6 +225,69 @@ final class First {
       double[] figures = clock.answered();
       Agreement.nearest("nearest", query, references, indices.length, indices, values);
       Clock.print(figures);
+    }
+  }
+
+  /** The new JVM: the same matrix for {@link #SECONDS}, of a batch that each call makes. */
+  static final class Loop {
+    static final List<String> FIGURES =
+        List.of("first answer, ms", "vectors, s", "slow after that, s", "warm call, ms");
+
+    /** Bounds; 0 for none. */
+    static final List<Double> WANTED = List.of(0.0, 2.0, 1.0, 0.0);
+
+    private static final double SECONDS = 6;
+
+    /** Calls whose median counts, and the ones at the end that are taken as warm. */
+    private static final int WINDOW = 20;
+
+    private static final double WARM = 0.8;
+
+    /** Multiple of a warm call's time from which on a call is slow. */
+    private static final double SLOW = 2;
+
+    /** Length of the spells whose median is slow or not. */
+    private static final double SPELL = 0.1;
+
+    private Loop() {}
+
+    public static void main(String[] args) {
+      Shape shape = Shape.parse(args[1]);
+      int d = shape.dimension();
+      Batch batch = Batch.ordinary(shape, Batch.Q_SEED);
+      float[] kl = new float[shape.size() * shape.size()];
+      List<Double> ends = new ArrayList<>();
+      List<Double> millis = new ArrayList<>();
+      long start = System.nanoTime();
+      try (KlEngine engine = KlEngine.builder().backend(Backend.valueOf(args[0])).build()) {
+        for (double end = 0; end < SECONDS; ) {
+          long before = System.nanoTime();
+          DiagonalGaussians q = DiagonalGaussians.ofStd(batch.mean(), batch.std(), d);
+          engine.pairwise(q, q, kl);
+          end = (System.nanoTime() - start) * 1e-9;
+          ends.add(end);
+          millis.add((System.nanoTime() - before) * 1e-6);
+        }
+      }
+      int calls = millis.size();
+      double warm = median(millis, (int) (WARM * calls), calls);
+      int fast = 0;
+      while (fast + WINDOW < calls && median(millis, fast, fast + WINDOW) > SLOW * warm) {
+        fast++;
+      }
+      double slow = 0;
+      for (int from = fast, to = from; to < calls; from = to) {
+        while (to < calls && ends.get(to) < ends.get(from) + SPELL) {
+          to++;
+        }
+        slow += median(millis, from, to) > SLOW * warm ? SPELL : 0;
+      }
+      System.out.printf("%s %s %s %s%n", ends.getFirst() * 1e3, ends.get(fast), slow, warm);
+    }
+
+    private static double median(List<Double> values, int from, int to) {
+      double[] some = values.subList(from, to).stream().mapToDouble(v -> v).toArray();
+      return quantile(some, 0.5);
     }
   }
 

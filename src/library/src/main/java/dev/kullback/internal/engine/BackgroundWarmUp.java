@@ -24,8 +24,11 @@ import org.jspecify.annotations.Nullable;
 final class BackgroundWarmUp {
   private static final String THREAD = "kullback-change-over";
 
-  /** Leaves the processors to the first call, which on two of them took up to twice as long beside this (0.27 s alone, Zen 3). */
-  private static final long DELAY_MILLIS = 500;
+  /**
+   * Longest rest before the first trial. It lasts until the call that asked for it ends, which beside a trial took 300 ms instead of 200
+   * (Zen 4, two processors); where calls have threads for all processors, all of this.
+   */
+  private static final long REST_MILLIS = 500;
 
   /** Groups that matrices need, by their batches. */
   private static final KernelGroup[] FULL = {KernelGroup.FULL};
@@ -33,7 +36,7 @@ final class BackgroundWarmUp {
   private static final KernelGroup[] SMALL = {KernelGroup.SMALL};
   private static final KernelGroup[] DOUBLE = {KernelGroup.DOUBLE};
   private static final KernelGroup[] FLOAT = {
-    KernelGroup.FLOAT, KernelGroup.REFINEMENT, KernelGroup.DOUBLE
+    KernelGroup.FLOAT, KernelGroup.PACKING, KernelGroup.REFINEMENT, KernelGroup.DOUBLE
   };
 
   /** Groups that calls asked for. Only holders of the lock, this class, add to it. */
@@ -47,10 +50,21 @@ final class BackgroundWarmUp {
 
   private static @Nullable Thread thread;
 
+  /** Whether the thread has been started by a call that has not ended. */
+  private static volatile boolean isResting;
+
+  /** Most threads of an engine that was built. */
+  private static int threads = 1;
+
   /** Number of callers that wait. */
   private static int waiting;
 
   private BackgroundWarmUp() {}
+
+  /** Expects calls on so many threads. */
+  static synchronized void expect(int callers) {
+    threads = Math.max(threads, callers);
+  }
 
   /** Has the groups tried that a matrix of such batches needs. */
   static void begin(Batch q, Batch p) {
@@ -95,6 +109,7 @@ final class BackgroundWarmUp {
               .inheritInheritableThreadLocals(false)
               .unstarted(BackgroundWarmUp::run);
       thread.setContextClassLoader(null);
+      isResting = true;
       try {
         thread.start();
       } catch (OutOfMemoryError e) { // no more threads
@@ -103,6 +118,18 @@ final class BackgroundWarmUp {
         Readiness.setCompiled(group);
       }
     }
+  }
+
+  /** Notes that a call has ended. */
+  static void callEnded() {
+    if (isResting) {
+      endRest();
+    }
+  }
+
+  private static synchronized void endRest() {
+    isResting = false;
+    BackgroundWarmUp.class.notifyAll();
   }
 
   /** Waits for all that calls on such batches need. */
@@ -142,12 +169,12 @@ final class BackgroundWarmUp {
   }
 
   private static void run() {
-    letCallsRun();
+    rest();
     for (Map.Entry<KernelGroup, Integer> next = next(); next != null; next = next()) {
       KernelGroup group = next.getKey();
       try {
-        if (Platform.isCompiled()) {
-          new WarmUpTrial(next.getValue()).of(group);
+        if (new WarmUpTrial(next.getValue()).of(group)) {
+          Platform.setCompiled();
           Readiness.setCompiled(group);
         } else {
           ASKED.remove(group);
@@ -160,17 +187,19 @@ final class BackgroundWarmUp {
     }
   }
 
-  /** Lets the first calls run by themselves, unless somebody waits. */
-  private static synchronized void letCallsRun() {
-    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(DELAY_MILLIS);
+  /** Lets the first call run by itself, unless somebody waits. */
+  private static synchronized void rest() {
+    boolean isCrowded = threads >= Runtime.getRuntime().availableProcessors();
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(REST_MILLIS);
     try {
-      for (long left = DELAY_MILLIS; waiting == 0 && left > 0; ) {
+      for (long left = REST_MILLIS; waiting == 0 && (isResting || isCrowded) && left > 0; ) {
         BackgroundWarmUp.class.wait(left);
         left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
       }
     } catch (InterruptedException e) { // by nobody who knows it
       Thread.currentThread().interrupt();
     }
+    isResting = false;
   }
 
   /** Takes the next group to try; null ends the thread. */

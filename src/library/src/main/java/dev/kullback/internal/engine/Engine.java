@@ -68,6 +68,9 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     // a method reference at its use, so that the scalar backend loads no class of vector kernels
     this.ready = !vectors ? null : ready != null ? ready : Readiness::isCompiled;
     this.threads = threads;
+    if (vectors) {
+      BackgroundWarmUp.expect(threads);
+    }
     ownExecutor = executor == null && threads > 1 ? helpers(threads - 1) : null;
     this.executor = executor != null ? executor : ownExecutor;
     pool =
@@ -160,6 +163,9 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   @Override
   public void giveBack(Workspace workspace) {
     workspace.clear();
+    if (ready != null) {
+      BackgroundWarmUp.callEnded();
+    }
     for (int i = 0; i < pool.length(); i++) {
       if (pool.compareAndSet(i, null, workspace)) {
         return;

@@ -53,7 +53,7 @@ public final class MadeUpGaussians {
     return new MadeUpGaussians(d, new double[d], ones, new double[full ? d * d : 0]);
   }
 
-  /** Makes that many Gaussians around this one, at distances that take turns; some are duplicates. */
+  /** Makes that many Gaussians around this one, at distances that take turns; those at distance 0 equal it. */
   public MadeUpGaussians around(int rows, RandomGenerator random, double... spreads) {
     double[] mean = new double[rows * d];
     double[] std = new double[rows * d];
@@ -67,12 +67,19 @@ public final class MadeUpGaussians {
       double spread = spreads[k / (d * d) % spreads.length];
       below[k] = scaleTril[k % (d * d)] + SPREAD * spread / Math.sqrt(d) * random.nextGaussian();
     }
-    for (int i = ROWS_A_DUPLICATE - 1; i < rows; i += ROWS_A_DUPLICATE) {
+    return new MadeUpGaussians(d, mean, std, below);
+  }
+
+  /** Makes some of these Gaussians duplicates of the first, and returns them all. */
+  public MadeUpGaussians withDuplicates() {
+    for (int i = ROWS_A_DUPLICATE - 1; i < mean.length / d; i += ROWS_A_DUPLICATE) {
       System.arraycopy(mean, 0, mean, i * d, d);
       System.arraycopy(std, 0, std, i * d, d);
-      System.arraycopy(below, 0, below, i * scaleTril.length, scaleTril.length);
+      int square = scaleTril.length == 0 ? 0 : d * d;
+      System.arraycopy(scaleTril, 0, scaleTril, i * square, square);
+      System.arraycopy(covariance, 0, covariance, i * square, square);
     }
-    return new MadeUpGaussians(d, mean, std, below);
+    return this;
   }
 
   /** Makes a new batch, which has no derived forms yet. */

@@ -155,6 +155,12 @@ public final class Platform {
     return compiled;
   }
 
+  /** Notes that vectors were found to be compiled. */
+  static void setCompiled() {
+    VectorWidth.setCompiled();
+    isCompiled(); // which tells those who were warned
+  }
+
   private static String notCompiled() {
     return "false".equalsIgnoreCase(System.getProperty(VectorWidth.COMPILED))
         ? "system property %s is false".formatted(VectorWidth.COMPILED)
@@ -306,7 +312,7 @@ public final class Platform {
       switch (batch) {
         case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
             SmallOperands.prepare(d);
-        case DiagonalBatch d -> TileOperands.prepare(d, Readiness.isCompiled(KernelGroup.FLOAT));
+        case DiagonalBatch d -> TileOperands.prepare(d, Readiness.isCompiled(KernelGroup.PACKING));
         case FullBatch f -> FullOperands.prepare(f, Readiness.isCompiled(KernelGroup.FULL));
       }
     }

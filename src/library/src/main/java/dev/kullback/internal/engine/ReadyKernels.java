@@ -72,9 +72,8 @@ final class ReadyKernels {
       smallOperands.prepare(q, p, worker);
       return smallOperands;
     }
-    boolean wide = TileOperands.isWide(q, p);
-    boolean vectors = ready.test(wide ? KernelGroup.DOUBLE : KernelGroup.FLOAT);
-    tileOperands.prepare(q, p, vectors, worker);
+    KernelGroup group = TileOperands.isWide(q, p) ? KernelGroup.DOUBLE : KernelGroup.PACKING;
+    tileOperands.prepare(q, p, ready.test(group), worker);
     return tileOperands;
   }
 

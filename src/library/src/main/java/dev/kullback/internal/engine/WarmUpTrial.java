@@ -6,6 +6,7 @@ import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
@@ -13,9 +14,10 @@ import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorScan;
 import dev.kullback.internal.vector.VectorWidth;
 import java.util.Random;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 
-/** Runs vector kernels and the cold ones, on batches of its own, until C2 has compiled the vectors. */
+/** Runs vector kernels and the cold ones, on batches of its own, until C2 has compiled the vectors, which their speed tells. */
 final class WarmUpTrial {
   /** Time after which calls change over whatever the speed: C2 may be starved, or give up, and vectors are right all the same. */
   private static final long MOST_NANOS = 30_000_000_000L;
@@ -26,13 +28,25 @@ final class WarmUpTrial {
    */
   private static final int SLOWER = 2;
 
+  /** Time after which {@link Platform#isCompiled} tells whether to go on. The first trial takes 1.5 s beside one busy thread (Zen 4, two processors). */
+  private static final long PATIENCE_NANOS = 3_000_000_000L;
+
   /** Whole tiles and tails of all widths. What compiles a method is the number of its calls, so these are short. */
   private static final int ROWS = 12;
 
   private static final int COLUMNS = 43;
 
+  /** Two panels of 512 bits and a tail, for which every micro-kernel is called as often; 43 columns have that of 8 x 1 called three times as often. */
+  private static final int WIDE = 75;
+
+  /** Rounds before which the interpreter may still run both kernels, and be as slow without vectors. */
+  private static final int LEAST_ROUNDS = 20;
+
   /** First, as the interpreter takes 5 µs for an operation; enough for every rung. */
   private static final int FEW_DIMENSIONS = 8;
+
+  /** A micro-kernel's chunk and part of a second one: C2 would compile a kernel again that it had only seen store the first. */
+  private static final int TWO_CHUNKS = PairKl.BLOCK + 8;
 
   /** More than are promoted at once. */
   private static final int MOST_DIMENSIONS = 320;
@@ -52,65 +66,84 @@ final class WarmUpTrial {
   private final int dimension;
   private final long start = System.nanoTime();
   private final Random random = new Random(1);
-  private final Engine ready = engine(true);
-  private final Engine cold = engine(false);
+  private final Engine ready = engine(_ -> true);
+  private final Engine cold = engine(_ -> false);
 
   /** A trial for batches of this dimension. */
   WarmUpTrial(int dimension) {
     this.dimension = dimension;
   }
 
-  private static Engine engine(boolean vectors) {
+  private static Engine engine(Predicate<KernelGroup> vectors) {
     return new Engine(
         Platform.Choice.VECTOR,
         1,
         null,
         (_, message) -> new IllegalStateException(message),
-        _ -> vectors);
+        vectors);
   }
 
-  void of(KernelGroup group) {
+  /** Runs a group until it is compiled; returns false if this VM does not compile vectors, or has no time to. */
+  boolean of(KernelGroup group) {
     int most = Math.clamp(dimension, FEW_DIMENSIONS, MOST_DIMENSIONS);
-    switch (group) {
-      case FLOAT -> {
-        matrices(FEW_DIMENSIONS, false, FAR);
-        matrices(most, false, FAR);
-      }
-      case DOUBLE -> {
-        matrices(FEW_DIMENSIONS, true, FAR, MIXED, CLOSE, NEAR);
-        matrices(most, true, FAR, MIXED, CLOSE, NEAR);
-      }
-      case REFINEMENT -> {
-        matrices(FEW_DIMENSIONS, false, MIXED, CLOSE, NEAR);
-        matrices(most, false, MIXED, CLOSE, NEAR);
-      }
+    return switch (group) {
+      case FLOAT -> kernels(TWO_CHUNKS) && (dimension <= PairKl.BLOCKS || kernels(MOST_DIMENSIONS));
+      case PACKING -> matrices(TWO_CHUNKS, false, FAR);
+      case DOUBLE ->
+          matrices(FEW_DIMENSIONS, true, FAR, MIXED, CLOSE, NEAR)
+              && matrices(most, true, FAR, MIXED, CLOSE, NEAR);
+      case REFINEMENT ->
+          matrices(FEW_DIMENSIONS, false, MIXED, CLOSE, NEAR)
+              && matrices(most, false, MIXED, CLOSE, NEAR);
       case SMALL -> {
         int d = Math.min(dimension, SmallKernel.MOST_DIMENSIONS);
-        matrices(d, false, FAR, MIXED, CLOSE, NEAR);
-        matrices(d, true, FAR, MIXED, CLOSE, NEAR);
+        yield matrices(d, false, FAR, MIXED, CLOSE, NEAR)
+            && matrices(d, true, FAR, MIXED, CLOSE, NEAR);
       }
       case SCANS -> {
         Scans scans = new Scans(random);
         RowScan plain = new ScalarScan(VectorWidth.BITS / Double.SIZE);
         RowScan vectors = new VectorScan();
-        tryOut(() -> scans.run(plain), () -> scans.run(vectors));
+        yield tryOut(() -> scans.run(plain), () -> scans.run(vectors));
       }
-      case FULL -> {
-        full(FEW_FULL_DIMENSIONS);
-        full(Math.clamp(dimension, FEW_FULL_DIMENSIONS, MOST_FULL_DIMENSIONS));
-      }
-    }
+      case FULL ->
+          full(FEW_FULL_DIMENSIONS)
+              && full(Math.clamp(dimension, FEW_FULL_DIMENSIONS, MOST_FULL_DIMENSIONS));
+    };
   }
 
-  private void matrices(int d, boolean wide, double[]... spreads) {
-    for (double[] spread : spreads) {
+  /**
+   * Tries the float kernel alone, on batches that are packed already and hardly need refinement, which cold kernels do here: what most
+   * calls wait for. A few entries that need it show C2 the way to it, so that no method is thrown away when refinement is tried.
+   */
+  private boolean kernels(int d) {
+    Engine floats = engine(group -> group == KernelGroup.FLOAT);
+    MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
+    Batch q = normal.around(ROWS, random, FAR).diagonal(Scale.STD, false);
+    Batch p = normal.around(WIDE, random, FAR).diagonal(Scale.STD, false);
+    Batch nearQ = normal.around(4, random, NEAR).diagonal(Scale.STD, false);
+    Batch nearP = normal.around(COLUMNS, random, NEAR).diagonal(Scale.STD, false);
+    float[] out = new float[q.size() * p.size()];
+    return tryOut(
+        () -> cold.pairwise(q, p, out),
+        () -> {
+          matrices(floats, q, p);
+          floats.pairwise(nearQ, nearP, out);
+        });
+  }
+
+  private boolean matrices(int d, boolean wide, double[]... spreads) {
+    boolean compiled = true;
+    for (int k = 0; k < spreads.length && compiled; k++) {
       MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
-      MadeUpGaussians q = normal.around(ROWS, random, spread);
-      MadeUpGaussians p = normal.around(COLUMNS, random, spread);
-      tryOut(
-          () -> matrices(cold, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)),
-          () -> matrices(ready, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)));
+      MadeUpGaussians q = normal.around(ROWS, random, spreads[k]);
+      MadeUpGaussians p = normal.around(COLUMNS, random, spreads[k]);
+      compiled =
+          tryOut(
+              () -> matrices(cold, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)),
+              () -> matrices(ready, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)));
     }
+    return compiled;
   }
 
   private static void matrices(Engine engine, Batch q, Batch p) {
@@ -119,13 +152,19 @@ final class WarmUpTrial {
     engine.pairwise(q, q, new float[q.size() * q.size()]);
   }
 
-  private void full(int d) {
+  private boolean full(int d) {
+    boolean compiled = true;
     for (double[] spread : new double[][] {FAR, MIXED, NEAR}) {
       MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
       MadeUpGaussians q = normal.around(ROWS, random, spread);
       MadeUpGaussians p = normal.around(COLUMNS, random, spread);
-      tryOut(() -> full(cold, Cholesky::new, q, p), () -> full(ready, CholeskyKernel::new, q, p));
+      compiled =
+          compiled
+              && tryOut(
+                  () -> full(cold, Cholesky::new, q, p),
+                  () -> full(ready, CholeskyKernel::new, q, p));
     }
+    return compiled;
   }
 
   private static void full(
@@ -139,14 +178,23 @@ final class WarmUpTrial {
     engine.toStandardNormal(columns, out);
   }
 
-  /** Computes with both until vectors take at most {@link #SLOWER} times as long, as only compiled ones do. */
-  private void tryOut(Runnable plain, Runnable vectors) {
+  /** Computes with both until vectors take at most {@link #SLOWER} times as long, as only compiled ones do; or returns false. */
+  private boolean tryOut(Runnable plain, Runnable vectors) {
+    int rounds = 0;
     long least = Long.MAX_VALUE;
     long vector = Long.MAX_VALUE;
-    do {
+    for (long spent = 0; spent < MOST_NANOS; spent = System.nanoTime() - start) {
+      VectorWidth.mix();
       least = Math.min(least, time(plain));
       vector = Math.min(vector, time(vectors));
-    } while (vector > SLOWER * least && System.nanoTime() - start < MOST_NANOS);
+      if (++rounds >= LEAST_ROUNDS && vector <= SLOWER * least) {
+        return true;
+      }
+      if (spent > PATIENCE_NANOS && !Platform.isCompiled()) {
+        return false;
+      }
+    }
+    return true;
   }
 
   private static long time(Runnable round) {

@@ -77,15 +77,21 @@ public final class FloatTranspose {
           int j = Math.min(k, columns - LEAST_SIDE);
           Squares.square(in, a + j, b + j, c + j, d + j, out, to + j * outStride + i, outStride);
         }
-        continue;
+      } else {
+        four(in, a, b, c, d, columns, out, to + i, outStride);
       }
-      for (int j = 0; j < columns; j++) {
-        int at = to + j * outStride + i;
-        out[at] = in[a + j];
-        out[at + 1] = in[b + j];
-        out[at + 2] = in[c + j];
-        out[at + 3] = in[d + j];
-      }
+    }
+  }
+
+  /** Puts four rows into lanes; apart, so that C2's code for it stays when calls change over to vectors. */
+  private static void four(
+      float[] in, int a, int b, int c, int d, int columns, float[] out, int to, int outStride) {
+    for (int j = 0; j < columns; j++) {
+      int at = to + j * outStride;
+      out[at] = in[a + j];
+      out[at + 1] = in[b + j];
+      out[at + 2] = in[c + j];
+      out[at + 3] = in[d + j];
     }
   }
 

@@ -23,6 +23,8 @@ public final class Readiness {
   public enum KernelGroup {
     /** {@link VectorKernel} of floats, where its first form settles a tile. */
     FLOAT,
+    /** Transposes of {@link FloatPanels}: what panels gain by vectors is less than what kernels do, so these come first. */
+    PACKING,
     /** {@link VectorKernel} of doubles. */
     DOUBLE,
     /** {@link SmallKernel}. */

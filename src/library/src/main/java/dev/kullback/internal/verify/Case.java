@@ -86,8 +86,8 @@ final class Case {
     MadeUpGaussians normal = MadeUpGaussians.normal(d, full);
     MadeUpGaussians center = kind.isNear() ? normal.around(1, random, 1) : normal;
     double spread = kind.isNear() ? NEAR : kind == Kind.ALIKE_FLOAT ? ALIKE : 1;
-    MadeUpGaussians a = center.around(n, random, spread);
-    MadeUpGaussians b = isSelf ? a : center.around(m, random, spread);
+    MadeUpGaussians a = center.around(n, random, spread).withDuplicates();
+    MadeUpGaussians b = isSelf ? a : center.around(m, random, spread).withDuplicates();
     makeQ = () -> batch(a, kind.isFull(true), scaleQ, kind.isDouble && kind != Kind.MIXED);
     makeP = isSelf ? makeQ : () -> batch(b, kind.isFull(false), scaleP, kind.isDouble);
     q = makeQ.get();
