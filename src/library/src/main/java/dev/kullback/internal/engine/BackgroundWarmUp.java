@@ -53,6 +53,9 @@ final class BackgroundWarmUp {
   /** Whether the thread has been started by a call that has not ended. */
   private static volatile boolean isResting;
 
+  /** Whether vectors were found not to be compiled, at least once. Only the thread uses it. */
+  private static boolean isRefused;
+
   /** Most threads of an engine that was built. */
   private static int threads = 1;
 
@@ -97,8 +100,8 @@ final class BackgroundWarmUp {
   }
 
   private static synchronized void start(KernelGroup group, int dimension) {
-    if (!ASKED.add(group)) {
-      return;
+    if (Thread.currentThread() == thread || !ASKED.add(group)) {
+      return; // calls of a trial ask for nothing
     }
     WANTED.put(group, dimension);
     if (thread == null) {
@@ -173,11 +176,17 @@ final class BackgroundWarmUp {
     for (Map.Entry<KernelGroup, Integer> next = next(); next != null; next = next()) {
       KernelGroup group = next.getKey();
       try {
-        if (new WarmUpTrial(next.getValue()).of(group)) {
-          Platform.setCompiled();
+        // The first trial comes before the probe, which takes 0.4 s beside a busy thread, and has
+        // the last word.
+        boolean isFirst = group == KernelGroup.FLOAT && !isRefused;
+        if ((isFirst || Platform.isCompiled()) && new WarmUpTrial(next.getValue()).of(group)) {
           Readiness.setCompiled(group);
         } else {
-          ASKED.remove(group);
+          refuse(group);
+        }
+        if (isFirst && Readiness.isCompiled(group) && !Platform.isCompiled()) {
+          Readiness.withdraw(group);
+          refuse(group);
         }
       } catch (VirtualMachineError e) { // memory is short: perhaps another time
         ASKED.remove(group);
@@ -185,6 +194,14 @@ final class BackgroundWarmUp {
         Readiness.setCompiled(group); // callers are to see what is wrong with vectors
       }
     }
+  }
+
+  /** Forgets what was asked for, so that a call after a while asks again. */
+  private static synchronized void refuse(KernelGroup group) {
+    isRefused = true;
+    ASKED.remove(group);
+    ASKED.removeAll(WANTED.keySet());
+    WANTED.clear();
   }
 
   /** Lets the first call run by itself, unless somebody waits. */

@@ -163,13 +163,18 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   @Override
   public void giveBack(Workspace workspace) {
     workspace.clear();
-    if (ready != null) {
-      BackgroundWarmUp.callEnded();
-    }
     for (int i = 0; i < pool.length(); i++) {
       if (pool.compareAndSet(i, null, workspace)) {
         return;
       }
+    }
+  }
+
+  /** Ends the call that a workspace leads. */
+  void end(Workspace lead) {
+    giveBack(lead);
+    if (ready != null) {
+      BackgroundWarmUp.callEnded();
     }
   }
 

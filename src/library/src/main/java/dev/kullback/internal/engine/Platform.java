@@ -155,12 +155,6 @@ public final class Platform {
     return compiled;
   }
 
-  /** Notes that vectors were found to be compiled. */
-  static void setCompiled() {
-    VectorWidth.setCompiled();
-    isCompiled(); // which tells those who were warned
-  }
-
   private static String notCompiled() {
     return "false".equalsIgnoreCase(System.getProperty(VectorWidth.COMPILED))
         ? "system property %s is false".formatted(VectorWidth.COMPILED)

@@ -11,6 +11,7 @@ import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
+import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorScan;
 import dev.kullback.internal.vector.VectorWidth;
 import java.util.Random;
@@ -28,16 +29,19 @@ final class WarmUpTrial {
    */
   private static final int SLOWER = 2;
 
-  /** Time after which {@link Platform#isCompiled} tells whether to go on. The first trial takes 1.5 s beside one busy thread (Zen 4, two processors). */
+  /**
+   * Time after which {@link Platform#isCompiled} tells whether to go on. The first trial takes 1.5 s beside one busy thread (Zen 4, two
+   * processors).
+   */
   private static final long PATIENCE_NANOS = 3_000_000_000L;
 
   /** Whole tiles and tails of all widths. What compiles a method is the number of its calls, so these are short. */
   private static final int ROWS = 12;
 
-  private static final int COLUMNS = 43;
+  private static final int COLUMNS = VectorKernel.TILE_COLUMNS * 3 / 2 + 3;
 
-  /** Two panels of 512 bits and a tail, for which every micro-kernel is called as often; 43 columns have that of 8 x 1 called three times as often. */
-  private static final int WIDE = 75;
+  /** Two panels of floats and a tail of one vector: every micro-kernel is called, and about as often. */
+  private static final int WIDE = 2 * VectorKernel.TILE_COLUMNS + 3;
 
   /** Rounds before which the interpreter may still run both kernels, and be as slow without vectors. */
   private static final int LEAST_ROUNDS = 20;
@@ -113,8 +117,8 @@ final class WarmUpTrial {
   }
 
   /**
-   * Tries the float kernel alone, on batches that are packed already and hardly need refinement, which cold kernels do here: what most
-   * calls wait for. A few entries that need it show C2 the way to it, so that no method is thrown away when refinement is tried.
+   * Tries the float kernel alone, on batches that are packed already and hardly need refinement, which cold kernels do here. Most
+   * calls wait for it alone. A few entries that need it show C2 the way to it, so that no method is thrown away when refinement is tried.
    */
   private boolean kernels(int d) {
     Engine floats = engine(group -> group == KernelGroup.FLOAT);
@@ -126,10 +130,12 @@ final class WarmUpTrial {
     float[] out = new float[q.size() * p.size()];
     return tryOut(
         () -> cold.pairwise(q, p, out),
+        () -> floats.pairwise(q, p, out),
         () -> {
           matrices(floats, q, p);
           floats.pairwise(nearQ, nearP, out);
-        });
+        },
+        1);
   }
 
   private boolean matrices(int d, boolean wide, double[]... spreads) {
@@ -180,21 +186,31 @@ final class WarmUpTrial {
 
   /** Computes with both until vectors take at most {@link #SLOWER} times as long, as only compiled ones do; or returns false. */
   private boolean tryOut(Runnable plain, Runnable vectors) {
+    return tryOut(plain, vectors, () -> {}, SLOWER);
+  }
+
+  /** Computes with both until vectors take at most {@code slower} times as long; runs the rest in each round without timing it. */
+  private boolean tryOut(Runnable plain, Runnable vectors, Runnable rest, int slower) {
     int rounds = 0;
     long least = Long.MAX_VALUE;
     long vector = Long.MAX_VALUE;
-    for (long spent = 0; spent < MOST_NANOS; spent = System.nanoTime() - start) {
+    boolean isWorthIt = false;
+    while (true) {
       VectorWidth.mix();
       least = Math.min(least, time(plain));
       vector = Math.min(vector, time(vectors));
-      if (++rounds >= LEAST_ROUNDS && vector <= SLOWER * least) {
+      if (++rounds >= LEAST_ROUNDS && vector <= slower * least) {
         return true;
       }
-      if (spent > PATIENCE_NANOS && !Platform.isCompiled()) {
-        return false;
+      rest.run();
+      long spent = System.nanoTime() - start;
+      if (spent > MOST_NANOS || (spent > PATIENCE_NANOS && !isWorthIt)) {
+        isWorthIt = Platform.isCompiled();
+        if (!isWorthIt || spent > MOST_NANOS) {
+          return isWorthIt;
+        }
       }
     }
-    return true;
   }
 
   private static long time(Runnable round) {

@@ -54,7 +54,7 @@ final class Workspace extends Worker {
     try {
       matrix.run(q, p);
     } finally {
-      engine.giveBack(this);
+      engine.end(this);
     }
   }
 
@@ -71,7 +71,7 @@ final class Workspace extends Worker {
         share(n, step, (from, to, w) -> w.kernels.pairs(q).aligned(q, p, from, to, results));
       }
     } finally {
-      engine.giveBack(this);
+      engine.end(this);
     }
   }
 
@@ -88,7 +88,7 @@ final class Workspace extends Worker {
         share(n, step, (from, to, w) -> w.kernels.pairs(q).standard(q, from, to, results));
       }
     } finally {
-      engine.giveBack(this);
+      engine.end(this);
     }
   }
 
@@ -103,7 +103,7 @@ final class Workspace extends Worker {
         share(n, step, (from, to, w) -> w.kernels.anyPairs().pairs(q, i, p, j, from, to, results));
       }
     } finally {
-      engine.giveBack(this);
+      engine.end(this);
     }
   }
 
@@ -131,7 +131,7 @@ final class Workspace extends Worker {
       kernels.beginScans(p.dimension());
       rows.reduce(q, p, reduction);
     } finally {
-      engine.giveBack(this);
+      engine.end(this);
     }
   }
 

@@ -54,6 +54,13 @@ public final class Readiness {
     compiled = more;
   }
 
+  /** Has calls use the cold kernels again. */
+  public static synchronized void withdraw(KernelGroup group) {
+    Set<KernelGroup> fewer = EnumSet.copyOf(compiled);
+    fewer.remove(group);
+    compiled = fewer;
+  }
+
   /** Makes calls use all vectors from now on. */
   static synchronized void setAllCompiled() {
     compiled = EnumSet.allOf(KernelGroup.class);

@@ -50,11 +50,6 @@ public final class VectorWidth {
     return Compiled.proven || Compiled.findOut();
   }
 
-  /** Notes that vectors are compiled, as their speed in kernels has told. */
-  public static void setCompiled() {
-    Compiled.proven = true;
-  }
-
   /** Runs what has C2 compile the Vector API's methods for every class of vectors, see {@code Compiled.mix}. */
   public static void mix() {
     Compiled.mix(new double[Species.DOUBLE.length()], new double[Species.DOUBLE.length()]);
