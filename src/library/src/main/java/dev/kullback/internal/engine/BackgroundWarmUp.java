@@ -176,8 +176,8 @@ final class BackgroundWarmUp {
     for (Map.Entry<KernelGroup, Integer> next = next(); next != null; next = next()) {
       KernelGroup group = next.getKey();
       try {
-        // The first trial does not wait for the probe, which takes 0.4 s beside a busy thread; yet the
-        // probe has the last word.
+        // The first trial does not wait for the probe, which takes 0.4 s beside a busy thread; yet
+        // the probe has the last word.
         boolean isFirst = group == KernelGroup.FLOAT && !isRefused;
         if ((isFirst || Platform.isCompiled()) && new WarmUpTrial(next.getValue()).of(group)) {
           Readiness.setCompiled(group);
