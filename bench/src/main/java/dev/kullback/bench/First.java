@@ -228,7 +228,7 @@ final class First {
     }
   }
 
-  /** The new JVM: the same matrix for {@link #SECONDS}, of a batch that each call makes; then after a warm-up, to know what a warm call takes. */
+  /** The new JVM: computes a matrix for {@link #SECONDS}, of a batch that each call makes; then after a warm-up, to know a warm call's time. */
   static final class Loop {
     static final List<String> FIGURES =
         List.of("first answer, ms", "vectors, s", "slow after that, s", "warm call, ms");
@@ -261,19 +261,13 @@ final class First {
       long start = System.nanoTime();
       try (KlEngine engine = KlEngine.builder().backend(Backend.valueOf(args[0])).build()) {
         for (double end = 0; end < SECONDS; ) {
-          long before = System.nanoTime();
-          DiagonalGaussians q = DiagonalGaussians.ofStd(batch.mean(), batch.std(), d);
-          engine.pairwise(q, q, kl);
+          millis.add(call(engine, batch, d, kl));
           end = (System.nanoTime() - start) * 1e-9;
           ends.add(end);
-          millis.add((System.nanoTime() - before) * 1e-6);
         }
         engine.warmUp(shape.size(), shape.size(), d);
         for (int k = 0; k < WARM_CALLS; k++) {
-          long before = System.nanoTime();
-          DiagonalGaussians q = DiagonalGaussians.ofStd(batch.mean(), batch.std(), d);
-          engine.pairwise(q, q, kl);
-          millis.add((System.nanoTime() - before) * 1e-6);
+          millis.add(call(engine, batch, d, kl));
         }
       }
       int calls = ends.size();
@@ -292,6 +286,14 @@ final class First {
       boolean came = fast + WINDOW < calls;
       double vectors = came ? ends.get(fast) : Double.POSITIVE_INFINITY;
       System.out.printf("%s %s %s %s%n", ends.getFirst() * 1e3, vectors, slow, warm);
+    }
+
+    /** Makes the batch and computes its matrix; returns the milliseconds that took. */
+    private static double call(KlEngine engine, Batch batch, int d, float[] kl) {
+      long start = System.nanoTime();
+      DiagonalGaussians q = DiagonalGaussians.ofStd(batch.mean(), batch.std(), d);
+      engine.pairwise(q, q, kl);
+      return (System.nanoTime() - start) * 1e-6;
     }
 
     private static double median(List<Double> values, int from, int to) {

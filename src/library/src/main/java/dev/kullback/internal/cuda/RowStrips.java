@@ -35,12 +35,12 @@ final class RowStrips {
   /** A search within a radius keeps one entry of so many; pieces with more come over whole. */
   private static final int WITHIN_SHARE = 32;
 
-  /** By part, in turn: its entries on the device, and what was found in it. */
+  /** Entries of each part, in turn, on the device, and what was found in it. */
   private final DeviceMemory[] matrix;
 
   private final DeviceMemory[] found;
 
-  /** By strip, in turn: its limits on the host and on the device, its answer, and the event that the answer is there. */
+  /** Limits of each strip, in turn, on the host and on the device, its answer, and the event that the answer is there. */
   private final DeviceMemory[] hostLimits;
 
   private final DeviceMemory[] limits;

@@ -46,7 +46,7 @@ final class Session implements AutoCloseable {
   private final MemorySegment compute;
   private final MemorySegment copy;
 
-  /** By strip: event that the kernels that fill it have passed, and event that the copy off or onto the device has. */
+  /** Events of each strip: the kernels that fill it have passed; the copy off or onto the device has. */
   private final MemorySegment[] computed;
 
   private final MemorySegment[] copied;

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Has C2 compile the vector kernels, and calls change over to them from the cold ones when it has: a daemon thread, begun by the
  * first call that would use vectors, tries them out by a {@link WarmUpTrial}, group by group and only the groups that calls have asked for.
- * Where the VM does not compile vectors at all, cold kernels stay until a call after a while has it tried again.
+ * If the VM does not compile vectors at all, cold kernels stay until a later call has it tried again.
  */
 final class BackgroundWarmUp {
   private static final String THREAD = "kullback-change-over";
@@ -50,7 +50,7 @@ final class BackgroundWarmUp {
 
   private static @Nullable Thread thread;
 
-  /** Whether the thread has been started by a call that has not ended. */
+  /** Whether the call that started the thread is still to be left alone. */
   private static volatile boolean isResting;
 
   /** Whether vectors were found not to be compiled, at least once. Only the thread uses it. */
@@ -181,10 +181,8 @@ final class BackgroundWarmUp {
         boolean isFirst = group == KernelGroup.FLOAT && !isRefused;
         if ((isFirst || Platform.isCompiled()) && new WarmUpTrial(next.getValue()).of(group)) {
           Readiness.setCompiled(group);
-        } else {
-          refuse(group);
         }
-        if (isFirst && Readiness.isCompiled(group) && !Platform.isCompiled()) {
+        if (!Platform.isCompiled() || !Readiness.isCompiled(group)) {
           Readiness.withdraw(group);
           refuse(group);
         }

@@ -139,17 +139,17 @@ final class WarmUpTrial {
   }
 
   private boolean matrices(int d, boolean wide, double[]... spreads) {
-    boolean compiled = true;
-    for (int k = 0; k < spreads.length && compiled; k++) {
-      MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
-      MadeUpGaussians q = normal.around(ROWS, random, spreads[k]);
-      MadeUpGaussians p = normal.around(COLUMNS, random, spreads[k]);
-      compiled =
-          tryOut(
-              () -> matrices(cold, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)),
-              () -> matrices(ready, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)));
+    MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
+    for (double[] spread : spreads) {
+      MadeUpGaussians q = normal.around(ROWS, random, spread);
+      MadeUpGaussians p = normal.around(COLUMNS, random, spread);
+      if (!tryOut(
+          () -> matrices(cold, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)),
+          () -> matrices(ready, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)))) {
+        return false;
+      }
     }
-    return compiled;
+    return true;
   }
 
   private static void matrices(Engine engine, Batch q, Batch p) {
@@ -159,18 +159,16 @@ final class WarmUpTrial {
   }
 
   private boolean full(int d) {
-    boolean compiled = true;
+    MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
     for (double[] spread : new double[][] {FAR, MIXED, NEAR}) {
-      MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
       MadeUpGaussians q = normal.around(ROWS, random, spread);
       MadeUpGaussians p = normal.around(COLUMNS, random, spread);
-      compiled =
-          compiled
-              && tryOut(
-                  () -> full(cold, Cholesky::new, q, p),
-                  () -> full(ready, CholeskyKernel::new, q, p));
+      if (!tryOut(
+          () -> full(cold, Cholesky::new, q, p), () -> full(ready, CholeskyKernel::new, q, p))) {
+        return false;
+      }
     }
-    return compiled;
+    return true;
   }
 
   private static void full(
@@ -194,7 +192,6 @@ final class WarmUpTrial {
     int rounds = 0;
     long least = Long.MAX_VALUE;
     long vector = Long.MAX_VALUE;
-    boolean isWorthIt = false;
     while (true) {
       VectorWidth.mix();
       least = Math.min(least, time(plain));
@@ -204,11 +201,11 @@ final class WarmUpTrial {
       }
       rest.run();
       long spent = System.nanoTime() - start;
-      if (spent > MOST_NANOS || (spent > PATIENCE_NANOS && !isWorthIt)) {
-        isWorthIt = Platform.isCompiled();
-        if (!isWorthIt || spent > MOST_NANOS) {
-          return isWorthIt;
-        }
+      if (spent > PATIENCE_NANOS && !Platform.isCompiled()) {
+        return false;
+      }
+      if (spent > MOST_NANOS) {
+        return true;
       }
     }
   }

@@ -96,7 +96,7 @@ public final class BandState {
     return count >= 0;
   }
 
-  /** At least {@code length} numbers, which last as long as the band. */
+  /** Returns at least {@code length} numbers, which last as long as the band. */
   double[] state(int length) {
     if (state.length < length) {
       state = new double[length];

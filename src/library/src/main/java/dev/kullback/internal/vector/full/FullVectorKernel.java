@@ -41,13 +41,13 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   /** Products of a block's rows with a group of columns, {@code [b][row][NR]}. */
   private final double[] product = new double[BlockKernel.MOST_ROWS * GROUP];
 
-  /** Per row of a block: its share of the error bound. */
+  /** Share of the error bound that each row of a block has. */
   private final double[] bound = new double[BlockKernel.MOST_ROWS];
 
-  /** Of a row's columns in a panel: negative where an entry is to be recomputed. */
+  /** Signs of a row's columns in a panel: negative where an entry is to be recomputed. */
   private final long[] signs = new long[NR];
 
-  /** Per row of a block, one bit a column of a panel: the entries to be recomputed. */
+  /** Entries to be recomputed: a row of a block each, one bit a column of a panel. */
   private final long[] open = new long[BlockKernel.MOST_ROWS];
 
   public FullVectorKernel(Worker worker, Pair pair) {

@@ -52,7 +52,7 @@ final class ProductKernels {
   /** A chunk of A of the rows that were packed last. */
   private final double[] chunk = new double[BlockKernel.MOST_ROWS * KC];
 
-  /** Where the chunk begins in K, its length, and how many rows it has. */
+  /** Begin of the chunk in K, its length, and its number of rows. */
   private int start;
 
   private int length;
