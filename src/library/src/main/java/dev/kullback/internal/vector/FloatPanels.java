@@ -86,31 +86,31 @@ final class FloatPanels {
         int to = (b * d + h * NR) * 2;
         transpose.toLanes(mean, from, d, rows, length, columns, to, 2 * NR);
         for (int i = 0; i < rows; i++) {
-          invert(g.kind(), scale, from + i * d, length, inverse, i * length);
+          System.arraycopy(scale, from + i * d, inverse, i * length, length);
         }
+        invert(g.kind(), inverse, rows * length);
         transpose.toLanes(inverse, 0, length, rows, length, columns, to + NR, 2 * NR);
       }
     }
   }
 
-  /** Computes {@code out[to…] = 1/v} of raw scales. */
-  private static void invert(Scale kind, float[] scale, int from, int n, float[] out, int to) {
+  /** Turns raw scales into 1/v, in place: where two arrays could be one, C2 of JDK 25 makes no vectors; 0.84 ns each, not 0.25 (Zen 4). */
+  private static void invert(Scale kind, float[] values, int n) {
     switch (kind) {
       case STD -> {
         for (int k = 0; k < n; k++) {
-          float s = scale[from + k];
-          out[to + k] = 1 / (s * s);
+          values[k] = 1 / (values[k] * values[k]);
         }
       }
       case VARIANCE -> {
         for (int k = 0; k < n; k++) {
-          out[to + k] = 1 / scale[from + k];
+          values[k] = 1 / values[k];
         }
       }
-      case PRECISION -> System.arraycopy(scale, from, out, to, n);
+      case PRECISION -> {}
       case LOG_VARIANCE -> {
         for (int k = 0; k < n; k++) {
-          out[to + k] = 1 / variance(kind, scale[from + k]);
+          values[k] = 1 / variance(kind, values[k]);
         }
       }
     }
