@@ -112,7 +112,7 @@ public final class KlEngine implements AutoCloseable {
      *     message says why
      */
     public KlEngine build() {
-      return new KlEngine(new Engine(backend.choice(), threads(), executor, CudaException::new));
+      return new KlEngine(new Engine(backend.choice(), threads(), executor));
     }
   }
 

@@ -69,7 +69,11 @@ class ArchitectureTest {
       describe(
           "are values of the API",
           c ->
-              Stream.of(InvalidGaussianException.class, ScaleKind.class, ScalePolicy.class)
+              Stream.of(
+                      CudaException.class,
+                      InvalidGaussianException.class,
+                      ScaleKind.class,
+                      ScalePolicy.class)
                   .anyMatch(c.getBaseComponentType()::isEquivalentTo));
 
   private static final Path MAIN = main();

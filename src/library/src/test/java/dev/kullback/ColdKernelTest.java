@@ -289,7 +289,7 @@ class ColdKernelTest {
     double[][] found = new double[2][];
     for (int way = 0; way < 2; way++) {
       boolean vectors = way == 0;
-      Engine chosen = new Engine(Platform.Choice.VECTOR, 1, null, CudaException::new, _ -> vectors);
+      Engine chosen = new Engine(Platform.Choice.VECTOR, 1, null, _ -> vectors);
       try (KlEngine engine = new KlEngine(chosen)) {
         Gaussians first = q.get();
         found[way] = call.of(engine, first, p == null ? first : p.get());

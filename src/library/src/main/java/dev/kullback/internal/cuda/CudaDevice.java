@@ -1,5 +1,6 @@
 package dev.kullback.internal.cuda;
 
+import dev.kullback.CudaException;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.cuda.Session.Region;
 import dev.kullback.internal.kernel.RowAnswer;
@@ -38,20 +39,13 @@ public final class CudaDevice implements AutoCloseable {
   /** Most bytes of these blocks. */
   private static final long MOST_LEFT_BYTES = 64 << 20;
 
-  /** Makes the exception of a failed call from its {@code cudaError_t} and message. */
-  public interface Thrown {
-    RuntimeException of(int code, String message);
-  }
-
-  private final Thrown thrown;
-
   private final Semaphore permits = new Semaphore(MOST_SESSIONS, true);
 
   /** Permits of regions within calls that have a permit of the others; these wait for nothing else. */
   private final Semaphore innerPermits = new Semaphore(MOST_SESSIONS, true);
 
   /** Set when the device failed for good. */
-  private final AtomicReference<@Nullable CudaFailure> failure = new AtomicReference<>();
+  private final AtomicReference<@Nullable CudaException> failure = new AtomicReference<>();
 
   // guarded by this
   private final Map<Key, Resident> residents = new HashMap<>();
@@ -81,10 +75,6 @@ public final class CudaDevice implements AutoCloseable {
       Object owner = get();
       return this == other || (owner != null && other instanceof Key key && key.refersTo(owner));
     }
-  }
-
-  public CudaDevice(Thrown thrown) {
-    this.thrown = thrown;
   }
 
   /** Computes {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
@@ -157,9 +147,9 @@ public final class CudaDevice implements AutoCloseable {
         CudaLibrary.select();
         try {
           run(take(), q, p, work);
-        } catch (CudaFailure e) {
+        } catch (CudaException e) {
           // cudaMalloc has made room already, but other calls need memory of the device, too
-          if (e.code() != CudaFailure.OUT_OF_MEMORY
+          if (e.code() != CudaException.OUT_OF_MEMORY
               || failure.get() != null
               || !repeatable.getAsBoolean()
               || !spareAll()) {
@@ -170,33 +160,22 @@ public final class CudaDevice implements AutoCloseable {
       } finally {
         permits.release();
       }
-    } catch (CudaFailure e) {
-      throw thrownOf(e);
     } finally {
       exit();
     }
   }
 
-  private RuntimeException thrownOf(CudaFailure e) {
-    RuntimeException translated = thrown.of(e.code(), String.valueOf(e.getMessage()));
-    translated.setStackTrace(e.getStackTrace());
-    for (Throwable suppressed : e.getSuppressed()) {
-      translated.addSuppressed(suppressed);
-    }
-    return translated;
-  }
-
   private void run(Session session, Batch q, Batch p, Work work) {
     Resident a = null;
     Resident b = null;
-    CudaFailure failed = null;
+    CudaException failed = null;
     try {
       a = use(q);
       b = use(p);
       a.require(q, session);
       b.require(p, session);
       work.run(session, new Resident.Pair(a, b, a == b));
-    } catch (CudaFailure e) {
+    } catch (CudaException e) {
       failed = e;
       throw e;
     } finally {
@@ -206,7 +185,8 @@ public final class CudaDevice implements AutoCloseable {
           failed =
               failed != null
                   ? failed
-                  : new CudaFailure(status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
+                  : new CudaException(
+                      status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
           failure.compareAndSet(null, failed);
         }
       } finally {
@@ -225,9 +205,9 @@ public final class CudaDevice implements AutoCloseable {
     if (closed && calls == 0) {
       throw new IllegalStateException("this KlEngine is closed");
     }
-    CudaFailure failed = failure.get();
+    CudaException failed = failure.get();
     if (failed != null) {
-      throw thrown.of(
+      throw new CudaException(
           failed.code(),
           "the device failed in an earlier call, which threw '%s'; close this engine, and if a new one fails as well, restart the process"
               .formatted(failed.getMessage()));

@@ -3,6 +3,7 @@ package dev.kullback.internal.cuda;
 import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 
+import dev.kullback.CudaException;
 import dev.kullback.internal.cuda.abi.CudaRuntime;
 import dev.kullback.internal.cuda.abi.KullbackCuda;
 import java.io.IOException;
@@ -78,7 +79,7 @@ public final class CudaLibrary {
               driverVersion(),
               runtimeVersion(),
               text(kullback_cuda_description()));
-    } catch (CudaFailure e) {
+    } catch (CudaException e) {
       cudaGetLastError(); // and forget it, if it can be forgotten
       return "unavailable, the device does not answer: " + e.getMessage();
     }
@@ -103,7 +104,7 @@ public final class CudaLibrary {
     if (status != cudaSuccess()) {
       throw status < 0
           ? new IllegalStateException(call + ": an argument is invalid")
-          : new CudaFailure(status, call + ": " + error(status));
+          : new CudaException(status, call + ": " + error(status));
     }
   }
 
@@ -246,7 +247,7 @@ public final class CudaLibrary {
       int count;
       try {
         count = integer("there is no CUDA device", value -> cudaGetDeviceCount(value));
-      } catch (CudaFailure e) {
+      } catch (CudaException e) {
         cudaGetLastError(); // and forget it
         throw new IllegalStateException(
             "%s (driver %s, runtime %s)"

@@ -46,12 +46,10 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
    * An engine.
    *
    * @param executor where helpers run; null for threads of its own, if there are to be any
-   * @param thrown makes what a failure of the device throws
    * @throws IllegalStateException if the backend cannot run
    */
-  public Engine(
-      Platform.Choice asked, int threads, @Nullable Executor executor, CudaDevice.Thrown thrown) {
-    this(asked, threads, executor, thrown, null);
+  public Engine(Platform.Choice asked, int threads, @Nullable Executor executor) {
+    this(asked, threads, executor, null);
   }
 
   /** An engine that uses the vectors that {@code ready} tells of, compiled or not; if null, the compiled ones. */
@@ -59,10 +57,9 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
       Platform.Choice asked,
       int threads,
       @Nullable Executor executor,
-      CudaDevice.Thrown thrown,
       @Nullable Predicate<KernelGroup> ready) {
     backend = Platform.select(asked);
-    device = backend == Platform.Choice.CUDA ? new CudaDevice(thrown) : null;
+    device = backend == Platform.Choice.CUDA ? new CudaDevice() : null;
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
     // a method reference at its use, so that the scalar backend loads no class of vector kernels

@@ -79,12 +79,7 @@ final class WarmUpTrial {
   }
 
   private static Engine engine(Predicate<KernelGroup> vectors) {
-    return new Engine(
-        Platform.Choice.VECTOR,
-        1,
-        null,
-        (_, message) -> new IllegalStateException(message),
-        vectors);
+    return new Engine(Platform.Choice.VECTOR, 1, null, vectors);
   }
 
   /** Runs a group until it is compiled; returns false if this VM does not compile vectors, or has no time to. */

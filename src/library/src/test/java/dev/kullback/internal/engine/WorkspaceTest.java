@@ -15,12 +15,7 @@ class WorkspaceTest {
   @ValueSource(ints = {1, 2})
   void beginsNoTaskWhenInterrupted(int threads) {
     AtomicInteger begun = new AtomicInteger();
-    try (Engine engine =
-        new Engine(
-            Platform.Choice.SCALAR,
-            threads,
-            null,
-            (_, message) -> new IllegalStateException(message))) {
+    try (Engine engine = new Engine(Platform.Choice.SCALAR, threads, null)) {
       Workspace workspace = engine.take();
       workspace.startCall();
       Thread.currentThread().interrupt();

@@ -1,6 +1,5 @@
 package dev.kullback.internal.verify;
 
-import dev.kullback.CudaException;
 import dev.kullback.Verification;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
@@ -14,7 +13,7 @@ public final class HotProbe {
 
   /** Prints what was found, first of large calls, whose loops are compiled on the way. */
   public static void main(String[] arguments) {
-    try (Engine engine = new Engine(Platform.Choice.VECTOR, 1, null, CudaException::new)) {
+    try (Engine engine = new Engine(Platform.Choice.VECTOR, 1, null)) {
       System.out.println(engine.describe());
       print(engine, new int[][] {{130, 130, 24}, {16, 1100, 16}}, 1);
       print(engine, Verify.SHAPES, CALLS);
