@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
  * Runs an engine's calls on device 0, and keeps its batches there from their first use until they are unreachable, their memory is
  * needed, or the device is closed, and the working memory of as many calls as ran at once.
  *
- * <p>Safe for use by any number of threads; {@value #MOST_SESSIONS} calls run at once, further ones wait. A call blocks its thread, also a
- * virtual one's carrier, while it waits for the device.
+ * <p>Safe for use by any number of threads; {@value #MOST_SESSIONS} calls run at once, and as many blocks of searches that the device does
+ * not finish; further ones wait. A call blocks its thread, also a virtual one's carrier, while it waits for the device.
  */
 public final class CudaDevice implements AutoCloseable {
   /** Two keep a device busy; more hide the host's copies. */
@@ -41,7 +41,7 @@ public final class CudaDevice implements AutoCloseable {
 
   private final Semaphore permits = new Semaphore(MOST_SESSIONS, true);
 
-  /** Permits of regions within calls that have a permit of the others; these wait for nothing else. */
+  /** Permits of regions, which wait for nothing else: a call with a permit of the others may ask for one. */
   private final Semaphore innerPermits = new Semaphore(MOST_SESSIONS, true);
 
   /** Set when the device failed for good. */
@@ -78,35 +78,21 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   /** Computes {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
-  public void pairwise(Batch q, Batch p, MemorySegment out, int width, Worker worker) {
+  void pairwise(Batch q, Batch p, MemorySegment out, int width, Worker worker) {
     Region all = new Region(0, q.size(), 0, p.size());
     run(q, p, (session, batches) -> session.pairwise(batches, all, out, width, worker));
   }
 
-  /**
-   * Computes rows [row0, row1) and columns [column0, column1) of that matrix, without gaps.
-   *
-   * @param within whether this is part of a call that the device answers, which is not to wait for itself
-   */
-  public void region(
-      Batch q,
-      Batch p,
-      int row0,
-      int row1,
-      int column0,
-      int column1,
-      double[] out,
-      boolean within) {
-    Region region = new Region(row0, row1 - row0, column0, column1 - column0);
+  /** Computes a region of that matrix, without gaps. A consumer of answers may call this. */
+  void region(Batch q, Batch p, Region region, double[] out) {
     MemorySegment to = MemorySegment.ofArray(out);
     Work work =
         (session, batches) -> session.pairwise(batches, region, to, Double.BYTES, Session.ALONE);
-    run(within ? innerPermits : permits, q, p, work, () -> true);
+    run(innerPermits, q, p, work, () -> true);
   }
 
   /** Answers for all rows of the matrix, or for its columns as rows, a strip at a time, on this thread. */
-  public void answer(
-      Batch q, Batch p, boolean transposed, RowQuery query, Consumer<RowAnswer> consumer) {
+  void answer(Batch q, Batch p, boolean transposed, RowQuery query, Consumer<RowAnswer> consumer) {
     int n = transposed ? p.size() : q.size();
     int m = transposed ? q.size() : p.size();
     AtomicBoolean begun = new AtomicBoolean();

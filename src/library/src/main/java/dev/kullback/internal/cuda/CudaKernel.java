@@ -1,7 +1,10 @@
 package dev.kullback.internal.cuda;
 
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.cuda.Session.Region;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
@@ -9,22 +12,14 @@ import dev.kullback.internal.work.Worker;
 import java.util.function.Consumer;
 
 /** Matrices by the device, what reductions want of their rows, and blocks of them where that is more than it keeps. */
-public final class CudaKernel implements BlockKernel<CudaOperands> {
-  private final CudaDevice device;
-  private final Worker worker;
-
-  public CudaKernel(CudaDevice device, Worker worker) {
-    this.device = device;
-    this.worker = worker;
-  }
-
+public record CudaKernel(CudaDevice device, Worker worker) implements BlockKernel<Operands<Batch>> {
   @Override
   public boolean wantsLargeBlocks() {
     return true;
   }
 
   @Override
-  public boolean matrix(CudaOperands operands, Results out) {
+  public boolean matrix(Operands<Batch> operands, Results out) {
     device.pairwise(
         operands.q(),
         operands.p(),
@@ -36,19 +31,18 @@ public final class CudaKernel implements BlockKernel<CudaOperands> {
 
   @Override
   public boolean answer(
-      CudaOperands operands, RowQuery query, boolean transposed, Consumer<RowAnswer> consumer) {
+      Operands<Batch> operands, RowQuery query, boolean transposed, Consumer<RowAnswer> consumer) {
     if (!RowStrips.isAnswered(query)) {
       return false;
     }
-    operands.answering = true;
     device.answer(operands.q(), operands.p(), transposed, query, consumer);
     return true;
   }
 
   @Override
   public void block(
-      CudaOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
-    device.region(
-        operands.q(), operands.p(), row0, row1, column0, column1, out.block(), operands.answering);
+      Operands<Batch> operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    Region region = new Region(row0, row1 - row0, column0, column1 - column0);
+    device.region(operands.q(), operands.p(), region, out.block());
   }
 }

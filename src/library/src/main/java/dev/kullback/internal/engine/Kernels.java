@@ -5,7 +5,6 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.cuda.CudaKernel;
-import dev.kullback.internal.cuda.CudaOperands;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
@@ -26,7 +25,9 @@ final class Kernels {
   private static final int LANES = 4;
 
   private final Operands<Batch> operands = new Operands<>();
-  private final @Nullable CudaOperands onDevice;
+
+  /** The device, while a call of this thread keeps it open. */
+  private @Nullable CudaDevice entered;
 
   private final ZeroKernel zero = new ZeroKernel();
   private final ScalarKernel scalar;
@@ -50,7 +51,6 @@ final class Kernels {
       Pair pair) {
     scalar = new ScalarKernel(pair);
     pairs = new Pairs(pair);
-    onDevice = device != null ? new CudaOperands(device) : null;
     cuda = device != null ? new CudaKernel(device, worker) : null;
     vectors = ready != null ? new ReadyKernels(scalar, pairs, worker, pair, ready) : null;
   }
@@ -63,11 +63,10 @@ final class Kernels {
     if (vectors != null && (cuda == null || q instanceof FullBatch || p instanceof FullBatch)) {
       BackgroundWarmUp.begin(q, p); // with a device, vectors only make full batches
     }
-    if (onDevice != null && q.getClass() == p.getClass()) {
-      onDevice.prepare(q, p);
-      return onDevice;
+    if (cuda != null && q.getClass() == p.getClass()) {
+      return enter(cuda.device(), q, p);
     }
-    if (onDevice == null && q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
+    if (cuda == null && q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
       if (vectors != null) {
         return vectors.prepare(a, b);
       }
@@ -75,14 +74,19 @@ final class Kernels {
       b.precisions();
       return set(Operands.Kind.SCALAR, q, p);
     }
-    if (!q.isExpandable() || !p.isExpandable() || (onDevice == null && vectors == null)) {
+    if (!q.isExpandable() || !p.isExpandable() || (cuda == null && vectors == null)) {
       return set(Operands.Kind.SCALAR, q, p);
     }
-    if (onDevice != null) {
-      onDevice.prepare(q.full(), p.full());
-      return onDevice;
+    if (cuda != null) {
+      return enter(cuda.device(), q.full(), p.full());
     }
     return Objects.requireNonNull(vectors).prepare(q.full(), p.full());
+  }
+
+  private Operands<Batch> enter(CudaDevice device, Batch q, Batch p) {
+    device.enter();
+    entered = device;
+    return set(Operands.Kind.DEVICE, q, p);
   }
 
   private Operands<Batch> set(Operands.Kind kind, Batch q, Batch p) {
@@ -128,8 +132,9 @@ final class Kernels {
   /** Lets go of a call's batches and memory. */
   void clear() {
     operands.clear();
-    if (onDevice != null) {
-      onDevice.clear();
+    if (entered != null) {
+      entered.exit();
+      entered = null;
     }
     if (vectors != null) {
       vectors.clear();
