@@ -9,12 +9,11 @@ import dev.kullback.internal.work.Worker;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
-import java.lang.ref.WeakReference;
 import java.util.ArrayDeque;
-import java.util.Comparator;
-import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.Map;
-import java.util.Optional;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
@@ -47,35 +46,21 @@ public final class CudaDevice implements AutoCloseable {
   /** Set when the device failed for good. */
   private final AtomicReference<@Nullable CudaException> failure = new AtomicReference<>();
 
+  /** Sessions that no call uses, the one used last in front. */
+  private final ConcurrentLinkedDeque<Session> idle = new ConcurrentLinkedDeque<>();
+
   // guarded by this
-  private final Map<Key, Resident> residents = new HashMap<>();
-  private final ReferenceQueue<Object> unreachable = new ReferenceQueue<>();
-  private final ArrayDeque<Session> idle = new ArrayDeque<>();
+
+  /** By identity, as a batch defines no equals. */
+  private final Map<Batch, Resident> residents = new WeakHashMap<>();
+
+  /** All residents, the one used last at the end; also those of unreachable batches, until their memory is left to others. */
+  private final LinkedHashSet<Resident> byUse = new LinkedHashSet<>();
+
+  private final ReferenceQueue<Batch> unreachable = new ReferenceQueue<>();
   private final ArrayDeque<DeviceMemory> left = new ArrayDeque<>();
   private int calls;
-  private long clock;
   private boolean closed;
-
-  /** Owner of a resident batch, compared by identity. */
-  private static final class Key extends WeakReference<Object> {
-    private final int hash;
-
-    Key(Object owner, @Nullable ReferenceQueue<Object> queue) {
-      super(owner, queue);
-      hash = System.identityHashCode(owner);
-    }
-
-    @Override
-    public int hashCode() {
-      return hash;
-    }
-
-    @Override
-    public boolean equals(@Nullable Object other) {
-      Object owner = get();
-      return this == other || (owner != null && other instanceof Key key && key.refersTo(owner));
-    }
-  }
 
   /** Computes {@code out[i·M + j] = KL(q_i ‖ p_j)}, in elements of {@code width} bytes. */
   void pairwise(Batch q, Batch p, MemorySegment out, int width, Worker worker) {
@@ -102,7 +87,7 @@ public final class CudaDevice implements AutoCloseable {
           consumer.accept(answer);
         };
     Work work =
-        (session, batches) -> session.rowStrips().answer(batches, n, m, transposed, query, noting);
+        (session, batches) -> session.rowStrips.answer(batches, n, m, transposed, query, noting);
     run(permits, q, p, work, () -> !begun.get());
   }
 
@@ -210,27 +195,19 @@ public final class CudaDevice implements AutoCloseable {
   }
 
   private Session take() {
-    Session session;
-    synchronized (this) {
-      session = idle.poll();
-    }
+    Session session = idle.poll();
     return session != null ? session : new Session(this::spare);
   }
 
   private synchronized Resident use(Batch batch) {
-    for (Reference<?> key = unreachable.poll(); key != null; key = unreachable.poll()) {
-      Resident old = residents.remove(key);
-      if (old != null) {
-        leave(old.free());
+    for (Reference<?> gone = unreachable.poll(); gone != null; gone = unreachable.poll()) {
+      if (byUse.remove(gone)) {
+        leave(((Resident) gone).free());
       }
     }
-    Resident resident = residents.get(new Key(batch, null));
-    if (resident == null) {
-      resident = new Resident(batch, this);
-      residents.put(new Key(batch, unreachable), resident);
-    }
+    Resident resident = residents.computeIfAbsent(batch, b -> new Resident(b, this, unreachable));
+    byUse.addLast(resident); // moves it there
     resident.users++;
-    resident.lastUse = ++clock;
     return resident;
   }
 
@@ -283,14 +260,13 @@ public final class CudaDevice implements AutoCloseable {
       left.clear();
       return true;
     }
-    Optional<Map.Entry<Key, Resident>> oldest =
-        residents.entrySet().stream()
-            .filter(entry -> entry.getValue().users == 0)
-            .min(Comparator.comparingLong(entry -> entry.getValue().lastUse));
-    if (oldest.isPresent()) {
-      residents.remove(oldest.get().getKey());
-      oldest.get().getValue().free().close();
-      return true;
+    for (Resident resident : byUse) {
+      if (resident.users == 0) {
+        byUse.remove(resident);
+        residents.remove(resident.get());
+        resident.free().close();
+        return true;
+      }
     }
     Session session = idle.poll();
     if (session != null) {
@@ -322,7 +298,8 @@ public final class CudaDevice implements AutoCloseable {
     CudaLibrary.select();
     idle.forEach(Session::close);
     idle.clear();
-    residents.values().forEach(resident -> resident.free().close());
+    byUse.forEach(resident -> resident.free().close());
+    byUse.clear();
     residents.clear();
     left.forEach(DeviceMemory::close);
     left.clear();

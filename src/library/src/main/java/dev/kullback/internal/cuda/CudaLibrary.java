@@ -30,10 +30,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Loads the native library and the CUDA runtime, once in a process, at first need.
  *
- * <p>The library is the file that property {@value #LIBRARY} names, else {@code libkullback_cuda.so} of {@code META-INF/native} on the
- * class path, else the first on {@code java.library.path}. The runtime is the file that property {@value #RUNTIME} names (none, if it is
- * empty: the library then brings its own), else the one that the library's own RUNPATH finds, else the first {@code libcudart.so} of the
- * version that it needs, and that loads, in {@code CUDA_HOME}, {@code CUDA_PATH}, on {@code java.library.path}, and in the usual places.
+ * <p>The page on CUDA (src/docs/cuda.md) says where they are looked for. Properties {@value #LIBRARY} and {@value #RUNTIME} name them; if
+ * the latter is empty, no runtime is loaded, as the library brings its own.
  */
 @SuppressWarnings("restricted") // loads native code: what this class is for
 public final class CudaLibrary {
@@ -236,7 +234,6 @@ public final class CudaLibrary {
           .toList();
     }
 
-    /** Looks for a device. */
     private static void probe() {
       int version = kullback_cuda_abi_version();
       if (version != KULLBACK_CUDA_ABI_VERSION()) {

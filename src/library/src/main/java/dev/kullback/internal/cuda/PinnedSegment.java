@@ -77,19 +77,15 @@ final class PinnedSegment implements AutoCloseable {
     try {
       if (own) {
         session.drain();
-        unpin();
+        synchronized (PINNED) {
+          // by the address, for the caller may have freed the memory
+          if (cudaHostUnregister(MemorySegment.ofAddress(memory.address())) == cudaSuccess()) {
+            PINNED.remove(this); // else it is not written to directly again
+          }
+        }
       }
     } finally {
       Reference.reachabilityFence(memory);
-    }
-  }
-
-  /** Unpins by the address, for the caller may have freed the memory. Memory that stays pinned is not written to directly again. */
-  private void unpin() {
-    synchronized (PINNED) {
-      if (cudaHostUnregister(MemorySegment.ofAddress(memory.address())) == cudaSuccess()) {
-        PINNED.remove(this);
-      }
     }
   }
 }

@@ -10,14 +10,16 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.abi.kullback_cuda_batch;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.ReferenceQueue;
+import java.lang.ref.WeakReference;
 import java.util.Arrays;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** A batch in device memory, uploaded and prepared by the first call that needs it. */
-final class Resident {
+final class Resident extends WeakReference<Batch> {
   /** The structure {@code kullback_cuda_batch}. */
-  private final MemorySegment descriptor;
+  final MemorySegment descriptor;
 
   private final CudaDevice device;
 
@@ -27,15 +29,14 @@ final class Resident {
   /** Event that passes when the batch is ready; null before it was uploaded. */
   private @Nullable MemorySegment ready;
 
-  /** Calls that use it now. Guarded by the device, as is {@link #lastUse}. */
+  /** Calls that use it now. Guarded by the device. */
   int users;
-
-  long lastUse;
 
   /** The two batches of a call; {@code same} if they are one, whose diagonal is zero. */
   record Pair(Resident q, Resident p, boolean same) {}
 
-  Resident(Batch batch, CudaDevice device) {
+  Resident(Batch batch, CudaDevice device, ReferenceQueue<Batch> unreachable) {
+    super(batch, unreachable);
     this.device = device;
     memory = DeviceMemory.device(device::spare);
     descriptor = kullback_cuda_batch.allocate(Arena.ofAuto());
@@ -45,21 +46,17 @@ final class Resident {
     kullback_cuda_batch.wide(descriptor, batch.isDouble() ? 1 : 0);
   }
 
-  MemorySegment descriptor() {
-    return descriptor;
-  }
-
   /** Has the session's later work wait until the batch is on the device, and brings it there if nobody has. */
   synchronized void require(Batch batch, Session session) {
     if (ready != null) {
-      Session.order(session.compute(), ready);
+      Session.order(session.compute, ready);
       return;
     }
     MemorySegment event = null;
     try {
       upload(batch, session);
       event = Session.newEvent();
-      Session.record(event, session.compute());
+      Session.record(event, session.compute);
       ready = event;
     } finally {
       if (ready == null) { // what was queued is not to run into the next attempt
@@ -87,7 +84,7 @@ final class Resident {
     long scale = kullback_cuda_scale_offset(descriptor);
     long low = scale + arrays[1].byteSize();
     session.upload(data, low + arrays[2].byteSize(), new long[] {0, scale, low}, arrays);
-    check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute()));
+    check("kullback_cuda_prepare", kullback_cuda_prepare(descriptor, session.compute));
   }
 
   private static int kind(Batch batch) {

@@ -1,6 +1,8 @@
 package dev.kullback.internal.cuda;
 
 import static dev.kullback.internal.cuda.CudaLibrary.check;
+import static dev.kullback.internal.cuda.Session.TILE;
+import static dev.kullback.internal.cuda.abi.CudaRuntime.cudaMemcpyHostToDevice;
 import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 
 import dev.kullback.internal.cuda.Session.Region;
@@ -20,8 +22,6 @@ final class RowStrips {
 
   /** A part takes the device's memory divided by this at most. */
   private static final int SHARE = 64;
-
-  private static final int TILE = 128;
 
   /** Least pieces of a part, each for one block of threads: four times the multiprocessors of an H100. */
   private static final int PIECES = 512;
@@ -50,11 +50,12 @@ final class RowStrips {
   private final DeviceMemory weights;
   private final Session session;
 
-  /** {@link #partBytes()}; 0 before the first question. */
-  private long partBytes;
+  /** Bytes of a part of the matrix. */
+  final long partBytes;
 
   RowStrips(Session session) {
     this.session = session;
+    partBytes = Math.min(MOST_PART, CudaLibrary.memory()[1] / SHARE);
     weights = session.onDevice();
     matrix = new DeviceMemory[] {session.onDevice(), session.onDevice()};
     found = new DeviceMemory[] {session.onDevice(), session.onDevice()};
@@ -62,14 +63,6 @@ final class RowStrips {
     hostLimits = new DeviceMemory[] {session.onHost(), session.onHost()};
     answers = new DeviceMemory[] {session.onHost(), session.onHost()};
     answered = new MemorySegment[] {session.event(), session.event()};
-  }
-
-  /** Returns the bytes of a part of the matrix. */
-  long partBytes() {
-    if (partBytes == 0) {
-      partBytes = Math.min(MOST_PART, CudaLibrary.memory()[1] / SHARE);
-    }
-    return partBytes;
   }
 
   /** Whether the device keeps as many entries of a piece as the query may want. */
@@ -123,7 +116,7 @@ final class RowStrips {
       return Math.min(columns, m - part * columns);
     }
 
-    /** Returns the pieces of a row in a part. */
+    /** Pieces of a row in a part. */
     int pieces(int part) {
       return Math.ceilDiv(breadth(part), width);
     }
@@ -151,7 +144,7 @@ final class RowStrips {
       boolean transposed,
       RowQuery query,
       Consumer<RowAnswer> consumer) {
-    Cut cut = Cut.of(n, m, partBytes() / Double.BYTES, query);
+    Cut cut = Cut.of(n, m, partBytes / Double.BYTES, query);
     for (int b = 0; b < 2; b++) {
       matrix[b].get(8L * cut.rows() * cut.columns());
       found[b].get(cut.partBytes(cut.rows(), 0));
@@ -176,7 +169,7 @@ final class RowStrips {
     }
   }
 
-  /** Queues a strip. */
+  /** Queues strip s. */
   private void queue(
       int s,
       Cut cut,
@@ -192,7 +185,7 @@ final class RowStrips {
       for (int i = 0; i < height; i++) {
         onHost.setAtIndex(ValueLayout.JAVA_DOUBLE, i, query.limit().applyAsDouble(row0 + i));
       }
-      Session.toDevice(limit, onHost, 8L * height, session.copy());
+      Session.queueCopy(limit, onHost, 8L * height, cudaMemcpyHostToDevice(), session.copy);
     }
     MemorySegment answer = answers[s & 1].get(0);
     for (int part = 0; part < cut.parts(); part++) {
@@ -224,7 +217,7 @@ final class RowStrips {
                 to.asSlice(12 * kept),
                 to.asSlice(8 * kept),
                 to,
-                session.copy()));
+                session.copy));
       } else {
         check(
             "kullback_cuda_fold",
@@ -237,11 +230,11 @@ final class RowStrips {
                 cut.width(),
                 logWeights.address() == 0 ? logWeights : logWeights.asSlice(8L * column0),
                 to,
-                session.copy()));
+                session.copy));
       }
       session.fetch(to, answer.asSlice(cut.offset(height, part)), cut.partBytes(height, part), b);
     }
-    Session.record(answered[s & 1], session.copy());
+    Session.record(answered[s & 1], session.copy);
   }
 
   private static int code(RowQuery.Kind kind) {

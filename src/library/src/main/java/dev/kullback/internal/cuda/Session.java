@@ -32,7 +32,7 @@ final class Session implements AutoCloseable {
   private static final long COPY = 1 << 20;
 
   /** Rows are taken in multiples of a kernel's tile. */
-  private static final long TILE = 128;
+  static final int TILE = 128;
 
   /** Copies with the calling thread alone. */
   static final Worker ALONE = new Worker();
@@ -43,8 +43,8 @@ final class Session implements AutoCloseable {
   /** Destroys what the session has made. */
   private final List<Runnable> destroyers = new ArrayList<>();
 
-  private final MemorySegment compute;
-  private final MemorySegment copy;
+  final MemorySegment compute;
+  final MemorySegment copy;
 
   /** Events of each strip: the kernels that fill it have passed; the copy off or onto the device has. */
   private final MemorySegment[] computed;
@@ -53,7 +53,10 @@ final class Session implements AutoCloseable {
   private final DeviceMemory[] strips;
   private final DeviceMemory[] staging;
   private final DeviceMemory scratch;
-  private final RowStrips rowStrips;
+
+  /** Answers row queries with this session's streams. */
+  final RowStrips rowStrips;
+
   private int next;
 
   /** First status of {@link #drain} that is not success. */
@@ -125,19 +128,6 @@ final class Session implements AutoCloseable {
     }
   }
 
-  MemorySegment compute() {
-    return compute;
-  }
-
-  MemorySegment copy() {
-    return copy;
-  }
-
-  /** Answers row queries with this session's streams. */
-  RowStrips rowStrips() {
-    return rowStrips;
-  }
-
   /** Whether the device failed for good in this session. */
   boolean isBroken() {
     return broken != cudaSuccess();
@@ -158,15 +148,10 @@ final class Session implements AutoCloseable {
     check("cudaEventSynchronize", cudaEventSynchronize(event));
   }
 
-  /** Queues a copy from pinned memory to the device. */
-  static void toDevice(MemorySegment to, MemorySegment from, long bytes, MemorySegment stream) {
-    check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice(), stream));
-  }
-
-  /** Queues a copy from the device to pinned memory. */
-  private static void toHost(
-      MemorySegment to, MemorySegment from, long bytes, MemorySegment stream) {
-    check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost(), stream));
+  /** Queues a copy between pinned memory and the device, in the direction of the kind. */
+  static void queueCopy(
+      MemorySegment to, MemorySegment from, long bytes, int kind, MemorySegment stream) {
+    check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, kind, stream));
   }
 
   /**
@@ -186,7 +171,7 @@ final class Session implements AutoCloseable {
     for (int k = 0; k < arrays.length; k++) {
       MemorySegment.copy(arrays[k], 0, block, offsets[k], arrays[k].byteSize());
     }
-    toDevice(to, block, bytes, compute);
+    queueCopy(to, block, bytes, cudaMemcpyHostToDevice(), compute);
     record(copied[b], compute);
   }
 
@@ -197,7 +182,7 @@ final class Session implements AutoCloseable {
       int b = takeStaging();
       MemorySegment block = pinned(b, bytes);
       MemorySegment.copy(from, at, block, 0, bytes);
-      toDevice(to.asSlice(offset + at, bytes), block, bytes, copy);
+      queueCopy(to.asSlice(offset + at, bytes), block, bytes, cudaMemcpyHostToDevice(), copy);
       record(copied[b], copy);
     }
   }
@@ -229,7 +214,7 @@ final class Session implements AutoCloseable {
       return;
     }
     try (PinnedSegment direct = PinnedSegment.of(out, bytes, this)) {
-      Strips cut = Strips.of(region, width, direct == null ? STRIP : rowStrips.partBytes());
+      Strips cut = Strips.of(region, width, direct == null ? STRIP : rowStrips.partBytes);
       MemorySegment work = work(batches, cut.rows, cut.columns);
       int behind = direct == null ? 2 : 1;
       for (long s = 0; s < cut.count() + behind; s++) {
@@ -276,8 +261,8 @@ final class Session implements AutoCloseable {
     check(
         "kullback_cuda_pairwise",
         kullback_cuda_pairwise(
-            batches.q().descriptor(),
-            batches.p().descriptor(),
+            batches.q().descriptor,
+            batches.p().descriptor,
             region.row0(),
             region.rows(),
             region.column0(),
@@ -299,7 +284,7 @@ final class Session implements AutoCloseable {
 
   /** Queues a copy to pinned memory, on {@link #copy}. */
   void fetch(MemorySegment from, MemorySegment to, long bytes, int b) {
-    toHost(to, from, bytes, copy);
+    queueCopy(to, from, bytes, cudaMemcpyDeviceToHost(), copy);
     record(copied[b], copy);
   }
 
@@ -310,8 +295,8 @@ final class Session implements AutoCloseable {
     check(
         "kullback_cuda_aligned",
         kullback_cuda_aligned(
-            batches.q().descriptor(),
-            batches.p().descriptor(),
+            batches.q().descriptor,
+            batches.p().descriptor,
             batches.same() ? 1 : 0,
             result,
             width == Double.BYTES ? 1 : 0,
@@ -325,14 +310,13 @@ final class Session implements AutoCloseable {
     MemorySegment result = strips[0].get(n * width);
     check(
         "kullback_cuda_standard",
-        kullback_cuda_standard(q.descriptor(), result, width == Double.BYTES ? 1 : 0, compute));
+        kullback_cuda_standard(q.descriptor, result, width == Double.BYTES ? 1 : 0, compute));
     collect(result, n * width, out);
   }
 
   private MemorySegment work(Resident.Pair batches, long rows, long columns) {
     long bytes =
-        kullback_cuda_scratch_bytes(
-            batches.q().descriptor(), batches.p().descriptor(), rows, columns);
+        kullback_cuda_scratch_bytes(batches.q().descriptor, batches.p().descriptor, rows, columns);
     if (bytes < 0) {
       throw new IllegalStateException("kullback_cuda_scratch_bytes: an argument is invalid");
     }
@@ -352,7 +336,7 @@ final class Session implements AutoCloseable {
   private void collect(MemorySegment result, long bytes, MemorySegment out) {
     if (bytes <= SMALL) {
       MemorySegment block = pinned(0, bytes); // uploads from there come first on the stream
-      toHost(block, result, bytes, compute);
+      queueCopy(block, result, bytes, cudaMemcpyDeviceToHost(), compute);
       check("cudaStreamSynchronize", cudaStreamSynchronize(compute));
       MemorySegment.copy(block, 0, out, 0, bytes);
       return;
