@@ -50,7 +50,6 @@ final class BitsCases {
   }
 
   /** Diagonal Gaussians in double: means and ln σ², row-major [N, D]. */
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Values(double[] mean, double[] logVariance, int dimension) {
     /** Means N(0, spread²), ln σ² N(0, (0.6 spread)²). */
     static Values random(int n, int dimension, double spread, long seed) {
@@ -137,7 +136,6 @@ final class BitsCases {
   }
 
   /** Full Gaussians in double: means [N, D] and factors L [N, D, D], row-major. */
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   private record Factors(double[] mean, double[] scaleTril, int dimension) {
     static Factors random(int n, int dimension, long seed) {
       FullBatch batch = FullBatch.ordinary(new Shape(n, dimension), seed);

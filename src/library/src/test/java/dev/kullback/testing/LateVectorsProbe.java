@@ -32,7 +32,7 @@ public final class LateVectorsProbe {
       BackgroundWarmUpProbe.say("call");
       compilers.unlockCompilation();
       boolean same = true;
-      while (!Readiness.isCompiled(Readiness.KernelGroup.SMALL)) {
+      while (!Readiness.KernelGroup.SMALL.isCompiled()) {
         same &= Arrays.equals(matrix, engine.pairwise(q, q));
         try (KlEngine later = KlEngine.builder().build()) {
           same &= Arrays.equals(matrix, later.pairwise(q, q));

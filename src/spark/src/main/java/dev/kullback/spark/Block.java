@@ -12,7 +12,6 @@ import java.lang.reflect.Array;
  * @param mean float[] or double[], row-major {@code [N, D]}
  * @param scale likewise, with as many elements to a row as its kind has
  */
-@SuppressWarnings("ArrayRecordComponent") // a carrier of arrays, never compared
 record Block(Input input, int index, long[] ids, Object mean, Object scale) {
   /** Makes a block of its {@link #arrays}. */
   static Block of(Input input, Object[] arrays) {

@@ -40,7 +40,6 @@ final class Shared {
   record Key(String search, int block) {}
 
   /** A block as the engine takes it; an empty one has no batch. */
-  @SuppressWarnings("ArrayRecordComponent")
   record Loaded(int index, long[] ids, @Nullable Gaussians batchOrNull) {
     static Loaded of(Block block) {
       return new Loaded(block.index(), block.ids(), block.ids().length == 0 ? null : block.batch());

@@ -9,7 +9,6 @@ import java.util.List;
  *
  * @param first the index of each file's first row, and that after the last file's last
  */
-@SuppressWarnings("ArrayRecordComponent") // never compared
 public record References(List<BatchOptions.Files> files, int[] first) {
   /** Counts the rows by the files' headers; the first has index {@code index}. */
   public static References of(List<BatchOptions.Files> files, int index) {

@@ -23,7 +23,6 @@ public final class Npy {
    *
    * @param element float, double or int in the file's byte order
    */
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   public record Array(long[] shape, ValueLayout element, MemorySegment data) {
     /** Returns an element of a float or double array, by its position in C order. */
     public double value(long index) {

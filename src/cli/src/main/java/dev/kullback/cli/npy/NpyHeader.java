@@ -13,7 +13,6 @@ import org.jspecify.annotations.Nullable;
  *
  * @param descr the dtype as in the file: {@code <f4}, or the text of the list of a structured dtype
  */
-@SuppressWarnings("ArrayRecordComponent") // never compared
 public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
 
   public static NpyHeader parse(String text) throws NpyException {

@@ -14,11 +14,6 @@ import java.util.function.Consumer;
 /** Matrices by the device, what reductions want of their rows, and blocks of them where that is more than it keeps. */
 public record CudaKernel(CudaDevice device, Worker worker) implements BlockKernel<Operands<Batch>> {
   @Override
-  public boolean wantsLargeBlocks() {
-    return true;
-  }
-
-  @Override
   public boolean matrix(Operands<Batch> operands, Results out) {
     device.pairwise(
         operands.q(),

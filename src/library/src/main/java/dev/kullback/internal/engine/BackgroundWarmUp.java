@@ -82,8 +82,8 @@ final class BackgroundWarmUp {
 
   /** Has a group tried. */
   static void begin(KernelGroup group, int dimension) {
-    if (!Readiness.isCompiled(group)
-        && Readiness.isDeferred()
+    if (!group.isCompiled()
+        && Readiness.IS_DEFERRED
         && !ASKED.contains(group)
         && VectorWidth.isWorthTrying()) {
       start(group, dimension);
@@ -118,7 +118,7 @@ final class BackgroundWarmUp {
       } catch (OutOfMemoryError e) { // no more threads
         thread = null;
         WANTED.remove(group);
-        Readiness.setCompiled(group);
+        group.setCompiled(true);
       }
     }
   }
@@ -180,16 +180,16 @@ final class BackgroundWarmUp {
         // the probe has the last word.
         boolean isFirst = group == KernelGroup.FLOAT && !isRefused;
         if ((isFirst || Platform.isCompiled()) && new WarmUpTrial(next.getValue()).of(group)) {
-          Readiness.setCompiled(group);
+          group.setCompiled(true);
         }
-        if (!Platform.isCompiled() || !Readiness.isCompiled(group)) {
-          Readiness.withdraw(group);
+        if (!Platform.isCompiled() || !group.isCompiled()) {
+          group.setCompiled(false);
           refuse(group);
         }
       } catch (VirtualMachineError e) { // memory is short: perhaps another time
         ASKED.remove(group);
       } catch (RuntimeException | Error e) {
-        Readiness.setCompiled(group); // callers are to see what is wrong with vectors
+        group.setCompiled(true); // callers are to see what is wrong with vectors
       }
     }
   }

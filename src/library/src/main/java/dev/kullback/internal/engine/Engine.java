@@ -9,7 +9,6 @@ import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
-import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
@@ -63,7 +62,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
     // a method reference at its use, so that the scalar backend loads no class of vector kernels
-    this.ready = !vectors ? null : ready != null ? ready : Readiness::isCompiled;
+    this.ready = !vectors ? null : ready != null ? ready : KernelGroup::isCompiled;
     this.threads = threads;
     if (vectors) {
       BackgroundWarmUp.expect(threads);

@@ -8,12 +8,12 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.vector.CholeskyKernel;
+import dev.kullback.internal.vector.FloatPanels;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.SmallOperands;
 import dev.kullback.internal.vector.TileOperands;
-import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.vector.full.FullOperands;
 import java.util.ArrayList;
@@ -53,8 +53,8 @@ public final class Platform {
             : "vector: available, %d-bit vectors, %d x %d float tiles; fused multiply-add told by %s%s"
                 .formatted(
                     VectorWidth.BITS,
-                    VectorKernel.TILE_ROWS,
-                    VectorKernel.TILE_COLUMNS,
+                    FloatPanels.MR,
+                    FloatPanels.NR,
                     Fma.SOURCE,
                     VectorWidth.isCompiled()
                         ? ", compiled vectors by "
@@ -121,7 +121,7 @@ public final class Platform {
    * and is mostly slower than these: at 1024 × 128, 186 ms instead of 67 (Zen 4).
    */
   private static Choice vectors() {
-    if (!Readiness.isDeferred()) {
+    if (!Readiness.IS_DEFERRED) {
       isCompiled(); // before kernels are compiled, for what the probe does
     } else if (!VectorWidth.isWorthTrying()) {
       warn(notCompiled());
@@ -285,7 +285,7 @@ public final class Platform {
   public static boolean mayHaveVectors() {
     return !Choice.SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY))
         && Vectors.AVAILABLE
-        && VectorWidth.mayBeCompiled();
+        && (Readiness.IS_DEFERRED || VectorWidth.isCompiled());
   }
 
   private static final class Vectors {
@@ -294,7 +294,7 @@ public final class Platform {
 
   /** Returns what factors matrices for one thread: with vectors or without, to the same bits. */
   public static Factorization factorization() {
-    return mayHaveVectors() && Readiness.isCompiled(KernelGroup.FULL)
+    return mayHaveVectors() && KernelGroup.FULL.isCompiled()
         ? new CholeskyKernel()
         : new Cholesky();
   }
@@ -306,8 +306,8 @@ public final class Platform {
       switch (batch) {
         case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
             SmallOperands.prepare(d);
-        case DiagonalBatch d -> TileOperands.prepare(d, Readiness.isCompiled(KernelGroup.PACKING));
-        case FullBatch f -> FullOperands.prepare(f, Readiness.isCompiled(KernelGroup.FULL));
+        case DiagonalBatch d -> TileOperands.prepare(d, KernelGroup.PACKING.isCompiled());
+        case FullBatch f -> FullOperands.prepare(f, KernelGroup.FULL.isCompiled());
       }
     }
   }

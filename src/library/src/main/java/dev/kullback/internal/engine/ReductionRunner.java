@@ -62,7 +62,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
     height = Math.ceilDiv(Math.ceilDiv(n, most), panel) * panel;
     int bands = Math.ceilDiv(n, height);
     operands = lead.kernels.prepare(reverse ? p : q, reverse ? q : p);
-    boolean large = lead.kernels.of(operands).wantsLargeBlocks();
+    boolean large = operands.kind() == Operands.Kind.DEVICE;
     if (large && answer()) {
       return;
     }
@@ -160,7 +160,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
   private void band(int band, int span, int from, int to, Workspace w) {
     int row0 = band * height;
     int row1 = Math.min(row0 + height, n);
-    boolean large = w.kernels.of(operands).wantsLargeBlocks() && !reduction.isReverse();
+    boolean large = operands.kind() == Operands.Kind.DEVICE && !reduction.isReverse();
     int rows = Math.min(height, large ? RowReduction.BAND_ROWS : RowReduction.BLOCK_ROWS);
     w.band.begin(row0, span);
     reduction.begin(row0, row1, w.band);
@@ -194,7 +194,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
     BlockKernel<Operands<?>> kernel = w.kernels.of(operands);
     int rows = row1 - row0;
     int height =
-        kernel.wantsLargeBlocks()
+        operands.kind() == Operands.Kind.DEVICE
             ? column1 - column0
             : MatrixRunner.blockRows(operands.q().dimension());
     w.target.aim(column0, row0, rows);

@@ -9,9 +9,9 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.CholeskyKernel;
+import dev.kullback.internal.vector.FloatPanels;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
-import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorScan;
 import dev.kullback.internal.vector.VectorWidth;
 import java.util.Random;
@@ -38,10 +38,10 @@ final class WarmUpTrial {
   /** Whole tiles and tails of all widths. What compiles a method is the number of its calls, so these are short. */
   private static final int ROWS = 12;
 
-  private static final int COLUMNS = VectorKernel.TILE_COLUMNS * 3 / 2 + 3;
+  private static final int COLUMNS = FloatPanels.NR * 3 / 2 + 3;
 
   /** Two panels of floats and a tail of one vector: every micro-kernel is called, and about as often. */
-  private static final int WIDE = 2 * VectorKernel.TILE_COLUMNS + 3;
+  private static final int WIDE = 2 * FloatPanels.NR + 3;
 
   /** Rounds before which the interpreter may still run both kernels, and be as slow without vectors. */
   private static final int LEAST_ROUNDS = 20;

@@ -5,7 +5,7 @@ import java.util.function.Consumer;
 
 /** Computes rectangular blocks of a call's matrix. Used by one thread, whose working memory is all that it keeps. */
 public interface BlockKernel<O extends Operands<?>> {
-  /** Most rows of a block, but for a kernel that {@link #wantsLargeBlocks}. */
+  /** Most rows of a block, but for a device: its blocks have any number, and are computed the faster the more they have. */
   int MOST_ROWS = 64;
 
   /** The first row of a block is a multiple of this, but for blocks of a device. */
@@ -28,11 +28,6 @@ public interface BlockKernel<O extends Operands<?>> {
    */
   default boolean answer(
       O operands, RowQuery query, boolean transposed, Consumer<RowAnswer> consumer) {
-    return false;
-  }
-
-  /** Whether blocks may have any number of rows, and are computed the faster the more they have. */
-  default boolean wantsLargeBlocks() {
     return false;
   }
 }

@@ -12,7 +12,6 @@ import org.jspecify.annotations.Nullable;
  * @param limit by row
  * @param logWeights of the columns, for {@link Kind#LOG_SUM_EXP}
  */
-@SuppressWarnings("ArrayRecordComponent") // never compared
 public record RowQuery(
     Kind kind,
     int k,

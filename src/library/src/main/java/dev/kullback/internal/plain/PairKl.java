@@ -79,7 +79,12 @@ public final class PairKl {
 
   /** Returns KL(q_i ‖ p_j), to the contract of the batches' precision. */
   public static double of(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return within(q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE, q, i, p, j);
+    return within(tolerance(q, p), q, i, p, j);
+  }
+
+  /** Returns the greatest error bound of {@link #of}'s difference form. */
+  public static double tolerance(DiagonalBatch q, DiagonalBatch p) {
+    return q.isDouble() || p.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
   }
 
   /** Returns KL(q_i ‖ p_j) to 1e-13, whatever the batches' precision. */

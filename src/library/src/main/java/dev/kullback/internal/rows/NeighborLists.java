@@ -7,7 +7,6 @@ import java.util.function.IntUnaryOperator;
  * Some columns of each row and their values, as compressed sparse rows: row i has the entries {@code start[i]} to
  * {@code start[i + 1] − 1}.
  */
-@SuppressWarnings("ArrayRecordComponent") // handed on, and never compared
 public record NeighborLists(int[] start, int[] indices, double[] values) {
   /** Lists of n rows of these lengths, to be filled. */
   public static NeighborLists ofCounts(int n, IntUnaryOperator count) {

@@ -80,7 +80,7 @@ public final class Epilogue {
     double[] r = sums.r[0];
     Packed<?> q = sums.q();
     Packed<?> p = sums.p();
-    double margin = sums.margin();
+    double margin = sums.margin;
     int nr = sums.width;
     int vectors = t.columns / S.length() * S.length();
     LongVector open = LongVector.zero(L);
@@ -124,7 +124,7 @@ public final class Epilogue {
     BlockTarget out = t.out();
     Packed<?> q = sums.q();
     Packed<?> p = sums.p();
-    double margin = sums.margin();
+    double margin = sums.margin;
     LongVector open = LongVector.zero(L);
     for (int i = 0; i < t.rows; i++) {
       double offset = q.offsetQ()[t.row + i];
@@ -160,9 +160,9 @@ public final class Epilogue {
     BlockTarget out = t.out();
     Packed<?> q = doubles.q();
     Packed<?> p = doubles.p();
-    double margin = doubles.margin();
+    double margin = doubles.margin;
     double[] noiseQ32 = floats.q().noiseQ();
-    double foreseen = floats.margin() * FORESIGHT;
+    double foreseen = floats.margin * FORESIGHT;
     LongVector open = LongVector.zero(L);
     LongVector mayBeFloat = LongVector.zero(L);
     for (int j = 0; j < NR; j += S.length()) {

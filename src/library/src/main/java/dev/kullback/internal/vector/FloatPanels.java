@@ -11,17 +11,17 @@ import java.util.Arrays;
  * Packs a batch into the panels that {@link FloatKernels} reads, and computes its sums without vectors. Nothing here loads a class of
  * vectors, but {@link FloatTranspose} may. The build derives {@code DoublePanels} from this text.
  */
-final class FloatPanels {
+public final class FloatPanels {
   /**
    * Rows of a micro-kernel, two vectors wide: 16 or 8 accumulators. With 512 bits and 32 registers, 6, 8, 10 and 12 rows ran at 54,
    * 56, 55 and 55·10⁹ (i,j,h)/s; with three vectors 6, 7 and 8 rows at 55, 32 and 39, as C2 begins to spill; with one vector 8
    * rows at 40 (D = 256; Zen 5, one core, JDK 25.0.3; the ceiling of two fma an (i,j,h) is 60 at the clock of that day). For 16
    * registers see {@code FloatMicroKernels}. Processors of 32 registers and narrower vectors get the shapes of 512 bits, untried.
    */
-  static final int MR = VectorWidth.REGISTERS == 32 ? 8 : 4;
+  public static final int MR = VectorWidth.REGISTERS == 32 ? 8 : 4;
 
   /** Columns of a panel: two vectors, or a row panel if that is more. */
-  static final int NR = Math.max(2 * VectorWidth.BITS / Float.SIZE, MR);
+  public static final int NR = Math.max(2 * VectorWidth.BITS / Float.SIZE, MR);
 
   /**
    * Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#UNITS32} allows
@@ -38,17 +38,12 @@ final class FloatPanels {
   /** A batch in panels. */
   static final PanelForm<DiagonalBatch, float[], Packed<float[]>> COLUMNS =
       new PanelForm<>(
-          Float.BYTES,
-          FloatPanels::columnsLength,
+          g -> Math.ceilDiv(g.size(), NR) * NR * 2 * g.dimension(),
           float[]::new,
           FloatPanels::packColumns,
           c -> (long) Float.BYTES * c.values().length + c.rowBytes());
 
   private FloatPanels() {}
-
-  private static int columnsLength(DiagonalBatch g) {
-    return Math.ceilDiv(g.size(), NR) * NR * 2 * g.dimension();
-  }
 
   /** Packs into an array that may be longer. The rows that pad the last panel keep any values. */
   private static Packed<float[]> packColumns(
@@ -60,7 +55,7 @@ final class FloatPanels {
         NR,
         Checkpoint.ofPlain(g.dimension()), // some 50 µs at a time
         (from, to) -> packPanels(g, mean, scale, from, to - from, columns, vectors));
-    return Packed.of(g, columns, NR);
+    return Packed.of(g, columns, NR, PairKl.unit32(g.dimension()), g.beyond32());
   }
 
   /** Packs {@code count} rows from {@code first} on, a multiple of NR. */
@@ -95,6 +90,7 @@ final class FloatPanels {
   }
 
   /** Turns raw scales into 1/v, in place: where two arrays could be one, C2 of JDK 25 makes no vectors; 0.84 ns each, not 0.25 (Zen 4). */
+  @SuppressWarnings("cast") // redundant in double
   private static void invert(Scale kind, float[] values, int n) {
     switch (kind) {
       case STD -> {
@@ -110,15 +106,10 @@ final class FloatPanels {
       case PRECISION -> {}
       case LOG_VARIANCE -> {
         for (int k = 0; k < n; k++) {
-          values[k] = 1 / variance(kind, values[k]);
+          values[k] = 1 / (float) kind.variance(values[k]);
         }
       }
     }
-  }
-
-  @SuppressWarnings("cast") // redundant in double
-  private static float variance(Scale kind, float s) {
-    return (float) kind.variance(s);
   }
 
   /** Packs row i without vectors, to {@code row[to…]}: {@code [h][2]} of μ, v. */

@@ -48,7 +48,6 @@ final class NearKernel {
    *     stays in the L1 cache
    * @param rowWeights β, row-major
    */
-  @SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
   record Near(float[] columns, float[] rowWeights) {}
 
   static final DerivedForm<DiagonalBatch, Near> PACKED =
@@ -177,8 +176,8 @@ final class NearKernel {
     BlockTarget out = t.out();
     double[] noiseQ32 = floats.q().noiseQ();
     double[] noiseQ64 = doubles.q().noiseQ();
-    double foreseen32 = floats.margin() * Epilogue.FORESIGHT;
-    double foreseen64 = doubles.margin() * Epilogue.FORESIGHT;
+    double foreseen32 = floats.margin * Epilogue.FORESIGHT;
+    double foreseen64 = doubles.margin * Epilogue.FORESIGHT;
     double least = leastKl(q.dimension());
     LongVector open = LongVector.zero(L);
     LongVector low = LongVector.zero(L);

@@ -12,20 +12,10 @@ import java.util.BitSet;
  * @param offsetQ by row, padded to whole panels, like the others
  * @param noiseQ NaN where this precision cannot hold the row's variances, like {@code noiseP}
  */
-@SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
 record Packed<A>(
     A values, double unit, double[] offsetQ, double[] offsetP, double[] noiseQ, double[] noiseP) {
   /** Adds the offsets and noises that the epilogue needs of each row. */
-  static Packed<float[]> of(DiagonalBatch g, float[] values, int width) {
-    return of(g, values, width, PairKl.unit32(g.dimension()), g.beyond32());
-  }
-
-  static Packed<double[]> of(DiagonalBatch g, double[] values, int width) {
-    return of(g, values, width, PairKl.unit64(g.dimension()), g.beyond64());
-  }
-
-  private static <A> Packed<A> of(
-      DiagonalBatch g, A values, int width, double unit, BitSet beyond) {
+  static <A> Packed<A> of(DiagonalBatch g, A values, int width, double unit, BitSet beyond) {
     int padded = Math.ceilDiv(g.size(), width) * width;
     double[] offsetQ = new double[padded];
     double[] offsetP = new double[padded];

@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
  * of the workspace: fresh memory costs more than packing does, 45 against 30 µs at 100 x 256 (Zen 5).
  */
 public final class PanelForm<B extends Batch, A, T> {
-  /** Most bytes that a workspace holds for it. */
-  private static final long MOST_BYTES = 1 << 22;
+  /** Most elements of an array that a workspace holds. */
+  private static final int MOST_LENGTH = 1 << 20;
 
   /** Packs a batch into an array that may be longer than it needs, with vectors or to the same bits without. */
   public interface Packing<B, A, T> {
@@ -27,7 +27,6 @@ public final class PanelForm<B extends Batch, A, T> {
     private int length;
   }
 
-  private final int width;
   private final ToIntFunction<B> length;
   private final IntFunction<A> allocate;
   private final Packing<B, A, T> packing;
@@ -36,17 +35,14 @@ public final class PanelForm<B extends Batch, A, T> {
   /**
    * A form of its own, kept in a constant.
    *
-   * @param width bytes of an element
    * @param length elements of the array
    * @param bytes heap memory of a packed batch
    */
   public PanelForm(
-      int width,
       ToIntFunction<B> length,
       IntFunction<A> allocate,
       Packing<B, A, T> packing,
       ToLongFunction<T> bytes) {
-    this.width = width;
     this.length = length;
     this.allocate = allocate;
     this.packing = packing;
@@ -72,7 +68,7 @@ public final class PanelForm<B extends Batch, A, T> {
   /** Packs a batch into memory at its first use, and otherwise returns the form that it keeps. */
   public T of(B batch, boolean isFirstUse, Memory<A> memory, boolean vectors, Worker worker) {
     int needed = length.applyAsInt(batch);
-    if (!isFirstUse || (long) needed * width > MOST_BYTES) {
+    if (!isFirstUse || needed > MOST_LENGTH) {
       return of(batch, vectors, worker);
     }
     A array = memory.array;

@@ -1,8 +1,5 @@
 package dev.kullback.internal.vector;
 
-import java.util.EnumSet;
-import java.util.Set;
-
 /**
  * Whether the vector kernels are compiled. Before C2 has them they take 10 to 10,000 times as long, 30 ns an operation by C1 and 5 µs
  * in the interpreter; until then cold kernels compute, by the same operations in the same order, so to the same bits.
@@ -11,11 +8,9 @@ public final class Readiness {
   /** {@code false} has vectors used as soon as they are known to be compiled at all, and no thread started to try kernels out. */
   public static final String PROPERTY = "dev.kullback.background";
 
-  private static final boolean DEFERRED =
+  /** Whether anything is left to a thread in the background. */
+  public static final boolean IS_DEFERRED =
       Boolean.parseBoolean(System.getProperty(PROPERTY, "true"));
-
-  /** Replaced, never changed. */
-  private static volatile Set<KernelGroup> compiled = EnumSet.noneOf(KernelGroup.class);
 
   private Readiness() {}
 
@@ -34,35 +29,19 @@ public final class Readiness {
     /** {@link VectorScan}. */
     SCANS,
     /** {@link VectorKernel} of floats, where entries are recomputed. */
-    REFINEMENT
-  }
+    REFINEMENT;
 
-  /** Whether anything is left to a thread in the background. */
-  public static boolean isDeferred() {
-    return DEFERRED;
-  }
+    @SuppressWarnings("ImmutableEnumChecker") // once a process, as what C2 has compiled
+    private volatile boolean isCompiled;
 
-  /** Whether calls are to use these vectors. */
-  public static boolean isCompiled(KernelGroup group) {
-    return compiled.contains(group);
-  }
+    /** Whether calls are to use these vectors. */
+    public boolean isCompiled() {
+      return isCompiled;
+    }
 
-  /** Makes calls use these vectors from now on. */
-  public static synchronized void setCompiled(KernelGroup group) {
-    Set<KernelGroup> more = EnumSet.copyOf(compiled);
-    more.add(group);
-    compiled = more;
-  }
-
-  /** Has calls use the cold kernels again. */
-  public static synchronized void withdraw(KernelGroup group) {
-    Set<KernelGroup> fewer = EnumSet.copyOf(compiled);
-    fewer.remove(group);
-    compiled = fewer;
-  }
-
-  /** Makes calls use all vectors from now on. */
-  static synchronized void setAllCompiled() {
-    compiled = EnumSet.allOf(KernelGroup.class);
+    /** Has calls use these vectors from now on, or the cold kernels again. */
+    public void setCompiled(boolean compiled) {
+      isCompiled = compiled;
+    }
   }
 }

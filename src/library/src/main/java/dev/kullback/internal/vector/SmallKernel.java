@@ -51,7 +51,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private final Worker worker;
   private final double[] rows = new double[2 * ROWS + 3 * ROWS * MOST_DIMENSIONS];
 
-  /** Tolerance of a block's entries, see {@link #margin(SmallOperands)}. */
+  /** Tolerance − unit of a block's entries, see {@link PairKl#isCertain}. */
   private double margin;
 
   /** First columns of the strip's vectors that are looked at again. */
@@ -80,7 +80,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   public void block(
       SmallOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     int d = operands.q().dimension();
-    margin = margin(operands);
+    margin = PairKl.tolerance(operands.q(), operands.p()) - PairKl.unit64(d);
     for (int column = column0; column < column1; column += STRIP) {
       int end = Math.min(column + STRIP, column1);
       for (int row = row0; row < row1; row += ROWS) {
@@ -142,15 +142,6 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
   }
 
-  /** Returns the tolerance that {@link PairKl#isCertain} compares with. */
-  private static double margin(SmallOperands operands) {
-    DiagonalBatch q = operands.q();
-    return (q.isDouble() || operands.p().isDouble()
-            ? PairKl.DOUBLE_TOLERANCE
-            : PairKl.REFINED_TOLERANCE)
-        - PairKl.unit64(q.dimension());
-  }
-
   /** Packs some rows, the last one in the place of missing ones, and returns the largest noise of a row. */
   private double packRows(DiagonalBatch q, int row0, int row1) {
     int d = q.dimension();
@@ -164,7 +155,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       most = Math.max(most, rows[ROWS + i]);
       for (int h = 0, to = 2 * ROWS + i; h < d; h++, to += 3 * ROWS) {
         rows[to] = held ? q.mean(row * d + h) : 0;
-        rows[to + ROWS] = held ? 1 / SmallOperands.precision(q, row * d + h) : 0;
+        rows[to + ROWS] = held ? 1 / q.precision(row * d + h) : 0;
         rows[to + 2 * ROWS] = q.scale(row * d + h);
       }
     }

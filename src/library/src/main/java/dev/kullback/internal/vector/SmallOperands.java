@@ -3,7 +3,6 @@ package dev.kullback.internal.vector;
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.Operands;
-import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -26,12 +25,10 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
   private static final double MOST_MEAN = 0x1p250;
 
   /** A batch as columns. */
-  @SuppressWarnings("ArrayRecordComponent") // never compared
   record Columns(double[] values, double mostNoise) {}
 
   private static final PanelForm<DiagonalBatch, double[], Columns> COLUMNS =
       new PanelForm<>(
-          Double.BYTES,
           SmallOperands::length,
           double[]::new,
           (batch, array, vectors, worker) -> pack(batch, array),
@@ -95,7 +92,7 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
       boolean held = isHeld(g, i);
       for (int h = 0; h < d; h++, to += 2 * V) {
         values[to] = held ? g.mean(i * d + h) : 0;
-        values[to + V] = held ? precision(g, i * d + h) : 0;
+        values[to + V] = held ? g.precision(i * d + h) : 0;
       }
       double noise = held ? PairKl.noiseP(g, i, unit) : 0;
       values[noises + j] = noise;
@@ -103,11 +100,6 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
       most = Math.max(most, noise);
     }
     return new Columns(values, most);
-  }
-
-  /** 1/v, rounded as {@link PairKl} does. */
-  static double precision(DiagonalBatch g, int k) {
-    return g.kind() == Scale.PRECISION ? g.scale(k) : 1 / g.kind().variance(g.scale(k));
   }
 
   static boolean isHeld(DiagonalBatch g, int i) {

@@ -132,7 +132,7 @@ final class Tile {
   int settle(TileSums<?> sums, int from, int to) {
     Packed<?> q = sums.q();
     Packed<?> p = sums.p();
-    double margin = sums.margin();
+    double margin = sums.margin;
     int nr = sums.width;
     LongVector open = LongVector.zero(L);
     for (int j = 0; j < columns; j += S.length()) {

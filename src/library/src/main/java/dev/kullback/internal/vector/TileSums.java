@@ -21,7 +21,7 @@ abstract class TileSums<A> {
   private @Nullable Packed<A> p;
 
   /** Tolerance − unit; valid during a block. */
-  private double margin;
+  double margin;
 
   TileSums(int panels, int width) {
     this.width = width;
@@ -50,9 +50,5 @@ abstract class TileSums<A> {
 
   Packed<A> p() {
     return Objects.requireNonNull(p);
-  }
-
-  double margin() {
-    return margin;
   }
 }

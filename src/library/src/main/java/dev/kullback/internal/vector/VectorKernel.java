@@ -6,17 +6,11 @@ import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
-import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /** Computes blocks tile by tile by the Vector API; entries whose error bound exceeds the contract are computed again by other forms. */
 public final class VectorKernel implements BlockKernel<TileOperands> {
-  /** Rows and columns of the micro-kernel for float. */
-  public static final int TILE_ROWS = FloatPanels.MR;
-
-  public static final int TILE_COLUMNS = FloatPanels.NR;
-
   /**
    * Open entries of a row panel from which on the double kernel computes it whole, which takes as long as 3 of them, by the rates at D =
    * 256 (Zen 3).
@@ -47,9 +41,6 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
    */
   private @Nullable Rung likely = Rung.FLOAT;
 
-  /** Operands of the last block. */
-  private @Nullable TileOperands operands;
-
   /**
    * Makes a kernel of one thread.
    *
@@ -63,54 +54,40 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
 
   /** Drops a call's batches and arrays, and the rung of its last tile. */
   public void clear() {
-    operands = null;
     tile.end();
     floats.end();
     doubles.end();
     likely = Rung.FLOAT;
   }
 
-  private TileOperands operands() {
-    return Objects.requireNonNull(operands);
-  }
-
-  private DiagonalBatch q() {
-    return operands().q();
-  }
-
-  private DiagonalBatch p() {
-    return operands().p();
-  }
-
   @Override
   public void block(
       TileOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
-    this.operands = operands;
-    int d = q().dimension();
+    int d = operands.q().dimension();
     boolean wide = operands.isWide();
     tile.begin(out, row0, row1, wide ? DoublePanels.NR : FloatPanels.NR);
     doubles.end();
     if (wide) {
-      beginDoubles(PairKl.DOUBLE_TOLERANCE);
+      beginDoubles(operands, PairKl.DOUBLE_TOLERANCE);
     } else {
       floats.begin(operands.q32(), operands.p32(), PairKl.FLOAT_TOLERANCE, d);
     }
     for (int column = column0; column < column1; column += tile.width) {
-      tile.begin(column, column1, q() == p());
+      tile.begin(column, column1, operands.q() == operands.p());
       worker.pass((long) tile.rows * tile.width * d);
       if (wide) {
-        settleWide();
+        settleWide(operands);
       } else {
-        Rung from = likely == null ? Rung.FLOAT : speculate(likely);
+        Rung from = likely == null ? Rung.FLOAT : speculate(operands, likely);
         if (from != null) {
-          climb(from);
+          climb(operands, from);
         }
       }
     }
   }
 
   /** Computes a tile of batches of double. */
-  private void settleWide() {
+  private void settleWide(TileOperands operands) {
     doubles.compute(tile, 0, tile.rows);
     if (Epilogue.store(tile, doubles)) {
       tile.storeDiagonal();
@@ -118,7 +95,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     }
     tile.open();
     if (tile.settle(doubles) > 0) {
-      settleStable();
+      settleStable(operands);
     }
     tile.store();
   }
@@ -129,12 +106,12 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
    *
    * @return null if stored, or the rung to climb from
    */
-  private @Nullable Rung speculate(Rung rung) {
+  private @Nullable Rung speculate(TileOperands operands, Rung rung) {
     boolean whole = tile.columns == FloatPanels.NR;
     boolean stored = false;
     if (rung == Rung.FLOAT) {
       floats.compute(tile, 0, tile.rows);
-      if (whole && q().dimension() <= FloatPanels.PROMOTED) {
+      if (whole && operands.q().dimension() <= FloatPanels.PROMOTED) {
         stored = Epilogue.storeWhole(tile, floats);
       } else {
         floats.promote(tile);
@@ -143,19 +120,21 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
       tile.storeDiagonal();
     } else if (whole && !tile.isDiagonal) {
       if (rung == Rung.DOUBLE) {
-        refinement().compute(tile, 0, tile.rows);
+        refinement(operands).compute(tile, 0, tile.rows);
         return Epilogue.storeDouble(tile, floats, doubles);
       }
-      stored = near.store(tile, q(), p(), floats, refinement());
+      stored = near.store(tile, operands.q(), operands.p(), floats, refinement(operands));
     }
     return stored ? null : Rung.FLOAT;
   }
 
   /** Settles each entry of a tile of batches of float by the first rung that is right for it; no rung before {@code from} is for any. */
-  private void climb(Rung from) {
+  private void climb(TileOperands operands, Rung from) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
     Tile t = tile;
     if (!isRefinementReady.getAsBoolean()) {
-      cold.block(operands(), t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
+      cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
       return;
     }
     int all = t.open();
@@ -165,11 +144,11 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
       floats.promote(t);
       afterFloat = t.settle(floats);
     }
-    int afterDouble = afterFloat == 0 ? 0 : settleDouble(afterFloat == all);
-    boolean mayBeNear = afterDouble > 0 && q().kind() == p().kind();
-    int afterNear = mayBeNear ? near.settle(t, q(), p()) : afterDouble;
+    int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat == all);
+    boolean mayBeNear = afterDouble > 0 && q.kind() == p.kind();
+    int afterNear = mayBeNear ? near.settle(t, q, p) : afterDouble;
     if (afterNear > 0) {
-      settleStable();
+      settleStable(operands);
     }
     t.store();
     if (all == 0) {
@@ -182,46 +161,48 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     }
   }
 
-  private void beginDoubles(double tolerance) {
-    doubles.begin(operands().q64(), operands().p64(), tolerance, q().dimension());
+  private void beginDoubles(TileOperands operands, double tolerance) {
+    doubles.begin(operands.q64(), operands.p64(), tolerance, operands.q().dimension());
   }
 
   /** Returns the sums in double of batches of float, begun at a block's first need. */
-  private DoubleKernels refinement() {
+  private DoubleKernels refinement(TileOperands operands) {
     if (!doubles.isBegun()) {
-      beginDoubles(PairKl.REFINED_TOLERANCE);
+      beginDoubles(operands, PairKl.REFINED_TOLERANCE);
     }
     return doubles;
   }
 
   /** Settles the open entries that double is right for; how many stay open. */
-  private int settleDouble(boolean areAllOpen) {
+  private int settleDouble(TileOperands operands, boolean areAllOpen) {
     Tile t = tile;
     if (areAllOpen) {
-      refinement().compute(t, 0, t.rows);
+      refinement(operands).compute(t, 0, t.rows);
       return t.settle(doubles);
     }
     int open = 0;
     for (int from = 0; from < t.rows; from += FloatPanels.MR) {
       int to = Math.min(from + FloatPanels.MR, t.rows);
       if (t.open(from) >= DENSE) {
-        refinement().compute(t, from, to);
+        refinement(operands).compute(t, from, to);
         open += t.settle(doubles, from, to);
       } else if (t.open(from) > 0) {
-        open += settleEntries(from, to);
+        open += settleEntries(operands, from, to);
       }
     }
     return open;
   }
 
   /** Settles entries of rows [from, to) one by one, to the bits of {@link Tile#settle}; how many stay open. */
-  private int settleEntries(int from, int to) {
+  private int settleEntries(TileOperands operands, int from, int to) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
     Tile t = tile;
     int open = 0;
     for (int i = from; i < to; i++) {
       for (int j = 0; j < t.columns; j++) {
         if (t.isOpen(i, j)) {
-          double kl = PairKl.certain(PairKl.REFINED_TOLERANCE, q(), t.row + i, p(), t.column + j);
+          double kl = PairKl.certain(PairKl.REFINED_TOLERANCE, q, t.row + i, p, t.column + j);
           if (Double.isNaN(kl)) {
             open++;
           } else {
@@ -234,12 +215,14 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
   }
 
   /** Settles what is left, by the stable form. */
-  private void settleStable() {
+  private void settleStable(TileOperands operands) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
     for (int i = 0; i < tile.rows; i++) {
       for (int j = 0; j < tile.columns; j++) {
         if (tile.isOpen(i, j)) {
-          worker.pass(Checkpoint.ofPlain(q().dimension()));
-          tile.settle(i, j, PairKl.stable(q(), tile.row + i, p(), tile.column + j));
+          worker.pass(Checkpoint.ofPlain(q.dimension()));
+          tile.settle(i, j, PairKl.stable(q, tile.row + i, p, tile.column + j));
         }
       }
     }

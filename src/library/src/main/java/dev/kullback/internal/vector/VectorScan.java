@@ -6,7 +6,6 @@ import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
-import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
@@ -21,8 +20,7 @@ import jdk.incubator.vector.VectorSpecies;
 public final class VectorScan implements RowScan {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
-  private static final VectorSpecies<Long> L =
-      VectorSpecies.of(long.class, VectorShape.forBitSize(VectorWidth.BITS));
+  private static final VectorSpecies<Long> L = Species.LONG;
 
   private static final double[] EXP = ScalarScan.exponential();
 

@@ -55,11 +55,6 @@ public final class VectorWidth {
     Compiled.mix(new double[Species.DOUBLE.length()], new double[Species.DOUBLE.length()]);
   }
 
-  /** Whether vectors are compiled, or a thread in the background is left to find out. */
-  public static boolean mayBeCompiled() {
-    return Readiness.isDeferred() || isCompiled();
-  }
-
   /** Whether {@link #isCompiled} would say yes, or would try again. */
   public static boolean isWorthTrying() {
     return Compiled.proven || Compiled.isDue();
@@ -124,8 +119,10 @@ public final class VectorWidth {
         proven = probe(forced || refusals > 0 ? LATER_PATIENCE : PATIENCE) || forced;
         int pause = Math.min(refusals++, PAUSE_SECONDS.length - 1);
         next = System.nanoTime() + TimeUnit.SECONDS.toNanos(PAUSE_SECONDS[pause]);
-        if (proven && !Readiness.isDeferred()) {
-          Readiness.setAllCompiled();
+        if (proven && !Readiness.IS_DEFERRED) {
+          for (Readiness.KernelGroup group : Readiness.KernelGroup.values()) {
+            group.setCompiled(true);
+          }
         }
       }
       return proven;

@@ -3,7 +3,6 @@ package dev.kullback.internal.verify;
 import java.util.Arrays;
 
 /** Expected result of an operation, with the allowed absolute errors of its values. */
-@SuppressWarnings("ArrayRecordComponent") // never compared
 record Expected(double[] values, double[] allowed, int[] indices) {
   static final int[] NONE = {};
 

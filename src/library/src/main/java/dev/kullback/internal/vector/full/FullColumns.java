@@ -15,7 +15,6 @@ import dev.kullback.internal.vector.VectorWidth;
  * @param centre what is subtracted from all means, near those of the batch
  * @param tolerance relative error that batches of double are allowed
  */
-@SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
 record FullColumns(
     double[] values,
     double[] centre,

@@ -27,7 +27,6 @@ final class FullPacking {
   /** A batch as rows, Gaussians in lanes. */
   static final PanelForm<FullBatch, double[], FullRows> ROWS =
       new PanelForm<>(
-          Double.BYTES,
           g -> Math.ceilDiv(g.size(), MR) * MR * Cholesky.packedLength(g.dimension()),
           double[]::new,
           FullPacking::packRows,
@@ -36,7 +35,6 @@ final class FullPacking {
   /** A batch as columns, Gaussians in lanes. */
   static final PanelForm<FullBatch, double[], FullColumns> COLUMNS =
       new PanelForm<>(
-          Double.BYTES,
           g -> Math.ceilDiv(g.size(), NR) * NR * FullColumns.length(g.dimension()),
           double[]::new,
           FullPacking::packColumns,
@@ -116,11 +114,6 @@ final class FullPacking {
             0.5 * UNIT * (roundings(d) * Math.sqrt(norms[i]) + (d + 3) * norms[2 * lanes + i]);
       }
     }
-  }
-
-  /** Factor of {@code ‖m_q‖²} in a row's weight. */
-  private static double meanWeight(int d) {
-    return 0.5 * UNIT * (2 * roundings(d) + 4);
   }
 
   private static FullColumns packColumns(
@@ -255,13 +248,14 @@ final class FullPacking {
   /** Stores the weights of rows [row0, row1) in the error bound, with means relative to the columns' centre. */
   static void weigh(FullRows q, int row0, int row1, double[] centre, double[] weights) {
     int d = centre.length;
+    double weight = 0.5 * UNIT * (2 * roundings(d) + 4); // of ‖m_q‖²
     for (int i = row0; i < row1; i++) {
       double squares = 0;
       for (int h = 0, at = i / MR * MR * d + i % MR; h < d; h++, at += MR) {
         double m = q.mean()[at] - centre[h];
         squares += m * m;
       }
-      weights[i - row0] = q.weight()[i] + meanWeight(d) * squares;
+      weights[i - row0] = q.weight()[i] + weight * squares;
     }
   }
 }

@@ -9,7 +9,6 @@ package dev.kullback.internal.vector.full;
  * @param noise its share of the error bound that adds up
  * @param weight its share of the error bound that multiplies, without its mean's
  */
-@SuppressWarnings("ArrayRecordComponent") // shared, read-only, and never compared
 record FullRows(
     double[] covariance, double[] mean, double[] offset, double[] noise, double[] weight) {
   long bytes() {
