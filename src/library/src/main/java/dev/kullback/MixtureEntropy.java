@@ -41,11 +41,10 @@ public final class MixtureEntropy {
         throw new IllegalArgumentException(
             "components are deterministic (std 0), so their entropy is -Infinity");
       }
-      for (int i = 0; i < d.size(); i++) {
-        if (d.isBeyond64(i)) {
-          throw new IllegalArgumentException(
-              "components[%d] has a variance outside [2^-500, 2^500]".formatted(i));
-        }
+      int beyond = d.beyond64().nextSetBit(0);
+      if (beyond >= 0) {
+        throw new IllegalArgumentException(
+            "components[%d] has a variance outside [2^-500, 2^500]".formatted(beyond));
       }
     }
   }

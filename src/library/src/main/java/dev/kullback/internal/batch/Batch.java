@@ -13,9 +13,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
 
   static final double HALF_ULP = 0x1p-53;
 
-  /** Σ_h ln σ_ih, and a bound on its absolute error. */
   final double[] logDet;
-
   final double[] logDetBound;
 
   private final int size;

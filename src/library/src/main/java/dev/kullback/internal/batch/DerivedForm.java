@@ -6,22 +6,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Key under which a batch keeps what a kernel reads instead of its arrays, such as panels. The form is made at most once for a batch, by
- * the first thread that needs it.
+ * the first thread that needs it. A key is to be kept in a constant: it is found by identity.
+ *
+ * @param bytes measures a form on the heap
  */
-public final class DerivedForm<B extends Batch, T> {
-  final Function<B, T> make;
-  final ToLongFunction<T> bytes;
-
-  /**
-   * Makes a key, which is to be kept in a constant.
-   *
-   * @param bytes measures a form on the heap
-   */
-  public DerivedForm(Function<B, T> make, ToLongFunction<T> bytes) {
-    this.make = make;
-    this.bytes = bytes;
-  }
-
+public record DerivedForm<B extends Batch, T>(Function<B, T> make, ToLongFunction<T> bytes) {
   /** Returns the batch's form. */
   public T of(B batch) {
     return of(batch, make);

@@ -53,11 +53,6 @@ public final class DiagonalBatch extends Batch {
   private final double @Nullable [] mean64;
   private final double @Nullable [] scale64;
 
-  /** Types of the arrays that were given, for messages: with one of double, values of both are kept as doubles. */
-  private final boolean isMeanDouble;
-
-  private final boolean isScaleDouble;
-
   /** Rows with a variance that the float or the double kernels cannot hold. */
   private final BitSet beyond32 = new BitSet();
 
@@ -72,8 +67,6 @@ public final class DiagonalBatch extends Batch {
   private DiagonalBatch(
       Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
-    isMeanDouble = mean.isDouble();
-    isScaleDouble = scale.isDouble();
     mean32 = isDouble() ? null : mean.floats();
     scale32 = isDouble() ? null : scale.floats();
     mean64 = isDouble() ? mean.doubles() : null;
@@ -94,7 +87,7 @@ public final class DiagonalBatch extends Batch {
       int to = end * dimension;
       boolean passed = isFinite(from, to) && (deterministic || isOrdinary(from, to, least, most));
       for (; i < end; i++) {
-        boolean ordinary = passed || check(i, least, most);
+        boolean ordinary = passed || check(i, least, most, mean, scale);
         if (!deterministic) {
           sumLogStd(i, ordinary);
         }
@@ -103,11 +96,7 @@ public final class DiagonalBatch extends Batch {
     }
   }
 
-  /**
-   * Makes a batch from means and scales, which are copied unless they are owned. If either is of double, the batch is.
-   *
-   * @throws InvalidGaussianException naming the array, the Gaussian and the dimension at fault
-   */
+  /** Makes a batch from means and scales, which are copied unless they are owned. If either is of double, the batch is. */
   public static DiagonalBatch of(
       Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
     checkShape(mean.length(), scale.length(), dimension, kind);
@@ -177,10 +166,6 @@ public final class DiagonalBatch extends Batch {
     return beyond64;
   }
 
-  public boolean isBeyond64(int row) {
-    return beyond64.get(row);
-  }
-
   /** Whether two rows of batches of one kind and precision have equal parameters. */
   public boolean isEqual(int i, DiagonalBatch p, int j) {
     int dimension = dimension();
@@ -195,7 +180,7 @@ public final class DiagonalBatch extends Batch {
 
   /** 1/σ² in double, row-major [N, D]. */
   public double[] precisions() {
-    return precisions.get(this, PRECISIONS.make);
+    return precisions.get(this, PRECISIONS.make());
   }
 
   /** Computes one of {@link #precisions}. */
@@ -316,9 +301,11 @@ public final class DiagonalBatch extends Batch {
   /**
    * Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold.
    *
+   * @param mean the given means, which print a value as it was given: with one array of double, values of both are kept as doubles
+   * @param scale the given scales
    * @return whether its scales are ordinary
    */
-  private boolean check(int row, double least, double most) {
+  private boolean check(int row, double least, double most, Elements mean, Elements scale) {
     int from = row * dimension();
     int to = from + dimension();
     if (!isFinite(from, to)) {
@@ -326,11 +313,11 @@ public final class DiagonalBatch extends Batch {
       while (Math.abs(mean(k)) <= Double.MAX_VALUE) {
         k++;
       }
-      throw rejected("mean", k, mean(k), "it must be finite", "");
+      throw rejected("mean", k, dimension(), mean.text(mean(k)), "it must be finite", "");
     }
     boolean ordinary = isOrdinary(from, to, least, most);
     if (!deterministic && !ordinary) {
-      checkScale(row, from, to);
+      checkScale(row, from, to, scale);
     }
     return ordinary;
   }
@@ -350,7 +337,7 @@ public final class DiagonalBatch extends Batch {
         : FloatRange.contains(least, most, scale32(), from, to);
   }
 
-  private void checkScale(int row, int from, int to) {
+  private void checkScale(int row, int from, int to, Elements scale) {
     boolean log = kind == Scale.LOG_VARIANCE;
     double valid = log ? -Double.MAX_VALUE : Double.MIN_VALUE;
     double least = Double.MAX_VALUE;
@@ -359,7 +346,7 @@ public final class DiagonalBatch extends Batch {
       double s = scale(k);
       if (!(s >= valid && s <= Double.MAX_VALUE)) {
         String rule = log ? "it must be finite" : "it must be finite and > 0";
-        throw rejected(kind.argument, k, s, rule, log ? "" : advice(s));
+        throw rejected(kind.argument, k, dimension(), scale.text(s), rule, log ? "" : advice(s));
       }
       least = Math.min(least, s);
       most = Math.max(most, s);
@@ -377,17 +364,6 @@ public final class DiagonalBatch extends Batch {
       return "; are these log-variances (ofLogVariance)?";
     }
     return s == 0 && kind != Scale.PRECISION ? " (ScalePolicy.CLAMPED raises small ones)" : "";
-  }
-
-  private InvalidGaussianException rejected(
-      String array, int index, double value, String rule, String advice) {
-    return rejected(
-        array,
-        index,
-        dimension(),
-        Elements.text(value, array.equals("mean") ? isMeanDouble : isScaleDouble),
-        rule,
-        advice);
   }
 
   /**

@@ -136,10 +136,6 @@ public final class Elements {
 
   /** The shortest decimal that denotes an element. */
   String text(double element) {
-    return text(element, isDouble());
-  }
-
-  static String text(double value, boolean isDouble) {
-    return isDouble ? Double.toString(value) : Float.toString((float) value);
+    return isDouble() ? Double.toString(element) : Float.toString((float) element);
   }
 }

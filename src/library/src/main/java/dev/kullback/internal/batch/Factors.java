@@ -55,11 +55,7 @@ public final class Factors {
     factorsLow = given ? null : new double[factors.length];
   }
 
-  /**
-   * Makes a batch from copies of means and matrices. If either is of double, the batch is.
-   *
-   * @throws InvalidGaussianException naming the array, the Gaussian, the row and the column at fault
-   */
+  /** Makes a batch from copies of means and matrices. If either is of double, the batch is. */
   public static FullBatch of(
       Elements mean,
       Elements matrix,
@@ -232,9 +228,12 @@ public final class Factors {
       }
       if (!cholesky.factor(high, low, d)) {
         for (int i = 0; i < count; i++) {
-          if (cholesky.failed(i) >= 0) {
-            throw notPositiveDefinite(
-                first + i, cholesky.failed(i), cholesky.pivot(i), scales, i * d);
+          int failed = cholesky.failed(i);
+          if (failed >= 0) {
+            int row = isReversed ? d - 1 - failed : failed;
+            double pivot = cholesky.pivot(i) / scales[i * d + row] / scales[i * d + row];
+            String reason = "is not positive definite: pivot %d is %s".formatted(row, pivot);
+            throw rejected(first + i, reason);
           }
         }
       }
@@ -283,13 +282,6 @@ public final class Factors {
         factorsLow[to] = root * low[from];
       }
     }
-  }
-
-  private InvalidGaussianException notPositiveDefinite(
-      int i, int failed, double scaled, double[] scales, int at) {
-    int row = isReversed ? d - 1 - failed : failed;
-    double pivot = scaled / scales[at + row] / scales[at + row];
-    return rejected(i, "is not positive definite: pivot %d is %s".formatted(row, pivot));
   }
 
   private void checkSymmetric(double[] full, int i) {

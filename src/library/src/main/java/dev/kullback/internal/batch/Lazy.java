@@ -31,7 +31,7 @@ final class Lazy<B extends Batch, T> {
   /** Bytes of the value on the heap; 0 if it was not made. */
   long bytes() {
     T v = value;
-    return v == null ? 0 : form.bytes.applyAsLong(v);
+    return v == null ? 0 : form.bytes().applyAsLong(v);
   }
 
   private T make(B batch, Function<B, T> make) {

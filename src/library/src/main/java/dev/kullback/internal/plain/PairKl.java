@@ -174,7 +174,7 @@ public final class PairKl {
         chunks = 0;
       }
     }
-    return q.isBeyond64(i) || p.isBeyond64(j)
+    return q.beyond64().get(i) || p.beyond64().get(j)
         ? Double.NaN
         : 0.5 * sum + (offsetP(p, j) + offsetQ(q, i));
   }
@@ -187,7 +187,7 @@ public final class PairKl {
    * and the compensated sum of the blocks 2, which makes 1.5e-14.
    */
   public static double stable(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return stable(q, i, p, j, !q.isBeyond64(i) && !p.isBeyond64(j));
+    return stable(q, i, p, j, !q.beyond64().get(i) && !p.beyond64().get(j));
   }
 
   /** Returns the stable form against p_j, or against N(0, I) if p is null. */
@@ -227,11 +227,12 @@ public final class PairKl {
       errors += Compensation.error(sum, acc, t);
       sum = t;
     }
-    double kl = q.isBeyond64(i) ? Double.NaN : 0.5 * (sum + errors) - q.logDet(i);
+    boolean held = !q.beyond64().get(i);
+    double kl = held ? 0.5 * (sum + errors) - q.logDet(i) : Double.NaN;
     double tolerance = q.isDouble() ? DOUBLE_TOLERANCE : REFINED_TOLERANCE;
     double unit = unit64(d);
     double noise = noiseQ(q, i, unit) + 0.5 * unit * d; // for terms that may be −1
-    return isCertain(kl, noise, tolerance - unit) ? kl : stable(q, i, null, 0, !q.isBeyond64(i));
+    return isCertain(kl, noise, tolerance - unit) ? kl : stable(q, i, null, 0, held);
   }
 
   /** Returns half a term of KL. */

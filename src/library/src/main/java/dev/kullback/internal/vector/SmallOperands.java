@@ -104,7 +104,7 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
 
   static boolean isHeld(DiagonalBatch g, int i) {
     int d = g.dimension();
-    boolean held = !g.isBeyond64(i);
+    boolean held = !g.beyond64().get(i);
     for (int k = i * d; k < (i + 1) * d; k++) {
       held &= Math.abs(g.mean(k)) <= MOST_MEAN;
     }
