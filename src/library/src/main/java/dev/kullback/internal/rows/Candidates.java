@@ -21,8 +21,8 @@ final class Candidates {
   private final KeySort scratch;
   private int k;
 
-  /** Columns that a search holds before it drops some; the arrays of an earlier one may be longer. */
-  private int room;
+  /** Columns that the list holds before it grows, or a search drops some; the arrays of an earlier search may be longer. */
+  int room;
 
   private double error;
 
@@ -33,6 +33,7 @@ final class Candidates {
   /** Begins a list. */
   void clear() {
     count = 0;
+    room = index.length;
   }
 
   /**
@@ -56,14 +57,9 @@ final class Candidates {
     return (int) Math.min(Integer.MAX_VALUE - 8, k + Math.max(64, k / 2L));
   }
 
-  /** Columns that the search may hold by now. */
-  int room() {
-    return room;
-  }
-
   void append(int j, double kl) {
-    if (count == index.length) {
-      ensureCapacity((int) Math.min(count + Math.max(64, count / 2L), Integer.MAX_VALUE - 8));
+    if (count == room) {
+      enlarge();
     }
     index[count] = j;
     value[count++] = kl;
@@ -115,9 +111,6 @@ final class Candidates {
     if (kl < cut || isOpen()) {
       if (count == room && count > k) {
         drop();
-      }
-      if (count == room) {
-        enlarge();
       }
       append(j, kl);
     }
@@ -213,18 +206,9 @@ final class Candidates {
 
   /** Sorts by value, ascending, and equal values by index. */
   void sort() {
-    if (!isSorted()) { // a device's answer is
+    if (NeighborLists.disorder(value, index, 0, count) >= 0) { // a device's answer is sorted
       sort(value, null, 0, count);
     }
-  }
-
-  private boolean isSorted() {
-    for (int s = 1; s < count; s++) {
-      if (!NeighborLists.isBefore(value[s - 1], index[s - 1], value[s], index[s])) {
-        return false;
-      }
-    }
-    return true;
   }
 
   /**

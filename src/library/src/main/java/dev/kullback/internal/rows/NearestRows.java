@@ -210,7 +210,7 @@ public final class NearestRows extends RowSearch {
 
   /** Whether a span has more candidates of a row than it may. */
   private boolean isTooMany(Candidates c, BandState band) {
-    return !band.isWhole() && c.room() > room;
+    return !band.isWhole() && c.room > room;
   }
 
   /** Keeps a span's candidates for {@link #merge}. */
@@ -313,7 +313,7 @@ public final class NearestRows extends RowSearch {
 
   /** Whether a candidate certainly has the divergence of the one before it. */
   private boolean repeats(Candidates c, int s) {
-    return s > 0 && isSame(c.index[s - 1], c.index[s]);
+    return s > 0 && Pair.isSame(p(), c.index[s - 1], c.index[s]);
   }
 
   /** Recomputes the candidates whose order is uncertain, and unrounded those whose order then still is. */
@@ -337,7 +337,7 @@ public final class NearestRows extends RowSearch {
       boolean touchesNext = s + 1 < c.count && c.value[s + 1] * (1 - error) <= kl * (1 + error);
       if ((touchesLast || touchesNext) && kl > 0 && kl < Double.POSITIVE_INFINITY) {
         int j = c.index[s];
-        boolean repeats = touchesLast && last >= 0 && isSame(last, j);
+        boolean repeats = touchesLast && last >= 0 && Pair.isSame(p(), last, j);
         if (exact) {
           DoubleDoubleKl x = repeats ? band.pair.lastExact() : exact(i, j, kl, band);
           c.setUnrounded(s, x.value, x.rest);

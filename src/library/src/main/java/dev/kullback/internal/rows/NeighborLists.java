@@ -27,7 +27,12 @@ public record NeighborLists(int[] start, int[] indices, double[] values) {
 
   /** The first entry of row i that is not behind the one before it by value and then index; −1 if all are. */
   public int disorder(int i) {
-    for (int s = start[i] + 1; s < start[i + 1]; s++) {
+    return disorder(values, indices, start[i], start[i + 1]);
+  }
+
+  /** The first entry of [from, to) that is not behind the one before it; −1 if all are. */
+  static int disorder(double[] values, int[] indices, int from, int to) {
+    for (int s = from + 1; s < to; s++) {
       if (!isBefore(values[s - 1], indices[s - 1], values[s], indices[s])) {
         return s;
       }

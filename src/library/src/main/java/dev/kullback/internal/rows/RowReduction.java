@@ -76,12 +76,12 @@ public abstract class RowReduction {
   }
 
   /** Begins rows [row0, row1), before their first block. */
-  public abstract void begin(int row0, int row1, BandState band);
+  public void begin(int row0, int row1, BandState band) {}
 
   /** Takes {@code KL(q_i ‖ p_j)} for rows [row0, row1) and columns [column0, column1) of the band, row-major without gaps. */
   public abstract void block(
       int row0, int row1, int column0, int column1, double[] kl, BandState band);
 
   /** Ends rows [row0, row1), after their last block. */
-  public abstract void end(int row0, int row1, BandState band);
+  public void end(int row0, int row1, BandState band) {}
 }

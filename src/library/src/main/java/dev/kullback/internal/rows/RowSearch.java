@@ -55,9 +55,4 @@ abstract class RowSearch extends RowReduction {
   final double rounded(int i, int j, BandState band) {
     return reverse ? band.pair.rounded(p(), j, q(), i) : band.pair.rounded(q(), i, p(), j);
   }
-
-  /** Whether two columns certainly have equal divergences from any row. */
-  final boolean isSame(int j, int other) {
-    return Pair.isSame(p(), j, other);
-  }
 }

@@ -19,13 +19,7 @@ public final class TileStream extends RowReduction {
   }
 
   @Override
-  public void begin(int row0, int row1, BandState band) {}
-
-  @Override
   public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     consumer.accept(row0, row1, column0, column1, kl);
   }
-
-  @Override
-  public void end(int row0, int row1, BandState band) {}
 }

@@ -14,6 +14,9 @@ public final class WithinRows extends RowSearch {
   private final double radius;
   private final double tolerance;
 
+  /** Greatest kernel value whose divergence may be within the radius. */
+  private final double limit;
+
   /** Entries found, by first row of a band and span; null elsewhere. */
   private AtomicReferenceArray<@Nullable NeighborLists> parts = new AtomicReferenceArray<>(0);
 
@@ -30,6 +33,7 @@ public final class WithinRows extends RowSearch {
     this.radius = radius;
     this.most = most;
     tolerance = Pair.tieTolerance(q.dimension());
+    limit = Math.nextUp(radius / (1 - error));
   }
 
   @Override
@@ -54,7 +58,6 @@ public final class WithinRows extends RowSearch {
   public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
     int[] at = band.positions(width);
-    double limit = limit();
     long found = 0;
     for (int i = row0; i < row1; i++) {
       Candidates c = band.candidates(i - band.first);
@@ -69,14 +72,9 @@ public final class WithinRows extends RowSearch {
     check(total.addAndGet(found));
   }
 
-  /** Greatest kernel value whose divergence may be within the radius. */
-  private double limit() {
-    return Math.nextUp(radius / (1 - error));
-  }
-
   @Override
   public RowQuery query() {
-    return RowQuery.within(limit());
+    return RowQuery.within(limit);
   }
 
   @Override
