@@ -10,7 +10,6 @@ import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
-import dev.kullback.internal.plain.ScalarKernel;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.plain.ZeroKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
@@ -30,7 +29,7 @@ final class Kernels {
   private @Nullable CudaDevice entered;
 
   private final ZeroKernel zero = new ZeroKernel();
-  private final ScalarKernel scalar;
+  private final Pair pair;
   private final @Nullable CudaKernel cuda;
 
   /** Null if nothing here uses vectors, not even reductions. */
@@ -49,10 +48,10 @@ final class Kernels {
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair) {
-    scalar = new ScalarKernel(pair);
+    this.pair = pair;
     pairs = new Pairs(pair);
     cuda = device != null ? new CudaKernel(device, worker) : null;
-    vectors = ready != null ? new ReadyKernels(scalar, pairs, worker, pair, ready) : null;
+    vectors = ready != null ? new ReadyKernels(pairs, worker, pair, ready) : null;
   }
 
   /** Chooses the kernel of {@code KL(q ‖ p)}, and packs what its blocks read. */
@@ -100,7 +99,7 @@ final class Kernels {
     BlockKernel<?> kernel =
         switch (operands.kind()) {
           case ZERO -> zero;
-          case SCALAR -> scalar;
+          case SCALAR -> pair;
           case DEVICE -> Objects.requireNonNull(cuda);
           case SMALL, FLOAT, DOUBLE, FULL -> Objects.requireNonNull(vectors).of(operands.kind());
         };

@@ -7,7 +7,6 @@ import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
-import dev.kullback.internal.plain.ScalarKernel;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.ColdKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
@@ -41,7 +40,6 @@ final class ReadyKernels {
   private final FullOperands fullOperands = new FullOperands();
 
   private final ColdKernel cold;
-  private final ScalarKernel coldSmall;
   private final Pairs coldPairs;
   private final RowScan coldScan = new ScalarScan(VectorWidth.BITS / Double.SIZE);
 
@@ -52,13 +50,7 @@ final class ReadyKernels {
   private @Nullable FullPairs pairs;
   private @Nullable VectorScan scan;
 
-  ReadyKernels(
-      ScalarKernel coldSmall,
-      Pairs coldPairs,
-      Worker worker,
-      Pair pair,
-      Predicate<KernelGroup> ready) {
-    this.coldSmall = coldSmall;
+  ReadyKernels(Pairs coldPairs, Worker worker, Pair pair, Predicate<KernelGroup> ready) {
     this.coldPairs = coldPairs;
     this.worker = worker;
     this.pair = pair;
@@ -86,7 +78,7 @@ final class ReadyKernels {
   /** Returns a kernel for a block, ready or cold. */
   BlockKernel<?> of(Operands.Kind kind) {
     return switch (kind) {
-      case SMALL -> ready.test(KernelGroup.SMALL) ? small() : coldSmall;
+      case SMALL -> ready.test(KernelGroup.SMALL) ? small() : pair;
       case FLOAT -> ready.test(KernelGroup.FLOAT) ? tiles() : cold;
       case DOUBLE -> ready.test(KernelGroup.DOUBLE) ? tiles() : cold;
       case FULL -> ready.test(KernelGroup.FULL) ? full() : coldFull();

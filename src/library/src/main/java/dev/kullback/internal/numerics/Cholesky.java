@@ -4,14 +4,9 @@ package dev.kullback.internal.numerics;
  * Cholesky factors in double-double arithmetic (T. J. Dekker, "A floating-point technique for extending the available precision",
  * 1971), with compensated sums of products (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", 2005). Rounded to double, such
  * a factor is as good as one that the caller gave; a plain one would have an error of the matrix's condition number times the roundoff.
- *
- * <p>Matrices are packed lower triangles, row-major, one array of high and one of low parts.
  */
 public final class Cholesky implements Factorization {
   private static final double SPLITTER = 0x1p27 + 1;
-
-  /** Math.fma goes through BigDecimal without hardware support. */
-  private static final boolean FMA = Fma.IS_HARDWARE;
 
   private double hi;
   private double lo;
@@ -171,7 +166,7 @@ public final class Cholesky implements Factorization {
 
   /** Returns a·b − p, where p is the rounded product. */
   private static double productError(double a, double b, double p) {
-    if (FMA) {
+    if (Fma.IS_HARDWARE) {
       return Math.fma(a, b, -p);
     }
     double c = SPLITTER * a;

@@ -83,18 +83,13 @@ public final class FullPair {
 
     boolean equals(Factor other, int d) {
       int length = Cholesky.packedLength(d);
-      return Arrays.equals(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d)
-          && Arrays.equals(l, at, at + length, other.l, other.at, other.at + length)
-          && lowEquals(other, length);
-    }
-
-    private boolean lowEquals(Factor other, int length) {
-      for (int k = 0; k < length; k++) {
-        if (low(k) != other.low(k)) {
-          return false;
-        }
+      boolean same =
+          Arrays.equals(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d)
+              && Arrays.equals(l, at, at + length, other.l, other.at, other.at + length);
+      for (int k = 0; same && k < length; k++) {
+        same = low(k) == other.low(k);
       }
-      return true;
+      return same;
     }
 
     double mean(int h) {

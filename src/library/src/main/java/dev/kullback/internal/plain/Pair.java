@@ -3,21 +3,22 @@ package dev.kullback.internal.plain;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
 /**
  * Computes the divergence of one pair of Gaussians, whatever their kinds: of diagonal ones by {@link PairKl}, of others by
- * {@link FullPair}. Kernels without vectors, pairs, searches and verification use it; it also decides what a kernel's error bound does
- * not: the order of two candidates, or of a candidate and a radius. Holds the working memory of one thread.
+ * {@link FullPair}. Pairs, searches and verification use it; it also decides what a kernel's error bound does not: the order of two
+ * candidates, or of a candidate and a radius. As a kernel it computes all blocks of the scalar backend; of the vector backend those of few
+ * dimensions until C2 has compiled the vectors, and those of a diagonal batch that is too large to be written out as full factors. Holds
+ * the working memory of one thread.
  */
-public final class Pair {
+public final class Pair implements BlockKernel<Operands<?>> {
   /** Contract of the float kernels. */
   private static final double FLOAT_ERROR = 1e-5;
-
-  /** Contract of the double kernels. */
-  private static final double DOUBLE_ERROR = 1e-12;
 
   /** Contract of the double kernels with a full covariance: it grows with the condition number, of which the kernels allow 100 at most. */
   private static final double FULL_ERROR = 1e-10;
@@ -52,7 +53,11 @@ public final class Pair {
   }
 
   /** Puts the entries of a block, whose kind it asks for once: asking for each entry takes 1.5 ns, of 10 at D = 1 (Zen 5). */
-  void block(Batch q, Batch p, int row0, int row1, int column0, int column1, BlockTarget out) {
+  @Override
+  public void block(
+      Operands<?> operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    Batch q = operands.q();
+    Batch p = operands.p();
     if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
       diagonalBlock(a, b, row0, row1, column0, column1, out);
       return;
@@ -111,7 +116,7 @@ public final class Pair {
     if (!q.isDouble() && !p.isDouble()) {
       return FLOAT_ERROR;
     }
-    return areDiagonal(q, p) ? DOUBLE_ERROR : FULL_ERROR;
+    return areDiagonal(q, p) ? PairKl.DOUBLE_TOLERANCE : FULL_ERROR;
   }
 
   private static boolean areDiagonal(Batch q, Batch p) {
@@ -176,7 +181,7 @@ public final class Pair {
     return DoubleDoubleKl.tolerance(dimension);
   }
 
-  /** Whether rows i and j of p certainly have equal divergences. */
+  /** Whether rows i and j of p certainly have equal divergences from any other. */
   public static boolean isSame(Batch p, int i, int j) {
     return p instanceof DiagonalBatch d && d.isEqual(i, d, j);
   }

@@ -72,9 +72,6 @@ public final class PairKl {
     }
   }
 
-  /** Math.fma without hardware support goes through BigDecimal. */
-  private static final boolean FMA = Fma.IS_HARDWARE;
-
   private PairKl() {}
 
   /** Returns KL(q_i ‖ p_j), to the contract of the batches' precision. */
@@ -166,7 +163,7 @@ public final class PairKl {
         double x = q.mean(a + k) - p.mean(b + k);
         double v = 1 / (rq != null ? rq[a + k] : q.precision(a + k));
         double r = rp != null ? rp[b + k] : p.precision(b + k);
-        acc = FMA ? Math.fma(Math.fma(x, x, v), r, acc) : acc + (x * x + v) * r;
+        acc = Fma.IS_HARDWARE ? Math.fma(Math.fma(x, x, v), r, acc) : acc + (x * x + v) * r;
       }
       chunks += acc;
       if ((h + BLOCK) % BLOCKS == 0 || h + BLOCK >= d) {
@@ -247,8 +244,8 @@ public final class PairKl {
       return alike;
     }
     double x = kind.excess(sq, sp);
-    double logRatio = Math.abs(x) < 0.5 ? Double.NaN : kind.logRatio(sq, sp);
-    return excessTerm(x, logRatio) + square(q.mean(k), mean, kind, sp);
+    double half = Math.abs(x) < 0.5 ? 0.5 * lessLog(x) : farTerm(x, kind.logRatio(sq, sp));
+    return half + square(q.mean(k), mean, kind, sp);
   }
 
   /** Returns ½ (x − ln(1+x)) of scales that are stated differently. */
@@ -256,21 +253,18 @@ public final class PairKl {
     Variance vq = Variance.of(kindQ, sq);
     Variance vp = Variance.of(kindP, sp);
     double x = Variance.excess(vq, vp);
-    double logRatio = Double.NaN;
-    if (!(Math.abs(x) < 0.5)) {
-      logRatio =
-          vq.isHeld() && vp.isHeld()
-              ? Variance.logRatio(vq, vp)
-              : kindQ.logVariance(sq) - kindP.logVariance(sp);
-    }
-    return excessTerm(x, logRatio);
-  }
-
-  /** Returns ½ (x − ln(1+x)); the logarithm is given where x is far from 0. */
-  private static double excessTerm(double x, double logRatio) {
     if (Math.abs(x) < 0.5) {
       return 0.5 * lessLog(x);
     }
+    double logRatio =
+        vq.isHeld() && vp.isHeld()
+            ? Variance.logRatio(vq, vp)
+            : kindQ.logVariance(sq) - kindP.logVariance(sp);
+    return farTerm(x, logRatio);
+  }
+
+  /** Returns ½ (x − ln(1+x)) of {@code |x| ≥ ½}, which may be infinite, by the logarithm of 1 + x. */
+  private static double farTerm(double x, double logRatio) {
     return x == Double.POSITIVE_INFINITY ? x : 0.5 * x - 0.5 * logRatio;
   }
 

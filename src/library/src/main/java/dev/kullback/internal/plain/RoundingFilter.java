@@ -60,8 +60,8 @@ public final class RoundingFilter {
 
   /** Drops the caller's batches. */
   public void clear() {
-    left.clear();
-    right.clear();
+    left.batch = null;
+    right.batch = null;
   }
 
   /** Computes {@code 2 KL}, NaN if it overflows; returns false for extreme parameters and too many dimensions. */
@@ -161,10 +161,6 @@ public final class RoundingFilter {
     double logLow;
     double logSize;
     private boolean isFinished;
-
-    void clear() {
-      batch = null;
-    }
 
     /** Reads dimensions [h, h + n) of row i. */
     void read(DiagonalBatch g, int i, int h, int n, boolean inverse) {

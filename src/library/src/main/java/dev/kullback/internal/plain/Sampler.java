@@ -39,6 +39,9 @@ public abstract class Sampler {
 
   private double logMagnitudes;
 
+  /** Whether some σ was converted from another scale. */
+  boolean isConverted;
+
   private final Checkpoint checkpoint = new Checkpoint();
 
   /** Terms that a sample counts at the checkpoint. */
@@ -76,16 +79,13 @@ public abstract class Sampler {
   /** {@code Σ_h |z_h + δ_h|·g_h}, where a rounding changes δ_h by its share of g_h. */
   abstract double magnitudes();
 
-  /** Whether some σ was converted from another scale. */
-  abstract boolean isConverted();
-
   /** Bound on the rounding error of the sample. */
   private double rounding() {
     double sum = logMagnitudes + magnitudes();
     for (int h = 0; h < d; h++) {
       sum += Math.abs(delta[h]) * (Math.abs(z[h]) + Math.abs(delta[h]));
     }
-    return HALF_ULP * (d + ROUNDINGS) * sum + (isConverted() ? CONVERSION * d : 0);
+    return HALF_ULP * (d + ROUNDINGS) * sum + (isConverted ? CONVERSION * d : 0);
   }
 
   private static final class Diagonal extends Sampler {
@@ -103,6 +103,7 @@ public abstract class Sampler {
       this.p = p;
       excess = new double[d];
       shift = new double[d];
+      isConverted = q.kind() != p.kind();
     }
 
     @Override
@@ -139,11 +140,6 @@ public abstract class Sampler {
       }
       return sum;
     }
-
-    @Override
-    boolean isConverted() {
-      return q.kind() != p.kind();
-    }
   }
 
   /** {@code δ = L_p⁻¹((L_q − L_p) z + μ_q − μ_p)}. */
@@ -170,6 +166,7 @@ public abstract class Sampler {
     void set(int i) {
       factorQ.set(q, i);
       factorP.set(p, i);
+      isConverted = factorQ.isConverted() || factorP.isConverted();
       for (int k = 0; k < difference.length; k++) {
         difference[k] = factorQ.high(k) - factorP.high(k) + (factorQ.low(k) - factorP.low(k));
       }
@@ -221,11 +218,6 @@ public abstract class Sampler {
         total += Math.abs(error[r]) * Math.abs(z[r] + delta[r]);
       }
       return total;
-    }
-
-    @Override
-    boolean isConverted() {
-      return factorQ.isConverted() || factorP.isConverted();
     }
   }
 
