@@ -9,6 +9,7 @@ import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.Channels;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
@@ -207,28 +208,18 @@ public final class OutputFile implements Closeable {
   /** Copies all that was written so far. */
   public void copyTo(OutputStream out) throws IOException {
     flush();
-    ByteBuffer chunk = ByteBuffer.allocate(BUFFER);
-    for (long at = 0; temporary.channel().read(chunk, at) > 0; chunk.clear()) {
-      out.write(chunk.array(), 0, chunk.position());
-      at += chunk.position();
-    }
+    Channels.newInputStream(temporary.channel().position(0)).transferTo(out);
   }
 
   /** Returns a stream that appends; closing it closes nothing. */
   public OutputStream stream() {
-    OutputStream stream =
-        new OutputStream() {
-          @Override
-          public void write(int b) {
-            OutputFile.this.write(new byte[] {(byte) b});
-          }
-
-          @Override
-          public void write(byte[] bytes, int from, int length) {
-            OutputFile.this.write(MemorySegment.ofArray(bytes).asSlice(from, length));
-          }
-        };
-    return new BufferedOutputStream(stream, BUFFER);
+    flush();
+    return new BufferedOutputStream(Channels.newOutputStream(temporary.channel()), BUFFER) {
+      @Override
+      public void close() throws IOException {
+        flush();
+      }
+    };
   }
 
   /** Does all of {@link #commit} but the renaming. */

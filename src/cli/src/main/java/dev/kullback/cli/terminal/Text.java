@@ -5,6 +5,7 @@ import java.math.MathContext;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /** Writes numbers and strings for people. File names and arguments may hold anything; none of it may steer a terminal. */
 public final class Text {
@@ -66,16 +67,11 @@ public final class Text {
           Character.FORMAT,
           Character.SURROGATE,
           Character.LINE_SEPARATOR,
-          Character.PARAGRAPH_SEPARATOR -> {
-        StringBuilder units = new StringBuilder();
-        for (char unit : Character.toChars(point)) {
-          units.append("\\u");
-          for (int shift = 12; shift >= 0; shift -= 4) {
-            units.append(Character.forDigit(unit >> shift & 15, 16));
-          }
-        }
-        yield units.toString();
-      }
+          Character.PARAGRAPH_SEPARATOR ->
+          Character.toString(point)
+              .chars()
+              .mapToObj(unit -> "\\u%04x".formatted(unit))
+              .collect(Collectors.joining());
       default -> Character.toString(point);
     };
   }
