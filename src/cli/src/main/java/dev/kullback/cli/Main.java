@@ -96,8 +96,8 @@ public final class Main {
     for (String name : one ? List.of(args[0]) : commands.keySet()) {
       line.addSubcommand(name, commands.get(name));
     }
-    line.setOut(new PrintWriter(terminal.out(), true, terminal.out().charset()))
-        .setErr(new PrintWriter(terminal.err(), true, terminal.err().charset()))
+    line.setOut(new PrintWriter(terminal.out, true, terminal.out.charset()))
+        .setErr(new PrintWriter(terminal.err, true, terminal.err.charset()))
         .setCaseInsensitiveEnumValuesAllowed(true)
         .setUsageHelpWidth(100)
         .setExpandAtFiles(false); // a file may be called @x

@@ -15,6 +15,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -68,7 +69,8 @@ final class Pairwise extends PairCommand {
       stats = compute(engine, new RowBlocks(q, p, blockRows, progress), npy, image);
     }
     if (png != null && image != null) {
-      png.write(image.png("KL(q \u2016 p), nats", label("q", q), p == q ? "p = q" : label("p", p)));
+      String columns = p == q ? "p = q" : label("p", p);
+      png.write(image.png("KL(q \u2016 p), nats", label("q", q), columns, List.of()));
     }
     stats.describe(report, "KL(q||p): " + q.size() + " x " + p.size(), Batch.element(q, p));
   }

@@ -96,10 +96,6 @@ public final class Heatmap {
     }
   }
 
-  public byte[] png(String title, String rowLabel, String columnLabel) throws IOException {
-    return png(title, rowLabel, columnLabel, List.of());
-  }
-
   /** Draws the picture; names of groups replace the indices on both axes. */
   public byte[] png(String title, String rowLabel, String columnLabel, List<Group> groups)
       throws IOException {

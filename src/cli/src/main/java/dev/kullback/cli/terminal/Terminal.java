@@ -60,8 +60,8 @@ public final class Terminal {
   /** The names of outputs that are complete. */
   public final List<Path> written = new ArrayList<>();
 
-  private final PrintStream out;
-  private final PrintStream err;
+  public final PrintStream out;
+  public final PrintStream err;
 
   public Terminal(PrintStream out, PrintStream err) {
     this.out = out;
@@ -80,14 +80,6 @@ public final class Terminal {
       version = Terminal.class.getModule().getDescriptor().rawVersion().orElse(null);
     }
     return version == null ? "unreleased" : version;
-  }
-
-  public PrintStream out() {
-    return out;
-  }
-
-  public PrintStream err() {
-    return err;
   }
 
   /** Shows how many of {@code total} rows are done; nothing with {@code --quiet}. */

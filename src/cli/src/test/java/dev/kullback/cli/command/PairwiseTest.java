@@ -24,6 +24,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -60,7 +61,7 @@ class PairwiseTest {
           npy.commit();
         }
         byte[] bytes = Files.readAllBytes(output);
-        byte[] png = image.png("t", "q", "p");
+        byte[] png = image.png("t", "q", "p", List.of());
         first = blockRows == n ? bytes : first;
         firstImage = blockRows == n ? png : firstImage;
         assertThat(bytes).hasSize(128 + 4 * n * n).isEqualTo(first);

@@ -35,7 +35,7 @@ class HeatmapTest {
   }
 
   private static BufferedImage image(Heatmap heatmap) throws IOException {
-    return ImageIO.read(new ByteArrayInputStream(heatmap.png("title", "row", "column")));
+    return ImageIO.read(new ByteArrayInputStream(heatmap.png("title", "row", "column", List.of())));
   }
 
   @Test
@@ -113,7 +113,7 @@ class HeatmapTest {
   @Test
   void longLabelsAreCut() throws IOException {
     String label = "label".repeat(1000);
-    byte[] png = heatmap(5, 5, (_, _) -> 1).png(label, label, label);
+    byte[] png = heatmap(5, 5, (_, _) -> 1).png(label, label, label, List.of());
     BufferedImage image = ImageIO.read(new ByteArrayInputStream(png));
     int[] lastColumn = image.getRGB(image.getWidth() - 1, 0, 1, image.getHeight(), null, 0, 1);
     assertThat(Arrays.stream(lastColumn).distinct().toArray()).containsExactly(0xffffffff);
