@@ -9,7 +9,6 @@ import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
 import dev.kullback.cli.terminal.UserError;
-import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -36,8 +35,8 @@ public record Batch(
   private static final int CHECKED = 1 << 18;
 
   public static Batch load(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
-    Npy.Array mean = read(files.mean(), file -> Npy.readFloats(file, arena));
-    Npy.Array scale = read(files.scale(), file -> Npy.readFloats(file, arena));
+    Npy.Array mean = Npy.read(files.mean(), file -> Npy.readFloats(file, arena));
+    Npy.Array scale = Npy.read(files.scale(), file -> Npy.readFloats(file, arena));
     requireShapes(files, mean.shape(), scale.shape());
     return of(files, policy, 0, mean, scale);
   }
@@ -47,16 +46,16 @@ public record Batch(
     int rows = rows(files);
     int from = shard.from(rows);
     int to = shard.to(rows);
-    Npy.Array mean = read(files.mean(), file -> Npy.readFloats(file, from, to, arena));
-    Npy.Array scale = read(files.scale(), file -> Npy.readFloats(file, from, to, arena));
+    Npy.Array mean = Npy.read(files.mean(), file -> Npy.readFloats(file, from, to, arena));
+    Npy.Array scale = Npy.read(files.scale(), file -> Npy.readFloats(file, from, to, arena));
     requireShapes(files, mean.shape(), scale.shape()); // they may not be those of before
     return of(files, policy, from, mean, scale);
   }
 
   /** Reads the number of rows from the files' headers. */
   public static int rows(BatchOptions.Files files) {
-    long[] shape = read(files.mean(), Npy::readShape);
-    requireShapes(files, shape, read(files.scale(), Npy::readShape));
+    long[] shape = Npy.read(files.mean(), Npy::readShape);
+    requireShapes(files, shape, Npy.read(files.scale(), Npy::readShape));
     return (int) shape[0];
   }
 
@@ -146,18 +145,14 @@ public record Batch(
   }
 
   public Gaussians gaussians() {
-    return gaussians(0, size);
+    return gaussians(0, size, policy);
   }
 
   /**
    * Makes a batch of the rows {@code from} (included) to {@code to} (excluded). Matrices are checked only here, and
    * covariances factored, which takes long.
    */
-  Gaussians gaussians(int from, int to) {
-    return gaussians(from, to, policy);
-  }
-
-  private Gaussians gaussians(int from, int to, ScalePolicy policy) {
+  Gaussians gaussians(int from, int to, ScalePolicy policy) {
     MemorySegment means = rows(mean, from, to);
     MemorySegment scales = rows(scale, from, to);
     try {
@@ -215,9 +210,9 @@ public record Batch(
 
   /** The weights of its Gaussians, or their logarithms, from a file. */
   public double[] weights(Path file, boolean log) {
-    Input.limitStdin(0, file);
+    Input.limitStdin(0, List.of(file));
     try (Arena arena = Arena.ofConfined()) {
-      Npy.Array array = read(file, f -> Npy.readFloats(f, arena));
+      Npy.Array array = Npy.read(file, f -> Npy.readFloats(f, arena));
       if (!Arrays.equals(array.shape(), new long[] {size})) {
         throw new UserError(
             file,
@@ -240,18 +235,6 @@ public record Batch(
         weights[i] = weight;
       }
       return weights;
-    }
-  }
-
-  private interface Reader<T> {
-    T read(Path file) throws IOException;
-  }
-
-  private static <T> T read(Path file, Reader<T> reader) {
-    try {
-      return reader.read(file);
-    } catch (IOException e) {
-      throw new UserError(file, e);
     }
   }
 

@@ -53,11 +53,6 @@ public final class BatchOptions {
         .toList();
   }
 
-  /** Refuses more than {@code most} files that are standard input; see {@link Input#limitStdin}. */
-  public static void limitStdin(int most, Files q, List<Files> p) {
-    Input.limitStdin(most, inputs(q, p).toArray(Path[]::new));
-  }
-
   /** The options of q. */
   public static final class Q {
     @Option(

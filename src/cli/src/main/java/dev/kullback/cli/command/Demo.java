@@ -186,16 +186,12 @@ final class Demo implements Callable<Integer> {
 
   /** Reads numbers from 0 to {@code most}; {@code wanted} says what a file must have. */
   private static int[] ints(Path file, int most, String wanted, Arena arena) {
-    try {
-      Npy.Array array = Npy.readInts(file, arena);
-      int[] ints = array.data().toArray((ValueLayout.OfInt) array.element());
-      if (ints.length == 0 || IntStream.of(ints).anyMatch(i -> i < 0 || i > most)) {
-        throw new UserError(file, wanted);
-      }
-      return ints;
-    } catch (IOException e) {
-      throw new UserError(file, e);
+    Npy.Array array = Npy.read(file, f -> Npy.readInts(f, arena));
+    int[] ints = array.data().toArray((ValueLayout.OfInt) array.element());
+    if (ints.length == 0 || IntStream.of(ints).anyMatch(i -> i < 0 || i > most)) {
+      throw new UserError(file, wanted);
     }
+    return ints;
   }
 
   private static double seconds(KlEngine engine, Gaussians q, float[] kl) {
@@ -221,15 +217,11 @@ final class Demo implements Callable<Integer> {
   }
 
   private static Npy.Array reference(Path file, int rows, int size, Arena arena) {
-    try {
-      Npy.Array exact = Npy.readFloats(file, arena);
-      if (!Arrays.equals(exact.shape(), new long[] {rows, size})) {
-        throw new UserError(file, "must have shape (%d, %d)".formatted(rows, size));
-      }
-      return exact;
-    } catch (IOException e) {
-      throw new UserError(file, e);
+    Npy.Array exact = Npy.read(file, f -> Npy.readFloats(f, arena));
+    if (!Arrays.equals(exact.shape(), new long[] {rows, size})) {
+      throw new UserError(file, "must have shape (%d, %d)".formatted(rows, size));
     }
+    return exact;
   }
 
   private static double worstError(float[] kl, int size, int[] rows, Npy.Array exact) {

@@ -6,6 +6,7 @@ import dev.kullback.MixtureEntropy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.output.Outputs;
@@ -70,7 +71,7 @@ final class Entropy implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
-    BatchOptions.limitStdin(0, files, List.of());
+    Input.limitStdin(0, BatchOptions.inputs(files, List.of()));
     if (weights != null && logWeights != null) {
       throw new UserError("give --weights or --log-weights, not both");
     }

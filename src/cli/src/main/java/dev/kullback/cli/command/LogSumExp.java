@@ -4,10 +4,10 @@ import dev.kullback.KlEngine;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.RowBlocks;
-import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Terminal;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.List;
@@ -64,7 +64,8 @@ final class LogSumExp extends RowCommand {
   }
 
   static Rows compute(KlEngine engine, RowBlocks blocks, double @Nullable [] weights, Arena arena) {
-    double[] all = new double[blocks.q().size()];
+    ValueLayout element = Batch.element(blocks.q(), blocks.p());
+    MemorySegment all = arena.allocate(element, blocks.q().size());
     double[] sums = new double[blocks.rows()];
     blocks.forEach((first, rows, p) -> {
       if (weights == null) {
@@ -72,15 +73,15 @@ final class LogSumExp extends RowCommand {
       } else {
         engine.weightedLogSumExp(rows, p, weights, sums);
       }
-      System.arraycopy(sums, 0, all, first, rows.size());
+      for (int i = 0; i < rows.size(); i++) {
+        if (element instanceof ValueLayout.OfFloat f) {
+          all.setAtIndex(f, first + i, (float) sums[i]);
+        } else {
+          all.setAtIndex(ValueLayout.JAVA_DOUBLE, first + i, sums[i]);
+        }
+      }
     });
-    Npy.Array values =
-        new Npy.Array(
-            new long[] {all.length},
-            ValueLayout.JAVA_DOUBLE,
-            arena.allocateFrom(ValueLayout.JAVA_DOUBLE, all));
     return new Rows(
-        "ln sum_j exp(%sKL(q_i||p_j))".formatted(weights == null ? "-" : "w_j - "),
-        values.to(Batch.element(blocks.q(), blocks.p()), arena).data());
+        "ln sum_j exp(%sKL(q_i||p_j))".formatted(weights == null ? "-" : "w_j - "), all);
   }
 }

@@ -16,7 +16,7 @@ import java.io.IOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -110,7 +110,7 @@ final class Merge implements Callable<Integer> {
     }
     List<Path> inputs = new ArrayList<>(inValues);
     inputs.addAll(inIndices);
-    Input.limitStdin(0, inputs.toArray(Path[]::new));
+    Input.limitStdin(0, inputs);
     Map<String, Path> outputs = new LinkedHashMap<>();
     outputs.put("output", output);
     outputs.put("indices", indices);
@@ -145,9 +145,9 @@ final class Merge implements Callable<Integer> {
       for (NeighborInput list : all.inputs) {
         if (list.rows() != first.rows()) {
           throw new UserError(
-              list.valuesFile(),
+              list.valuesFile,
               "has %d rows, but %s has %d: lists of other rows are joined with --rows"
-                  .formatted(list.rows(), first.valuesFile(), first.rows()));
+                  .formatted(list.rows(), first.valuesFile, first.rows()));
         }
         most = Math.min(most, list.columns());
         entries += list.columns();
@@ -209,7 +209,7 @@ final class Merge implements Callable<Integer> {
         ValueLayout other = Npy.floats(list.isDouble());
         if (list.columns() != width || !other.equals(element)) {
           throw new UserError(
-              list.valuesFile(),
+              list.valuesFile,
               "has %d columns of %s, but %s has %d of %s: they must be alike"
                   .formatted(
                       list.columns(),
@@ -235,48 +235,32 @@ final class Merge implements Callable<Integer> {
   /** Refuses an index that a row has twice: it would be of two Gaussians, or a Gaussian would be in two parts. */
   private static void requireOnce(List<NeighborInput> inputs, Neighbors[] parts, long firstRow) {
     for (int i = 0; i < parts[0].size(); i++) {
-      int row = i;
-      // an index, and then which it is of all
-      long[] all = new long[Arrays.stream(parts).mapToInt(part -> part.count(row)).sum()];
-      int at = 0;
-      for (Neighbors part : parts) {
-        for (int r = 0; r < part.count(i); r++, at++) {
-          all[at] = (long) part.index(i, r) << Integer.SIZE | at;
+      List<Entry> row = new ArrayList<>();
+      for (int l = 0; l < parts.length; l++) {
+        for (int r = 0; r < parts[l].count(i); r++) {
+          row.add(new Entry(parts[l].index(i, r), inputs.get(l), r));
         }
       }
-      Arrays.sort(all);
-      for (int s = 1; s < all.length; s++) {
-        if (all[s] >> Integer.SIZE == all[s - 1] >> Integer.SIZE) {
-          NeighborInput before = inputs.get(Entry.of(parts, i, (int) all[s - 1]).list());
-          Entry entry = Entry.of(parts, i, (int) all[s]);
-          NeighborInput list = inputs.get(entry.list());
-          String index = "index %d is in the row twice".formatted(all[s] >> Integer.SIZE);
+      row.sort(Comparator.comparingInt(Entry::index));
+      for (int s = 1; s < row.size(); s++) {
+        Entry entry = row.get(s);
+        Entry before = row.get(s - 1);
+        if (entry.index() == before.index()) {
+          String twice = "index %d is in the row twice".formatted(entry.index());
+          String overlap =
+              ", of %s, too: parts overlap, or --p-first of one was wrong"
+                  .formatted(before.list().indicesFile);
           throw NeighborInput.wrong(
-              list.indicesFile(),
+              entry.list().indicesFile,
               firstRow + i,
               entry.column(),
-              list == before
-                  ? index
-                  : index
-                      + ", of %s, too: parts overlap, or --p-first of one was wrong"
-                          .formatted(before.indicesFile()));
+              entry.list() == before.list() ? twice : twice + overlap);
         }
       }
     }
   }
 
-  /** The place of an entry of a row in its list. */
-  private record Entry(int list, int column) {
-    /** Finds entry {@code at} of all that the lists have of row {@code i}. */
-    static Entry of(Neighbors[] parts, int i, int at) {
-      int list = 0;
-      int column = at;
-      for (; column >= parts[list].count(i); list++) {
-        column -= parts[list].count(i);
-      }
-      return new Entry(list, column);
-    }
-  }
+  private record Entry(int index, NeighborInput list, int column) {}
 
   private void describe(Report report, String done, long rows, int width, NeighborOutput out) {
     report.put("lists", inValues.size()).put("by_rows", byRows).put("rows", rows).put("k", width);

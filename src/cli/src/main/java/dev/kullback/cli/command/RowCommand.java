@@ -5,6 +5,7 @@ import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.output.Outputs;
@@ -60,7 +61,7 @@ abstract class RowCommand implements Callable<Integer> {
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
     List<BatchOptions.Files> pFiles = pFiles();
-    BatchOptions.limitStdin(takesStandardStreams() ? 1 : 0, files, pFiles);
+    Input.limitStdin(takesStandardStreams() ? 1 : 0, BatchOptions.inputs(files, pFiles));
     ScalePolicy policy = policyOptions.policy(files, pFiles);
     boolean toFile = !takesStandardStreams() || !Outputs.isStandard(result.output);
     if (toFile) {

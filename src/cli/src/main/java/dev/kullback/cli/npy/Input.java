@@ -14,7 +14,6 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
@@ -53,8 +52,8 @@ public final class Input implements Closeable {
   }
 
   /** Throws where more of the inputs than so many, 0 or 1, are standard input. */
-  public static void limitStdin(int most, Path... inputs) {
-    if (Arrays.stream(inputs).filter(STDIN::equals).count() > most) {
+  public static void limitStdin(int most, List<Path> inputs) {
+    if (inputs.stream().filter(STDIN::equals).count() > most) {
       throw new UserError(
           STDIN,
           most == 0

@@ -49,22 +49,19 @@ public final class Npy {
     public boolean isDouble() {
       return element instanceof ValueLayout.OfDouble;
     }
+  }
 
-    /** Converts a float or double array to another width or byte order. */
-    public Array to(ValueLayout other, Arena arena) {
-      if (element.equals(other)) {
-        return this;
-      }
-      long count = data.byteSize() / element.byteSize();
-      MemorySegment to = arena.allocate(other, count);
-      for (long i = 0; i < count; i++) {
-        if (other instanceof ValueLayout.OfFloat f) {
-          to.setAtIndex(f, i, (float) value(i));
-        } else {
-          to.setAtIndex((ValueLayout.OfDouble) other, i, value(i));
-        }
-      }
-      return new Array(shape, other, to);
+  /** A way to read a file. */
+  public interface Read<T> {
+    T from(Path file) throws IOException;
+  }
+
+  /** Reads a file that the user has named; an {@link IOException} becomes an error that names it. */
+  public static <T> T read(Path file, Read<T> read) {
+    try {
+      return read.from(file);
+    } catch (IOException e) {
+      throw new UserError(file, e);
     }
   }
 

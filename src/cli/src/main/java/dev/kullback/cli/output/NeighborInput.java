@@ -15,8 +15,8 @@ import java.util.List;
 
 /** Reads lists of neighbors as {@link NeighborOutput} writes them, some rows at a time, and checks them. */
 public final class NeighborInput implements Closeable {
-  private final Path valuesFile;
-  private final Path indicesFile;
+  public final Path valuesFile;
+  public final Path indicesFile;
   private final NpyReader values;
   private final NpyReader indices;
   private final boolean exact;
@@ -27,9 +27,9 @@ public final class NeighborInput implements Closeable {
     this.exact = exact;
     this.valuesFile = valuesFile;
     this.indicesFile = indicesFile;
-    values = open(valuesFile, List.of("f4", "f8"), "float64");
+    values = Npy.read(valuesFile, f -> NpyReader.ofMatrix(f, List.of("f4", "f8"), "float64"));
     try {
-      indices = open(indicesFile, List.of("i4"), "int32");
+      indices = Npy.read(indicesFile, f -> NpyReader.ofMatrix(f, List.of("i4"), "int32"));
     } catch (UserError e) {
       values.close();
       throw e;
@@ -56,22 +56,6 @@ public final class NeighborInput implements Closeable {
     if (values.shape()[1] > Integer.MAX_VALUE) {
       throw new UserError(valuesFile, "has shape " + values.shapeText() + ": too many columns");
     }
-  }
-
-  private static NpyReader open(Path file, List<String> types, String wanted) {
-    try {
-      return NpyReader.ofMatrix(file, types, wanted);
-    } catch (IOException e) {
-      throw new UserError(file, e);
-    }
-  }
-
-  public Path valuesFile() {
-    return valuesFile;
-  }
-
-  public Path indicesFile() {
-    return indicesFile;
   }
 
   public long rows() {
@@ -105,7 +89,7 @@ public final class NeighborInput implements Closeable {
           if (index[to] == NeighborOutput.NONE && value[to] == Double.POSITIVE_INFINITY) {
             continue;
           }
-          checkEntry(index[to], value[to], v.text(at), r);
+          checkEntry(index[to], v, at, r);
           if (to - start[i] < r) {
             throw wrong(
                 indicesFile, row, r, "index is " + index[to] + " after -1, which stands for none");
@@ -132,7 +116,7 @@ public final class NeighborInput implements Closeable {
     return new Npy.Array(shape, from.element(), data);
   }
 
-  private void checkEntry(int index, double value, String text, int column) {
+  private void checkEntry(int index, Npy.Array v, int at, int column) {
     if (index < 0) {
       throw wrong(
           indicesFile,
@@ -140,8 +124,8 @@ public final class NeighborInput implements Closeable {
           column,
           "index is %d: it must be >= 0, or -1 beside the value inf, for none".formatted(index));
     }
-    if (!(value >= 0)) {
-      throw wrong(valuesFile, row, column, "value is " + text + ": a divergence is >= 0");
+    if (!(v.value(at) >= 0)) {
+      throw wrong(valuesFile, row, column, "value is " + v.text(at) + ": a divergence is >= 0");
     }
   }
 
