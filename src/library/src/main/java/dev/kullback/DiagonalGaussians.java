@@ -7,7 +7,6 @@ import static dev.kullback.ScaleKind.VARIANCE;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
-import dev.kullback.internal.engine.Platform;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
@@ -230,31 +229,6 @@ public final class DiagonalGaussians implements Gaussians {
       throw new IllegalArgumentException("kind " + kind + " is one of matrices, not of scales");
     }
     return new DiagonalGaussians(DiagonalBatch.of(mean, scale, dimension, kind.scale, policy));
-  }
-
-  @Override
-  public int size() {
-    return batch.size();
-  }
-
-  @Override
-  public int dimension() {
-    return batch.dimension();
-  }
-
-  @Override
-  public boolean isDouble() {
-    return batch.isDouble();
-  }
-
-  @Override
-  public void prepare() {
-    Platform.prepare(batch);
-  }
-
-  @Override
-  public long memoryBytes() {
-    return batch.memoryBytes();
   }
 
   @Override

@@ -180,31 +180,6 @@ public final class FullGaussians implements Gaussians {
   }
 
   @Override
-  public int size() {
-    return batch.size();
-  }
-
-  @Override
-  public int dimension() {
-    return batch.dimension();
-  }
-
-  @Override
-  public boolean isDouble() {
-    return batch.isDouble();
-  }
-
-  @Override
-  public void prepare() {
-    Platform.prepare(batch);
-  }
-
-  @Override
-  public long memoryBytes() {
-    return batch.memoryBytes();
-  }
-
-  @Override
   public String toString() {
     return "FullGaussians[%d x %d, %s]"
         .formatted(size(), dimension(), isDouble() ? "double" : "float");

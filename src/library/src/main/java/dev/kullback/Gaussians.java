@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.engine.Platform;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
@@ -63,16 +64,22 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
   }
 
   /** {@return the number N of Gaussians in the batch, at least 1} */
-  int size();
+  default int size() {
+    return KlEngine.batch(this).size();
+  }
 
   /** {@return the dimension D of each Gaussian, at least 1} */
-  int dimension();
+  default int dimension() {
+    return KlEngine.batch(this).dimension();
+  }
 
   /**
    * {@return whether the batch was made from {@code double} values, not {@code float}; this decides the promised
    * accuracy}
    */
-  boolean isDouble();
+  default boolean isDouble() {
+    return KlEngine.batch(this).isDouble();
+  }
 
   /**
    * Builds what calls otherwise build when they first need it, so that no later query waits for it. With vectors, for
@@ -90,11 +97,15 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    * @throws java.util.concurrent.CancellationException within some milliseconds if the calling thread is interrupted;
    *     its status stays set, and what was built by then stays with the batch
    */
-  void prepare();
+  default void prepare() {
+    Platform.prepare(KlEngine.batch(this));
+  }
 
   /**
    * {@return about how many bytes of arrays the batch holds on the heap now: its parameters, and what
    * {@link #prepare()} or calls have built}
    */
-  long memoryBytes();
+  default long memoryBytes() {
+    return KlEngine.batch(this).memoryBytes();
+  }
 }

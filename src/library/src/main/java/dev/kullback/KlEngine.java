@@ -4,12 +4,15 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.plain.Sampler;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.verify.Verify;
+import dev.kullback.internal.work.Checkpoint;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.SplittableRandom;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
@@ -127,25 +130,17 @@ public final class KlEngine implements AutoCloseable {
     return pairwise(q, p, new float[arrayLength(q, p)]);
   }
 
-  /**
-   * {@return {@code out}, with the matrix of {@link #pairwise(Gaussians, Gaussians)}}
-   *
-   * @param out receives the matrix, row-major {@code [N, M]}
-   */
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #pairwise(Gaussians, Gaussians)}} */
   public float[] pairwise(Gaussians q, Gaussians p, float[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
-    engine.pairwise(batch(q), batch(p), out);
+    engine.into(out).pairwise(batch(q), batch(p));
     return out;
   }
 
-  /**
-   * {@return {@code out}, with the matrix of {@link #pairwise(Gaussians, Gaussians)}}
-   *
-   * @param out receives the matrix, row-major {@code [N, M]}
-   */
+  /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #pairwise(Gaussians, Gaussians)}} */
   public double[] pairwise(Gaussians q, Gaussians p, double[] out) {
     Arguments.checkOut(arrayLength(q, p), out);
-    engine.pairwise(batch(q), batch(p), out);
+    engine.into(out).pairwise(batch(q), batch(p));
     return out;
   }
 
@@ -160,7 +155,7 @@ public final class KlEngine implements AutoCloseable {
     check(q, p);
     boolean wide = q.isDouble() || p.isDouble();
     Arguments.checkSegment((long) q.size() * p.size(), wide, out);
-    engine.pairwise(batch(q), batch(p), out, wide);
+    engine.into(out, wide).pairwise(batch(q), batch(p));
     return out;
   }
 
@@ -175,40 +170,28 @@ public final class KlEngine implements AutoCloseable {
     return aligned(q, p, new float[rows(q)]);
   }
 
-  /**
-   * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
-   *
-   * @param out receives the N divergences
-   */
+  /** {@return {@code out}, with the N divergences of {@link #aligned(Gaussians, Gaussians)}} */
   public float[] aligned(Gaussians q, Gaussians p, float[] out) {
     checkAligned(q, p);
     Arguments.checkOut(q.size(), out);
-    engine.aligned(batch(q), batch(p), out);
+    engine.into(out).aligned(batch(q), batch(p));
     return out;
   }
 
-  /**
-   * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
-   *
-   * @param out receives the N divergences
-   */
+  /** {@return {@code out}, with the N divergences of {@link #aligned(Gaussians, Gaussians)}} */
   public double[] aligned(Gaussians q, Gaussians p, double[] out) {
     checkAligned(q, p);
     Arguments.checkOut(q.size(), out);
-    engine.aligned(batch(q), batch(p), out);
+    engine.into(out).aligned(batch(q), batch(p));
     return out;
   }
 
-  /**
-   * {@return {@code out}, with the divergences of {@link #aligned(Gaussians, Gaussians)}}
-   *
-   * @param out receives the N divergences
-   */
+  /** {@return {@code out}, with the N divergences of {@link #aligned(Gaussians, Gaussians)}} */
   public MemorySegment aligned(Gaussians q, Gaussians p, MemorySegment out) {
     checkAligned(q, p);
     boolean wide = q.isDouble() || p.isDouble();
     Arguments.checkSegment(q.size(), wide, out);
-    engine.aligned(batch(q), batch(p), out, wide);
+    engine.into(out, wide).aligned(batch(q), batch(p));
     return out;
   }
 
@@ -225,7 +208,7 @@ public final class KlEngine implements AutoCloseable {
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, double[] out) {
     checkPairs(q, i, p, j);
     Arguments.checkOut(i.length, out);
-    engine.pairs(batch(q), i, batch(p), j, out);
+    engine.into(out).pairs(batch(q), i, batch(p), j);
   }
 
   /**
@@ -236,7 +219,7 @@ public final class KlEngine implements AutoCloseable {
   public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, float[] out) {
     checkPairs(q, i, p, j);
     Arguments.checkOut(i.length, out);
-    engine.pairs(batch(q), i, batch(p), j, out);
+    engine.into(out).pairs(batch(q), i, batch(p), j);
   }
 
   /**
@@ -250,39 +233,27 @@ public final class KlEngine implements AutoCloseable {
     return toStandardNormal(q, new float[rows(q)]);
   }
 
-  /**
-   * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
-   *
-   * @param out receives the N divergences
-   */
+  /** {@return {@code out}, with the N divergences of {@link #toStandardNormal(Gaussians)}} */
   public float[] toStandardNormal(Gaussians q, float[] out) {
     engine.checkOpen();
     Arguments.checkOut(rows(q), out);
-    engine.toStandardNormal(batch(q), out);
+    engine.into(out).toStandardNormal(batch(q));
     return out;
   }
 
-  /**
-   * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
-   *
-   * @param out receives the N divergences
-   */
+  /** {@return {@code out}, with the N divergences of {@link #toStandardNormal(Gaussians)}} */
   public double[] toStandardNormal(Gaussians q, double[] out) {
     engine.checkOpen();
     Arguments.checkOut(rows(q), out);
-    engine.toStandardNormal(batch(q), out);
+    engine.into(out).toStandardNormal(batch(q));
     return out;
   }
 
-  /**
-   * {@return {@code out}, with the divergences of {@link #toStandardNormal(Gaussians)}}
-   *
-   * @param out receives the N divergences
-   */
+  /** {@return {@code out}, with the N divergences of {@link #toStandardNormal(Gaussians)}} */
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
     engine.checkOpen();
     Arguments.checkSegment(rows(q), q.isDouble(), out);
-    engine.toStandardNormal(batch(q), out, q.isDouble());
+    engine.into(out, q.isDouble()).toStandardNormal(batch(q));
     return out;
   }
 
@@ -325,7 +296,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, values);
+    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.ALL, indices);
   }
 
   /**
@@ -336,7 +307,7 @@ public final class KlEngine implements AutoCloseable {
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, NearestQuery.ALL, indices, values);
+    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.ALL, indices);
   }
 
   /**
@@ -363,7 +334,7 @@ public final class KlEngine implements AutoCloseable {
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
     checkEvery(
         q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, values);
+    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices);
   }
 
   /**
@@ -375,7 +346,7 @@ public final class KlEngine implements AutoCloseable {
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(
         q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
-    engine.nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices, values);
+    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices);
   }
 
   /**
@@ -489,11 +460,7 @@ public final class KlEngine implements AutoCloseable {
     return logSumExp(q, p, new double[rows(q)]);
   }
 
-  /**
-   * {@return {@code out}, with the numbers of {@link #logSumExp(Gaussians, Gaussians)}}
-   *
-   * @param out receives the N numbers
-   */
+  /** {@return {@code out}, with the N numbers of {@link #logSumExp(Gaussians, Gaussians)}} */
   public double[] logSumExp(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, out);
   }
@@ -533,11 +500,7 @@ public final class KlEngine implements AutoCloseable {
     return rowMin(q, p, new double[rows(q)]);
   }
 
-  /**
-   * {@return {@code out}, with the numbers of {@link #rowMin(Gaussians, Gaussians)}}
-   *
-   * @param out receives the N numbers
-   */
+  /** {@return {@code out}, with the N numbers of {@link #rowMin(Gaussians, Gaussians)}} */
   public double[] rowMin(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.MIN, q, p, null, out);
   }
@@ -553,11 +516,7 @@ public final class KlEngine implements AutoCloseable {
     return rowSum(q, p, new double[rows(q)]);
   }
 
-  /**
-   * {@return {@code out}, with the numbers of {@link #rowSum(Gaussians, Gaussians)}}
-   *
-   * @param out receives the N numbers
-   */
+  /** {@return {@code out}, with the N numbers of {@link #rowSum(Gaussians, Gaussians)}} */
   public double[] rowSum(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.SUM, q, p, null, out);
   }
@@ -573,11 +532,7 @@ public final class KlEngine implements AutoCloseable {
     return rowMean(q, p, new double[rows(q)]);
   }
 
-  /**
-   * {@return {@code out}, with the numbers of {@link #rowMean(Gaussians, Gaussians)}}
-   *
-   * @param out receives the N numbers
-   */
+  /** {@return {@code out}, with the N numbers of {@link #rowMean(Gaussians, Gaussians)}} */
   public double[] rowMean(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.MEAN, q, p, null, out);
   }
@@ -597,11 +552,7 @@ public final class KlEngine implements AutoCloseable {
   public void forEachTile(Gaussians q, Gaussians p, Consumer<? super KlTile> consumer) {
     Objects.requireNonNull(consumer, "consumer");
     check(q, p);
-    engine.forEachTile(
-        batch(q),
-        batch(p),
-        (row0, row1, column0, column1, values) ->
-            consumer.accept(new KlTile(row0, row1, column0, column1, values)));
+    engine.forEachTile(batch(q), batch(p), consumer);
   }
 
   /**
@@ -613,8 +564,8 @@ public final class KlEngine implements AutoCloseable {
    * which includes a bound on rounding, holds for divergences of 1e-31, too. A deterministic q gives 0. Where a sample
    * overflows, estimate and error are +∞.
    *
-   * <p>Results are reproducible. Pair i draws from the i-th {@link java.util.SplittableRandom#split()} of a
-   * {@link java.util.SplittableRandom} of the seed, D values of {@code nextGaussian()} for each sample. So the bits
+   * <p>Results are reproducible. Pair i draws from the i-th {@link SplittableRandom#split()} of a {@link SplittableRandom} of
+   * the seed, D values of {@code nextGaussian()} for each sample. So the bits
    * depend on the seed and the JDK's generator alone, and those of pair i do not depend on later pairs.
    *
    * @param q N Gaussians, which are sampled
@@ -630,7 +581,16 @@ public final class KlEngine implements AutoCloseable {
     }
     double[] estimates = new double[q.size()];
     double[] errors = new double[q.size()];
-    Engine.monteCarlo(batch(q), batch(p), samples, seed, estimates, errors);
+    if (!batch(q).isDeterministic()) {
+      SplittableRandom random = new SplittableRandom(seed);
+      Sampler sampler = Sampler.of(batch(q), batch(p));
+      for (int i = 0; i < estimates.length; i++) {
+        Checkpoint.checkInterrupt(Thread.currentThread());
+        sampler.sample(i, samples, random.split());
+        estimates[i] = sampler.mean();
+        errors[i] = sampler.standardError();
+      }
+    }
     return new MonteCarlo(samples, estimates, errors);
   }
 
@@ -687,7 +647,7 @@ public final class KlEngine implements AutoCloseable {
       throw new IllegalArgumentException("time must be positive, is " + time);
     }
     long nanos = TimeUnit.NANOSECONDS.convert(time);
-    return new Verification(Verify.run(engine, nanos, Verification.Operation::new));
+    return new Verification(Verify.run(engine, nanos));
   }
 
   /** {@return a line that says which backend runs, with how many threads, and why the vector backend cannot, if so} */
@@ -728,13 +688,13 @@ public final class KlEngine implements AutoCloseable {
       double[] out) {
     check(q, p);
     Arguments.checkOut(q.size(), out);
-    engine.statistic(kind, batch(q), batch(p), logWeights, out);
+    engine.begin().statistic(kind, batch(q), batch(p), logWeights, out);
     return out;
   }
 
   private void check(Gaussians q, Gaussians p) {
     engine.checkOpen();
-    Arguments.check(batch(q, "q"), batch(p, "p"));
+    Arguments.check(batch(q, "q"), batch(p, "p"), false);
   }
 
   private void checkAligned(Gaussians q, Gaussians p) {
@@ -769,7 +729,7 @@ public final class KlEngine implements AutoCloseable {
     return batch(Objects.requireNonNull(batch, name));
   }
 
-  private static Batch batch(Gaussians batch) {
+  static Batch batch(Gaussians batch) {
     return switch (batch) {
       case DiagonalGaussians d -> d.batch;
       case FullGaussians f -> f.batch;

@@ -72,8 +72,11 @@ class ArchitectureTest {
               Stream.of(
                       CudaException.class,
                       InvalidGaussianException.class,
+                      KlTile.class,
                       ScaleKind.class,
-                      ScalePolicy.class)
+                      ScalePolicy.class,
+                      Verification.class,
+                      Verification.Operation.class)
                   .anyMatch(c.getBaseComponentType()::isEquivalentTo));
 
   private static final Path MAIN = main();

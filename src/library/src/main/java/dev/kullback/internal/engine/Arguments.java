@@ -16,11 +16,6 @@ public final class Arguments {
 
   private Arguments() {}
 
-  /** Batches for {@code KL(q ‖ p)}. */
-  public static void check(Batch q, Batch p) {
-    check(q, p, false);
-  }
-
   /** Batches for {@code KL(q ‖ p)}, or in reverse for {@code KL(p ‖ q)}. */
   public static void check(Batch q, Batch p, boolean reverse) {
     if (q.dimension() != p.dimension()) {
@@ -42,7 +37,7 @@ public final class Arguments {
   }
 
   public static void checkAligned(Batch q, Batch p) {
-    check(q, p);
+    check(q, p, false);
     if (q.size() != p.size()) {
       throw new IllegalArgumentException(
           "q has %d Gaussians but p has %d; aligned needs as many of each"
@@ -52,7 +47,7 @@ public final class Arguments {
 
   /** Elements of the matrix, which must fit an array. */
   public static int arrayLength(Batch q, Batch p) {
-    check(q, p);
+    check(q, p, false);
     long n = (long) q.size() * p.size();
     if (n > MOST_PAIRS) {
       throw new IllegalArgumentException(
@@ -164,7 +159,7 @@ public final class Arguments {
 
   /** Pairs of rows, each of which must be one. */
   public static void checkPairs(Batch q, int[] i, Batch p, int[] j) {
-    check(q, p);
+    check(q, p, false);
     Objects.requireNonNull(i, "i");
     Objects.requireNonNull(j, "j");
     if (i.length != j.length) {

@@ -8,11 +8,10 @@ import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Collections;
-import java.util.EnumMap;
 import java.util.EnumSet;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -22,8 +21,6 @@ import org.jspecify.annotations.Nullable;
  * If the VM does not compile vectors at all, cold kernels stay until a later call has it tried again.
  */
 final class BackgroundWarmUp {
-  private static final String THREAD = "kullback-change-over";
-
   /**
    * Longest rest before the first trial. It lasts until the call that asked for it ends, which beside a trial took 300 ms instead of 200
    * (Zen 4, two processors); where calls have threads for all processors, all of this.
@@ -39,11 +36,8 @@ final class BackgroundWarmUp {
     KernelGroup.FLOAT, KernelGroup.PACKING, KernelGroup.REFINEMENT, KernelGroup.DOUBLE
   };
 
-  /** Groups that calls asked for. Only holders of the lock, this class, add to it. */
-  private static final Set<KernelGroup> ASKED = ConcurrentHashMap.newKeySet();
-
   /** Groups that wait to be tried, with the dimension of the batches that want them. */
-  private static final Map<KernelGroup, Integer> WANTED = new EnumMap<>(KernelGroup.class);
+  private static final TreeMap<KernelGroup, Integer> WANTED = new TreeMap<>();
 
   /** Group that is being tried. */
   private static @Nullable KernelGroup tried;
@@ -82,10 +76,7 @@ final class BackgroundWarmUp {
 
   /** Has a group tried. */
   static void begin(KernelGroup group, int dimension) {
-    if (!group.isCompiled()
-        && Readiness.IS_DEFERRED
-        && !ASKED.contains(group)
-        && VectorWidth.isWorthTrying()) {
+    if (!group.isCompiled() && Readiness.IS_DEFERRED && VectorWidth.isWorthTrying()) {
       start(group, dimension);
     }
   }
@@ -100,14 +91,15 @@ final class BackgroundWarmUp {
   }
 
   private static synchronized void start(KernelGroup group, int dimension) {
-    if (Thread.currentThread() == thread || !ASKED.add(group)) {
-      return; // calls of a trial ask for nothing
+    if (Thread.currentThread() == thread // calls of a trial ask for nothing
+        || group == tried
+        || WANTED.putIfAbsent(group, dimension) != null) {
+      return;
     }
-    WANTED.put(group, dimension);
     if (thread == null) {
       thread =
           Thread.ofPlatform()
-              .name(THREAD)
+              .name("kullback-change-over")
               .daemon()
               .inheritInheritableThreadLocals(false)
               .unstarted(BackgroundWarmUp::run);
@@ -123,16 +115,13 @@ final class BackgroundWarmUp {
     }
   }
 
-  /** Notes that a call has ended. */
   static void callEnded() {
     if (isResting) {
-      endRest();
+      synchronized (BackgroundWarmUp.class) {
+        isResting = false;
+        BackgroundWarmUp.class.notifyAll();
+      }
     }
-  }
-
-  private static synchronized void endRest() {
-    isResting = false;
-    BackgroundWarmUp.class.notifyAll();
   }
 
   /** Waits for all that calls on such batches need. */
@@ -145,7 +134,6 @@ final class BackgroundWarmUp {
     await(diagonal(false, dimension), dimension);
   }
 
-  /** Waits for all groups. */
   static void awaitAll(int dimension) {
     await(KernelGroup.values(), dimension);
   }
@@ -184,10 +172,10 @@ final class BackgroundWarmUp {
         }
         if (!Platform.isCompiled() || !group.isCompiled()) {
           group.setCompiled(false);
-          refuse(group);
+          refuse();
         }
-      } catch (VirtualMachineError e) { // memory is short: perhaps another time
-        ASKED.remove(group);
+      } catch (VirtualMachineError e) {
+        // memory is short: the next call asks again
       } catch (RuntimeException | Error e) {
         group.setCompiled(true); // callers are to see what is wrong with vectors
       }
@@ -195,10 +183,8 @@ final class BackgroundWarmUp {
   }
 
   /** Forgets what was asked for, so that a call after a while asks again. */
-  private static synchronized void refuse(KernelGroup group) {
+  private static synchronized void refuse() {
     isRefused = true;
-    ASKED.remove(group);
-    ASKED.removeAll(WANTED.keySet());
     WANTED.clear();
   }
 
@@ -219,16 +205,10 @@ final class BackgroundWarmUp {
 
   /** Takes the next group to try; null ends the thread. */
   private static synchronized Map.@Nullable Entry<KernelGroup, Integer> next() {
-    tried = null;
-    for (KernelGroup group : WANTED.keySet()) {
-      tried = group;
-      break;
-    }
+    Map.Entry<KernelGroup, Integer> next = WANTED.pollFirstEntry();
+    tried = next != null ? next.getKey() : null;
+    thread = next != null ? thread : null;
     BackgroundWarmUp.class.notifyAll();
-    if (tried == null) {
-      thread = null;
-      return null;
-    }
-    return Map.entry(tried, WANTED.remove(tried));
+    return next;
   }
 }

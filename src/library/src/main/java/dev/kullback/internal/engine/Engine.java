@@ -1,26 +1,24 @@
 package dev.kullback.internal.engine;
 
+import dev.kullback.KlTile;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
-import dev.kullback.internal.plain.Sampler;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
-import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
-import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import java.lang.foreign.MemorySegment;
 import java.util.Locale;
 import java.util.Objects;
-import java.util.SplittableRandom;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -120,26 +118,28 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   // --- workspaces and threads
 
   /** Takes a workspace for a call of this thread, which gives it back. */
-  private Workspace begin() {
+  public Workspace begin() {
     Workspace workspace = take();
     workspace.startCall();
     return workspace;
   }
 
-  private Workspace into(float[] out) {
+  /** Takes a workspace whose results go to an array. The call that follows gives it back. */
+  public Workspace into(float[] out) {
     Workspace workspace = begin();
     workspace.results.set(out);
     return workspace;
   }
 
-  private Workspace into(double[] out) {
+  /** Takes a workspace whose results go to an array. The call that follows gives it back. */
+  public Workspace into(double[] out) {
     Workspace workspace = begin();
     workspace.results.set(out);
     return workspace;
   }
 
-  /** Takes one whose results go to a segment, as doubles or as floats. */
-  private Workspace into(MemorySegment out, boolean wide) {
+  /** Takes a workspace whose results go to a segment, as doubles or as floats. The call that follows gives it back. */
+  public Workspace into(MemorySegment out, boolean wide) {
     Workspace workspace = begin();
     workspace.results.set(out, wide);
     return workspace;
@@ -192,71 +192,12 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     }
   }
 
-  // --- calls whose results go to arrays and segments
-
-  /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
-  public void pairwise(Batch q, Batch p, float[] out) {
-    into(out).pairwise(q, p);
-  }
-
-  public void pairwise(Batch q, Batch p, double[] out) {
-    into(out).pairwise(q, p);
-  }
-
-  public void pairwise(Batch q, Batch p, MemorySegment out, boolean wide) {
-    into(out, wide).pairwise(q, p);
-  }
-
-  /** Computes {@code KL(q_i ‖ p_i)}. */
-  public void aligned(Batch q, Batch p, float[] out) {
-    into(out).aligned(q, p);
-  }
-
-  public void aligned(Batch q, Batch p, double[] out) {
-    into(out).aligned(q, p);
-  }
-
-  public void aligned(Batch q, Batch p, MemorySegment out, boolean wide) {
-    into(out, wide).aligned(q, p);
-  }
-
-  /** Computes {@code KL(q_i ‖ N(0, I))}. */
-  public void toStandardNormal(Batch q, float[] out) {
-    into(out).toStandardNormal(q);
-  }
-
-  public void toStandardNormal(Batch q, double[] out) {
-    into(out).toStandardNormal(q);
-  }
-
-  public void toStandardNormal(Batch q, MemorySegment out, boolean wide) {
-    into(out, wide).toStandardNormal(q);
-  }
-
-  /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */
-  public void pairs(Batch q, int[] i, Batch p, int[] j, float[] out) {
-    into(out).pairs(q, i, p, j);
-  }
-
-  public void pairs(Batch q, int[] i, Batch p, int[] j, double[] out) {
-    into(out).pairs(q, i, p, j);
-  }
-
-  /** Finds the k nearest columns of each row, which must have as many: row i's go to {@code i*k …} of both arrays. */
-  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, float[] out) {
-    into(out).nearest(q, p, k, query, indices);
-  }
-
-  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices, double[] out) {
-    into(out).nearest(q, p, k, query, indices);
-  }
-
   // --- reductions to results of their own
 
   /** Finds the k nearest columns of each row, or all if they are fewer. The lists must fit an array. */
   public NeighborLists nearest(Batch q, Batch p, int k, NearestQuery query) {
     NeighborLists found = NeighborLists.ofCounts(q.size(), i -> query.count(i, p.size(), k));
-    into(found.values()).nearest(q, p, k, query, found);
+    into(found.values()).nearest(q, p, k, query, found.start(), found.indices());
     return found;
   }
 
@@ -267,31 +208,9 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     return rows.result();
   }
 
-  /** Computes one number of each row. */
-  public void statistic(
-      RowStatistic.Kind kind, Batch q, Batch p, double @Nullable [] logWeights, double[] out) {
-    begin().statistic(kind, q, p, logWeights, out);
-  }
-
   /** Hands over every block of the matrix, once, in no order. */
-  public void forEachTile(Batch q, Batch p, TileStream.Consumer consumer) {
+  public void forEachTile(Batch q, Batch p, Consumer<? super KlTile> consumer) {
     begin().reduce(q, p, new TileStream(consumer));
-  }
-
-  /** {@code KL(q_i ‖ p_i)} from samples of q_i, and standard errors; pair i draws from the i-th split of the seed's generator. */
-  public static void monteCarlo(
-      Batch q, Batch p, int samples, long seed, double[] estimates, double[] errors) {
-    if (q.isDeterministic()) {
-      return; // 0
-    }
-    SplittableRandom random = new SplittableRandom(seed);
-    Sampler sampler = Sampler.of(q, p);
-    for (int i = 0; i < estimates.length; i++) {
-      Checkpoint.checkInterrupt(Thread.currentThread());
-      sampler.sample(i, samples, random.split());
-      estimates[i] = sampler.mean();
-      errors[i] = sampler.standardError();
-    }
   }
 
   // --- before the first request

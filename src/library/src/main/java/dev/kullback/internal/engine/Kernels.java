@@ -35,14 +35,12 @@ final class Kernels {
   /** Null if nothing here uses vectors, not even reductions. */
   private final @Nullable ReadyKernels vectors;
 
-  private final Pairs pairs;
+  /** Computes divergences of any pairs of rows, one by one. */
+  final Pairs pairs;
+
   private final RowScan scan = new ScalarScan(LANES);
 
-  /**
-   * Kernels for a worker.
-   *
-   * @param ready tells of each group whether its vectors are to be used; null for none
-   */
+  /** Makes the kernels of a worker; {@code ready} tells which vectors are to be used, null for none. */
   Kernels(
       @Nullable Predicate<KernelGroup> ready,
       @Nullable CudaDevice device,
@@ -111,15 +109,10 @@ final class Kernels {
     return vectors != null && cuda == null && q instanceof FullBatch f ? vectors.pairs(f) : pairs;
   }
 
-  /** Returns what computes divergences of any pairs of rows, one by one. */
-  Pairs anyPairs() {
-    return pairs;
-  }
-
   /** Has vectors for {@link #scan} compiled, if they are to be used. */
   void beginScans(int dimension) {
     if (vectors != null) {
-      vectors.beginScans(dimension);
+      BackgroundWarmUp.begin(KernelGroup.SCANS, dimension);
     }
   }
 

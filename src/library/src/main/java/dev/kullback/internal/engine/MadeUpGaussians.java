@@ -12,7 +12,7 @@ import java.util.Arrays;
 import java.util.function.Supplier;
 import java.util.random.RandomGenerator;
 
-/** Random Gaussians, from which {@link WarmUpTrial} and verification make batches of any kind. */
+/** Random Gaussians, from which warm-up and verification make batches of any kind. */
 public final class MadeUpGaussians {
   private static final int ROWS_A_DUPLICATE = 7;
   private static final double SPREAD = 0.3;
@@ -111,6 +111,6 @@ public final class MadeUpGaussians {
     for (int k = 0; k < narrow.length; k++) {
       narrow[k] = (float) values[k];
     }
-    return Elements.of(narrow, "values");
+    return Elements.of(narrow, "values").owned();
   }
 }

@@ -39,7 +39,6 @@ final class MatrixRunner implements Job.Task<Workspace> {
     }
   }
 
-  /** Computes a block. */
   @Override
   public void run(long index, Workspace w) {
     w.checkInterrupt();
@@ -61,7 +60,6 @@ final class MatrixRunner implements Job.Task<Workspace> {
     return dimension < WIDE_DIMENSION ? BLOCK_COLUMNS : BLOCK_COLUMNS / 2;
   }
 
-  /** Rows of a block. */
   static int blockRows(int dimension) {
     int rows = (int) Math.min(BLOCK_ROWS, (long) BLOCK_ROWS * TALL_DIMENSION / dimension);
     return Math.max(Batch.WIDEST_PANEL, rows / Batch.WIDEST_PANEL * Batch.WIDEST_PANEL);

@@ -58,7 +58,6 @@ final class ReadyKernels {
     cold = new ColdKernel(worker);
   }
 
-  /** Packs diagonal batches. */
   Operands<?> prepare(DiagonalBatch q, DiagonalBatch p) {
     if (q.dimension() <= SmallKernel.MOST_DIMENSIONS) {
       smallOperands.prepare(q, p, worker);
@@ -69,7 +68,6 @@ final class ReadyKernels {
     return tileOperands;
   }
 
-  /** Packs full batches. */
   Operands<?> prepare(FullBatch q, FullBatch p) {
     fullOperands.prepare(q, p, ready.test(KernelGroup.FULL), worker);
     return fullOperands;
@@ -95,10 +93,6 @@ final class ReadyKernels {
       pairs = new FullPairs(pair, worker);
     }
     return pairs;
-  }
-
-  void beginScans(int dimension) {
-    BackgroundWarmUp.begin(KernelGroup.SCANS, dimension);
   }
 
   RowScan scan() {

@@ -1,15 +1,11 @@
 package dev.kullback.internal.engine;
 
-import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
 import java.util.List;
 import java.util.Random;
-import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
 
 /** Calls an engine until the VM has compiled what the calls run, told by their getting no faster. */
@@ -25,6 +21,9 @@ public final class WarmUp {
 
   /** Spread of Gaussians so alike that the fast kernels' values are recomputed. */
   private static final double NEAR = 1e-4;
+
+  /** Spreads of columns, an eighth of which are alike. */
+  private static final double[] MIXED = {1, 1, 1, 1, 1, 1, 1, NEAR};
 
   /** Most elements of a made-up batch, 64 MiB. */
   public static final int MOST_ELEMENTS = 1 << 24;
@@ -73,34 +72,13 @@ public final class WarmUp {
     int n = Math.min(rows, most);
     int m = Math.min(columns, most);
     Random random = new Random(1);
-    float[][] far = parameters(n, dimension, _ -> 1, random);
-    float[][] near = parameters(n, dimension, _ -> NEAR, random);
-    float[][] p = parameters(m, dimension, j -> j % 8 == 7 ? NEAR : 1, random);
+    MadeUpGaussians normal = MadeUpGaussians.normal(dimension, false);
+    Batch p = normal.around(m, random, MIXED).diagonal(Scale.STD, false);
+    MadeUpGaussians far = normal.around(n, random, 1);
+    MadeUpGaussians near = normal.around(n, random, NEAR);
     List<Supplier<Batch>> queries =
-        List.of(() -> batch(far, dimension), () -> batch(near, dimension));
-    new WarmUp(engine, queries, n, batch(p, dimension), false).run();
-  }
-
-  private static Batch batch(float[][] parameters, int dimension) {
-    return DiagonalBatch.of(
-        Elements.of(parameters[0], "mean"),
-        Elements.of(parameters[1], "std"),
-        dimension,
-        Scale.STD,
-        ScalePolicy.STRICT);
-  }
-
-  /** Means about 0 and standard deviations about 1, spread as told by row. */
-  private static float[][] parameters(
-      int size, int dimension, IntToDoubleFunction spread, Random random) {
-    float[] mean = new float[size * dimension];
-    float[] std = new float[mean.length];
-    for (int k = 0; k < mean.length; k++) {
-      double s = spread.applyAsDouble(k / dimension);
-      mean[k] = (float) (s * random.nextGaussian());
-      std[k] = (float) Math.exp(0.3 * s * random.nextGaussian());
-    }
-    return new float[][] {mean, std};
+        List.of(() -> far.diagonal(Scale.STD, false), () -> near.diagonal(Scale.STD, false));
+    new WarmUp(engine, queries, n, p, false).run();
   }
 
   private void run() {
@@ -133,17 +111,15 @@ public final class WarmUp {
 
   private void round(Batch q) {
     engine.checkOpen();
-    if (matrix && wide) {
-      engine.pairwise(q, p, values64);
-    } else if (matrix) {
-      engine.pairwise(q, p, values32);
+    if (matrix) {
+      into().pairwise(q, p);
     }
-    if (wide) {
-      engine.nearest(q, p, k, NearestQuery.ALL, indices, values64);
-    } else {
-      engine.nearest(q, p, k, NearestQuery.ALL, indices, values32);
-    }
-    engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, sums);
-    engine.statistic(RowStatistic.Kind.MIN, q, p, null, sums);
+    into().nearest(q, p, k, NearestQuery.ALL, indices);
+    engine.begin().statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, sums);
+    engine.begin().statistic(RowStatistic.Kind.MIN, q, p, null, sums);
+  }
+
+  private Workspace into() {
+    return wide ? engine.into(values64) : engine.into(values32);
   }
 }

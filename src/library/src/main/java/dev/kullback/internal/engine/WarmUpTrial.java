@@ -73,7 +73,6 @@ final class WarmUpTrial {
   private final Engine ready = engine(_ -> true);
   private final Engine cold = engine(_ -> false);
 
-  /** A trial for batches of this dimension. */
   WarmUpTrial(int dimension) {
     this.dimension = dimension;
   }
@@ -100,10 +99,11 @@ final class WarmUpTrial {
             && matrices(d, true, FAR, MIXED, CLOSE, NEAR);
       }
       case SCANS -> {
-        Scans scans = new Scans(random);
+        double[] values = random.doubles(160, 0, 3).toArray();
+        long[] keys = random.longs(RowScan.FEW, 0, Long.MAX_VALUE).toArray();
         RowScan plain = new ScalarScan(VectorWidth.BITS / Double.SIZE);
         RowScan vectors = new VectorScan();
-        yield tryOut(() -> scans.run(plain), () -> scans.run(vectors));
+        yield tryOut(() -> scan(plain, values, keys), () -> scan(vectors, values, keys));
       }
       case FULL ->
           full(FEW_FULL_DIMENSIONS)
@@ -124,11 +124,11 @@ final class WarmUpTrial {
     Batch nearP = normal.around(COLUMNS, random, NEAR).diagonal(Scale.STD, false);
     float[] out = new float[q.size() * p.size()];
     return tryOut(
-        () -> cold.pairwise(q, p, out),
-        () -> floats.pairwise(q, p, out),
+        () -> cold.into(out).pairwise(q, p),
+        () -> floats.into(out).pairwise(q, p),
         () -> {
           matrices(floats, q, p);
-          floats.pairwise(nearQ, nearP, out);
+          floats.into(out).pairwise(nearQ, nearP);
         },
         1);
   }
@@ -148,9 +148,9 @@ final class WarmUpTrial {
   }
 
   private static void matrices(Engine engine, Batch q, Batch p) {
-    engine.pairwise(q, p, new float[q.size() * p.size()]);
-    engine.pairwise(q, p, new double[q.size() * p.size()]);
-    engine.pairwise(q, q, new float[q.size() * q.size()]);
+    engine.into(new float[q.size() * p.size()]).pairwise(q, p);
+    engine.into(new double[q.size() * p.size()]).pairwise(q, p);
+    engine.into(new float[q.size() * q.size()]).pairwise(q, q);
   }
 
   private boolean full(int d) {
@@ -173,8 +173,8 @@ final class WarmUpTrial {
     matrices(engine, q.full(ScaleKind.SCALE_TRIL, true, how), columns);
     matrices(engine, q.full(ScaleKind.PRECISION_MATRIX, true, how), others);
     double[] out = new double[columns.size()];
-    engine.aligned(columns, others, out);
-    engine.toStandardNormal(columns, out);
+    engine.into(out).aligned(columns, others);
+    engine.into(out).toStandardNormal(columns);
   }
 
   /** Computes with both until vectors take at most {@link #SLOWER} times as long, as only compiled ones do; or returns false. */
@@ -211,32 +211,17 @@ final class WarmUpTrial {
     return System.nanoTime() - start;
   }
 
-  /** Operations of reductions on rows. */
-  private static final class Scans {
-    private static final int ROWS = 12;
-    private static final int WIDTH = 160;
-
-    private final double[] values;
-    private final double[] least = new double[WIDTH];
-    private final int[] at = new int[WIDTH];
-    private final long[] unsorted;
-    private final long[] keys = new long[RowScan.FEW];
-
-    Scans(Random random) {
-      values = random.doubles(WIDTH, 0, 3).toArray();
-      unsorted = random.longs(RowScan.FEW, 0, Long.MAX_VALUE).toArray();
-    }
-
-    void run(RowScan scan) {
-      for (int i = 0; i < ROWS; i++) {
-        scan.sumExp(0, values, i, i + 39);
-        scan.sum(values, i, WIDTH);
-        scan.min(values, i, WIDTH);
-        scan.atMost(1, values, i, WIDTH, at);
-        scan.leastOfGroups(values, 0, WIDTH, 32, least);
-        System.arraycopy(unsorted, 0, keys, 0, keys.length);
-        scan.sortFew(keys, i, keys.length);
-      }
+  /** Runs the operations of reductions on rows. */
+  private static void scan(RowScan scan, double[] values, long[] keys) {
+    double[] least = new double[values.length];
+    int[] at = new int[values.length];
+    for (int i = 0; i < ROWS; i++) {
+      scan.sumExp(0, values, i, i + 39);
+      scan.sum(values, i, values.length);
+      scan.min(values, i, values.length);
+      scan.atMost(1, values, i, values.length, at);
+      scan.leastOfGroups(values, 0, values.length, 32, least);
+      scan.sortFew(keys.clone(), i, keys.length);
     }
   }
 }

@@ -9,7 +9,6 @@ import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NearestRows;
-import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
@@ -24,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * Kernels, targets and working memory of one thread in a call, which it leads or helps with; pooled, so that warm calls allocate nothing.
  * {@link Engine} takes one for a call, which gives it back.
  */
-final class Workspace extends Worker {
+public final class Workspace extends Worker {
   /** Destination of the results of the call that it leads, and its reductions. */
   final Results results = new Results();
 
@@ -50,7 +49,7 @@ final class Workspace extends Worker {
   }
 
   /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
-  void pairwise(Batch q, Batch p) {
+  public void pairwise(Batch q, Batch p) {
     try {
       matrix.run(q, p);
     } finally {
@@ -59,7 +58,7 @@ final class Workspace extends Worker {
   }
 
   /** Computes {@code KL(q_i ‖ p_i)}. */
-  void aligned(Batch q, Batch p) {
+  public void aligned(Batch q, Batch p) {
     try {
       int n = q.size();
       int step = Checkpoint.taskRows(Batch.terms(q, p), BlockKernel.ROW_PANEL);
@@ -76,7 +75,7 @@ final class Workspace extends Worker {
   }
 
   /** Computes {@code KL(q_i ‖ N(0, I))}. */
-  void toStandardNormal(Batch q) {
+  public void toStandardNormal(Batch q) {
     try {
       int n = q.size();
       int step = Checkpoint.taskRows(Pair.standardTerms(q), BlockKernel.ROW_PANEL);
@@ -93,14 +92,14 @@ final class Workspace extends Worker {
   }
 
   /** Computes {@code KL(q_{i[r]} ‖ p_{j[r]})}, on the host whatever the backend. */
-  void pairs(Batch q, int[] i, Batch p, int[] j) {
+  public void pairs(Batch q, int[] i, Batch p, int[] j) {
     try {
       int n = i.length;
       int step = Checkpoint.taskRows(Batch.terms(q, p), BlockKernel.ROW_PANEL);
       if (isAlone(Math.ceilDiv(n, step))) {
-        kernels.anyPairs().pairs(q, i, p, j, 0, n, results);
+        kernels.pairs.pairs(q, i, p, j, 0, n, results);
       } else {
-        share(n, step, (from, to, w) -> w.kernels.anyPairs().pairs(q, i, p, j, from, to, results));
+        share(n, step, (from, to, w) -> w.kernels.pairs.pairs(q, i, p, j, from, to, results));
       }
     } finally {
       engine.end(this);
@@ -108,19 +107,18 @@ final class Workspace extends Worker {
   }
 
   /** Finds the k nearest columns of each row, which must have as many: row i's go to {@code i*k …} of the indices and the results. */
-  void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices) {
-    nearest.set(q, p, k, query, NearestRows.EVEN, indices, results);
-    reduce(q, p, nearest);
+  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices) {
+    nearest(q, p, k, query, NearestRows.EVEN, indices);
   }
 
-  /** Finds the k nearest columns of each row, or all if they are fewer, as the lists have room for. */
-  void nearest(Batch q, Batch p, int k, NearestQuery query, NeighborLists found) {
-    nearest.set(q, p, k, query, found.start(), found.indices(), results);
+  /** Finds the nearest columns of each row, as many as fit: row i's go to {@code start[i] … start[i + 1]}, exclusive. */
+  void nearest(Batch q, Batch p, int k, NearestQuery query, int[] start, int[] indices) {
+    nearest.set(q, p, k, query, start, indices, results);
     reduce(q, p, nearest);
   }
 
   /** Computes one number of each row. */
-  void statistic(
+  public void statistic(
       RowStatistic.Kind kind, Batch q, Batch p, double @Nullable [] logWeights, double[] out) {
     statistic.set(kind, p.size(), logWeights, out);
     reduce(q, p, statistic);

@@ -1,15 +1,13 @@
 package dev.kullback.internal.rows;
 
+import dev.kullback.KlTile;
+import java.util.function.Consumer;
+
 /** Hands every block to a consumer. */
 public final class TileStream extends RowReduction {
-  /** Takes a block {@code values[(i − row0)·(column1 − column0) + j − column0] = KL(q_i ‖ p_j)}. */
-  public interface Consumer {
-    void accept(int row0, int row1, int column0, int column1, double[] values);
-  }
+  private final Consumer<? super KlTile> consumer;
 
-  private final Consumer consumer;
-
-  public TileStream(Consumer consumer) {
+  public TileStream(Consumer<? super KlTile> consumer) {
     this.consumer = consumer;
   }
 
@@ -20,6 +18,6 @@ public final class TileStream extends RowReduction {
 
   @Override
   public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
-    consumer.accept(row0, row1, column0, column1, kl);
+    consumer.accept(new KlTile(row0, row1 - row0, column0, column1 - column0, kl));
   }
 }

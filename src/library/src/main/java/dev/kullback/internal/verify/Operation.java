@@ -13,14 +13,9 @@ import java.util.function.ToDoubleFunction;
 
 /** One method of the engine, which may take batches of equal size only, and its expected results. */
 record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
-  /** Operations that return new objects, or hand them to a consumer; the others write to the caller's memory. */
+  /** Operations that allocate even in warm calls, as they return new objects or hand them to a consumer. */
   static final Set<String> MAKERS =
       Set.of("exact nearest", "within", "withinReverse", "forEachTile");
-
-  /** Whether even a warm call allocates. */
-  boolean isMaker() {
-    return MAKERS.contains(name);
-  }
 
   interface Call {
     void run(Engine engine, Batch q, Batch p, Case c, Result r);
@@ -31,35 +26,35 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
           of(
               "pairwise",
               (engine, q, p, _, r) -> {
-                engine.pairwise(q, p, r.floats);
+                engine.into(r.floats).pairwise(q, p);
                 r.widen();
               },
               c -> Expected.of(c.kl, Case.FLOAT_CONTRACT)),
           of(
               "pairwise to double",
-              (engine, q, p, _, r) -> engine.pairwise(q, p, r.values),
+              (engine, q, p, _, r) -> engine.into(r.values).pairwise(q, p),
               c -> Expected.of(c.kl, c.contract)),
           square(
               "aligned",
-              (engine, q, p, _, r) -> engine.aligned(q, p, r.values),
+              (engine, q, p, _, r) -> engine.into(r.values).aligned(q, p),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + i]), c.contract)),
           square(
               "pairs",
-              (engine, q, p, c, r) -> engine.pairs(q, c.ascending, p, c.descending, r.values),
+              (engine, q, p, c, r) -> engine.into(r.values).pairs(q, c.ascending, p, c.descending),
               c -> Expected.of(c.rows(i -> c.kl[i * c.m + c.n - 1 - i]), c.contract)),
           of(
               "toStandardNormal",
-              (engine, q, _, _, r) -> engine.toStandardNormal(q, r.values),
+              (engine, q, _, _, r) -> engine.into(r.values).toStandardNormal(q),
               c -> Expected.of(c.toStandardNormal(), c.contract)),
           of(
               "nearest",
               (engine, q, p, c, r) ->
-                  engine.nearest(q, p, c.k(0), NearestQuery.ALL, r.indices, r.values),
+                  engine.into(r.values).nearest(q, p, c.k(0), NearestQuery.ALL, r.indices),
               c -> c.nearest(false)),
           square(
               "nearestOthers",
               (engine, q, p, c, r) ->
-                  engine.nearest(q, p, c.k(1), NearestQuery.OTHERS, r.indices, r.values),
+                  engine.into(r.values).nearest(q, p, c.k(1), NearestQuery.OTHERS, r.indices),
               c -> c.nearest(true)),
           of(
               "exact nearest",
@@ -76,13 +71,10 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
           of(
               "nearestReverse",
               (engine, q, p, c, r) ->
-                  engine.nearest(
-                      p,
-                      q,
-                      Math.min(Case.NEIGHBORS, c.n),
-                      NearestQuery.ALL_REVERSE,
-                      r.indices,
-                      r.values),
+                  engine
+                      .into(r.values)
+                      .nearest(
+                          p, q, Math.min(Case.NEIGHBORS, c.n), NearestQuery.ALL_REVERSE, r.indices),
               Case::nearestReverse),
           of(
               "withinReverse",
@@ -92,12 +84,14 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
           of(
               "logSumExp",
               (engine, q, p, _, r) ->
-                  engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, r.values),
+                  engine.begin().statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, r.values),
               c -> c.logSumExp(new double[c.m])),
           of(
               "weightedLogSumExp",
               (engine, q, p, c, r) ->
-                  engine.statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, c.logWeights, r.values),
+                  engine
+                      .begin()
+                      .statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, c.logWeights, r.values),
               c -> c.logSumExp(c.logWeights)),
           statistic(
               "rowMin", RowStatistic.Kind.MIN, row -> Arrays.stream(row).min().orElseThrow(), 0),
@@ -114,11 +108,14 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
                   engine.forEachTile(
                       q,
                       p,
-                      (row0, row1, column0, column1, values) -> {
-                        int width = column1 - column0;
-                        for (int i = row0; i < row1; i++) {
+                      tile -> {
+                        for (int i = 0; i < tile.rows(); i++) {
                           System.arraycopy(
-                              values, (i - row0) * width, r.values, i * c.m + column0, width);
+                              tile.values(),
+                              i * tile.columns(),
+                              r.values,
+                              (tile.row0() + i) * c.m + tile.column0(),
+                              tile.columns());
                         }
                       }),
               c -> Expected.of(c.kl, c.contract)));
@@ -135,7 +132,7 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
       String name, RowStatistic.Kind kind, ToDoubleFunction<double[]> ofRow, double rounding) {
     return of(
         name,
-        (engine, q, p, _, r) -> engine.statistic(kind, q, p, null, r.values),
+        (engine, q, p, _, r) -> engine.begin().statistic(kind, q, p, null, r.values),
         c -> Expected.of(c.rows(i -> ofRow.applyAsDouble(c.row(i))), c.contract + rounding));
   }
 }

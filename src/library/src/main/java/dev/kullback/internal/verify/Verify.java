@@ -1,5 +1,6 @@
 package dev.kullback.internal.verify;
 
+import dev.kullback.Verification;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.plain.FullPair;
@@ -48,11 +49,6 @@ public final class Verify {
   /** Part of the time for warm calls. */
   private static final double WARM = 0.25;
 
-  /** Makes a report of an operation's figures. */
-  public interface Report<T> {
-    T of(String name, long calls, long entries, double worst, long bytes, String wrong);
-  }
-
   private final Engine engine;
   private final int[][] shapes;
   private final long least;
@@ -94,8 +90,8 @@ public final class Verify {
   }
 
   /** Tries every operation for about so long in all, and twice at least. */
-  public static <T> List<T> run(Engine engine, long nanos, Report<T> report) {
-    return run(engine, SHAPES, nanos, 2, report);
+  public static List<Verification.Operation> run(Engine engine, long nanos) {
+    return run(engine, SHAPES, nanos, 2);
   }
 
   /**
@@ -103,11 +99,11 @@ public final class Verify {
    *
    * @param least number of calls of an operation with the batches of a small shape; with larger ones it is two
    */
-  static <T> List<T> run(Engine engine, int[][] shapes, long nanos, long least, Report<T> report) {
-    return new Verify(engine, shapes, least).run(nanos, report);
+  static List<Verification.Operation> run(Engine engine, int[][] shapes, long nanos, long least) {
+    return new Verify(engine, shapes, least).run(nanos);
   }
 
-  private <T> List<T> run(long nanos, Report<T> report) {
+  private List<Verification.Operation> run(long nanos) {
     engine.awaitVectors(DIMENSION);
     long start = System.nanoTime();
     int slices = ROUNDS * Kind.values().length * shapes.length * figures.size();
@@ -127,7 +123,9 @@ public final class Verify {
     }
     countBytes(start, nanos);
     return figures.stream()
-        .map(f -> report.of(f.operation.name(), f.calls, f.entries, f.worst, f.bytes, f.wrong))
+        .map(f ->
+            new Verification.Operation(
+                f.operation.name(), f.calls, f.entries, f.worst, f.bytes, f.wrong))
         .toList();
   }
 
@@ -169,7 +167,8 @@ public final class Verify {
       for (int turn = 0; turn < WARM_SHAPES.length; turn++) {
         Case c = new Case(kind, WARM_SHAPES[turn], turn, 0);
         for (Figures f : figures) {
-          if (!f.operation.isMaker() && (!f.operation.isSquare() || c.n == c.m)) {
+          if (!Operation.MAKERS.contains(f.operation.name())
+              && (!f.operation.isSquare() || c.n == c.m)) {
             all.add(new Warm(f, c));
           }
         }

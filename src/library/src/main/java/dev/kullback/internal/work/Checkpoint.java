@@ -100,7 +100,6 @@ public final class Checkpoint {
     }
   }
 
-  /** Throws if the thread was interrupted. */
   public static void checkInterrupt(Thread caller) {
     if (caller.isInterrupted()) {
       throw interrupted();

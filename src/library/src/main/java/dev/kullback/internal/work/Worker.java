@@ -22,7 +22,6 @@ public class Worker {
   /** Whether the call that this one leads has failed. */
   private volatile boolean ended;
 
-  /** Begins a call of this thread. */
   public final void startCall() {
     caller = Thread.currentThread();
   }
@@ -32,7 +31,6 @@ public class Worker {
     lead = other;
   }
 
-  /** The thread that made the call. */
   final Thread caller() {
     return Objects.requireNonNull(lead.caller);
   }

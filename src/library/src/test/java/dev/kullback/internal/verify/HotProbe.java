@@ -21,7 +21,6 @@ public final class HotProbe {
   }
 
   private static void print(Engine engine, int[][] shapes, long least) {
-    System.out.println(
-        new Verification(Verify.run(engine, shapes, 0, least, Verification.Operation::new)));
+    System.out.println(new Verification(Verify.run(engine, shapes, 0, least)));
   }
 }
