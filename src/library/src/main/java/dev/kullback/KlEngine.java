@@ -300,10 +300,8 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Finds the neighbors of {@link #nearest(Gaussians, Gaussians, int)} and writes them into arrays.
-   *
-   * @param indices receives the columns j, row-major {@code [N, k]}
-   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
+   * Writes the neighbors into arrays as {@link #nearest(Gaussians, Gaussians, int, int[], float[])} does, without
+   * rounding the values.
    */
   public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
@@ -338,10 +336,8 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Finds the neighbors of {@link #nearestOthers(Gaussians, Gaussians, int)} and writes them into arrays.
-   *
-   * @param indices receives the columns j, row-major {@code [N, k]}
-   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
+   * Writes the neighbors into arrays as {@link #nearestOthers(Gaussians, Gaussians, int, int[], float[])} does, without
+   * rounding the values.
    */
   public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
     checkEvery(
@@ -353,8 +349,6 @@ public final class KlEngine implements AutoCloseable {
    * Finds, for every row i, the k smallest of {@code KL(p_j ‖ q_i)} over j: {@link #nearest(Gaussians, Gaussians, int)}
    * with the arguments of the divergence exchanged. A call of fewer than 32 rows takes as long as one of 32.
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param k the number of neighbors, in [1, M]
    * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
    */
@@ -428,8 +422,6 @@ public final class KlEngine implements AutoCloseable {
    * Finds, for every row i, all j with {@code KL(p_j ‖ q_i) ≤ radius}, by ascending j:
    * {@link #within(Gaussians, Gaussians, double)} with the arguments of the divergence exchanged.
    *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
    * @param radius in nats, ≥ 0
    * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
    */
@@ -489,13 +481,7 @@ public final class KlEngine implements AutoCloseable {
     return statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, logWeights, out);
   }
 
-  /**
-   * Computes {@code out[i] = min_j KL(q_i ‖ p_j)}, in nats.
-   *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @return a new array of N numbers
-   */
+  /** {@return a new array of N numbers, {@code out[i] = min_j KL(q_i ‖ p_j)}, in nats} */
   public double[] rowMin(Gaussians q, Gaussians p) {
     return rowMin(q, p, new double[rows(q)]);
   }
@@ -505,13 +491,7 @@ public final class KlEngine implements AutoCloseable {
     return statistic(RowStatistic.Kind.MIN, q, p, null, out);
   }
 
-  /**
-   * Computes {@code out[i] = Σ_j KL(q_i ‖ p_j)}, in nats; +∞ where a term or the sum is.
-   *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @return a new array of N numbers
-   */
+  /** {@return a new array of N numbers, {@code out[i] = Σ_j KL(q_i ‖ p_j)}, in nats; +∞ where a term or the sum is} */
   public double[] rowSum(Gaussians q, Gaussians p) {
     return rowSum(q, p, new double[rows(q)]);
   }
@@ -521,13 +501,7 @@ public final class KlEngine implements AutoCloseable {
     return statistic(RowStatistic.Kind.SUM, q, p, null, out);
   }
 
-  /**
-   * Computes {@code out[i] = Σ_j KL(q_i ‖ p_j) / M}, in nats; +∞ where the sum is.
-   *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @return a new array of N numbers
-   */
+  /** {@return a new array of N numbers, {@code out[i] = Σ_j KL(q_i ‖ p_j) / M}, in nats; +∞ where the sum is} */
   public double[] rowMean(Gaussians q, Gaussians p) {
     return rowMean(q, p, new double[rows(q)]);
   }
