@@ -22,10 +22,7 @@ public interface BlockKernel<O extends Operands<?>> {
     return false;
   }
 
-  /**
-   * Answers for all rows, or with {@code transposed} for all columns as rows, a strip of them at a time on this thread, if it goes
-   * through rows itself.
-   */
+  /** Answers for all rows, or if {@code transposed} all columns as rows, by strips on this thread, if it goes through rows itself. */
   default boolean answer(
       O operands, RowQuery query, boolean transposed, Consumer<RowAnswer> consumer) {
     return false;

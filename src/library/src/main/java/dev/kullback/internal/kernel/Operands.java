@@ -37,7 +37,6 @@ public class Operands<G extends Batch> {
     this.p = p;
   }
 
-  /** Lets go of the batches. */
   public void clear() {
     q = null;
     p = null;

@@ -90,10 +90,7 @@ public final class Results {
 
   /**
    * Points a target at a block of the row-major matrix: at the array itself, or at a piece of memory that {@link #close} copies to the
-   * segment.
-   *
-   * @param stride columns of the matrix
-   * @param mostRows, mostColumns of a block
+   * segment. The stride is the matrix's number of columns.
    */
   public void open(
       BlockTarget target, int row0, int column0, int stride, int mostRows, int mostColumns) {

@@ -1,9 +1,6 @@
 package dev.kullback.internal.kernel;
 
-/**
- * Findings of a kernel in the rows [row0, row1) by a {@link RowQuery}, in pieces of their columns, which come in order. Any thread may use
- * it until the consumer returns.
- */
+/** Findings in rows [row0, row1), in pieces of columns, which come in order. Any thread may use it until the consumer returns. */
 public interface RowAnswer {
   int row0();
 

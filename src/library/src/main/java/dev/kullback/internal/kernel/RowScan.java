@@ -2,19 +2,12 @@ package dev.kullback.internal.kernel;
 
 /** Operations of reductions on a piece {@code values[from…to)} of a row, none of which is NaN. */
 public interface RowScan {
-  /**
-   * Finds the values ≤ {@code limit}.
-   *
-   * @param at where their positions less {@code from} go, ascending
-   * @return how many there are
-   */
+  /** Stores the positions of the values ≤ {@code limit}, less {@code from}, ascending, and returns their number. */
   int atMost(double limit, double[] values, int from, int to, int[] at);
 
   /**
    * Deals the values into groups and stores the least of each: the k-th smallest of these is no less than that of the values. Values
-   * of an incomplete last deal may be left out.
-   *
-   * @param groups a multiple of 32, at most {@code to − from}
+   * of an incomplete last deal may be left out. The number of groups is a multiple of 32, at most {@code to − from}.
    */
   void leastOfGroups(double[] values, int from, int to, int groups, double[] least);
 

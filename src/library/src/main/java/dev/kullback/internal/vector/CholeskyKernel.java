@@ -8,10 +8,7 @@ import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
-/**
- * {@link Cholesky} for as many matrices as a vector has lanes, by the same operations, to the same bits. Entry k of matrix i is
- * at {@code [k·V + i]}.
- */
+/** {@link Cholesky} of a matrix in each lane, by the same operations, to the same bits. Entry k of matrix i is at {@code [k·V + i]}. */
 public final class CholeskyKernel implements Factorization {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final VectorSpecies<Long> L = Species.LONG;
@@ -63,10 +60,7 @@ public final class CholeskyKernel implements Factorization {
     }
   }
 
-  /**
-   * Stores to entry {@code to} what it is, if growth is 0, or else 0, less n products of entries a, a + 1, … and b, b + step, b + 2·step +
-   * growth, ….
-   */
+  /** Subtracts n products of entries a, a + 1, … and b, b + step, b + 2·step + growth, … from entry {@code to}, or with growth from 0. */
   private static void subtractProducts(
       double[] high, double[] low, int to, int a, int b, int step, int growth, int n) {
     boolean from = growth == 0;

@@ -12,7 +12,6 @@ import dev.kullback.internal.work.Worker;
  * order of magnitude slower than compiled vectors, and far faster than interpreted ones.
  */
 public final class ColdKernel implements BlockKernel<TileOperands> {
-  /** Columns at a time. */
   private static final int COLUMNS = 4;
 
   private final Worker worker;

@@ -70,11 +70,7 @@ public final class Epilogue {
     }
   }
 
-  /**
-   * Stores the KL of a tile by sums that are promoted.
-   *
-   * @return whether the error bound of every entry is within tolerance
-   */
+  /** Stores the KL of a tile by sums that are promoted; whether the error bound of every entry is within tolerance. */
   static boolean store(Tile t, TileSums<?> sums) {
     BlockTarget out = t.out();
     double[] r = sums.r[0];
@@ -151,9 +147,8 @@ public final class Epilogue {
   }
 
   /**
-   * Stores the KL of a tile of float batches as wide as a panel, by the double kernel.
-   *
-   * @return null if double settles every entry and float none, or the first rung that may settle one
+   * Stores the KL of a tile of float batches as wide as a panel, by the double kernel. Returns null if double settles every entry and
+   * float none, or the first rung that may settle one.
    */
   static VectorKernel.@Nullable Rung storeDouble(
       Tile t, FloatKernels floats, DoubleKernels doubles) {

@@ -23,10 +23,7 @@ public final class FloatPanels {
   /** Columns of a panel: two vectors, or a row panel if that is more. */
   public static final int NR = Math.max(2 * VectorWidth.BITS / Float.SIZE, MR);
 
-  /**
-   * Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#UNITS32} allows
-   * for.
-   */
+  /** Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#UNITS32} allows for. */
   static final int KC = PairKl.BLOCK;
 
   /** Dimensions whose chunks of KC add up in this precision before they are promoted to double. */
@@ -35,7 +32,6 @@ public final class FloatPanels {
   /** Dimensions packed at a time; 64 read shorter runs of each row and took 216 µs instead of 192 at 1024 x 256. */
   private static final int PACK = 256;
 
-  /** A batch in panels. */
   static final PanelForm<DiagonalBatch, float[], Packed<float[]>> COLUMNS =
       new PanelForm<>(
           g -> Math.ceilDiv(g.size(), NR) * NR * 2 * g.dimension(),

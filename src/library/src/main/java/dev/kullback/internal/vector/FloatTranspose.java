@@ -12,10 +12,7 @@ public final class FloatTranspose {
   /** Side of the squares that are exchanged between registers of 512 bits. */
   private static final int SIDE = 512 / Float.SIZE;
 
-  /**
-   * Whether an instruction selects lanes of two vectors of 512 bits. C2 of JDK 25 has none for SVE, and boxes: 3,840 B a square of
-   * doubles.
-   */
+  /** Whether an instruction selects lanes of two 512-bit vectors. C2 (JDK 25) has none for SVE, and boxes 3,840 B a square of doubles. */
   private static final boolean EXCHANGES = VectorWidth.BITS == 512 && VectorWidth.isX86();
 
   /** Side of the squares exchanged where no larger ones are: floats take 0.26 ns each, in a plain loop 0.69 (Zen 3, AVX2). */
@@ -32,11 +29,7 @@ public final class FloatTranspose {
   private final boolean vectors;
   private final float[] scratch = new float[SIDE * SIDE];
 
-  /**
-   * Makes working memory.
-   *
-   * @param vectors whether vectors may be used; the lanes are the same without
-   */
+  /** Makes working memory; the lanes are the same with vectors and without. */
   public FloatTranspose(boolean vectors) {
     this.vectors = vectors;
   }

@@ -165,11 +165,7 @@ final class NearKernel {
     }
   }
 
-  /**
-   * Stores the KL of a tile as wide as a panel.
-   *
-   * @return whether this form settles every entry, and neither float nor double settles any
-   */
+  /** Stores the KL of a tile as wide as a panel; whether this form settles every entry, and neither float nor double any. */
   boolean store(Tile t, DiagonalBatch q, DiagonalBatch p, TileSums<?> floats, TileSums<?> doubles) {
     Arrays.setAll(rows, i -> i);
     compute(t, q, p, t.rows);
@@ -284,10 +280,7 @@ final class NearKernel {
     return equal;
   }
 
-  /**
-   * Computes the KL of one entry without vectors, by the very operations of a lane of {@link #compute}; NaN where this form does
-   * not hold.
-   */
+  /** Computes the KL of one entry without vectors, by the operations of a lane of {@link #compute}; NaN where this form does not hold. */
   static double kl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     float[] mean = q.mean32();

@@ -32,12 +32,7 @@ public final class PanelForm<B extends Batch, A, T> {
   private final Packing<B, A, T> packing;
   private final DerivedForm<B, T> kept;
 
-  /**
-   * A form of its own, kept in a constant.
-   *
-   * @param length elements of the array
-   * @param bytes heap memory of a packed batch
-   */
+  /** Makes a form, kept in a constant, of arrays of this length, whose packed batches take these bytes of heap memory. */
   public PanelForm(
       ToIntFunction<B> length,
       IntFunction<A> allocate,

@@ -314,10 +314,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     }
   }
 
-  /**
-   * Takes the stable form where the difference form is uncertain and scales are alike, and 0 at the diagonal of KL(q ‖ q). Returns whether
-   * no entry is left {@link #open}.
-   */
+  /** Takes the stable form where scales are alike, and 0 at the diagonal of KL(q ‖ q); returns whether no entry is left {@link #open}. */
   private boolean choose(SmallOperands operands, int i, int index, int count, int end) {
     boolean any = settle(operands, index, count);
     for (int n = 0; n < count && operands.q() == operands.p(); n++) {
@@ -336,10 +333,7 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     return left == 0;
   }
 
-  /**
-   * Settles lanes that are uncertain by the difference form and have a small Σ s²; leaves the other uncertain ones open, and returns
-   * whether any are.
-   */
+  /** Settles uncertain lanes whose Σ s² is small; leaves the other uncertain ones open, and returns whether any are. */
   private boolean settle(SmallOperands operands, int index, int count) {
     double[] columns = operands.columns().values();
     int noises = SmallOperands.noises(operands.p());

@@ -47,7 +47,6 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
     SCALES.of(batch);
   }
 
-  /** Begins a call. */
   public void prepare(DiagonalBatch q, DiagonalBatch p, Worker worker) {
     set(Kind.SMALL, q, p);
     columns = COLUMNS.of(p, p.markUsed(), memory, false, worker);
@@ -59,7 +58,6 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
     columns = null;
   }
 
-  /** Returns the columns of p. */
   Columns columns() {
     return Objects.requireNonNull(columns);
   }

@@ -7,20 +7,9 @@ import jdk.incubator.vector.VectorSpecies;
  * Species of this process's vectors. They stand apart from {@link VectorWidth}, since loading their classes takes 30 ms (Zen 3).
  *
  * <p>Kernels view a vector's bits by {@code reinterpretShape}, never by {@code viewAsIntegralLanes}, {@code viewAsFloatingLanes} or
- * {@code reinterpretAs…}; ArchitectureTest sees to it. In JDK 27 these end in a virtual call of {@code swapIfNeeded} on the result.
- * Where the process has seen exactly two classes there, say LongVector and DoubleVector of 256 bits, C2 inlines both
- * guesses and boxes the payload of every view in every kernel: 48 B a view, {@code pairwise} takes 1.5 to 2 times as long. One
- * class, or three, and nothing is boxed; JDK 25, 26 and 28-ea+18 have no such call. This is enough (27.0.1, any width):
- *
- * <pre>
- * static long or(double[] a) { // boxes once views of LongVector and DoubleVector have both been hot
- *   LongVector bits = LongVector.zero(L);
- *   for (int i = 0; i &lt; a.length; i += S.length()) {
- *     bits = bits.or(DoubleVector.fromArray(S, a, i).viewAsIntegralLanes());
- *   }
- *   return bits.reduceLanes(VectorOperators.OR);
- * }
- * </pre>
+ * {@code reinterpretAs…}; ArchitectureTest sees to it. These end in a virtual call of {@code swapIfNeeded} in JDK 27, not in 25, 26 and
+ * 28-ea+18: where the process has seen two classes there, not one or three, C2 boxes every view, 48 B, and {@code pairwise} takes 1.5 to 2
+ * times as long.
  */
 public final class Species {
   static final VectorSpecies<Float> FLOAT =

@@ -11,10 +11,7 @@ import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Tile of the matrix: a block's rows by a panel of columns. Where no rung settles all of it at once, it holds the entries while rung after
- * rung settles some. One thread's.
- */
+/** Tile of the matrix: a block's rows by a panel of columns. It holds the entries while rung after rung settles some. One thread's. */
 final class Tile {
   /**
    * Rows of a whole block: 16 at a time took 1.05 of the time at D = 64 and 1.02 at D = 256, with 1024 columns, and up to 1.4 where rungs
@@ -22,7 +19,6 @@ final class Tile {
    */
   static final int ROWS = BlockKernel.MOST_ROWS;
 
-  /** Entries of a tile. */
   static final int CAPACITY = ROWS * FloatPanels.NR;
 
   private static final VectorSpecies<Double> S = Species.DOUBLE;
@@ -160,7 +156,6 @@ final class Tile {
     return (int) open.reduceLanes(VectorOperators.ADD);
   }
 
-  /** Stores all entries. */
   void store() {
     BlockTarget target = out();
     int vectors = columns / S.length() * S.length();

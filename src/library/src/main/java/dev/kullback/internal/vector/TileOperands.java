@@ -29,7 +29,6 @@ public final class TileOperands extends Operands<DiagonalBatch> {
     return q.isDouble() || p.isDouble();
   }
 
-  /** Begins a call. */
   public void prepare(DiagonalBatch q, DiagonalBatch p, boolean vectors, Worker worker) {
     boolean wide = isWide(q, p);
     set(wide ? Kind.DOUBLE : Kind.FLOAT, q, p);

@@ -11,10 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Computes blocks tile by tile by the Vector API; entries whose error bound exceeds the contract are computed again by other forms. */
 public final class VectorKernel implements BlockKernel<TileOperands> {
-  /**
-   * Open entries of a row panel from which on the double kernel computes it whole, which takes as long as 3 of them, by the rates at D =
-   * 256 (Zen 3).
-   */
+  /** Open entries of a row panel from which on the double kernel computes it whole, in the time of 3 entries (D = 256; Zen 3). */
   private static final int DENSE = 4;
 
   /** Forms of an entry, in the order in which they are tried; the stable form settles what is left. */
@@ -35,17 +32,10 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
 
   private final NearKernel near = new NearKernel();
 
-  /**
-   * First rung that settled an entry of the last tile, which the next tile tries first; null if float settled some of its entries, but not
-   * all.
-   */
+  /** First rung that settled an entry of the last tile, tried first by the next; null if float settled some entries, but not all. */
   private @Nullable Rung likely = Rung.FLOAT;
 
-  /**
-   * Makes a kernel of one thread.
-   *
-   * @param cold computes tiles that need refinement until that is ready
-   */
+  /** Makes a kernel of one thread, for which {@code cold} computes tiles that need refinement until that is ready. */
   public VectorKernel(Worker worker, ColdKernel cold, BooleanSupplier isRefinementReady) {
     this.worker = worker;
     this.cold = cold;
@@ -102,9 +92,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
 
   /**
    * Stores a tile of batches of float by one rung, if that settles every entry and its values tell that no rung before it settles any, so
-   * that no entry depends on its tile.
-   *
-   * @return null if stored, or the rung to climb from
+   * that no entry depends on its tile. Returns null if stored, or the rung to climb from.
    */
   private @Nullable Rung speculate(TileOperands operands, Rung rung) {
     boolean whole = tile.columns == FloatPanels.NR;

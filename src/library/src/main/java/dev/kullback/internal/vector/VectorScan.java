@@ -15,7 +15,7 @@ import jdk.incubator.vector.VectorSpecies;
  *
  * <p>No mask is made of a long. Where vectors have 256 bits and the processor no mask registers (AVX2), C2 of JDK 25.0.3+9 turns
  * {@code VectorMask.fromLong(S, mask.toLong())} into an empty mask: of 300,000 calls that added so, 251,636 were wrong; of those that
- * kept the mask, none. {@code ArchitectureTest} forbids {@code fromLong} throughout.
+ * kept the mask, none. {@code ArchitectureTest} forbids it throughout.
  */
 public final class VectorScan implements RowScan {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
@@ -118,10 +118,7 @@ public final class VectorScan implements RowScan {
     return sum;
   }
 
-  /**
-   * Computes exp by itself: {@code VectorOperators.EXP} is as good, but gives other last digits where the VM has no code for it, as in the
-   * interpreter.
-   */
+  /** Computes exp by itself: {@code VectorOperators.EXP} gives other last digits where the VM has no code for it, as in the interpreter. */
   @Override
   public double sumExp(double shift, double[] values, int from, int to) {
     if (Double.isInfinite(shift)) {

@@ -21,12 +21,7 @@ final class Excess {
 
   private Excess() {}
 
-  /**
-   * Replaces x by {@code ½x² + x − ln(1+x)}, and by NaN where the scalar form must decide.
-   *
-   * @param ratio 1 + x, with its own rounding
-   * @param n how many, a multiple of V
-   */
+  /** Replaces n x, whole vectors, by {@code ½x² + x − ln(1+x)}, NaN where the scalar form must decide; {@code ratio} is 1 + x, rounded. */
   static void of(double[] x, double[] ratio, int n) {
     for (int i = 0; i < n; i += V) {
       DoubleVector a = DoubleVector.fromArray(S, x, i);

@@ -8,11 +8,8 @@ import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
-/**
- * {@link FullVectorKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits.
- */
+/** {@link FullVectorKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. */
 public final class FullColdKernel implements BlockKernel<FullOperands> {
-  /** Columns at a time. */
   private static final int COLUMNS = 4;
 
   /** Rows at a time: those go through a panel of columns while it is in the cache. */

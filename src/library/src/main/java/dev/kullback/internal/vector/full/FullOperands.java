@@ -23,7 +23,6 @@ public final class FullOperands extends Operands<FullBatch> {
     FullPacking.COLUMNS.of(batch, vectors);
   }
 
-  /** Begins a call. */
   public void prepare(FullBatch q, FullBatch p, boolean vectors, Worker worker) {
     set(Kind.FULL, q, p);
     boolean firstQ = q.markUsed();

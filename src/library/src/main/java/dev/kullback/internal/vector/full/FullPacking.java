@@ -218,10 +218,7 @@ final class FullPacking {
     return centre;
   }
 
-  /**
-   * {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last or stay as
-   * they are.
-   */
+  /** {@code out[to + k·stride + i] = in[(first + i)·length + k]}; lanes i from count to V repeat the last or stay as they are. */
   static void lanes(
       double[] in,
       int first,

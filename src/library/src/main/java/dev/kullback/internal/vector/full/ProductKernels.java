@@ -24,8 +24,7 @@ import jdk.incubator.vector.VectorSpecies;
  * rows    [a][k][MR]   A of the MR rows of panel a, a chunk of k at a time; the broadcast side
  * </pre>
  *
- * <p>An entry's value depends on its row and its column's batch alone: every
- * lane sees the same operations in the same order.
+ * <p>An entry's value depends on its row and its column's batch alone: every lane sees the same operations in the same order.
  */
 final class ProductKernels {
   static final VectorSpecies<Double> S = Species.DOUBLE;
@@ -109,7 +108,6 @@ final class ProductKernels {
    * the kernels read of the columns stays in the L1 cache for every row panel after the first.
    *
    * @param columns how many count; up to a whole panel the others may be computed too
-   * @param to where the panel begins in {@code acc}
    */
   void multiply(double[] values, int j, int columns, double[] acc, int to) {
     boolean first = start == 0;

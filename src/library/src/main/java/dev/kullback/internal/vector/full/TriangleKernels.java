@@ -5,10 +5,7 @@ import dev.kullback.internal.vector.Species;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
-/**
- * Products, inverses and norms of packed triangles, one in each lane: entry k of lane i is at {@code [k·V + i]}. Blocks of
- * entries that share what they load are in {@link TriangleMicroKernels}.
- */
+/** Products, inverses and norms of packed triangles, one in each lane: entry k of lane i is at {@code [k·V + i]}. */
 final class TriangleKernels {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final int V = S.length();
