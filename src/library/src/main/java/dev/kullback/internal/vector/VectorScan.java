@@ -26,8 +26,16 @@ public final class VectorScan implements RowScan {
 
   private final ScalarScan plain = new ScalarScan(V);
   private final double[] lanes = new double[4 * V];
+
+  /** Values of one vector, then infinite ones. */
+  private final double[] last = new double[2 * V];
+
   private final long[] unsorted = new long[FEW];
   private final long[] ranks = new long[FEW];
+
+  public VectorScan() {
+    Arrays.fill(last, Double.POSITIVE_INFINITY);
+  }
 
   @Override
   public int atMost(double limit, double[] values, int from, int to, int[] at) {
@@ -124,37 +132,63 @@ public final class VectorScan implements RowScan {
     if (Double.isInfinite(shift)) {
       return plain.sumExp(shift, values, from, to); // there are differences NaN
     }
-    Arrays.fill(lanes, 0); // the sum, which C2 may box where it lives across the branch
-    int j = from;
-    for (; j + V <= to; j += V) {
-      DoubleVector x = DoubleVector.broadcast(S, shift).sub(DoubleVector.fromArray(S, values, j));
-      LongVector counts = // negative where x > NEGLIGIBLE
-          (LongVector)
-              DoubleVector.broadcast(S, ScalarScan.NEGLIGIBLE).sub(x).reinterpretShape(L, 0);
-      if (counts.reduceLanes(VectorOperators.OR) < 0) {
-        DoubleVector rounded = x.mul(ScalarScan.LOG2_E).add(ScalarScan.ROUND);
-        DoubleVector k = rounded.sub(ScalarScan.ROUND);
-        DoubleVector r =
-            k.fma(
-                DoubleVector.broadcast(S, -ScalarScan.LN2_LOW),
-                k.fma(DoubleVector.broadcast(S, -ScalarScan.LN2_HIGH), x));
-        DoubleVector y = DoubleVector.broadcast(S, EXP[0]);
-        for (int n = 1; n < EXP.length; n++) {
-          y = y.fma(r, DoubleVector.broadcast(S, EXP[n]));
-        }
-        DoubleVector power =
-            (DoubleVector)
-                ((LongVector) rounded.reinterpretShape(L, 0))
-                    .add(Double.MAX_EXPONENT)
-                    .lanewise(VectorOperators.LSHL, 52)
-                    .reinterpretShape(S, 0);
-        LongVector term =
-            ((LongVector) power.mul(y).reinterpretShape(L, 0))
-                .and(LongVector.zero(L).sub(counts.lanewise(VectorOperators.LSHR, 63)));
-        DoubleVector.fromArray(S, lanes, 0).add(term.reinterpretShape(S, 0)).intoArray(lanes, 0);
-      }
+    Arrays.fill(lanes, 0);
+    int j = to - (to - from) % (2 * V);
+    addExp(shift, values, from, j);
+    if (j + V <= to) { // one vector, beside one of terms 0
+      System.arraycopy(values, j, last, 0, V);
+      addExp(shift, last, 0, 2 * V);
+      j += V;
     }
     return total() + plain.sumExp(shift, values, j, to);
+  }
+
+  /**
+   * Adds the terms of {@code values[from…to)}, whole pairs of vectors, to {@link #lanes} in their order. In pairs a value takes 0.74 ns,
+   * vector by vector 1.04 (Zen 4; with AVX2 1.56 and 1.69). The sum is in an array, as C2 may box it where it lives across the branch.
+   */
+  private void addExp(double shift, double[] values, int from, int to) {
+    for (int j = from; j < to; j += 2 * V) {
+      DoubleVector most = DoubleVector.broadcast(S, shift);
+      DoubleVector least = DoubleVector.broadcast(S, ScalarScan.NEGLIGIBLE);
+      DoubleVector x0 = most.sub(DoubleVector.fromArray(S, values, j));
+      DoubleVector x1 = most.sub(DoubleVector.fromArray(S, values, j + V));
+      LongVector counts0 = (LongVector) least.sub(x0).reinterpretShape(L, 0); // negative: it counts
+      LongVector counts1 = (LongVector) least.sub(x1).reinterpretShape(L, 0);
+      if (counts0.or(counts1).reduceLanes(VectorOperators.OR) >= 0) {
+        continue;
+      }
+      DoubleVector rounded0 = x0.mul(ScalarScan.LOG2_E).add(ScalarScan.ROUND);
+      DoubleVector rounded1 = x1.mul(ScalarScan.LOG2_E).add(ScalarScan.ROUND);
+      DoubleVector k0 = rounded0.sub(ScalarScan.ROUND);
+      DoubleVector k1 = rounded1.sub(ScalarScan.ROUND);
+      DoubleVector high = DoubleVector.broadcast(S, -ScalarScan.LN2_HIGH);
+      DoubleVector low = DoubleVector.broadcast(S, -ScalarScan.LN2_LOW);
+      DoubleVector r0 = k0.fma(low, k0.fma(high, x0));
+      DoubleVector r1 = k1.fma(low, k1.fma(high, x1));
+      DoubleVector y0 = DoubleVector.broadcast(S, EXP[0]);
+      DoubleVector y1 = y0;
+      for (int n = 1; n < EXP.length; n++) {
+        DoubleVector coefficient = DoubleVector.broadcast(S, EXP[n]);
+        y0 = y0.fma(r0, coefficient);
+        y1 = y1.fma(r1, coefficient);
+      }
+      LongVector zero = LongVector.zero(L);
+      LongVector power0 = ((LongVector) rounded0.reinterpretShape(L, 0)).add(Double.MAX_EXPONENT);
+      LongVector power1 = ((LongVector) rounded1.reinterpretShape(L, 0)).add(Double.MAX_EXPONENT);
+      y0 = y0.mul(power0.lanewise(VectorOperators.LSHL, 52).reinterpretShape(S, 0));
+      y1 = y1.mul(power1.lanewise(VectorOperators.LSHL, 52).reinterpretShape(S, 0));
+      LongVector term0 =
+          ((LongVector) y0.reinterpretShape(L, 0))
+              .and(zero.sub(counts0.lanewise(VectorOperators.LSHR, 63)));
+      LongVector term1 =
+          ((LongVector) y1.reinterpretShape(L, 0))
+              .and(zero.sub(counts1.lanewise(VectorOperators.LSHR, 63)));
+      DoubleVector.fromArray(S, lanes, 0)
+          .add(term0.reinterpretShape(S, 0))
+          .add(term1.reinterpretShape(S, 0))
+          .intoArray(lanes, 0);
+    }
   }
 
   /** Counts each key's rank: n²/8 comparisons without a branch are faster than the branches of n ln n. */
