@@ -93,6 +93,11 @@ public final class Elements {
     return copy;
   }
 
+  /** Returns the caller's own array of doubles, only to be read; null if there is none. */
+  double @Nullable [] array64() {
+    return array instanceof double[] doubles ? doubles : null;
+  }
+
   /** Copies floats or doubles as doubles, or returns the array of doubles that was given away. */
   double[] doubles() {
     if (array instanceof double[] doubles) {

@@ -71,9 +71,9 @@ public final class Factors {
       }
     }
     Factors made = new Factors(matrix, n, dimension, kind, factorization);
-    made.make();
+    boolean isWithin = made.make();
     boolean isDouble = mean.isDouble() || matrix.isDouble();
-    return new FullBatch(means, made.factors, made.factorsLow, dimension, isDouble);
+    return new FullBatch(means, made.factors, made.factorsLow, dimension, isDouble, isWithin);
   }
 
   /** Throws where a matrix has an element other than 0 above its diagonal, which {@link #of} does not read. */
@@ -106,24 +106,29 @@ public final class Factors {
     }
   }
 
-  private void make() {
+  /** Fills the factors; returns whether all are known to be within ±{@link FullBatch#MOST}. */
+  private boolean make() {
     if (kind == ScaleKind.COVARIANCE || isReversed) {
       factor(Objects.requireNonNull(factorsLow));
-      return;
+      return false;
     }
     if (isPacked(kind)) {
       matrix.read(0, factors, factors.length);
     } else {
       readLowerTriangles();
     }
-    checkFactors();
+    return checkFactors() && factorsLow == null;
   }
 
   private void readLowerTriangles() {
     int square = d * d;
-    double[] full = new double[Math.clamp(READ_AT_ONCE / square, 1, n) * square];
-    for (int i = 0, k = 0, at = full.length; i < n; i++, at += square) {
-      if (at == full.length) {
+    double[] given = matrix.array64();
+    double[] full = given;
+    if (full == null) {
+      full = new double[Math.clamp(READ_AT_ONCE / square, 1, n) * square];
+    }
+    for (int i = 0, k = 0, at = given != null ? 0 : full.length; i < n; i++, at += square) {
+      if (given == null && at == full.length) {
         at = 0;
         matrix.read((long) i * square, full, (int) Math.min(full.length, (long) (n - i) * square));
       }
@@ -169,17 +174,21 @@ public final class Factors {
     return kind == ScaleKind.PACKED_SCALE_TRIL || kind == ScaleKind.PLAIN_PACKED_SCALE_TRIL;
   }
 
-  /** Rejects factors that are not finite or whose diagonal is not positive; takes logarithms from the diagonal. */
-  private void checkFactors() {
+  /**
+   * Rejects factors that are not finite or whose diagonal is not positive; takes logarithms from the diagonal.
+   *
+   * @return whether all given elements are within ±{@link FullBatch#MOST}
+   */
+  private boolean checkFactors() {
     double[] low = factorsLow;
     Cholesky cholesky = new Cholesky();
     Checkpoint checkpoint = new Checkpoint();
-    boolean finite =
+    boolean within =
         DoubleRange.contains(-FullBatch.MOST, FullBatch.MOST, factors, 0, factors.length);
     for (int i = 0, k = 0; i < n; i++) {
       checkpoint.passUninterrupted(Checkpoint.ofPlain(length));
       for (int r = 0; r < d; r++) {
-        for (int c = 0; c < r && !finite; c++) {
+        for (int c = 0; c < r && !within; c++) {
           if (!(Math.abs(factors[k + c]) <= Double.MAX_VALUE)) {
             throw rejected(i, r, c, factors[k + c], "it must be finite");
           }
@@ -201,6 +210,7 @@ public final class Factors {
         k++;
       }
     }
+    return within;
   }
 
   /**

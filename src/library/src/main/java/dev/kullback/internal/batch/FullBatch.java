@@ -23,12 +23,18 @@ public final class FullBatch extends Batch {
   /** Gaussians that the matrix kernel cannot hold. */
   private final BitSet beyond = new BitSet();
 
+  /**
+   * A batch of valid Gaussians.
+   *
+   * @param isWithin whether L is known to be within ±{@link #MOST}
+   */
   FullBatch(
       double[] mean,
       double[] scaleTril,
       double @Nullable [] scaleTrilLow,
       int dimension,
-      boolean isDouble) {
+      boolean isDouble,
+      boolean isWithin) {
     super(mean.length / dimension, dimension, isDouble);
     this.mean = mean;
     this.scaleTril = scaleTril;
@@ -37,7 +43,7 @@ public final class FullBatch extends Batch {
     int length = Cholesky.packedLength(dimension);
     boolean passed =
         DoubleRange.contains(-MOST, MOST, mean, 0, mean.length)
-            && DoubleRange.contains(-MOST, MOST, scaleTril, 0, scaleTril.length);
+            && (isWithin || DoubleRange.contains(-MOST, MOST, scaleTril, 0, scaleTril.length));
     for (int i = 0; i < size(); i++) {
       boolean ordinary =
           passed
@@ -72,7 +78,7 @@ public final class FullBatch extends Batch {
         }
       }
     }
-    return new FullBatch(g.mean64(), scaleTril, low, d, g.isDouble());
+    return new FullBatch(g.mean64(), scaleTril, low, d, g.isDouble(), false);
   }
 
   /** Row-major [N, D]. */
