@@ -12,7 +12,6 @@ package dev.kullback;
  * @param values the engine's own array, with entry (i, j) of the tile at {@code values[i * columns + j]}. It may be
  *     longer than the tile needs. The callback may change it, and the engine reuses it afterwards.
  */
-@SuppressWarnings("ArrayRecordComponent") // the engine's own, not a copy
 public record KlTile(int row0, int rows, int column0, int columns, double[] values) {
   /**
    * {@return the entry {@code KL(q_{row0 + i} ‖ p_{column0 + j})}, in nats}

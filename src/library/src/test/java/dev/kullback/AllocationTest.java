@@ -26,9 +26,6 @@ import org.junit.platform.console.ConsoleLauncher;
 
 /** A warm call into the caller's array allocates nothing, at any width of vectors. */
 class AllocationTest {
-  /** Interpreted calls after which the VM has compiled a method handle anew, which allocates 32 kB: 127, and some more. */
-  private static final int CALLS_UNTIL_COUNTER_IS_COMPILED = 200;
-
   /** C2 is to compile a method after 5,000 to 15,000 calls. */
   private static final int CALLS_UNTIL_C2 = 20_000;
 
@@ -51,10 +48,7 @@ class AllocationTest {
         engine.nearest(one, one, 1, new int[1], new float[1]);
       }
     }
-    for (int i = 0; i < CALLS_UNTIL_COUNTER_IS_COMPILED; i++) {
-      long bytes = AllocatedBytes.ofThread();
-      assertThat(bytes).isPositive();
-    }
+    assertThat(AllocatedBytes.ofThread()).isPositive();
   }
 
   /**

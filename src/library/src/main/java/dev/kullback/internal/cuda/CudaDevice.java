@@ -51,7 +51,7 @@ public final class CudaDevice implements AutoCloseable {
 
   // guarded by this
 
-  /** By identity, as a batch defines no equals. */
+  /** Residents of batches, by identity: a batch defines no equals. */
   private final Map<Batch, Resident> residents = new WeakHashMap<>();
 
   /** All residents, the one used last at the end; also those of unreachable batches, until their memory is left to others. */

@@ -92,20 +92,21 @@ final class BackgroundWarmUp {
 
   private static synchronized void start(KernelGroup group, int dimension) {
     if (Thread.currentThread() == thread // calls of a trial ask for nothing
+        || group.isCompiled() // since it was asked without the lock
         || group == tried
         || WANTED.putIfAbsent(group, dimension) != null) {
       return;
     }
     if (thread == null) {
-      thread =
-          Thread.ofPlatform()
-              .name("kullback-change-over")
-              .daemon()
-              .inheritInheritableThreadLocals(false)
-              .unstarted(BackgroundWarmUp::run);
-      thread.setContextClassLoader(null);
       isResting = true;
       try {
+        thread =
+            Thread.ofPlatform()
+                .name("kullback-change-over")
+                .daemon()
+                .inheritInheritableThreadLocals(false)
+                .unstarted(BackgroundWarmUp::run);
+        thread.setContextClassLoader(null);
         thread.start();
       } catch (OutOfMemoryError e) { // no more threads
         thread = null;
@@ -160,7 +161,25 @@ final class BackgroundWarmUp {
   }
 
   private static void run() {
-    rest();
+    try {
+      rest();
+      tryAll();
+    } finally {
+      died();
+    }
+  }
+
+  /** Lets others start a thread again if this one could not end by {@link #next}, as memory was short. */
+  private static synchronized void died() {
+    if (thread == Thread.currentThread()) {
+      thread = null;
+      tried = null;
+      WANTED.clear();
+      BackgroundWarmUp.class.notifyAll();
+    }
+  }
+
+  private static void tryAll() {
     for (Map.Entry<KernelGroup, Integer> next = next(); next != null; next = next()) {
       KernelGroup group = next.getKey();
       try {

@@ -124,9 +124,10 @@ final class Kernels {
   /** Lets go of a call's batches and memory. */
   void clear() {
     operands.clear();
-    if (entered != null) {
-      entered.exit();
+    CudaDevice device = entered;
+    if (device != null) {
       entered = null;
+      device.exit();
     }
     if (vectors != null) {
       vectors.clear();

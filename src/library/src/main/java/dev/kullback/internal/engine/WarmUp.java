@@ -25,7 +25,7 @@ public final class WarmUp {
   /** Spreads of columns, an eighth of which are alike. */
   private static final double[] MIXED = {1, 1, 1, 1, 1, 1, 1, NEAR};
 
-  /** Most elements of a made-up batch, 64 MiB. */
+  /** Most elements of a made-up batch: 64 MiB of floats, made of 128 MiB of doubles. */
   public static final int MOST_ELEMENTS = 1 << 24;
 
   /** Most dimensions of a made-up batch, as a panel of few rows takes as much memory as a whole one. */

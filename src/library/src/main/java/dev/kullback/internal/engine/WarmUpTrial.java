@@ -216,7 +216,7 @@ final class WarmUpTrial {
     double[] least = new double[values.length];
     int[] at = new int[values.length];
     for (int i = 0; i < ROWS; i++) {
-      scan.sumExp(0, values, i, i + 39);
+      scan.sumExp(0, values, i, i + 47); // at every width pairs, one vector and a tail
       scan.sum(values, i, values.length);
       scan.min(values, i, values.length);
       scan.atMost(1, values, i, values.length, at);

@@ -22,7 +22,7 @@ public final class AllocatedBytes {
   private static @Nullable ThreadMXBean threads() {
     try {
       return ManagementFactory.getThreadMXBean() instanceof ThreadMXBean bean ? bean : null;
-    } catch (NoClassDefFoundError e) {
+    } catch (LinkageError e) { // it is missing, or java.management is, which is read through it
       return null;
     }
   }

@@ -51,7 +51,7 @@ final class ProductKernels {
   /** A chunk of A of the rows that were packed last. */
   private final double[] chunk = new double[BlockKernel.MOST_ROWS * KC];
 
-  /** Begin of the chunk in K, its length, and its number of rows. */
+  /** Start of the chunk in K, its length, and its number of rows. */
   private int start;
 
   private int length;
