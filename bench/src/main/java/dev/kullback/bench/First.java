@@ -228,7 +228,7 @@ final class First {
     }
   }
 
-  /** The new JVM: computes the matrix of a batch that each call makes, for {@link #SECONDS}; then after a warm-up, for a warm call's time. */
+  /** The new JVM: computes the matrix of a batch that each call makes, for {@link #SECONDS}; then warmed up, for a warm call's time. */
   static final class Loop {
     static final List<String> FIGURES =
         List.of("first answer, ms", "vectors, s", "slow after that, s", "warm call, ms");
