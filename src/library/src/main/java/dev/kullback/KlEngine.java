@@ -538,9 +538,9 @@ public final class KlEngine implements AutoCloseable {
    * which includes a bound on rounding, holds for divergences of 1e-31, too. A deterministic q gives 0. Where a sample
    * overflows, estimate and error are +∞.
    *
-   * <p>Results are reproducible. Pair i draws from the i-th {@link SplittableRandom#split()} of a {@link SplittableRandom} of
-   * the seed, D values of {@code nextGaussian()} for each sample. So the bits
-   * depend on the seed and the JDK's generator alone, and those of pair i do not depend on later pairs.
+   * <p>Results are reproducible. Pair i draws from the i-th {@link SplittableRandom#split()} of a
+   * {@link SplittableRandom} of the seed, D values of {@code nextGaussian()} for each sample. So the bits depend on the
+   * seed and the JDK's generator alone, and those of pair i do not depend on later pairs.
    *
    * @param q N Gaussians, which are sampled
    * @param p N Gaussians
