@@ -128,6 +128,17 @@ class BackendSelectionTest {
     result.assertOneWarning("told by its speed");
   }
 
+  /** Bytes are counted by jdk.management: without it, with or without java.management, none are, and all else is verified. */
+  @ParameterizedTest
+  @ValueSource(strings = {"java.management,", ""})
+  void noModuleThatCountsBytes(String management) throws Exception {
+    String module = "jdk.incubator.vector";
+    String limits = "java.logging," + management + module + ",dev.kullback";
+    Result result =
+        run(true, List.of("--add-modules", module, "--limit-modules", limits), "VERIFY");
+    assertThat(result.lines("VERIFY")).containsExactly("VERIFY right: true, bytes: -1");
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"", "-Ddev.kullback.fma=TRUE", "-Ddev.kullback.fma=false"})
   void aPropertyOverrulesWhatIsFoundOfFusedMultiplyAdd(String property) throws Exception {

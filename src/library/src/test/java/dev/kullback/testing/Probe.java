@@ -3,6 +3,8 @@ package dev.kullback.testing;
 import dev.kullback.Backend;
 import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.Verification;
+import java.time.Duration;
 import java.util.Random;
 
 /**
@@ -24,13 +26,26 @@ public final class Probe {
         new float[] {0, 0, 1, 1}, new float[] {2, 1, 1, 2, 1, 0, 0, 4}, 2);
   }
 
+  private static void verify() {
+    try (KlEngine engine = KlEngine.builder().build()) {
+      Verification found = engine.verify(Duration.ofMillis(1));
+      long most =
+          found.operations().stream().mapToLong(Verification.Operation::bytes).max().orElseThrow();
+      System.out.println("VERIFY right: " + found.isRight() + ", bytes: " + most);
+    }
+  }
+
   /**
    * Prints what each backend says and what it returns.
    *
-   * @param arguments the backends to use, in order
+   * @param arguments the backends to use, in order, or VERIFY
    */
   public static void main(String[] arguments) {
     for (String argument : arguments) {
+      if (argument.equals("VERIFY")) {
+        verify();
+        continue;
+      }
       Backend backend = Backend.valueOf(argument);
       System.out.println(backend + " describes " + backend.describe());
       try (KlEngine engine = KlEngine.builder().backend(backend).build()) {
