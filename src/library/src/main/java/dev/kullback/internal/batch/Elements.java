@@ -100,8 +100,9 @@ public final class Elements {
 
   /** Copies floats or doubles as doubles, or returns the array of doubles that was given away. */
   double[] doubles() {
-    if (array instanceof double[] doubles) {
-      return owned ? doubles : doubles.clone();
+    double[] given = array64();
+    if (given != null) {
+      return owned ? given : given.clone();
     }
     double[] copy = new double[(int) length()];
     read(0, copy, copy.length);

@@ -123,12 +123,10 @@ public final class Factors {
   private void readLowerTriangles() {
     int square = d * d;
     double[] given = matrix.array64();
-    double[] full = given;
-    if (full == null) {
-      full = new double[Math.clamp(READ_AT_ONCE / square, 1, n) * square];
-    }
+    double[] full =
+        given != null ? given : new double[Math.clamp(READ_AT_ONCE / square, 1, n) * square];
     for (int i = 0, k = 0, at = given != null ? 0 : full.length; i < n; i++, at += square) {
-      if (given == null && at == full.length) {
+      if (at == full.length) { // the given array has all
         at = 0;
         matrix.read((long) i * square, full, (int) Math.min(full.length, (long) (n - i) * square));
       }
