@@ -1,0 +1,38 @@
+package dev.kullback.internal.index;
+
+/** Rounds to float on the safe side. */
+final class Rounding {
+  /** More than the relative error with which double computes a variance or precision of a scale. */
+  private static final double ERROR = 0x1p-50;
+
+  private Rounding() {}
+
+  /**
+   * Returns the greatest float that is certainly at most a variance or precision, of which double computed x ≥ 0; at most float's greatest
+   * number.
+   */
+  static float down(double x) {
+    double least = Math.min(x * (1 - ERROR), Float.MAX_VALUE);
+    float y = (float) least;
+    return y > least ? Math.nextDown(y) : y;
+  }
+
+  /** Whether {@link #down} is a normal number, within 2⁻²³ of the exact one, relatively. */
+  static boolean isClose(double x) {
+    return x >= 0x1p-125 && x <= 0x1p127;
+  }
+
+  /** Returns a float that is at least x ≥ 0; ∞ for NaN. */
+  static float up(double x) {
+    if (Double.isNaN(x)) {
+      return Float.POSITIVE_INFINITY;
+    }
+    float y = (float) x;
+    return y < x ? Math.nextUp(y) : y;
+  }
+
+  /** Bounds the factor by which a norm that double computes of so many dimensions may be too small. */
+  static double more(int dimension) {
+    return 1 + (dimension + 8) * 0x1p-53;
+  }
+}

@@ -1,0 +1,316 @@
+package dev.kullback.internal.index;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.work.Checkpoint;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Diagonal Gaussians of one kind and precision under ascending ids, never changed. All of it is one image, which is also the file's
+ * content: little endian, each section at a multiple of 64 bytes.
+ *
+ * <pre>
+ * header      magic, version, D, n, kind, whether of double, bytes of the image
+ * ids         long[n], ascending
+ * logDet      double[n], Σ_h ln σ_h
+ * bound       double[n], its absolute error
+ * slack       float[n], ‖m − m̂‖ in the metric p̂, rounded up; negative, −0 too, if the row is beyond
+ * length      float[n], ‖m̂‖ in the metric p̂, rounded up
+ * means       float or double [n, D], as given
+ * scales      the same
+ * panels      {@link PanelScan}: [⌈n/16⌉][D][2][16] floats, m̂ and p̂; zeros behind the last row
+ * </pre>
+ *
+ * <p>m̂ is m rounded to float, at most its greatest number. p̂ is the precision rounded down, so p̂ ≤ p: at most float's greatest number,
+ * and 0 if it is too small. A row is beyond where one of these is not within 2⁻²³ of the number it stands for.
+ */
+public final class Segment {
+  static final ValueLayout.OfLong LONG =
+      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  static final ValueLayout.OfDouble DOUBLE =
+      ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  static final ValueLayout.OfFloat FLOAT =
+      ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private static final int ALIGNMENT = 64;
+  private static final int LANES = PanelScan.LANES;
+
+  /** "KLSEGMNT" in the order of bytes. */
+  private static final long MAGIC = 0x544E_4D47_4553_4C4BL;
+
+  private static final int VERSION = 1;
+
+  /** The kinds by their number in a file. */
+  private static final Scale[] KINDS = {
+    Scale.STD, Scale.VARIANCE, Scale.LOG_VARIANCE, Scale.PRECISION
+  };
+
+  private static final long HEADER = ALIGNMENT;
+
+  private final MemorySegment image;
+  private final int size;
+  private final int dimension;
+  private final Scale kind;
+  private final boolean isDouble;
+
+  // where sections begin
+  private final long logDets;
+  private final long bounds;
+  private final long slacks;
+  private final long lengths;
+  private final long means;
+  private final long scales;
+  private final long panels;
+
+  /** A segment of a given image, or of one to be filled. */
+  private Segment(
+      @Nullable MemorySegment given, int size, int dimension, Scale kind, boolean isDouble) {
+    this.size = size;
+    this.dimension = dimension;
+    this.kind = kind;
+    this.isDouble = isDouble;
+    long values = (long) size * rowBytes();
+    logDets = HEADER + aligned((long) Long.BYTES * size);
+    bounds = logDets + aligned((long) Double.BYTES * size);
+    slacks = bounds + aligned((long) Double.BYTES * size);
+    lengths = slacks + aligned((long) Float.BYTES * size);
+    means = lengths + aligned((long) Float.BYTES * size);
+    scales = means + aligned(values);
+    panels = scales + aligned(values);
+    long end = panels + Math.ceilDiv(size, LANES) * panelBytes();
+    image = given != null ? given : Arena.ofAuto().allocate(end, ALIGNMENT);
+    if (image.byteSize() != end) {
+      throw new IllegalArgumentException(
+          "has %d bytes where %d Gaussians of dimension %d have %d; it is cut off or damaged"
+              .formatted(image.byteSize(), size, dimension, end));
+    }
+  }
+
+  private static long aligned(long bytes) {
+    return Math.ceilDiv(bytes, ALIGNMENT) * ALIGNMENT;
+  }
+
+  /**
+   * Makes a segment of rows of a batch.
+   *
+   * @param ids ascending and unique
+   * @param rows {@code ids[s]} is the id of row {@code rows[s]}
+   */
+  public static Segment of(long[] ids, DiagonalBatch batch, int[] rows) {
+    Segment made = new Segment(null, ids.length, batch.dimension(), batch.kind(), batch.isDouble());
+    int d = batch.dimension();
+    for (int s = 0; s < ids.length; s++) {
+      long from = (long) rows[s] * d;
+      made.putId(s, ids[s], batch.logDet(rows[s]), batch.logDetBound(rows[s]));
+      long at = made.means + s * made.rowBytes();
+      long scaleAt = made.scales + s * made.rowBytes();
+      if (batch.isDouble()) {
+        MemorySegment.copy(batch.mean64(), (int) from, made.image, DOUBLE, at, d);
+        MemorySegment.copy(batch.scale64(), (int) from, made.image, DOUBLE, scaleAt, d);
+      } else {
+        MemorySegment.copy(batch.mean32(), (int) from, made.image, FLOAT, at, d);
+        MemorySegment.copy(batch.scale32(), (int) from, made.image, FLOAT, scaleAt, d);
+      }
+    }
+    made.derive();
+    return made;
+  }
+
+  /**
+   * Makes one segment of the live rows of several.
+   *
+   * @param parts at least one, all of one dimension, kind and precision, without an id that is live in two
+   */
+  public static Segment merge(List<LiveSegment> parts) {
+    Segment first = parts.getFirst().segment();
+    int live = Math.toIntExact(parts.stream().mapToLong(LiveSegment::live).sum());
+    Segment made = new Segment(null, live, first.dimension, first.kind, first.isDouble);
+    int[] next = new int[parts.size()];
+    for (int s = 0; s < live; s++) {
+      int least = -1;
+      for (int k = 0; k < next.length; k++) {
+        LiveSegment part = parts.get(k);
+        Segment from = part.segment();
+        while (next[k] < from.size && !part.isLive(next[k])) {
+          next[k]++;
+        }
+        if (next[k] < from.size
+            && (least < 0 || from.id(next[k]) < parts.get(least).segment().id(next[least]))) {
+          least = k;
+        }
+      }
+      made.copyRow(s, parts.get(least).segment(), next[least]++);
+    }
+    made.derive();
+    return made;
+  }
+
+  /**
+   * Reads a segment, which remains in the image.
+   *
+   * @throws IllegalArgumentException if it is none of this version, or has not the length that it tells
+   */
+  public static Segment read(MemorySegment image) {
+    if (image.byteSize() < HEADER || image.get(LONG, 0) != MAGIC) {
+      throw new IllegalArgumentException("is no segment of an index");
+    }
+    int version = image.get(INT, 8);
+    if (version != VERSION) {
+      throw new IllegalArgumentException(
+          "has version %d of the format, but this library reads %d; use the library that wrote it"
+              .formatted(version, VERSION));
+    }
+    int dimension = image.get(INT, 12);
+    int size = image.get(INT, 16);
+    int kind = image.get(INT, 20);
+    int wide = image.get(INT, 24);
+    if (dimension < 1
+        || size < 0
+        || kind < 0
+        || kind >= KINDS.length
+        || (wide & 1) != wide
+        || (long) size * dimension > image.byteSize()) {
+      throw new IllegalArgumentException("has a damaged header");
+    }
+    return new Segment(image, size, dimension, KINDS[kind], wide == 1);
+  }
+
+  private void putId(int row, long id, double logDet, double bound) {
+    image.set(LONG, HEADER + (long) Long.BYTES * row, id);
+    image.set(DOUBLE, logDets + (long) Double.BYTES * row, logDet);
+    image.set(DOUBLE, bounds + (long) Double.BYTES * row, bound);
+  }
+
+  private void copyRow(int row, Segment from, int other) {
+    putId(row, from.id(other), from.logDet(other), from.logDetBound(other));
+    long bytes = rowBytes();
+    MemorySegment.copy(from.image, from.means + other * bytes, image, means + row * bytes, bytes);
+    MemorySegment.copy(from.image, from.scales + other * bytes, image, scales + row * bytes, bytes);
+  }
+
+  /** Writes what follows from the given values: the header, panels, slacks and lengths. */
+  private void derive() {
+    image.set(LONG, 0, MAGIC);
+    image.set(INT, 8, VERSION);
+    image.set(INT, 12, dimension);
+    image.set(INT, 16, size);
+    image.set(INT, 20, List.of(KINDS).indexOf(kind));
+    image.set(INT, 24, isDouble ? 1 : 0);
+    float[] panel = new float[2 * LANES * dimension];
+    Checkpoint checkpoint = new Checkpoint();
+    for (int row = 0; row < size; row += LANES) {
+      Arrays.fill(panel, 0);
+      int end = Math.min(size, row + LANES);
+      for (int s = row; s < end; s++) {
+        deriveRow(s, panel, s - row);
+      }
+      MemorySegment.copy(panel, 0, image, FLOAT, panelAt(row / LANES), panel.length);
+      checkpoint.pass(Checkpoint.ofPlain((long) dimension * LANES));
+    }
+  }
+
+  private void deriveRow(int row, float[] panel, int lane) {
+    boolean beyond = false;
+    double slack = 0;
+    double length = 0;
+    for (int h = 0; h < dimension; h++) {
+      double m = value(means, row, h);
+      double s = value(scales, row, h);
+      double p = kind == Scale.PRECISION ? s : 1 / kind.variance(s);
+      float mean = (float) Math.clamp(m, -Float.MAX_VALUE, Float.MAX_VALUE);
+      float precision = Rounding.down(p);
+      beyond |= !Rounding.isClose(p) || Math.abs(m) > Float.MAX_VALUE;
+      slack += (m - mean) * (m - mean) * precision;
+      length += (double) mean * mean * precision;
+      panel[2 * LANES * h + lane] = mean;
+      panel[2 * LANES * h + LANES + lane] = precision;
+    }
+    float up = Rounding.up(Math.sqrt(slack) * Rounding.more(dimension));
+    image.set(FLOAT, slacks + (long) Float.BYTES * row, beyond ? -up : up);
+    image.set(
+        FLOAT,
+        lengths + (long) Float.BYTES * row,
+        Rounding.up(Math.sqrt(length) * Rounding.more(dimension)));
+  }
+
+  private double value(long section, int row, int h) {
+    long at = (long) row * dimension + h;
+    return isDouble
+        ? image.get(DOUBLE, section + Double.BYTES * at)
+        : image.get(FLOAT, section + Float.BYTES * at);
+  }
+
+  /** The content, also of the file. */
+  public MemorySegment image() {
+    return image;
+  }
+
+  public int size() {
+    return size;
+  }
+
+  public int dimension() {
+    return dimension;
+  }
+
+  /** Tells what the scales are. */
+  public Scale kind() {
+    return kind;
+  }
+
+  public boolean isDouble() {
+    return isDouble;
+  }
+
+  public long id(int row) {
+    return image.get(LONG, HEADER + (long) Long.BYTES * row);
+  }
+
+  /** Returns the row of an id, or −1. */
+  public int find(long id) {
+    int low = 0;
+    int high = size - 1;
+    while (low <= high) {
+      int middle = (low + high) >>> 1;
+      long found = id(middle);
+      if (found == id) {
+        return middle;
+      }
+      if (found < id) {
+        low = middle + 1;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return -1;
+  }
+
+  double logDet(int row) {
+    return image.get(DOUBLE, logDets + (long) Double.BYTES * row);
+  }
+
+  double logDetBound(int row) {
+    return image.get(DOUBLE, bounds + (long) Double.BYTES * row);
+  }
+
+  private long rowBytes() {
+    return (long) dimension * (isDouble ? Double.BYTES : Float.BYTES);
+  }
+
+  long panelBytes() {
+    return 2L * Float.BYTES * LANES * dimension;
+  }
+
+  long panelAt(int panel) {
+    return panels + panel * panelBytes();
+  }
+}

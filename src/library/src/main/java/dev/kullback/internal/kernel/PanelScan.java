@@ -1,0 +1,33 @@
+package dev.kullback.internal.kernel;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Sums the terms of one query and many references in float: what bounds the divergences of an index, and decides none. Panels hold {@link
+ * #LANES} references each, {@code [h][2][LANES]} floats, little endian and not aligned: m̂, a mean, and then p̂ ≥ 0, a precision.
+ */
+public interface PanelScan {
+  /** References of a panel. */
+  int LANES = 16;
+
+  /**
+   * Stores {@code S_j = Σ_h [(x̂ − m̂_j)² + v̂] p̂_j}, or, in reverse, {@code S_j = Σ_h [(x̂ − m̂_j)² + 1/p̂_j] p̂_x} where p̂ = 0 has 0 for 1/p̂.
+   * Terms are not negative, so sums of some are lower bounds: once each of a panel's sums exceeds its {@code most}, any of its partial sums
+   * that do may be stored. Sums are within {@code (d + 8)·2⁻²⁴} of the exact ones, relatively, but for over- and underflow.
+   *
+   * @param query {@code [h][2]}: x̂ and v̂, or x̂ and p̂_x
+   * @param d number of dimensions h
+   * @param at byte of the segment at which the first panel begins
+   * @param count number of panels
+   * @param most for each reference; that of a NaN or ∞ wants its whole sum
+   */
+  void sums(
+      float[] query,
+      boolean reverse,
+      int d,
+      MemorySegment panels,
+      long at,
+      int count,
+      float[] most,
+      float[] sum);
+}

@@ -1,0 +1,127 @@
+package dev.kullback.internal.index;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.kullback.ScalePolicy;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.numerics.Scale;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class SegmentTest {
+  private static final int D = 5;
+
+  @Test
+  void idsAreFound() {
+    Segment segment = Segment.of(new long[] {-7, 3, Long.MAX_VALUE}, batch(false), rows(2, 0, 1));
+    assertThat(segment.size()).isEqualTo(3);
+    assertThat(segment.find(-7)).isEqualTo(0);
+    assertThat(segment.find(Long.MAX_VALUE)).isEqualTo(2);
+    assertThat(segment.find(4)).isEqualTo(-1);
+    assertThat(segment.find(Long.MIN_VALUE)).isEqualTo(-1);
+  }
+
+  /** Two segments of parts, some of them removed, are merged to the image that a segment of the rest has. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void mergedRowsAreTheSame(boolean isDouble) {
+    DiagonalBatch batch = batch(isDouble);
+    Segment even = Segment.of(new long[] {0, 2, 4, 6}, batch, rows(0, 2, 4, 6));
+    Segment odd = Segment.of(new long[] {1, 3, 5, 7}, batch, rows(1, 3, 5, 7));
+    LiveSegment less = new LiveSegment(even, new long[] {0b1001}, 2);
+    Segment merged = Segment.merge(List.of(less, new LiveSegment(odd)));
+    Segment direct = Segment.of(new long[] {1, 2, 3, 4, 5, 7}, batch, rows(1, 2, 3, 4, 5, 7));
+    assertThat(merged.image().mismatch(direct.image())).isEqualTo(-1);
+    Segment read = Segment.read(direct.image());
+    assertThat(read.isDouble()).isEqualTo(isDouble);
+    assertThat(read.kind()).isEqualTo(Scale.STD);
+    assertThat(read.dimension()).isEqualTo(D);
+    assertThat(read.id(5)).isEqualTo(7);
+    assertThat(read.logDet(5)).isEqualTo(batch.logDet(7));
+  }
+
+  /** A mean and a precision in a panel are those of the row, the precision at most. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void panelsHoldMeansAndPrecisions(boolean isDouble) {
+    DiagonalBatch batch = batch(isDouble);
+    int n = batch.size();
+    long[] ids = new Random(1).longs(n).sorted().toArray();
+    Segment segment = Segment.of(ids, batch, new Random(2).ints(n, 0, n).toArray());
+    int[] rows = new Random(2).ints(n, 0, n).toArray();
+    for (int s = 0; s < n; s++) {
+      long panel = segment.panelAt(s / PanelScan.LANES);
+      for (int h = 0; h < D; h++) {
+        long at = panel + 4L * (2 * PanelScan.LANES * h + s % PanelScan.LANES);
+        double precision = batch.precision(rows[s] * D + h);
+        assertThat(segment.image().get(Segment.FLOAT, at))
+            .isEqualTo((float) batch.mean(rows[s] * D + h));
+        assertThat((double) segment.image().get(Segment.FLOAT, at + 4L * PanelScan.LANES))
+            .isBetween(precision * (1 - 0x1p-22), precision);
+      }
+    }
+  }
+
+  /** A file that is cut off, longer, of another version or damaged is refused with a reason. */
+  @Test
+  void foreignImagesAreRefused() {
+    MemorySegment image = Segment.of(new long[] {1, 2}, batch(false), rows(0, 1)).image();
+    byte[] bytes = image.toArray(ValueLayout.JAVA_BYTE);
+    assertThat(Segment.read(MemorySegment.ofArray(bytes)).id(1)).isEqualTo(2);
+    refused(new byte[0], "is no segment");
+    refused(new byte[100], "is no segment");
+    refused(Arrays.copyOf(bytes, bytes.length - 1), "cut off");
+    refused(Arrays.copyOf(bytes, bytes.length + 64), "cut off or damaged");
+    refused(changed(bytes, 8, 2), "has version 2 of the format");
+    refused(changed(bytes, 12, 0), "damaged header");
+    refused(changed(bytes, 15, 0x7F), "damaged header");
+    refused(changed(bytes, 19, 0xFF), "damaged header");
+    refused(changed(bytes, 20, 4), "damaged header");
+    refused(changed(bytes, 24, 2), "damaged header");
+    refused(changed(bytes, 24, 1), "cut off or damaged");
+    refused(changed(bytes, 16, 17), "cut off or damaged");
+  }
+
+  private static byte[] changed(byte[] bytes, int at, int value) {
+    byte[] other = bytes.clone();
+    other[at] = (byte) value;
+    return other;
+  }
+
+  private static void refused(byte[] bytes, String reason) {
+    assertThatThrownBy(() -> Segment.read(MemorySegment.ofArray(bytes)))
+        .isInstanceOf(IllegalArgumentException.class)
+        .hasMessageContaining(reason);
+  }
+
+  private static int[] rows(int... rows) {
+    return rows;
+  }
+
+  private static DiagonalBatch batch(boolean isDouble) {
+    double[] mean = new Random(3).doubles(40 * D, -2, 2).toArray();
+    double[] std = new Random(4).doubles(40 * D, 0.5, 2).toArray();
+    Elements means = Elements.of(mean, "mean");
+    Elements scales = Elements.of(std, "std");
+    if (!isDouble) {
+      float[] narrow = new float[mean.length];
+      float[] narrowStd = new float[mean.length];
+      for (int k = 0; k < mean.length; k++) {
+        narrow[k] = (float) mean[k];
+        narrowStd[k] = (float) std[k];
+      }
+      means = Elements.of(narrow, "mean");
+      scales = Elements.of(narrowStd, "std");
+    }
+    return DiagonalBatch.of(means, scales, D, Scale.STD, ScalePolicy.STRICT);
+  }
+}
