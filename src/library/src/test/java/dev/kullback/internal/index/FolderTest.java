@@ -1,0 +1,441 @@
+package dev.kullback.internal.index;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import dev.kullback.testing.ChildJvm;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Files of an index: what is read back, what is refused, and what is left where a process ends in the middle. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class FolderTest {
+  private static final long[] MANY = LongStream.range(0, 3000).map(id -> 3 * id).toArray();
+
+  @TempDir private Path scratch;
+
+  @Test
+  void whatWasCommittedIsReadBack() throws IOException {
+    Path folder = scratch.resolve("new").resolve("index");
+    Map<Long, Long> committed;
+    try (Index index = Index.open(folder, 1)) {
+      index.add(MANY, Content.batch(MANY));
+      index.add(new long[] {-1, -2}, Content.batch(1, true, 5, 6));
+      index.remove(3, 300);
+      assertThat(index.changes()).isEqualTo(MANY.length + 4);
+      assertThat(index.commit()).isTrue();
+      assertThat(index.changes()).isZero();
+      committed = Content.of(index.snapshot());
+      assertThat(committed).hasSize(MANY.length);
+      index.add(new long[] {7}, Content.batch(7)); // never committed
+    }
+    for (int dimension : new int[] {0, 1}) {
+      try (Index index = Index.open(folder, dimension)) {
+        assertThat(index.dimension()).isEqualTo(1);
+        assertThat(Content.of(index.snapshot())).isEqualTo(committed);
+        index.verify();
+        for (LiveSegment part : index.snapshot().segments()) {
+          assertThat(part.segment().image().isMapped()).isTrue();
+        }
+      }
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Index.open(folder, 2))
+        .withMessage(folder.toRealPath() + " is an index of dimension 1, not 2");
+  }
+
+  /** A commit writes segments that are new, bits that changed, and a manifest; none of what is there already. */
+  @Test
+  void commitsWriteWhatChanged() throws IOException {
+    List<String> written = new ArrayList<>();
+    FileOperations files =
+        new FileOperations() {
+          @Override
+          void write(Path file, MemorySegment bytes) throws IOException {
+            written.add(file.getFileName().toString());
+            super.write(file, bytes);
+          }
+        };
+    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+      index.add(MANY, Content.batch(MANY));
+      index.commit();
+      written.clear();
+      assertThat(index.commit()).isFalse();
+      assertThat(written).isEmpty();
+      index.remove(6);
+      index.commit();
+      assertThat(written).containsExactly("deleted-000002.bin.tmp", "manifest.tmp");
+      written.clear();
+      index.add(new long[] {6}, Content.batch(6));
+      index.add(new long[] {7}, Content.batch(7));
+      index.commit();
+      assertThat(written)
+          .containsExactly("segment-000003.bin.tmp", "deleted-000004.bin.tmp", "manifest.tmp");
+      written.clear();
+      index.remove(7);
+      index.add(new long[] {7}, Content.batch(8));
+      index.commit();
+      assertThat(written).hasSize(3);
+      assertThat(names()).hasSize(6);
+    }
+    written.clear();
+    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+      assertThat(index.commit()).isFalse();
+      assertThat(written).isEmpty();
+      assertThat(Content.of(index.snapshot())).containsEntry(7L, 8L).hasSize(MANY.length + 1);
+      index.remove(LongStream.range(0, 10_000).toArray());
+      index.commit();
+      assertThat(names()).containsExactlyInAnyOrder("lock", "manifest");
+    }
+    try (Index index = Index.open(scratch, 0)) {
+      assertThat(index.snapshot().size()).isZero();
+    }
+  }
+
+  private Set<String> names() throws IOException {
+    try (Stream<Path> files = Files.list(scratch)) {
+      Set<String> names = new HashSet<>();
+      files.forEach(file -> names.add(file.getFileName().toString()));
+      return names;
+    }
+  }
+
+  // --- what is refused
+
+  @Test
+  void foldersThatAreNoIndex() throws IOException {
+    refused(scratch.resolve("none"), 0, "there is no such folder");
+    refused(scratch, 0, "is no folder of an index: it has no file named manifest");
+    Path file = Files.writeString(scratch.resolve("letter.txt"), "Dear");
+    refused(scratch, 1, "has no file named manifest, but has letter.txt");
+    refused(file, 1, "is not a folder");
+    assertThat(names()).containsExactly("letter.txt");
+  }
+
+  @Test
+  void foldersThatAreOpen() throws Exception {
+    Path folder = scratch.resolve("index");
+    Index index = Index.open(folder, 1);
+    refused(folder, 1, "is open in this process already");
+    refused(scratch.resolve("index/../index"), 0, "is open in this process already");
+    assertThat(openElsewhere(folder)).contains("is open in another process");
+    index.close();
+    assertThat(openElsewhere(folder)).contains("opened");
+    Index.open(folder, 1).close();
+  }
+
+  private String openElsewhere(Path folder) throws Exception {
+    return ChildJvm.run(
+            scratch,
+            Duration.ofMinutes(1),
+            List.of(
+                "--add-modules",
+                "jdk.incubator.vector",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Open.class.getName(),
+                folder.toString()))
+        .out();
+  }
+
+  /** Opens an index in a process of its own. */
+  static final class Open {
+    public static void main(String[] args) {
+      try (Index index = Index.open(Path.of(args[0]), 0)) {
+        System.out.println("opened " + index.snapshot().size());
+      } catch (UncheckedIOException e) {
+        System.out.println(e.getMessage());
+      }
+    }
+  }
+
+  /** Each file, changed in each way, is refused by its name; a segment's data only by a verification. */
+  @Test
+  void changedFiles() throws IOException {
+    try (Index index = Index.open(scratch, 1)) {
+      index.add(MANY, Content.batch(MANY));
+      index.remove(3);
+      index.commit();
+    }
+    String copy = "; restore the folder from a copy";
+    change("manifest", bytes -> bytes[40] ^= 1, "is incomplete or was changed" + copy);
+    change("manifest", bytes -> bytes[0] = 'K', "is not the manifest of an index" + copy);
+    replace("manifest", text -> text.substring(0, text.length() - 1), "is incomplete or was");
+    replace("manifest", text -> text.substring(0, text.indexOf("checksum")), "is incomplete");
+    replace("manifest", text -> text.substring(0, 10), "is not the manifest of an index");
+    replace("manifest", text -> "", "is not the manifest of an index");
+    replace(
+        "manifest", text -> text.replace("index 1\n", "index 2\n"), "has format version 2, and");
+    replace("manifest", text -> signed(text, "dimension 1", "dimension 0"), "invalid number 0");
+    replace("manifest", text -> signed(text, "dimension 1", "size 1"), "unknown line \"size 1\"");
+    replace("manifest", text -> signed(text, "segment-", "../segment-"), "none of an index");
+    replace("manifest", text -> signed(text, " 3000 1 ", " 3000 2 "), "checksum is wrong");
+    replace("manifest", text -> signed(text, " 3000 1 ", " 2999 1 "), "checksum is wrong");
+    for (String name : new String[] {"segment-000001.bin", "deleted-000002.bin"}) {
+      change(name, bytes -> bytes[0] ^= 1, "");
+      replace(name, text -> text.substring(1), "bytes and should have ");
+      replace(name, text -> "", "has 0 bytes and should have ");
+      byte[] before = Files.readAllBytes(scratch.resolve(name));
+      Files.delete(scratch.resolve(name));
+      refused(scratch, 0, name + ": is missing" + copy);
+      Files.write(scratch.resolve(name), before);
+    }
+    change("segment-000001.bin", bytes -> bytes[100] ^= 1, "was changed: its checksum is wrong");
+    Path segment = scratch.resolve("segment-000001.bin");
+    byte[] before = Files.readAllBytes(segment);
+    byte[] changed = before.clone();
+    changed[changed.length / 2] ^= 1;
+    Files.write(segment, changed);
+    try (Index index = Index.open(scratch, 1)) {
+      assertThatExceptionOfType(UncheckedIOException.class)
+          .isThrownBy(index::verify)
+          .withMessage(segment.toRealPath() + ": was changed: its checksum is wrong" + copy);
+    }
+    Files.write(segment, before);
+    try (Index index = Index.open(scratch, 1)) {
+      index.verify();
+      assertThat(index.snapshot().size()).isEqualTo(MANY.length - 1);
+    }
+  }
+
+  private void change(String name, Consumer<byte[]> change, String message) throws IOException {
+    Path file = scratch.resolve(name);
+    byte[] before = Files.readAllBytes(file);
+    byte[] after = before.clone();
+    change.accept(after);
+    Files.write(file, after);
+    refused(scratch, 0, name + ": ", message);
+    Files.write(file, before);
+  }
+
+  private void replace(String name, java.util.function.UnaryOperator<String> change, String message)
+      throws IOException {
+    Path file = scratch.resolve(name);
+    byte[] before = Files.readAllBytes(file);
+    String after = change.apply(new String(before, StandardCharsets.ISO_8859_1));
+    Files.write(file, after.getBytes(StandardCharsets.ISO_8859_1));
+    refused(scratch, 0, message);
+    Files.write(file, before);
+  }
+
+  /** A manifest with another word, and with its checksum right. */
+  private static String signed(String text, String word, String other) {
+    assertThat(text).contains(word);
+    String lines = text.substring(0, text.indexOf("checksum")).replace(word, other);
+    int crc = Manifest.crc(lines.getBytes(StandardCharsets.US_ASCII));
+    return lines + "checksum %08x\n".formatted(crc);
+  }
+
+  private static void refused(Path folder, int dimension, String... message) {
+    assertThatExceptionOfType(UncheckedIOException.class)
+        .isThrownBy(() -> Index.open(folder, dimension).close())
+        .withMessageContainingAll(message)
+        .withMessageStartingWith("/");
+  }
+
+  @Test
+  void anIndexInMemoryHasNoFiles() {
+    try (Index index = Index.inMemory(1)) {
+      assertThatIllegalStateException()
+          .isThrownBy(index::commit)
+          .withMessageContaining("KlIndex.builder(dimension).open(folder)");
+      assertThatIllegalStateException().isThrownBy(index::verify);
+    }
+  }
+
+  // --- processes that end
+
+  /** Ends at one step, before it, in its middle or after it: nothing is done from then on. */
+  private static final class Ending extends FileOperations {
+    private final int last;
+    private final int stage;
+    private int step;
+
+    Ending(int last, int stage) {
+      this.last = last;
+      this.stage = stage;
+    }
+
+    /** An operation on files. */
+    private interface Operation {
+      void run() throws IOException;
+    }
+
+    private void step(Operation whole, Operation half) throws IOException {
+      step++;
+      if (step == last && stage == 1) {
+        half.run();
+      }
+      if (step < last || (step == last && stage == 2)) {
+        whole.run();
+      }
+      if (step >= last) {
+        throw new Ended();
+      }
+    }
+
+    @Override
+    void createFolder(Path folder) throws IOException {
+      step(() -> super.createFolder(folder), () -> {});
+    }
+
+    @Override
+    void write(Path file, MemorySegment bytes) throws IOException {
+      step(
+          () -> super.write(file, bytes),
+          () -> super.write(file, bytes.asSlice(0, bytes.byteSize() / 2)));
+    }
+
+    @Override
+    void rename(Path from, Path to) throws IOException {
+      step(() -> super.rename(from, to), () -> {});
+    }
+
+    @Override
+    void delete(Path file) throws IOException {
+      step(() -> super.delete(file), () -> {});
+    }
+
+    @Override
+    void sync(Path folder) throws IOException {
+      step(() -> super.sync(folder), () -> {});
+    }
+  }
+
+  private static final class Ended extends RuntimeException {
+    private static final long serialVersionUID = 1;
+  }
+
+  /** Wherever a process ends, what opens next is the last commit or the one before, and goes on from there. */
+  @Test
+  void everyStepMayBeTheLast() throws IOException {
+    int steps = 0;
+    boolean ended = true;
+    while (ended) {
+      steps++;
+      for (int stage = 0; stage < 3; stage++) {
+        ended = endAt(scratch.resolve(steps + "-" + stage), steps, stage);
+      }
+    }
+    assertThat(steps).isBetween(20, 60);
+  }
+
+  private static boolean endAt(Path folder, int last, int stage) throws IOException {
+    List<Map<Long, Long>> commits = new ArrayList<>();
+    commits.add(Map.of());
+    boolean ended = false;
+    Index index = null;
+    try {
+      index = Index.open(folder, 1, new Ending(last, stage), Segment::merge);
+      script(index, commits);
+    } catch (Ended e) {
+      ended = true;
+    } finally {
+      if (index != null) {
+        index.close();
+      }
+    }
+    try (Index again = Index.open(folder, 1)) {
+      Map<Long, Long> content = Content.of(again.snapshot());
+      if (ended) {
+        int n = commits.size();
+        assertThat(commits.subList(Math.max(0, n - 2), n)).contains(content);
+      } else {
+        assertThat(content).isEqualTo(commits.getLast());
+      }
+      again.verify();
+      again.replace(new long[] {1}, Content.batch(9));
+      again.commit();
+      Set<String> named = new HashSet<>();
+      Files.readString(folder.resolve("manifest"))
+          .lines()
+          .forEach(line -> named.add(line.split(" ")[1]));
+      try (Stream<Path> files = Files.list(folder)) {
+        assertThat(files.map(file -> file.getFileName().toString()))
+            .allMatch(name -> name.matches("lock|manifest") || named.contains(name));
+      }
+      Map<Long, Long> expected = new TreeMap<>(content);
+      expected.put(1L, 9L);
+      assertThat(Content.of(again.snapshot())).isEqualTo(expected);
+    }
+    return ended;
+  }
+
+  /** Some commits, each noted before it begins. */
+  private static void script(Index index, List<Map<Long, Long>> commits) {
+    index.add(new long[] {1, 2, 3, 4}, Content.batch(1, 2, 3, 4));
+    commit(index, commits);
+    index.replace(new long[] {2}, Content.batch(5));
+    commit(index, commits);
+    index.remove(1, 2, 3);
+    index.add(new long[] {10, 11, 12}, Content.batch(1, true, 1, 2, 3));
+    commit(index, commits);
+    index.remove(4, 10, 11, 12);
+    commit(index, commits);
+    index.add(new long[] {1}, Content.batch(7));
+    commit(index, commits);
+  }
+
+  private static void commit(Index index, List<Map<Long, Long>> commits) {
+    commits.add(Content.of(index.snapshot()));
+    index.commit();
+  }
+
+  /** A commit that fails, as on a full disk, changes nothing; the next one does. */
+  @Test
+  void commitsMayFail() {
+    class Failing extends FileOperations {
+      private int left = Integer.MAX_VALUE;
+
+      @Override
+      void write(Path file, MemorySegment bytes) throws IOException {
+        if (left-- == 0) {
+          throw new IOException("No space left on device");
+        }
+        super.write(file, bytes);
+      }
+    }
+    Failing files = new Failing();
+    Map<Long, Long> expected;
+    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+      index.add(MANY, Content.batch(MANY));
+      index.commit();
+      for (int step = 0; step < 3; step++) {
+        index.replace(new long[] {6, 7}, Content.batch(step, step));
+        files.left = step;
+        assertThatExceptionOfType(UncheckedIOException.class)
+            .isThrownBy(index::commit)
+            .withMessageContaining("No space left on device")
+            .withMessageContaining(scratch.toString());
+        assertThat(index.contains(7)).isTrue();
+      }
+      files.left = Integer.MAX_VALUE;
+      expected = Content.of(index.snapshot());
+      assertThat(index.commit()).isTrue();
+      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+    }
+    try (Index index = Index.open(scratch, 1)) {
+      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      index.verify();
+    }
+  }
+}

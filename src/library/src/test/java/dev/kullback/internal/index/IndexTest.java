@@ -1,0 +1,355 @@
+package dev.kullback.internal.index;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Changes of an index, alone, beside merges and beside readers. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class IndexTest {
+  /** Rows that are merged by the index's thread at once, not by the one that adds: of one dimension. */
+  private static final int LARGE = 1 << 14;
+
+  private static final Logger LOGGER = Logger.getLogger("dev.kullback");
+
+  @TempDir private Path scratch;
+
+  @AfterEach
+  void log() {
+    LOGGER.setLevel(null);
+  }
+
+  /** Adds, replaces and removes at random, of two precisions, and compares with a map after each step. */
+  @ParameterizedTest
+  @ValueSource(longs = {1, 2, 3})
+  void holdsWhatWasAdded(long seed) {
+    Random random = new Random(seed);
+    Map<Long, Long> expected = new TreeMap<>();
+    try (Index index = Index.inMemory(1)) {
+      for (int step = 0; step < 600; step++) {
+        long[] ids = ids(random, random.nextInt(10) == 0 ? 300 : 1 + random.nextInt(3));
+        long[] versions = random.longs(ids.length, 0, 1000).toArray();
+        boolean isDouble = random.nextBoolean();
+        switch (random.nextInt(3)) {
+          case 0 -> {
+            long[] fresh = Arrays.stream(ids).filter(id -> !expected.containsKey(id)).toArray();
+            if (fresh.length > 0) {
+              long[] some = Arrays.copyOf(versions, fresh.length);
+              index.add(fresh, Content.batch(1, isDouble, some));
+              put(expected, fresh, some);
+            }
+          }
+          case 1 -> {
+            index.replace(ids, Content.batch(1, isDouble, versions));
+            put(expected, ids, versions);
+          }
+          default -> {
+            long there = Arrays.stream(ids).filter(expected::containsKey).count();
+            assertThat(index.remove(ids)).isEqualTo((int) there);
+            Arrays.stream(ids).forEach(expected::remove);
+          }
+        }
+        assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+        assertThat(index.contains(ids[0])).isEqualTo(expected.containsKey(ids[0]));
+      }
+    }
+  }
+
+  private static long[] ids(Random random, int n) {
+    return LongStream.generate(() -> random.nextInt(1500) - 700L).distinct().limit(n).toArray();
+  }
+
+  private static void put(Map<Long, Long> content, long[] ids, long[] versions) {
+    for (int s = 0; s < ids.length; s++) {
+      content.put(ids[s], versions[s]);
+    }
+  }
+
+  @Test
+  void refusesIdsThatAreThereOrComeTwice() {
+    try (Index index = Index.inMemory(1)) {
+      index.add(new long[] {4, 17}, Content.batch(1, 2));
+      Snapshot before = index.snapshot();
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> index.add(new long[] {1, 2, 3, 17}, Content.batch(5, 6, 7, 8)))
+          .withMessage("ids[3] = 17 is in the index already; replace takes ids that are");
+      for (boolean replace : new boolean[] {false, true}) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> {
+              long[] ids = {9, 7, 8, 7};
+              if (replace) {
+                index.replace(ids, Content.batch(1, 2, 3, 4));
+              } else {
+                index.add(ids, Content.batch(1, 2, 3, 4));
+              }
+            })
+            .withMessage("ids[3] = 7 is also ids[1]; ids must be unique");
+      }
+      assertThat(index.snapshot()).isSameAs(before);
+      assertThat(index.remove(17, 17, 5, 17)).isEqualTo(1);
+      assertThat(Content.of(index.snapshot())).isEqualTo(Map.of(4L, 1L));
+    }
+  }
+
+  /** A query's snapshot stays what it was, whatever happens afterwards. */
+  @Test
+  void snapshotsDoNotChange() {
+    try (Index index = Index.inMemory(1)) {
+      long[] ids = LongStream.range(0, 200).toArray();
+      index.add(ids, Content.batch(ids));
+      Snapshot snapshot = index.snapshot();
+      Map<Long, Long> before = Content.of(snapshot);
+      index.remove(LongStream.range(50, 150).toArray());
+      index.replace(new long[] {3}, Content.batch(500));
+      assertThat(Content.of(snapshot)).isEqualTo(before);
+      assertThat(index.snapshot().size()).isEqualTo(100);
+    }
+  }
+
+  /** Single rows end in few segments, and so do large ones after a while; none is less than half full. */
+  @Test
+  void mergesKeepSegmentsFew() {
+    try (Index index = Index.inMemory(1)) {
+      for (long id = 0; id < 5000; id++) {
+        index.replace(new long[] {id % 3000}, Content.batch(id));
+        assertThat(index.snapshot().segments().length).isLessThan(45);
+      }
+      for (int k = 0; k < 20; k++) {
+        long[] ids = LongStream.range(0, LARGE).map(id -> id * 20 + 10_000).toArray();
+        for (int s = 0; s < ids.length; s++) {
+          ids[s] += k;
+        }
+        index.add(ids, Content.batch(ids));
+      }
+      await(() -> index.snapshot().segments().length < 45);
+      index.remove(LongStream.range(10_000, 10_000 + 15L * LARGE).toArray());
+      await(() ->
+          Arrays.stream(index.snapshot().segments())
+              .allMatch(part -> 2 * part.live() >= part.segment().size()));
+      assertThat(Content.of(index.snapshot())).hasSize(3000 + 5 * LARGE);
+    }
+  }
+
+  /** What is deleted and replaced while segments are merged stays deleted. */
+  @Test
+  void deletionsDuringAMergeAreCarriedOver() throws Exception {
+    CountDownLatch merging = new CountDownLatch(1);
+    CountDownLatch changed = new CountDownLatch(1);
+    try (Index index =
+        Index.open(
+            scratch,
+            1,
+            new FileOperations(),
+            parts -> {
+              if (parts.getFirst().segment().size() == LARGE) {
+                merging.countDown();
+                awaitLatch(changed);
+              }
+              return Segment.merge(parts);
+            })) {
+      Map<Long, Long> expected = new TreeMap<>();
+      for (int k = 0; k < 8; k++) {
+        long[] ids = LongStream.range((long) k * LARGE, (k + 1L) * LARGE).toArray();
+        index.add(ids, Content.batch(ids));
+        put(expected, ids, ids);
+      }
+      merging.await();
+      long[] removed =
+          LongStream.range(LARGE / 2, 3 * LARGE).toArray(); // a whole part, and of others some
+      assertThat(index.remove(removed)).isEqualTo(removed.length);
+      Arrays.stream(removed).forEach(expected::remove);
+      long[] replaced = LongStream.range(4 * LARGE - 5, 4 * LARGE + 5).toArray();
+      index.replace(replaced, Content.batch(new long[10]));
+      put(expected, replaced, new long[10]);
+      index.commit(); // the parts of the merge become mapped files meanwhile
+      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      changed.countDown();
+      await(() -> index.snapshot().segments().length == 2);
+      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+    }
+    try (Index index = Index.open(scratch, 1)) {
+      assertThat(index.snapshot().size()).isEqualTo(8 * LARGE - (3 * LARGE - LARGE / 2));
+    }
+  }
+
+  /** A merge that fails changes nothing, is tried again, and the rest of the index goes on meanwhile. */
+  @Test
+  void mergesMayFail() {
+    LOGGER.setLevel(Level.OFF); // the failures are wanted
+    AtomicInteger failures = new AtomicInteger();
+    AtomicBoolean failing = new AtomicBoolean(true);
+    try (Index index =
+        Index.open(
+            scratch,
+            1,
+            new FileOperations(),
+            parts -> {
+              if (failing.get()) {
+                failures.incrementAndGet();
+                throw new OutOfMemoryError("made up");
+              }
+              return Segment.merge(parts);
+            })) {
+      Map<Long, Long> expected = new TreeMap<>();
+      for (int k = 0; k < 30; k++) {
+        long[] ids = LongStream.range((long) k * LARGE, (k + 1L) * LARGE).toArray();
+        index.add(ids, Content.batch(ids));
+        put(expected, ids, ids);
+        index.replace(new long[] {-k}, Content.batch(k));
+        expected.put(-(long) k, (long) k);
+      }
+      await(() -> failures.get() > 0);
+      index.commit();
+      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      failing.set(false);
+      await(() -> {
+        index.replace(new long[] {1}, Content.batch(1));
+        return index.snapshot().segments().length < 20;
+      });
+      expected.put(1L, 1L);
+      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+    }
+  }
+
+  /** Each reader sees all of a replacement or nothing, and never an earlier one than it has seen, beside merges and commits. */
+  @Test
+  void readersSeeWholeSteps() throws Exception {
+    int group = 300;
+    long[] ids = LongStream.range(0, group).map(id -> 17 * id).toArray();
+    AtomicBoolean stop = new AtomicBoolean();
+    try (Index index = Index.open(scratch, 1);
+        ExecutorService readers = Executors.newFixedThreadPool(3)) {
+      index.add(ids, Content.batch(new long[group]));
+      List<Future<Integer>> reads = new ArrayList<>();
+      for (int r = 0; r < 3; r++) {
+        reads.add(
+            readers.submit(() -> {
+              long last = 0;
+              int seen = 0;
+              while (!stop.get()) {
+                Map<Long, Long> content = Content.of(index.snapshot());
+                content.keySet().retainAll(Arrays.stream(ids).boxed().toList());
+                assertThat(content).hasSize(group);
+                long version = content.get(0L);
+                assertThat(content.values()).containsOnly(version);
+                assertThat(version).isGreaterThanOrEqualTo(last);
+                seen += version > last ? 1 : 0;
+                last = version;
+              }
+              return seen;
+            }));
+      }
+      for (int version = 1; version <= 300; version++) {
+        long[] all = new long[group];
+        Arrays.fill(all, version);
+        index.replace(ids, Content.batch(all));
+        index.replace(new long[] {1_000_000 + version}, Content.batch(version));
+        if (version % 50 == 0) {
+          index.commit();
+        }
+      }
+      stop.set(true);
+      for (Future<Integer> read : reads) {
+        assertThat(read.get()).isPositive();
+      }
+      assertThat(Content.of(index.snapshot())).hasSize(group + 300);
+    }
+  }
+
+  @Test
+  void interruptedWritersDoNothing() {
+    try (Index index = Index.inMemory(1)) {
+      index.add(new long[] {1}, Content.batch(1));
+      Thread.currentThread().interrupt();
+      assertThatExceptionOfType(CancellationException.class).isThrownBy(() -> index.remove(1));
+      assertThat(Thread.interrupted()).isTrue();
+      assertThat(index.contains(1)).isTrue();
+    }
+  }
+
+  @Test
+  void aClosedIndexAnswersNothing() {
+    Index index = Index.inMemory(1);
+    index.add(new long[] {1}, Content.batch(1));
+    Snapshot snapshot = index.snapshot();
+    index.close();
+    index.close();
+    assertThat(Content.of(snapshot)).isEqualTo(Map.of(1L, 1L)); // a query under way
+    for (Runnable call :
+        List.<Runnable>of(
+            index::snapshot,
+            () -> index.contains(1),
+            () -> index.add(new long[] {2}, Content.batch(2)),
+            () -> index.replace(new long[] {2}, Content.batch(2)),
+            () -> index.remove(1),
+            index::commit,
+            index::verify)) {
+      assertThatIllegalStateException().isThrownBy(call::run).withMessage("this KlIndex is closed");
+    }
+  }
+
+  /** Closing ends the thread that merges, even in the middle. */
+  @Test
+  void closingEndsTheThread() {
+    long before = threads();
+    try (Index index = Index.inMemory(64)) {
+      for (int k = 0; k < 8; k++) {
+        long[] ids = LongStream.range(k * 3000L, (k + 1) * 3000L).toArray();
+        index.add(ids, Content.batch(64, false, ids));
+      }
+    }
+    assertThat(threads()).isEqualTo(before);
+  }
+
+  private static long threads() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().equals("kullback-index"))
+        .count();
+  }
+
+  private static void awaitLatch(CountDownLatch latch) {
+    try {
+      latch.await();
+    } catch (InterruptedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** Waits until something holds, which the test's time limit bounds. */
+  private static void await(BooleanSupplier condition) {
+    while (!condition.getAsBoolean()) {
+      Thread.onSpinWait();
+      try {
+        Thread.sleep(2);
+      } catch (InterruptedException e) {
+        throw new IllegalStateException(e);
+      }
+    }
+  }
+}
