@@ -9,6 +9,8 @@ import dev.kullback.internal.numerics.FloatLogProduct;
 import dev.kullback.internal.numerics.FloatRange;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Objects;
@@ -64,6 +66,9 @@ public final class DiagonalBatch extends Batch {
   /** Number of rows whose precisions were computed one by one, about: threads may lose some. */
   private int computed;
 
+  /** How often a batch of one row was filled anew. */
+  private int fills;
+
   private DiagonalBatch(
       Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
@@ -87,7 +92,7 @@ public final class DiagonalBatch extends Batch {
       int to = end * dimension;
       boolean passed = isFinite(from, to) && (deterministic || isOrdinary(from, to, least, most));
       for (; i < end; i++) {
-        boolean ordinary = passed || check(i, least, most, mean, scale);
+        boolean ordinary = passed || check(i, least, most, mean.isDouble(), scale.isDouble());
         if (!deterministic) {
           sumLogStd(i, ordinary);
         }
@@ -101,6 +106,80 @@ public final class DiagonalBatch extends Batch {
       Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
     checkShape(mean.length(), scale.length(), dimension, kind);
     return new DiagonalBatch(mean, scale, dimension, kind, policy);
+  }
+
+  /** A batch of one row that is yet to be filled. */
+  private DiagonalBatch(int dimension, Scale kind, boolean isDouble) {
+    super(1, dimension, isDouble);
+    this.kind = kind;
+    mean32 = isDouble ? null : new float[dimension];
+    scale32 = isDouble ? null : new float[dimension];
+    mean64 = isDouble ? new double[dimension] : null;
+    scale64 = isDouble ? new double[dimension] : null;
+    deterministic = false;
+  }
+
+  /**
+   * Makes a batch of one row that one thread fills again and again, for pairs with it one by one. No kernel may have it, as those keep
+   * derived forms.
+   */
+  public static DiagonalBatch ofSlot(int dimension, Scale kind, boolean isDouble) {
+    checkShape(dimension, dimension, dimension, kind);
+    return new DiagonalBatch(dimension, kind, isDouble);
+  }
+
+  /**
+   * Fills a slot of floats.
+   *
+   * @throws InvalidGaussianException as for a batch of one row
+   */
+  public void fill(float[] mean, int meanAt, float[] scale, int scaleAt) {
+    int d = dimension();
+    System.arraycopy(mean, meanAt, mean32(), 0, d);
+    System.arraycopy(scale, scaleAt, scale32(), 0, d);
+    startFilled();
+    double least = kind.bound(1 / MOST32);
+    double most = kind.bound(MOST32);
+    boolean passed = isFinite(0, d) && isOrdinary(0, d, least, most);
+    sumLogStd(0, passed || check(0, least, most, false, false));
+  }
+
+  /**
+   * Fills a slot with a row of a batch of its kind and precision, which was checked and has this log-determinant.
+   *
+   * @param element layout of the numbers
+   * @param meanAt byte at which D means begin
+   * @param scaleAt byte at which D scales begin
+   */
+  public void fill(
+      MemorySegment from,
+      ValueLayout element,
+      long meanAt,
+      long scaleAt,
+      double log,
+      double bound) {
+    int d = dimension();
+    MemorySegment.copy(from, element, meanAt, mean64 != null ? mean64 : mean32(), 0, d);
+    MemorySegment.copy(from, element, scaleAt, scale64 != null ? scale64 : scale32(), 0, d);
+    startFilled();
+    logDet[0] = log;
+    logDetBound[0] = bound;
+    if (!isOrdinary(0, d, kind.bound(1 / MOST32), kind.bound(MOST32))) {
+      beyond32.set(0);
+      beyond64.set(0, !isOrdinary(0, d, kind.bound(1 / MOST64), kind.bound(MOST64)));
+    }
+  }
+
+  private void startFilled() {
+    fills++;
+    computed = Integer.MIN_VALUE; // so that precisions are always computed one by one
+    beyond32.clear();
+    beyond64.clear();
+  }
+
+  /** Tells two contents of a slot apart; 0 for all other batches. */
+  public int fills() {
+    return fills;
   }
 
   /** Tells what the scales are. */
@@ -301,11 +380,11 @@ public final class DiagonalBatch extends Batch {
   /**
    * Rejects a row that is not finite or not positive, and notes one that a kernel's precision cannot hold.
    *
-   * @param mean the given means, which print a value as it was given: with one array of double, values of both are kept as doubles
-   * @param scale the given scales
+   * @param meanIs64 whether the given means are doubles: with one array of double, values of both are kept as doubles, but printed as given
+   * @param scaleIs64 whether the given scales are
    * @return whether its scales are ordinary
    */
-  private boolean check(int row, double least, double most, Elements mean, Elements scale) {
+  private boolean check(int row, double least, double most, boolean meanIs64, boolean scaleIs64) {
     int from = row * dimension();
     int to = from + dimension();
     if (!isFinite(from, to)) {
@@ -313,11 +392,12 @@ public final class DiagonalBatch extends Batch {
       while (Math.abs(mean(k)) <= Double.MAX_VALUE) {
         k++;
       }
-      throw rejected("mean", k, dimension(), mean.text(mean(k)), "it must be finite", "");
+      throw rejected(
+          "mean", k, dimension(), Elements.text(mean(k), meanIs64), "it must be finite", "");
     }
     boolean ordinary = isOrdinary(from, to, least, most);
     if (!deterministic && !ordinary) {
-      checkScale(row, from, to, scale);
+      checkScale(row, from, to, scaleIs64);
     }
     return ordinary;
   }
@@ -337,7 +417,7 @@ public final class DiagonalBatch extends Batch {
         : FloatRange.contains(least, most, scale32(), from, to);
   }
 
-  private void checkScale(int row, int from, int to, Elements scale) {
+  private void checkScale(int row, int from, int to, boolean is64) {
     boolean log = kind == Scale.LOG_VARIANCE;
     double valid = log ? -Double.MAX_VALUE : Double.MIN_VALUE;
     double least = Double.MAX_VALUE;
@@ -346,7 +426,8 @@ public final class DiagonalBatch extends Batch {
       double s = scale(k);
       if (!(s >= valid && s <= Double.MAX_VALUE)) {
         String rule = log ? "it must be finite" : "it must be finite and > 0";
-        throw rejected(kind.argument, k, dimension(), scale.text(s), rule, log ? "" : advice(s));
+        throw rejected(
+            kind.argument, k, dimension(), Elements.text(s, is64), rule, log ? "" : advice(s));
       }
       least = Math.min(least, s);
       most = Math.max(most, s);

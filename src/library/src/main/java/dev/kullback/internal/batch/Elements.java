@@ -142,6 +142,10 @@ public final class Elements {
 
   /** The shortest decimal that denotes an element. */
   String text(double element) {
-    return isDouble() ? Double.toString(element) : Float.toString((float) element);
+    return text(element, isDouble());
+  }
+
+  static String text(double element, boolean isDouble) {
+    return isDouble ? Double.toString(element) : Float.toString((float) element);
   }
 }

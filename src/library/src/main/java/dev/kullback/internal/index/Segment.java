@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * content: little endian, each section at a multiple of 64 bytes.
  *
  * <pre>
- * header      magic, version, D, n, kind, whether of double, bytes of the image
+ * header      magic, version, D, n, kind, whether of double; the least number p̂, in float
  * ids         long[n], ascending
  * logDet      double[n], Σ_h ln σ_h
  * bound       double[n], its absolute error
@@ -42,7 +42,7 @@ public final class Segment {
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private static final int ALIGNMENT = 64;
-  private static final int LANES = PanelScan.LANES;
+  static final int LANES = PanelScan.LANES;
 
   /** "KLSEGMNT" in the order of bytes. */
   private static final long MAGIC = 0x544E_4D47_4553_4C4BL;
@@ -55,6 +55,7 @@ public final class Segment {
   };
 
   private static final long HEADER = ALIGNMENT;
+  private static final long LEAST = 28;
 
   private final MemorySegment image;
   private final int size;
@@ -86,7 +87,7 @@ public final class Segment {
     means = lengths + aligned((long) Float.BYTES * size);
     scales = means + aligned(values);
     panels = scales + aligned(values);
-    long end = panels + Math.ceilDiv(size, LANES) * panelBytes();
+    long end = panels + panels() * panelBytes();
     image = given != null ? given : Arena.ofAuto().allocate(end, ALIGNMENT);
     if (image.byteSize() != end) {
       throw new IllegalArgumentException(
@@ -205,6 +206,7 @@ public final class Segment {
     image.set(INT, 16, size);
     image.set(INT, 20, List.of(KINDS).indexOf(kind));
     image.set(INT, 24, isDouble ? 1 : 0);
+    image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
     float[] panel = new float[2 * LANES * dimension];
     Checkpoint checkpoint = new Checkpoint();
     for (int row = 0; row < size; row += LANES) {
@@ -220,6 +222,7 @@ public final class Segment {
 
   private void deriveRow(int row, float[] panel, int lane) {
     boolean beyond = false;
+    float least = leastPrecision();
     double slack = 0;
     double length = 0;
     for (int h = 0; h < dimension; h++) {
@@ -231,9 +234,11 @@ public final class Segment {
       beyond |= !Rounding.isClose(p) || Math.abs(m) > Float.MAX_VALUE;
       slack += (m - mean) * (m - mean) * precision;
       length += (double) mean * mean * precision;
+      least = Math.min(least, precision);
       panel[2 * LANES * h + lane] = mean;
       panel[2 * LANES * h + LANES + lane] = precision;
     }
+    image.set(FLOAT, LEAST, least);
     float up = Rounding.up(Math.sqrt(slack) * Rounding.more(dimension));
     image.set(FLOAT, slacks + (long) Float.BYTES * row, beyond ? -up : up);
     image.set(
@@ -302,12 +307,41 @@ public final class Segment {
     return image.get(DOUBLE, bounds + (long) Double.BYTES * row);
   }
 
+  float leastPrecision() {
+    return image.get(FLOAT, LEAST);
+  }
+
+  /** Reads what a block has of its rows. */
+  void load(Block to) {
+    long row = to.firstRow();
+    int n = to.rows;
+    MemorySegment.copy(image, DOUBLE, logDets + Double.BYTES * row, to.logDet, 0, n);
+    MemorySegment.copy(image, DOUBLE, bounds + Double.BYTES * row, to.bound, 0, n);
+    MemorySegment.copy(image, FLOAT, slacks + Float.BYTES * row, to.slack, 0, n);
+    MemorySegment.copy(image, FLOAT, lengths + Float.BYTES * row, to.length, 0, n);
+  }
+
+  /** Fills a slot of the segment's kind and precision with a row. */
+  void fill(DiagonalBatch slot, int row) {
+    slot.fill(
+        image,
+        isDouble ? DOUBLE : FLOAT,
+        means + row * rowBytes(),
+        scales + row * rowBytes(),
+        logDet(row),
+        logDetBound(row));
+  }
+
   private long rowBytes() {
     return (long) dimension * (isDouble ? Double.BYTES : Float.BYTES);
   }
 
   long panelBytes() {
     return 2L * Float.BYTES * LANES * dimension;
+  }
+
+  int panels() {
+    return Math.ceilDiv(size, LANES);
   }
 
   long panelAt(int panel) {

@@ -139,6 +139,7 @@ public final class RoundingFilter {
   private static final class Side {
     private @Nullable DiagonalBatch batch;
     private int row;
+    private int fills;
 
     final double[] mean = new double[BLOCK];
     private final double[] scale = new double[BLOCK];
@@ -164,7 +165,7 @@ public final class RoundingFilter {
 
     /** Reads dimensions [h, h + n) of row i. */
     void read(DiagonalBatch g, int i, int h, int n, boolean inverse) {
-      if (g == batch && i == row && n == g.dimension()) {
+      if (g == batch && i == row && g.fills() == fills && n == g.dimension()) {
         return;
       }
       int at = i * g.dimension() + h;
@@ -172,6 +173,7 @@ public final class RoundingFilter {
       if (h == 0) {
         batch = g;
         row = i;
+        fills = g.fills();
         high = g.kind() == Scale.LOG_VARIANCE ? 0 : 1;
         low = 0;
         exponent = 0;

@@ -1,0 +1,48 @@
+package dev.kullback.internal.index;
+
+import dev.kullback.internal.kernel.PanelScan;
+
+/** Some panels of a segment, and what its rows add to their sums. Arrays begin with the first row. */
+final class Block {
+  /** Panels that fit the second-level cache, with which several queries go through them: 256 KiB. */
+  private static final long MOST_BYTES = 1 << 18;
+
+  private static final int MOST_PANELS = 256;
+
+  int firstPanel;
+  int panels;
+  boolean isDouble;
+  float leastPrecision;
+
+  /** Rows, without those that fill the last panel. */
+  int rows;
+
+  double[] logDet = {};
+  double[] bound = {};
+  float[] slack = {};
+  float[] length = {};
+
+  static int mostPanels(Segment segment) {
+    return Math.clamp(MOST_BYTES / segment.panelBytes(), 1, MOST_PANELS);
+  }
+
+  int firstRow() {
+    return firstPanel * PanelScan.LANES;
+  }
+
+  void load(Segment from, int first, int count) {
+    isDouble = from.isDouble();
+    leastPrecision = from.leastPrecision();
+    firstPanel = first;
+    panels = count;
+    rows = Math.min(from.size() - firstRow(), count * PanelScan.LANES);
+    if (logDet.length < rows) {
+      int length = mostPanels(from) * PanelScan.LANES;
+      logDet = new double[length];
+      bound = new double[length];
+      slack = new float[length];
+      this.length = new float[length];
+    }
+    from.load(this);
+  }
+}

@@ -1,0 +1,52 @@
+package dev.kullback.internal.index;
+
+import java.util.function.LongPredicate;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Which references a search ranks, and how.
+ *
+ * @param k neighbors of a query that a search for the nearest finds at most; 0 for a search within a radius
+ * @param radius greatest divergence that a search within a radius finds
+ * @param reverse ranks by {@code KL(p_j ‖ q)}
+ * @param filter ids that count, asked by several threads; null for all
+ * @param excluded id that does not count; null for none
+ * @param deadline {@link System#nanoTime} at which the search ends; null for none
+ * @param mostPairs pairs that a search within a radius may find
+ */
+public record SearchOptions(
+    int k,
+    double radius,
+    boolean reverse,
+    @Nullable LongPredicate filter,
+    @Nullable Long excluded,
+    @Nullable Long deadline,
+    int mostPairs) {
+  static final SearchOptions NONE = nearest(1);
+
+  public static SearchOptions nearest(int k) {
+    return new SearchOptions(k, Double.POSITIVE_INFINITY, false, null, null, null, 0);
+  }
+
+  public static SearchOptions within(double radius, int mostPairs) {
+    return new SearchOptions(0, radius, false, null, null, null, mostPairs);
+  }
+
+  /** Whether the search is for all within the radius. */
+  boolean isWithin() {
+    return k == 0;
+  }
+
+  /** Throws if a search within the radius has found too many pairs. */
+  void checkPairs(long found) {
+    if (found > mostPairs) {
+      throw new IllegalArgumentException(
+          "more than %d pairs are within the radius %s; take a smaller one, or ask fewer queries at once"
+              .formatted(mostPairs, radius));
+    }
+  }
+
+  boolean accepts(long id) {
+    return (excluded == null || excluded != id) && (filter == null || filter.test(id));
+  }
+}

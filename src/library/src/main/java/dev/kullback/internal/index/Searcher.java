@@ -1,0 +1,337 @@
+package dev.kullback.internal.index;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.Pair;
+import dev.kullback.internal.plain.ScalarPanelScan;
+import dev.kullback.internal.work.Worker;
+import java.util.Arrays;
+import java.util.concurrent.CancellationException;
+
+/**
+ * A thread at work on searches. It scans panels, block by block, for up to {@link #MOST_QUERIES} queries at a time, and keeps the references
+ * that their {@link Bounds} leave; then it computes these references' exact values, as far as they decide. A warm one allocates nothing.
+ */
+final class Searcher extends Worker {
+  /** Queries that share the reading of a block. */
+  static final int MOST_QUERIES = 16;
+
+  private static final int LANES = PanelScan.LANES;
+
+  private final Pair pair = new Pair(this);
+  private final PanelScan scan = new ScalarPanelScan();
+  private final Block block = new Block();
+  private float[] most = {};
+  private float[] sum = {};
+  private final Query[] queries = new Query[MOST_QUERIES];
+  private int count;
+
+  /** Slots for references by kind and precision, two of each: the row before last is kept. */
+  private final DiagonalBatch[][] slots = new DiagonalBatch[2 * Scale.values().length][];
+
+  private int lastSlots = -1;
+
+  private final DiagonalBatch querySlot;
+
+  private Snapshot snapshot = Snapshot.EMPTY;
+  private SearchOptions options = SearchOptions.NONE;
+  private int nearest;
+
+  // of this call
+  long survived;
+  long bytesRead;
+
+  Searcher(int dimension) {
+    querySlot = DiagonalBatch.ofSlot(dimension, Scale.STD, false);
+    Arrays.setAll(queries, i -> new Query());
+  }
+
+  /** Begins a search for the nearest k, or for all within a radius if k is 0. */
+  void start(Snapshot from, SearchOptions how, int k) {
+    snapshot = from;
+    options = how;
+    nearest = k == 0 ? 0 : Math.clamp(from.size(), 1, k);
+  }
+
+  /** Takes the rows [first, first + n) of a batch as queries. */
+  void ask(DiagonalBatch batch, int first, int n) {
+    count = n;
+    for (int i = 0; i < n; i++) {
+      queries[i].start(batch, first + i, nearest, options);
+    }
+  }
+
+  /** Takes a query of floats. */
+  void ask(float[] mean, int meanAt, float[] std, int stdAt) {
+    querySlot.fill(mean, meanAt, std, stdAt);
+    ask(querySlot, 0, 1);
+  }
+
+  /** The query that {@link #ask(float[], int, float[], int)} took. */
+  DiagonalBatch querySlot() {
+    return querySlot;
+  }
+
+  /** Neighbors that are wanted, of those that there are; 0 in a search within a radius. */
+  int nearest() {
+    return nearest;
+  }
+
+  Survivors survivors(int i) {
+    return queries[i].survivors;
+  }
+
+  int queries() {
+    return count;
+  }
+
+  /** Forgets the call. */
+  void clear() {
+    snapshot = Snapshot.EMPTY;
+    options = SearchOptions.NONE;
+    pair.clear();
+    for (int i = 0; i < count; i++) {
+      queries[i].clear();
+    }
+    count = 0;
+    survived = 0;
+    bytesRead = 0;
+    reset();
+  }
+
+  // --- scan
+
+  /** Scans the panels [from, to) of all segments, in their order. */
+  void scan(long from, long to, SharedLimits limits) {
+    long first = 0;
+    LiveSegment[] segments = snapshot.segments();
+    for (int k = 0; k < segments.length; k++) {
+      int panels = segments[k].segment().panels();
+      int begin = Math.clamp(from - first, 0, panels);
+      int end = Math.clamp(to - first, 0, panels);
+      scan(k, begin, end, limits);
+      first += panels;
+    }
+  }
+
+  void scanAll() {
+    scan(0, Long.MAX_VALUE, SharedLimits.NONE);
+  }
+
+  private void scan(int index, int begin, int end, SharedLimits limits) {
+    Segment segment = snapshot.segments()[index].segment();
+    int step = Block.mostPanels(segment);
+    for (int p = begin; p < end; p += step) {
+      checkTime();
+      block.load(segment, p, Math.min(step, end - p));
+      bytesRead += block.panels * segment.panelBytes();
+      for (int i = 0; i < count; i++) {
+        Query query = queries[i];
+        query.survivors.limit(limits.get(i));
+        scanBlock(query, index);
+        limits.put(i, query.survivors.limit());
+      }
+      pass((long) count * block.rows * segment.dimension());
+    }
+  }
+
+  /** Scans a block for one query, of the first panels only a few at a time, as nothing limits what survives of these. */
+  private void scanBlock(Query query, int index) {
+    Segment segment = snapshot.segments()[index].segment();
+    if (most.length < block.panels * LANES) {
+      most = new float[block.panels * LANES];
+      sum = new float[block.panels * LANES];
+    }
+    for (int p = 0, n; p < block.panels; p += n) {
+      n = block.panels - p;
+      if (query.survivors.limit() == Double.POSITIVE_INFINITY) {
+        n = Math.clamp(query.scanned, 1, n);
+      }
+      query.bounds.most(block, p * LANES, n * LANES, query.survivors.limit(), most);
+      scan.sums(
+          query.bounds.query,
+          options.reverse(),
+          segment.dimension(),
+          segment.image(),
+          segment.panelAt(block.firstPanel + p),
+          n,
+          most,
+          sum);
+      query.scanned += n;
+      collect(query, index, p * LANES, Math.min(block.rows, (p + n) * LANES));
+    }
+  }
+
+  private void collect(Query query, int index, int from, int to) {
+    for (int r = from; r < to; r++) {
+      if (!(sum[r - from] > most[r - from]) || sum[r - from] == Float.POSITIVE_INFINITY) {
+        consider(query, index, r, sum[r - from]);
+      }
+    }
+  }
+
+  private void consider(Query query, int index, int r, float s) {
+    Survivors survivors = query.survivors;
+    double low = query.bounds.lower(block, r, s);
+    if (low > survivors.limit()) {
+      return;
+    }
+    LiveSegment part = snapshot.segments()[index];
+    int row = block.firstRow() + r;
+    long id = part.segment().id(row);
+    if (!part.isLive(row) || !options.accepts(id)) {
+      return;
+    }
+    long place = (long) index << 32 | row;
+    double high = query.bounds.upper(block, r, s);
+    if (high < Double.POSITIVE_INFINITY || options.isWithin()) {
+      survivors.add(low > Double.NEGATIVE_INFINITY ? low : -Double.MAX_VALUE, high, id, place);
+    } else {
+      addPrecise(query, id, place);
+    }
+    if (survivors.count >= survivors.room) {
+      makeFewer(query);
+    }
+  }
+
+  private void makeFewer(Query query) {
+    Survivors survivors = query.survivors;
+    if (options.isWithin()) {
+      checkPairs(survivors);
+    } else {
+      refine(query);
+    }
+    if (survivors.count > survivors.room / 2) {
+      survivors.room = (int) Math.min(2L * survivors.room, Integer.MAX_VALUE);
+    }
+  }
+
+  // --- values
+
+  /** Leaves the nearest k, or those within the radius, in their order, with their values as lower bounds. */
+  void rank(int i) {
+    Query query = queries[i];
+    Survivors survivors = query.survivors;
+    survivors.drop();
+    if (!options.isWithin() && survivors.count > 2L * nearest) {
+      refine(query);
+    }
+    survived += survivors.count;
+    round(query);
+    survivors.sort(options.isWithin());
+    if (options.isWithin()) {
+      checkPairs(survivors);
+    } else {
+      survivors.count = Math.min(survivors.count, nearest);
+    }
+  }
+
+  private void checkPairs(Survivors survivors) {
+    int certain = 0;
+    for (int s = 0; s < survivors.count; s++) {
+      certain += survivors.upper[s] <= options.radius() ? 1 : 0;
+    }
+    options.checkPairs(certain);
+  }
+
+  /** Bounds survivors by values, the most promising first, until the limit excludes the others. */
+  private void refine(Query query) {
+    Survivors survivors = query.survivors;
+    survivors.drop();
+    survivors.sort(false);
+    int n = survivors.count;
+    survivors.restart();
+    for (int s = 0; s < n && survivors.lower[s] <= survivors.limit(); s++) {
+      double low = survivors.lower[s];
+      double high = survivors.upper[s];
+      if (isPrecise(low, high)) {
+        survivors.add(low, high, survivors.id[s], survivors.place[s]);
+      } else {
+        addPrecise(query, survivors.id[s], survivors.place[s]);
+      }
+    }
+  }
+
+  private static boolean isPrecise(double low, double high) {
+    return high <= low * (1 + 4 * Pair.PRECISE_ERROR);
+  }
+
+  private void addPrecise(Query query, long id, long place) {
+    checkTime();
+    DiagonalBatch reference = reference(place);
+    Batch q = options.reverse() ? reference : query.batch();
+    Batch p = options.reverse() ? query.batch() : reference;
+    double kl =
+        options.reverse() ? pair.precise(q, 0, p, query.row) : pair.precise(q, query.row, p, 0);
+    double low = kl * (1 - Pair.PRECISE_ERROR);
+    double high = kl * (1 + Pair.PRECISE_ERROR);
+    boolean subnormal = kl > 0 && kl < Double.MIN_NORMAL;
+    query.survivors.add(
+        subnormal ? Math.nextDown(low) : low, subnormal ? Math.nextUp(high) : high, id, place);
+  }
+
+  /** Gives the survivors their exact values, and drops those that are not within the radius. */
+  private void round(Query query) {
+    Survivors survivors = query.survivors;
+    double value = Double.NaN;
+    int before = -1;
+    int n = survivors.count;
+    survivors.restart();
+    for (int s = 0; s < n; s++) {
+      checkTime();
+      DiagonalBatch reference = reference(survivors.place[s]);
+      boolean repeats = lastSlots == before && slots[before][0].isEqual(0, slots[before][1], 0);
+      if (!repeats) {
+        value = value(query, reference);
+      }
+      before = lastSlots;
+      survivors.add(value, value, survivors.id[s], survivors.place[s]);
+    }
+  }
+
+  /** The exact value; in a search within a radius ∞ if it exceeds that, be it by less than its rounding. */
+  private double value(Query query, DiagonalBatch reference) {
+    boolean reverse = options.reverse();
+    Batch q = reverse ? reference : query.batch();
+    Batch p = reverse ? query.batch() : reference;
+    int i = reverse ? 0 : query.row;
+    int j = reverse ? query.row : 0;
+    double kl = pair.rounded(q, i, p, j);
+    double radius = options.radius();
+    if (options.isWithin()
+        && Math.abs(kl - radius) <= Pair.PRECISE_ERROR * radius
+        && pair.exact(q, i, p, j, kl).isBeyond(radius, Pair.tieTolerance(q.dimension()))) {
+      return Double.POSITIVE_INFINITY;
+    }
+    return kl;
+  }
+
+  /** Reads a reference into a slot; the one before, if it was of its kind and precision, is in the other. */
+  private DiagonalBatch reference(long place) {
+    Segment segment = snapshot.segments()[(int) (place >>> 32)].segment();
+    int which = 2 * segment.kind().ordinal() + (segment.isDouble() ? 1 : 0);
+    DiagonalBatch[] two = slots[which];
+    if (two == null) {
+      two = new DiagonalBatch[2];
+      Arrays.setAll(
+          two, k -> DiagonalBatch.ofSlot(segment.dimension(), segment.kind(), segment.isDouble()));
+      slots[which] = two;
+    }
+    DiagonalBatch older = two[0];
+    two[0] = two[1];
+    two[1] = older;
+    segment.fill(older, (int) place);
+    lastSlots = which;
+    return older;
+  }
+
+  private void checkTime() {
+    checkInterrupt();
+    Long deadline = options.deadline();
+    if (deadline != null && System.nanoTime() - deadline >= 0) {
+      throw new CancellationException("the deadline has passed; what was computed is incomplete");
+    }
+  }
+}

@@ -1,0 +1,190 @@
+package dev.kullback.internal.index;
+
+import java.util.Arrays;
+
+/**
+ * The references that may be among those one query looks for, with bounds of their divergences. A search for the nearest keeps the k
+ * smallest upper bounds, the greatest of which limits the others' lower bounds.
+ */
+final class Survivors {
+  /** Numbers that arrays keep from call to call. */
+  private static final int MOST_KEPT = 1 << 16;
+
+  private static final int FIRST = 256;
+
+  int count;
+
+  /** Bounds; of a search that is done, the values. Never NaN. */
+  double[] lower = new double[FIRST];
+
+  double[] upper = new double[FIRST];
+  long[] id = new long[FIRST];
+
+  /** The segment's number and the row, in the high and the low half. */
+  long[] place = new long[FIRST];
+
+  /** Survivors from which on they are to be made fewer, before the arrays grow. */
+  int room;
+
+  /** The k smallest upper bounds, as a heap whose root is the greatest. */
+  private double[] least = new double[FIRST];
+
+  private int leasts;
+  private int k;
+
+  /** Greatest lower bound that counts. */
+  private double limit;
+
+  /** Begins a search for the nearest k, or for all within the radius if k is 0. */
+  void start(int k, double radius) {
+    this.k = k;
+    limit = k == 0 ? radius : Double.POSITIVE_INFINITY;
+    restart();
+    room = Math.max(1024, (int) Math.min(4L * k, 1 << 28));
+    if (least.length < k) {
+      least = new double[k];
+    }
+  }
+
+  /** Drops large arrays. */
+  void trim() {
+    if (lower.length > MOST_KEPT || least.length > MOST_KEPT) {
+      lower = new double[FIRST];
+      upper = new double[FIRST];
+      id = new long[FIRST];
+      place = new long[FIRST];
+      least = new double[FIRST];
+    }
+  }
+
+  double limit() {
+    return limit;
+  }
+
+  /** Tells of a limit that other threads found. */
+  void limit(double other) {
+    limit = Math.min(limit, other);
+  }
+
+  /** Forgets the upper bounds that set the limit, which stays: each survivor is to be added again. */
+  void restart() {
+    count = 0;
+    leasts = 0;
+  }
+
+  /** Adds a survivor, if its lower bound counts. */
+  void add(double low, double high, long itsId, long itsPlace) {
+    if (low > limit) {
+      return;
+    }
+    if (count == lower.length) {
+      int length = (int) Math.min(2L * count, Integer.MAX_VALUE - 8);
+      lower = Arrays.copyOf(lower, length);
+      upper = Arrays.copyOf(upper, length);
+      id = Arrays.copyOf(id, length);
+      place = Arrays.copyOf(place, length);
+    }
+    lower[count] = low;
+    upper[count] = high;
+    id[count] = itsId;
+    place[count++] = itsPlace;
+    push(high);
+  }
+
+  void addAll(Survivors others) {
+    for (int s = 0; s < others.count; s++) {
+      add(others.lower[s], others.upper[s], others.id[s], others.place[s]);
+    }
+  }
+
+  private void push(double high) {
+    if (leasts < k) {
+      int at = leasts++;
+      for (int up; at > 0 && least[up = (at - 1) >> 1] < high; at = up) {
+        least[at] = least[up];
+      }
+      least[at] = high;
+    } else if (k > 0 && high < least[0]) {
+      int at = 0;
+      for (int down; (down = 2 * at + 1) < k; at = down) {
+        if (down + 1 < k && least[down + 1] > least[down]) {
+          down++;
+        }
+        if (least[down] <= high) {
+          break;
+        }
+        least[at] = least[down];
+      }
+      least[at] = high;
+    }
+    if (leasts == k && k > 0) {
+      limit = Math.min(limit, least[0]);
+    }
+  }
+
+  /** Copies ids and lower bounds to the caller's arrays, and returns how many there are. */
+  int copy(long[] ids, float[] values) {
+    System.arraycopy(id, 0, ids, 0, count);
+    for (int s = 0; s < count; s++) {
+      values[s] = (float) lower[s];
+    }
+    return count;
+  }
+
+  /** Drops survivors whose lower bounds have come to exceed the limit. */
+  void drop() {
+    int kept = 0;
+    for (int s = 0; s < count; s++) {
+      if (lower[s] <= limit) {
+        move(s, kept++);
+      }
+    }
+    count = kept;
+  }
+
+  private void move(int from, int to) {
+    lower[to] = lower[from];
+    upper[to] = upper[from];
+    id[to] = id[from];
+    place[to] = place[from];
+  }
+
+  /** Sorts by lower bounds and then ids, or by ids alone. */
+  void sort(boolean byId) {
+    for (int s = count / 2 - 1; s >= 0; s--) {
+      sink(s, count, byId);
+    }
+    for (int end = count - 1; end > 0; end--) {
+      swap(0, end);
+      sink(0, end, byId);
+    }
+  }
+
+  private void sink(int s, int end, boolean byId) {
+    for (int at = s, down; (down = 2 * at + 1) < end; at = down) {
+      if (down + 1 < end && isBefore(down, down + 1, byId)) {
+        down++;
+      }
+      if (!isBefore(at, down, byId)) {
+        return;
+      }
+      swap(at, down);
+    }
+  }
+
+  private boolean isBefore(int a, int b, boolean byId) {
+    return !byId && lower[a] != lower[b] ? lower[a] < lower[b] : id[a] < id[b];
+  }
+
+  private void swap(int a, int b) {
+    double low = lower[a];
+    double high = upper[a];
+    long itsId = id[a];
+    long itsPlace = place[a];
+    move(b, a);
+    lower[b] = low;
+    upper[b] = high;
+    id[b] = itsId;
+    place[b] = itsPlace;
+  }
+}

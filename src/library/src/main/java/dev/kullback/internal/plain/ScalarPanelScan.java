@@ -1,0 +1,79 @@
+package dev.kullback.internal.plain;
+
+import dev.kullback.internal.kernel.PanelScan;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+
+/** Computes the sums in plain Java. Holds the working memory of one thread. */
+public final class ScalarPanelScan implements PanelScan {
+  private static final ValueLayout.OfFloat FLOAT =
+      ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  /** Dimensions between two looks whether a panel can be left. */
+  private static final int CHUNK = 16;
+
+  private final float[] chunk = new float[2 * LANES * CHUNK];
+  private final float[] acc = new float[LANES];
+
+  @Override
+  public void sums(
+      float[] query,
+      boolean reverse,
+      int d,
+      MemorySegment panels,
+      long at,
+      int count,
+      float[] most,
+      float[] sum) {
+    for (int c = 0; c < count; c++) {
+      panel(query, reverse, d, panels, at + 2L * Float.BYTES * LANES * d * c, most, LANES * c);
+      System.arraycopy(acc, 0, sum, LANES * c, LANES);
+    }
+  }
+
+  private void panel(
+      float[] query,
+      boolean reverse,
+      int d,
+      MemorySegment panels,
+      long at,
+      float[] most,
+      int first) {
+    Arrays.fill(acc, 0);
+    for (int h = 0; h < d; h += CHUNK) {
+      int n = Math.min(CHUNK, d - h);
+      MemorySegment.copy(panels, FLOAT, at + 2L * Float.BYTES * LANES * h, chunk, 0, 2 * LANES * n);
+      for (int k = 0; k < n; k++) {
+        float x = query[2 * (h + k)];
+        float s = query[2 * (h + k) + 1];
+        int m = 2 * LANES * k;
+        if (reverse) {
+          for (int l = 0; l < LANES; l++) {
+            float y = x - chunk[m + l];
+            float p = chunk[m + LANES + l];
+            acc[l] += (y * y + (p > 0 ? 1 / p : 0)) * s;
+          }
+        } else {
+          for (int l = 0; l < LANES; l++) {
+            float y = x - chunk[m + l];
+            acc[l] += (y * y + s) * chunk[m + LANES + l];
+          }
+        }
+      }
+      if (areBeyond(most, first)) {
+        return;
+      }
+    }
+  }
+
+  private boolean areBeyond(float[] most, int first) {
+    for (int l = 0; l < LANES; l++) {
+      if (!(acc[l] > most[first + l]) || !(most[first + l] < Float.POSITIVE_INFINITY)) {
+        return false;
+      }
+    }
+    return true;
+  }
+}
