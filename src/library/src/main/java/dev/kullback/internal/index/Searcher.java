@@ -7,7 +7,9 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.ScalarPanelScan;
 import dev.kullback.internal.work.Worker;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.CancellationException;
 
 /**
@@ -28,10 +30,10 @@ final class Searcher extends Worker {
   private final Query[] queries = new Query[MOST_QUERIES];
   private int count;
 
-  /** Slots for references by kind and precision, two of each: the row before last is kept. */
-  private final DiagonalBatch[][] slots = new DiagonalBatch[2 * Scale.values().length][];
+  /** Slots for references of each kind and precision, two of each. */
+  private final List<DiagonalBatch[]> slots = new ArrayList<>();
 
-  private int lastSlots = -1;
+  private DiagonalBatch[] last = {};
 
   private final DiagonalBatch querySlot;
 
@@ -276,17 +278,16 @@ final class Searcher extends Worker {
   private void round(Query query) {
     Survivors survivors = query.survivors;
     double value = Double.NaN;
-    int before = -1;
+    DiagonalBatch[] before = {};
     int n = survivors.count;
     survivors.restart();
     for (int s = 0; s < n; s++) {
       checkTime();
       DiagonalBatch reference = reference(survivors.place[s]);
-      boolean repeats = lastSlots == before && slots[before][0].isEqual(0, slots[before][1], 0);
-      if (!repeats) {
+      if (last != before || !last[0].isEqual(0, last[1], 0)) {
         value = value(query, reference);
       }
-      before = lastSlots;
+      before = last;
       survivors.add(value, value, survivors.id[s], survivors.place[s]);
     }
   }
@@ -311,20 +312,27 @@ final class Searcher extends Worker {
   /** Reads a reference into a slot; the one before, if it was of its kind and precision, is in the other. */
   private DiagonalBatch reference(long place) {
     Segment segment = snapshot.segments()[(int) (place >>> 32)].segment();
-    int which = 2 * segment.kind().ordinal() + (segment.isDouble() ? 1 : 0);
-    DiagonalBatch[] two = slots[which];
-    if (two == null) {
-      two = new DiagonalBatch[2];
-      Arrays.setAll(
-          two, k -> DiagonalBatch.ofSlot(segment.dimension(), segment.kind(), segment.isDouble()));
-      slots[which] = two;
-    }
+    DiagonalBatch[] two = slots(segment);
     DiagonalBatch older = two[0];
     two[0] = two[1];
     two[1] = older;
     segment.fill(older, (int) place);
-    lastSlots = which;
+    last = two;
     return older;
+  }
+
+  private DiagonalBatch[] slots(Segment segment) {
+    for (int k = 0; k < slots.size(); k++) { // an iterator would be allocated
+      DiagonalBatch[] two = slots.get(k);
+      if (two[0].kind() == segment.kind() && two[0].isDouble() == segment.isDouble()) {
+        return two;
+      }
+    }
+    DiagonalBatch[] two = new DiagonalBatch[2];
+    Arrays.setAll(
+        two, k -> DiagonalBatch.ofSlot(segment.dimension(), segment.kind(), segment.isDouble()));
+    slots.add(two);
+    return two;
   }
 
   private void checkTime() {

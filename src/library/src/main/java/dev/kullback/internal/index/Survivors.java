@@ -99,27 +99,38 @@ final class Survivors {
 
   private void push(double high) {
     if (leasts < k) {
-      int at = leasts++;
-      for (int up; at > 0 && least[up = (at - 1) >> 1] < high; at = up) {
-        least[at] = least[up];
-      }
-      least[at] = high;
+      raise(leasts++, high);
     } else if (k > 0 && high < least[0]) {
-      int at = 0;
-      for (int down; (down = 2 * at + 1) < k; at = down) {
-        if (down + 1 < k && least[down + 1] > least[down]) {
-          down++;
-        }
-        if (least[down] <= high) {
-          break;
-        }
-        least[at] = least[down];
-      }
-      least[at] = high;
+      sinkRoot(high);
     }
-    if (leasts == k && k > 0) {
+    if (k > 0 && leasts == k) {
       limit = Math.min(limit, least[0]);
     }
+  }
+
+  private void raise(int from, double high) {
+    int at = from;
+    while (at > 0 && least[(at - 1) / 2] < high) {
+      least[at] = least[(at - 1) / 2];
+      at = (at - 1) / 2;
+    }
+    least[at] = high;
+  }
+
+  /** Replaces the greatest of the k by another. */
+  private void sinkRoot(double high) {
+    int at = 0;
+    for (int down = 1; down < k; down = 2 * at + 1) {
+      if (down + 1 < k && least[down + 1] > least[down]) {
+        down++;
+      }
+      if (least[down] <= high) {
+        break;
+      }
+      least[at] = least[down];
+      at = down;
+    }
+    least[at] = high;
   }
 
   /** Copies ids and lower bounds to the caller's arrays, and returns how many there are. */
@@ -161,7 +172,8 @@ final class Survivors {
   }
 
   private void sink(int s, int end, boolean byId) {
-    for (int at = s, down; (down = 2 * at + 1) < end; at = down) {
+    int at = s;
+    for (int down = 2 * at + 1; down < end; down = 2 * at + 1) {
       if (down + 1 < end && isBefore(down, down + 1, byId)) {
         down++;
       }
@@ -169,11 +181,12 @@ final class Survivors {
         return;
       }
       swap(at, down);
+      at = down;
     }
   }
 
   private boolean isBefore(int a, int b, boolean byId) {
-    return !byId && lower[a] != lower[b] ? lower[a] < lower[b] : id[a] < id[b];
+    return (byId || lower[a] == lower[b]) ? id[a] < id[b] : lower[a] < lower[b];
   }
 
   private void swap(int a, int b) {
