@@ -50,6 +50,20 @@ public final class KlEngine implements AutoCloseable {
     return new Builder();
   }
 
+  static int checkThreads(int n) {
+    if (n < 1 || n > MOST_THREADS) {
+      throw new IllegalArgumentException(
+          "threads must be in [1, %d], is %d".formatted(MOST_THREADS, n));
+    }
+    return n;
+  }
+
+  /** The number of threads by what a builder was told: 0 if nothing. */
+  static int threads(int told, @Nullable Executor executor) {
+    int most = Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
+    return told > 0 ? told : executor == null ? 1 : most;
+  }
+
   /** The settings of an engine. A builder is not safe for use by several threads. */
   public static final class Builder {
     private int threads; // 0: not set
@@ -57,11 +71,6 @@ public final class KlEngine implements AutoCloseable {
     private Backend backend = Backend.AUTO;
 
     private Builder() {}
-
-    private int threads() {
-      int most = Math.min(Runtime.getRuntime().availableProcessors(), MOST_THREADS);
-      return threads > 0 ? threads : executor == null ? 1 : most;
-    }
 
     /**
      * Sets how many threads share the work of a call, the caller included. The default is 1, or with an
@@ -73,11 +82,7 @@ public final class KlEngine implements AutoCloseable {
      * @throws IllegalArgumentException if n is not in [1, 1024]
      */
     public Builder threads(int n) {
-      if (n < 1 || n > MOST_THREADS) {
-        throw new IllegalArgumentException(
-            "threads must be in [1, %d], is %d".formatted(MOST_THREADS, n));
-      }
-      threads = n;
+      threads = checkThreads(n);
       return this;
     }
 
@@ -115,7 +120,8 @@ public final class KlEngine implements AutoCloseable {
      *     message says why
      */
     public KlEngine build() {
-      return new KlEngine(new Engine(backend.choice(), threads(), executor));
+      return new KlEngine(
+          new Engine(backend.choice(), KlEngine.threads(threads, executor), executor));
     }
   }
 

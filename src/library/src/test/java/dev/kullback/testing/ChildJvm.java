@@ -62,21 +62,25 @@ public record ChildJvm(int status, String out, String err) {
    */
   public static ChildJvm run(Path scratch, Duration limit, List<String> arguments)
       throws IOException, InterruptedException {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(arguments);
     Path out = scratch.resolve("out");
     Path err = scratch.resolve("err");
-    Process process =
-        new ProcessBuilder(command)
-            .redirectOutput(out.toFile())
-            .redirectError(err.toFile())
-            .start();
+    Process process = start(out, err, arguments);
     boolean ended = process.waitFor(limit);
     process.destroyForcibly().waitFor();
     ChildJvm result =
         new ChildJvm(process.exitValue(), Files.readString(out), Files.readString(err));
-    assertThat(ended).as("ended in time: %s%n%s", command, result).isTrue();
+    assertThat(ended).as("ended in time: %s%n%s", arguments, result).isTrue();
     return result;
+  }
+
+  /** Starts {@code java} with these arguments, which prints to two files. */
+  public static Process start(Path out, Path err, List<String> arguments) throws IOException {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(arguments);
+    return new ProcessBuilder(command)
+        .redirectOutput(out.toFile())
+        .redirectError(err.toFile())
+        .start();
   }
 }

@@ -2,13 +2,10 @@ package dev.kullback.internal.index;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.index.Manifest.SegmentFile;
-import dev.kullback.internal.numerics.Scale;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -22,25 +19,12 @@ import org.jspecify.annotations.Nullable;
  * at a time changes it, under a lock that is held for none of the long work: not while files are written, nor while large segments are
  * merged.
  *
- * <p>Segments of one kind and precision are merged where eight have live rows of the same order of magnitude, small ones by the thread
- * that added the last, others by a thread of the index that ends when there is nothing to merge. So N rows of a kind are mostly in at most
- * {@code 7·log N} segments, and each row is copied {@code log N} times, to the base of 8.
+ * <p>Small segments are merged by the thread that added the last, others by a thread of the index that ends when there is nothing to
+ * merge: {@link MergePolicy} says which.
  */
 public final class Index implements AutoCloseable {
-  /** Logarithm to base 2 of the number of segments of one order of magnitude that are merged, and of the quotient of two orders. */
-  private static final int LOG_FACTOR = 3;
-
-  /** Terms (rows by dimensions) that the thread merges that added the last: 1 ms or so. */
-  private static final long SMALL = 1 << 16;
-
-  /** Terms of segments without a file that {@link #commit} merges first, since each file takes a wait for the disk: 20 ms or so. */
-  private static final long SMALL_COMMIT = 1 << 20;
-
   /** Segments from which on adding waits for merges of any size. */
   private static final int MOST_SEGMENTS = 128;
-
-  /** Rows that a merge makes at most. */
-  private static final long MOST_ROWS = 1 << 30;
 
   /** Pause after a merge that failed, in milliseconds; each one that follows doubles it. */
   private static final long PAUSE = 100;
@@ -51,6 +35,7 @@ public final class Index implements AutoCloseable {
   private final int dimension;
   private final @Nullable Folder folder;
   private final Function<List<LiveSegment>, Segment> merger;
+  private final MergePolicy policy;
 
   private volatile Snapshot snapshot = Snapshot.EMPTY;
   private volatile boolean closed;
@@ -77,26 +62,6 @@ public final class Index implements AutoCloseable {
   /** What the last commit wrote. */
   private LiveSegment[] committed = {};
 
-  /** A segment as its writer knows it: the same one while its rows are deleted and its memory becomes a mapped file. */
-  private static final class Part {
-    LiveSegment live;
-    boolean merging;
-
-    /** Where a commit wrote it. */
-    @Nullable SegmentFile file;
-
-    Part(LiveSegment live) {
-      this.live = live;
-    }
-  }
-
-  /** Segments that can be merged, of one order of magnitude. */
-  private record Group(Scale kind, boolean isDouble, int magnitude) {
-    static Group of(LiveSegment live, int magnitude) {
-      return new Group(live.segment().kind(), live.segment().isDouble(), magnitude);
-    }
-  }
-
   /**
    * A merge that has begun.
    *
@@ -113,6 +78,7 @@ public final class Index implements AutoCloseable {
     this.dimension = dimension;
     this.folder = folder;
     this.merger = merger;
+    policy = new MergePolicy(dimension);
   }
 
   /** Makes an index in memory. */
@@ -306,56 +272,24 @@ public final class Index implements AutoCloseable {
 
   /** Merges what is small, or all that is due where there are too many segments; has the rest merged by a thread. */
   private void mergeDue() {
-    long most = parts.length > MOST_SEGMENTS ? Long.MAX_VALUE : SMALL;
-    for (List<Part> group = due(most); group != null; group = due(most)) {
+    long most = parts.length > MOST_SEGMENTS ? Long.MAX_VALUE : MergePolicy.SMALL;
+    for (List<Part> group = policy.due(parts, most);
+        group != null;
+        group = policy.due(parts, most)) {
       merge(group);
     }
-    if (mergeThread == null && due(Long.MAX_VALUE) != null) {
+    if (mergeThread == null && policy.due(parts, Long.MAX_VALUE) != null) {
       Thread thread =
-          Thread.ofPlatform().daemon().name("kullback-index").unstarted(this::mergeInBackground);
+          Thread.ofPlatform().daemon().name("kullback-merge").unstarted(this::mergeInBackground);
       thread.start(); // waits for the lock
       mergeThread = thread;
     }
   }
 
-  /** Returns segments of one kind to be merged next, if they have no more than so many terms. */
-  private @Nullable List<Part> due(long mostTerms) {
-    Map<Group, List<Part>> groups = new HashMap<>();
-    for (Part part : parts) {
-      int live = part.live.live();
-      if (!part.merging) {
-        if (2L * live < part.live.segment().size() && (long) live * dimension <= mostTerms) {
-          return List.of(part);
-        }
-        int magnitude = (31 - Integer.numberOfLeadingZeros(live)) / LOG_FACTOR;
-        groups.computeIfAbsent(Group.of(part.live, magnitude), key -> new ArrayList<>()).add(part);
-      }
-    }
-    for (List<Part> group : groups.values()) {
-      if (group.size() >= 1 << LOG_FACTOR && isAtMost(group, mostTerms)) {
-        return group;
-      }
-    }
-    return null;
-  }
-
-  private boolean isAtMost(List<Part> group, long mostTerms) {
-    long rows = group.stream().mapToLong(part -> part.live.live()).sum();
-    return rows <= MOST_ROWS && rows * dimension <= mostTerms;
-  }
-
   /** Merges what a commit would otherwise write to many files. */
   private void mergeUnwritten() {
-    Map<Group, List<Part>> groups = new HashMap<>();
-    for (Part part : parts) {
-      if (part.file == null && !part.merging) {
-        groups.computeIfAbsent(Group.of(part.live, 0), key -> new ArrayList<>()).add(part);
-      }
-    }
-    for (List<Part> group : groups.values()) {
-      if (group.size() > 1 && isAtMost(group, SMALL_COMMIT)) {
-        merge(group);
-      }
+    for (List<Part> group : policy.unwritten(parts)) {
+      merge(group);
     }
   }
 
@@ -395,7 +329,7 @@ public final class Index implements AutoCloseable {
   private @Nullable Merge begin() {
     writer.lock();
     try {
-      List<Part> group = closed || isPausing() ? null : due(Long.MAX_VALUE);
+      List<Part> group = closed || isPausing() ? null : policy.due(parts, Long.MAX_VALUE);
       if (group == null) {
         mergeThread = null;
         return null;
@@ -451,8 +385,8 @@ public final class Index implements AutoCloseable {
             System.Logger.Level.WARNING,
             "KlIndex: segments could not be merged, and will not be for "
                 + pause
-                + " ms; nothing is lost, but searches are slower",
-            e);
+                + " ms; nothing is lost, but searches are slower: "
+                + e);
   }
 
   private boolean isPausing() {

@@ -1,0 +1,27 @@
+package dev.kullback;
+
+/**
+ * What a {@link KlIndex} holds, and what its searches have done since it was opened or made.
+ *
+ * @param size the number of Gaussians
+ * @param segments the number of segments that hold them
+ * @param deleted how many removed or replaced Gaussians are still in segments; merges drop them
+ * @param heapBytes about how many bytes of the Java heap the Gaussians take: bits of the deleted ones
+ * @param nativeBytes bytes of segments in memory outside the heap, which {@code -XX:MaxDirectMemorySize} limits
+ * @param mappedBytes bytes of segments in mapped files, of which the system keeps in memory what is used
+ * @param queries how many queries were answered, those of a batch one by one
+ * @param survivors how many divergences were computed exactly, as the first pass did not exclude them
+ * @param bytesRead how many bytes of segments the first passes have read
+ * @param uncommitted how many Gaussians were added or removed since the last commit, replaced ones counting twice
+ */
+public record IndexStats(
+    long size,
+    int segments,
+    long deleted,
+    long heapBytes,
+    long nativeBytes,
+    long mappedBytes,
+    long queries,
+    long survivors,
+    long bytesRead,
+    long uncommitted) {}

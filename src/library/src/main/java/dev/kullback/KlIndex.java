@@ -1,0 +1,385 @@
+package dev.kullback;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.Arguments;
+import dev.kullback.internal.index.Found;
+import dev.kullback.internal.index.Index;
+import dev.kullback.internal.index.LiveSegment;
+import dev.kullback.internal.index.SearchOptions;
+import dev.kullback.internal.index.Searches;
+import dev.kullback.internal.index.Snapshot;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.Objects;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Diagonal Gaussians under ids, the references, which can be added, replaced and removed while any number of threads search them.
+ *
+ * <pre>
+ * try (KlIndex index = KlIndex.builder(64).open(folder)) {
+ *   index.add(ids, DiagonalGaussians.ofStd(mean, std, 64));
+ *   index.commit();
+ *   IndexNeighbors found = index.nearest(queries, 10);
+ *   long nearest = found.id(0, 0);
+ * }
+ * </pre>
+ *
+ * <p><b>Results</b> are exact. {@link #nearest} finds, for each query x, the k smallest of {@code KL(x ‖ p)} in nats over the
+ * references p, in the order of exact arithmetic and ties by the lower id. Ids and values are exactly those that
+ * {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)} with {@link NearestOptions#exact()} gives for one batch of the
+ * same Gaussians in the order of their ids. They do not depend on the order of changes, on commits, or on the number of threads.
+ * A search reads 8 bytes for each dimension of a reference, in {@code float}, which bounds the divergence from both sides, and
+ * computes exact values only where these bounds leave open whether a reference belongs to the result.
+ *
+ * <p><b>References</b> are {@link DiagonalGaussians} of float or double and of any scale, mixed as they come. Ids are any values of
+ * {@code long}, and unique. Each change is one step: a search sees all of it or nothing, and every search that begins after
+ * the change has returned sees it. If a change fails, nothing has changed. What searches read is immutable, so they wait for no
+ * change, and changes do not wait for searches; but one change waits for another.
+ *
+ * <p><b>Memory.</b> A reference of float takes {@code 16·D + 32} bytes, one of double {@code 24·D + 32}, and D the dimension.
+ * This is memory outside the heap until {@link #commit}, and a mapped file after it. {@code -XX:MaxDirectMemorySize}, by default the
+ * size of the heap, limits the former; a change that would exceed it throws {@link OutOfMemoryError}. References that are removed
+ * take their memory until their segment is merged with others, which is at the latest when half of its references are removed. A
+ * daemon thread of the index merges segments where there is need.
+ *
+ * <p><b>Files.</b> An index of a folder keeps what {@link #commit} wrote whenever and however the process ends. One index at a time, in any
+ * process, may have the folder open. Only one that was opened with a folder has files; others live in memory.
+ *
+ * <p>An index is safe for use by any number of threads at once, virtual ones too. A method throws {@link IllegalStateException} if
+ * the index is closed, {@link IllegalArgumentException} if an argument is not as its description says,
+ * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, and
+ * {@link UncheckedIOException} if a file cannot be read or written, or is not as it was written; its message begins with the path.
+ */
+public final class KlIndex implements AutoCloseable {
+  /** Of a query in arrays, whose k is an argument. */
+  private static final SearchOptions FORWARD = SearchOptions.nearest(1);
+
+  private final Index index;
+  private final Searches searches;
+
+  private KlIndex(Index index, Builder builder) {
+    this.index = index;
+    int threads = KlEngine.threads(builder.threads, builder.executor);
+    searches = new Searches(index.dimension(), threads, builder.executor);
+  }
+
+  /**
+   * {@return a builder of indexes, whose default is one thread}
+   *
+   * @param dimension D of all Gaussians of the index, at least 1
+   * @throws IllegalArgumentException if the dimension is less than 1, or too large for a batch
+   */
+  public static Builder builder(int dimension) {
+    if (dimension < 1 || dimension > DiagonalBatch.MOST_DIMENSIONS) {
+      throw new IllegalArgumentException(
+          "dimension must be in [1, %d], is %d"
+              .formatted(DiagonalBatch.MOST_DIMENSIONS, dimension));
+    }
+    return new Builder(dimension);
+  }
+
+  /**
+   * Opens the index of a folder, to search it with one thread. Reads the manifest and the head of each segment, and maps the rest.
+   *
+   * @param folder the folder of an index
+   * @throws UncheckedIOException if there is no index, it is open already, here or in another process, or a file is missing, of a later
+   *     version, or not as it was written
+   */
+  public static KlIndex open(Path folder) {
+    Objects.requireNonNull(folder, "folder");
+    return new KlIndex(Index.open(folder, 0), new Builder(0));
+  }
+
+  /** The settings of an index. A builder is not safe for use by several threads. */
+  public static final class Builder {
+    private final int dimension;
+    private int threads; // 0: not set
+    private @Nullable Executor executor;
+
+    private Builder(int dimension) {
+      this.dimension = dimension;
+    }
+
+    /**
+     * Sets how many threads share the work of a search, the caller included. The default is 1, or with an {@link #executor} the number of
+     * processors, up to 1024. Without an executor, the index owns the n − 1 helpers: daemon threads that it starts when they are first
+     * needed and that {@link KlIndex#close()} ends.
+     *
+     * @param n the number of threads, in [1, 1024]
+     * @return this builder
+     * @throws IllegalArgumentException if n is not in [1, 1024]
+     */
+    public Builder threads(int n) {
+      threads = KlEngine.checkThreads(n);
+      return this;
+    }
+
+    /**
+     * Runs the n − 1 helpers of {@link #threads} on an executor instead of threads of the index, as
+     * {@link KlEngine.Builder#executor} describes.
+     *
+     * @param e where helpers run
+     * @return this builder
+     */
+    public Builder executor(Executor e) {
+      executor = Objects.requireNonNull(e, "executor");
+      return this;
+    }
+
+    /** {@return a new index in memory, which has no files} */
+    public KlIndex build() {
+      return new KlIndex(Index.inMemory(dimension), this);
+    }
+
+    /**
+     * Opens the index of a folder, or makes one in a folder that is empty or not there.
+     *
+     * @param folder the folder of the index
+     * @return the index, with what was committed
+     * @throws IllegalArgumentException if the folder is of an index of another dimension
+     * @throws UncheckedIOException as of {@link KlIndex#open}, or if the folder holds other files
+     */
+    public KlIndex open(Path folder) {
+      return new KlIndex(Index.open(Objects.requireNonNull(folder, "folder"), dimension), this);
+    }
+  }
+
+  /** {@return the dimension D of all Gaussians of the index} */
+  public int dimension() {
+    return index.dimension();
+  }
+
+  /** {@return the number of references} */
+  public long size() {
+    return index.snapshot().size();
+  }
+
+  /** {@return whether there is a reference with this id} */
+  public boolean contains(long id) {
+    return index.contains(id);
+  }
+
+  // --- changes
+
+  /**
+   * Adds references under new ids.
+   *
+   * @param ids {@code ids[i]} becomes the id of Gaussian i; the array is neither kept nor modified
+   * @param batch as many diagonal Gaussians, of dimension D
+   * @throws IllegalArgumentException if an id is in the index already or comes twice, the lengths or dimensions differ, or the
+   *     batch is full or deterministic
+   */
+  public void add(long[] ids, Gaussians batch) {
+    index.add(ids, references(ids, batch));
+  }
+
+  /**
+   * Adds references, and removes those that were there under the same ids, in one step.
+   *
+   * @param ids {@code ids[i]} becomes the id of Gaussian i, whether it was in the index or not; the array is neither kept nor modified
+   * @param batch as many diagonal Gaussians, of dimension D
+   * @throws IllegalArgumentException if an id comes twice, the lengths or dimensions differ, or the batch is full or deterministic
+   */
+  public void replace(long[] ids, Gaussians batch) {
+    index.replace(ids, references(ids, batch));
+  }
+
+  /**
+   * Removes references.
+   *
+   * @param ids their ids; those that are not in the index, or come twice, do no harm
+   * @return how many references were removed
+   */
+  public int remove(long... ids) {
+    return index.remove(Objects.requireNonNull(ids, "ids"));
+  }
+
+  private DiagonalBatch references(long[] ids, Gaussians batch) {
+    Objects.requireNonNull(ids, "ids");
+    DiagonalBatch checked = diagonal(batch, "batch");
+    if (ids.length != checked.size()) {
+      throw new IllegalArgumentException(
+          "there are %d ids but %d Gaussians; each needs its own"
+              .formatted(ids.length, checked.size()));
+    }
+    return checked;
+  }
+
+  private DiagonalBatch diagonal(Gaussians given, String name) {
+    Batch batch = KlEngine.batch(given, name);
+    if (!(batch instanceof DiagonalBatch diagonal)) {
+      throw new IllegalArgumentException(
+          name + " has full covariances; an index takes DiagonalGaussians, KlEngine takes both");
+    }
+    if (diagonal.dimension() != dimension()) {
+      throw new IllegalArgumentException(
+          "%s has dimension %d but the index has %d; they must be equal"
+              .formatted(name, diagonal.dimension(), dimension()));
+    }
+    if (diagonal.isDeterministic()) {
+      throw new IllegalArgumentException(
+          name + " is deterministic (std 0); an index takes Gaussians with std > 0");
+    }
+    return diagonal;
+  }
+
+  // --- searches
+
+  /**
+   * Finds, for every query, the k references with the smallest {@code KL(x_i ‖ p)}, nearest first and ties to the lower id, or all if
+   * there are fewer.
+   *
+   * @param queries N diagonal Gaussians x_i, of dimension D
+   * @param k the number of references, at least 1
+   * @return the references found for each query
+   * @throws IllegalArgumentException if k is less than 1, the dimensions differ, the queries are full or deterministic, or the
+   *     result would have more than the 2³¹ − 9 elements of an array
+   */
+  public IndexNeighbors nearest(Gaussians queries, int k) {
+    return search(queries, IndexQuery.nearest(k));
+  }
+
+  /**
+   * Finds, for every query, all references with {@code KL(x_i ‖ p) ≤ radius}, by ascending id.
+   *
+   * @param queries N diagonal Gaussians x_i, of dimension D
+   * @param radius in nats, at least 0
+   * @return the references found for each query
+   * @throws IllegalArgumentException if the radius is negative or NaN, the dimensions differ, the queries are full or
+   *     deterministic, or the result would have more than the 2³¹ − 9 elements of an array
+   */
+  public IndexNeighbors within(Gaussians queries, double radius) {
+    return search(queries, IndexQuery.within(radius));
+  }
+
+  /**
+   * Searches with options: the reverse divergence, a filter, a deadline. All queries of a call see the same state of the index.
+   *
+   * @param queries N diagonal Gaussians x_i, of dimension D
+   * @param query what to look for
+   * @return the references found for each query
+   * @throws IllegalArgumentException as of {@link #nearest} and {@link #within}
+   * @throws CancellationException if the deadline passes, or the calling thread is interrupted; the message tells which
+   */
+  public IndexNeighbors search(Gaussians queries, IndexQuery query) {
+    Snapshot state = index.snapshot();
+    DiagonalBatch batch = diagonal(queries, "queries");
+    SearchOptions options = Objects.requireNonNull(query, "query").begin();
+    Found found =
+        options.k() > 0
+            ? searches.nearest(state, batch, options)
+            : searches.within(state, batch, options);
+    return new IndexNeighbors(found.start(), found.ids(), found.values());
+  }
+
+  /**
+   * Finds the references of {@link #nearest(Gaussians, int)} for one query in arrays, and writes them to arrays. With one thread,
+   * a call that is warm allocates nothing.
+   *
+   * @param mean holds the query's means at {@code mean[meanAt … meanAt + D − 1]}
+   * @param std holds its standard deviations at {@code std[stdAt … stdAt + D − 1]}, finite and positive
+   * @param k the number of references, at least 1
+   * @param ids receives the ids, the nearest first; at least k elements, of which those behind the last reference stay as they are
+   * @param kl receives {@code kl[r] = KL(x ‖ p)} of {@code ids[r]}, rounded to float; likewise
+   * @return how many references there are: k, or the size of the index if that is less
+   * @throws InvalidGaussianException if a mean is not finite, or a standard deviation not finite and positive
+   * @throws IllegalArgumentException if k is less than 1, or an array too short
+   */
+  @SuppressWarnings("TooManyParameters") // arrays, with where they begin
+  public int query(
+      float[] mean, int meanAt, float[] std, int stdAt, int k, long[] ids, float[] kl) {
+    Snapshot state = index.snapshot();
+    checkRange("mean", Objects.requireNonNull(mean, "mean").length, meanAt);
+    checkRange("std", Objects.requireNonNull(std, "std").length, stdAt);
+    if (k < 1) {
+      throw new IllegalArgumentException("k must be at least 1, is " + k);
+    }
+    Arguments.checkLength("ids", k, Objects.requireNonNull(ids, "ids").length);
+    Arguments.checkLength("kl", k, Objects.requireNonNull(kl, "kl").length);
+    return searches.query(state, mean, meanAt, std, stdAt, k, FORWARD, ids, kl);
+  }
+
+  private void checkRange(String name, int length, int at) {
+    if (at < 0 || at > length - dimension()) {
+      throw new IllegalArgumentException(
+          "%s has %d elements; %d from %sAt = %d on are needed"
+              .formatted(name, length, dimension(), name, at));
+    }
+  }
+
+  // --- files and figures
+
+  /**
+   * Writes what has changed since the last commit to the folder, and replaces the manifest in one step. When this returns, neither the
+   * end of the process nor that of the machine loses what was there before the call. If it fails, the folder is as it was.
+   *
+   * <p>Searches and changes go on meanwhile; a change that is made during a commit is part of the next one. Without changes, nothing is
+   * written. Afterwards, searches read the new files, mapped, and memory outside the heap becomes free. Files that are no longer needed
+   * are deleted, on Windows by a later commit if they are mapped yet.
+   *
+   * @throws IllegalStateException if the index is in memory alone
+   * @throws CancellationException if the calling thread is interrupted; the folder then is as before, or as it was to be
+   */
+  public void commit() {
+    index.commit();
+  }
+
+  /**
+   * Reads all files of the last commit and compares their checksums, of which opening compares only those of manifest and heads.
+   *
+   * @throws IllegalStateException if the index is in memory alone
+   * @throws UncheckedIOException for the first file that is not as it was written; the message names it
+   */
+  public void verify() {
+    index.verify();
+  }
+
+  /** {@return what the index holds now, and what its searches have done since it was made or opened} */
+  public IndexStats stats() {
+    Snapshot state = index.snapshot();
+    long deleted = 0;
+    long heap = 0;
+    long nativeBytes = 0;
+    long mapped = 0;
+    for (LiveSegment part : state.segments()) {
+      deleted += part.segment().size() - part.live();
+      heap += part.deleted() == null ? 0 : (long) Long.BYTES * part.deleted().length;
+      long bytes = part.segment().image().byteSize();
+      if (part.segment().image().isMapped()) {
+        mapped += bytes;
+      } else {
+        nativeBytes += bytes;
+      }
+    }
+    return new IndexStats(
+        state.size(),
+        state.segments().length,
+        deleted,
+        heap,
+        nativeBytes,
+        mapped,
+        searches.queries(),
+        searches.survivors(),
+        searches.bytesRead(),
+        index.changes());
+  }
+
+  /**
+   * Closes the index: what was not committed is dropped. Searches under way finish, and so does a commit, for which this waits, as it does
+   * for a merge of segments. A second call does nothing.
+   */
+  @Override
+  public void close() {
+    index.close();
+    searches.close();
+  }
+
+  @Override
+  public String toString() {
+    return "KlIndex[dimension %d]".formatted(dimension());
+  }
+}

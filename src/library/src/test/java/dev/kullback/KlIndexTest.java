@@ -1,0 +1,452 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.kullback.testing.Batch;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import java.util.function.LongPredicate;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The index as its users see it: that it answers as an engine does that searches one batch, while it changes. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class KlIndexTest {
+  private static final int D = 5;
+  private static final int N = 400;
+
+  @TempDir private Path scratch;
+
+  /** Gaussian i is under id {@code ids[i]}, ascending. */
+  private final Batch references = Batch.random(false, N, D, 0, new Random(1));
+
+  private final long[] ids = LongStream.range(0, N).map(i -> 7 * i - 900).toArray();
+  private final Batch queries = Batch.random(false, 9, D, 0, new Random(2));
+
+  /** Some rows of a batch, in any order. */
+  private static DiagonalGaussians rows(Batch batch, int... rows) {
+    double[] mean = new double[rows.length * D];
+    double[] scale = new double[rows.length * D];
+    for (int s = 0; s < rows.length; s++) {
+      System.arraycopy(batch.mean(), rows[s] * D, mean, s * D, D);
+      System.arraycopy(batch.scale(), rows[s] * D, scale, s * D, D);
+    }
+    return new Batch(batch.kind(), batch.isDouble(), mean, scale, D).gaussians();
+  }
+
+  private DiagonalGaussians rows(int... rows) {
+    return rows(references, rows);
+  }
+
+  private long[] ids(int... rows) {
+    return Arrays.stream(rows).mapToLong(row -> ids[row]).toArray();
+  }
+
+  /** Adds the references by many calls in random order, some after others were under their ids or were removed. */
+  private void fill(KlIndex index) {
+    Random random = new Random(3);
+    List<Integer> order = new ArrayList<>(IntStream.range(0, N).boxed().toList());
+    Collections.shuffle(order, random);
+    int[] all = order.stream().mapToInt(row -> row).toArray();
+    index.add(
+        ids(Arrays.copyOf(all, 50)),
+        rows(Arrays.copyOfRange(all, 100, 150))); // others, replaced later
+    for (int from = 0; from < N; ) {
+      int[] some = Arrays.copyOfRange(all, from, Math.min(N, from + 1 + random.nextInt(30)));
+      index.replace(ids(some), rows(some));
+      if (random.nextBoolean()) {
+        index.remove(ids(some));
+        index.add(ids(some), rows(some));
+      }
+      from += some.length;
+    }
+    assertThat(index.size()).isEqualTo(N);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void answersAsAnEngine(int threads) {
+    try (KlIndex index = KlIndex.builder(D).threads(threads).build();
+        KlEngine engine = KlEngine.builder().build()) {
+      fill(index);
+      DiagonalGaussians q = queries.gaussians();
+      DiagonalGaussians p = references.gaussians();
+      for (int k : new int[] {1, 10, N, N + 5}) {
+        for (boolean reverse : new boolean[] {false, true}) {
+          NearestOptions options = NearestOptions.of(k).exact();
+          IndexQuery query = IndexQuery.nearest(k);
+          check(
+              index.search(q, reverse ? query.reverse() : query),
+              engine.nearest(q, p, reverse ? options.reverse() : options),
+              ids);
+        }
+      }
+      check(index.nearest(q, 3), engine.nearest(q, p, NearestOptions.of(3).exact()), ids);
+      assertThat(index.toString()).isEqualTo("KlIndex[dimension 5]");
+    }
+  }
+
+  /** Equal ids and bits. */
+  private static void check(IndexNeighbors found, Neighbors expected, long[] ids) {
+    assertThat(found.size()).isEqualTo(expected.size());
+    assertThat(found.ids())
+        .isEqualTo(Arrays.stream(expected.indices()).mapToLong(j -> ids[j]).toArray());
+    assertThat(found.values()).isEqualTo(expected.values());
+    for (int i = 0; i < found.size(); i++) {
+      assertThat(found.start(i)).isEqualTo(expected.start(i));
+      assertThat(found.count(i)).isEqualTo(expected.count(i));
+    }
+  }
+
+  /** Searches with a filter and without one id are those of an index that has only the rest. */
+  @Test
+  void filters() {
+    LongPredicate even = id -> id % 2 == 0;
+    int[] left = IntStream.range(0, N).filter(i -> even.test(ids[i]) && i != 100).toArray();
+    try (KlIndex index = KlIndex.builder(D).build();
+        KlIndex rest = KlIndex.builder(D).build()) {
+      fill(index);
+      rest.add(ids(left), rows(left));
+      for (IndexQuery query :
+          List.of(
+              IndexQuery.nearest(12),
+              IndexQuery.nearest(12).reverse(),
+              IndexQuery.within(2),
+              IndexQuery.within(2).reverse())) {
+        IndexNeighbors found =
+            index.search(queries.gaussians(), query.filter(even).excluding(ids[100]));
+        IndexNeighbors expected = rest.search(queries.gaussians(), query);
+        assertThat(found.ids()).isEqualTo(expected.ids()).isNotEmpty();
+        assertThat(found.values()).isEqualTo(expected.values());
+      }
+    }
+  }
+
+  @Test
+  void findsAllWithinARadius() {
+    try (KlIndex index = KlIndex.builder(D).build();
+        KlEngine engine = KlEngine.builder().build()) {
+      fill(index);
+      DiagonalGaussians q = queries.gaussians();
+      Neighbors expected = engine.within(q, references.gaussians(), 1.5);
+      IndexNeighbors found = index.within(q, 1.5);
+      assertThat(found.ids())
+          .isEqualTo(Arrays.stream(expected.indices()).mapToLong(j -> ids[j]).toArray())
+          .hasSizeGreaterThan(20);
+      for (int i = 0; i < found.size(); i++) {
+        for (int r = 0; r < found.count(i); r++) {
+          double value = expected.value(i, r);
+          assertThat(found.value(i, r)).isCloseTo(value, within(1e-5 * value));
+          assertThat(found.id(i, r)).isEqualTo(ids[expected.index(i, r)]);
+        }
+      }
+      int pairs = found.ids().length;
+      assertThat(index.search(q, IndexQuery.within(1.5).limit(pairs)).ids()).hasSize(pairs);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> index.search(q, IndexQuery.within(1.5).limit(pairs - 1)))
+          .withMessageContaining(Integer.toString(pairs - 1));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2})
+  void queriesInArrays(int threads) {
+    try (KlIndex index = KlIndex.builder(D).threads(threads).build()) {
+      fill(index);
+      IndexNeighbors expected = index.nearest(queries.gaussians(), 6);
+      float[] mean = floats(queries.mean());
+      float[] std = floats(queries.scale());
+      for (int i = 0; i < queries.size(); i++) {
+        long[] found = new long[7];
+        float[] kl = {9, 9, 9, 9, 9, 9, 9};
+        assertThat(index.query(mean, i * D, std, i * D, 6, found, kl)).isEqualTo(6);
+        for (int r = 0; r < 6; r++) {
+          assertThat(found[r]).isEqualTo(expected.id(i, r));
+          assertThat(kl[r]).isEqualTo((float) expected.value(i, r));
+        }
+        assertThat(kl[6]).isEqualTo(9);
+      }
+      index.remove(ids);
+      assertThat(index.query(mean, 0, std, 0, 6, new long[6], new float[6])).isZero();
+    }
+  }
+
+  private static float[] floats(double[] values) {
+    float[] floats = new float[values.length];
+    for (int k = 0; k < floats.length; k++) {
+      floats[k] = (float) values[k];
+    }
+    return floats;
+  }
+
+  /** Kinds and precisions in one index: each reference has the value that it has alone. */
+  @Test
+  void kindsMix() {
+    try (KlIndex index = KlIndex.builder(D).build();
+        KlEngine engine = KlEngine.builder().build()) {
+      int id = 0;
+      double[] expected = new double[16];
+      double[] mean = {1, 0, -1, 0.5, 0.25};
+      double[] std = {1, 0.5, 2, 1.5, 0.75};
+      DiagonalGaussians x = rows(queries, 0);
+      for (Batch.Kind kind : Batch.Kind.values()) {
+        for (boolean isDouble : new boolean[] {false, true}) {
+          for (int k = 0; k < 2; k++, id++) {
+            mean[k] += 0.125;
+            DiagonalGaussians p = Batch.ofStd(kind, isDouble, mean, std, D).gaussians();
+            index.add(new long[] {id}, p);
+            expected[id] = engine.nearest(x, p, NearestOptions.of(1).exact()).value(0, 0);
+          }
+        }
+      }
+      IndexNeighbors found = index.nearest(x, 20);
+      assertThat(found.count(0)).isEqualTo(16);
+      for (int r = 0; r < 16; r++) {
+        assertThat(found.value(0, r)).isEqualTo(expected[(int) found.id(0, r)]);
+        assertThat(r == 0 || found.value(0, r - 1) <= found.value(0, r)).isTrue();
+      }
+    }
+  }
+
+  /** A group of equal Gaussians, always replaced together: each search finds all of one version, never an older one than before. */
+  @Test
+  void searchesSeeWholeSteps() throws Exception {
+    int group = 20;
+    long[] members = LongStream.range(0, group).map(i -> 31 * i).toArray();
+    DiagonalGaussians x = DiagonalGaussians.ofStd(new float[D], new float[] {1, 1, 1, 1, 1}, D);
+    AtomicBoolean stop = new AtomicBoolean();
+    AtomicIntegerArray seen = new AtomicIntegerArray(3);
+    try (KlIndex index = KlIndex.builder(D).threads(2).open(scratch);
+        ExecutorService readers = Executors.newVirtualThreadPerTaskExecutor()) {
+      index.add(members, same(group, 0));
+      List<Future<?>> reads = new ArrayList<>();
+      for (int reader = 0; reader < seen.length(); reader++) {
+        int self = reader;
+        Runnable read =
+            () -> {
+              double last = Double.POSITIVE_INFINITY;
+              IndexQuery query = IndexQuery.nearest(group + 5).filter(id -> id < 1000);
+              while (!stop.get()) {
+                IndexNeighbors found = index.search(x, query);
+                assertThat(found.ids()).isEqualTo(members);
+                double value = found.value(0, 0);
+                assertThat(found.values()).containsOnly(value);
+                assertThat(value).isLessThanOrEqualTo(last);
+                if (value < last) {
+                  seen.incrementAndGet(self);
+                }
+                last = value;
+              }
+            };
+        reads.add(readers.submit(read));
+      }
+      int version = 0;
+      while (version < 200 || !areAtLeast(10, seen) && reads.stream().noneMatch(Future::isDone)) {
+        version++;
+        index.replace(members, same(group, version));
+        index.add(new long[] {1000 + version}, same(1, version));
+        if (version % 40 == 0) {
+          index.commit();
+        }
+      }
+      stop.set(true);
+      for (Future<?> read : reads) {
+        read.get();
+      }
+      assertThat(index.size()).isEqualTo(group + version);
+    }
+  }
+
+  private static boolean areAtLeast(int least, AtomicIntegerArray counts) {
+    return IntStream.range(0, counts.length()).allMatch(k -> counts.get(k) >= least);
+  }
+
+  /** Equal Gaussians, the nearer to the origin the later the version. */
+  private static DiagonalGaussians same(int n, int version) {
+    float[] mean = new float[n * D];
+    float[] std = new float[n * D];
+    Arrays.fill(mean, 1_000_000 - version);
+    Arrays.fill(std, 1);
+    return DiagonalGaussians.ofStd(mean, std, D);
+  }
+
+  @Test
+  void committedReferencesAreFoundAgain() {
+    IndexNeighbors expected;
+    try (KlIndex index = KlIndex.builder(D).open(scratch)) {
+      fill(index);
+      index.commit();
+      IndexStats stats = index.stats();
+      assertThat(stats.mappedBytes()).isGreaterThan(16L * N * D);
+      assertThat(stats.nativeBytes()).isZero();
+      assertThat(stats.uncommitted()).isZero();
+      expected = index.nearest(queries.gaussians(), 10);
+    }
+    try (KlIndex index = KlIndex.open(scratch)) {
+      assertThat(index.dimension()).isEqualTo(D);
+      assertThat(index.size()).isEqualTo(N);
+      index.verify();
+      IndexNeighbors found = index.nearest(queries.gaussians(), 10);
+      assertThat(found.ids()).isEqualTo(expected.ids());
+      assertThat(found.values()).isEqualTo(expected.values());
+      assertThatExceptionOfType(UncheckedIOException.class)
+          .isThrownBy(() -> KlIndex.open(scratch))
+          .withMessageContaining("is open in this process already");
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> KlIndex.builder(D + 1).open(scratch))
+        .withMessageEndingWith("is an index of dimension 5, not 6");
+  }
+
+  @Test
+  void stats() {
+    try (KlIndex index = KlIndex.builder(D).build()) {
+      index.add(ids, references.gaussians());
+      index.remove(ids[3], ids[4], 1_000_000);
+      index.nearest(queries.gaussians(), 2);
+      index.query(new float[D], 0, new float[] {1, 1, 1, 1, 1}, 0, 2, new long[2], new float[2]);
+      IndexStats stats = index.stats();
+      assertThat(stats.size()).isEqualTo(N - 2);
+      assertThat(stats.segments()).isEqualTo(1);
+      assertThat(stats.deleted()).isEqualTo(2);
+      assertThat(stats.heapBytes()).isEqualTo(8 * Math.ceilDiv(N, 64));
+      assertThat(stats.nativeBytes()).isBetween(N * (16L * D + 32), N * (16L * D + 32) + 10_000);
+      assertThat(stats.mappedBytes()).isZero();
+      assertThat(stats.queries()).isEqualTo(queries.size() + 1);
+      assertThat(stats.survivors()).isBetween(2L * 10, 10L * N);
+      assertThat(stats.bytesRead()).isBetween(1L, 10L * 8 * D * (N + 15));
+      assertThat(stats.uncommitted()).isEqualTo(N + 2);
+    }
+  }
+
+  @Test
+  void badArguments() {
+    try (KlIndex index = KlIndex.builder(D).build()) {
+      index.add(ids, references.gaussians());
+      DiagonalGaussians one = rows(0);
+      Set<String> messages = new HashSet<>();
+      for (Runnable call :
+          List.<Runnable>of(
+              () -> index.add(new long[] {1, 2}, one),
+              () -> index.add(new long[] {ids[5]}, one),
+              () -> index.replace(new long[] {1, 1}, rows(0, 1)),
+              () ->
+                  index.add(
+                      new long[] {1}, Batch.random(false, 1, 4, 0, new Random(1)).gaussians()),
+              () -> index.add(new long[] {1}, full()),
+              () ->
+                  index.add(
+                      new long[] {1},
+                      DiagonalGaussians.ofStd(
+                          new float[D], new float[D], D, ScalePolicy.DETERMINISTIC_IF_ZERO)),
+              () -> index.nearest(one, 0),
+              () -> index.nearest(full(), 1),
+              () -> index.within(one, -1),
+              () -> index.within(one, Double.NaN),
+              () -> IndexQuery.nearest(1).limit(-1),
+              () -> IndexQuery.nearest(1).deadline(Duration.ZERO),
+              () -> index.query(new float[D], 1, new float[D], 0, 1, new long[1], new float[1]),
+              () -> index.query(new float[D], 0, new float[D], -1, 1, new long[1], new float[1]),
+              () -> index.query(new float[D], 0, new float[D], 0, 0, new long[1], new float[1]),
+              () -> index.query(new float[D], 0, new float[D], 0, 2, new long[1], new float[2]),
+              () -> index.query(new float[D], 0, new float[D], 0, 2, new long[2], new float[1]),
+              () -> index.query(new float[D], 0, new float[D], 0, 1, new long[1], new float[1]),
+              () -> KlIndex.builder(0),
+              () -> KlIndex.builder(1).threads(0))) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(call::run)
+            .satisfies(e -> messages.add(e.getMessage()));
+      }
+      assertThat(messages)
+          .contains(
+              "there are 2 ids but 1 Gaussians; each needs its own",
+              "ids[0] = -865 is in the index already; replace takes ids that are",
+              "batch has full covariances; an index takes DiagonalGaussians, KlEngine takes both",
+              "queries has full covariances; an index takes DiagonalGaussians, KlEngine takes both",
+              "batch has dimension 4 but the index has 5; they must be equal",
+              "batch is deterministic (std 0); an index takes Gaussians with std > 0",
+              "mean has 5 elements; 5 from meanAt = 1 on are needed",
+              "std has 5 elements; 5 from stdAt = -1 on are needed",
+              "ids has 1 elements but 2 are needed",
+              "kl has 1 elements but 2 are needed",
+              "k must be at least 1, is 0",
+              "radius must be >= 0, is NaN",
+              "threads must be in [1, 1024], is 0");
+      assertThatNullPointerException().isThrownBy(() -> index.remove((long[]) null));
+      assertThatIllegalStateException()
+          .isThrownBy(index::commit)
+          .withMessageContaining("KlIndex.builder(dimension).open(folder)");
+      assertThat(index.size()).isEqualTo(N);
+    }
+  }
+
+  private static FullGaussians full() {
+    float[] unit = new float[D * D];
+    for (int h = 0; h < D; h++) {
+      unit[h * D + h] = 1;
+    }
+    return FullGaussians.ofScaleTril(new float[D], unit, D);
+  }
+
+  @Test
+  void interruptionAndDeadlinesEndSearches() {
+    try (KlIndex index = KlIndex.builder(D).build()) {
+      index.add(ids, references.gaussians());
+      IndexQuery hurried = IndexQuery.nearest(3).deadline(Duration.ofNanos(1));
+      assertThatExceptionOfType(CancellationException.class)
+          .isThrownBy(() -> index.search(queries.gaussians(), hurried))
+          .withMessageContaining("deadline");
+      index.search(queries.gaussians(), hurried.deadline(Duration.ofDays(1_000_000)));
+      Thread.currentThread().interrupt();
+      assertThatExceptionOfType(CancellationException.class)
+          .isThrownBy(() -> index.nearest(queries.gaussians(), 3))
+          .withMessageContaining("interrupted");
+      assertThat(Thread.interrupted()).isTrue();
+      assertThat(index.nearest(queries.gaussians(), 3).size()).isEqualTo(queries.size());
+    }
+  }
+
+  @Test
+  void aClosedIndexAnswersNothing() {
+    KlIndex index = KlIndex.builder(D).threads(2).build();
+    index.add(ids, references.gaussians());
+    index.close();
+    index.close();
+    for (Runnable call :
+        List.<Runnable>of(
+            index::size,
+            index::stats,
+            index::commit,
+            () -> index.contains(1),
+            () -> index.remove(1),
+            () -> index.add(new long[] {1}, rows(1)),
+            () -> index.nearest(queries.gaussians(), 1),
+            () -> index.query(new float[D], 0, new float[D], 0, 1, new long[1], new float[1]))) {
+      assertThatIllegalStateException().isThrownBy(call::run).withMessage("this KlIndex is closed");
+    }
+  }
+}
