@@ -9,8 +9,6 @@ import dev.kullback.internal.numerics.FloatLogProduct;
 import dev.kullback.internal.numerics.FloatRange;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Objects;
@@ -145,26 +143,16 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * Fills a slot with a row of a batch of its kind and precision, which was checked and has this log-determinant.
+   * Takes a row that was written to a slot's arrays: of a batch of its kind and precision, with this log-determinant.
    *
-   * @param element layout of the numbers
-   * @param meanAt byte at which D means begin
-   * @param scaleAt byte at which D scales begin
+   * @param ordinary whether it certainly is not {@link #beyond32}
    */
-  public void fill(
-      MemorySegment from,
-      ValueLayout element,
-      long meanAt,
-      long scaleAt,
-      double log,
-      double bound) {
+  public void takeRow(double log, double bound, boolean ordinary) {
     int d = dimension();
-    MemorySegment.copy(from, element, meanAt, mean64 != null ? mean64 : mean32(), 0, d);
-    MemorySegment.copy(from, element, scaleAt, scale64 != null ? scale64 : scale32(), 0, d);
     startFilled();
     logDet[0] = log;
     logDetBound[0] = bound;
-    if (!isOrdinary(0, d, kind.bound(1 / MOST32), kind.bound(MOST32))) {
+    if (!ordinary && !isOrdinary(0, d, kind.bound(1 / MOST32), kind.bound(MOST32))) {
       beyond32.set(0);
       beyond64.set(0, !isOrdinary(0, d, kind.bound(1 / MOST64), kind.bound(MOST64)));
     }

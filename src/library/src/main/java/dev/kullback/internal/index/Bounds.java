@@ -1,6 +1,7 @@
 package dev.kullback.internal.index;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import java.util.Arrays;
 
 /**
  * Bounds the divergences of one query by the sums of a {@link dev.kullback.internal.kernel.PanelScan}, certainly. With {@code A = Σ_h [(x − m)² + v] p}, where v and p
@@ -84,7 +85,7 @@ final class Bounds {
       float scale = Rounding.down(s);
       known &= Math.abs(x) <= Float.MAX_VALUE;
       exact &= x == mean;
-      beyond |= !Rounding.isClose(s);
+      beyond |= !Rounding.isOrdinary(s);
       slack += (x - mean) * (x - mean) * scale;
       length += (double) mean * mean * scale;
       least = Math.min(least, scale);
@@ -125,20 +126,33 @@ final class Bounds {
   }
 
   /**
-   * Stores for rows [from, from + n) of a block the greatest S with which the lower bound may be at most {@code limit}, ∞ if none is known,
-   * and −1 behind the last row.
+   * Stores for rows [from, from + n) of a block the greatest S with which the lower bound may be at most {@code limit}, ∞ where none is
+   * known, and −1 behind the last row. A sum beyond it decides, even ∞.
    */
   void most(Block block, int from, int n, double limit, float[] most) {
+    double[] logs = block.logDet;
+    double[] errors = block.bound;
+    double base = 2 * (limit - offset + noise) + dimension;
+    double sign = reverse ? 2 : -2;
     double factor = (1 + 0x1p-22) / (1 - gamma);
+    double more = alpha;
+    float reach = (float) reach(block);
     int rows = Math.min(n, block.rows - from);
-    boolean plain = isPlain(block);
-    for (int r = 0; r < rows; r++) {
-      double a = Math.max(0, 2 * (limit - offset(block, from + r, -1)) + dimension);
-      if (!plain) {
-        double y = Math.sqrt(a) + slack(block, from + r);
-        a = y * y;
+    if (isPlain(block)) {
+      for (int r = 0; r < rows; r++) {
+        double log = logs[from + r];
+        double error = 2 * (errors[from + r] + NOISE * Math.abs(log));
+        float y = (float) (Math.max(0, base + sign * log + error) * factor + more);
+        most[r] = y < reach ? y : Float.POSITIVE_INFINITY;
       }
-      most[r] = (float) (a * factor + alpha);
+    } else {
+      for (int r = 0; r < rows; r++) {
+        double log = logs[from + r];
+        double error = 2 * (errors[from + r] + NOISE * Math.abs(log));
+        double x = Math.sqrt(Math.max(0, base + sign * log + error)) + slack(block, from + r);
+        float y = (float) (x * x * factor + more);
+        most[r] = y < reach ? y : Float.POSITIVE_INFINITY;
+      }
     }
     if (reverse) {
       for (int r = 0; r < rows; r++) {
@@ -147,9 +161,7 @@ final class Bounds {
         }
       }
     }
-    for (int r = rows; r < n; r++) {
-      most[r] = -1;
-    }
+    Arrays.fill(most, rows, n, -1);
   }
 
   /** Whether e is 0 for all rows. */

@@ -17,9 +17,12 @@ final class Rounding {
     return y > least ? Math.nextDown(y) : y;
   }
 
-  /** Whether {@link #down} is a normal number, within 2⁻²³ of the exact one, relatively. */
-  static boolean isClose(double x) {
-    return x >= 0x1p-125 && x <= 0x1p127;
+  /**
+   * Whether {@link #down} is within 2⁻²³ of the exact number, relatively, and no {@link
+   * dev.kullback.internal.batch.DiagonalBatch#beyond32} has to tell of it.
+   */
+  static boolean isOrdinary(double x) {
+    return x >= 0x1p-99 && x <= 0x1p99;
   }
 
   /** Returns a float that is at least x ≥ 0; ∞ for NaN. */

@@ -27,6 +27,7 @@ final class Searcher extends Worker {
   private final Block block = new Block();
   private float[] most = {};
   private float[] sum = {};
+  private int[] kept = {};
   private final Query[] queries = new Query[MOST_QUERIES];
   private int count;
 
@@ -145,6 +146,7 @@ final class Searcher extends Worker {
     if (most.length < block.panels * LANES) {
       most = new float[block.panels * LANES];
       sum = new float[block.panels * LANES];
+      kept = new int[block.panels];
     }
     for (int p = 0, n; p < block.panels; p += n) {
       n = block.panels - p;
@@ -152,24 +154,31 @@ final class Searcher extends Worker {
         n = Math.clamp(query.scanned, 1, n);
       }
       query.bounds.most(block, p * LANES, n * LANES, query.survivors.limit(), most);
-      scan.sums(
-          query.bounds.query,
-          options.reverse(),
-          segment.dimension(),
-          segment.image(),
-          segment.panelAt(block.firstPanel + p),
-          n,
-          most,
-          sum);
+      int keeps =
+          scan.sums(
+              query.bounds.query,
+              options.reverse(),
+              segment.dimension(),
+              segment.image(),
+              segment.panelAt(block.firstPanel + p),
+              n,
+              most,
+              sum,
+              kept);
       query.scanned += n;
-      collect(query, index, p * LANES, Math.min(block.rows, (p + n) * LANES));
+      for (int s = 0; s < keeps; s++) {
+        collect(query, index, p, kept[s]);
+      }
     }
   }
 
-  private void collect(Query query, int index, int from, int to) {
-    for (int r = from; r < to; r++) {
-      if (!(sum[r - from] > most[r - from]) || sum[r - from] == Float.POSITIVE_INFINITY) {
-        consider(query, index, r, sum[r - from]);
+  /** Looks at the references of a panel that was kept, the one after {@code before} of the block. */
+  private void collect(Query query, int index, int before, int panel) {
+    int from = panel * LANES;
+    int n = Math.min(LANES, block.rows - (before * LANES + from));
+    for (int l = from; l < from + n; l++) {
+      if (!(sum[l] > most[l])) {
+        consider(query, index, before * LANES + l, sum[l]);
       }
     }
   }

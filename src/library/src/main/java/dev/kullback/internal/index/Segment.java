@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
  * </pre>
  *
  * <p>m̂ is m rounded to float, at most its greatest number. p̂ is the precision rounded down, so p̂ ≤ p: at most float's greatest number,
- * and 0 if it is too small. A row is beyond where one of these is not within 2⁻²³ of the number it stands for.
+ * and 0 if it is too small. A row is beyond where a precision is not in
+ * [2⁻⁹⁹, 2⁹⁹], or a mean beyond float: else they are within 2⁻²³ of the numbers they stand for.
  */
 public final class Segment {
   static final ValueLayout.OfLong LONG =
@@ -231,7 +232,7 @@ public final class Segment {
       double p = kind == Scale.PRECISION ? s : 1 / kind.variance(s);
       float mean = (float) Math.clamp(m, -Float.MAX_VALUE, Float.MAX_VALUE);
       float precision = Rounding.down(p);
-      beyond |= !Rounding.isClose(p) || Math.abs(m) > Float.MAX_VALUE;
+      beyond |= !Rounding.isOrdinary(p) || Math.abs(m) > Float.MAX_VALUE;
       slack += (m - mean) * (m - mean) * precision;
       length += (double) mean * mean * precision;
       least = Math.min(least, precision);
@@ -323,13 +324,17 @@ public final class Segment {
 
   /** Fills a slot of the segment's kind and precision with a row. */
   void fill(DiagonalBatch slot, int row) {
-    slot.fill(
-        image,
-        isDouble ? DOUBLE : FLOAT,
-        means + row * rowBytes(),
-        scales + row * rowBytes(),
-        logDet(row),
-        logDetBound(row));
+    long at = row * rowBytes();
+    if (isDouble) {
+      MemorySegment.copy(image, DOUBLE, means + at, slot.mean64(), 0, dimension);
+      MemorySegment.copy(image, DOUBLE, scales + at, slot.scale64(), 0, dimension);
+    } else {
+      MemorySegment.copy(image, FLOAT, means + at, slot.mean32(), 0, dimension);
+      MemorySegment.copy(image, FLOAT, scales + at, slot.scale32(), 0, dimension);
+    }
+    boolean beyond =
+        Float.floatToRawIntBits(image.get(FLOAT, slacks + (long) Float.BYTES * row)) < 0;
+    slot.takeRow(logDet(row), logDetBound(row), !beyond);
   }
 
   private long rowBytes() {

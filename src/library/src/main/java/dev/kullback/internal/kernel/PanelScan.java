@@ -13,15 +13,17 @@ public interface PanelScan {
   /**
    * Stores {@code S_j = Σ_h [(x̂ − m̂_j)² + v̂] p̂_j}, or, in reverse, {@code S_j = Σ_h [(x̂ − m̂_j)² + 1/p̂_j] p̂_x} where p̂ = 0 has 0 for 1/p̂.
    * Terms are not negative, so sums of some are lower bounds: once each of a panel's sums exceeds its {@code most}, any of its partial sums
-   * that do may be stored. Sums are within {@code (d + 8)·2⁻²⁴} of the exact ones, relatively, but for over- and underflow.
+   * that do may be stored. The panels of which some sum does not exceed its {@code most} are kept. Sums are within {@code (d + 8)·2⁻²⁴} of the exact ones, relatively, but for over- and underflow.
    *
    * @param query {@code [h][2]}: x̂ and v̂, or x̂ and p̂_x
    * @param d number of dimensions h
    * @param at byte of the segment at which the first panel begins
    * @param count number of panels
    * @param most for each reference; that of a NaN or ∞ wants its whole sum
+   * @param kept takes the numbers of the panels that are kept, ascending
+   * @return how many panels are kept
    */
-  void sums(
+  int sums(
       float[] query,
       boolean reverse,
       int d,
@@ -29,5 +31,6 @@ public interface PanelScan {
       long at,
       int count,
       float[] most,
-      float[] sum);
+      float[] sum,
+      int[] kept);
 }

@@ -18,7 +18,7 @@ public final class ScalarPanelScan implements PanelScan {
   private final float[] acc = new float[LANES];
 
   @Override
-  public void sums(
+  public int sums(
       float[] query,
       boolean reverse,
       int d,
@@ -26,14 +26,20 @@ public final class ScalarPanelScan implements PanelScan {
       long at,
       int count,
       float[] most,
-      float[] sum) {
+      float[] sum,
+      int[] kept) {
+    int n = 0;
     for (int c = 0; c < count; c++) {
-      panel(query, reverse, d, panels, at + 2L * Float.BYTES * LANES * d * c, most, LANES * c);
+      long panel = at + 2L * Float.BYTES * LANES * d * c;
+      if (isKept(query, reverse, d, panels, panel, most, LANES * c)) {
+        kept[n++] = c;
+      }
       System.arraycopy(acc, 0, sum, LANES * c, LANES);
     }
+    return n;
   }
 
-  private void panel(
+  private boolean isKept(
       float[] query,
       boolean reverse,
       int d,
@@ -63,14 +69,15 @@ public final class ScalarPanelScan implements PanelScan {
         }
       }
       if (areBeyond(most, first)) {
-        return;
+        return false;
       }
     }
+    return true;
   }
 
   private boolean areBeyond(float[] most, int first) {
     for (int l = 0; l < LANES; l++) {
-      if (!(acc[l] > most[first + l]) || !(most[first + l] < Float.POSITIVE_INFINITY)) {
+      if (!(acc[l] > most[first + l])) {
         return false;
       }
     }
