@@ -1,0 +1,368 @@
+package dev.kullback.bench;
+
+import static dev.kullback.bench.Report.header;
+import static dev.kullback.bench.Report.number;
+import static dev.kullback.bench.Report.quantile;
+import static dev.kullback.bench.Report.row;
+
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.KlEngine;
+import dev.kullback.KlIndex;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+
+/**
+ * Measures an index: a query beside {@code nearest} on a prepared batch, queries while references are replaced and committed, and the first
+ * answer of a new JVM that opens it.
+ */
+final class Index {
+  private static final String USAGE =
+      """
+      Measures KlIndex: a query of the k nearest over KlEngine.nearest on a prepared batch, interleaved; the quantiles of
+      queries while 1000 references a second are replaced and committed each second, over those without; and a new JVM
+      that opens the index and answers.
+        --references M   Gaussians of the index (default 10000)
+        --dimension D    (default 128)
+        --k K            neighbors of a query (default 10)
+        --threads T      threads of a query (default 1)
+        --seconds S      time for each of the measurements (default 10)
+        --kind N         data: 1 drawn at random, 2 in 100 clusters (default 1)
+      Exit status: 0, or 1 when a figure was missed or a result is wrong, or 2 for wrong usage.
+      """;
+
+  private static final double WARMUP_SECONDS = 5;
+
+  /** Queries that take turns. */
+  private static final int RING = 64;
+
+  private static final int REPLACED_A_SECOND = 1000;
+  private static final double WANTED_RATIO = 0.6;
+  private static final double WANTED_RATIO_LARGE = 0.4;
+  private static final int LARGE = 1_000_000;
+  private static final double WANTED_P99 = 2;
+  private static final double WANTED_OPEN = 0.3;
+  private static final double WANTED_HEAP = 100;
+
+  private Index() {}
+
+  public static void main(String[] args) {
+    Map<String, Integer> defaults =
+        Map.of(
+            "--references",
+            10_000,
+            "--dimension",
+            128,
+            "--k",
+            10,
+            "--threads",
+            1,
+            "--seconds",
+            10,
+            "--kind",
+            1);
+    Command.run("index", USAGE, defaults, args, Index::run);
+  }
+
+  private static boolean run(Map<String, Integer> options) {
+    int k = options.get("--k");
+    int threads = options.get("--threads");
+    int seconds = options.get("--seconds");
+    Shape shape = new Shape(options.get("--references"), options.get("--dimension"));
+    Shape ring = new Shape(RING, shape.dimension());
+    boolean clustered = options.get("--kind") == 2;
+    Batch batch = clustered ? clustered(shape, 1) : Batch.ordinary(shape, Batch.P_SEED);
+    Batch queries = clustered ? clustered(ring, 2) : Batch.ordinary(ring, Batch.Q_SEED);
+    System.out.println(Report.conditions(threads, "References: " + shape + ", k = " + k));
+    try {
+      Path folder = TempFolder.create("index").resolve("index");
+      boolean missed;
+      try (KlIndex index = KlIndex.builder(shape.dimension()).threads(threads).open(folder)) {
+        long start = System.nanoTime();
+        index.add(LongStream.range(0, shape.size()).toArray(), gaussians(batch));
+        double added = (System.nanoTime() - start) * 1e-9;
+        start = System.nanoTime();
+        index.commit();
+        System.err.println(
+            "added in %s s, committed in %s s"
+                .formatted(number(added), number((System.nanoTime() - start) * 1e-9)));
+        header("", "", "wanted");
+        missed = ratio(index, batch, queries, threads, k, seconds);
+        missed |= replaced(index, batch, queries, k, seconds);
+        System.err.println(index.stats());
+      }
+      missed |= opened(folder, queries, k);
+      return missed;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  private static DiagonalGaussians gaussians(Batch batch) {
+    return DiagonalGaussians.ofStd(batch.mean(), batch.std(), batch.shape().dimension());
+  }
+
+  /** Gaussians about 100 centres, as embeddings of classes are. */
+  private static Batch clustered(Shape shape, long seed) {
+    int d = shape.dimension();
+    Batch centres = Batch.ordinary(new Shape(100, d), 7);
+    Batch near = Batch.alike(shape, 0.3, seed);
+    SplittableRandom random = new SplittableRandom(seed);
+    for (int i = 0; i < shape.size(); i++) {
+      int centre = random.nextInt(centres.shape().size());
+      for (int h = 0; h < d; h++) {
+        near.mean()[i * d + h] += centres.mean()[centre * d + h];
+        near.std()[i * d + h] *= centres.std()[centre * d + h];
+      }
+    }
+    return near;
+  }
+
+  private static boolean report(String what, String unit, double value, double limit) {
+    row(what, "**" + number(value) + unit + "**", Bound.AT_MOST.verdict(value, limit));
+    return !Bound.AT_MOST.met(value, limit);
+  }
+
+  /** A query, over nearest on a prepared batch, and the bytes it allocates. */
+  private static boolean ratio(
+      KlIndex index, Batch batch, Batch queries, int threads, int k, int seconds) {
+    DiagonalGaussians references = gaussians(batch);
+    references.prepare();
+    try (KlEngine engine = KlEngine.builder().threads(threads).build()) {
+      DiagonalGaussians[] single = new DiagonalGaussians[RING];
+      Arrays.setAll(single, i -> gaussians(queries.rows(i, i + 1)));
+      long[] ids = new long[k];
+      float[] values = new float[k];
+      int[] indices = new int[k];
+      for (int i = 0; i < RING; i++) {
+        query(index, queries, i, k, ids, values);
+        engine.nearest(single[i], references, k, indices, values);
+        if (!Arrays.equals(ids, Arrays.stream(indices).asLongStream().toArray())) {
+          throw new Agreement.Disagreement(
+              "query %d: the index finds %s, the engine %s"
+                  .formatted(i, Arrays.toString(ids), Arrays.toString(indices)));
+        }
+      }
+      warm(index, queries, k);
+      double end = System.nanoTime() + seconds * 1e9;
+      List<Double> ratios = new ArrayList<>();
+      List<Double> engineTimes = new ArrayList<>();
+      List<Double> indexTimes = new ArrayList<>();
+      while (System.nanoTime() < end || ratios.size() < 3) {
+        long a = System.nanoTime();
+        for (int i = 0; i < RING; i++) {
+          query(index, queries, i, k, ids, values);
+        }
+        long b = System.nanoTime();
+        for (int i = 0; i < RING; i++) {
+          engine.nearest(single[i], references, k, indices, values);
+        }
+        long c = System.nanoTime();
+        ratios.add((double) (b - a) / (c - b));
+        indexTimes.add((b - a) * 1e-3 / RING);
+        engineTimes.add((c - b) * 1e-3 / RING);
+      }
+      long before = Allocation.byCaller();
+      for (int i = 0; i < RING; i++) {
+        query(index, queries, i, k, ids, values);
+      }
+      long bytes = Allocation.byCaller() - before;
+      row(
+          "bytes allocated by " + RING + " queries",
+          "**" + bytes + "**",
+          bytes == 0 ? "0: met" : "0: **missed**");
+      Shape shape = batch.shape();
+      boolean missed =
+          report(
+              "query: %s µs, over nearest: %s µs"
+                  .formatted(number(median(indexTimes)), number(median(engineTimes))),
+              "",
+              median(ratios),
+              shape.size() >= LARGE ? WANTED_RATIO_LARGE : WANTED_RATIO);
+      return missed || bytes != 0;
+    }
+  }
+
+  private static double median(List<Double> values) {
+    return quantile(values.stream().mapToDouble(v -> v).toArray(), 0.5);
+  }
+
+  private static void warm(KlIndex index, Batch queries, int k) {
+    long[] ids = new long[k];
+    float[] values = new float[k];
+    double end = System.nanoTime() + WARMUP_SECONDS * 1e9;
+    for (int i = 0; System.nanoTime() < end; i = (i + 1) % RING) {
+      query(index, queries, i, k, ids, values);
+    }
+  }
+
+  private static void query(
+      KlIndex index, Batch queries, int i, int k, long[] ids, float[] values) {
+    int at = i * queries.shape().dimension();
+    index.query(queries.mean(), at, queries.std(), at, k, ids, values);
+  }
+
+  /** The 99th percentile while references are replaced one by one and committed each second, over that without. */
+  private static boolean replaced(KlIndex index, Batch batch, Batch queries, int k, int seconds)
+      throws InterruptedException {
+    double[] without = latencies(index, queries, k, seconds);
+    AtomicBoolean end = new AtomicBoolean();
+    int[] done = new int[2];
+    Thread writer = Thread.ofPlatform().name("writer").start(() -> write(index, batch, end, done));
+    double[] with;
+    try {
+      with = latencies(index, queries, k, seconds);
+    } finally {
+      end.set(true);
+      writer.join();
+    }
+    System.err.println("replaced %d, committed %d times".formatted(done[0], done[1]));
+    return report(
+        "p99 while %d a second are replaced: %s µs, over without: %s µs (p50: %s, %s)"
+            .formatted(
+                done[0] / seconds,
+                number(quantile(with, 0.99)),
+                number(quantile(without, 0.99)),
+                number(quantile(with, 0.5)),
+                number(quantile(without, 0.5))),
+        "",
+        quantile(with, 0.99) / quantile(without, 0.99),
+        WANTED_P99);
+  }
+
+  private static double[] latencies(KlIndex index, Batch queries, int k, int seconds) {
+    List<Double> times = new ArrayList<>();
+    long[] ids = new long[k];
+    float[] values = new float[k];
+    double end = System.nanoTime() + seconds * 1e9;
+    for (int i = 0; System.nanoTime() < end; i = (i + 1) % RING) {
+      long start = System.nanoTime();
+      query(index, queries, i, k, ids, values);
+      times.add((System.nanoTime() - start) * 1e-3);
+    }
+    return times.stream().mapToDouble(t -> t).toArray();
+  }
+
+  /** Replaces single references in the rhythm wanted, and commits each second. */
+  private static void write(KlIndex index, Batch batch, AtomicBoolean end, int[] done) {
+    SplittableRandom random = new SplittableRandom(3);
+    long start = System.nanoTime();
+    while (!end.get()) {
+      int j = random.nextInt(batch.shape().size());
+      int like = random.nextInt(batch.shape().size());
+      index.replace(new long[] {j}, gaussians(batch.rows(like, like + 1)));
+      done[0]++;
+      if (done[0] % REPLACED_A_SECOND == 0) {
+        index.commit();
+        done[1]++;
+      }
+      long due = start + done[0] * 1_000_000_000L / REPLACED_A_SECOND;
+      while (System.nanoTime() < due && !end.get()) {
+        Thread.onSpinWait();
+        if (due - System.nanoTime() > 100_000) {
+          sleep();
+        }
+      }
+    }
+  }
+
+  private static void sleep() {
+    try {
+      Thread.sleep(0, 50_000);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** The first answer of new JVMs, and their heap. */
+  private static boolean opened(Path folder, Batch queries, int k) throws IOException {
+    Path file = Files.createTempFile("kullback-bench-query", ".txt");
+    int d = queries.shape().dimension();
+    StringBuilder text = new StringBuilder();
+    for (int h = 0; h < d; h++) {
+      text.append(queries.mean()[h]).append(' ').append(queries.std()[h]).append('\n');
+    }
+    Files.writeString(file, text);
+    double[] seconds = new double[5];
+    double[] heap = new double[5];
+    for (int r = 0; r < seconds.length; r++) {
+      double[] figures = child(folder, file, k);
+      seconds[r] = figures[0];
+      heap[r] = figures[1];
+    }
+    Files.delete(file);
+    boolean missed =
+        report("open to first answer in a new JVM", " s", quantile(seconds, 0.5), WANTED_OPEN);
+    missed |= report("heap of an opened index", " MB", quantile(heap, 0.5), WANTED_HEAP);
+    return missed;
+  }
+
+  private static double[] child(Path folder, Path query, int k) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
+        .filter(o -> !o.startsWith("-Ddev.kullback.background")) // as users have it
+        .forEach(command::add);
+    command.addAll(
+        List.of(
+            "-cp",
+            System.getProperty("java.class.path"),
+            Opened.class.getName(),
+            folder.toString(),
+            query.toString(),
+            "" + k));
+    try {
+      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+      List<String> lines = process.inputReader().readAllLines(); // warnings of the JVM's come first
+      if (process.waitFor() != 0) {
+        throw new Unavailable("a JVM that opens the index: " + String.join("; ", lines));
+      }
+      return Stream.of(lines.getLast().split(" ")).mapToDouble(Double::parseDouble).toArray();
+    } catch (IOException e) {
+      throw new Unavailable("no JVM starts", e);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+
+  /** A new JVM: prints the seconds from opening to the first answer, and the heap in MB. */
+  static final class Opened {
+    private Opened() {}
+
+    @SuppressWarnings("SystemGc")
+    public static void main(String[] args) throws Exception {
+      List<String> lines = Files.readAllLines(Path.of(args[1]));
+      float[] mean = new float[lines.size()];
+      float[] std = new float[lines.size()];
+      for (int h = 0; h < mean.length; h++) {
+        String[] words = lines.get(h).split(" ", 2);
+        mean[h] = Float.parseFloat(words[0]);
+        std[h] = Float.parseFloat(words[1]);
+      }
+      int k = Integer.parseInt(args[2]);
+      long[] ids = new long[k];
+      float[] values = new float[k];
+      long start = System.nanoTime();
+      try (KlIndex index = KlIndex.open(Path.of(args[0]))) {
+        index.query(mean, 0, std, 0, k, ids, values);
+        double seconds = (System.nanoTime() - start) * 1e-9;
+        System.gc();
+        Runtime runtime = Runtime.getRuntime();
+        double heap = (runtime.totalMemory() - runtime.freeMemory()) * 1e-6;
+        System.out.println(seconds + " " + heap);
+      }
+    }
+  }
+}
