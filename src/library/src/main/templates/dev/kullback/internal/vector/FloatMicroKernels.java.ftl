@@ -1,7 +1,8 @@
 <#-- One text for the unrolled loops over tiles of R rows by C vectors of columns. The build derives DoubleMicroKernels from what it makes. -->
-<#macro tile R C fenced=false>
+<#macro tile R C fenced=false half=false>
+<#local S = half?then("HALF", "S")>
 
-  static void tile${R}x${C}<#if fenced>Fenced</#if>(
+  static void tile${R}x${C}<#if fenced>Fenced</#if><#if half>Half</#if>(
       float[] rows,
       int r,
       float[] columns,
@@ -11,7 +12,7 @@
       int to,
       boolean first) {
 <#list 0..<R as i><#list 0..<C as j>
-    FloatVector a${i}_${j} = FloatVector.zero(S);
+    FloatVector a${i}_${j} = FloatVector.zero(${S});
 </#list></#list>
 <#if fenced>
     int end = r + length * (2 * MR);
@@ -24,13 +25,13 @@
       int j = c + h * (2 * NR);
 </#if>
 <#list 0..<C as j>
-      FloatVector m${j} = FloatVector.fromArray(S, columns, j + ${j} * V);
-      FloatVector p${j} = FloatVector.fromArray(S, columns, j + NR + ${j} * V);
+      FloatVector m${j} = FloatVector.fromArray(${S}, columns, j + ${j} * V);
+      FloatVector p${j} = FloatVector.fromArray(${S}, columns, j + NR + ${j} * V);
 </#list>
       FloatVector x, v, d, t;
 <#list 0..<R as i>
-      x = FloatVector.broadcast(S, rows[i + ${i}]);
-      v = FloatVector.broadcast(S, rows[i + MR + ${i}]);
+      x = FloatVector.broadcast(${S}, rows[i + ${i}]);
+      v = FloatVector.broadcast(${S}, rows[i + MR + ${i}]);
 <#list 0..<C as j>
       d = x.sub(m${j});
       t = d.fma(d, v);
@@ -43,7 +44,7 @@
     }
     if (!first) {
 <#list 0..<R as i><#list 0..<C as j>
-      a${i}_${j} = a${i}_${j}.add(FloatVector.fromArray(S, acc, to + ${i} * NR + ${j} * V));
+      a${i}_${j} = a${i}_${j}.add(FloatVector.fromArray(${S}, acc, to + ${i} * NR + ${j} * V));
 </#list></#list>
     }
 <#list 0..<R as i><#list 0..<C as j>
@@ -69,15 +70,18 @@ import jdk.incubator.vector.VectorSpecies;
  */
 final class FloatMicroKernels {
   private static final VectorSpecies<Float> S = FloatKernels.S;
+  private static final VectorSpecies<Float> HALF = FloatKernels.HALF;
   private static final int V = S.length();
   private static final int MR = FloatKernels.MR;
   private static final int NR = FloatKernels.NR;
 
   private FloatMicroKernels() {}
-<#-- 32 registers: a whole tile, a batch's last four rows, its last vector of columns; 16 registers: the same, but for the rows. -->
+<#-- 32 registers: a whole tile, a batch's last four rows, its last vector of columns, or half a vector;
+     16 registers: the same, but for the rows. -->
 <@tile R=8 C=2/>
 <@tile R=4 C=2/>
 <@tile R=8 C=1/>
+<@tile R=8 C=1 half=true/>
 <@tile R=4 C=2 fenced=true/>
 <@tile R=4 C=1/>
 }
