@@ -7,6 +7,7 @@ import static dev.kullback.ScaleKind.VARIANCE;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.engine.Platform;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
@@ -228,7 +229,8 @@ public final class DiagonalGaussians implements Gaussians {
     if (kind.scale == null) {
       throw new IllegalArgumentException("kind " + kind + " is one of matrices, not of scales");
     }
-    return new DiagonalGaussians(DiagonalBatch.of(mean, scale, dimension, kind.scale, policy));
+    return new DiagonalGaussians(
+        DiagonalBatch.of(mean, scale, dimension, kind.scale, policy, Platform.rangeCheck()));
   }
 
   @Override

@@ -6,7 +6,7 @@ import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.numerics.DoubleRange;
 import dev.kullback.internal.numerics.FloatLogProduct;
-import dev.kullback.internal.numerics.FloatRange;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
@@ -68,7 +68,12 @@ public final class DiagonalBatch extends Batch {
   private int fills;
 
   private DiagonalBatch(
-      Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
+      Elements mean,
+      Elements scale,
+      int dimension,
+      Scale kind,
+      ScalePolicy policy,
+      RangeCheck range) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
     mean32 = isDouble() ? null : mean.floats();
     scale32 = isDouble() ? null : scale.floats();
@@ -88,7 +93,8 @@ public final class DiagonalBatch extends Batch {
       int end = Math.min(size(), first + rows);
       int from = i * dimension;
       int to = end * dimension;
-      boolean passed = isFinite(from, to) && (deterministic || isOrdinary(from, to, least, most));
+      boolean passed =
+          isFinite(from, to, range) && (deterministic || isOrdinary(from, to, least, most, range));
       for (; i < end; i++) {
         boolean ordinary = passed || check(i, least, most, mean.isDouble(), scale.isDouble());
         if (!deterministic) {
@@ -99,11 +105,20 @@ public final class DiagonalBatch extends Batch {
     }
   }
 
-  /** Makes a batch from means and scales, which are copied unless they are owned. If either is of double, the batch is. */
+  /**
+   * Makes a batch from means and scales, which are copied unless they are owned. If either is of double, the batch is.
+   *
+   * @param range checks a batch of floats
+   */
   public static DiagonalBatch of(
-      Elements mean, Elements scale, int dimension, Scale kind, ScalePolicy policy) {
+      Elements mean,
+      Elements scale,
+      int dimension,
+      Scale kind,
+      ScalePolicy policy,
+      RangeCheck range) {
     checkShape(mean.length(), scale.length(), dimension, kind);
-    return new DiagonalBatch(mean, scale, dimension, kind, policy);
+    return new DiagonalBatch(mean, scale, dimension, kind, policy, range);
   }
 
   /** A batch of one row that is yet to be filled. */
@@ -138,7 +153,8 @@ public final class DiagonalBatch extends Batch {
     startFilled();
     double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);
-    boolean passed = isFinite(0, d) && isOrdinary(0, d, least, most);
+    boolean passed =
+        isFinite(0, d, RangeCheck.PLAIN) && isOrdinary(0, d, least, most, RangeCheck.PLAIN);
     sumLogStd(0, passed || check(0, least, most, false, false));
   }
 
@@ -152,9 +168,11 @@ public final class DiagonalBatch extends Batch {
     startFilled();
     logDet[0] = log;
     logDetBound[0] = bound;
-    if (!ordinary && !isOrdinary(0, d, kind.bound(1 / MOST32), kind.bound(MOST32))) {
+    if (!ordinary
+        && !isOrdinary(0, d, kind.bound(1 / MOST32), kind.bound(MOST32), RangeCheck.PLAIN)) {
       beyond32.set(0);
-      beyond64.set(0, !isOrdinary(0, d, kind.bound(1 / MOST64), kind.bound(MOST64)));
+      beyond64.set(
+          0, !isOrdinary(0, d, kind.bound(1 / MOST64), kind.bound(MOST64), RangeCheck.PLAIN));
     }
   }
 
@@ -375,7 +393,7 @@ public final class DiagonalBatch extends Batch {
   private boolean check(int row, double least, double most, boolean meanIs64, boolean scaleIs64) {
     int from = row * dimension();
     int to = from + dimension();
-    if (!isFinite(from, to)) {
+    if (!isFinite(from, to, RangeCheck.PLAIN)) {
       int k = from;
       while (Math.abs(mean(k)) <= Double.MAX_VALUE) {
         k++;
@@ -383,7 +401,7 @@ public final class DiagonalBatch extends Batch {
       throw rejected(
           "mean", k, dimension(), Elements.text(mean(k), meanIs64), "it must be finite", "");
     }
-    boolean ordinary = isOrdinary(from, to, least, most);
+    boolean ordinary = isOrdinary(from, to, least, most, RangeCheck.PLAIN);
     if (!deterministic && !ordinary) {
       checkScale(row, from, to, scaleIs64);
     }
@@ -392,17 +410,17 @@ public final class DiagonalBatch extends Batch {
 
   // Quick screens, of several rows and then of one; what does not pass is looked at value by value.
 
-  private boolean isFinite(int from, int to) {
+  private boolean isFinite(int from, int to, RangeCheck range) {
     return mean64 != null
         ? DoubleRange.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean64, from, to)
-        : FloatRange.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean32(), from, to);
+        : range.contains(-Double.MAX_VALUE, Double.MAX_VALUE, mean32(), from, to);
   }
 
   /** Whether the scales are valid, and the float kernels can hold them. */
-  private boolean isOrdinary(int from, int to, double least, double most) {
+  private boolean isOrdinary(int from, int to, double least, double most, RangeCheck range) {
     return scale64 != null
         ? DoubleRange.contains(least, most, scale64, from, to)
-        : FloatRange.contains(least, most, scale32(), from, to);
+        : range.contains(least, most, scale32(), from, to);
   }
 
   private void checkScale(int row, int from, int to, boolean is64) {

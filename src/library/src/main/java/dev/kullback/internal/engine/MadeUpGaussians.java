@@ -7,6 +7,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
 import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import java.util.Arrays;
 import java.util.function.Supplier;
@@ -84,6 +85,11 @@ public final class MadeUpGaussians {
 
   /** Makes a new batch, which has no derived forms yet. */
   public Batch diagonal(Scale scale, boolean isDouble) {
+    return diagonal(scale, isDouble, Platform.rangeCheck());
+  }
+
+  /** Makes a new batch, by such a check of floats. */
+  Batch diagonal(Scale scale, boolean isDouble, RangeCheck range) {
     double[] s = scale == Scale.STD ? std : new double[std.length];
     for (int k = 0; k < s.length; k++) {
       s[k] =
@@ -94,7 +100,8 @@ public final class MadeUpGaussians {
             case PRECISION -> 1 / (std[k] * std[k]);
           };
     }
-    return DiagonalBatch.of(of(mean, isDouble), of(s, isDouble), d, scale, ScalePolicy.STRICT);
+    return DiagonalBatch.of(
+        of(mean, isDouble), of(s, isDouble), d, scale, ScalePolicy.STRICT, range);
   }
 
   /** Makes a new batch of the factors; or of the covariances, which may be passed as precisions, too. */

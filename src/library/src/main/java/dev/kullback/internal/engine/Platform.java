@@ -7,8 +7,10 @@ import dev.kullback.internal.cuda.CudaLibrary;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.FloatPanels;
+import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
@@ -297,6 +299,13 @@ public final class Platform {
     return mayHaveVectors() && KernelGroup.FULL.isCompiled()
         ? new CholeskyKernel()
         : new Cholesky();
+  }
+
+  /** Returns what checks floats: with vectors or without, to the same answer. */
+  public static RangeCheck rangeCheck() {
+    return KernelGroup.PACKING.isCompiled() && mayHaveVectors()
+        ? new RangeKernel()
+        : RangeCheck.PLAIN;
   }
 
   /** Makes all that calls may need of a batch. */

@@ -5,11 +5,13 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.FloatPanels;
+import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorScan;
@@ -40,7 +42,9 @@ final class WarmUpTrial {
 
   private static final int COLUMNS = FloatPanels.NR * 3 / 2 + 3;
 
-  /** Two panels of floats and a tail of one vector: every micro-kernel is called, and about as often. */
+  /**
+   * Two panels of floats and a tail of half a vector. With {@link #ROWS}, a tail of one, every micro-kernel is called, and about as often.
+   */
   private static final int WIDE = 2 * FloatPanels.NR + 3;
 
   /** Rounds before which the interpreter may still run both kernels, and be as slow without vectors. */
@@ -86,7 +90,7 @@ final class WarmUpTrial {
     int most = Math.clamp(dimension, FEW_DIMENSIONS, MOST_DIMENSIONS);
     return switch (group) {
       case FLOAT -> kernels(TWO_CHUNKS) && (dimension <= PairKl.BLOCKS || kernels(MOST_DIMENSIONS));
-      case PACKING -> matrices(TWO_CHUNKS, false, FAR);
+      case PACKING -> matrices(TWO_CHUNKS, false, FAR) && checks();
       case DOUBLE ->
           matrices(FEW_DIMENSIONS, true, FAR, MIXED, CLOSE, NEAR)
               && matrices(most, true, FAR, MIXED, CLOSE, NEAR);
@@ -128,6 +132,7 @@ final class WarmUpTrial {
         () -> floats.into(out).pairwise(q, p),
         () -> {
           matrices(floats, q, p);
+          floats.into(out).pairwise(p, q); // a tail of one vector
           floats.into(out).pairwise(nearQ, nearP);
         },
         1);
@@ -139,12 +144,29 @@ final class WarmUpTrial {
       MadeUpGaussians q = normal.around(ROWS, random, spread);
       MadeUpGaussians p = normal.around(COLUMNS, random, spread);
       if (!tryOut(
-          () -> matrices(cold, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)),
-          () -> matrices(ready, q.diagonal(Scale.STD, wide), p.diagonal(Scale.STD, wide)))) {
+          () -> matrices(cold, q, p, wide, RangeCheck.PLAIN),
+          () -> matrices(ready, q, p, wide, new RangeKernel()))) {
         return false;
       }
     }
     return true;
+  }
+
+  private static void matrices(
+      Engine engine, MadeUpGaussians q, MadeUpGaussians p, boolean wide, RangeCheck floats) {
+    matrices(engine, q.diagonal(Scale.STD, wide, floats), p.diagonal(Scale.STD, wide, floats));
+  }
+
+  /** Tries the check of floats alone, on as many as a batch has checked at once: it is a small part of the time of a matrix. */
+  private boolean checks() {
+    float[] values = new float[4096];
+    return tryOut(() -> check(RangeCheck.PLAIN, values), () -> check(new RangeKernel(), values));
+  }
+
+  private static void check(RangeCheck floats, float[] values) {
+    for (int i = 0; i < ROWS; i++) {
+      floats.contains(-1, 1, values, i, values.length);
+    }
   }
 
   private static void matrices(Engine engine, Batch q, Batch p) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import java.util.Map;
 import java.util.TreeMap;
@@ -30,7 +31,8 @@ final class Content {
       }
       means = Elements.of(wide, "mean");
     }
-    return DiagonalBatch.of(means, scales, dimension, Scale.LOG_VARIANCE, ScalePolicy.STRICT);
+    return DiagonalBatch.of(
+        means, scales, dimension, Scale.LOG_VARIANCE, ScalePolicy.STRICT, RangeCheck.PLAIN);
   }
 
   static DiagonalBatch batch(long... versions) {

@@ -11,6 +11,7 @@ import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -164,7 +165,8 @@ class SearchesTest {
                   Elements.of(scale, "scale"),
                   d,
                   internal,
-                  ScalePolicy.STRICT))
+                  ScalePolicy.STRICT,
+                  RangeCheck.PLAIN))
           : new Rows(
               (DiagonalGaussians) Gaussians.of(kind, mean32, scale32, d, ScalePolicy.STRICT),
               DiagonalBatch.of(
@@ -172,7 +174,8 @@ class SearchesTest {
                   Elements.of(scale32, "scale"),
                   d,
                   internal,
-                  ScalePolicy.STRICT));
+                  ScalePolicy.STRICT,
+                  RangeCheck.PLAIN));
     }
   }
 

@@ -7,6 +7,7 @@ import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -122,6 +123,6 @@ class SegmentTest {
       means = Elements.of(narrow, "mean");
       scales = Elements.of(narrowStd, "std");
     }
-    return DiagonalBatch.of(means, scales, D, Scale.STD, ScalePolicy.STRICT);
+    return DiagonalBatch.of(means, scales, D, Scale.STD, ScalePolicy.STRICT, RangeCheck.PLAIN);
   }
 }

@@ -2,14 +2,27 @@ package dev.kullback.internal.numerics;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.vector.RangeKernel;
 import java.util.Arrays;
 import java.util.stream.DoubleStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** One number of many that may be out of bounds, at each place, beside others that always are. */
 class RangeTest {
   private static final float LEAST = 0x1p-100f;
   private static final float MOST = 0x1p100f;
+
+  /** Bounds, of which some are no floats. */
+  private static final double[] MOSTS = {
+    1,
+    Math.nextUp(1.0),
+    MOST,
+    Math.nextDown((double) MOST),
+    Float.MAX_VALUE,
+    1e300,
+    Double.MAX_VALUE
+  };
 
   private static final double[] NUMBERS =
       DoubleStream.of(
@@ -29,6 +42,16 @@ class RangeTest {
 
   @Test
   void floats() {
+    floats(RangeCheck.PLAIN);
+  }
+
+  @Tag("vector")
+  @Test
+  void floatsInVectors() {
+    floats(new RangeKernel());
+  }
+
+  private static void floats(RangeCheck check) {
     for (int n = 1; n < 40; n++) {
       for (int at = 0; at < n; at++) {
         for (double number : NUMBERS) {
@@ -37,11 +60,11 @@ class RangeTest {
           Arrays.fill(values, Float.NaN);
           Arrays.fill(values, 2, 2 + n, 1);
           values[2 + at] = x;
-          assertThat(FloatRange.contains(LEAST, MOST, values, 2, 2 + n))
+          assertThat(check.contains(LEAST, MOST, values, 2, 2 + n))
               .as("%s in [%s, %s], %d of %d", x, LEAST, MOST, at, n)
               .isEqualTo(x >= LEAST && x <= MOST);
-          for (float most : new float[] {1, MOST, Float.MAX_VALUE}) {
-            assertThat(FloatRange.contains(-most, most, values, 2, 2 + n))
+          for (double most : MOSTS) {
+            assertThat(check.contains(-most, most, values, 2, 2 + n))
                 .as("|%s| <= %s, %d of %d", x, most, at, n)
                 .isEqualTo(Math.abs(x) <= most);
           }
