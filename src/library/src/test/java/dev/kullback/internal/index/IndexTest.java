@@ -115,11 +115,14 @@ class IndexTest {
     try (Index index = Index.inMemory(1)) {
       long[] ids = LongStream.range(0, 200).toArray();
       index.add(ids, Content.batch(ids));
-      Snapshot snapshot = index.snapshot();
-      Map<Long, Long> before = Content.of(snapshot);
+      Snapshot whole = index.snapshot();
+      Map<Long, Long> before = Content.of(whole);
       index.remove(LongStream.range(50, 150).toArray());
+      Snapshot half = index.snapshot();
+      Map<Long, Long> after = Content.of(half);
       index.replace(new long[] {3}, Content.batch(500));
-      assertThat(Content.of(snapshot)).isEqualTo(before);
+      assertThat(Content.of(whole)).isEqualTo(before).hasSize(200);
+      assertThat(Content.of(half)).isEqualTo(after).hasSize(100);
       assertThat(index.snapshot().size()).isEqualTo(100);
     }
   }
