@@ -21,6 +21,7 @@ final class Searcher extends Worker {
   static final int MOST_QUERIES = 16;
 
   private static final int LANES = PanelScan.LANES;
+  private static final DiagonalBatch[] NONE = {};
 
   private final Pair pair = new Pair(this);
   private final PanelScan scan = new ScalarPanelScan();
@@ -34,7 +35,7 @@ final class Searcher extends Worker {
   /** Slots for references of each kind and precision, two of each. */
   private final List<DiagonalBatch[]> slots = new ArrayList<>();
 
-  private DiagonalBatch[] last = {};
+  private DiagonalBatch[] last = NONE;
 
   private final DiagonalBatch querySlot;
 
@@ -287,7 +288,7 @@ final class Searcher extends Worker {
   private void round(Query query) {
     Survivors survivors = query.survivors;
     double value = Double.NaN;
-    DiagonalBatch[] before = {};
+    DiagonalBatch[] before = NONE;
     int n = survivors.count;
     survivors.restart();
     for (int s = 0; s < n; s++) {

@@ -12,7 +12,11 @@ import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.numerics.RangeCheck;
+import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.plain.Pair;
+import dev.kullback.internal.plain.ScalarPanelScan;
+import dev.kullback.internal.work.Worker;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -79,6 +83,16 @@ class SearchesTest {
         }
       }
     },
+    /** Means so far from 0 beside σ that rounding them to float shows. */
+    FAR {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        fill(random, mean, std, 0.05);
+        for (int k = 0; k < mean.length; k++) {
+          mean[k] += 1000 * Math.sin(1 + k % d);
+        }
+      }
+    },
     OUTLIERS {
       @Override
       void draw(Random random, double[] mean, double[] std, int d) {
@@ -107,7 +121,7 @@ class SearchesTest {
       @Override
       void draw(Random random, double[] mean, double[] std, int d) {
         for (int k = 0; k < mean.length; k++) {
-          double scale = Math.pow(10, new Random(31 + k / d / 3).nextDouble(-37, 37));
+          double scale = Math.pow(10, new Random(31 + k / d / 3).nextDouble(-18, 18));
           std[k] = scale * random.nextDouble(0.5, 1.5);
           mean[k] = scale * random.nextGaussian();
         }
@@ -371,6 +385,64 @@ class SearchesTest {
         }
       }
     }
+  }
+
+  /** Every exact value lies between the bounds of its sum, and one whose sum exceeds its limit lies beyond this. */
+  @ParameterizedTest
+  @EnumSource
+  void boundsHold(Draw draw) {
+    PanelScan scan = new ScalarPanelScan();
+    Block block = new Block();
+    Bounds bounds = new Bounds();
+    Worker worker = new Worker();
+    worker.startCall();
+    Pair pair = new Pair(worker);
+    long finite = 0;
+    for (int seed = 300; seed < 340; seed++) {
+      Case c = new Case(draw, seed);
+      boolean reverse = c.random.nextBoolean();
+      for (LiveSegment part : c.snapshot.segments()) {
+        Segment segment = part.segment();
+        DiagonalBatch p = DiagonalBatch.ofSlot(c.d, segment.kind(), segment.isDouble());
+        block.load(segment, 0, Math.min(segment.panels(), Block.mostPanels(segment)));
+        int n = block.panels * PanelScan.LANES;
+        float[] most = new float[n];
+        float[] sum = new float[n];
+        for (int i = 0; i < c.queries.batch.size(); i++) {
+          bounds.set(c.queries.batch, i, reverse);
+          Arrays.fill(most, Float.POSITIVE_INFINITY);
+          scan.sums(
+              bounds.query,
+              reverse,
+              c.d,
+              segment.image(),
+              segment.panelAt(0),
+              block.panels,
+              most,
+              sum,
+              new int[block.panels]);
+          double limit = Double.NaN;
+          for (int r = 0; r < block.rows; r++) {
+            segment.fill(p, r);
+            double kl =
+                reverse
+                    ? pair.rounded(p, 0, c.queries.batch, i)
+                    : pair.rounded(c.queries.batch, i, p, 0);
+            limit = Double.isNaN(limit) ? kl : limit;
+            double upper = bounds.upper(block, r, sum[r]);
+            finite += upper < Double.POSITIVE_INFINITY ? 1 : 0;
+            String what = "%s, seed %d, query %d, row %d".formatted(draw, seed, i, r);
+            assertThat(bounds.lower(block, r, sum[r])).as(what).isLessThanOrEqualTo(kl);
+            assertThat(upper).as(what).isGreaterThanOrEqualTo(kl);
+            bounds.most(block, 0, n, kl, most);
+            assertThat(sum[r] > most[r]).as(what).isFalse();
+            bounds.most(block, 0, n, limit, most);
+            assertThat(sum[r] > most[r] && kl <= limit).as(what).isFalse();
+          }
+        }
+      }
+    }
+    assertThat(finite).isGreaterThan(draw == Draw.SCALES ? 0 : 1000);
   }
 
   /** An index of nothing has no neighbors. */
