@@ -142,6 +142,36 @@ class AllocationTest {
     }
   }
 
+  /** One query of an index, before and after it changed: of one segment, and of two with removed references. */
+  @Test
+  void warmQueriesOfAnIndexAllocateNothing() {
+    int d = 19;
+    int m = 300;
+    float[] mean = new float[m * d];
+    float[] std = new float[m * d];
+    Random random = new Random(5);
+    for (int k = 0; k < mean.length; k++) {
+      mean[k] = k < 2 * d ? 0 : (float) random.nextGaussian();
+      std[k] = k < 2 * d ? 1 : random.nextFloat(0.5f, 1.5f);
+    }
+    long[] found = new long[10];
+    float[] kl = new float[10];
+    try (KlIndex index = KlIndex.builder(d).build()) {
+      long[] ids = new Random(6).longs(m).toArray();
+      index.add(ids, DiagonalGaussians.ofStd(mean, std, d));
+      check("index", () -> index.query(mean, d, std, d, 10, found, kl));
+      index.remove(ids[0], ids[7]);
+      index.replace(new long[] {ids[1]}, DiagonalGaussians.ofVariance(ones(d), ones(d), d));
+      check("index that changed", () -> index.query(mean, 0, std, 0, 10, found, kl));
+    }
+  }
+
+  private static double[] ones(int n) {
+    double[] ones = new double[n];
+    Arrays.fill(ones, 1);
+    return ones;
+  }
+
   /** Turned dimensions in every way to state a scale: candidates that the last resort decides. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")
@@ -154,9 +184,7 @@ class AllocationTest {
       mean[k] = mean[k - d + (k % d < d - 1 ? 1 : 1 - d)];
       std[k] = std[k - d + (k % d < d - 1 ? 1 : 1 - d)];
     }
-    double[] ones = new double[d];
-    Arrays.fill(ones, 1);
-    DiagonalGaussians q = DiagonalGaussians.ofStd(new double[d], ones, d);
+    DiagonalGaussians q = DiagonalGaussians.ofStd(new double[d], ones(d), d);
     int[] indices = new int[m];
     double[] values = new double[m];
     for (Batch.Kind kind : Batch.Kind.values()) {
