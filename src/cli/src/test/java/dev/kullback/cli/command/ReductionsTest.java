@@ -19,6 +19,7 @@ import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
 import dev.kullback.cli.output.NeighborOutput;
 import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.SparseOutput;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.UserError;
 import dev.kullback.cli.testing.CommandFixture;
@@ -583,7 +584,7 @@ class ReductionsTest extends CommandFixture {
   // --- blocks of rows
 
   private interface Run {
-    void compute(RowBlocks blocks, OutputFile a, OutputFile b);
+    void compute(RowBlocks blocks, OutputFile a, OutputFile b) throws IOException;
   }
 
   /** Asserts that blocks of every size write the same files. */
@@ -636,9 +637,18 @@ class ReductionsTest extends CommandFixture {
         }
         Within within = new Within();
         within.radius = radius;
-        assertSameInBlocks(
-            rows, columns, (blocks, a, b) -> within.coordinates(engine, blocks, a, b));
-        assertSameInBlocks(rows, columns, (blocks, a, _) -> within.sparse(engine, blocks, a));
+        for (boolean archive : new boolean[] {false, true}) {
+          assertSameInBlocks(
+              rows,
+              columns,
+              (blocks, a, b) -> {
+                ValueLayout element = Batch.element(rows, columns);
+                try (SparseOutput out =
+                    new SparseOutput(a, archive ? null : b, N, element, ValueLayout.JAVA_INT)) {
+                  within.find(engine, blocks, out);
+                }
+              });
+        }
         assertThat(folder.resolve("a")).isNotEmptyFile();
         assertSameInBlocks(
             rows,
