@@ -90,12 +90,7 @@ public final class Main {
   /** Makes the parser, with the called command alone: to build them all takes half a second. Help and completion need all. */
   CommandLine line(String[] args) {
     CommandLine line = new CommandLine(this);
-    Map<String, Class<?>> commands = Commands.all();
-    boolean one =
-        args.length > 0 && commands.containsKey(args[0]) && !args[0].equals(Commands.COMPLETION);
-    for (String name : one ? List.of(args[0]) : commands.keySet()) {
-      line.addSubcommand(name, commands.get(name));
-    }
+    add(line, Commands.all(), args, 0);
     line.setOut(new PrintWriter(terminal.out, true, terminal.out.charset()))
         .setErr(new PrintWriter(terminal.err, true, terminal.err.charset()))
         .setCaseInsensitiveEnumValuesAllowed(true)
@@ -105,8 +100,18 @@ public final class Main {
     line.setExecutionExceptionHandler((e, _, _) -> report(e));
     line.getCommandSpec().version(versionLine());
     addFooter(line);
-    line.getSubcommands().values().forEach(Main::addFooter);
     return line;
+  }
+
+  /** Adds the one of the commands that is called, as the word at {@code at}, or all where that is none of them. */
+  private static void add(CommandLine to, Map<String, Class<?>> commands, String[] args, int at) {
+    boolean one =
+        args.length > at && commands.containsKey(args[at]) && !args[at].equals(Commands.COMPLETION);
+    for (String name : one ? List.of(args[at]) : commands.keySet()) {
+      CommandLine command = new CommandLine(commands.get(name));
+      add(command, Commands.below(name), args, at + 1);
+      to.addSubcommand(name, command);
+    }
   }
 
   private static String versionLine() {
@@ -118,6 +123,7 @@ public final class Main {
     List<String> footer = new ArrayList<>(List.of(line.getCommandSpec().usageMessage().footer()));
     footer.addAll(List.of(FOOTER));
     line.getCommandSpec().usageMessage().footer(footer.toArray(String[]::new));
+    line.getSubcommands().values().forEach(Main::addFooter);
   }
 
   int report(Throwable e) {

@@ -47,6 +47,7 @@ class MainTest extends CommandFixture {
           "within",
           "logsumexp",
           "entropy",
+          "index",
           "verify",
           "info",
           "demo",
@@ -351,7 +352,7 @@ class MainTest extends CommandFixture {
   @Test
   void helpVersionInfo() {
     for (String command :
-        "|pairwise |aligned |standard |topk |merge |within |logsumexp |entropy |info |demo "
+        "|pairwise |aligned |standard |topk |merge |within |logsumexp |entropy |index |info |demo "
             .split("\\|")) {
       Result result = run(command + "--help");
       assertThat(result.status()).isZero();
@@ -980,6 +981,7 @@ class MainTest extends CommandFixture {
     assertThat(subcommands("info", "--help")).containsExactly("info");
     assertThat(subcommands()).containsExactlyElementsOf(COMMANDS);
     assertThat(subcommands("--debug", "info")).containsExactlyElementsOf(COMMANDS);
+    assertThat(subcommands("index", "query")).containsExactly("index");
     assertThat(subcommands("inof")).containsExactlyElementsOf(COMMANDS);
     assertThat(run("--debug info --backend scalar").status()).isZero();
     assertThat(run("--version info").out()).startsWith("kullback ").hasLineCount(1);

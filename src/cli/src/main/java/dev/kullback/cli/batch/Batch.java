@@ -44,8 +44,12 @@ public record Batch(
   /** Loads a shard of the rows, as if there were no others. */
   public static Batch load(BatchOptions.Files files, ScalePolicy policy, Shard shard, Arena arena) {
     int rows = rows(files);
-    int from = shard.from(rows);
-    int to = shard.to(rows);
+    return load(files, policy, shard.from(rows), shard.to(rows), arena);
+  }
+
+  /** Loads the rows {@code from} (included) to {@code to} (excluded), as if there were no others. */
+  public static Batch load(
+      BatchOptions.Files files, ScalePolicy policy, int from, int to, Arena arena) {
     Npy.Array mean = Npy.read(files.mean(), file -> Npy.readFloats(file, from, to, arena));
     Npy.Array scale = Npy.read(files.scale(), file -> Npy.readFloats(file, from, to, arena));
     requireShapes(files, mean.shape(), scale.shape()); // they may not be those of before
@@ -57,6 +61,11 @@ public record Batch(
     long[] shape = Npy.read(files.mean(), Npy::readShape);
     requireShapes(files, shape, Npy.read(files.scale(), Npy::readShape));
     return (int) shape[0];
+  }
+
+  /** Reads the dimension from the header of the means. */
+  public static int dimension(BatchOptions.Files files) {
+    return Math.toIntExact(dimension(Npy.read(files.mean(), Npy::readShape)));
   }
 
   private static void requireShapes(BatchOptions.Files files, long[] shape, long[] scaleShape) {
@@ -145,7 +154,12 @@ public record Batch(
   }
 
   public Gaussians gaussians() {
-    return gaussians(0, size, policy);
+    return gaussians(0, size);
+  }
+
+  /** Makes a batch of the rows {@code from} (included) to {@code to} (excluded). */
+  public Gaussians gaussians(int from, int to) {
+    return gaussians(from, to, policy);
   }
 
   /**

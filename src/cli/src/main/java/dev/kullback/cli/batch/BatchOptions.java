@@ -53,16 +53,8 @@ public final class BatchOptions {
         .toList();
   }
 
-  /** The options of q. */
-  public static final class Q {
-    @Option(
-        names = "--mean",
-        paramLabel = "Q.npy",
-        required = true,
-        description =
-            "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, too.")
-    Path mean;
-
+  /** The options of diagonal scales; which of them is given says of what kind they are. */
+  public static class Scales {
     @Option(names = "--std", paramLabel = "S.npy", description = "Standard deviations of q.")
     @Nullable Path std;
 
@@ -75,6 +67,50 @@ public final class BatchOptions {
     @Option(names = "--precision", paramLabel = "W.npy", description = "Or its 1/variances.")
     @Nullable Path precision;
 
+    /** Returns a file or none of each kind of scale that there is an option for, in the order of {@link #OPTIONS}. */
+    List<List<Path>> scales() {
+      return lists(std, variance, logVariance, precision);
+    }
+
+    static List<List<Path>> lists(@Nullable Path... files) {
+      return Stream.of(files).map(file -> Stream.ofNullable(file).toList()).toList();
+    }
+
+    /** Whether any is given. */
+    public boolean isGiven() {
+      return scales().stream().anyMatch(scale -> !scale.isEmpty());
+    }
+
+    /** Returns the files of a batch with these means. */
+    public Files files(Path mean) {
+      return choose("--", List.of(mean), scales()).getFirst();
+    }
+  }
+
+  /** The options of a diagonal q. */
+  public static class Diagonal extends Scales {
+    /** The order of the means in help, before the scales: theirs is -1. */
+    public static final int MEAN = -2;
+
+    /** The means' description. */
+    public static final String MEANS =
+        "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, too.";
+
+    @Option(
+        names = "--mean",
+        order = MEAN,
+        paramLabel = "Q.npy",
+        required = true,
+        description = MEANS)
+    Path mean;
+
+    public Files files() {
+      return files(mean);
+    }
+  }
+
+  /** The options of q. */
+  public static final class Q extends Diagonal {
     @Option(
         names = "--scale-tril",
         paramLabel = "L.npy",
@@ -90,12 +126,11 @@ public final class BatchOptions {
     @Option(names = "--cov", paramLabel = "C.npy", description = "Or its covariances, [N,D,D].")
     @Nullable Path covariance;
 
-    public Files files() {
-      List<List<Path>> scales =
-          Stream.of(std, variance, logVariance, precision, scaleTril, packedTril, covariance)
-              .map(scale -> Stream.ofNullable(scale).toList())
-              .toList();
-      return choose("--", List.of(mean), scales).getFirst();
+    @Override
+    List<List<Path>> scales() {
+      return Stream.of(super.scales(), lists(scaleTril, packedTril, covariance))
+          .flatMap(List::stream)
+          .toList();
     }
   }
 
@@ -188,7 +223,7 @@ public final class BatchOptions {
     }
   }
 
-  /** Pairs means with the one kind of scale that is given; {@code scales} has all in the order of {@link #OPTIONS}. */
+  /** Pairs means with the one kind of scale that is given; {@code scales} has the first or all in the order of {@link #OPTIONS}. */
   private static List<Files> choose(String prefix, List<Path> means, List<List<Path>> scales) {
     if (means.isEmpty()) {
       throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
@@ -197,6 +232,7 @@ public final class BatchOptions {
     if (given.length != 1) {
       String names =
           OPTIONS.values().stream()
+              .limit(scales.size())
               .map(option -> prefix + option)
               .collect(Collectors.joining(", "));
       throw new UserError("give exactly one of " + names + " with " + prefix + "mean");

@@ -7,6 +7,19 @@ import picocli.CommandLine.Option;
 
 /** The options that say which scales to accept. */
 public final class PolicyOptions {
+  /** The option alone that is also for diagonal batches without a p. */
+  public static final class Clamp {
+    @Option(
+        names = "--clamp",
+        description =
+            "Raise std to 1e-8, clamp log-variance to [-30, 20]; default: reject std <= 0.")
+    boolean clamp;
+
+    public ScalePolicy policy() {
+      return clamp ? ScalePolicy.CLAMPED : ScalePolicy.STRICT;
+    }
+  }
+
   @Option(
       names = "--clamp",
       description =

@@ -45,7 +45,7 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
               ? columns
               : first / rows < made.size()
                   ? made.get(first / rows)
-                  : q.gaussians(first, first + count, q.policy());
+                  : q.gaussians(first, first + count);
       try {
         work.compute(first, some, columns);
       } catch (InvalidGaussianException e) {
@@ -63,7 +63,7 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
       long most = Math.max(rows, Runtime.getRuntime().maxMemory() / 8 / bytes);
       for (int row = 0, count; row < q.size(); row += count) {
         count = Math.min(rows, q.size() - row);
-        Gaussians some = q.gaussians(row, row + count, q.policy());
+        Gaussians some = q.gaussians(row, row + count);
         if (row + count <= most) {
           made.add(some);
         }

@@ -6,6 +6,7 @@ import java.util.Map;
 /** The list of commands. */
 public final class Commands {
   public static final String COMPLETION = "completion";
+  private static final String INDEX = "index";
 
   private Commands() {}
 
@@ -20,10 +21,16 @@ public final class Commands {
     all.put("within", Within.class);
     all.put("logsumexp", LogSumExp.class);
     all.put("entropy", Entropy.class);
+    all.put(INDEX, IndexCommand.class);
     all.put("verify", VerifyCommand.class);
     all.put("info", InfoCommand.class);
     all.put("demo", Demo.class);
     all.put(COMPLETION, CompletionCommand.class);
     return all;
+  }
+
+  /** Returns the class of each command that is named behind this one; none of most. */
+  public static Map<String, Class<?>> below(String name) {
+    return name.equals(INDEX) ? IndexCommand.all() : Map.of();
   }
 }

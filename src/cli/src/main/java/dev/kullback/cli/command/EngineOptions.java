@@ -22,7 +22,7 @@ final class EngineOptions {
   Backend backend;
 
   @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
-  int threads = Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
+  int threads = everyCore();
 
   @Spec(Spec.Target.MIXEE)
   CommandSpec spec;
@@ -48,10 +48,18 @@ final class EngineOptions {
 
   /** Throws as {@link KlEngine.Builder#build()} does where the backend cannot run. */
   KlEngine engine(Backend backend) {
+    requireThreads(threads);
+    return KlEngine.builder().backend(backend).threads(threads).build();
+  }
+
+  static int everyCore() {
+    return Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
+  }
+
+  static void requireThreads(int threads) {
     if (threads < 1 || threads > MAX_THREADS) {
       throw new UserError("--threads is " + threads + ": give 1 to " + MAX_THREADS);
     }
-    return KlEngine.builder().backend(backend).threads(threads).build();
   }
 
   /** Returns the name of a backend as texts write it. */

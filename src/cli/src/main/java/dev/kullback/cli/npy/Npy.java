@@ -21,7 +21,7 @@ public final class Npy {
   /**
    * An array in memory, in C order whatever the file's order.
    *
-   * @param element float, double or int in the file's byte order
+   * @param element float, double, int or long in the file's byte order
    */
   public record Array(long[] shape, ValueLayout element, MemorySegment data) {
     /** Returns an element of a float or double array, by its position in C order. */
@@ -98,6 +98,13 @@ public final class Npy {
 
   public static Array readInts(Path file, Arena arena) throws IOException {
     try (NpyReader in = new NpyReader(file, List.of("i4"), "int32")) {
+      return in.all(arena);
+    }
+  }
+
+  /** Reads an array of int64 or int32. */
+  public static Array readIntegers(Path file, Arena arena) throws IOException {
+    try (NpyReader in = new NpyReader(file, List.of("i8", "i4"), "int64 or int32")) {
       return in.all(arena);
     }
   }

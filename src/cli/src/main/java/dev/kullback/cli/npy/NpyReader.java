@@ -113,6 +113,7 @@ public final class NpyReader implements Closeable {
       case "f2" -> ValueLayout.JAVA_SHORT.withOrder(order);
       case "f4" -> ValueLayout.JAVA_FLOAT.withOrder(order);
       case "f8" -> ValueLayout.JAVA_DOUBLE.withOrder(order);
+      case "i8" -> ValueLayout.JAVA_LONG.withOrder(order);
       default -> ValueLayout.JAVA_INT.withOrder(order);
     };
   }

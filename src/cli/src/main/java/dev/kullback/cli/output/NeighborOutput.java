@@ -1,37 +1,57 @@
 package dev.kullback.cli.output;
 
+import dev.kullback.IndexNeighbors;
 import dev.kullback.Neighbors;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.terminal.Report;
 import java.lang.foreign.ValueLayout;
+import org.jspecify.annotations.Nullable;
 
 /**
- * Writes lists of k neighbors a row to a file of values, [N,k], and one of indices. A shorter list is filled up with entries that
+ * Writes lists of k neighbors a row to a file of values, [N,k], and one of indices or ids. A shorter list is filled up with entries that
  * stand for none: index -1, value infinity.
  */
 public final class NeighborOutput {
   /** The index of an entry that stands for none. */
-  static final int NONE = -1;
+  public static final int NONE = -1;
 
   private final OutputFile values;
   private final OutputFile indices;
   private final int k;
   private final ValueLayout element;
   private final boolean isDouble;
+  private final boolean isLong;
   private final Stats stats = new Stats();
   private long filled;
 
+  /** Begins files of int32 indices. */
   public NeighborOutput(
       OutputFile values, OutputFile indices, long rows, int k, ValueLayout element) {
+    this(values, indices, rows, k, element, ValueLayout.JAVA_INT);
+  }
+
+  /** Begins files of exact values and int64 ids. */
+  public static NeighborOutput ofIds(OutputFile values, OutputFile ids, long rows, int k) {
+    return new NeighborOutput(values, ids, rows, k, ValueLayout.JAVA_DOUBLE, ValueLayout.JAVA_LONG);
+  }
+
+  private NeighborOutput(
+      OutputFile values,
+      OutputFile indices,
+      long rows,
+      int k,
+      ValueLayout element,
+      ValueLayout index) {
     this.values = values;
     this.indices = indices;
     this.k = k;
     this.element = element;
     isDouble = element.byteSize() == Double.BYTES;
+    isLong = index.byteSize() == Long.BYTES;
     values.requireSpace(Npy.bytes(rows, k, element));
-    indices.requireSpace(Npy.bytes(rows, k, ValueLayout.JAVA_INT));
+    indices.requireSpace(Npy.bytes(rows, k, index));
     values.write(Npy.header(element, rows, k));
-    indices.write(Npy.header(ValueLayout.JAVA_INT, rows, k));
+    indices.write(Npy.header(index, rows, k));
   }
 
   /** Appends rows. */
@@ -48,19 +68,53 @@ public final class NeighborOutput {
     }
   }
 
+  /**
+   * Appends rows of an index.
+   *
+   * @param own the ids that rows leave out, from that at {@code first} on; or null, and they leave out none
+   */
+  public void add(IndexNeighbors found, long @Nullable [] own, int first) {
+    for (int i = 0; i < found.size(); i++) {
+      int left = k;
+      for (int r = 0; r < found.count(i) && left > 0; r++) {
+        if (own == null || found.id(i, r) != own[first + i]) {
+          put(found.id(i, r), found.value(i, r));
+          left--;
+        }
+      }
+      fill(left);
+    }
+  }
+
   private void add(Neighbors found, int i, int leftOut) {
     int left = k;
     for (int r = 0; r < found.count(i) && left > 0; r++) {
       if (found.index(i, r) != leftOut) {
-        indices.putInt(found.index(i, r));
-        stats.add(values.put(found.value(i, r), isDouble));
+        put(found.index(i, r), found.value(i, r));
         left--;
       }
     }
-    filled += left;
-    for (; left > 0; left--) {
-      indices.putInt(NONE);
+    fill(left);
+  }
+
+  private void put(long index, double value) {
+    putIndex(index);
+    stats.add(values.put(value, isDouble));
+  }
+
+  private void fill(int left) {
+    for (int r = 0; r < left; r++) {
+      putIndex(NONE);
       values.put(Double.POSITIVE_INFINITY, isDouble);
+    }
+    filled += left;
+  }
+
+  private void putIndex(long index) {
+    if (isLong) {
+      indices.putLong(index);
+    } else {
+      indices.putInt((int) index);
     }
   }
 
@@ -68,7 +122,8 @@ public final class NeighborOutput {
     stats.describe(report, what, element);
     if (filled > 0) {
       report.line(
-          "%d entries stand for none, with index -1 and value inf: there are fewer than k", filled);
+          "%d entries stand for none, with %s -1 and value inf: there are fewer than k",
+          filled, isLong ? "id" : "index");
     }
     report.put("filled", filled);
   }

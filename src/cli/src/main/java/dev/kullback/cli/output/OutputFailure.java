@@ -12,6 +12,11 @@ public final class OutputFailure extends RuntimeException {
     super(UserError.of(file, message));
   }
 
+  /** Makes a failure whose message names the file. */
+  public OutputFailure(String message, Throwable cause) {
+    super(message, cause);
+  }
+
   public OutputFailure(Path file, IOException cause) {
     super(UserError.of(file, "cannot be written: " + UserError.reason(cause)), cause);
   }

@@ -29,7 +29,8 @@ public final class Report {
     if (terminal.json && terminal.quiet) {
       throw new UserError("give --json or --quiet, not both");
     }
-    put("command", spec.name());
+    String root = spec.root().name();
+    put("command", spec.qualifiedName().substring(root.length() + 1)); // index query, too
   }
 
   /** Refuses {@code --quiet}, for a command that leaves nothing but its summary. */

@@ -48,6 +48,7 @@ public final class NpyFiles {
         case "f4" -> data.putFloat((float) value);
         case "f2" -> data.putShort(Float.floatToFloat16((float) value));
         case "i4" -> data.putInt((int) value);
+        case "i8" -> data.putLong((long) value);
         default -> throw new IllegalArgumentException(descr);
       }
     }

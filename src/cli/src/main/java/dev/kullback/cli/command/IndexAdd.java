@@ -1,0 +1,82 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.KlIndex;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.Ids;
+import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.terminal.Progress;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.Terminal;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "add",
+    description = {
+      "Adds the Gaussians q to an index.",
+      "All of them or, if the command fails or is interrupted, none.",
+    },
+    customSynopsis =
+        "kullback index add FOLDER --ids J.npy --mean Q.npy --std S.npy [--replace] [...]",
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback index add FOLDER --ids J.npy --mean Q.npy --std S.npy",
+      "  kullback index add FOLDER --ids J.npy --mean Q.npy --logvar L.npy --clamp --replace",
+    })
+final class IndexAdd implements Callable<Integer> {
+  @Mixin IndexFolder folder;
+
+  @Option(
+      names = "--ids",
+      order = PairCommand.FIRST,
+      paramLabel = "J.npy",
+      required = true,
+      description = "Their ids, int64 or int32 [N], no two alike and none -1.")
+  Path ids;
+
+  @Option(
+      names = "--replace",
+      order = PairCommand.FIRST,
+      description = "Replace those whose ids are in the index, and add the others.")
+  boolean replace;
+
+  @Mixin BatchOptions.Diagonal q;
+  @Mixin PolicyOptions.Clamp clamp;
+  @Spec CommandSpec spec;
+
+  @Override
+  public Integer call() {
+    Report report = new Report(spec);
+    report.start();
+    IndexRows rows = new IndexRows(q.files(), clamp.policy(), Ids.read(ids));
+    try (KlIndex index = folder.open()) {
+      folder.requireDimension(index, rows.files().mean(), Batch.dimension(rows.files()));
+      if (!replace) {
+        rows.requireNew(index);
+      }
+      long before = index.size();
+      try (Progress progress = Terminal.of(spec).progress(rows.size())) {
+        rows.addTo(index, replace, progress);
+      }
+      folder.commit(index);
+      long added = index.size() - before;
+      long replaced = rows.size() - added;
+      String what =
+          replace ? "added %d and replaced %d".formatted(added, replaced) : "added " + added;
+      report.line(
+          "%s, in %.3g s; %s has %d now", what, report.seconds(), folder.path, index.size());
+      folder.describe(report, index);
+      report.put("added", added).put("replaced", replaced).put("seconds", report.seconds());
+      report.end();
+      return 0;
+    }
+  }
+}

@@ -1,0 +1,117 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.KlIndex;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.Ids;
+import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.output.NewFolder;
+import dev.kullback.cli.terminal.Progress;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.terminal.UserError;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "create",
+    description = {
+      "Makes an index of the Gaussians q, or an empty one.",
+      "The folder must be new or empty. If the command fails or is interrupted, it is as before.",
+    },
+    customSynopsis = {
+      "kullback index create FOLDER --mean Q.npy --std S.npy [--ids J.npy] [...]",
+      "       kullback index create FOLDER --dimension D [...]",
+    },
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback index create FOLDER --mean Q.npy --std S.npy --ids J.npy",
+      "  kullback index create FOLDER --dimension 64",
+    })
+final class IndexCreate implements Callable<Integer> {
+  @Mixin IndexFolder folder;
+
+  @Option(
+      names = "--mean",
+      order = BatchOptions.Diagonal.MEAN,
+      paramLabel = "Q.npy",
+      description = BatchOptions.Diagonal.MEANS)
+  @Nullable Path mean;
+
+  @Mixin BatchOptions.Scales scales;
+
+  @Option(
+      names = "--ids",
+      paramLabel = "J.npy",
+      description = "Their ids, int64 or int32 [N], no two alike and none -1; default: 0 to N-1.")
+  @Nullable Path ids;
+
+  @Option(
+      names = "--dimension",
+      paramLabel = "D",
+      description = "The dimension of an empty index, without all of these.")
+  @Nullable Integer dimension;
+
+  @Mixin PolicyOptions.Clamp clamp;
+  @Spec CommandSpec spec;
+
+  @Override
+  public Integer call() throws IOException {
+    Report report = new Report(spec);
+    report.start();
+    IndexRows rows = rows();
+    int d = rows == null ? dimension() : Batch.dimension(rows.files());
+    try (NewFolder made = new NewFolder(folder.path);
+        KlIndex index = made.open(() -> folder.open(d, 1))) {
+      if (rows != null) {
+        try (Progress progress = Terminal.of(spec).progress(rows.size())) {
+          rows.addTo(index, false, progress);
+        }
+        folder.commit(index);
+      }
+      made.keep();
+      report.line(
+          "created %s: %d Gaussians of dimension %d, in %.3g s",
+          folder.path, index.size(), d, report.seconds());
+      folder.describe(report, index);
+      report.put("seconds", report.seconds());
+      report.end();
+      return 0;
+    }
+  }
+
+  /** Returns what the index is to hold; null for nothing. */
+  private @Nullable IndexRows rows() {
+    if (mean == null) {
+      if (scales.isGiven() || ids != null) {
+        throw new UserError("a scale and --ids need the mean: give --mean, too");
+      }
+      return null;
+    }
+    if (dimension != null) {
+      throw new UserError("give --mean or --dimension, not both");
+    }
+    BatchOptions.Files files = scales.files(mean);
+    Ids given = ids == null ? Ids.ofRows(mean, Batch.rows(files)) : Ids.read(ids);
+    return new IndexRows(files, clamp.policy(), given);
+  }
+
+  private int dimension() {
+    if (dimension == null) {
+      throw new UserError("give --mean and its scale, or --dimension alone for an empty index");
+    }
+    if (dimension < 1) {
+      throw new UserError("--dimension is " + dimension + ": give at least 1");
+    }
+    return dimension;
+  }
+}

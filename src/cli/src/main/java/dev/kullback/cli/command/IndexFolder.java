@@ -1,0 +1,80 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.KlIndex;
+import dev.kullback.cli.output.OutputFailure;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.UserError;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.function.Supplier;
+import picocli.CommandLine.Parameters;
+
+/** The folder of an index, and what becomes of its errors. */
+final class IndexFolder {
+  @Parameters(paramLabel = "FOLDER", description = "The folder of the index.")
+  Path path;
+
+  /** Opens the index, to be searched by one thread. */
+  KlIndex open() {
+    if (Files.notExists(path)) {
+      throw new UserError(path, "no such folder: index create makes an index");
+    }
+    return read(() -> KlIndex.open(path));
+  }
+
+  /** Opens the index, or makes one. */
+  KlIndex open(int dimension, int threads) {
+    return read(() -> KlIndex.builder(dimension).threads(threads).open(path));
+  }
+
+  /** Reads the folder; what cannot be read is bad input. */
+  <T> T read(Supplier<T> work) {
+    try {
+      return work.get();
+    } catch (UncheckedIOException e) {
+      throw new UserError(message(e));
+    }
+  }
+
+  /** Commits what was changed, and closes nothing. */
+  void commit(KlIndex index) {
+    try {
+      index.commit();
+    } catch (UncheckedIOException e) {
+      throw new OutputFailure(message(e), e);
+    }
+  }
+
+  /** Throws if a file is not what a commit wrote. */
+  void check(KlIndex index) {
+    read(() -> {
+      index.verify();
+      return index;
+    });
+  }
+
+  private String message(UncheckedIOException e) {
+    IOException cause = e.getCause();
+    return cause instanceof FileSystemException
+        ? UserError.of(path, UserError.reason(cause))
+        : String.valueOf(e.getMessage());
+  }
+
+  /** Throws unless what a file has goes with the index. */
+  void requireDimension(KlIndex index, Path file, int dimension) {
+    if (dimension != index.dimension()) {
+      throw new UserError(
+          file,
+          "has dimension %d, but the index in %s has %d"
+              .formatted(dimension, path, index.dimension()));
+    }
+  }
+
+  /** Reports what the index holds. */
+  void describe(Report report, KlIndex index) {
+    report.put("folder", path).put("dimension", index.dimension()).put("size", index.size());
+  }
+}

@@ -1,0 +1,72 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.KlIndex;
+import dev.kullback.ScalePolicy;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.Ids;
+import dev.kullback.cli.output.NeighborOutput;
+import dev.kullback.cli.terminal.Progress;
+import java.lang.foreign.Arena;
+import java.util.Arrays;
+
+/** Gaussians of files with their ids, on their way into an index. */
+record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
+  /** Blocks that rows are cut into, if these fit the memory. Of eight segments of a size, the index would make one. */
+  private static final int BLOCKS = 6;
+
+  /** Values of a block that are worth one, and at most: 16 MB to 1 GB of doubles. */
+  private static final long LEAST_VALUES = 1 << 20;
+
+  private static final long MOST_VALUES = 1 << 26;
+
+  IndexRows {
+    ids.requireRows(Batch.rows(files), files.mean()).requireUnique();
+    for (int row = 0; row < ids.values().length; row++) {
+      if (ids.values()[row] == NeighborOutput.NONE) {
+        throw ids.wrong(row, "stands for none in the results of queries: take another");
+      }
+    }
+  }
+
+  int size() {
+    return ids.values().length;
+  }
+
+  /** Throws if an id is in the index. */
+  void requireNew(KlIndex index) {
+    for (int row = 0; row < size(); row++) {
+      if (index.contains(ids.values()[row])) {
+        throw ids.wrong(row, "is in the index already: --replace takes those that are");
+      }
+    }
+  }
+
+  /**
+   * Adds all, a block of rows at a time; to be committed.
+   *
+   * @param replace takes ids that are in the index, too
+   */
+  void addTo(KlIndex index, boolean replace, Progress progress) {
+    int block = blockRows(size(), index.dimension(), Runtime.getRuntime().maxMemory());
+    for (int from = 0, to; from < size(); from = to) {
+      to = Math.min(size(), from + block);
+      try (Arena arena = Arena.ofShared()) {
+        Batch batch = Batch.load(files, policy, from, to, arena);
+        long[] some = Arrays.copyOfRange(ids.values(), from, to);
+        if (replace) {
+          index.replace(some, batch.gaussians());
+        } else {
+          index.add(some, batch.gaussians());
+        }
+      }
+      progress.advance(to - from);
+    }
+  }
+
+  static int blockRows(int rows, int dimension, long memory) {
+    long most = Math.min(MOST_VALUES, memory / 8 / (2 * Double.BYTES)) / dimension;
+    long even = Math.max(LEAST_VALUES / dimension, Math.ceilDiv(rows, BLOCKS));
+    return Math.clamp(Math.min(most, even), 1, rows);
+  }
+}

@@ -1,0 +1,309 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.IndexNeighbors;
+import dev.kullback.IndexQuery;
+import dev.kullback.IndexStats;
+import dev.kullback.KlIndex;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.Ids;
+import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.npy.Input;
+import dev.kullback.cli.output.NeighborOutput;
+import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.Outputs;
+import dev.kullback.cli.output.SparseOutput;
+import dev.kullback.cli.terminal.Progress;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.terminal.Text;
+import dev.kullback.cli.terminal.UserError;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "query",
+    description = {
+      "Searches an index for what is nearest to each q_i.",
+      "With -k the K smallest KL(q_i || p), ascending, ties to the lower id: the values to -o, [N,K], the ids to --indices."
+          + " Where there are fewer, id -1 and value inf stand for none.",
+      "With --radius all KL(q_i || p) <= R, by row, then id: the values to -o, [P], and their (i, id) to --indices,"
+          + " [P,2]; or both to an -o that ends in .npz, as a CSR matrix for scipy.sparse.load_npz.",
+    },
+    customSynopsis = {
+      "kullback index query FOLDER -k K --mean Q.npy --std S.npy --indices I.npy -o V.npy [...]",
+      "       kullback index query FOLDER --radius R --mean Q.npy --std S.npy",
+      "                            (--indices I.npy -o V.npy | -o OUT.npz) [...]",
+    },
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback index query FOLDER -k 10 --mean Q.npy --std S.npy --indices I.npy -o V.npy",
+      "  kullback index query FOLDER --radius 0.5 --mean Q.npy --std S.npy --exclude 7 -o near.npz",
+    })
+final class IndexSearch implements Callable<Integer> {
+  /** Terms (i, p, h) from which on a block of queries is worth a report. */
+  private static final long BLOCK_TERMS = 1 << 30;
+
+  /** The size of an entry of a result: an id and a double. */
+  private static final int ENTRY_BYTES = Long.BYTES + Double.BYTES;
+
+  @Mixin IndexFolder folder;
+
+  @Option(
+      names = "-k",
+      order = PairCommand.FIRST,
+      paramLabel = "K",
+      description = "How many; there may be fewer in the index.")
+  @Nullable Integer k;
+
+  @Option(
+      names = "--radius",
+      order = PairCommand.FIRST,
+      paramLabel = "R",
+      converter = Within.Radius.class,
+      description = "Or all within this, in nats, >= 0; inf for all.")
+  @Nullable Double radius;
+
+  @Option(
+      names = "--indices",
+      order = PairCommand.FIRST,
+      paramLabel = "I.npy",
+      description = "Where the ids go, int64; not with an .npz file.")
+  @Nullable Path indices;
+
+  @Option(names = "--reverse", order = PairCommand.FIRST, description = "By KL(p || q_i) instead.")
+  boolean reverse;
+
+  @Option(
+      names = "--exclude",
+      order = PairCommand.FIRST,
+      paramLabel = "ID",
+      split = ",",
+      description = "Leave out this id, or several: --exclude 3,7.")
+  List<Long> excluded = List.of();
+
+  @Option(
+      names = "--exclude-ids",
+      order = PairCommand.FIRST,
+      paramLabel = "J.npy",
+      description =
+          "Leave out of each row an id of its own, [N], such as that under which q_i is in the index.")
+  @Nullable Path excludedByRow;
+
+  @Mixin BatchOptions.Diagonal q;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "OUT.npy",
+      required = true,
+      description = "The values, in nats, float64.")
+  Path output;
+
+  @Mixin PolicyOptions.Clamp clamp;
+
+  @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
+  int threads = EngineOptions.everyCore();
+
+  @Spec CommandSpec spec;
+
+  @Override
+  public Integer call() throws IOException {
+    Report report = new Report(spec);
+    BatchOptions.Files files = q.files();
+    boolean npz = isArchive();
+    Map<String, Path> outputs = new LinkedHashMap<>();
+    outputs.put("output", output);
+    if (indices != null) {
+      outputs.put("indices", indices);
+    }
+    List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, List.of()));
+    Stream.ofNullable(excludedByRow).forEach(inputs::add);
+    Input.limitStdin(0, inputs);
+    check(outputs, npz, inputs);
+    try (KlIndex index = open(files);
+        Arena arena = Arena.ofShared();
+        OutputFile values = new OutputFile(output);
+        OutputFile ids = indices == null ? null : new OutputFile(indices, values)) {
+      Batch queries = Batch.load(files, clamp.policy(), arena);
+      long[] own = excludedByRow == null ? null : own(excludedByRow, queries);
+      folder.describe(report, index);
+      report.put("rows", queries.size()).put("threads", threads).put("reverse", reverse);
+      report.start();
+      Search search = new Search(index, queries, own);
+      if (k != null && ids != null) {
+        nearest(search, k, values, ids, report);
+      } else if (radius != null) {
+        within(search, radius, values, ids, report);
+      }
+      IndexStats stats = index.stats();
+      report.put("survivors", stats.survivors()).put("bytes_read", stats.bytesRead());
+      OutputFile.commit(values, ids);
+      report.wrote(outputs);
+      report.end();
+      return 0;
+    }
+  }
+
+  private static long[] own(Path file, Batch queries) {
+    return Ids.read(file).requireRows(queries.size(), queries.files().mean()).values();
+  }
+
+  /** Checks which options are given; returns whether the output is an archive. */
+  private boolean isArchive() {
+    if ((k == null) == (radius == null)) {
+      throw new UserError("give -k or --radius" + (k == null ? "" : ", not both"));
+    }
+    if (k != null && k < 1) {
+      throw new UserError("-k is " + k + ": give at least 1");
+    }
+    EngineOptions.requireThreads(threads);
+    boolean npz = radius != null && Input.suffix(output).equals("npz");
+    if (npz && indices != null) {
+      throw new UserError(output, "holds the ids, too: leave out --indices");
+    }
+    if (!npz && indices == null) {
+      throw new UserError(
+          output,
+          "give --indices I.npy, too" + (radius == null ? "" : ", or -o a name ending in .npz"));
+    }
+    return npz;
+  }
+
+  /** Checks the names of outputs; none may be a file of the index. */
+  private void check(Map<String, Path> outputs, boolean npz, List<Path> inputs) throws IOException {
+    List<Path> read = new ArrayList<>(inputs);
+    if (Files.isDirectory(folder.path)) {
+      try (Stream<Path> own = Files.list(folder.path)) {
+        own.forEach(read::add);
+      }
+    }
+    outputs.values().forEach(name -> Outputs.check(name, npz ? "npz" : "npy", read));
+  }
+
+  /** Opens the index, which must be there, to be searched by several threads. */
+  private KlIndex open(BatchOptions.Files files) {
+    int dimension = Batch.dimension(files);
+    try (KlIndex index = folder.open()) {
+      folder.requireDimension(index, files.mean(), dimension);
+    }
+    return folder.open(dimension, threads);
+  }
+
+  /** What is searched, for which queries; {@code own} has the id that each leaves out. */
+  private record Search(KlIndex index, Batch queries, long @Nullable [] own) {}
+
+  private interface Take {
+    /** Takes what the queries from {@code first} on have found. */
+    void accept(int first, IndexNeighbors found);
+  }
+
+  /** Searches a block of queries at a time. */
+  private void run(Search search, IndexQuery query, long entries, Take take) {
+    Batch queries = search.queries();
+    int block = blockRows(search, entries);
+    try (Progress progress = Terminal.of(spec).progress(queries.size())) {
+      for (int from = 0, to; from < queries.size(); from = to) {
+        to = Math.min(queries.size(), from + block);
+        take.accept(from, search.index().search(queries.gaussians(from, to), query));
+        progress.advance(to - from);
+      }
+    }
+  }
+
+  /** Returns how many queries make a block where each finds at most so many. */
+  private static int blockRows(Search search, long entries) {
+    long memory = Runtime.getRuntime().maxMemory();
+    int d = search.queries().dimension();
+    long most = Math.min(memory / 4 / ENTRY_BYTES, Integer.MAX_VALUE - 8) / Math.max(1, entries);
+    long held = memory / 8 / (2 * Double.BYTES) / d;
+    long worth = Math.ceilDiv(BLOCK_TERMS / d, Math.max(1, search.index().size()));
+    return Math.clamp(Math.min(Math.min(most, held), worth), 1, search.queries().size());
+  }
+
+  private IndexQuery options(IndexQuery query) {
+    IndexQuery directed = reverse ? query.reverse() : query;
+    if (excluded.size() == 1) {
+      return directed.excluding(excluded.getFirst());
+    }
+    long[] ids = excluded.stream().mapToLong(Long::longValue).sorted().toArray();
+    return ids.length == 0 ? directed : directed.filter(id -> Arrays.binarySearch(ids, id) < 0);
+  }
+
+  private void nearest(
+      Search search, int wanted, OutputFile values, OutputFile ids, Report report) {
+    int rows = search.queries().size();
+    long size = search.index().size();
+    NeighborOutput out = NeighborOutput.ofIds(values, ids, rows, wanted);
+    // one more, as each may leave out one of its own
+    long most = Math.min(size, wanted + (search.own() == null ? 0L : 1L));
+    IndexQuery query = options(IndexQuery.nearest(Math.clamp(most, 1, Integer.MAX_VALUE - 8)));
+    run(search, query, most, (first, found) -> out.add(found, search.own(), first));
+    report.put("k", wanted);
+    out.describe(report, "smallest %s: %d x %d of %d".formatted(formula(), rows, wanted, size));
+  }
+
+  private void within(
+      Search search, double most, OutputFile values, @Nullable OutputFile ids, Report report)
+      throws IOException {
+    int rows = search.queries().size();
+    long size = search.index().size();
+    ValueLayout element = ValueLayout.JAVA_DOUBLE;
+    try (SparseOutput out = new SparseOutput(values, ids, rows, element, ValueLayout.JAVA_LONG)) {
+      long[] columns = {0};
+      run(
+          search,
+          options(IndexQuery.within(most)),
+          2 * size, // as the index gathers what it has found
+          (first, found) -> columns[0] = Math.max(columns[0], copy(search, first, found, out)));
+      out.finish(columns[0]);
+      String what =
+          "%s <= %s: %d of %d x %d"
+              .formatted(formula(), Text.number(most), out.stats().count(), rows, size);
+      report.put("radius", most);
+      out.stats().describe(report, what, element);
+    }
+  }
+
+  /** Appends rows; returns how many columns a matrix of these ids has. */
+  private long copy(Search search, int first, IndexNeighbors found, SparseOutput out) {
+    long columns = 0;
+    for (int i = 0; i < found.size(); i++) {
+      for (int r = 0; r < found.count(i); r++) {
+        long id = found.id(i, r);
+        if (search.own() != null && search.own()[first + i] == id) {
+          continue;
+        }
+        if (indices == null && (id < 0 || id == Long.MAX_VALUE)) {
+          throw new UserError(
+              output, "id %d cannot be a column of a matrix: give --indices".formatted(id));
+        }
+        out.add(id, found.value(i, r));
+        columns = Math.max(columns, id + 1);
+      }
+      out.endRow();
+    }
+    return columns;
+  }
+
+  private String formula() {
+    return reverse ? "KL(p||q_i)" : "KL(q_i||p)";
+  }
+}

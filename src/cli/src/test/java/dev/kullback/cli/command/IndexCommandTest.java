@@ -1,0 +1,676 @@
+package dev.kullback.cli.command;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.KlIndex;
+import dev.kullback.cli.Main;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.testing.CommandFixture;
+import dev.kullback.cli.testing.JsonReader;
+import dev.kullback.cli.testing.NpyFiles;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongUnaryOperator;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import java.util.zip.ZipFile;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The commands of index, against topk and within on the same files. */
+@Tag("module")
+class IndexCommandTest extends CommandFixture {
+  private static final Path DATA = Path.of(System.getProperty("basedir", "."), "../demo/data");
+  private static final String Q = " --mean q.npy --std s.npy ";
+  private static final String P = " --mean p.npy --std t.npy ";
+
+  /** Ascending with the rows of p.npy, so that ties are as in topk. */
+  private static final long[] IDS = {-9_000_000_000L, -2, 0, 7, 1L << 40};
+
+  private Path index;
+
+  @BeforeEach
+  void writeIds() throws IOException {
+    index = folder.resolve("index");
+    ids("j.npy", IDS);
+  }
+
+  private void ids(String name, long... values) throws IOException {
+    ByteBuffer data =
+        ByteBuffer.allocate(Long.BYTES * values.length).order(ByteOrder.LITTLE_ENDIAN);
+    LongStream.of(values).forEach(data::putLong);
+    byte[] bytes = NpyFiles.bytes(1, NpyFiles.dict("<i8", false, values.length), data.array());
+    NpyFiles.write(folder.resolve(name), bytes);
+  }
+
+  /** The command line of an index command: FOLDER is the index. */
+  private String line(String commandLine) {
+    return "index " + commandLine.replace("FOLDER", index.toString());
+  }
+
+  private String done(String commandLine) {
+    Result result = run(line(commandLine));
+    assertThat(result.err()).isEmpty();
+    assertThat(result.status()).isZero();
+    return result.out();
+  }
+
+  private void create() {
+    assertThat(done("create FOLDER --ids j.npy" + P))
+        .matches("created \\S+index: 5 Gaussians of dimension 6, in \\S+ s\\R");
+  }
+
+  private long[] longs(String name, long... shape) throws IOException {
+    try (Arena arena = Arena.ofConfined()) {
+      Npy.Array array = Npy.readIntegers(folder.resolve(name), arena);
+      assertThat(array.shape()).containsExactly(shape);
+      return array.data().toArray((ValueLayout.OfLong) array.element());
+    }
+  }
+
+  private long[] topk(String commandLine, LongUnaryOperator id, long... shape) throws IOException {
+    succeed("topk --exact --indices want.npy -o wantv.npy " + commandLine);
+    try (Arena arena = Arena.ofConfined()) {
+      Npy.Array array = Npy.readInts(folder.resolve("want.npy"), arena);
+      assertThat(array.shape()).containsExactly(shape);
+      return Arrays.stream(array.data().toArray(ValueLayout.JAVA_INT))
+          .mapToLong(j -> id.applyAsLong(j))
+          .toArray();
+    }
+  }
+
+  private void assertSameValues(String name, String want) {
+    assertThat(folder.resolve(name)).hasSameBinaryContentAs(folder.resolve(want));
+  }
+
+  private Map<String, String> files() throws IOException {
+    Map<String, String> files = new TreeMap<>();
+    try (Stream<Path> all = Files.list(index)) {
+      for (Path file : all.toList()) {
+        files.put(file.getFileName().toString(), Arrays.toString(Files.readAllBytes(file)));
+      }
+    }
+    return files;
+  }
+
+  /** One line, status 2, the index as it was. */
+  private void assertRefused(String commandLine, String... messages) throws IOException {
+    Map<String, String> before = files();
+    assertUserError(line(commandLine), messages);
+    assertThat(files()).isEqualTo(before);
+  }
+
+  // --- searches
+
+  @ParameterizedTest
+  @CsvSource({"1, ''", "3, ''", "5, --reverse", "2, --threads 1", "4, --reverse --threads 3"})
+  void findsWhatTopkFinds(int k, String options) throws IOException {
+    create();
+    String out = done("query FOLDER -k " + k + Q + options + " --indices i.npy -o o.npy");
+    assertThat(out)
+        .matches(
+            "(?s)smallest KL\\(\\S+\\): 7 x %d of 5, float64, in \\S+ s; min .*\\Rwrote .*"
+                .formatted(k));
+    String same = options.replace("--threads 3", "").replace("--threads 1", "");
+    long[] want =
+        topk("-k " + k + Q + "--p-mean p.npy --p-std t.npy " + same, j -> IDS[(int) j], N, k);
+    assertThat(longs("i.npy", N, k)).containsExactly(want);
+    assertSameValues("o.npy", "wantv.npy");
+  }
+
+  @Test
+  void findsTheNearestDigits() throws IOException {
+    String digits =
+        " --mean %s --std %s "
+            .formatted(DATA.resolve("digits_mean.npy"), DATA.resolve("digits_std.npy"));
+    done("create FOLDER" + digits);
+    done("query FOLDER -k 5 --indices i.npy -o o.npy" + digits);
+    assertThat(longs("i.npy", 1797, 5)).containsExactly(topk("-k 5" + digits, j -> j, 1797, 5));
+    assertSameValues("o.npy", "wantv.npy");
+
+    ids("own.npy", LongStream.range(0, 1797).toArray());
+    done("query FOLDER -k 5 --reverse --exclude-ids own.npy --indices i.npy -o o.npy" + digits);
+    assertThat(longs("i.npy", 1797, 5))
+        .containsExactly(topk("-k 5 --reverse --exclude-self" + digits, j -> j, 1797, 5));
+    assertSameValues("o.npy", "wantv.npy");
+  }
+
+  @Test
+  void fillsUpWhereThereAreFewer() throws IOException {
+    create();
+    String out = done("query FOLDER -k 7 --exclude 7,-2 --indices i.npy -o o.npy" + Q);
+    assertThat(out).contains("28 entries stand for none, with id -1 and value inf");
+    long[] ids = longs("i.npy", N, 7);
+    double[] values = values(read("o.npy", N, 7));
+    for (int i = 0; i < N; i++) {
+      assertThat(Arrays.copyOfRange(ids, 7 * i, 7 * i + 3))
+          .containsExactlyInAnyOrder(IDS[0], IDS[2], IDS[4]);
+      assertThat(Arrays.copyOfRange(ids, 7 * i + 3, 7 * i + 7)).containsOnly(-1);
+      assertThat(Arrays.copyOfRange(values, 7 * i, 7 * i + 3)).isSorted().doesNotContain(1 / 0.0);
+      assertThat(Arrays.copyOfRange(values, 7 * i + 3, 7 * i + 7)).containsOnly(1 / 0.0);
+    }
+    done("query FOLDER -k 4 --exclude 7 --indices i.npy -o o.npy" + Q);
+    assertThat(longs("i.npy", N, 4)).doesNotContain(7).contains(-2);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "--reverse"})
+  void findsWhatWithinFinds(String options) throws IOException {
+    create();
+    String p = "--p-mean p.npy --p-std t.npy ";
+    succeed("topk --exact -k 3 --indices want.npy -o wantv.npy " + options + Q + p);
+    double radius = Math.nextUp(values(read("wantv.npy", N, 3))[2]); // that may be rounded down
+    String within = " --radius " + radius + " " + options + Q;
+    done("query FOLDER --indices i.npy -o o.npy" + within);
+    long[] pairs = longs("i.npy", pairs("o.npy"), 2);
+    double[] values = values(read("o.npy", pairs.length / 2));
+    succeed("topk --exact -k 5 --indices want.npy -o wantv.npy " + options + Q + p);
+    double[] all = values(read("wantv.npy", N, M));
+    long[] columns = topk("-k 5 " + options + Q + p, j -> IDS[(int) j], N, M);
+    List<Long> want = new ArrayList<>();
+    List<Double> wantValues = new ArrayList<>();
+    for (int i = 0; i < N; i++) {
+      Map<Long, Double> row = new TreeMap<>();
+      for (int r = i * M; r < i * M + M; r++) {
+        if (all[r] <= radius) {
+          row.put(columns[r], all[r]);
+        }
+      }
+      for (long id : row.keySet()) {
+        want.addAll(List.of((long) i, id));
+      }
+      wantValues.addAll(row.values());
+    }
+    assertThat(pairs).containsExactly(want.stream().mapToLong(x -> x).toArray());
+    assertThat(values).containsExactly(wantValues.stream().mapToDouble(x -> x).toArray());
+    assertThat(values.length).isBetween(3, N * M - 1);
+  }
+
+  private long pairs(String name) throws IOException {
+    return Npy.readShape(folder.resolve(name))[0];
+  }
+
+  @Test
+  void writesAnArchiveForSciPy() throws IOException {
+    ids("j.npy", 3, 30, 4, 40, 5);
+    create();
+    done("query FOLDER --radius inf --exclude 30 -o o.npz" + Q);
+    try (ZipFile zip = new ZipFile(folder.resolve("o.npz").toFile())) {
+      for (String name : List.of("indices", "indptr", "shape", "data", "format")) {
+        Files.write(
+            folder.resolve(name + ".npy"),
+            zip.getInputStream(zip.getEntry(name + ".npy")).readAllBytes());
+      }
+    }
+    assertThat(longs("indices.npy", 4 * N)).startsWith(3, 4, 5, 40, 3, 4, 5, 40);
+    assertThat(longs("indptr.npy", N + 1)).containsExactly(0, 4, 8, 12, 16, 20, 24, 28);
+    assertThat(longs("shape.npy", 2)).containsExactly(N, 41);
+    assertThat(values(read("data.npy", 4 * N))).doesNotContain(0);
+
+    done("add FOLDER --replace --ids j.npy" + P);
+    ids("k.npy", 3, 30, 4, 40, -5);
+    done("add FOLDER --replace --ids k.npy" + P);
+    assertRefused(
+        "query FOLDER --radius inf -o o.npz" + Q,
+        "o.npz: id -5 cannot be a column of a matrix: give --indices");
+    done("query FOLDER --radius inf --exclude=-5 -o o.npz" + Q);
+  }
+
+  @Test
+  void anEmptyIndexHasNothingToFind() throws IOException {
+    assertThat(done("create FOLDER --dimension 6")).contains(": 0 Gaussians of dimension 6");
+    done("query FOLDER -k 2 --indices i.npy -o o.npy" + Q);
+    assertThat(longs("i.npy", N, 2)).containsOnly(-1);
+    assertThat(values(read("o.npy", N, 2))).containsOnly(1 / 0.0);
+    done("query FOLDER --radius inf --indices i.npy -o o.npy" + Q);
+    assertThat(longs("i.npy", 0, 2)).isEmpty();
+    done("query FOLDER --radius inf -o o.npz" + Q);
+    done("info FOLDER --check");
+  }
+
+  // --- changes
+
+  @ParameterizedTest
+  @CsvSource({"std, <f4", "var, <f8", "logvar, >f8", "precision, <f8"})
+  void takesScalesOfEveryKind(String kind, String descr) throws IOException {
+    double[] scale =
+        Arrays.stream(pStd)
+            .map(s ->
+                switch (kind) {
+                  case "std" -> s;
+                  case "var" -> s * s;
+                  case "precision" -> 1 / (s * s);
+                  default -> 2 * Math.log(s);
+                })
+            .toArray();
+    save("x.npy", descr, M, scale);
+    done("create FOLDER --mean p.npy --" + kind + " x.npy");
+    done("query FOLDER -k 5 --indices i.npy -o o.npy" + Q);
+    long[] want = topk("-k 5" + Q + "--p-mean p.npy --p-" + kind + " x.npy", j -> j, N, M);
+    assertThat(longs("i.npy", N, M)).containsExactly(want);
+    assertSameValues("o.npy", "wantv.npy");
+  }
+
+  @Test
+  void clamps() throws IOException {
+    double[] std = pStd.clone();
+    std[D] = 0;
+    save("t.npy", "<f4", M, std);
+    assertUserError(
+        line("create FOLDER" + P),
+        "t.npy: row 1, column 0: std is 0.0: it must be > 0; --clamp would");
+    assertThat(index).doesNotExist();
+    done("create FOLDER --clamp" + P);
+    done("query FOLDER -k 5 --clamp --mean p.npy --std t.npy --indices i.npy -o o.npy");
+    assertThat(longs("i.npy", M, M)).startsWith(0);
+    assertThat(values(read("o.npy", M, M))[0]).isZero();
+  }
+
+  /** Whatever way an index came to hold some Gaussians, it finds what a new one of them finds. */
+  @Test
+  void addsReplacesAndRemoves() throws IOException {
+    create();
+    ids("k.npy", 100, 101, 7, 103, -2, 105, 106);
+    assertRefused(
+        "add FOLDER --ids k.npy" + Q,
+        "k.npy: row 2: id 7 is in the index already: --replace takes those that are (counted from 0)");
+    assertThat(done("add FOLDER --replace --ids k.npy" + Q))
+        .matches("added 5 and replaced 2, in \\S+ s; \\S+index has 10 now\\R");
+    NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {4}, 100, 0, 55, 100);
+    assertThat(done("remove FOLDER --ids gone.npy"))
+        .matches("removed 2; 1 of the ids were not there; \\S+index has 8 now\\R");
+    ids("new.npy", 0, 1, 2, 3, 4);
+    assertRefused(
+        "add FOLDER --ids j.npy" + P, "j.npy: row 0: id -9000000000 is in the index already");
+    ids("l.npy", 200, 201, 202, 203, 204);
+    assertThat(done("add FOLDER --ids l.npy" + P))
+        .matches("added 5, in \\S+ s; \\S+index has 13 now\\R");
+    assertThat(done("remove FOLDER --ids l.npy")).startsWith("removed 5; 0 of");
+
+    double[] mean = new double[8 * D];
+    double[] std = new double[8 * D];
+    long[] ids = {IDS[0], IDS[4], 101, 7, 103, -2, 105, 106};
+    int[] rows = {0, 4, 1, 2, 3, 4, 5, 6}; // two of p, then of q
+    for (int i = 0; i < 8; i++) {
+      System.arraycopy(i < 2 ? pMean : qMean, rows[i] * D, mean, i * D, D);
+      System.arraycopy(i < 2 ? pStd : qStd, rows[i] * D, std, i * D, D);
+    }
+    save("x.npy", "<f4", 8, mean);
+    save("y.npy", "<f4", 8, std);
+    ids("z.npy", ids);
+    done("query FOLDER -k 8 --indices i.npy -o o.npy" + Q);
+    String other = folder.resolve("other").toString();
+    assertThat(run("index create " + other + " --mean x.npy --std y.npy --ids z.npy").status())
+        .isZero();
+    run("index query " + other + " -k 8 --indices wi.npy -o w.npy" + Q);
+    assertSameValues("i.npy", "wi.npy");
+    assertSameValues("o.npy", "w.npy");
+    assertThat(longs("i.npy", N, 8)).contains(ids);
+  }
+
+  /** A block of rows at a time: an error in the last one leaves the index as it was. */
+  @Test
+  void addsInBlocks() throws IOException {
+    int rows = 20_000;
+    int d = 64;
+    assertThat(IndexRows.blockRows(rows, d, 1L << 30)).isBetween(rows / 6, rows - 1);
+    float[] mean = new float[rows * d];
+    float[] std = new float[rows * d];
+    for (int k = 0; k < mean.length; k++) {
+      mean[k] = (float) random.nextGaussian();
+      std[k] = 0.5f + random.nextFloat();
+    }
+    saveFloats("x.npy", mean, d);
+    saveFloats("y.npy", std, d);
+    done("create FOLDER --dimension 64");
+    LongStream ids = LongStream.range(0, rows).map(i -> 3L * rows - 2 * i);
+    ids("k.npy", ids.toArray());
+    std[(rows - 1) * d + 2] = Float.NaN;
+    saveFloats("bad.npy", std, d);
+    assertRefused(
+        "add FOLDER --ids k.npy --mean x.npy --std bad.npy",
+        "bad.npy: row 19999, column 2: std is NaN");
+    assertThat(done("add FOLDER --ids k.npy --mean x.npy --std y.npy")).startsWith("added 20000,");
+    assertThat(done("info FOLDER --check")).containsPattern("size +20000\\R");
+
+    saveFloats("q.npy", Arrays.copyOfRange(mean, mean.length - 7 * d, mean.length), d);
+    saveFloats("s.npy", Arrays.copyOfRange(std, std.length - 7 * d, std.length - d), d);
+    assertRefused(
+        "query FOLDER -k 2 --indices i.npy -o o.npy" + Q,
+        "s.npy: has shape (6, 64), but the means");
+    std[(rows - 1) * d + 2] = 1;
+    saveFloats("s.npy", Arrays.copyOfRange(std, std.length - 7 * d, std.length), d);
+    done("query FOLDER -k 2 --indices i.npy -o o.npy" + Q);
+    String p = " --p-mean x.npy --p-std y.npy";
+    long[] want = topk("-k 2" + Q + p, i -> 3L * rows - 2 * i, N, 2);
+    assertThat(longs("i.npy", N, 2)).containsExactly(want);
+    assertSameValues("o.npy", "wantv.npy");
+  }
+
+  private void saveFloats(String name, float[] values, int d) throws IOException {
+    ByteBuffer data =
+        ByteBuffer.allocate(Float.BYTES * values.length).order(ByteOrder.LITTLE_ENDIAN);
+    data.asFloatBuffer().put(values);
+    String dict = NpyFiles.dict("<f4", false, values.length / d, d);
+    NpyFiles.write(folder.resolve(name), NpyFiles.bytes(1, dict, data.array()));
+  }
+
+  @Test
+  void blocksFitTheMemory() {
+    assertThat(IndexRows.blockRows(1, 1, 1 << 20)).isEqualTo(1);
+    assertThat(IndexRows.blockRows(1_000, 100_000_000, 1 << 20)).isEqualTo(1);
+    assertThat(IndexRows.blockRows(1_000_000, 64, 4L << 30)).isEqualTo(166_667);
+    assertThat(IndexRows.blockRows(1_000_000, 64, 1L << 30)).isEqualTo(131_072);
+    assertThat(IndexRows.blockRows(10_000, 64, 4L << 30)).isEqualTo(10_000);
+    assertThat(IndexRows.blockRows(Integer.MAX_VALUE, 64, 1L << 40)).isEqualTo(1 << 20);
+  }
+
+  // --- info
+
+  @Test
+  void tellsWhatItHolds() throws IOException {
+    create();
+    NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {2}, 7, 8);
+    done("remove FOLDER --ids gone.npy");
+    assertThat(done("info FOLDER"))
+        .matches("dimension 6\\Rsize      4\\Rdeleted   1\\Rsegments  1, \\S+ MB\\R");
+    assertThat(done("info FOLDER --check"))
+        .matches("(?s)dimension 6\\R.*\\Rchecked   in \\S+ s: every checksum is right\\R");
+    assertRefused("info FOLDER --quiet", "--quiet would leave nothing");
+  }
+
+  @Test
+  void json() throws IOException {
+    Map<?, ?> made = facts("create FOLDER --ids j.npy --json" + P);
+    assertThat(made.get("command")).isEqualTo("index create");
+    assertThat(made.get("folder")).isEqualTo(index.toString());
+    assertThat(made.get("dimension")).isEqualTo(6.0);
+    assertThat(made.get("size")).isEqualTo(5.0);
+    Map<?, ?> added = facts("add FOLDER --ids j.npy --replace --json" + P);
+    assertThat(added.get("added")).isEqualTo(0.0);
+    assertThat(added.get("replaced")).isEqualTo(5.0);
+    Map<?, ?> removed = facts("remove FOLDER --ids j.npy --json");
+    assertThat(removed.get("removed")).isEqualTo(5.0);
+    assertThat(removed.get("missing")).isEqualTo(0.0);
+    assertThat(removed.get("size")).isEqualTo(0.0);
+    Map<?, ?> info = facts("info FOLDER --check --json");
+    assertThat(info.get("checked")).isEqualTo(true);
+    assertThat(info.get("deleted")).isEqualTo(0.0);
+    done("add FOLDER --ids j.npy --quiet" + P);
+    Map<?, ?> found = facts("query FOLDER -k 6 --indices i.npy -o o.npy --json" + Q);
+    assertThat(found.get("command")).isEqualTo("index query");
+    assertThat(found.get("rows")).isEqualTo(7.0);
+    assertThat(found.get("k")).isEqualTo(6.0);
+    assertThat(found.get("filled")).isEqualTo(7.0);
+    assertThat(found.get("count")).isEqualTo(35.0);
+    assertThat(found.get("dtype")).isEqualTo("float64");
+    assertThat(found.get("reverse")).isEqualTo(false);
+    assertThat(found.get("survivors")).isEqualTo(35.0);
+    assertThat((Double) found.get("bytes_read")).isPositive();
+    assertThat(found.get("indices")).isEqualTo(folder.resolve("i.npy").toString());
+    assertThat(done("query FOLDER -k 1 --indices i.npy -o o.npy --quiet" + Q)).isEmpty();
+  }
+
+  private Map<?, ?> facts(String commandLine) {
+    String out = done(commandLine);
+    assertThat(out).hasLineCount(1);
+    return (Map<?, ?>) JsonReader.read(out);
+  }
+
+  @Test
+  void help() {
+    for (String command : "|create |add |remove |query |info ".split("\\|")) {
+      Result result = run("index " + command + "--help");
+      assertThat(result.status()).isZero();
+      assertThat(result.out())
+          .startsWith("Usage: kullback index " + command)
+          .containsPattern("\\n\\nExamples?:\n  kullback index " + command.strip())
+          .contains("\nExit status:\n", "KULLBACK_JAVA_OPTS", "--json")
+          .doesNotContain("\n\n\n");
+    }
+    assertThat(run("index --help").out())
+        .contains("\n  create ", "\n  add ", "\n  remove ", "\n  query ", "\n  info ");
+    assertThat(run("index info --help").out()).doesNotContain("--mean");
+  }
+
+  // --- refused
+
+  static Stream<List<String>> refused() {
+    String query = "query FOLDER -k 2 --indices i.npy -o o.npy" + Q;
+    String within = "query FOLDER --radius 1" + Q;
+    String add = "add FOLDER" + P;
+    return Stream.of(
+        List.of("", "Missing required subcommand"),
+        List.of("frob FOLDER", "Unmatched argument"),
+        List.of("create --mean p.npy --std t.npy", "FOLDER"),
+        List.of("create FOLDER" + P, "index: holds an index already: index add adds to it"),
+        List.of("create FOLDER2", "give --mean and its scale, or --dimension alone"),
+        List.of("create FOLDER2 --dimension 0", "--dimension is 0: give at least 1"),
+        List.of("create FOLDER2 --dimension 2000000000", "dimension must be in [1, "),
+        List.of("create FOLDER/../q.npy/x" + P, "q.npy/x: Not a directory"),
+        List.of("create FOLDER2 --dimension 3 --mean p.npy", "give --mean or --dimension, not"),
+        List.of("create FOLDER2 --std t.npy", "a scale and --ids need the mean: give --mean"),
+        List.of("create FOLDER2 --dimension 3 --ids j.npy", "need the mean: give --mean"),
+        List.of(
+            "create FOLDER2 --mean p.npy", "exactly one of --std, --var, --logvar, --precision w"),
+        List.of(
+            "create FOLDER2/x/y" + P,
+            "index2/x/y: its folder ",
+            "index2/x does not exist: create it"),
+        List.of("create FOLDER2 --cov t.npy --mean p.npy", "--cov"),
+        List.of("create FOLDER2 --deterministic" + P, "--deterministic"),
+        List.of(add, "Missing required option: '--ids=J.npy'"),
+        List.of(add + " --ids none.npy", "none.npy: no such file"),
+        List.of(
+            add + " --ids p.npy", "p.npy: has the unsupported dtype <f4: convert it to int64 or"),
+        List.of(add + " --ids -", "-: only standard and aligned read standard input"),
+        List.of(add + " --ids matrix.npy", "matrix.npy: has shape (5, 1): ids have one axis, (N,)"),
+        List.of(
+            add + " --ids few.npy", "few.npy: has 2 ids, but ", "p.npy has 5 rows: give one for"),
+        List.of(add + " --ids twice.npy", "twice.npy: row 3: id 8 is also that of row 1 (counted"),
+        List.of(add + " --ids none1.npy", "none1.npy: row 4: id -1 stands for none in the results"),
+        List.of(add + " --ids unsigned.npy", "has the unsupported dtype <u8: convert it to int64"),
+        List.of(
+            "add FOLDER --ids j.npy" + P, "j.npy: row 0: id -9000000000 is in the index already"),
+        List.of(
+            "add FOLDER --ids new.npy --mean p.npy --std nan.npy", "nan.npy: row 3, column 2: std"),
+        List.of(
+            "add FOLDER --ids few.npy --mean three.npy --std three.npy",
+            "three.npy: has dimension 3,"),
+        List.of(
+            "add FOLDER --ids j.npy --mean p.npy --std q.npy", "q.npy: has shape (7, 6), but the"),
+        List.of("add FOLDER2 --ids j.npy" + P, "index2: no such folder: index create makes"),
+        List.of("remove FOLDER", "Missing required option: '--ids=J.npy'"),
+        List.of(
+            "remove FOLDER --ids matrix.npy", "matrix.npy: has shape (5, 1): ids have one axis"),
+        List.of("remove FOLDER2 --ids j.npy", "index2: no such folder: index create makes"),
+        List.of("info FOLDER2", "index2: no such folder: index create makes"),
+        List.of(within, "Missing required option: '--output=OUT.npy'"),
+        List.of(query + " --radius 1", "give -k or --radius, not both"),
+        List.of("query FOLDER --indices i.npy -o o.npy" + Q, "give -k or --radius"),
+        List.of(query.replace("-k 2", "-k 0"), "-k is 0: give at least 1"),
+        List.of(query + " --threads 0", "--threads is 0: give 1 to 1024"),
+        List.of(query + " --exclude x", "'--exclude'"),
+        List.of(query + " --exclude-ids few.npy", "few.npy: has 2 ids, but ", "q.npy has 7 rows"),
+        List.of(
+            "query FOLDER2 -k 2 --indices i.npy -o o.npy" + Q,
+            "index2: no such folder: index create makes"),
+        List.of("query FOLDER -k 2 -o o.npy" + Q, "o.npy: give --indices I.npy, too"),
+        List.of("query FOLDER -k 2 -o o.npz" + Q, "o.npz: give --indices I.npy, too"),
+        List.of("query FOLDER -k 2 --indices i.npy -o o.npz" + Q, "o.npz: what is written is .npy"),
+        List.of(within + "-o o.npy", "give --indices I.npy, too, or -o a name ending in .npz"),
+        List.of(within + "-o o.npz --indices i.npy", "o.npz: holds the ids, too: leave out"),
+        List.of("query FOLDER --radius -1 -o o.npz" + Q, "'-1' is not a radius"),
+        List.of(query.replace("-o o.npy", "-o -"), "-: this command writes files"),
+        List.of(query.replace("-o o.npy", "-o q.npy"), "q.npy: is also an input"),
+        List.of(query.replace("-o o.npy", "-o i.npy"), "is the same file as the other output"),
+        List.of(query.replace("-o o.npy", "-o FOLDER/manifest"), "manifest: is also an input"),
+        List.of(
+            "query FOLDER -k 2 --indices i.npy -o o.npy --mean three.npy --std three.npy",
+            "three.npy: has dimension 3, but the index in ",
+            "index has 6"));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void refused(List<String> lineAndMessages) throws IOException {
+    create();
+    NpyFiles.write(folder.resolve("matrix.npy"), "<i8", new long[] {5, 1}, 1, 2, 3, 4, 5);
+    NpyFiles.write(
+        folder.resolve("unsigned.npy"),
+        NpyFiles.bytes(1, NpyFiles.dict("<u8", false, 5), new byte[40]));
+    ids("few.npy", 1, 2);
+    ids("new.npy", 1, 2, 3, 4, 5);
+    ids("twice.npy", 9, 8, 10, 8, 9 + 4);
+    ids("none1.npy", 9, 8, 10, 11, -1);
+    save("three.npy", "<f4", 2, 1, 1, 1, 1, 1, 1);
+    double[] std = pStd.clone();
+    std[3 * D + 2] = Double.NaN;
+    save("nan.npy", "<f4", M, std);
+    assertRefused(
+        lineAndMessages.get(0),
+        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
+  }
+
+  /** A new index is there whole or not at all. */
+  @Test
+  void leavesNothingOfAnIndexThatIsNotMade() throws IOException {
+    double[] std = pStd.clone();
+    std[3 * D + 2] = -1;
+    save("t.npy", "<f4", M, std);
+    assertUserError(line("create FOLDER" + P), "t.npy: row 3, column 2: std is -1.0");
+    assertThat(index).doesNotExist();
+    Files.createDirectory(index);
+    assertUserError(line("create FOLDER" + P), "t.npy: row 3, column 2: std is -1.0");
+    assertThat(index).isEmptyDirectory();
+    done("create FOLDER --mean p.npy --std p.npy --clamp");
+  }
+
+  @Test
+  void foldersOfSomethingElse() throws IOException {
+    Files.createDirectory(index);
+    Files.writeString(index.resolve("notes.txt"), "mine");
+    for (String line :
+        List.of("info FOLDER", "remove FOLDER --ids j.npy", "add FOLDER --ids j.npy" + P)) {
+      assertRefused(line, "index: is no folder of an index: it has no file named manifest");
+    }
+    assertRefused(
+        "create FOLDER" + P, "index: has no file named manifest, but has notes.txt; take");
+    Files.writeString(index.resolve("manifest"), "mine");
+    assertUserError(line("info FOLDER"), "manifest: is not the manifest of an index");
+    Files.writeString(folder.resolve("plain"), "mine");
+    String plain = line("info FOLDER").replace(index.toString(), folder + "/plain");
+    assertUserError(plain, "plain: is not a folder");
+    plain = line("create FOLDER --dimension 3").replace(index.toString(), folder + "/plain");
+    assertUserError(plain, "plain: is not a folder");
+  }
+
+  @Test
+  void tornFiles() throws IOException {
+    create();
+    Path segment;
+    try (Stream<Path> all = Files.list(index)) {
+      segment = all.filter(f -> f.toString().endsWith(".bin")).findFirst().orElseThrow();
+    }
+    byte[] whole = Files.readAllBytes(segment);
+    byte[] changed = whole.clone();
+    changed[changed.length - 1] ^= 1;
+    Files.write(segment, changed);
+    assertRefused("info FOLDER --check", segment.getFileName() + ": was changed: its checksum is");
+    Files.write(segment, Arrays.copyOf(whole, whole.length - 1));
+    String query = "query FOLDER -k 2 --indices i.npy -o o.npy" + Q;
+    assertRefused(query, segment.getFileName() + ": has ", "restore the folder from a copy");
+    Files.delete(segment);
+    assertRefused(query, segment.getFileName() + ": is missing; restore");
+    Files.write(segment, whole);
+    done("info FOLDER --check");
+    Path manifest = index.resolve("manifest");
+    byte[] text = Files.readAllBytes(manifest);
+    for (int length : new int[] {0, 5, text.length / 2, text.length - 1}) {
+      Files.write(manifest, Arrays.copyOf(text, length));
+      assertRefused("add FOLDER --replace --ids j.npy" + P, "manifest: is ");
+    }
+  }
+
+  @Test
+  void foldersInUse() throws IOException {
+    create();
+    Map<String, String> before = files();
+    try (KlIndex open = KlIndex.open(index)) {
+      assertUserError(line("info FOLDER"), "index: is open in this process already");
+      open.add(new long[] {77}, DiagonalGaussians.ofStd(new float[D], ones(), D));
+      assertUserError(line("add FOLDER --replace --ids j.npy" + P), "index: is open in");
+    }
+    assertThat(files()).isEqualTo(before);
+    try (FileChannel channel = FileChannel.open(index.resolve("lock"), StandardOpenOption.WRITE)) {
+      channel.lock();
+      assertUserError(line("info FOLDER"), "index: is open in another process; close it there");
+    }
+    done("info FOLDER");
+  }
+
+  private static float[] ones() {
+    float[] ones = new float[D];
+    Arrays.fill(ones, 1);
+    return ones;
+  }
+
+  /** Whenever a signal comes, there is no index or the whole one. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 3, 40})
+  @EnabledOnOs({OS.LINUX, OS.MAC})
+  @Timeout(60)
+  void signals(int milliseconds) throws Exception {
+    int rows = 40_000;
+    NpyFiles.write(
+        folder.resolve("x.npy"),
+        NpyFiles.bytes(1, NpyFiles.dict("<f4", false, rows, 64), new byte[4 * 64 * rows]));
+    List<String> command =
+        new ArrayList<>(
+            List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Ddev.kullback.backend=scalar",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Main.class.getName()));
+    command.addAll(List.of(args(line("create FOLDER --mean x.npy --logvar x.npy"))));
+    Path err = folder.resolve("err");
+    Process process = new ProcessBuilder(command).redirectError(err.toFile()).start();
+    try {
+      while (process.isAlive() && !Files.exists(index)) {
+        Thread.sleep(1);
+      }
+      Thread.sleep(milliseconds);
+      process.destroy(); // SIGTERM
+      assertThat(process.waitFor(50, TimeUnit.SECONDS)).isTrue();
+      assertThat(err).content().doesNotContain("kullback:");
+    } finally {
+      process.destroyForcibly();
+    }
+    if (Files.exists(index)) {
+      assertThat(done("info FOLDER --check")).containsPattern("size +40000\\R");
+    }
+  }
+}
