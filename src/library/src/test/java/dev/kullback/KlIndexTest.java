@@ -195,6 +195,50 @@ class KlIndexTest {
     }
   }
 
+  /** Queries of many threads that share passes, in arrays and in batches, beside changes. */
+  @Test
+  void gatheredQueriesAnswerTheSame() throws Exception {
+    try (KlIndex index = KlIndex.builder(D).gather(Duration.ofMillis(20)).build();
+        ExecutorService callers = Executors.newVirtualThreadPerTaskExecutor()) {
+      fill(index);
+      int n = queries.size();
+      IndexNeighbors expected = index.nearest(queries.gaussians(), 6);
+      float[] mean = floats(queries.mean());
+      float[] std = floats(queries.scale());
+      List<Future<?>> calls = new ArrayList<>();
+      for (int call = 0; call < 20 * n; call++) {
+        int i = call % n;
+        int from = expected.start(i);
+        long[] ids = Arrays.copyOfRange(expected.ids(), from, from + 6);
+        double[] values = Arrays.copyOfRange(expected.values(), from, from + 6);
+        Runnable inArrays =
+            () -> {
+              long[] found = new long[6];
+              float[] kl = new float[6];
+              assertThat(index.query(mean, i * D, std, i * D, 6, found, kl)).isEqualTo(6);
+              assertThat(found).isEqualTo(ids);
+              assertThat(kl).isEqualTo(floats(values));
+            };
+        Runnable inBatch =
+            () -> {
+              IndexNeighbors found = index.nearest(rows(queries, i), 6);
+              assertThat(found.size()).isEqualTo(1);
+              assertThat(found.ids()).isEqualTo(ids);
+              assertThat(found.values()).isEqualTo(values);
+            };
+        calls.add(callers.submit(call % 2 == 0 ? inArrays : inBatch));
+        index.replace(new long[] {ids[0]}, rows((int) ((ids[0] + 900) / 7))); // the same again
+      }
+      for (Future<?> call : calls) {
+        call.get();
+      }
+      assertThat(index.stats().queries()).isEqualTo(21L * n);
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> KlIndex.builder(D).gather(Duration.ofMillis(-1)))
+        .withMessageStartingWith("wait must not be negative");
+  }
+
   private static float[] floats(double[] values) {
     float[] floats = new float[values.length];
     for (int k = 0; k < floats.length; k++) {

@@ -1,5 +1,6 @@
 package dev.kullback.internal.index;
 
+import java.util.concurrent.CancellationException;
 import java.util.function.LongPredicate;
 import org.jspecify.annotations.Nullable;
 
@@ -46,7 +47,18 @@ public record SearchOptions(
     }
   }
 
+  /** Whether every id counts. */
+  public boolean takesAll() {
+    return filter == null && excluded == null;
+  }
+
   boolean accepts(long id) {
     return (excluded == null || excluded != id) && (filter == null || filter.test(id));
+  }
+
+  void checkDeadline() {
+    if (deadline != null && System.nanoTime() - deadline >= 0) {
+      throw new CancellationException("the deadline has passed; what was computed is incomplete");
+    }
   }
 }

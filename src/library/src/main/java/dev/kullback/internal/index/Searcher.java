@@ -10,7 +10,6 @@ import dev.kullback.internal.work.Worker;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.CancellationException;
 
 /**
  * A thread at work on searches. It scans panels, block by block, for up to {@link #MOST_QUERIES} queries at a time, and keeps the references
@@ -347,9 +346,6 @@ final class Searcher extends Worker {
 
   private void checkTime() {
     checkInterrupt();
-    Long deadline = options.deadline();
-    if (deadline != null && System.nanoTime() - deadline >= 0) {
-      throw new CancellationException("the deadline has passed; what was computed is incomplete");
-    }
+    options.checkDeadline();
   }
 }
