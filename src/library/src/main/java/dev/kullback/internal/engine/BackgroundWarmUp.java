@@ -135,8 +135,10 @@ final class BackgroundWarmUp {
     await(diagonal(false, dimension), dimension);
   }
 
+  /** Waits for all that calls of an engine may need. */
   static void awaitAll(int dimension) {
-    await(KernelGroup.values(), dimension);
+    await(
+        EnumSet.complementOf(EnumSet.of(KernelGroup.INDEX)).toArray(KernelGroup[]::new), dimension);
   }
 
   private static void await(KernelGroup[] groups, int dimension) {

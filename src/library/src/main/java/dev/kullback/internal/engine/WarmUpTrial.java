@@ -2,20 +2,27 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.plain.ScalarPanelScan;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.FloatPanels;
+import dev.kullback.internal.vector.PanelScanKernel;
 import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorScan;
 import dev.kullback.internal.vector.VectorWidth;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.Random;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -58,6 +65,11 @@ final class WarmUpTrial {
 
   /** More than are promoted at once. */
   private static final int MOST_DIMENSIONS = 320;
+
+  /** Panels of an index, and their dimensions: some that are left after the first look, and some that are not. */
+  private static final int PANELS = 3;
+
+  private static final int PANEL_DIMENSIONS = 40;
 
   /** Dimensions of full covariances: blocks of four and what is left, in one chunk of the product and in several. */
   private static final int FEW_FULL_DIMENSIONS = 6;
@@ -108,6 +120,17 @@ final class WarmUpTrial {
         RowScan plain = new ScalarScan(VectorWidth.BITS / Double.SIZE);
         RowScan vectors = new VectorScan();
         yield tryOut(() -> scan(plain, values, keys), () -> scan(vectors, values, keys));
+      }
+      case INDEX -> {
+        float[] panels = new float[2 * PanelScan.LANES * PANELS * PANEL_DIMENSIONS];
+        for (int k = 0; k < panels.length; k++) {
+          panels[k] = 1 + random.nextFloat();
+        }
+        MemorySegment segment = Arena.ofAuto().allocate((long) Float.BYTES * panels.length);
+        MemorySegment.copy(panels, 0, segment, ValueLayout.JAVA_FLOAT, 0, panels.length);
+        PanelScan plain = new ScalarPanelScan();
+        PanelScan vectors = new PanelScanKernel();
+        yield tryOut(() -> scan(plain, segment), () -> scan(vectors, segment));
       }
       case FULL ->
           full(FEW_FULL_DIMENSIONS)
@@ -244,6 +267,19 @@ final class WarmUpTrial {
       scan.atMost(1, values, i, values.length, at);
       scan.leastOfGroups(values, 0, values.length, 32, least);
       scan.sortFew(keys.clone(), i, keys.length);
+    }
+  }
+
+  /** Scans panels both ways, of which the first is left at the first look. */
+  private static void scan(PanelScan scan, MemorySegment panels) {
+    float[] query = new float[2 * PANEL_DIMENSIONS];
+    float[] most = new float[PANELS * PanelScan.LANES];
+    Arrays.fill(query, 1);
+    Arrays.fill(most, PanelScan.LANES, most.length, Float.POSITIVE_INFINITY);
+    for (int i = 0; i < ROWS; i++) {
+      boolean reverse = i % 2 == 1;
+      int d = PANEL_DIMENSIONS - i;
+      scan.sums(query, reverse, d, panels, 0, PANELS, most, most.clone(), new int[PANELS]);
     }
   }
 }

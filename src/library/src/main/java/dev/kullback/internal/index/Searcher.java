@@ -2,10 +2,10 @@ package dev.kullback.internal.index;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.IndexKernels;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.Pair;
-import dev.kullback.internal.plain.ScalarPanelScan;
 import dev.kullback.internal.work.Worker;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -23,7 +23,7 @@ final class Searcher extends Worker {
   private static final DiagonalBatch[] NONE = {};
 
   private final Pair pair = new Pair(this);
-  private final PanelScan scan = new ScalarPanelScan();
+  private final IndexKernels kernels = new IndexKernels();
   private final Block block = new Block();
   private float[] most = {};
   private float[] sum = {};
@@ -155,16 +155,18 @@ final class Searcher extends Worker {
       }
       query.bounds.most(block, p * LANES, n * LANES, query.survivors.limit(), most);
       int keeps =
-          scan.sums(
-              query.bounds.query,
-              options.reverse(),
-              segment.dimension(),
-              segment.image(),
-              segment.panelAt(block.firstPanel + p),
-              n,
-              most,
-              sum,
-              kept);
+          kernels
+              .scan(segment.dimension())
+              .sums(
+                  query.bounds.query,
+                  options.reverse(),
+                  segment.dimension(),
+                  segment.image(),
+                  segment.panelAt(block.firstPanel + p),
+                  n,
+                  most,
+                  sum,
+                  kept);
       query.scanned += n;
       for (int s = 0; s < keeps; s++) {
         collect(query, index, p, kept[s]);

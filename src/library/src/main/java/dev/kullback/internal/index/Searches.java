@@ -1,6 +1,7 @@
 package dev.kullback.internal.index;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.IndexKernels;
 import dev.kullback.internal.work.Job;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
@@ -153,6 +154,7 @@ public final class Searches implements Job.Workers<Searcher>, AutoCloseable {
 
   @Override
   public void giveBack(Searcher searcher) {
+    IndexKernels.callEnded();
     survivors.add(searcher.survived);
     bytesRead.add(searcher.bytesRead);
     searcher.clear();

@@ -59,7 +59,7 @@ public final class ScalarPanelScan implements PanelScan {
           for (int l = 0; l < LANES; l++) {
             float y = x - chunk[m + l];
             float p = chunk[m + LANES + l];
-            acc[l] += (y * y + (p > 0 ? 1 / p : 0)) * s;
+            acc[l] += (y * y + 1 / Math.max(p, Float.MIN_NORMAL)) * s;
           }
         } else {
           for (int l = 0; l < LANES; l++) {

@@ -29,7 +29,9 @@ public final class Readiness {
     /** {@link VectorScan}. */
     SCANS,
     /** {@link VectorKernel} of floats, where entries are recomputed. */
-    REFINEMENT;
+    REFINEMENT,
+    /** {@link PanelScanKernel}. Nothing but an index asks for it. */
+    INDEX;
 
     @SuppressWarnings("ImmutableEnumChecker") // once a process, as what C2 has compiled
     private volatile boolean isCompiled;
