@@ -105,7 +105,7 @@ public final class Index implements AutoCloseable {
   }
 
   private void load(Folder from) {
-    committed = from.read().toArray(LiveSegment[]::new);
+    committed = from.read().toArray(new LiveSegment[0]);
     List<Part> read = new ArrayList<>();
     long size = 0;
     for (int s = 0; s < committed.length; s++) {
@@ -244,7 +244,7 @@ public final class Index implements AutoCloseable {
 
   /** Gives some parts their new state, and publishes the state of all. Whatever may fail comes before the first change. */
   private void publish(Part[] changed, LiveSegment[] live, List<Part> after, long size) {
-    Part[] next = after.toArray(Part[]::new);
+    Part[] next = after.toArray(new Part[0]);
     LiveSegment[] segments = new LiveSegment[next.length];
     Snapshot state = new Snapshot(segments, size);
     for (int s = 0; s < changed.length; s++) {

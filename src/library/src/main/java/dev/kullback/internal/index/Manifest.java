@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.function.LongPredicate;
 import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
@@ -62,7 +61,9 @@ record Manifest(
 
   Set<String> files() {
     Set<String> names = new HashSet<>();
-    segments.forEach(s -> names.add(s.name()));
+    for (SegmentFile segment : segments) {
+      names.add(segment.name());
+    }
     if (deletions != null) {
       names.add(deletions.name());
     }
@@ -111,24 +112,25 @@ record Manifest(
 
   private static Manifest parse(String[] lines) {
     check(lines.length >= 3, TORN);
-    long dimension = number(words(lines[0], "dimension", 2)[1], Manifest::isCount);
-    long generation = number(words(lines[1], "generation", 2)[1], g -> true);
-    long next = number(words(lines[2], "next", 2)[1], n -> true);
+    long dimension = number(words(lines[0], "dimension", 2)[1], 1, Integer.MAX_VALUE);
+    long generation = number(words(lines[1], "generation", 2)[1], 0, Long.MAX_VALUE);
+    long next = number(words(lines[2], "next", 2)[1], 0, Long.MAX_VALUE);
     boolean deletes = lines.length > 3 && lines[3].startsWith("deleted ");
     List<SegmentFile> segments = new ArrayList<>();
     List<Integer> counts = new ArrayList<>();
     for (int k = deletes ? 4 : 3; k < lines.length; k++) {
       String[] w = words(lines[k], "segment", 7);
-      long rows = number(w[3], Manifest::isCount);
-      counts.add((int) number(w[4], n -> n < rows && (n == 0 || deletes)));
-      long length = number(w[2], n -> true);
+      long rows = number(w[3], 1, Integer.MAX_VALUE);
+      counts.add((int) number(w[4], 0, deletes ? rows - 1 : 0));
+      long length = number(w[2], 0, Long.MAX_VALUE);
       segments.add(new SegmentFile(name(w[1]), length, (int) rows, hex(w[5]), hex(w[6])));
     }
     DeletionsFile deletions = null;
     if (deletes) {
       String[] w = words(lines[3], "deleted", 4);
       deletions =
-          new DeletionsFile(name(w[1]), number(w[2], n -> true), hex(w[3]), List.copyOf(counts));
+          new DeletionsFile(
+              name(w[1]), number(w[2], 0, Long.MAX_VALUE), hex(w[3]), List.copyOf(counts));
     }
     return new Manifest((int) dimension, generation, next, deletions, List.copyOf(segments));
   }
@@ -139,14 +141,10 @@ record Manifest(
     return words;
   }
 
-  private static boolean isCount(long n) {
-    return n >= 1 && n <= Integer.MAX_VALUE;
-  }
-
-  private static long number(String word, LongPredicate valid) {
+  private static long number(String word, long least, long most) {
     try {
       long number = Long.parseLong(word);
-      if (number >= 0 && valid.test(number)) {
+      if (number >= least && number <= most) {
         return number;
       }
     } catch (NumberFormatException e) {
