@@ -341,7 +341,7 @@ final class Folder implements AutoCloseable {
     files.sync(path);
   }
 
-  /** Deletes what is ours and the manifest does not name; what cannot be deleted yet, such as a mapped file on Windows, a later call does. */
+  /** Deletes what is ours and the manifest does not name, or leaves it to a later call, such as a mapped file on Windows. */
   private void tidy() {
     Set<String> named = manifest.files();
     try (DirectoryStream<Path> names = Files.newDirectoryStream(path)) {
