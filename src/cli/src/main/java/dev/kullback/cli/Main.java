@@ -158,7 +158,9 @@ public final class Main {
   /** Tells heap from other memory, where inputs are for one. */
   private static String memoryAdvice(Throwable e) {
     String message = String.valueOf(e.getMessage());
-    return message.contains("eap space") || message.contains("GC overhead")
+    return message.contains("eap space")
+            || message.contains("GC overhead")
+            || message.contains("direct buffer memory") // as much as the heap, by default
         ? "raise the heap, e.g. KULLBACK_JAVA_OPTS=-Xmx%dg"
             .formatted(Math.ceilDiv(Runtime.getRuntime().maxMemory(), 1L << 29))
         : "free some, or split the batch by rows";

@@ -874,6 +874,8 @@ class MainTest extends CommandFixture {
   void otherErrorsHaveStatus1() {
     ByteArrayOutputStream err = new ByteArrayOutputStream();
     assertThat(report(new OutOfMemoryError("Java heap space"), err)).isEqualTo(1);
+    assertThat(report(new OutOfMemoryError("no 3 bytes of direct buffer memory"), err))
+        .isEqualTo(1);
     assertThat(report(new OutOfMemoryError("12 bytes"), err)).isEqualTo(1);
     assertThat(report(new IOException("disk\non fire"), err)).isEqualTo(1);
     assertThat(err.toString(StandardCharsets.UTF_8).lines())
@@ -883,6 +885,7 @@ class MainTest extends CommandFixture {
                     .matches(
                         "kullback: out of memory \\(Java heap space\\): raise the heap, e\\.g\\."
                             + " KULLBACK_JAVA_OPTS=-Xmx[1-9]\\d*g"),
+            line -> assertThat(line).contains("direct buffer memory): raise the heap, e.g. "),
             line ->
                 assertThat(line)
                     .isEqualTo(
