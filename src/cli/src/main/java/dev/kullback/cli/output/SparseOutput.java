@@ -31,7 +31,7 @@ public final class SparseOutput implements Closeable {
 
   private int row;
 
-  /** Where values and columns are appended. Of an archive, which holds one array after the other, they wait in files that are never committed. */
+  /** Takes values; of an archive, which holds one array after the other, they and columns wait in files that are never committed. */
   private final OutputFile values;
 
   private final OutputFile columns;
