@@ -37,6 +37,9 @@ final class Bounds {
   private static final double NOISE = 0x1p-40;
 
   /** {@code [h][2]}: x̂, and v̂ or in reverse p̂. */
+  private float[] given = {};
+
+  /** These numbers in the order of a segment's panels. */
   float[] query = {};
 
   boolean reverse;
@@ -67,6 +70,7 @@ final class Bounds {
     int d = q.dimension();
     dimension = d;
     if (query.length < 2 * d) {
+      given = new float[2 * d];
       query = new float[2 * d];
     }
     gamma = (d + UNITS) * UNIT;
@@ -89,8 +93,8 @@ final class Bounds {
       slack += (x - mean) * (x - mean) * scale;
       length += (double) mean * mean * scale;
       least = Math.min(least, scale);
-      query[2 * h] = mean;
-      query[2 * h + 1] = scale;
+      given[2 * h] = mean;
+      given[2 * h + 1] = scale;
     }
     double more = Rounding.more(d);
     own = !known ? Double.POSITIVE_INFINITY : reverse ? Math.sqrt(slack) * more : 0;
@@ -100,6 +104,11 @@ final class Bounds {
     double log = q.logDet(i);
     offset = reverse ? log : -log;
     noise = q.logDetBound(i) + NOISE * (Math.abs(log) + d);
+  }
+
+  /** Prepares for the panels of a segment. */
+  void order(Segment segment) {
+    segment.order(given, query);
   }
 
   /** Certain lower bound of A where S overflowed; 0 if nothing is known. */

@@ -126,6 +126,9 @@ final class Searcher extends Worker {
   private void scan(int index, int begin, int end, SharedLimits limits) {
     Segment segment = snapshot.segments()[index].segment();
     int step = Block.mostPanels(segment);
+    for (int i = 0; i < count && begin < end; i++) {
+      queries[i].bounds.order(segment);
+    }
     for (int p = begin; p < end; p += step) {
       checkTime();
       block.load(segment, p, Math.min(step, end - p));

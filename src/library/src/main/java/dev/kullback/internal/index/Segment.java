@@ -9,7 +9,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,6 +20,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <pre>
  * header      magic, version, D, n, kind, whether of double; the least number p̂, in float
+ * order       int[D], the dimensions in the order of the panels
  * ids         long[n], ascending
  * logDet      double[n], Σ_h ln σ_h
  * bound       double[n], its absolute error
@@ -27,6 +30,9 @@ import org.jspecify.annotations.Nullable;
  * scales      the same
  * panels      {@link PanelScan}: [⌈n/16⌉][D][2][16] floats, m̂ and p̂; zeros behind the last row
  * </pre>
+ *
+ * <p>Panels begin with the dimensions that add most to a divergence of two Gaussians like these, so that a scan can leave a panel early: on
+ * the 1797 posteriors of digits it reads 55 % of the terms, and 93 % in the given order.
  *
  * <p>m̂ is m rounded to float, at most its greatest number. p̂ is the precision rounded down, so p̂ ≤ p: at most float's greatest number,
  * and 0 if it is too small. A row is beyond where a precision is not in
@@ -58,13 +64,20 @@ public final class Segment {
   private static final long HEADER = ALIGNMENT;
   private static final long LEAST = 28;
 
+  /** Rows that decide the order of the dimensions, at most. */
+  private static final int MOST_SAMPLED = 4096;
+
   private final MemorySegment image;
   private final int size;
   private final int dimension;
   private final Scale kind;
   private final boolean isDouble;
 
+  /** The dimensions in the order of the panels. */
+  private final int[] order;
+
   // where sections begin
+  private final long ids;
   private final long logDets;
   private final long bounds;
   private final long slacks;
@@ -81,7 +94,8 @@ public final class Segment {
     this.kind = kind;
     this.isDouble = isDouble;
     long values = (long) size * rowBytes();
-    logDets = HEADER + aligned((long) Long.BYTES * size);
+    ids = HEADER + aligned((long) Integer.BYTES * dimension);
+    logDets = ids + aligned((long) Long.BYTES * size);
     bounds = logDets + aligned((long) Double.BYTES * size);
     slacks = bounds + aligned((long) Double.BYTES * size);
     lengths = slacks + aligned((long) Float.BYTES * size);
@@ -95,6 +109,8 @@ public final class Segment {
           "has %d bytes where %d Gaussians of dimension %d have %d; it is cut off or damaged"
               .formatted(image.byteSize(), size, dimension, end));
     }
+    order = new int[dimension];
+    MemorySegment.copy(image, INT, HEADER, order, 0, dimension);
   }
 
   private static long aligned(long bytes) {
@@ -183,11 +199,16 @@ public final class Segment {
         || (long) size * dimension > image.byteSize()) {
       throw new IllegalArgumentException("has a damaged header");
     }
-    return new Segment(image, size, dimension, KINDS[kind], wide == 1);
+    Segment read = new Segment(image, size, dimension, KINDS[kind], wide == 1);
+    if (!Arrays.equals(
+        Arrays.stream(read.order).sorted().toArray(), IntStream.range(0, dimension).toArray())) {
+      throw new IllegalArgumentException("has a damaged order of dimensions");
+    }
+    return read;
   }
 
   private void putId(int row, long id, double logDet, double bound) {
-    image.set(LONG, HEADER + (long) Long.BYTES * row, id);
+    image.set(LONG, ids + (long) Long.BYTES * row, id);
     image.set(DOUBLE, logDets + (long) Double.BYTES * row, logDet);
     image.set(DOUBLE, bounds + (long) Double.BYTES * row, bound);
   }
@@ -208,6 +229,7 @@ public final class Segment {
     image.set(INT, 20, List.of(KINDS).indexOf(kind));
     image.set(INT, 24, isDouble ? 1 : 0);
     image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
+    chooseOrder();
     float[] panel = new float[2 * LANES * dimension];
     Checkpoint checkpoint = new Checkpoint();
     for (int row = 0; row < size; row += LANES) {
@@ -221,14 +243,45 @@ public final class Segment {
     }
   }
 
+  /** Orders dimensions by their mean terms of two rows, {@code (2 Var m + E σ²) E 1/σ²}, the greatest first. */
+  private void chooseOrder() {
+    double[] terms = new double[dimension];
+    int n = Math.min(size, MOST_SAMPLED);
+    for (int h = 0; h < dimension; h++) {
+      double sum = 0;
+      double squares = 0;
+      double variances = 0;
+      double precisions = 0;
+      double shift = n == 0 ? 0 : value(means, 0, h);
+      for (int k = 0; k < n; k++) {
+        int row = (int) ((long) size * k / n);
+        double m = value(means, row, h) - shift;
+        double v = kind.variance(value(scales, row, h));
+        sum += m;
+        squares += m * m;
+        variances += v;
+        precisions += 1 / v;
+      }
+      terms[h] = (2 * (squares - sum * sum / n) + variances) * precisions;
+    }
+    int[] sorted =
+        IntStream.range(0, dimension)
+            .boxed()
+            .sorted(Comparator.comparingDouble((Integer h) -> terms[h]).reversed())
+            .mapToInt(Integer::intValue)
+            .toArray();
+    System.arraycopy(sorted, 0, order, 0, dimension);
+    MemorySegment.copy(order, 0, image, INT, HEADER, dimension);
+  }
+
   private void deriveRow(int row, float[] panel, int lane) {
     boolean beyond = false;
     float least = leastPrecision();
     double slack = 0;
     double length = 0;
-    for (int h = 0; h < dimension; h++) {
-      double m = value(means, row, h);
-      double s = value(scales, row, h);
+    for (int k = 0; k < dimension; k++) {
+      double m = value(means, row, order[k]);
+      double s = value(scales, row, order[k]);
       double p = kind == Scale.PRECISION ? s : 1 / kind.variance(s);
       float mean = (float) Math.clamp(m, -Float.MAX_VALUE, Float.MAX_VALUE);
       float precision = Rounding.down(p);
@@ -236,8 +289,8 @@ public final class Segment {
       slack += (m - mean) * (m - mean) * precision;
       length += (double) mean * mean * precision;
       least = Math.min(least, precision);
-      panel[2 * LANES * h + lane] = mean;
-      panel[2 * LANES * h + LANES + lane] = precision;
+      panel[2 * LANES * k + lane] = mean;
+      panel[2 * LANES * k + LANES + lane] = precision;
     }
     image.set(FLOAT, LEAST, least);
     float up = Rounding.up(Math.sqrt(slack) * Rounding.more(dimension));
@@ -278,7 +331,7 @@ public final class Segment {
   }
 
   public long id(int row) {
-    return image.get(LONG, HEADER + (long) Long.BYTES * row);
+    return image.get(LONG, ids + (long) Long.BYTES * row);
   }
 
   /** Returns the row of an id, or −1. */
@@ -310,6 +363,14 @@ public final class Segment {
 
   float leastPrecision() {
     return image.get(FLOAT, LEAST);
+  }
+
+  /** Copies the two numbers of each dimension to the order of the panels. */
+  void order(float[] given, float[] ordered) {
+    for (int k = 0; k < dimension; k++) {
+      ordered[2 * k] = given[2 * order[k]];
+      ordered[2 * k + 1] = given[2 * order[k] + 1];
+    }
   }
 
   /** Reads what a block has of its rows. */

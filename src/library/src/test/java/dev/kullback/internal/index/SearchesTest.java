@@ -410,6 +410,7 @@ class SearchesTest {
         float[] sum = new float[n];
         for (int i = 0; i < c.queries.batch.size(); i++) {
           bounds.set(c.queries.batch, i, reverse);
+          bounds.order(segment);
           Arrays.fill(most, Float.POSITIVE_INFINITY);
           scan.sums(
               bounds.query,

@@ -59,10 +59,12 @@ class SegmentTest {
     long[] ids = new Random(1).longs(n).sorted().toArray();
     Segment segment = Segment.of(ids, batch, new Random(2).ints(n, 0, n).toArray());
     int[] rows = new Random(2).ints(n, 0, n).toArray();
+    int[] order = order(segment);
     for (int s = 0; s < n; s++) {
       long panel = segment.panelAt(s / PanelScan.LANES);
-      for (int h = 0; h < D; h++) {
-        long at = panel + 4L * (2 * PanelScan.LANES * h + s % PanelScan.LANES);
+      for (int k = 0; k < D; k++) {
+        int h = order[k];
+        long at = panel + 4L * (2 * PanelScan.LANES * k + s % PanelScan.LANES);
         double precision = batch.precision(rows[s] * D + h);
         assertThat(segment.image().get(Segment.FLOAT, at))
             .isEqualTo((float) batch.mean(rows[s] * D + h));
@@ -70,6 +72,47 @@ class SegmentTest {
             .isBetween(precision * (1 - 0x1p-22), precision);
       }
     }
+  }
+
+  /** Panels begin with the dimensions whose terms are the greatest. */
+  @Test
+  void dimensionsAreOrderedByTheirTerms() {
+    double[] mean = new double[30 * D];
+    double[] std = new double[30 * D];
+    double[] spread = {0, 3, 1, 100, 10};
+    Random random = new Random(5);
+    for (int k = 0; k < mean.length; k++) {
+      mean[k] = 1000 + spread[k % D] * random.nextGaussian();
+      std[k] = k % D == 4 ? 1000 : 1;
+    }
+    DiagonalBatch batch =
+        DiagonalBatch.of(
+            Elements.of(mean, "mean"),
+            Elements.of(std, "std"),
+            D,
+            Scale.STD,
+            ScalePolicy.STRICT,
+            RangeCheck.PLAIN);
+    long[] ids = new Random(1).longs(30).sorted().toArray();
+    Segment segment = Segment.of(ids, batch, new Random(2).ints(30, 0, 30).toArray());
+    assertThat(order(segment)).startsWith(3, 1, 2).endsWith(4, 0);
+    assertThat(order(Segment.read(segment.image()))).isEqualTo(order(segment));
+  }
+
+  private static int[] order(Segment segment) {
+    float[] given = new float[2 * D];
+    for (int h = 0; h < D; h++) {
+      given[2 * h] = h;
+      given[2 * h + 1] = -h;
+    }
+    float[] ordered = new float[2 * D];
+    segment.order(given, ordered);
+    int[] order = new int[D];
+    for (int k = 0; k < D; k++) {
+      order[k] = (int) ordered[2 * k];
+      assertThat(ordered[2 * k + 1]).isEqualTo(-ordered[2 * k]);
+    }
+    return order;
   }
 
   /** A file that is cut off, longer, of another version or damaged is refused with a reason. */
@@ -90,6 +133,8 @@ class SegmentTest {
     refused(changed(bytes, 24, 2), "damaged header");
     refused(changed(bytes, 24, 1), "cut off or damaged");
     refused(changed(bytes, 16, 17), "cut off or damaged");
+    refused(changed(bytes, 64, D), "damaged order");
+    refused(changed(bytes, 64, bytes[68]), "damaged order");
   }
 
   private static byte[] changed(byte[] bytes, int at, int value) {
