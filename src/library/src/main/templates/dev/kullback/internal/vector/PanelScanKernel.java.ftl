@@ -119,6 +119,7 @@ public final class PanelScanKernel implements PanelScan {
 <#list [1, 2, 4] as n>
 
   /** Adds the terms of dimensions [h, end) to the sums; the first dimension begins them. */
+  @SuppressWarnings("DuplicateBranches") // C2 knows the class in the first alone
   private static void ${way}${n}(
       float[] query, int h, int end, MemorySegment panels, long at, float[] sum, int to) {
 <#list 0..<n as j>
