@@ -73,9 +73,10 @@ final class Bounds {
       given = new float[2 * d];
       query = new float[2 * d];
     }
-    gamma = (d + UNITS) * UNIT;
+    double error = (d + UNITS) * UNIT;
+    boolean known = error < MOST_ERROR;
+    gamma = Math.min(error, MOST_ERROR); // from 1 on, limits would change their sign
     alpha = d * 0x1p-20;
-    boolean known = gamma < MOST_ERROR;
     boolean exact = true;
     beyond = false;
     double slack = 0;

@@ -387,6 +387,31 @@ class SearchesTest {
     }
   }
 
+  /** Where float knows nothing of a sum of so many terms, every reference is to be looked at. */
+  @Test
+  void nothingIsExcludedInTheMostDimensions() {
+    int d = DiagonalBatch.MOST_DIMENSIONS;
+    DiagonalBatch query = DiagonalBatch.ofSlot(d, Scale.STD, false);
+    Arrays.fill(query.scale32(), 1);
+    query.takeRow(0, 0, true);
+    Block block = new Block();
+    block.rows = 1;
+    block.leastPrecision = 1;
+    block.logDet = new double[1];
+    block.bound = new double[1];
+    block.slack = new float[1];
+    block.length = new float[1];
+    float[] most = new float[PanelScan.LANES];
+    Bounds bounds = new Bounds();
+    for (boolean reverse : new boolean[] {false, true}) {
+      bounds.set(query, 0, reverse);
+      bounds.most(block, 0, PanelScan.LANES, 1, most);
+      assertThat(most[0]).isEqualTo(Float.POSITIVE_INFINITY);
+      assertThat(bounds.lower(block, 0, d)).isLessThanOrEqualTo(0);
+      assertThat(bounds.upper(block, 0, d)).isEqualTo(Double.POSITIVE_INFINITY);
+    }
+  }
+
   /** Every exact value lies between the bounds of its sum, and one whose sum exceeds its limit lies beyond this. */
   @ParameterizedTest
   @EnumSource
