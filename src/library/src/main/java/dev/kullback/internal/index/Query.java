@@ -28,8 +28,8 @@ final class Query {
     return batch;
   }
 
-  void clear() {
+  void clear(int mostKept) {
     batch = null;
-    survivors.trim();
+    survivors.trim(mostKept);
   }
 }

@@ -6,6 +6,7 @@ import dev.kullback.internal.engine.IndexKernels;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.Pair;
+import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -19,10 +20,17 @@ final class Searcher extends Worker {
   /** Queries that share the reading of a block. */
   static final int MOST_QUERIES = 16;
 
+  /** Survivors for which the first query, the only one of a call without a batch, keeps memory. */
+  private static final int MOST_KEPT = 1 << 16;
+
+  /** Survivors for which each of the other queries keeps memory. */
+  private static final int MOST_KEPT_OF_BATCH = 1 << 12;
+
   private static final int LANES = PanelScan.LANES;
   private static final DiagonalBatch[] NONE = {};
 
   private final Pair pair = new Pair(this);
+  private final Runnable look = this::look; // made once, as it is allocated
   private final IndexKernels kernels = new IndexKernels();
   private final Block block = new Block();
   private float[] most = {};
@@ -95,8 +103,8 @@ final class Searcher extends Worker {
     snapshot = Snapshot.EMPTY;
     options = SearchOptions.NONE;
     pair.clear();
-    for (int i = 0; i < count; i++) {
-      queries[i].clear();
+    for (int i = 0; i < MOST_QUERIES; i++) { // an earlier task may have had more queries
+      queries[i].clear(i == 0 ? MOST_KEPT : MOST_KEPT_OF_BATCH);
     }
     count = 0;
     survived = 0;
@@ -236,7 +244,7 @@ final class Searcher extends Worker {
     }
     survived += survivors.count;
     round(query);
-    survivors.sort(options.isWithin());
+    survivors.sort(options.isWithin(), look);
     if (options.isWithin()) {
       checkPairs(survivors);
     } else {
@@ -256,7 +264,7 @@ final class Searcher extends Worker {
   private void refine(Query query) {
     Survivors survivors = query.survivors;
     survivors.drop();
-    survivors.sort(false);
+    survivors.sort(false, look);
     int n = survivors.count;
     survivors.restart();
     for (int s = 0; s < n && survivors.lower[s] <= survivors.limit(); s++) {
@@ -347,6 +355,11 @@ final class Searcher extends Worker {
         two, k -> DiagonalBatch.ofSlot(segment.dimension(), segment.kind(), segment.isDouble()));
     slots.add(two);
     return two;
+  }
+
+  private void look() {
+    checkTime();
+    pass(Checkpoint.LOOK);
   }
 
   private void checkTime() {

@@ -7,10 +7,10 @@ import java.util.Arrays;
  * smallest upper bounds, the greatest of which limits the others' lower bounds.
  */
 final class Survivors {
-  /** Numbers that arrays keep from call to call. */
-  private static final int MOST_KEPT = 1 << 16;
-
   private static final int FIRST = 256;
+
+  /** Steps of sorting between two looks: less than a millisecond. */
+  private static final int STEPS = 1024;
 
   int count;
 
@@ -46,9 +46,9 @@ final class Survivors {
     }
   }
 
-  /** Drops large arrays. */
-  void trim() {
-    if (lower.length > MOST_KEPT || least.length > MOST_KEPT) {
+  /** Drops arrays of more numbers than are to be kept. */
+  void trim(int mostKept) {
+    if (lower.length > mostKept || least.length > mostKept) {
       lower = new double[FIRST];
       upper = new double[FIRST];
       id = new long[FIRST];
@@ -160,12 +160,22 @@ final class Survivors {
     place[to] = place[from];
   }
 
-  /** Sorts by lower bounds and then ids, or by ids alone. */
-  void sort(boolean byId) {
+  /**
+   * Sorts by lower bounds and then ids, or by ids alone.
+   *
+   * @param look called now and then, as a million take a second; it may throw, and the survivors are lost
+   */
+  void sort(boolean byId, Runnable look) {
     for (int s = count / 2 - 1; s >= 0; s--) {
+      if (s % STEPS == 0) {
+        look.run();
+      }
       sink(s, count, byId);
     }
     for (int end = count - 1; end > 0; end--) {
+      if (end % STEPS == 0) {
+        look.run();
+      }
       swap(0, end);
       sink(0, end, byId);
     }

@@ -1,6 +1,7 @@
 package dev.kullback.internal.index;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Gaussians;
@@ -22,6 +23,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CancellationException;
 import java.util.function.LongPredicate;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -410,6 +412,55 @@ class SearchesTest {
       assertThat(bounds.lower(block, 0, d)).isLessThanOrEqualTo(0);
       assertThat(bounds.upper(block, 0, d)).isEqualTo(Double.POSITIVE_INFINITY);
     }
+  }
+
+  /** Sorting looks again and again whether the search is to end. */
+  @Test
+  void sortingLooksAtTheTime() {
+    int n = 100_000;
+    Survivors survivors = new Survivors();
+    survivors.start(0, Double.POSITIVE_INFINITY);
+    Random random = new Random(1);
+    for (int s = 0; s < n; s++) {
+      double value = random.nextDouble();
+      survivors.add(value, value, s, s);
+    }
+    int[] looks = {0};
+    survivors.sort(false, () -> looks[0]++);
+    assertThat(looks[0]).isGreaterThan(100);
+    assertThat(Arrays.copyOf(survivors.lower, n)).isSorted();
+    assertThatThrownBy(() ->
+            survivors.sort(
+                true,
+                () -> {
+                  throw new CancellationException();
+                }))
+        .isInstanceOf(CancellationException.class);
+  }
+
+  /** Memory for the survivors of a batch's queries is dropped, also of those that the last task did not have. */
+  @Test
+  void searcherKeepsLittleMemory() {
+    int n = 10_000;
+    double[] mean = new Random(1).doubles(n).toArray();
+    double[] std = new double[n];
+    Arrays.fill(std, 1);
+    DiagonalBatch batch = Rows.of(ScaleKind.STD, true, mean, std, 1).batch;
+    int[] rows = IntStream.range(0, n).toArray();
+    Segment segment = Segment.of(IntStream.range(0, n).asLongStream().toArray(), batch, rows);
+    Snapshot snapshot = new Snapshot(new LiveSegment[] {new LiveSegment(segment)}, n);
+    Searcher searcher = new Searcher(1);
+    searcher.startCall();
+    for (int queries = 3; queries > 0; queries -= 2) {
+      searcher.start(snapshot, SearchOptions.within(1e9, Integer.MAX_VALUE), 0);
+      searcher.ask(batch, 0, queries);
+      searcher.scanAll();
+      searcher.rank(0);
+      assertThat(searcher.survivors(0).count).isEqualTo(n);
+    }
+    assertThat(searcher.survivors(2).lower).hasSizeGreaterThanOrEqualTo(n);
+    searcher.clear();
+    assertThat(searcher.survivors(2).lower).hasSizeLessThan(n);
   }
 
   /** Every exact value lies between the bounds of its sum, and one whose sum exceeds its limit lies beyond this. */
