@@ -57,6 +57,9 @@ final class Folder implements AutoCloseable {
   /** The number of the next file; never one that was used, as an old file may be mapped yet. */
   private long next;
 
+  /** Files that were written since the last commit and that no manifest has named. */
+  private final List<Path> unnamed = new ArrayList<>();
+
   private Folder(Path path, FileOperations files, FileChannel lock, Manifest manifest) {
     this.path = path;
     this.files = files;
@@ -133,7 +136,8 @@ final class Folder implements AutoCloseable {
         manifest = readManifest(path.resolve(MANIFEST));
       } else {
         manifest = new Manifest(dimension, 0, 1, null, List.of());
-        replaceManifest(path, manifest, files);
+        writeManifest(path, manifest, files);
+        showManifest(path, files);
       }
       if (dimension > 0 && manifest.dimension() != dimension) {
         throw new IllegalArgumentException(
@@ -277,12 +281,17 @@ final class Folder implements AutoCloseable {
   }
 
   /**
-   * Makes these segments what the index is when it is opened again.
+   * Makes these segments what the index is when it is opened again. If this or {@link #write} fails, {@link #discard} is to follow.
    *
    * @param segments files that {@link #write} returned, or of {@link #segments}
    * @param states the same segments with their deleted rows
    */
   void commit(List<SegmentFile> segments, LiveSegment[] states) {
+    for (SegmentFile file : segments) { // which the next manifest would name in vain
+      if (Files.notExists(path.resolve(file.name()))) {
+        throw refused(path.resolve(file.name()), "is missing; restore the folder from a copy");
+      }
+    }
     DeletionsFile deletions = writeDeleted(states);
     Manifest committed =
         new Manifest(
@@ -293,12 +302,20 @@ final class Folder implements AutoCloseable {
             List.copyOf(segments));
     try {
       files.sync(path); // a manifest must not be durable before the names of what it names
-      replaceManifest(path, committed, files);
+      writeManifest(path, committed, files);
+      unnamed.clear(); // from here on, the manifest in the folder may name them
+      showManifest(path, files);
     } catch (IOException e) {
       throw failed(path, e);
     }
     manifest = committed;
     tidy();
+  }
+
+  /** Deletes what a commit that failed has written, as the disk may be full, but nothing that a manifest may name. */
+  void discard() {
+    unnamed.forEach(this::delete);
+    unnamed.clear();
   }
 
   private @Nullable DeletionsFile writeDeleted(LiveSegment[] states) {
@@ -325,6 +342,8 @@ final class Folder implements AutoCloseable {
 
   private void write(String name, MemorySegment image) {
     Path temporary = path.resolve(name + TEMPORARY);
+    unnamed.add(temporary);
+    unnamed.add(path.resolve(name));
     try {
       files.write(temporary, image);
       files.rename(temporary, path.resolve(name));
@@ -333,11 +352,14 @@ final class Folder implements AutoCloseable {
     }
   }
 
-  private static void replaceManifest(Path path, Manifest manifest, FileOperations files)
+  private static void writeManifest(Path path, Manifest manifest, FileOperations files)
       throws IOException {
-    Path temporary = path.resolve(MANIFEST + TEMPORARY);
-    files.write(temporary, MemorySegment.ofArray(manifest.text()));
-    files.rename(temporary, path.resolve(MANIFEST));
+    files.write(path.resolve(MANIFEST + TEMPORARY), MemorySegment.ofArray(manifest.text()));
+  }
+
+  /** Puts the manifest that was written in the place of the one before. */
+  private static void showManifest(Path path, FileOperations files) throws IOException {
+    files.rename(path.resolve(MANIFEST + TEMPORARY), path.resolve(MANIFEST));
     files.sync(path);
   }
 

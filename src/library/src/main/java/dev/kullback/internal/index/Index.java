@@ -419,7 +419,12 @@ public final class Index implements AutoCloseable {
       }
       boolean changed = !isCommitted(states);
       if (changed) {
-        states = write(to, taken, states);
+        try {
+          states = write(to, taken, states);
+        } catch (Throwable e) {
+          to.discard();
+          throw e;
+        }
       }
       settle(taken, states, counted);
       return changed;

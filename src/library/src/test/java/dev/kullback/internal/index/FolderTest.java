@@ -21,6 +21,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.stream.LongStream;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -400,15 +401,16 @@ class FolderTest {
     index.commit();
   }
 
-  /** A commit that fails, as on a full disk, changes nothing; the next one does. */
+  /** A commit that fails, as on a full disk, changes nothing and leaves the disk no fuller; the next one does. */
   @Test
-  void commitsMayFail() {
+  void commitsMayFail() throws IOException {
     class Failing extends FileOperations {
       private int left = Integer.MAX_VALUE;
 
       @Override
       void write(Path file, MemorySegment bytes) throws IOException {
         if (left-- == 0) {
+          super.write(file, bytes.asSlice(0, bytes.byteSize() / 2));
           throw new IOException("No space left on device");
         }
         super.write(file, bytes);
@@ -419,6 +421,7 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
       index.add(MANY, Content.batch(MANY));
       index.commit();
+      Set<String> before = segmentsAndDeletions();
       for (int step = 0; step < 3; step++) {
         index.replace(new long[] {6, 7}, Content.batch(step, step));
         files.left = step;
@@ -427,6 +430,7 @@ class FolderTest {
             .withMessageContaining("No space left on device")
             .withMessageContaining(scratch.toString());
         assertThat(index.contains(7)).isTrue();
+        assertThat(segmentsAndDeletions()).isEqualTo(before);
       }
       files.left = Integer.MAX_VALUE;
       expected = Content.of(index.snapshot());
@@ -436,6 +440,48 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1)) {
       assertThat(Content.of(index.snapshot())).isEqualTo(expected);
       index.verify();
+    }
+  }
+
+  private Set<String> segmentsAndDeletions() throws IOException {
+    try (Stream<Path> files = Files.list(scratch)) {
+      return files
+          .map(file -> file.getFileName().toString())
+          .filter(name -> name.contains(".bin"))
+          .collect(Collectors.toSet());
+    }
+  }
+
+  /** No commit names a file that something else has deleted, nor deletes what a manifest that may be in the folder names. */
+  @Test
+  void commitsNameOnlyWhatIsThere() throws IOException {
+    class Unsynced extends FileOperations {
+      private boolean fails;
+
+      @Override
+      void rename(Path from, Path to) throws IOException {
+        super.rename(from, to);
+        if (fails && to.endsWith("manifest")) {
+          throw new IOException("made up");
+        }
+      }
+    }
+    Unsynced files = new Unsynced();
+    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+      index.add(MANY, Content.batch(MANY));
+      files.fails = true;
+      assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit);
+    }
+    try (Index index = Index.open(scratch, 1)) {
+      index.verify();
+      assertThat(index.snapshot().size()).isEqualTo(MANY.length);
+      Files.delete(scratch.resolve(segmentsAndDeletions().iterator().next()));
+      index.add(new long[] {-1}, Content.batch(1));
+      String manifest = Files.readString(scratch.resolve("manifest"));
+      assertThatExceptionOfType(UncheckedIOException.class)
+          .isThrownBy(index::commit)
+          .withMessageContaining("segment-000001.bin: is missing; restore the folder from a copy");
+      assertThat(Files.readString(scratch.resolve("manifest"))).isEqualTo(manifest);
     }
   }
 }
