@@ -11,6 +11,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -54,7 +55,11 @@ public final class Index implements AutoCloseable {
   private final AtomicLong changes = new AtomicLong();
 
   private @Nullable Thread mergeThread;
+
+  /** Merges that failed one after the other; until the pause ends, only such of fewer terms are made. */
   private int failures;
+
+  private long failedTerms;
   private long pauseEnd;
 
   // under the committer's lock
@@ -238,7 +243,7 @@ public final class Index implements AutoCloseable {
     }
     publish(before, live, after, snapshot.size() - removed + size);
     changes.addAndGet(removed + (long) size);
-    tryMerges(this::mergeDue);
+    mergeDue();
     return removed;
   }
 
@@ -259,44 +264,37 @@ public final class Index implements AutoCloseable {
 
   // --- merges
 
-  /** Merges something, which may fail, but not what it is done for. */
-  private void tryMerges(Runnable merges) {
-    if (!isPausing()) {
-      try {
-        merges.run();
-      } catch (Throwable e) {
-        pause(e);
-      }
-    }
-  }
-
   /** Merges what is small, or all that is due where there are too many segments; has the rest merged by a thread. */
   private void mergeDue() {
     long most = parts.length > MOST_SEGMENTS ? Long.MAX_VALUE : MergePolicy.SMALL;
-    for (List<Part> group = policy.due(parts, most);
-        group != null;
-        group = policy.due(parts, most)) {
-      merge(group);
+    tryMerges(() -> policy.due(parts, Math.min(most, mostTerms())));
+    if (mergeThread == null && policy.due(parts, mostTerms()) != null) {
+      startMerging();
     }
-    if (mergeThread == null && policy.due(parts, Long.MAX_VALUE) != null) {
-      Thread thread =
-          Thread.ofPlatform().daemon().name("kullback-merge").unstarted(this::mergeInBackground);
+  }
+
+  private void startMerging() {
+    Thread thread =
+        Thread.ofPlatform().daemon().name("kullback-merge").unstarted(this::mergeInBackground);
+    try {
       thread.start(); // waits for the lock
       mergeThread = thread;
+    } catch (OutOfMemoryError e) { // there are too many threads
+      pause(e, 0);
     }
   }
 
-  /** Merges what a commit would otherwise write to many files. */
-  private void mergeUnwritten() {
-    for (List<Part> group : policy.unwritten(parts)) {
-      merge(group);
+  /** Merges group after group on this thread until there is none. One may fail, but not what it is done for. */
+  private void tryMerges(Supplier<@Nullable List<Part>> next) {
+    List<Part> group = null;
+    try {
+      for (group = next.get(); group != null; group = next.get()) {
+        Merge merge = Merge.of(group);
+        exchange(merge, merger.apply(merge.before()));
+      }
+    } catch (Throwable e) {
+      pause(e, group == null ? 0 : policy.terms(group));
     }
-  }
-
-  /** Merges on this thread. */
-  private void merge(List<Part> group) {
-    Merge merge = Merge.of(group);
-    exchange(merge, merger.apply(merge.before()));
   }
 
   /** Puts a merged segment in the place of its parts, less the rows that were deleted in the meantime. */
@@ -310,8 +308,10 @@ public final class Index implements AutoCloseable {
     if (live.live() > 0) {
       after.add(new Part(live));
     }
+    if (failures > 0 && policy.terms(merge.group()) >= failedTerms) {
+      failures = 0;
+    }
     publish(new Part[0], new LiveSegment[0], after, snapshot.size());
-    failures = 0;
   }
 
   /** Merges all that is due, one after the other, and holds the lock only before and after each. */
@@ -329,7 +329,7 @@ public final class Index implements AutoCloseable {
   private @Nullable Merge begin() {
     writer.lock();
     try {
-      List<Part> group = closed || isPausing() ? null : policy.due(parts, Long.MAX_VALUE);
+      List<Part> group = closed ? null : policy.due(parts, mostTerms());
       if (group == null) {
         mergeThread = null;
         return null;
@@ -364,14 +364,14 @@ public final class Index implements AutoCloseable {
           part.merging = false;
         }
       }
-      pause(e);
+      pause(e, merge == null ? 0 : policy.terms(merge.group()));
     } finally {
       writer.unlock();
     }
   }
 
-  /** Puts off merges after one that failed: the index is whole, only slower. The first change after the pause begins anew. */
-  private void pause(Throwable e) {
+  /** Puts off merges of so many terms or more after one of them failed: the index is whole, only slower. A change after the pause begins anew. */
+  private void pause(Throwable e, long terms) {
     if (e
         instanceof
         CancellationException) { // its thread was interrupted, by close or by whoever called
@@ -379,18 +379,21 @@ public final class Index implements AutoCloseable {
     }
     long pause = PAUSE << failures;
     failures = Math.min(failures + 1, MOST_FAILURES);
+    failedTerms = terms;
     pauseEnd = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(pause);
     System.getLogger("dev.kullback")
         .log(
             System.Logger.Level.WARNING,
-            "KlIndex: segments could not be merged, and will not be for "
+            "KlIndex: segments could not be merged, and those as large will not be for "
                 + pause
                 + " ms; nothing is lost, but searches are slower: "
                 + e);
   }
 
-  private boolean isPausing() {
-    return failures > 0 && System.nanoTime() - pauseEnd < 0;
+  /** Terms up to which merges are made now. */
+  private long mostTerms() {
+    boolean pauses = failures > 0 && System.nanoTime() - pauseEnd < 0;
+    return pauses ? failedTerms - 1 : Long.MAX_VALUE;
   }
 
   // --- files
@@ -410,7 +413,7 @@ public final class Index implements AutoCloseable {
       lock(writer);
       try {
         checkOpen();
-        tryMerges(this::mergeUnwritten);
+        tryMerges(() -> policy.unwritten(parts, mostTerms()));
         taken = parts;
         states = snapshot.segments();
         counted = changes.get();

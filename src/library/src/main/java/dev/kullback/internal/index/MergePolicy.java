@@ -60,20 +60,28 @@ final class MergePolicy {
   }
 
   private boolean isAtMost(List<Part> group, long mostTerms) {
-    long rows = group.stream().mapToLong(part -> part.live.live()).sum();
-    return rows <= MOST_ROWS && rows * dimension <= mostTerms;
+    long terms = terms(group);
+    return terms <= MOST_ROWS * dimension && terms <= mostTerms;
   }
 
-  /** Returns segments that a commit would write to many files. */
-  List<List<Part>> unwritten(Part[] parts) {
+  /** Counts the terms that a merge makes. */
+  long terms(List<Part> group) {
+    return group.stream().mapToLong(part -> (long) part.live.live() * dimension).sum();
+  }
+
+  /** Returns segments that a commit would write to many files, if they have no more than so many terms. */
+  @Nullable List<Part> unwritten(Part[] parts, long mostTerms) {
     Map<Group, List<Part>> groups = new HashMap<>();
     for (Part part : parts) {
       if (part.file == null && !part.merging) {
         groups.computeIfAbsent(Group.of(part.live, 0), key -> new ArrayList<>()).add(part);
       }
     }
-    return groups.values().stream()
-        .filter(group -> group.size() > 1 && isAtMost(group, SMALL_COMMIT))
-        .toList();
+    for (List<Part> group : groups.values()) {
+      if (group.size() > 1 && isAtMost(group, Math.min(SMALL_COMMIT, mostTerms))) {
+        return group;
+      }
+    }
+    return null;
   }
 }

@@ -231,6 +231,35 @@ class IndexTest {
     }
   }
 
+  /** Where large segments cannot be merged, as memory is short, small ones are all the same. */
+  @Test
+  void smallMergesGoOnWhereLargeOnesFail() {
+    AtomicInteger failures = new AtomicInteger();
+    try (Index index =
+        Index.open(
+            scratch,
+            1,
+            new FileOperations(),
+            parts -> {
+              if (parts.getFirst().segment().size() >= LARGE) {
+                failures.incrementAndGet();
+                throw new OutOfMemoryError("made up");
+              }
+              return Segment.merge(parts);
+            })) {
+      for (int k = 0; k < 8; k++) {
+        long[] ids = LongStream.range((long) k * LARGE, (k + 1L) * LARGE).toArray();
+        index.add(ids, Content.batch(ids));
+      }
+      await(() -> failures.get() > 0);
+      for (int k = 0; k < 3000; k++) {
+        index.replace(new long[] {-k}, Content.batch(k));
+        assertThat(index.snapshot().segments().length).isLessThan(45);
+      }
+      assertThat(Content.of(index.snapshot())).hasSize(8 * LARGE + 2999); // 0 was there
+    }
+  }
+
   /** Each reader sees all of a replacement or nothing, and never an earlier one than it has seen, beside merges and commits. */
   @Test
   void readersSeeWholeSteps() throws Exception {
