@@ -449,6 +449,19 @@ class KlIndexTest {
     }
   }
 
+  /** More neighbors than fit an array are refused before the work. */
+  @Test
+  void tooManyNeighborsAreRefused() {
+    int n = 1 << 16;
+    try (KlIndex index = KlIndex.builder(D).build()) {
+      DiagonalGaussians many = same(n, 0);
+      index.add(IntStream.range(0, n).asLongStream().toArray(), many);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> index.nearest(many, n))
+          .withMessageContaining("4294967296 references do not fit an array");
+    }
+  }
+
   private static FullGaussians full() {
     float[] unit = new float[D * D];
     for (int h = 0; h < D; h++) {

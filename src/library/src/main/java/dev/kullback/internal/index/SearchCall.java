@@ -14,6 +14,9 @@ final class SearchCall implements Job.Task<Searcher> {
 
   private static final int TASKS_OF_THREAD = 4;
 
+  /** Entries of all lists, which are to fit an array. */
+  private static final int MOST_ENTRIES = Integer.MAX_VALUE - 8;
+
   private final Snapshot snapshot;
   private final DiagonalBatch queries;
   private final SearchOptions options;
@@ -44,6 +47,9 @@ final class SearchCall implements Job.Task<Searcher> {
     this.queries = queries;
     this.options = options;
     int n = queries.size();
+    if (!options.isWithin() && options.takesAll()) {
+      checkEntries(n * Math.min(k, snapshot.size())); // before the work
+    }
     long all = 0;
     for (LiveSegment part : snapshot.segments()) {
       all += part.segment().panels();
@@ -146,11 +152,20 @@ final class SearchCall implements Job.Task<Searcher> {
     return ids[0].length;
   }
 
+  private static void checkEntries(long entries) {
+    if (entries > MOST_ENTRIES) {
+      throw new IllegalArgumentException(
+          "%d references do not fit an array; ask fewer queries at once, or for fewer references"
+              .formatted(entries));
+    }
+  }
+
   /** Joins the lists of all queries. */
   Found found() {
     int[] start = new int[ids.length + 1];
     for (int i = 0; i < ids.length; i++) {
-      start[i + 1] = Math.addExact(start[i], ids[i].length);
+      checkEntries((long) start[i] + ids[i].length);
+      start[i + 1] = start[i] + ids[i].length;
     }
     long[] id = new long[start[ids.length]];
     double[] value = new double[start[ids.length]];
