@@ -21,7 +21,6 @@ import dev.kullback.cli.terminal.UserError;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -187,15 +186,14 @@ final class IndexSearch implements Callable<Integer> {
     return npz;
   }
 
-  /** Checks the names of outputs; none may be a file of the index. */
-  private void check(Map<String, Path> outputs, boolean npz, List<Path> inputs) throws IOException {
-    List<Path> read = new ArrayList<>(inputs);
-    if (Files.isDirectory(folder.path)) {
-      try (Stream<Path> own = Files.list(folder.path)) {
-        own.forEach(read::add);
+  /** Checks the names of outputs; none may be in the index's folder, where a commit deletes what is named like a file of its own. */
+  private void check(Map<String, Path> outputs, boolean npz, List<Path> inputs) {
+    for (Path name : outputs.values()) {
+      Outputs.check(name, npz ? "npz" : "npy", inputs);
+      if (Outputs.isIn(name, folder.path)) {
+        throw new UserError(name, "is in the folder of the index: name an output elsewhere");
       }
     }
-    outputs.values().forEach(name -> Outputs.check(name, npz ? "npz" : "npy", read));
   }
 
   /** Opens the index, which must be there, to be searched by several threads. */

@@ -56,6 +56,17 @@ public final class Outputs {
     }
   }
 
+  /** Whether a name is in a folder, or is a link to what is. */
+  public static boolean isIn(Path name, Path folder) {
+    Path file = name.toAbsolutePath();
+    try {
+      file = file.toRealPath();
+    } catch (IOException e) { // to be made
+    }
+    Path parent = file.getParent();
+    return parent != null && isSame(parent, folder);
+  }
+
   /** Whether two names lead to one file, by any link. */
   static boolean isSame(Path a, Path b) {
     try {

@@ -522,7 +522,12 @@ class IndexCommandTest extends CommandFixture {
         List.of(query.replace("-o o.npy", "-o -"), "-: this command writes files"),
         List.of(query.replace("-o o.npy", "-o q.npy"), "q.npy: is also an input"),
         List.of(query.replace("-o o.npy", "-o i.npy"), "is the same file as the other output"),
-        List.of(query.replace("-o o.npy", "-o FOLDER/manifest"), "manifest: is also an input"),
+        List.of(
+            query.replace("-o o.npy", "-o FOLDER/manifest"),
+            "manifest: is in the folder of the index: name an output elsewhere"),
+        List.of(
+            query.replace("-o o.npy", "-o FOLDER/segment-000009.bin"),
+            "segment-000009.bin: is in the folder of the index"),
         List.of(
             "query FOLDER -k 2 --indices i.npy -o o.npy --mean three.npy --std three.npy",
             "three.npy: has dimension 3, but the index in ",
