@@ -17,6 +17,9 @@ final class Block {
   /** Rows, without those that fill the last panel. */
   int rows;
 
+  /** The last number of the panels; kept so that no compiler leaves out reading it. */
+  float last;
+
   double[] logDet = {};
   double[] bound = {};
   float[] slack = {};

@@ -13,6 +13,7 @@ import java.nio.LongBuffer;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -101,6 +102,8 @@ final class Folder implements AutoCloseable {
       }
     } catch (IOException e) {
       throw failed(given, e);
+    } catch (DirectoryIteratorException e) {
+      throw failed(given, new IOException(e));
     }
   }
 
@@ -374,7 +377,7 @@ final class Folder implements AutoCloseable {
           delete(file);
         }
       }
-    } catch (IOException e) {
+    } catch (IOException | DirectoryIteratorException e) {
       // what was committed is committed
     }
   }

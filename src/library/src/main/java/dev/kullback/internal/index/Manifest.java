@@ -1,5 +1,7 @@
 package dev.kullback.internal.index;
 
+import static dev.kullback.internal.batch.DiagonalBatch.MOST_DIMENSIONS;
+
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -34,6 +36,9 @@ record Manifest(
     @Nullable DeletionsFile deletions,
     List<SegmentFile> segments) {
   static final int VERSION = 1;
+
+  /** Greatest number of a commit or a file, far from where counting on would overflow. */
+  private static final long MOST_NUMBER = 1L << 56;
 
   private static final String MAGIC = "kullback-index";
   private static final String TORN = "is incomplete or was changed";
@@ -112,9 +117,9 @@ record Manifest(
 
   private static Manifest parse(String[] lines) {
     check(lines.length >= 3, TORN);
-    long dimension = number(words(lines[0], "dimension", 2)[1], 1, Integer.MAX_VALUE);
-    long generation = number(words(lines[1], "generation", 2)[1], 0, Long.MAX_VALUE);
-    long next = number(words(lines[2], "next", 2)[1], 0, Long.MAX_VALUE);
+    long dimension = number(words(lines[0], "dimension", 2)[1], 1, MOST_DIMENSIONS);
+    long generation = number(words(lines[1], "generation", 2)[1], 0, MOST_NUMBER);
+    long next = number(words(lines[2], "next", 2)[1], 0, MOST_NUMBER);
     boolean deletes = lines.length > 3 && lines[3].startsWith("deleted ");
     List<SegmentFile> segments = new ArrayList<>();
     List<Integer> counts = new ArrayList<>();
@@ -125,6 +130,8 @@ record Manifest(
       long length = number(w[2], 0, Long.MAX_VALUE);
       segments.add(new SegmentFile(name(w[1]), length, (int) rows, hex(w[5]), hex(w[6])));
     }
+    long names = segments.stream().map(SegmentFile::name).distinct().count();
+    check(names == segments.size(), "names a segment twice");
     DeletionsFile deletions = null;
     if (deletes) {
       String[] w = words(lines[3], "deleted", 4);

@@ -381,6 +381,9 @@ public final class Segment {
     MemorySegment.copy(image, DOUBLE, bounds + Double.BYTES * row, to.bound, 0, n);
     MemorySegment.copy(image, FLOAT, slacks + Float.BYTES * row, to.slack, 0, n);
     MemorySegment.copy(image, FLOAT, lengths + Float.BYTES * row, to.length, 0, n);
+    // where a file was cut off, a vector's load would end the process by SIGBUS; this one throws
+    // InternalError before it
+    to.last = image.get(FLOAT, panelAt(to.firstPanel + to.panels) - Float.BYTES);
   }
 
   /** Fills a slot of the segment's kind and precision with a row. */

@@ -187,6 +187,14 @@ class FolderTest {
     replace(
         "manifest", text -> text.replace("index 1\n", "index 2\n"), "has format version 2, and");
     replace("manifest", text -> signed(text, "dimension 1", "dimension 0"), "invalid number 0");
+    replace(
+        "manifest", text -> signed(text, "dimension 1", "dimension 99999999"), "number 99999999");
+    replace(
+        "manifest", text -> signed(text, "next ", "next 900000000000000000"), "invalid number 9");
+    replace(
+        "manifest",
+        text -> signed(text, segmentLine(text), segmentLine(text).repeat(2)),
+        "names a segment twice");
     replace("manifest", text -> signed(text, "dimension 1", "size 1"), "unknown line \"size 1\"");
     replace("manifest", text -> signed(text, "segment-", "../segment-"), "none of an index");
     replace("manifest", text -> signed(text, " 3000 1 ", " 3000 2 "), "checksum is wrong");
@@ -236,6 +244,11 @@ class FolderTest {
     Files.write(file, after.getBytes(StandardCharsets.ISO_8859_1));
     refused(scratch, 0, message);
     Files.write(file, before);
+  }
+
+  private static String segmentLine(String text) {
+    return text.lines().filter(line -> line.startsWith("segment ")).findFirst().orElseThrow()
+        + "\n";
   }
 
   /** A manifest with another word, and with its checksum right. */
