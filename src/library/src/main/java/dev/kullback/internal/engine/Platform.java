@@ -285,9 +285,13 @@ public final class Platform {
    * known well, and the process is not to run {@link Choice#SCALAR}.
    */
   public static boolean mayHaveVectors() {
-    return !Choice.SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY))
+    return !isScalarForced()
         && Vectors.AVAILABLE
         && (Readiness.IS_DEFERRED || VectorWidth.isCompiled());
+  }
+
+  private static boolean isScalarForced() {
+    return Choice.SCALAR.name().equalsIgnoreCase(System.getProperty(PROPERTY));
   }
 
   private static final class Vectors {
@@ -303,7 +307,9 @@ public final class Platform {
 
   /** Returns what checks floats: with vectors or without, to the same answer. */
   public static RangeCheck rangeCheck() {
-    return KernelGroup.PACKING.isCompiled() && mayHaveVectors()
+    // asked in this order, batches made before the first engine do not wait for what mayHaveVectors
+    // finds out
+    return !isScalarForced() && KernelGroup.PACKING.isCompiled() && mayHaveVectors()
         ? new RangeKernel()
         : RangeCheck.PLAIN;
   }
