@@ -9,15 +9,10 @@ import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
-import dev.kullback.internal.work.Job;
+import dev.kullback.internal.work.Crew;
 import java.lang.foreign.MemorySegment;
 import java.util.Locale;
-import java.util.Objects;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -26,17 +21,16 @@ import org.jspecify.annotations.Nullable;
  * Computes calls on batches that were checked: a call takes a {@link Workspace} from the pool, has its kernels compute blocks, and gives
  * it back. Safe for use by any number of threads.
  */
-public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
+public final class Engine implements AutoCloseable {
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
 
   /** Tells which vectors are to be used; null for none. */
   private final @Nullable Predicate<KernelGroup> ready;
 
-  private final int threads;
-  private final @Nullable Executor executor;
-  private final @Nullable ExecutorService ownExecutor;
-  private final AtomicReferenceArray<@Nullable Workspace> pool;
+  /** Workspaces, and the threads that calls share. */
+  final Crew<Workspace> crew;
+
   private volatile boolean closed;
 
   /**
@@ -61,25 +55,14 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
     // a method reference at its use, so that the scalar backend loads no class of vector kernels
     this.ready = !vectors ? null : ready != null ? ready : KernelGroup::isCompiled;
-    this.threads = threads;
     if (vectors) {
       BackgroundWarmUp.expect(threads);
     }
-    ownExecutor = executor == null && threads > 1 ? helpers(threads - 1) : null;
-    this.executor = executor != null ? executor : ownExecutor;
-    pool =
-        new AtomicReferenceArray<>(2 * (threads + Runtime.getRuntime().availableProcessors()) + 16);
+    crew = new Crew<>("kullback", threads, executor, this::workspace, Workspace::clear);
   }
 
-  private static ExecutorService helpers(int n) {
-    AtomicInteger count = new AtomicInteger();
-    return Executors.newFixedThreadPool(
-        n,
-        task ->
-            Thread.ofPlatform()
-                .daemon()
-                .name("kullback-" + count.incrementAndGet())
-                .unstarted(task));
+  private Workspace workspace() {
+    return new Workspace(this, ready, device);
   }
 
   public void checkOpen() {
@@ -92,9 +75,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
   @Override
   public void close() {
     closed = true;
-    if (ownExecutor != null) {
-      ownExecutor.shutdown();
-    }
+    crew.close();
     if (device != null) {
       device.close();
     }
@@ -104,14 +85,10 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     if (device != null) {
       return Platform.describe(Platform.Choice.CUDA);
     }
-    String workers =
-        threads == 1
-            ? "the calling thread"
-            : threads + " threads" + (ownExecutor == null ? ", helpers on an executor given" : "");
     return "%s on %s; %s"
         .formatted(
             backend.name().toLowerCase(Locale.ROOT),
-            workers,
+            crew.describe(),
             Platform.describe(Platform.Choice.VECTOR));
   }
 
@@ -119,7 +96,7 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
 
   /** Takes a workspace for a call of this thread, which gives it back. */
   public Workspace begin() {
-    Workspace workspace = take();
+    Workspace workspace = crew.take();
     workspace.startCall();
     return workspace;
   }
@@ -145,50 +122,11 @@ public final class Engine implements Job.Workers<Workspace>, AutoCloseable {
     return workspace;
   }
 
-  @Override
-  public Workspace take() {
-    for (int i = 0; i < pool.length(); i++) {
-      Workspace workspace = pool.getAndSet(i, null);
-      if (workspace != null) {
-        return workspace;
-      }
-    }
-    return new Workspace(this, ready, device);
-  }
-
-  @Override
-  public void giveBack(Workspace workspace) {
-    workspace.clear();
-    for (int i = 0; i < pool.length(); i++) {
-      if (pool.compareAndSet(i, null, workspace)) {
-        return;
-      }
-    }
-  }
-
   /** Ends the call that a workspace leads. */
   void end(Workspace lead) {
-    giveBack(lead);
+    crew.giveBack(lead);
     if (ready != null) {
       BackgroundWarmUp.callEnded();
-    }
-  }
-
-  int threads() {
-    return threads;
-  }
-
-  /** Tells whether a call of so many tasks is its caller's alone. */
-  boolean isAlone(long tasks) {
-    return executor == null || threads == 1 || tasks == 1;
-  }
-
-  /** Does the tasks 0 … n − 1 of the call that a workspace leads, with helpers if there are any. */
-  void share(long tasks, Workspace lead, Job.Task<Workspace> task) {
-    if (isAlone(tasks)) {
-      Job.alone(tasks, lead, task);
-    } else {
-      new Job<>(this, tasks, lead, task).run(Objects.requireNonNull(executor), threads);
     }
   }
 

@@ -7,6 +7,7 @@ import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.RowReduction;
+import dev.kullback.internal.work.Crew;
 import dev.kullback.internal.work.Job;
 
 /**
@@ -25,7 +26,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
 
   private static final int ANSWERED_COLUMNS = 1 << 14;
 
-  private final Engine engine;
+  private final Crew<Workspace> crew;
   private final Workspace lead;
 
   private Operands<?> operands = new Operands<>();
@@ -43,8 +44,8 @@ final class ReductionRunner implements Job.Task<Workspace> {
   /** Whether bands are cut into spans. */
   private boolean cut;
 
-  ReductionRunner(Engine engine, Workspace lead) {
-    this.engine = engine;
+  ReductionRunner(Crew<Workspace> crew, Workspace lead) {
+    this.crew = crew;
     this.lead = lead;
     reduction = lead.statistic;
   }
@@ -55,7 +56,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
     boolean reverse = reduction.isReverse();
     n = q.size();
     m = p.size();
-    int threads = engine.threads();
+    int threads = crew.threads();
     // as many for each thread
     int most = Math.ceilDiv(Math.ceilDiv(n, reduction.bandRows()), threads) * threads;
     int panel = reverse ? Batch.WIDEST_PANEL : BlockKernel.ROW_PANEL;
@@ -75,9 +76,9 @@ final class ReductionRunner implements Job.Task<Workspace> {
     cut = !reduction.isByBlock() && width < m;
     int across = Math.ceilDiv(m, width);
     reduction.cut(n, cut ? across : 1);
-    engine.share((long) bands * across, lead, this);
+    crew.share((long) bands * across, lead, this);
     if (cut) {
-      engine.share(bands, lead, this::merge);
+      crew.share(bands, lead, this::merge);
     }
   }
 
@@ -88,8 +89,8 @@ final class ReductionRunner implements Job.Task<Workspace> {
 
   /** Into how many spans of columns each band is to be cut. */
   private int spans(int bands, long terms) {
-    int threads = engine.threads();
-    return engine.isAlone(threads) || 2 * bands > threads || terms < LEAST_TERMS
+    int threads = crew.threads();
+    return crew.isAlone(threads) || 2 * bands > threads || terms < LEAST_TERMS
         ? 1
         : Math.min(reduction.mostSpans(), Math.ceilDiv(SPANS * threads, bands));
   }
@@ -108,7 +109,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
             query,
             reduction.isReverse(),
             answer ->
-                engine.share(
+                crew.share(
                     Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED),
                     lead,
                     (index, w) -> take(answer, (int) index, w)));

@@ -45,7 +45,7 @@ public final class Workspace extends Worker {
     this.device = device;
     kernels = new Kernels(ready, device, this, pair);
     band = new BandState(kernels.scan(), pair);
-    rows = new ReductionRunner(engine, this);
+    rows = new ReductionRunner(engine.crew, this);
   }
 
   /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
@@ -139,7 +139,7 @@ public final class Workspace extends Worker {
   }
 
   private void share(int n, int step, Range range) {
-    engine.share(
+    engine.crew.share(
         Math.ceilDiv(n, step),
         this,
         (index, w) -> {
@@ -153,17 +153,17 @@ public final class Workspace extends Worker {
     if (isAlone(tasks)) {
       Job.alone(tasks, this, task);
     } else {
-      engine.share(tasks, this, task);
+      engine.crew.share(tasks, this, task);
     }
   }
 
   private boolean isAlone(long tasks) {
-    return engine.isAlone(tasks) || !results.isShared();
+    return engine.crew.isAlone(tasks) || !results.isShared();
   }
 
   @Override
   public void share(int tasks, IntConsumer task) {
-    engine.share(
+    engine.crew.share(
         tasks,
         this,
         (index, w) -> {

@@ -16,18 +16,11 @@ public final class Job<W extends Worker> implements Runnable {
     void run(long index, W worker);
   }
 
-  /** A pool of workers for helpers. */
-  public interface Workers<W> {
-    W take();
-
-    void giveBack(W worker);
-  }
-
   private final long tasks;
   private final AtomicLong next = new AtomicLong();
 
   // null at the call's end, since an executor may queue this for longer; the lead holds operands
-  private @Nullable Workers<W> workers;
+  private @Nullable Crew<W> crew;
   private @Nullable Task<W> task;
   private @Nullable W lead;
 
@@ -35,8 +28,8 @@ public final class Job<W extends Worker> implements Runnable {
   private int active;
   private boolean finished;
 
-  public Job(Workers<W> workers, long tasks, W lead, Task<W> task) {
-    this.workers = workers;
+  Job(Crew<W> crew, long tasks, W lead, Task<W> task) {
+    this.crew = crew;
     this.tasks = tasks;
     this.lead = lead;
     this.task = task;
@@ -54,7 +47,7 @@ public final class Job<W extends Worker> implements Runnable {
    *
    * @param threads as many at most, the caller's included
    */
-  public void run(Executor helpers, int threads) {
+  void run(Executor helpers, int threads) {
     try {
       for (long k = Math.min(threads, tasks); k > 1; k--) {
         helpers.execute(this);
@@ -75,7 +68,7 @@ public final class Job<W extends Worker> implements Runnable {
 
   @Override
   public void run() {
-    Workers<W> crew;
+    Crew<W> workers;
     Task<W> shared;
     W caller;
     synchronized (this) {
@@ -83,17 +76,17 @@ public final class Job<W extends Worker> implements Runnable {
         return;
       }
       active++;
-      crew = Objects.requireNonNull(workers);
+      workers = Objects.requireNonNull(crew);
       shared = Objects.requireNonNull(task);
       caller = Objects.requireNonNull(lead);
     }
     try {
-      W own = crew.take();
+      W own = workers.take();
       try {
         own.help(caller);
         ScopedValue.where(Checkpoint.CALLER, own.caller()).run(() -> work(shared, own));
       } finally {
-        crew.giveBack(own);
+        workers.giveBack(own);
       }
     } catch (Throwable e) { // consumers of other languages throw checked exceptions, too
       fail(e);
@@ -142,7 +135,7 @@ public final class Job<W extends Worker> implements Runnable {
 
   /** Holds nothing of the call any more. */
   private synchronized void release() {
-    workers = null;
+    crew = null;
     task = null;
     lead = null;
     failure = null;

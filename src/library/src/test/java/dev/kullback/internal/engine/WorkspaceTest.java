@@ -16,13 +16,12 @@ class WorkspaceTest {
   void beginsNoTaskWhenInterrupted(int threads) {
     AtomicInteger begun = new AtomicInteger();
     try (Engine engine = new Engine(Platform.Choice.SCALAR, threads, null)) {
-      Workspace workspace = engine.take();
-      workspace.startCall();
+      Workspace workspace = engine.begin();
       Thread.currentThread().interrupt();
       assertThatExceptionOfType(CancellationException.class)
           .isThrownBy(() -> workspace.share(4, _ -> begun.incrementAndGet()));
       assertThat(Thread.interrupted()).isTrue();
-      engine.giveBack(workspace);
+      engine.end(workspace);
     }
     assertThat(begun).hasValue(0);
   }
