@@ -300,14 +300,10 @@ public final class KlIndex implements AutoCloseable {
     Snapshot state = index.snapshot();
     DiagonalBatch batch = diagonal(queries, "queries");
     SearchOptions options = Objects.requireNonNull(query, "query").begin();
-    Found found;
-    if (options.k() == 0) {
-      found = searches.within(state, batch, options);
-    } else if (gathering != null && batch.size() == 1 && options.takesAll()) {
-      found = gathering.nearest(state, batch, options);
-    } else {
-      found = searches.nearest(state, batch, options);
-    }
+    Found found =
+        gathering != null && batch.size() == 1 && options.k() > 0 && options.takesAll()
+            ? gathering.nearest(state, batch, options)
+            : searches.search(state, batch, options);
     return new IndexNeighbors(found.start(), found.ids(), found.values());
   }
 

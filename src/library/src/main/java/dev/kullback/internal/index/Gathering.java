@@ -126,7 +126,7 @@ public final class Gathering {
       lead(pass);
     }
     Found found = pass.found;
-    return found == null ? searches.nearest(snapshot, query, options) : row(found, row);
+    return found == null ? searches.search(snapshot, query, options) : row(found, row);
   }
 
   /** Closes a pass when it is to begin. */
@@ -150,7 +150,7 @@ public final class Gathering {
   private void lead(Pass pass) {
     Found found = null;
     try {
-      found = searches.nearest(pass.snapshot, pass.batch(), pass.options);
+      found = searches.search(pass.snapshot, pass.batch(), pass.options);
     } finally {
       lock.lock();
       try {

@@ -48,14 +48,18 @@ public final class Searches implements AutoCloseable {
     return bytesRead.sum();
   }
 
-  /** Finds the nearest of each query. */
-  public Found nearest(Snapshot snapshot, DiagonalBatch batch, SearchOptions options) {
-    return search(snapshot, batch, options);
-  }
-
-  /** Finds the references within the radius of each query. */
-  public Found within(Snapshot snapshot, DiagonalBatch batch, SearchOptions options) {
-    return search(snapshot, batch, options);
+  /** Finds the nearest of each query, or the references within its radius, as the options say. */
+  public Found search(Snapshot snapshot, DiagonalBatch batch, SearchOptions options) {
+    SearchCall call = new SearchCall(snapshot, batch, options.k(), options, crew.threads());
+    Searcher lead = crew.take();
+    try {
+      lead.startCall();
+      crew.share(call.tasks(), lead, call);
+    } finally {
+      crew.giveBack(lead);
+    }
+    queries.add(batch.size());
+    return call.found();
   }
 
   /**
@@ -92,19 +96,6 @@ public final class Searches implements AutoCloseable {
     } finally {
       crew.giveBack(lead);
     }
-  }
-
-  private Found search(Snapshot snapshot, DiagonalBatch batch, SearchOptions options) {
-    SearchCall call = new SearchCall(snapshot, batch, options.k(), options, crew.threads());
-    Searcher lead = crew.take();
-    try {
-      lead.startCall();
-      crew.share(call.tasks(), lead, call);
-    } finally {
-      crew.giveBack(lead);
-    }
-    queries.add(batch.size());
-    return call.found();
   }
 
   /** Counts what a searcher has done, and has it forget the call. */

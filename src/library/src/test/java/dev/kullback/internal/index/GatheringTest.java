@@ -77,7 +77,7 @@ class GatheringTest {
   private void check(Future<Found> answer, DiagonalBatch query, SearchOptions options)
       throws InterruptedException, ExecutionException {
     Found found = answer.get();
-    Found alone = searches.nearest(index.snapshot(), query, options);
+    Found alone = searches.search(index.snapshot(), query, options);
     assertThat(found.ids()).isEqualTo(alone.ids());
     assertThat(found.values()).isEqualTo(alone.values());
     assertThat(found.start()).isEqualTo(alone.start());

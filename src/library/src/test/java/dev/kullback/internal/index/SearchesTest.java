@@ -303,7 +303,7 @@ class SearchesTest {
       SearchOptions options = options(k, reverse, null, null);
       for (int threads = 1; threads <= 3; threads += 2) {
         try (Searches searches = new Searches(c.d, threads, null)) {
-          Found found = searches.nearest(c.snapshot, c.queries.batch, options);
+          Found found = searches.search(c.snapshot, c.queries.batch, options);
           for (int i = 0; i < c.queries.batch.size(); i++) {
             String what = "%s, seed %d, query %d, threads %d".formatted(draw, seed, i, threads);
             assertThat(found.start()[i + 1] - found.start()[i])
@@ -340,7 +340,7 @@ class SearchesTest {
           new SearchOptions(0, radius, reverse, null, null, null, Integer.MAX_VALUE);
       for (int threads = 1; threads <= 3; threads += 2) {
         try (Searches searches = new Searches(c.d, threads, null)) {
-          Found found = searches.within(c.snapshot, c.queries.batch, options);
+          Found found = searches.search(c.snapshot, c.queries.batch, options);
           for (int i = 0; i < c.queries.batch.size(); i++) {
             String what = "%s, seed %d, query %d, threads %d".formatted(draw, seed, i, threads);
             long[] ids = Arrays.copyOfRange(found.ids(), found.start()[i], found.start()[i + 1]);
@@ -373,7 +373,7 @@ class SearchesTest {
       int k = 5;
       try (Searches searches = new Searches(c.d, 1, null)) {
         Found found =
-            searches.nearest(c.snapshot, c.queries.batch, options(k, false, filter, excluded));
+            searches.search(c.snapshot, c.queries.batch, options(k, false, filter, excluded));
         for (int i = 0; i < c.queries.batch.size(); i++) {
           List<Long> wanted = new ArrayList<>();
           for (int r = 0; r < all.count(i) && wanted.size() < k; r++) {
@@ -527,7 +527,7 @@ class SearchesTest {
   void emptySnapshot() {
     Case c = new Case(Draw.PLAIN, 5);
     try (Searches searches = new Searches(c.d, 1, null)) {
-      Found found = searches.nearest(Snapshot.EMPTY, c.queries.batch, SearchOptions.nearest(3));
+      Found found = searches.search(Snapshot.EMPTY, c.queries.batch, SearchOptions.nearest(3));
       assertThat(found.ids()).isEmpty();
       assertThat(found.start()).hasSize(c.queries.batch.size() + 1);
     }
