@@ -349,13 +349,7 @@ public final class KlIndex implements AutoCloseable {
       long[] ids,
       float[] kl) {
     DiagonalBatch query = DiagonalGaussians.ofStd(mean, std, mean.length).batch;
-    Found found = gathering.nearest(state, query, SearchOptions.nearest(k));
-    int count = found.ids().length;
-    for (int r = 0; r < count; r++) {
-      ids[r] = found.ids()[r];
-      kl[r] = (float) found.values()[r];
-    }
-    return count;
+    return gathering.nearest(state, query, SearchOptions.nearest(k)).copy(ids, kl);
   }
 
   private void checkRange(String name, int length, int at) {

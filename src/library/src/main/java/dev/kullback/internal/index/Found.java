@@ -5,4 +5,13 @@ package dev.kullback.internal.index;
  * those within a radius by id.
  */
 @SuppressWarnings("ArrayRecordComponent") // handed on as they are
-public record Found(long[] ids, double[] values, int[] start) {}
+public record Found(long[] ids, double[] values, int[] start) {
+  /** Copies all ids and values to the caller's arrays, and returns how many there are. */
+  public int copy(long[] to, float[] kl) {
+    System.arraycopy(ids, 0, to, 0, ids.length);
+    for (int r = 0; r < ids.length; r++) {
+      kl[r] = (float) values[r];
+    }
+    return ids.length;
+  }
+}

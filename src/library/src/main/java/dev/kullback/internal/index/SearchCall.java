@@ -143,15 +143,6 @@ final class SearchCall implements Job.Task<Searcher> {
     }
   }
 
-  /** Copies the list of the only query to the caller's arrays. */
-  int copy(long[] to, float[] kl) {
-    System.arraycopy(ids[0], 0, to, 0, ids[0].length);
-    for (int s = 0; s < ids[0].length; s++) {
-      kl[s] = (float) values[0][s];
-    }
-    return ids[0].length;
-  }
-
   private static void checkEntries(long entries) {
     if (entries > MOST_ENTRIES) {
       throw new IllegalArgumentException(

@@ -88,7 +88,7 @@ public final class Searches implements AutoCloseable {
       if (crew.threads() > 1) {
         SearchCall call = new SearchCall(snapshot, lead.querySlot(), k, options, crew.threads());
         crew.share(call.tasks(), lead, call);
-        return call.copy(ids, kl);
+        return call.found().copy(ids, kl);
       }
       lead.scanAll();
       lead.rank(0);
