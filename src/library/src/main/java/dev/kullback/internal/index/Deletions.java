@@ -25,6 +25,11 @@ final class Deletions {
     return last == 0 || bits[bits.length - 1] >>> last == 0;
   }
 
+  /** Whether a row is deleted; without bits, none is. */
+  static boolean contain(long @Nullable [] bits, int row) {
+    return bits != null && (bits[row >> 6] >>> row & 1) != 0;
+  }
+
   /** The row of an id that is not deleted, or −1. */
   static int find(LiveSegment part, long id) {
     int row = part.segment().find(id);
@@ -37,7 +42,7 @@ final class Deletions {
     int live = part.live();
     for (long id : ids) {
       int row = find(part, id);
-      if (row >= 0 && (bits == null || (bits[row >> 6] >>> row & 1) == 0)) {
+      if (row >= 0 && !contain(bits, row)) {
         bits = bits == null ? copy(part) : bits;
         bits[row >> 6] |= 1L << row;
         live--;

@@ -17,6 +17,6 @@ public record LiveSegment(Segment segment, long @Nullable [] deleted, int live) 
   }
 
   public boolean isLive(int row) {
-    return deleted == null || (deleted[row >> 6] >>> row & 1) == 0;
+    return !Deletions.contain(deleted, row);
   }
 }
