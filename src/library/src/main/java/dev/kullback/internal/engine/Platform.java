@@ -225,8 +225,8 @@ public final class Platform {
         || mode.contains("Client VM")) {
       return "this JVM runs without the C2 compiler; start java without -Xint, -client or -XX:TieredStopAtLevel";
     }
-    String level =
-        lastOption("-XX:TieredStopAtLevel="); // which the JVM itself tells of at level 1 only
+    // the JVM itself tells of level 1 only
+    String level = lastOption("-XX:TieredStopAtLevel=");
     if (!level.isEmpty() && !level.endsWith("=4")) {
       return "this JVM runs without the C2 compiler (%s)".formatted(level);
     }
@@ -255,8 +255,8 @@ public final class Platform {
 
   /** Why C2 is known to box the kernels' vectors in this JVM, or null. */
   private static @Nullable String boxingProblem() {
-    // A call of 512 x 128 floats allocated 129 to 282 MB and took 7 to 23 times as long, on JDK
-    // 25.0.3 and 27.0.1; none with 512 bits (Zen 4).
+    // a call of 512 x 128 floats allocated 129 to 282 MB and took 7 to 23 times as long; with 512
+    // bits it allocated nothing (JDK 25.0.3 and 27.0.1, Zen 4)
     return VectorWidth.BITS < 512
             && lastOption("-XX:+UseTypeSpeculation", "-XX:-UseTypeSpeculation").startsWith("-XX:-")
         ? "-XX:-UseTypeSpeculation makes C2 box vectors of fewer than 512 bits, some ten times as slow: start java without it"
@@ -307,8 +307,7 @@ public final class Platform {
 
   /** Returns what checks floats: with vectors or without, to the same answer. */
   public static RangeCheck rangeCheck() {
-    // asked in this order, batches made before the first engine do not wait for what mayHaveVectors
-    // finds out
+    // mayHaveVectors last: batches made before the first engine do not wait for what it finds out
     return !isScalarForced() && KernelGroup.PACKING.isCompiled() && mayHaveVectors()
         ? new RangeKernel()
         : RangeCheck.PLAIN;
