@@ -1,5 +1,6 @@
 package dev.kullback.bench;
 
+import dev.kullback.DiagonalGaussians;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 
@@ -39,6 +40,10 @@ record Batch(float[] mean, float[] std, Shape shape) {
         Arrays.copyOfRange(mean, from * d, to * d),
         Arrays.copyOfRange(std, from * d, to * d),
         new Shape(to - from, d));
+  }
+
+  DiagonalGaussians gaussians() {
+    return DiagonalGaussians.ofStd(mean, std, shape.dimension());
   }
 
   private static Batch random(Shape shape, double means, double logDeviations, long seed) {

@@ -96,16 +96,16 @@ final class Contenders {
     Batch p = rectangular ? Batch.ordinary(q.shape(), Batch.P_SEED) : q;
     float[] out = matrix(q.shape());
     KlEngine engine = KlEngine.builder().threads(threads).build();
-    DiagonalGaussians preparedQ = gaussians(q);
-    DiagonalGaussians preparedP = rectangular ? gaussians(p) : preparedQ;
+    DiagonalGaussians preparedQ = q.gaussians();
+    DiagonalGaussians preparedP = rectangular ? p.gaussians() : preparedQ;
     return new Contender() {
       @Override
       public Object call() {
         if (prepared) {
           return engine.pairwise(preparedQ, preparedP, out);
         }
-        DiagonalGaussians fresh = gaussians(q);
-        return engine.pairwise(fresh, rectangular ? gaussians(p) : fresh, out);
+        DiagonalGaussians fresh = q.gaussians();
+        return engine.pairwise(fresh, rectangular ? p.gaussians() : fresh, out);
       }
 
       @Override
@@ -118,10 +118,6 @@ final class Contenders {
         engine.close();
       }
     };
-  }
-
-  static DiagonalGaussians gaussians(Batch batch) {
-    return DiagonalGaussians.ofStd(batch.mean(), batch.std(), batch.shape().dimension());
   }
 
   private static Contender openBlas(Shape shape, boolean rectangular) {

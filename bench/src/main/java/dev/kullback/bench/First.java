@@ -10,15 +10,12 @@ import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
-import java.io.IOException;
 import java.lang.management.ManagementFactory;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
-import java.util.stream.Stream;
 
 /**
  * The first answer of a process that has just started, by each backend in a JVM of its own: the nearest references to one query, and the
@@ -87,9 +84,9 @@ final class First {
           Shape p = new Shape(options.get("--columns"), options.get("--full"));
           int k = options.get("--k");
           System.out.println(Report.conditions(1, "References: " + references + ", k = " + k));
-          boolean nearest = run(Nearest.class, List.of(references.toString(), "" + k), runs);
+          boolean nearest = run(Nearest.class, references, k, runs);
           System.out.println("\nFull covariances: the matrix of " + q + " and " + p + "\n");
-          boolean full = run(Full.class, List.of(q.toString(), p.toString()), runs);
+          boolean full = run(Full.class, q, p, runs);
           Shape loop = new Shape(options.get("--loop"), LOOP_DIMENSION);
           System.out.println(
               "\nUntil vectors: the matrix of " + loop + " with itself, made anew\n");
@@ -98,12 +95,13 @@ final class First {
         });
   }
 
-  private static boolean run(Class<?> answer, List<String> arguments, int runs) {
+  private static boolean run(Class<?> answer, Object first, Object second, int runs) {
     double[][][] figures = new double[BACKENDS.size()][FIGURES.size()][runs];
     for (int r = 0; r < runs; r++) {
       for (int b = 0; b < BACKENDS.size(); b++) {
         System.err.print(BACKENDS.get(b) + " … ");
-        double[] measured = measure(BACKENDS.get(b), answer, arguments);
+        double[] measured =
+            NewJvm.measure(answer, BACKENDS.get(b).name(), first.toString(), second.toString());
         System.err.println(number(measured[ANSWER]) + " ms");
         for (int f = 0; f < FIGURES.size(); f++) {
           figures[b][f][r] = measured[f];
@@ -129,7 +127,7 @@ final class First {
   private static boolean runLoop(Shape shape, int runs) {
     double[][] figures = new double[Loop.FIGURES.size()][runs];
     for (int r = 0; r < runs; r++) {
-      double[] measured = measure(Backend.AUTO, Loop.class, List.of(shape.toString()));
+      double[] measured = NewJvm.measure(Loop.class, Backend.AUTO.name(), shape.toString());
       System.err.println("vectors after " + number(measured[1]) + " s");
       for (int f = 0; f < figures.length; f++) {
         figures[f][r] = measured[f];
@@ -153,28 +151,6 @@ final class First {
             number(quantile(values, 0.5)),
             number(quantile(values, 0)),
             number(quantile(values, 1)));
-  }
-
-  /** Measures in a new JVM with this one's options. */
-  private static double[] measure(Backend backend, Class<?> answer, List<String> arguments) {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
-    command.addAll(
-        List.of("-cp", System.getProperty("java.class.path"), answer.getName(), backend.name()));
-    command.addAll(arguments);
-    try {
-      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      List<String> lines = process.inputReader().readAllLines(); // warnings of the JVM's come first
-      if (process.waitFor() != 0) {
-        throw new Unavailable("a JVM of the " + backend + " backend: " + String.join("; ", lines));
-      }
-      return Stream.of(lines.getLast().split(" ")).mapToDouble(Double::parseDouble).toArray();
-    } catch (IOException e) {
-      throw new Unavailable("no JVM starts", e);
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
-    }
   }
 
   /** Clock of the new JVM: starts when it is made, and prints a line of {@link #FIGURES}. */
@@ -211,13 +187,12 @@ final class First {
     public static void main(String[] args) {
       Shape shape = Shape.parse(args[1]);
       Batch references = Batch.ordinary(shape, Batch.P_SEED);
-      int d = shape.dimension();
-      Batch query = Batch.ordinary(new Shape(1, d), Batch.Q_SEED);
+      Batch query = Batch.ordinary(new Shape(1, shape.dimension()), Batch.Q_SEED);
       int[] indices = new int[Integer.parseInt(args[2])];
       float[] values = new float[indices.length];
       Clock clock = new Clock();
-      DiagonalGaussians p = DiagonalGaussians.ofStd(references.mean(), references.std(), d);
-      DiagonalGaussians q = DiagonalGaussians.ofStd(query.mean(), query.std(), d);
+      DiagonalGaussians p = references.gaussians();
+      DiagonalGaussians q = query.gaussians();
       clock.made();
       try (KlEngine engine = KlEngine.builder().backend(Backend.valueOf(args[0])).build()) {
         engine.nearest(q, p, indices.length, indices, values);
@@ -253,7 +228,6 @@ final class First {
 
     public static void main(String[] args) {
       Shape shape = Shape.parse(args[1]);
-      int d = shape.dimension();
       Batch batch = Batch.ordinary(shape, Batch.Q_SEED);
       float[] kl = new float[shape.size() * shape.size()];
       List<Double> ends = new ArrayList<>();
@@ -261,13 +235,13 @@ final class First {
       long start = System.nanoTime();
       try (KlEngine engine = KlEngine.builder().backend(Backend.valueOf(args[0])).build()) {
         for (double end = 0; end < SECONDS; ) {
-          millis.add(call(engine, batch, d, kl));
+          millis.add(call(engine, batch, kl));
           end = (System.nanoTime() - start) * 1e-9;
           ends.add(end);
         }
-        engine.warmUp(shape.size(), shape.size(), d);
+        engine.warmUp(shape.size(), shape.size(), shape.dimension());
         for (int k = 0; k < WARM_CALLS; k++) {
-          millis.add(call(engine, batch, d, kl));
+          millis.add(call(engine, batch, kl));
         }
       }
       int calls = ends.size();
@@ -289,9 +263,9 @@ final class First {
     }
 
     /** Makes the batch and computes its matrix; returns the milliseconds that took. */
-    private static double call(KlEngine engine, Batch batch, int d, float[] kl) {
+    private static double call(KlEngine engine, Batch batch, float[] kl) {
       long start = System.nanoTime();
-      DiagonalGaussians q = DiagonalGaussians.ofStd(batch.mean(), batch.std(), d);
+      DiagonalGaussians q = batch.gaussians();
       engine.pairwise(q, q, kl);
       return (System.nanoTime() - start) * 1e-6;
     }

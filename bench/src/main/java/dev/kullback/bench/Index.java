@@ -10,8 +10,6 @@ import dev.kullback.KlEngine;
 import dev.kullback.KlIndex;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.management.ManagementFactory;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -20,7 +18,6 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.LongStream;
-import java.util.stream.Stream;
 
 /**
  * Measures an index: a query beside {@code nearest} on a prepared batch, queries while references are replaced and committed, and the first
@@ -45,6 +42,9 @@ final class Index {
 
   /** Queries that take turns. */
   private static final int RING = 64;
+
+  /** Number of the kind of data that is drawn about centres. */
+  private static final int CLUSTERED = 2;
 
   private static final int REPLACED_A_SECOND = 1000;
   private static final double WANTED_RATIO = 0.6;
@@ -79,17 +79,16 @@ final class Index {
     int threads = options.get("--threads");
     int seconds = options.get("--seconds");
     Shape shape = new Shape(options.get("--references"), options.get("--dimension"));
-    Shape ring = new Shape(RING, shape.dimension());
-    boolean clustered = options.get("--kind") == 2;
-    Batch batch = clustered ? clustered(shape, 1) : Batch.ordinary(shape, Batch.P_SEED);
-    Batch queries = clustered ? clustered(ring, 2) : Batch.ordinary(ring, Batch.Q_SEED);
+    int kind = options.get("--kind");
+    Batch batch = kind == CLUSTERED ? clustered(shape, 1) : Batch.ordinary(shape, Batch.P_SEED);
+    Batch queries = queries(shape.dimension(), kind);
     System.out.println(Report.conditions(threads, "References: " + shape + ", k = " + k));
     try {
       Path folder = TempFolder.create("index").resolve("index");
       boolean missed;
       try (KlIndex index = KlIndex.builder(shape.dimension()).threads(threads).open(folder)) {
         long start = System.nanoTime();
-        index.add(LongStream.range(0, shape.size()).toArray(), gaussians(batch));
+        index.add(LongStream.range(0, shape.size()).toArray(), batch.gaussians());
         double added = (System.nanoTime() - start) * 1e-9;
         start = System.nanoTime();
         index.commit();
@@ -101,7 +100,7 @@ final class Index {
         missed |= replaced(index, batch, queries, k, seconds);
         System.err.println(index.stats());
       }
-      missed |= opened(folder, queries, k);
+      missed |= opened(folder, shape.dimension(), kind, k);
       return missed;
     } catch (IOException e) {
       throw new UncheckedIOException(e);
@@ -110,8 +109,9 @@ final class Index {
     }
   }
 
-  private static DiagonalGaussians gaussians(Batch batch) {
-    return DiagonalGaussians.ofStd(batch.mean(), batch.std(), batch.shape().dimension());
+  private static Batch queries(int dimension, int kind) {
+    Shape ring = new Shape(RING, dimension);
+    return kind == CLUSTERED ? clustered(ring, 2) : Batch.ordinary(ring, Batch.Q_SEED);
   }
 
   /** Gaussians about 100 centres, as embeddings of classes are. */
@@ -138,11 +138,11 @@ final class Index {
   /** A query, over nearest on a prepared batch, and the bytes it allocates. */
   private static boolean ratio(
       KlIndex index, Batch batch, Batch queries, int threads, int k, int seconds) {
-    DiagonalGaussians references = gaussians(batch);
+    DiagonalGaussians references = batch.gaussians();
     references.prepare();
     try (KlEngine engine = KlEngine.builder().threads(threads).build()) {
       DiagonalGaussians[] single = new DiagonalGaussians[RING];
-      Arrays.setAll(single, i -> gaussians(queries.rows(i, i + 1)));
+      Arrays.setAll(single, i -> queries.rows(i, i + 1).gaussians());
       long[] ids = new long[k];
       float[] values = new float[k];
       int[] indices = new int[k];
@@ -262,7 +262,7 @@ final class Index {
     while (!end.get()) {
       int j = random.nextInt(batch.shape().size());
       int like = random.nextInt(batch.shape().size());
-      index.replace(new long[] {j}, gaussians(batch.rows(like, like + 1)));
+      index.replace(new long[] {j}, batch.rows(like, like + 1).gaussians());
       done[0]++;
       if (done[0] % REPLACED_A_SECOND == 0) {
         index.commit();
@@ -287,54 +287,19 @@ final class Index {
   }
 
   /** The first answer of new JVMs, and their heap. */
-  private static boolean opened(Path folder, Batch queries, int k) throws IOException {
-    Path file = Files.createTempFile("kullback-bench-query", ".txt");
-    int d = queries.shape().dimension();
-    StringBuilder text = new StringBuilder();
-    for (int h = 0; h < d; h++) {
-      text.append(queries.mean()[h]).append(' ').append(queries.std()[h]).append('\n');
-    }
-    Files.writeString(file, text);
+  private static boolean opened(Path folder, int dimension, int kind, int k) {
     double[] seconds = new double[5];
     double[] heap = new double[5];
     for (int r = 0; r < seconds.length; r++) {
-      double[] figures = child(folder, file, k);
+      double[] figures =
+          NewJvm.measure(Opened.class, folder.toString(), "" + dimension, "" + kind, "" + k);
       seconds[r] = figures[0];
       heap[r] = figures[1];
     }
-    Files.delete(file);
     boolean missed =
         report("open to first answer in a new JVM", " s", quantile(seconds, 0.5), WANTED_OPEN);
     missed |= report("heap of an opened index", " MB", quantile(heap, 0.5), WANTED_HEAP);
     return missed;
-  }
-
-  private static double[] child(Path folder, Path query, int k) {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
-        .filter(o -> !o.startsWith("-Ddev.kullback.background")) // as users have it
-        .forEach(command::add);
-    command.addAll(
-        List.of(
-            "-cp",
-            System.getProperty("java.class.path"),
-            Opened.class.getName(),
-            folder.toString(),
-            query.toString(),
-            "" + k));
-    try {
-      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-      List<String> lines = process.inputReader().readAllLines(); // warnings of the JVM's come first
-      if (process.waitFor() != 0) {
-        throw new Unavailable("a JVM that opens the index: " + String.join("; ", lines));
-      }
-      return Stream.of(lines.getLast().split(" ")).mapToDouble(Double::parseDouble).toArray();
-    } catch (IOException e) {
-      throw new Unavailable("no JVM starts", e);
-    } catch (InterruptedException e) {
-      throw new AssertionError(e);
-    }
   }
 
   /** A new JVM: prints the seconds from opening to the first answer, and the heap in MB. */
@@ -342,21 +307,14 @@ final class Index {
     private Opened() {}
 
     @SuppressWarnings("SystemGc")
-    public static void main(String[] args) throws Exception {
-      List<String> lines = Files.readAllLines(Path.of(args[1]));
-      float[] mean = new float[lines.size()];
-      float[] std = new float[lines.size()];
-      for (int h = 0; h < mean.length; h++) {
-        String[] words = lines.get(h).split(" ", 2);
-        mean[h] = Float.parseFloat(words[0]);
-        std[h] = Float.parseFloat(words[1]);
-      }
-      int k = Integer.parseInt(args[2]);
+    public static void main(String[] args) {
+      Batch query = queries(Integer.parseInt(args[1]), Integer.parseInt(args[2]));
+      int k = Integer.parseInt(args[3]);
       long[] ids = new long[k];
       float[] values = new float[k];
       long start = System.nanoTime();
       try (KlIndex index = KlIndex.open(Path.of(args[0]))) {
-        index.query(mean, 0, std, 0, k, ids, values);
+        query(index, query, 0, k, ids, values);
         double seconds = (System.nanoTime() - start) * 1e-9;
         System.gc();
         Runtime runtime = Runtime.getRuntime();

@@ -167,9 +167,9 @@ final class ReductionContenders {
     Prepared(List<Batch> ring, Batch p, int threads) {
       this.ring = ring;
       this.p = p;
-      preparedP = Contenders.gaussians(p);
+      preparedP = p.gaussians();
       for (Batch q : ring) {
-        preparedRing.add(q == p ? preparedP : Contenders.gaussians(q));
+        preparedRing.add(q == p ? preparedP : q.gaussians());
       }
       engine = KlEngine.builder().threads(threads).build();
     }

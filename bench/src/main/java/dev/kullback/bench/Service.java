@@ -75,10 +75,6 @@ final class Service {
     return !Bound.AT_MOST.met(value, limit);
   }
 
-  private static DiagonalGaussians gaussians(Batch batch) {
-    return DiagonalGaussians.ofStd(batch.mean(), batch.std(), batch.shape().dimension());
-  }
-
   /** Returns the heap's use after collections, in MB. */
   @SuppressWarnings("SystemGc")
   private static double used() throws InterruptedException {
@@ -92,8 +88,8 @@ final class Service {
 
   private static boolean held() throws InterruptedException {
     try (KlEngine engine = KlEngine.builder().threads(2).build()) {
-      DiagonalGaussians q = gaussians(Batch.ordinary(new Shape(64, 16), 1));
-      DiagonalGaussians p = gaussians(Batch.ordinary(new Shape(8192, 16), 2));
+      DiagonalGaussians q = Batch.ordinary(new Shape(64, 16), 1).gaussians();
+      DiagonalGaussians p = Batch.ordinary(new Shape(8192, 16), 2).gaussians();
       CountDownLatch busy = new CountDownLatch(2); // caller and helper
       CountDownLatch end = new CountDownLatch(1);
       Thread holder =
@@ -111,11 +107,11 @@ final class Service {
                         }
                       }));
       busy.await();
-      DiagonalGaussians square = gaussians(Batch.ordinary(SQUARE, 3));
+      DiagonalGaussians square = Batch.ordinary(SQUARE, 3).gaussians();
       engine.pairwise(square, square); // its own panels and scratch
       double before = used();
       for (int k = 0; k < CALLS; k++) {
-        engine.pairwise(square, gaussians(Batch.ordinary(SQUARE, k)));
+        engine.pairwise(square, Batch.ordinary(SQUARE, k).gaussians());
       }
       double held = used() - before;
       end.countDown();
@@ -127,7 +123,7 @@ final class Service {
 
   private static boolean firstNear(Batch batch) throws InterruptedException {
     int d = batch.shape().dimension();
-    DiagonalGaussians references = gaussians(batch);
+    DiagonalGaussians references = batch.gaussians();
     references.prepare();
     try (KlEngine engine = KlEngine.builder().build()) {
       engine.warmUp(1, batch.shape().size(), d);
@@ -136,7 +132,7 @@ final class Service {
       double[] usual = new double[QUERIES];
       Batch queries = Batch.ordinary(new Shape(QUERIES, d), Batch.Q_SEED);
       for (int k = 0; k < QUERIES; k++) {
-        usual[k] = seconds(engine, gaussians(queries.rows(k, k + 1)), references, indices, values);
+        usual[k] = seconds(engine, queries.rows(k, k + 1).gaussians(), references, indices, values);
       }
       boolean missed = false;
       for (int k = 0; k < FIRSTS; k++) {
@@ -144,7 +140,7 @@ final class Service {
         for (int h = 0; h < d; h++) {
           one.mean()[h] *= 1 + 1e-4f;
         }
-        DiagonalGaussians query = gaussians(one);
+        DiagonalGaussians query = one.gaussians();
         double before = used();
         double near = seconds(engine, query, references, indices, values);
         double growth = used() - before;
@@ -176,7 +172,7 @@ final class Service {
 
   /** Runs one long call on each carrier, as long as the references' search among themselves, cut after some seconds. */
   private static boolean waits(Batch batch) throws InterruptedException {
-    DiagonalGaussians references = gaussians(batch);
+    DiagonalGaussians references = batch.gaussians();
     int carriers = Runtime.getRuntime().availableProcessors();
     try (KlEngine engine = KlEngine.builder().build()) {
       AtomicInteger live = new AtomicInteger(carriers);

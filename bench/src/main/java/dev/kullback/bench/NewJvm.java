@@ -1,0 +1,39 @@
+package dev.kullback.bench;
+
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** Measures in new JVMs, which have this one's options, except that vectors come as users have them. */
+final class NewJvm {
+  private NewJvm() {}
+
+  /** Runs a class, and returns the numbers of the last line that it prints. */
+  static double[] measure(Class<?> main, String... arguments) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
+        .filter(o -> !o.startsWith("-Ddev.kullback.background"))
+        .forEach(command::add);
+    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+    command.addAll(List.of(arguments));
+    try {
+      Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+      List<String> lines = process.inputReader().readAllLines(); // warnings of the JVM's come first
+      if (process.waitFor() != 0) {
+        throw new Unavailable(
+            "a JVM that runs %s %s: %s"
+                .formatted(
+                    main.getSimpleName(), String.join(" ", arguments), String.join("; ", lines)));
+      }
+      return Stream.of(lines.getLast().split(" ")).mapToDouble(Double::parseDouble).toArray();
+    } catch (IOException e) {
+      throw new Unavailable("no JVM starts", e);
+    } catch (InterruptedException e) {
+      throw new AssertionError(e);
+    }
+  }
+}
