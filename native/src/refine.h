@@ -103,7 +103,7 @@ struct DiagonalPairs {
       Operands<DifferenceForm> difference;
     };
     double totals[MICRO * MICRO][THREADS]; // a thread has no registers for them
-    int open[2];
+    int open[2]; // threads that have open entries
   };
 
   Diagonal q;
@@ -230,10 +230,10 @@ struct DiagonalPairs {
       block.each([&](int t) {
         KB_NO_UNROLL for (int h = 0; h < DEPTH; h += RUN) open[t] &= addRun(operands, form, h, t, shared.totals);
         if (open[t] != 0) {
-          shared.open[turn] = 1;
+          block.add(shared.open[turn], 1);
         }
       });
-      isOpen = shared.open[turn] != 0;
+      isOpen = shared.open[turn] > 0;
     }
     block.each([&](int t) {
       KB_NO_UNROLL for (int n = 0; n < MICRO * MICRO; n++) {

@@ -312,38 +312,39 @@ void checkReductionArguments() {
   Memory memory(1 << 16);
   double *at = (double *)memory.at;
   int32_t *ints = (int32_t *)at + 4096;
+  int32_t *found = ints + 16;
   auto select = [&](const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, int64_t k, double slack,
-                    const double *limits, int64_t capacity, int32_t *counts, int32_t *found, double *values) {
-    return kullback_cuda_select(matrix, rows, columns, stride, width, 0, k, slack, limits, capacity, counts, found, values, stream);
+                    const double *limits, int64_t capacity, int32_t *counts, int32_t *columnsFound, double *values) {
+    return kullback_cuda_select(matrix, rows, columns, stride, width, 0, k, slack, limits, capacity, counts, columnsFound, values, stream);
   };
   double *odd = (double *)((char *)at + 4);
   int32_t *oddInts = (int32_t *)((char *)at + 2);
   double *to = at + 4096;
   RUN(cudaMemcpyAsync(at, std::vector<double>(4096).data(), 4096 * 8, cudaMemcpyHostToDevice, stream));
-  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, ints, ints, to) == 0, "select");
-  expect(select(nullptr, 4, 4, 4, 4, 1, 1, at, 4, ints, ints, to) == -1, "select from null");
-  expect(select(odd, 4, 4, 4, 4, 1, 1, at, 4, ints, ints, to) == -1, "select misaligned");
-  expect(select(at, 0, 4, 4, 4, 1, 1, at, 4, ints, ints, to) == -1, "select no rows");
-  expect(select(at, 4, 0, 4, 4, 1, 1, at, 4, ints, ints, to) == -1, "select no columns");
-  expect(select(at, 1, (int64_t)1 << 31, (int64_t)1 << 31, 4, 1, 1, at, 4, ints, ints, to) == -1, "select too many columns");
-  expect(select(at, 4, 4, 3, 4, 1, 1, at, 4, ints, ints, to) == -1, "select stride");
-  expect(select(at, 4, 4, INT64_MAX, 4, 1, 1, at, 4, ints, ints, to) == -1, "select stride overflows");
-  expect(select(at, (int64_t)1 << 50, 1 << 9, 1 << 9, 1, 1, 1, at, 2048, ints, ints, to) == -1, "select lists overflow");
-  expect(select(at, 4, 4, 4, 0, 1, 1, at, 4, ints, ints, to) == -1, "select width");
-  expect(select(at, 4, 4, 4, 4, -1, 1, at, 4, ints, ints, to) == -1, "select k");
+  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, ints, found, to) == 0, "select");
+  expect(select(nullptr, 4, 4, 4, 4, 1, 1, at, 4, ints, found, to) == -1, "select from null");
+  expect(select(odd, 4, 4, 4, 4, 1, 1, at, 4, ints, found, to) == -1, "select misaligned");
+  expect(select(at, 0, 4, 4, 4, 1, 1, at, 4, ints, found, to) == -1, "select no rows");
+  expect(select(at, 4, 0, 4, 4, 1, 1, at, 4, ints, found, to) == -1, "select no columns");
+  expect(select(at, 1, (int64_t)1 << 31, (int64_t)1 << 31, 4, 1, 1, at, 4, ints, found, to) == -1, "select too many columns");
+  expect(select(at, 4, 4, 3, 4, 1, 1, at, 4, ints, found, to) == -1, "select stride");
+  expect(select(at, 4, 4, INT64_MAX, 4, 1, 1, at, 4, ints, found, to) == -1, "select stride overflows");
+  expect(select(at, (int64_t)1 << 50, 1 << 9, 1 << 9, 1, 1, 1, at, 2048, ints, found, to) == -1, "select lists overflow");
+  expect(select(at, 4, 4, 4, 0, 1, 1, at, 4, ints, found, to) == -1, "select width");
+  expect(select(at, 4, 4, 4, 4, -1, 1, at, 4, ints, found, to) == -1, "select k");
   for (double slack : {0.5, -1.0, INFINITE, std::nan("")}) {
-    expect(select(at, 4, 4, 4, 4, 1, slack, at, 4, ints, ints, to) == -1, "select slack");
+    expect(select(at, 4, 4, 4, 4, 1, slack, at, 4, ints, found, to) == -1, "select slack");
   }
-  expect(select(at, 4, 4, 4, 4, 1, 1, nullptr, 4, ints, ints, to) == -1, "select without limits");
-  expect(select(at, 4, 4, 4, 4, 1, 1, odd, 4, ints, ints, to) == -1, "select limits misaligned");
-  expect(select(at, 4, 4, 4, 4, 1, 1, at, 0, ints, ints, to) == -1, "select capacity 0");
-  expect(select(at, 4, 4, 4, 4, 1, 1, at, KULLBACK_MOST_SELECTED + 1, ints, ints, to) == -1, "select capacity");
-  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, nullptr, ints, to) == -1, "select without counts");
+  expect(select(at, 4, 4, 4, 4, 1, 1, nullptr, 4, ints, found, to) == -1, "select without limits");
+  expect(select(at, 4, 4, 4, 4, 1, 1, odd, 4, ints, found, to) == -1, "select limits misaligned");
+  expect(select(at, 4, 4, 4, 4, 1, 1, at, 0, ints, found, to) == -1, "select capacity 0");
+  expect(select(at, 4, 4, 4, 4, 1, 1, at, KULLBACK_MOST_SELECTED + 1, ints, found, to) == -1, "select capacity");
+  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, nullptr, found, to) == -1, "select without counts");
   expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, ints, nullptr, to) == -1, "select without columns");
-  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, ints, ints, nullptr) == -1, "select without values");
-  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, oddInts, ints, to) == -1, "select counts misaligned");
+  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, ints, found, nullptr) == -1, "select without values");
+  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, oddInts, found, to) == -1, "select counts misaligned");
   expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, ints, oddInts, to) == -1, "select columns misaligned");
-  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, ints, ints, odd) == -1, "select values misaligned");
+  expect(select(at, 4, 4, 4, 4, 1, 1, at, 4, ints, found, odd) == -1, "select values misaligned");
   auto fold = [&](int kind, const double *matrix, int64_t rows, int64_t columns, int64_t stride, int64_t width, const double *weights,
                   double *out) { return kullback_cuda_fold(kind, matrix, rows, columns, stride, width, weights, out, stream); };
   expect(fold(KULLBACK_LOG_SUM_EXP, at, 4, 4, 4, 4, at, to) == 0, "fold");
