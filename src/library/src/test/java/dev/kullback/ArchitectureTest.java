@@ -44,6 +44,7 @@ class ArchitectureTest {
     ROOMS.put("batch", List.of("numerics", "work"));
     ROOMS.put("kernel", List.of("batch"));
     ROOMS.put("plain", List.of("kernel", "batch", "numerics", "work"));
+    ROOMS.put("mixture", List.of("plain", "batch", "numerics", "work"));
     ROOMS.put("vector", List.of("plain", "kernel", "batch", "numerics", "work"));
     ROOMS.put("vector.full", List.of("vector", "plain", "kernel", "batch", "numerics", "work"));
     ROOMS.put("cuda.abi", List.of());
@@ -85,7 +86,7 @@ class ArchitectureTest {
 
   /** The rooms that the API may use. */
   private static final List<String> FACADE_USES =
-      List.of("index", "verify", "engine", "rows", "plain", "batch", "numerics", "work");
+      List.of("index", "verify", "engine", "rows", "mixture", "plain", "batch", "numerics", "work");
 
   @Test
   void arrowsBetweenRoomsGoOneWay() {

@@ -1,5 +1,7 @@
 package dev.kullback.internal.numerics;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Cholesky factors in double-double arithmetic (T. J. Dekker, "A floating-point technique for extending the available precision",
  * 1971), with compensated sums of products (T. Ogita, S. M. Rump, S. Oishi, "Accurate sum and dot product", 2005). Rounded to double, such
@@ -114,6 +116,15 @@ public final class Cholesky implements Factorization {
       high[row + i] = hi;
       low[row + i] = lo;
     }
+  }
+
+  /** Returns an element of LLᵀ, rounded, of a packed factor that begins at an index; its low part may be missing. */
+  public double product(double[] high, double @Nullable [] low, int at, int r, int c) {
+    set(0, 0);
+    for (int k = 0, a = at + packedLength(r), b = at + packedLength(c); k <= c; k++, a++, b++) {
+      subtractProduct(high[a], low == null ? 0 : low[a], high[b], low == null ? 0 : low[b]);
+    }
+    return -(hi + lo);
   }
 
   private void set(double high, double low) {

@@ -1,0 +1,77 @@
+package dev.kullback.internal.mixture;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.plain.FullPair;
+
+/** Components with diagonal covariances, of which a merger keeps the variances. Its cost is a sum over the dimensions. */
+final class DiagonalComponents extends Components {
+  DiagonalComponents(DiagonalBatch batch, double[] weights) {
+    super(weights, batch.mean64().clone(), variances(batch));
+  }
+
+  private static double[] variances(DiagonalBatch batch) {
+    double[] variances = new double[batch.size() * batch.dimension()];
+    for (int k = 0; k < variances.length; k++) {
+      variances[k] = batch.kind().variance(batch.scale(k));
+    }
+    return variances;
+  }
+
+  @Override
+  public boolean isFull() {
+    return false;
+  }
+
+  @Override
+  public void copyCovariance(int i, double[] to, int at) {
+    System.arraycopy(covariance, i * length, to, at, length);
+  }
+
+  @Override
+  double doubleCost(int heavy, int light) {
+    double w = weight[heavy] + weight[light];
+    double a = weight[heavy] / w;
+    double b = weight[light] / w;
+    double sum = 0;
+    double errors = 0;
+    for (int h = 0, i = heavy * length, j = light * length; h < length; h++, i++, j++) {
+      double x = (covariance[j] - covariance[i]) / covariance[i];
+      double d = mean[j] - mean[i];
+      double z = a * b * (d * d / covariance[i]) / (1 + b * x);
+      double term = w * Math.log1p(z) + scaleTerm(x, covariance[j] / covariance[i], w, b);
+      double next = sum + term;
+      errors += Compensation.error(sum, term, next);
+      sum = next;
+    }
+    return Compensation.total(sum, errors);
+  }
+
+  /** Returns what a dimension's variances contribute to the doubled cost, where their quotient is {@code 1 + x = r}. */
+  private static double scaleTerm(double x, double r, double w, double b) {
+    if (Math.abs(x) <= SMALL) {
+      return w * (b * gap(x) - gap(b * x));
+    }
+    return Math.max(0, w * (Math.log1p(b * x) - b * Math.log(r)));
+  }
+
+  /** Returns {@code x − ln(1 + x)}, which is {@code f² + 2(f − ln(1 + f))} with {@code (1 + f)² = 1 + x}. */
+  private static double gap(double x) {
+    double f = x / (1 + Math.sqrt(1 + x));
+    return 2 * FullPair.excess(f, 1 + f, 1);
+  }
+
+  @Override
+  boolean costsMore(int i, int j, double most) {
+    double w = weight[i] + weight[j];
+    double a = weight[i] / w;
+    double b = weight[j] / w;
+    double sum = 0;
+    for (int h = 0, k = i * length, l = j * length; h < length; h++, k++, l++) {
+      double d = mean[l] - mean[k];
+      double t = a * b * (d * d);
+      sum += t / (2 * (a * covariance[k] + b * covariance[l]) + t);
+    }
+    return w * sum > most;
+  }
+}

@@ -1,0 +1,293 @@
+package dev.kullback.internal.mixture;
+
+import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.DoubleLogProduct;
+import dev.kullback.internal.plain.FullPair;
+import java.util.Arrays;
+
+/**
+ * Components with full covariances, as packed triangles. The factor of {@code I + M} is {@code I + F} with F computed of M as it is, so that
+ * nothing cancels where M is small, and {@code G(M) = tr M − ln|I + M|} is {@code ‖F‖² + 2 Σ_k (F_kk − ln(1 + F_kk))}.
+ */
+final class FullComponents extends Components {
+  /** Factors L of the covariances, packed, rounded from twice the precision of double. */
+  private final double[] factor;
+
+  /** ln|P_i|, and the diagonals of the inverses. */
+  private final double[] logDet;
+
+  private final double[] precision;
+  private final Cholesky cholesky = new Cholesky();
+  private final double[] high;
+  private final double[] low;
+
+  /** Working memory: {@code P_j − P_i}, and then X; {@code L⁻¹(P_j − P_i)}, square; F; y; and a diagonal. */
+  private final double[] x;
+
+  private final double[] half;
+  private final double[] f;
+  private final double[] y;
+  private final double[] diagonal;
+
+  FullComponents(FullBatch batch, double[] weights) {
+    super(weights, batch.mean().clone(), covariances(batch));
+    factor = batch.scaleTril().clone();
+    high = new double[length];
+    low = new double[length];
+    x = new double[length];
+    half = new double[dimension * dimension];
+    f = new double[length];
+    y = new double[dimension];
+    diagonal = new double[dimension];
+    logDet = new double[batch.size()];
+    precision = new double[batch.size() * dimension];
+    for (int i = 0; i < batch.size(); i++) {
+      setInverse(i);
+    }
+  }
+
+  /** Multiplies the factors out, in twice the precision of double: a covariance that the caller gave comes back as it was. */
+  private static double[] covariances(FullBatch batch) {
+    int d = batch.dimension();
+    double[] covariances = new double[batch.scaleTril().length];
+    Cholesky cholesky = new Cholesky();
+    for (int k = 0; k < covariances.length; ) {
+      int at = k;
+      for (int r = 0; r < d; r++) {
+        for (int c = 0; c <= r; c++, k++) {
+          covariances[k] = cholesky.product(batch.scaleTril(), batch.scaleTrilLow(), at, r, c);
+        }
+      }
+    }
+    return covariances;
+  }
+
+  @Override
+  public boolean isFull() {
+    return true;
+  }
+
+  @Override
+  public void copyCovariance(int i, double[] to, int at) {
+    for (int r = 0, k = i * length; r < dimension; r++) {
+      for (int c = 0; c <= r; c++, k++) {
+        to[at + r * dimension + c] = to[at + c * dimension + r] = covariance[k];
+      }
+    }
+  }
+
+  @Override
+  double doubleCost(int heavy, int light) {
+    double w = weight[heavy] + weight[light];
+    double a = weight[heavy] / w;
+    double b = weight[light] / w;
+    boolean differ = setX(heavy, light);
+    double norm = 0;
+    for (int r = 0, k = 0; differ && r < dimension; r++) {
+      for (int c = 0; c <= r; c++, k++) {
+        norm += (c < r ? 2 : 1) * x[k] * x[k];
+      }
+    }
+    double scale = 0;
+    if (norm <= SMALL * SMALL && differ) {
+      factor(1);
+      scale = b * gap();
+    }
+    factor(b);
+    if (norm <= SMALL * SMALL) {
+      scale = differ ? w * (scale - gap()) : 0;
+    } else {
+      for (int r = 0, k = 0; r < dimension; k += ++r + 1) {
+        diagonal[r] = factor[light * length + k] / factor[heavy * length + k];
+      }
+      double ratio = DoubleLogProduct.of(diagonal, 0, dimension, false);
+      double merged = 0; // not by the product, as F may be small for a small b
+      for (int r = 0, k = 0; r < dimension; k += ++r + 1) {
+        merged += Math.log1p(f[k]);
+      }
+      scale = Math.max(0, 2 * w * (merged - b * ratio));
+    }
+    return scale + w * Math.log1p(a * b * distance(heavy, light));
+  }
+
+  /** Sets X, symmetric, as a packed triangle; returns whether it is not 0. */
+  private boolean setX(int heavy, int light) {
+    boolean differ = false;
+    int i = heavy * length;
+    int j = light * length;
+    for (int k = 0; k < length; k++) {
+      x[k] = covariance[j + k] - covariance[i + k];
+      differ |= x[k] != 0;
+    }
+    if (!differ) {
+      return false;
+    }
+    for (int r = 0, row = 0; r < dimension; row += ++r) { // L H = P_j − P_i
+      double pivot = factor[i + row + r];
+      for (int c = 0, above = 0; c < dimension; above += ++c) {
+        double t = x[c <= r ? row + c : above + r];
+        for (int k = 0; k < r; k++) {
+          t -= factor[i + row + k] * half[k * dimension + c];
+        }
+        half[r * dimension + c] = t / pivot;
+      }
+    }
+    for (int r = 0, row = 0; r < dimension; row += ++r) { // X Lᵀ = H
+      for (int c = 0, above = 0; c <= r; above += ++c) {
+        double t = half[r * dimension + c];
+        for (int k = 0; k < c; k++) {
+          t -= x[row + k] * factor[i + above + k];
+        }
+        x[row + c] = t / factor[i + above + c];
+      }
+    }
+    return true;
+  }
+
+  /** Sets F so that {@code (I + F)(I + F)ᵀ = I + bX}; its pivots are those of a positive definite matrix unless X is far from 0 and b is 1. */
+  private void factor(double b) {
+    for (int r = 0, row = 0; r < dimension; row += ++r) {
+      for (int c = 0, above = 0; c <= r; above += ++c) {
+        double t = b * x[row + c];
+        for (int k = 0; k < c; k++) {
+          t -= f[row + k] * f[above + k];
+        }
+        f[row + c] = c < r ? t / (1 + f[above + c]) : t / (1 + Math.sqrt(1 + t));
+      }
+    }
+  }
+
+  /** Returns G of the matrix that F is of. */
+  private double gap() {
+    double sum = 0;
+    for (int r = 0, k = 0; r < dimension; r++, k++) {
+      for (int c = 0; c < r; c++, k++) {
+        sum += f[k] * f[k];
+      }
+      sum += 2 * FullPair.excess(f[k], 1 + f[k], 1);
+    }
+    return sum;
+  }
+
+  /** Returns {@code yᵀ(I + bX)⁻¹y}, where F is of bX. */
+  private double distance(int heavy, int light) {
+    int i = heavy * length;
+    double squares = 0;
+    for (int r = 0, row = 0; r < dimension; row += ++r) { // L y = d
+      double t = mean[light * dimension + r] - mean[heavy * dimension + r];
+      for (int k = 0; k < r; k++) {
+        t -= factor[i + row + k] * y[k];
+      }
+      y[r] = t / factor[i + row + r];
+    }
+    for (int r = 0, row = 0; r < dimension; row += ++r) { // (I + F) z = y, in its place
+      double t = y[r];
+      for (int k = 0; k < r; k++) {
+        t -= f[row + k] * y[k];
+      }
+      y[r] = t / (1 + f[row + r]);
+      squares += y[r] * y[r];
+    }
+    return squares;
+  }
+
+  /** Tries a bound first, by one dimension alone, and then the definition, which cancels where components are alike. */
+  @Override
+  boolean costsMore(int i, int j, double most) {
+    double w = weight[i] + weight[j];
+    double a = weight[i] / w;
+    double b = weight[j] / w;
+    int p = i * length;
+    int q = j * length;
+    for (int h = 0, k = 0; h < dimension; k += ++h + 1) {
+      double d = mean[j * dimension + h] - mean[i * dimension + h];
+      double t = a * b * (d * d);
+      if (w * t > most * (2 * (a * covariance[p + k] + b * covariance[q + k]) + t)) {
+        return true;
+      }
+    }
+    return most < Double.POSITIVE_INFINITY
+        && 0.5 * w * (logDet(i, j, a, b) - a * logDet[i] - b * logDet[j]) > most;
+  }
+
+  /**
+   * Returns ln|P| of the merged covariance less a bound on what rounding did to the sum of logarithms that it is part of. The factors of P
+   * are exactly those of P + E with {@code |E_rc| ≤ (D + 5)·2⁻⁵³·√(P_rr P_cc)} or so (J. W. Demmel, "On floating point errors in Cholesky",
+   * LAPACK Working Note 14, 1989), so that the logarithm is wrong by at most {@code D(D + 5)·2⁻⁵³·Σ_h P_hh (P⁻¹)_hh}, and the heavier component's P_i, as {@code P
+   * ≥ P_i/2}, has {@code P⁻¹ ≤ 2P_i⁻¹}. Twice this is taken.
+   */
+  private double logDet(int i, int j, double a, double b) {
+    int heavy = a >= b ? i : j;
+    double condition = 0;
+    for (int h = 0; h < dimension; h++) {
+      y[h] = mean[j * dimension + h] - mean[i * dimension + h];
+    }
+    for (int r = 0, row = 0; r < dimension; row += ++r) { // F diag(v) Fᵀ = P
+      double s = a * b * y[r];
+      for (int c = 0, above = 0; c <= r; above += ++c) {
+        double t = a * covariance[i * length + row + c] + b * covariance[j * length + row + c];
+        t += s * y[c];
+        condition += c < r ? 0 : t * precision[heavy * dimension + r];
+        for (int k = 0; k < c; k++) {
+          t -= x[row + k] * f[above + k];
+        }
+        x[row + c] = t; // F_rc v_c
+        f[row + c] = c < r ? t / diagonal[c] : 1;
+        diagonal[c] = c < r ? diagonal[c] : t;
+      }
+    }
+    double log = DoubleLogProduct.of(diagonal, 0, dimension, false);
+    double logs = Math.abs(log) + Math.abs(logDet[i]) + Math.abs(logDet[j]) + dimension + 16;
+    return log - 0x1p-51 * (dimension * (dimension + 5) * condition + logs);
+  }
+
+  @Override
+  public void merge(int i, int j) {
+    super.merge(i, j);
+    Arrays.fill(low, 0);
+    for (int r = 0, k = 0; r < dimension; r++) {
+      double t = scaleOf(i, r);
+      for (int c = 0; c <= r; c++, k++) {
+        double u = scaleOf(i, c);
+        high[k] = covariance[i * length + k] * Math.max(t, u) * Math.min(t, u);
+      }
+    }
+    if (!cholesky.factor(high, low, dimension)) {
+      throw new IllegalArgumentException(
+          ("components[%d] and components[%d], as merged so far, have a common covariance that is not positive definite in"
+                  + " double; raise the smallest variances of those like them")
+              .formatted(i, j));
+    }
+    for (int r = 0, k = 0; r < dimension; r++) {
+      double t = scaleOf(i, r);
+      for (int c = 0; c <= r; c++, k++) {
+        factor[i * length + k] = high[k] / t;
+      }
+    }
+    setInverse(i);
+  }
+
+  /** Sets ln|P_i| and the diagonal of {@code P_i⁻¹ = L⁻ᵀL⁻¹}. */
+  private void setInverse(int i) {
+    for (int c = 0; c < dimension; c++) {
+      double squares = 0;
+      for (int r = c, row = i * length + Cholesky.packedLength(c); r < dimension; row += ++r) {
+        double t = r == c ? 1 : 0;
+        for (int k = c; k < r; k++) {
+          t -= factor[row + k] * y[k];
+        }
+        y[r] = t / factor[row + r];
+        squares += y[r] * y[r];
+      }
+      precision[i * dimension + c] = squares;
+      diagonal[c] = factor[i * length + Cholesky.packedLength(c) + c];
+    }
+    logDet[i] = 2 * DoubleLogProduct.of(diagonal, 0, dimension, false);
+  }
+
+  /** Returns a power of two near the inverse of a standard deviation. */
+  private double scaleOf(int i, int r) {
+    return Cholesky.inverseRoot(covariance[i * length + Cholesky.packedLength(r) + r]);
+  }
+}

@@ -1,0 +1,134 @@
+package dev.kullback.internal.mixture;
+
+import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
+import java.util.function.IntConsumer;
+
+/**
+ * Merges the two components that cost least, again and again. Each row i has the least cost of merging component i with one of a higher index
+ * or, once that partner was merged with another, a bound below it. A row is gone through again only when it was merged, or when its bound is
+ * the least of all rows' values. Equal costs go to the lower i, then to the lower j.
+ */
+public final class Reduction {
+  /** What a bound must exceed a cost by, relatively, to count as greater: far more than rounding does to either. */
+  private static final double MARGIN = 1 + 0x1p-10;
+
+  private static final int NONE = -1;
+
+  private final Components components;
+
+  /** The components that are left, ascending: the first {@code size} of these. */
+  private final int[] left;
+
+  private int size;
+
+  /** Each row's least cost, or a bound below it where the partner is {@link #NONE}; +∞ of the last row, which has no partner. */
+  private final double[] least;
+
+  private final int[] partner;
+  private final Checkpoint checkpoint = new Checkpoint();
+
+  public Reduction(Components components, int size) {
+    this.components = components;
+    this.size = size;
+    left = new int[size];
+    Arrays.setAll(left, i -> i);
+    least = new double[size];
+    partner = new int[size];
+  }
+
+  /**
+   * Merges until {@code wanted} components are left or a merger would cost more than {@code most}, and returns the costs in their order.
+   *
+   * @param progress takes the number of components left, at first and after each merger
+   */
+  public double[] run(int wanted, double most, IntConsumer progress) {
+    double[] costs = new double[Math.max(0, size - wanted)];
+    int steps = 0;
+    progress.accept(size);
+    for (int p = 0; steps < costs.length && p < size - 1; p++) {
+      scan(p);
+    }
+    while (steps < costs.length) {
+      int p = cheapest();
+      int i = left[p];
+      if (least[i] > most) {
+        break;
+      }
+      costs[steps++] = least[i];
+      merge(p);
+      progress.accept(size);
+    }
+    return Arrays.copyOf(costs, steps);
+  }
+
+  public int size() {
+    return size;
+  }
+
+  /** Returns the p-th component that is left. */
+  public int component(int p) {
+    return left[p];
+  }
+
+  /** Returns the place of the first row of least cost, with its partner. */
+  private int cheapest() {
+    while (true) {
+      int best = 0;
+      for (int p = 1; p < size - 1; p++) {
+        if (least[left[p]] < least[left[best]]) {
+          best = p;
+        }
+      }
+      if (partner[left[best]] != NONE) {
+        return best;
+      }
+      scan(best);
+    }
+  }
+
+  /** Finds the partner of the row at a place, which is not the last. */
+  private void scan(int place) {
+    int i = left[place];
+    least[i] = Double.POSITIVE_INFINITY;
+    partner[i] = left[place + 1];
+    for (int p = place + 1; p < size; p++) {
+      offer(i, left[p]);
+    }
+    checkpoint.pass(Checkpoint.ofPlain((long) (size - place) * components.dimension()));
+  }
+
+  /** Takes j as a row's partner if it costs less than {@link #least}. */
+  private void offer(int i, int j) {
+    if (!components.costsMore(i, j, MARGIN * least[i])) {
+      double cost = components.cost(i, j);
+      if (cost < least[i] || (cost == least[i] && j < partner[i])) {
+        least[i] = cost;
+        partner[i] = j;
+      }
+      checkpoint.pass(components.terms());
+    }
+  }
+
+  /** Merges the row at a place with its partner. */
+  private void merge(int place) {
+    int i = left[place];
+    int j = partner[i];
+    components.merge(i, j);
+    int removed = Arrays.binarySearch(left, 0, size, j);
+    System.arraycopy(left, removed + 1, left, removed, --size - removed);
+    for (int p = 0; p < removed; p++) {
+      int r = left[p];
+      if (partner[r] == i || partner[r] == j) {
+        partner[r] = NONE;
+      }
+      if (p < place) {
+        offer(
+            r, i); // never of the same cost as a bound: then there may be a lower partner, or none
+      }
+    }
+    if (place < size - 1) {
+      scan(place);
+    }
+  }
+}

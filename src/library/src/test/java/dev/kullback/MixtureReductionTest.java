@@ -1,0 +1,808 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.kullback.testing.BigFloat;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CancellationException;
+import java.util.stream.DoubleStream;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Reduced mixtures against exact arithmetic, against a loop that recomputes everything, and against published results. */
+class MixtureReductionTest {
+  private static final double INFINITY = Double.POSITIVE_INFINITY;
+
+  /** A mixture with covariances [N, D, D], or variances [N, D]. */
+  private record Mix(double[] weights, double[] means, double[] covariances, boolean isFull) {
+    int size() {
+      return weights.length;
+    }
+
+    int dimension() {
+      return means.length / size();
+    }
+
+    Gaussians components() {
+      return isFull
+          ? FullGaussians.ofCovariance(means, covariances, dimension())
+          : DiagonalGaussians.ofVariance(means, covariances, dimension());
+    }
+
+    MixtureReduction reduce(int size, double maxCost) {
+      return MixtureReduction.runnalls(components(), weights, size, maxCost);
+    }
+
+    /** Element (r, c) of P_i. */
+    double covariance(int i, int r, int c) {
+      int d = dimension();
+      return isFull ? covariances[(i * d + r) * d + c] : r == c ? covariances[i * d + r] : 0;
+    }
+
+    double mean(int i, int h) {
+      return means[i * dimension() + h];
+    }
+  }
+
+  private static Mix random(int n, int d, boolean isFull, double spread, Random random) {
+    double[] means = new double[n * d];
+    double[] covariances = new double[n * (isFull ? d * d : d)];
+    double[] weights = random.doubles(n, 0.1, 1).toArray();
+    double sum = Arrays.stream(weights).sum();
+    for (int i = 0; i < n; i++) {
+      weights[i] /= sum;
+      double[] l = new double[d * d];
+      for (int r = 0; r < d; r++) {
+        means[i * d + r] = spread * random.nextGaussian();
+        for (int c = 0; c < r; c++) {
+          l[r * d + c] = 0.3 * random.nextGaussian();
+        }
+        l[r * d + r] = random.nextDouble(0.5, 1.5);
+      }
+      setCovariance(covariances, i, d, isFull, l);
+    }
+    return new Mix(weights, means, covariances, isFull);
+  }
+
+  private static void setCovariance(double[] to, int i, int d, boolean isFull, double[] l) {
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        double sum = 0;
+        for (int k = 0; k <= c; k++) {
+          sum += l[r * d + k] * l[c * d + k];
+        }
+        if (isFull) {
+          to[(i * d + r) * d + c] = to[(i * d + c) * d + r] = sum;
+        } else if (r == c) {
+          to[i * d + r] = sum;
+        }
+      }
+    }
+  }
+
+  // --- exact arithmetic
+
+  /** Weight, means and second moments about the mean of some components. */
+  private record Moments(BigFloat weight, BigFloat[] mean, BigFloat[][] covariance) {
+    static Moments of(Mix mix, int... members) {
+      int d = mix.dimension();
+      BigFloat weight = BigFloat.ZERO;
+      BigFloat[] mean = new BigFloat[d];
+      BigFloat[][] covariance = new BigFloat[d][d];
+      for (int k : members) {
+        weight = weight.plus(BigFloat.of(mix.weights[k]));
+      }
+      for (int h = 0; h < d; h++) {
+        BigFloat sum = BigFloat.ZERO;
+        for (int k : members) {
+          sum = sum.plus(BigFloat.of(mix.weights[k]).times(BigFloat.of(mix.mean(k, h))));
+        }
+        mean[h] = sum.dividedBy(weight);
+      }
+      for (int r = 0; r < d; r++) {
+        for (int c = 0; c < d; c++) {
+          BigFloat sum = BigFloat.ZERO;
+          for (int k : members) {
+            BigFloat a = BigFloat.of(mix.mean(k, r)).minus(mean[r]);
+            BigFloat b = BigFloat.of(mix.mean(k, c)).minus(mean[c]);
+            BigFloat moment = BigFloat.of(mix.covariance(k, r, c));
+            moment = mix.isFull || r == c ? moment.plus(a.times(b)) : moment;
+            sum = sum.plus(BigFloat.of(mix.weights[k]).times(moment));
+          }
+          covariance[r][c] = sum.dividedBy(weight);
+        }
+      }
+      return new Moments(weight, mean, covariance);
+    }
+
+    BigFloat logDet() {
+      int d = mean.length;
+      BigFloat[][] a = new BigFloat[d][];
+      Arrays.setAll(a, r -> covariance[r].clone());
+      BigFloat product = BigFloat.ONE;
+      for (int k = 0; k < d; k++) {
+        product = product.times(a[k][k]);
+        for (int r = k + 1; r < d; r++) {
+          BigFloat factor = a[r][k].dividedBy(a[k][k]);
+          for (int c = k; c < d; c++) {
+            a[r][c] = a[r][c].minus(factor.times(a[k][c]));
+          }
+        }
+      }
+      return product.ln();
+    }
+  }
+
+  private static double exactCost(Mix mix, int i, int j) {
+    Moments both = Moments.of(mix, i, j);
+    BigFloat cost = both.weight.times(both.logDet());
+    for (int k : new int[] {i, j}) {
+      Moments one = Moments.of(mix, k);
+      cost = cost.minus(one.weight.times(one.logDet()));
+    }
+    return Math.max(0, cost.half().toDouble()); // 0 is computed as 1e-77 or so
+  }
+
+  /** Components that differ by little or much, in mean and covariance, of similar and of very different weights. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 4, 9})
+  void costsAreExact(int d) {
+    Random random = new Random(d);
+    for (boolean isFull : new boolean[] {false, true}) {
+      for (double change = 1e-14; change < 1e7; change *= 10) {
+        for (double shift : new double[] {0, 1e-3 * change, change, 1e3 * change}) {
+          for (double ratio : new double[] {1, 0.3, 1e-3, 1e-9, 1e3}) {
+            Mix mix = pair(d, isFull, change, shift, ratio, random);
+            double exact = exactCost(mix, 0, 1);
+            double cost = mix.reduce(1, INFINITY).costs()[0];
+            assertThat(cost)
+                .as(
+                    "D %d, full %s, change %s, shift %s, weights 1 : %s",
+                    d, isFull, change, shift, ratio)
+                .isCloseTo(exact, within(1e-13 * exact + 1e-60));
+          }
+        }
+      }
+    }
+  }
+
+  /** Two components of which the second's covariance is the first's, changed relatively, or for change ≥ 1 another one, scaled. */
+  private static Mix pair(
+      int d, boolean isFull, double change, double shift, double ratio, Random random) {
+    double[] means = new double[2 * d];
+    double[] covariances = new double[2 * (isFull ? d * d : d)];
+    double[] l = new double[d * d];
+    double[] m = new double[d * d];
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++) {
+        l[r * d + c] = c < r ? 0.3 * random.nextGaussian() : random.nextDouble(0.5, 1.5);
+        double other = c < r ? 0.3 * random.nextGaussian() : random.nextDouble(0.5, 1.5);
+        m[r * d + c] =
+            change < 1 ? l[r * d + c] * (1 + change * random.nextGaussian() / 4) : change * other;
+      }
+      means[r] = random.nextGaussian();
+      means[d + r] = means[r] + shift * random.nextGaussian();
+    }
+    setCovariance(covariances, 0, d, isFull, l);
+    setCovariance(covariances, 1, d, isFull, m);
+    return new Mix(new double[] {1, ratio}, means, covariances, isFull);
+  }
+
+  /** Factors of a condition number of 1e5 cost no more digits than the covariance's. */
+  @Test
+  void costsOfIllConditionedCovariancesAreExact() {
+    Random random = new Random(1);
+    int d = 4;
+    for (double change = 1e-12; change < 10; change *= 10) {
+      double[] l = new double[d * d];
+      for (int r = 0; r < d; r++) {
+        for (int c = 0; c < r; c++) {
+          l[r * d + c] = random.nextGaussian();
+        }
+        l[r * d + r] = r == d - 1 ? 1e-5 : 1;
+      }
+      double[] m = l.clone();
+      for (int k = 0; k < m.length; k++) {
+        m[k] *= 1 + change * random.nextDouble();
+      }
+      double[] covariances = new double[2 * d * d];
+      setCovariance(covariances, 0, d, true, l);
+      setCovariance(covariances, 1, d, true, m);
+      Mix mix = new Mix(new double[] {1, 0.5}, new double[2 * d], covariances, true);
+      double exact = exactCost(mix, 0, 1);
+      assertThat(mix.reduce(1, INFINITY).costs()[0])
+          .as("change %s", change)
+          .isCloseTo(exact, within(1e-12 * 1e10 * exact));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1, 1", "1, 1e-30", "1e-30, 1", "1e20, 1e-20", "1e-20, 1e20"})
+  void costsOfExtremeScalesAreExact(double first, double second) {
+    for (boolean isFull : new boolean[] {false, true}) {
+      int d = 3;
+      double[] covariances = new double[2 * (isFull ? d * d : d)];
+      for (int h = 0; h < d; h++) {
+        covariances[isFull ? h * (d + 1) : h] = first;
+        covariances[covariances.length / 2 + (isFull ? h * (d + 1) : h)] = second;
+      }
+      double[] means = {0, 0, 0, 1e-3 * Math.sqrt(first), 0, Math.sqrt(second)};
+      for (double ratio : new double[] {1, 1e-6, 1e6}) {
+        Mix mix = new Mix(new double[] {1, ratio}, means, covariances, isFull);
+        double exact = exactCost(mix, 0, 1);
+        assertThat(mix.reduce(1, INFINITY).costs()[0]).isCloseTo(exact, within(1e-13 * exact));
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(doubles = {0, 1, 1e6})
+  void momentsArePreserved(double offset) {
+    Random random = new Random(4);
+    for (boolean isFull : new boolean[] {false, true}) {
+      int d = 3;
+      Mix mix = random(300, d, isFull, 3, random);
+      for (int k = 0; k < mix.means.length; k++) {
+        mix.means[k] += offset;
+      }
+      int[] all = IntStream.range(0, mix.size()).toArray();
+      for (int size : new int[] {1, 7, 299}) {
+        MixtureReduction reduced = mix.reduce(size, INFINITY);
+        assertThat(reduced.size()).isEqualTo(size);
+        Mix left = new Mix(reduced.weights(), reduced.means(), reduced.covariances(), mix.isFull);
+        assertThat(DoubleStream.of(left.weights).sum()).isCloseTo(1, within(1e-14));
+        Moments before = Moments.of(mix, all);
+        Moments after = Moments.of(left, IntStream.range(0, size).toArray());
+        for (int r = 0; r < d; r++) {
+          double mean = before.mean[r].toDouble();
+          double most = Math.abs(mean) + 10;
+          assertThat(after.mean[r].toDouble()).isCloseTo(mean, within(1e-15 * most));
+          for (int c = 0; c < d; c++) {
+            BigFloat shift = after.covariance[r][c].minus(before.covariance[r][c]);
+            assertThat(shift.toDouble()).isCloseTo(0, within(1e-15 * most * most));
+          }
+        }
+        for (int p = 0; p < size; p++) { // and of each component by itself
+          int place = p;
+          int[] members =
+              IntStream.of(all).filter(i -> reduced.assignments()[i] == place).toArray();
+          Moments exact = Moments.of(mix, members);
+          assertThat(left.weights[p]).isCloseTo(exact.weight.toDouble(), within(2e-16));
+          for (int r = 0; r < d; r++) {
+            for (int c = 0; c < d; c++) {
+              double p0 = exact.covariance[r][c].toDouble();
+              double scale =
+                  Math.sqrt(exact.covariance[r][r].toDouble() * exact.covariance[c][c].toDouble());
+              // the means that covariances are about are rounded
+              assertThat(left.covariance(p, r, c))
+                  .isCloseTo(p0, within(1e-14 * scale + 1e-31 * offset * offset));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  /** What is not merged comes back as it was given. */
+  @Test
+  void whatIsLeftAloneIsUnchanged() {
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix mix = random(40, 5, isFull, 1, new Random(2));
+      MixtureReduction same = mix.reduce(100, INFINITY);
+      assertThat(same.weights()).containsExactly(mix.weights);
+      assertThat(same.means()).containsExactly(mix.means);
+      assertThat(same.covariances()).containsExactly(mix.covariances);
+      assertThat(same.costs()).isEmpty();
+      assertThat(same.totalCost()).isZero();
+      assertThat(same.assignments()).containsExactly(IntStream.range(0, 40).toArray());
+      assertThat(same).hasToString("MixtureReduction[40 to 40, cost 0.0]");
+      assertThat(same.components().isDouble()).isTrue();
+    }
+  }
+
+  @Test
+  void allScalesOfTheSameComponentsReduceAlike() {
+    Mix mix = random(30, 3, true, 1, new Random(8));
+    MixtureReduction expected = mix.reduce(5, INFINITY);
+    double[] tril = new double[mix.covariances.length];
+    for (int i = 0; i < 30; i++) {
+      for (int r = 0; r < 3; r++) {
+        for (int c = 0; c <= r; c++) {
+          double sum = mix.covariance(i, r, c);
+          for (int k = 0; k < c; k++) {
+            sum -= tril[(i * 3 + r) * 3 + k] * tril[(i * 3 + c) * 3 + k];
+          }
+          tril[(i * 3 + r) * 3 + c] = r == c ? Math.sqrt(sum) : sum / tril[(i * 3 + c) * 3 + c];
+        }
+      }
+    }
+    Gaussians factors = FullGaussians.ofScaleTril(mix.means, tril, 3);
+    MixtureReduction got = MixtureReduction.runnalls(factors, mix.weights, 5);
+    assertThat(got.assignments()).containsExactly(expected.assignments());
+    assertThat(got.covariances()).containsExactly(expected.covariances(), within(1e-13));
+    double[] std = DoubleStream.of(mix.covariances).map(Math::abs).map(Math::sqrt).toArray();
+    Gaussians diagonal = DiagonalGaussians.ofStd(std, std, 9);
+    double[] variances = DoubleStream.of(std).map(s -> s * s).toArray();
+    assertThat(MixtureReduction.runnalls(diagonal, mix.weights, 4).covariances())
+        .containsExactly(
+            new Mix(mix.weights, std, variances, false).reduce(4, INFINITY).covariances());
+  }
+
+  // --- a loop that recomputes everything
+
+  /** The cost by its definition, in double. */
+  private static double plainCost(Mix mix, int i, int j) {
+    Mix both = merged(mix, i, j);
+    double w = both.weights[0];
+    return 0.5
+        * (w * logDet(both, 0) - mix.weights[i] * logDet(mix, i) - mix.weights[j] * logDet(mix, j));
+  }
+
+  private static double logDet(Mix mix, int i) {
+    int d = mix.dimension();
+    double sum = 0;
+    double[][] a = new double[d][d];
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c < d; c++) {
+        a[r][c] = mix.covariance(i, r, c);
+      }
+    }
+    for (int k = 0; k < d; k++) {
+      sum += Math.log(a[k][k]);
+      for (int r = k + 1; r < d; r++) {
+        double factor = a[r][k] / a[k][k];
+        for (int c = k; c < d; c++) {
+          a[r][c] -= factor * a[k][c];
+        }
+      }
+    }
+    return sum;
+  }
+
+  private static Mix merged(Mix mix, int i, int j) {
+    int d = mix.dimension();
+    double w = mix.weights[i] + mix.weights[j];
+    double a = mix.weights[i] / w;
+    double b = mix.weights[j] / w;
+    double[] mean = new double[d];
+    double[] covariance = new double[mix.isFull ? d * d : d];
+    for (int r = 0; r < d; r++) {
+      mean[r] = a * mix.mean(i, r) + b * mix.mean(j, r);
+      for (int c = 0; c < d; c++) {
+        double shift = (mix.mean(i, r) - mix.mean(j, r)) * (mix.mean(i, c) - mix.mean(j, c));
+        double p = a * mix.covariance(i, r, c) + b * mix.covariance(j, r, c) + a * b * shift;
+        if (mix.isFull) {
+          covariance[r * d + c] = p;
+        } else if (r == c) {
+          covariance[r] = p;
+        }
+      }
+    }
+    return new Mix(new double[] {w}, mean, covariance, mix.isFull);
+  }
+
+  private static Mix without(Mix mix, int j, int i, Mix instead) {
+    int d = mix.dimension();
+    int length = mix.covariances.length / mix.size();
+    List<Integer> left = new ArrayList<>(IntStream.range(0, mix.size()).boxed().toList());
+    left.remove(j);
+    Mix next =
+        new Mix(
+            new double[left.size()],
+            new double[left.size() * d],
+            new double[left.size() * length],
+            mix.isFull);
+    for (int p = 0; p < left.size(); p++) {
+      int k = left.get(p);
+      Mix from = k == i ? instead : mix;
+      int at = k == i ? 0 : k;
+      next.weights[p] = from.weights[at];
+      System.arraycopy(from.means, at * d, next.means, p * d, d);
+      System.arraycopy(from.covariances, at * length, next.covariances, p * length, length);
+    }
+    return next;
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "60, 1, false, 3",
+    "60, 3, false, 1",
+    "60, 3, true, 1",
+    "60, 4, true, 10",
+    "40, 6, true, 0.1"
+  })
+  void isTheGreedyOrder(int n, int d, boolean isFull, double spread) {
+    for (int seed = 0; seed < 5; seed++) {
+      Mix mix = random(n, d, isFull, spread, new Random(seed));
+      MixtureReduction reduced = mix.reduce(3, INFINITY);
+      double[] costs = reduced.costs();
+      assertThat(costs).hasSize(n - 3);
+      Mix left = mix;
+      for (double cost : costs) {
+        int best = 0;
+        int with = 0;
+        double least = INFINITY;
+        for (int i = 0; i < left.size(); i++) {
+          for (int j = i + 1; j < left.size(); j++) {
+            double plain = plainCost(left, i, j);
+            if (plain < least) {
+              least = plain;
+              best = i;
+              with = j;
+            }
+          }
+        }
+        assertThat(cost).isCloseTo(least, within(1e-13 + 1e-10 * least));
+        left = without(left, with, best, merged(left, best, with));
+      }
+      assertThat(reduced.weights()).containsExactly(left.weights, within(1e-14));
+      assertThat(reduced.means()).containsExactly(left.means, within(1e-12));
+      assertThat(reduced.covariances()).containsExactly(left.covariances, within(1e-11));
+    }
+  }
+
+  // --- properties
+
+  @Test
+  void equalComponentsMergeAtNoCostInTheirOrder() {
+    double[] means = {5, 1, 5, 1, 5, 5};
+    double[] variances = {2, 3, 2, 3, 2, 2};
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix mix = new Mix(new double[] {0.1, 0.2, 0.1, 0.3, 0.1, 0.2}, means, variances, isFull);
+      MixtureReduction reduced = mix.reduce(1, 0);
+      assertThat(reduced.costs()).containsExactly(0, 0, 0, 0);
+      assertThat(reduced.assignments()).containsExactly(0, 1, 0, 1, 0, 0);
+      assertThat(reduced.means()).containsExactly(5, 1);
+      assertThat(reduced.covariances()).containsExactly(2, 3);
+      assertThat(reduced.weights()).containsExactly(new double[] {0.5, 0.5}, within(1e-16));
+    }
+  }
+
+  /** On a line of equal steps all neighbors cost the same: the first two merge, and then the next two, which cost less than three. */
+  @Test
+  void tiesGoToTheLowerIndices() {
+    double[] means = IntStream.range(0, 8).mapToDouble(i -> i).toArray();
+    double[] ones = DoubleStream.generate(() -> 1).limit(8).toArray();
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix mix = new Mix(ones, means, ones, isFull);
+      assertThat(mix.reduce(7, INFINITY).assignments()).containsExactly(0, 0, 1, 2, 3, 4, 5, 6);
+      assertThat(mix.reduce(6, INFINITY).assignments()).containsExactly(0, 0, 1, 1, 2, 3, 4, 5);
+      assertThat(mix.reduce(4, INFINITY).assignments()).containsExactly(0, 0, 1, 1, 2, 2, 3, 3);
+    }
+  }
+
+  /** Costs are proportional to the weights, and do not depend on the units of the data; by powers of 2, to the bit. */
+  @Test
+  void unitsDoNotMatter() {
+    Mix mix = random(50, 3, true, 1, new Random(5));
+    MixtureReduction expected = mix.reduce(4, INFINITY);
+    Mix scaled =
+        new Mix(
+            DoubleStream.of(mix.weights).map(w -> 8 * w).toArray(),
+            DoubleStream.of(mix.means).map(m -> 0x1p-20 * m).toArray(),
+            DoubleStream.of(mix.covariances).map(p -> 0x1p-40 * p).toArray(),
+            true);
+    MixtureReduction got = scaled.reduce(4, INFINITY);
+    assertThat(got.assignments()).containsExactly(expected.assignments());
+    assertThat(got.costs())
+        .containsExactly(DoubleStream.of(expected.costs()).map(c -> 8 * c).toArray());
+    assertThat(got.totalCost()).isEqualTo(8 * expected.totalCost());
+  }
+
+  @Test
+  void componentsOfWeightZeroVanish() {
+    double[] means = {0, 10, 20, 30};
+    double[] ones = {1, 1, 1, 1};
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix mix = new Mix(new double[] {0, 0.5, 0, 0.25}, means, ones, isFull);
+      MixtureReduction reduced = mix.reduce(2, INFINITY);
+      assertThat(reduced.costs()).containsExactly(0, 0);
+      assertThat(reduced.weights()).containsExactly(0.5, 0.25);
+      assertThat(reduced.means()).containsExactly(10, 30);
+      assertThat(reduced.covariances()).containsExactly(1, 1);
+    }
+  }
+
+  /** The sum of the costs bounds the divergence from the reduced mixture, here integrated by the trapezoidal rule. */
+  @Test
+  void totalCostBoundsTheDivergence() {
+    for (int size = 1; size < 10; size++) {
+      MixtureReduction reduced = CROUSE.reduce(size, INFINITY);
+      Mix left = new Mix(reduced.weights(), reduced.means(), reduced.covariances(), false);
+      double sum = 0;
+      double step = 1e-3;
+      for (double x = -3; x < 6; x += step) {
+        double f = density(CROUSE, x);
+        sum += f == 0 ? 0 : f * Math.log(f / density(left, x)) * step;
+      }
+      assertThat(sum).isPositive().isLessThanOrEqualTo(reduced.totalCost());
+    }
+  }
+
+  private static double density(Mix mix, double x) {
+    double sum = 0;
+    for (int i = 0; i < mix.size(); i++) {
+      double v = mix.covariances[i];
+      double d = x - mix.means[i];
+      sum += mix.weights[i] * Math.exp(-0.5 * d * d / v) / Math.sqrt(2 * Math.PI * v);
+    }
+    return sum;
+  }
+
+  // --- published results
+
+  /**
+   * The mixture of ten of examples 1 and 2 of RunnalsGaussMixRed.m in the Tracker Component Library of the U.S. Naval Research
+   * Laboratory, also of D. F. Crouse et al., "A look at Gaussian mixture reduction algorithms", Fusion 2011.
+   */
+  private static final Mix CROUSE =
+      new Mix(
+          new double[] {0.03, 0.18, 0.12, 0.19, 0.02, 0.16, 0.06, 0.1, 0.08, 0.06},
+          new double[] {1.45, 2.20, 0.67, 0.48, 1.49, 0.91, 1.01, 1.42, 2.77, 0.89},
+          new double[] {
+            0.0487, 0.0305, 0.1171, 0.0174, 0.0295, 0.0102, 0.0323, 0.0380, 0.0115, 0.0679
+          },
+          false);
+
+  /** The three components of example 1, as that library's output is kept in nedonatelli/TCL, tests/fixtures/matlab/mixred_r1_runnalls_*. */
+  @Test
+  void trackerComponentLibraryExample1() {
+    double[] weights = {0.15, 0.18, 0.24, 0.19, 0.16, 0.08};
+    double[] means = {1.4353333333333333, 2.2, 0.81, 0.48, 0.91, 2.77};
+    double[] variances = {
+      0.039604888888888891, 0.0305, 0.10499999999999998, 0.0174, 0.0102, 0.0115
+    };
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix mix = new Mix(CROUSE.weights, CROUSE.means, CROUSE.covariances, isFull);
+      MixtureReduction reduced = mix.reduce(6, INFINITY);
+      assertThat(reduced.weights()).containsExactly(weights, within(1e-15));
+      assertThat(reduced.means()).containsExactly(means, within(1e-15));
+      assertThat(reduced.covariances()).containsExactly(variances, within(1e-16));
+    }
+  }
+
+  /** Example 2: mergers that cost at most 0.05, by the paper's definition, leave 6 components. */
+  @Test
+  void trackerComponentLibraryExample2() {
+    MixtureReduction reduced = CROUSE.reduce(1, 0.05);
+    assertThat(reduced.size()).isEqualTo(6);
+    assertThat(reduced.costs()).hasSize(4);
+    assertThat(DoubleStream.of(reduced.costs())).allMatch(cost -> cost <= 0.05);
+    assertThat(CROUSE.reduce(5, INFINITY).costs()[4]).isGreaterThan(0.05);
+  }
+
+  /** 8 components of two dimensions to 4: the library's output, mixred_mv2_runnalls_* of the same collection. */
+  @Test
+  void trackerComponentLibraryInTwoDimensions() {
+    Mix mix =
+        new Mix(
+            new double[] {0.05, 0.15, 0.1, 0.2, 0.12, 0.08, 0.18, 0.12},
+            new double[] {0, 0, 0.3, 0.1, 2, 1.5, 2.2, 1.3, -1, 2, -1.2, 2.3, 4, -1, 0.5, -0.4},
+            new double[] {
+              0.2, 0.05, 0.05, 0.3, 0.15, -0.02, -0.02, 0.1, 0.3, 0.1, 0.1, 0.25, 0.2, 0, 0,
+              0.2, //
+              0.4, 0.12, 0.12, 0.35, 0.25, -0.05, -0.05, 0.2, 0.5, 0.2, 0.2, 0.6, 0.1, 0.03, 0.03,
+              0.12
+            },
+            true);
+    MixtureReduction reduced = mix.reduce(4, INFINITY);
+    assertThat(reduced.weights())
+        .containsExactly(new double[] {0.32, 0.3, 0.2, 0.18}, within(1e-15));
+    assertThat(reduced.means())
+        .containsExactly(
+            new double[] {
+              0.328125,
+              -0.10312500000000002,
+              2.1333333333333333,
+              1.3666666666666667,
+              -1.0799999999999998,
+              2.1199999999999997,
+              4,
+              -1
+            },
+            within(1e-14));
+    assertThat(reduced.covariances())
+        .containsExactly(
+            new double[] {
+              0.16733398437500002,
+              -0.017412109375000005,
+              -0.017412109375000005,
+              0.19280273437500001,
+              0.24222222222222223,
+              0.024444444444444439,
+              0.024444444444444439,
+              0.22555555555555556,
+              0.3496,
+              0.0376,
+              0.0376,
+              0.3116,
+              0.5,
+              0.2,
+              0.2,
+              0.6
+            },
+            within(1e-14));
+  }
+
+  /** 6 components of four dimensions to 3: mixred_mv4_runnalls_* of the same collection. */
+  @Test
+  void trackerComponentLibraryInFourDimensions() {
+    double[] covariances = new double[6 * 16];
+    for (int i = 1; i <= 6; i++) {
+      double[][] a = new double[4][4];
+      for (int k = 0; k < 16; k++) {
+        a[k % 4][k / 4] = Math.sin((k + 1) * i * 0.37); // by columns, as MATLAB does
+      }
+      for (int r = 0; r < 4; r++) {
+        for (int c = 0; c < 4; c++) {
+          double sum = 0;
+          for (int k = 0; k < 4; k++) {
+            sum += a[r][k] * a[c][k];
+          }
+          covariances[(i - 1) * 16 + r * 4 + c] = (r == c ? 0.1 : 0) + 0.05 * sum;
+        }
+      }
+    }
+    double[] means = {
+      0, 0, 0, 0, 0.4, -0.2, 0.1, 0.3, 5, 5, 5, 5, 5.3, 4.8, 5.2, 4.9, -3, 2, 1, 0, 2, -2, 3, -1
+    };
+    MixtureReduction reduced =
+        new Mix(new double[] {0.2, 0.1, 0.25, 0.15, 0.2, 0.1}, means, covariances, true)
+            .reduce(3, INFINITY);
+    assertThat(reduced.assignments()).containsExactly(0, 0, 1, 1, 2, 2);
+    assertThat(reduced.weights()).containsExactly(new double[] {0.3, 0.4, 0.3}, within(1e-15));
+    assertThat(Arrays.copyOf(reduced.means(), 8))
+        .containsExactly(
+            new double[] {
+              0.13333333333333333,
+              -0.066666666666666666,
+              0.033333333333333333,
+              0.1,
+              5.1125,
+              4.925,
+              5.075,
+              4.9625
+            },
+            within(1e-14));
+    assertThat(Arrays.copyOfRange(reduced.covariances(), 32, 48))
+        .containsExactly(
+            new double[] {
+              5.780963804187607, -4.5026093480288418, 2.1448071979123107, -0.99941490095866681, //
+              -4.5026093480288418, 3.7436483034635843, -1.7851371364472159, 0.80943621876767302, //
+              2.1448071979123107, -1.7851371364472159, 1.0749439909856136, -0.5009208589734544, //
+              -0.99941490095866681, 0.80943621876767302, -0.5009208589734544, 0.44805385280529231
+            },
+            within(1e-13));
+  }
+
+  /**
+   * The mixture of test_gaussianmixture_reducer in Stone Soup's test_gaussian_mixture_reducer.py: ten components of weight 1e-10 anywhere,
+   * which that reducer prunes, and ten equal ones. One is left.
+   */
+  @Test
+  void stoneSoup() {
+    Random random = new Random(6);
+    double[] weights = new double[20];
+    double[] means = new double[20 * 4];
+    double[] covariances = new double[20 * 16];
+    for (int i = 0; i < 20; i++) {
+      weights[i] = i < 10 ? 1e-10 : 0.05;
+      for (int h = 0; h < 4; h++) {
+        means[i * 4 + h] = i < 10 ? 10 * random.nextDouble() : 1 + h % 2;
+        covariances[i * 16 + h * 5] = i < 10 ? 1 : 5;
+      }
+    }
+    Mix mix = new Mix(weights, means, covariances, true);
+    assertThat(mix.reduce(1, 0).size()).isEqualTo(11);
+    MixtureReduction reduced = mix.reduce(1, 1e-6);
+    assertThat(reduced.size()).isEqualTo(1);
+    assertThat(reduced.weights()[0]).isCloseTo(0.5 + 1e-9, within(1e-15));
+    assertThat(reduced.means()).containsExactly(new double[] {1, 2, 1, 2}, within(1e-7));
+  }
+
+  // --- calls
+
+  @Test
+  void progressCountsDown() {
+    Mix mix = random(20, 2, true, 1, new Random(1));
+    List<Integer> left = new ArrayList<>();
+    MixtureReduction.runnalls(mix.components(), mix.weights, 15, INFINITY, left::add);
+    assertThat(left).containsExactly(20, 19, 18, 17, 16, 15);
+  }
+
+  @Test
+  void argumentsAreNotKept() {
+    Mix mix = random(20, 2, false, 1, new Random(1));
+    double[] before = mix.weights.clone();
+    MixtureReduction reduced = mix.reduce(5, INFINITY);
+    assertThat(mix.weights).containsExactly(before);
+    double[] weights = reduced.weights();
+    reduced.weights()[0] = reduced.means()[0] = reduced.covariances()[0] = reduced.costs()[0] = 9;
+    reduced.assignments()[0] = 9;
+    assertThat(reduced.weights()).containsExactly(weights);
+    assertThat(reduced.assignments()[0]).isZero();
+    assertThat(reduced.costs()[0]).isLessThan(9);
+    assertThat(reduced.components().size()).isEqualTo(5);
+  }
+
+  @Test
+  void interruptionEndsIt() {
+    Mix mix = random(3000, 2, true, 1, new Random(1));
+    Gaussians components = mix.components();
+    Thread.currentThread().interrupt();
+    assertThatThrownBy(() -> MixtureReduction.runnalls(components, mix.weights, 1))
+        .isInstanceOf(CancellationException.class);
+    assertThat(Thread.interrupted()).isTrue();
+  }
+
+  @Test
+  void badArguments() {
+    Mix mix = random(3, 2, true, 1, new Random(1));
+    Gaussians g = mix.components();
+    double[] w = mix.weights;
+    reject("size must be at least 1, is 0", g, w, 0, 1);
+    reject("maxCost must be >= 0, is -1.0", g, w, 1, -1);
+    reject("maxCost must be >= 0, is NaN", g, w, 1, Double.NaN);
+    reject("weights has 2 elements but there are 3 components", g, new double[2], 1, 1);
+    reject(
+        "weights[1] is -0.5; it must be finite and >= 0; is it a logarithm?",
+        g,
+        new double[] {1, -0.5, 1},
+        1,
+        1);
+    reject("weights[2] is NaN; it must be", g, new double[] {1, 0.5, Double.NaN}, 1, 1);
+    reject("weights[0] is Infinity; it must be", g, new double[] {INFINITY, 1, 1}, 1, 1);
+    reject("the sum of weights is 0.0; it must be", g, new double[3], 1, 1);
+    double[] huge = {Double.MAX_VALUE, Double.MAX_VALUE, 1};
+    reject("the sum of weights is Infinity; it must be", g, huge, 1, 1);
+    double[] zero = new double[3];
+    reject(
+        "components are deterministic",
+        DiagonalGaussians.ofStd(zero, zero, 1, ScalePolicy.DETERMINISTIC_IF_ZERO),
+        w,
+        1,
+        1);
+    double[] ones = {1, 1, 1};
+    reject(
+        "components[1] has a variance outside [2^-500, 2^500]",
+        DiagonalGaussians.ofVariance(ones, new double[] {1, 1e-160, 1}, 1),
+        w,
+        1,
+        1);
+    reject(
+        "components[2] has mean 1.0E80 in dimension 0, outside",
+        DiagonalGaussians.ofVariance(new double[] {1, 1, 1e80}, ones, 1),
+        w,
+        1,
+        1);
+    reject(
+        "components[0] has a mean or a factor beyond 2^±250",
+        FullGaussians.ofScaleTril(new double[] {1e80, 1, 1}, ones, 1),
+        w,
+        1,
+        1);
+    double[] almost = {1, 0, 1, 1e-9, 1, 0, 1, 1e-9};
+    reject(
+        "components[0] and components[1], as merged so far, have a common covariance that is not positive definite in double",
+        FullGaussians.ofScaleTril(new double[4], almost, 2),
+        new double[] {1, 1},
+        1,
+        1);
+  }
+
+  private static void reject(
+      String message, Gaussians components, double[] weights, int size, double maxCost) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> MixtureReduction.runnalls(components, weights, size, maxCost))
+        .withMessageContaining(message);
+  }
+}
