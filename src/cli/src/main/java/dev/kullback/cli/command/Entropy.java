@@ -17,12 +17,9 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.Callable;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -42,15 +39,7 @@ import picocli.CommandLine.Spec;
     })
 final class Entropy implements Callable<Integer> {
   @Mixin BatchOptions.Q qOptions;
-
-  @Option(
-      names = "--weights",
-      paramLabel = "C.npy",
-      description = "The mixture's weights, [N], of sum 1; default: equal ones.")
-  @Nullable Path weights;
-
-  @Option(names = "--log-weights", paramLabel = "W.npy", description = "Or their logarithms.")
-  @Nullable Path logWeights;
+  @Mixin WeightOptions weightOptions;
 
   @Option(
       names = "--alpha",
@@ -72,15 +61,13 @@ final class Entropy implements Callable<Integer> {
   public Integer call() throws IOException {
     BatchOptions.Files files = qOptions.files();
     Input.limitStdin(0, BatchOptions.inputs(files, List.of()));
-    if (weights != null && logWeights != null) {
-      throw new UserError("give --weights or --log-weights, not both");
-    }
+    List<Path> weightFiles = weightOptions.files();
     if (!(alpha >= 0 && alpha <= 1)) {
       throw new UserError("--alpha is " + alpha + ": give 0 to 1");
     }
     if (output != null) {
       List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, List.of()));
-      Stream.of(weights, logWeights).filter(Objects::nonNull).forEach(inputs::add);
+      inputs.addAll(weightFiles);
       Outputs.check(output, "npy", inputs);
     }
     Report report = new Report(spec);
@@ -122,17 +109,13 @@ final class Entropy implements Callable<Integer> {
   }
 
   private MixtureEntropy mixture(Batch q) {
-    @Nullable Path file = weights != null ? weights : logWeights;
-    double @Nullable [] c = file == null ? null : q.weights(file, weights == null);
     Gaussians components = q.gaussians();
     MixtureEntropy equal = mixture(components, null, q.files().scale());
-    if (file == null || c == null) {
-      return equal;
-    }
-    if (weights == null) {
-      Arrays.setAll(c, i -> Math.exp(c[i]));
-    }
-    return mixture(components, c, file); // which may refuse their sum
+    List<Path> files = weightOptions.files();
+    return files.isEmpty()
+        ? equal
+        : mixture(
+            components, weightOptions.read(q), files.getFirst()); // which may refuse their sum
   }
 
   /** Makes a mixture; what the library refuses is told of {@code file}. */

@@ -16,6 +16,7 @@ import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -120,8 +121,19 @@ public final class OutputFile implements Closeable {
     this(name);
     if (first != null && hasTargetOf(first)) {
       close();
-      throw new UserError(first.name, "is the same file as the other output, " + name);
+      throw sameAs(first);
     }
+  }
+
+  /** Throws if another output would replace the same file. */
+  void requireOther(OutputFile other) {
+    if (hasTargetOf(other)) {
+      throw sameAs(other);
+    }
+  }
+
+  private UserError sameAs(OutputFile other) {
+    return new UserError(other.name, "is the same file as the other output, " + name);
   }
 
   /** Refuses early a size that the disk cannot hold. */
@@ -235,13 +247,14 @@ public final class OutputFile implements Closeable {
     });
   }
 
-  /** Commits the outputs of a command: all that may fail but the renaming comes before either appears. */
   public static void commit(OutputFile first, @Nullable OutputFile second) {
-    first.finish();
-    if (second != null) {
-      second.commit();
-    }
-    first.commit();
+    commit(second == null ? List.of(first) : List.of(first, second));
+  }
+
+  /** Commits the outputs of a command, the first last: all that may fail but the renaming comes before any appears. */
+  static void commit(List<OutputFile> files) {
+    files.forEach(OutputFile::finish);
+    files.reversed().forEach(OutputFile::commit);
   }
 
   public void commit() {

@@ -1,0 +1,212 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.MixtureReduction;
+import dev.kullback.ScaleKind;
+import dev.kullback.ScalePolicy;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.npy.Input;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.OutputFiles;
+import dev.kullback.cli.output.Outputs;
+import dev.kullback.cli.terminal.Progress;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.terminal.UserError;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.function.DoubleUnaryOperator;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+@Command(
+    name = "reduce",
+    description = {
+      "Reduces the mixture of q's Gaussians to fewer, by merging the two that cost least.",
+      "The cost is Runnalls' bound on the divergence, in nats. Weight, mean and covariance of the mixture are preserved.",
+    },
+    customSynopsis = {
+      "kullback reduce --mean Q.npy --cov P.npy [--weights C.npy] [--to K] [--max-cost B]",
+      "                     -o M.npy --out-scale S.npy --out-weights W.npy [--indices I.npy] [...]",
+    },
+    sortOptions = false,
+    footer = {
+      "",
+      "Example:",
+      "  kullback reduce --to 50 --mean Q.npy --cov P.npy --weights C.npy -o M.npy --out-scale S.npy --out-weights W.npy",
+    })
+final class Reduce implements Callable<Integer> {
+  @Mixin BatchOptions.Q qOptions;
+  @Mixin WeightOptions weightOptions;
+
+  @Option(
+      names = "--to",
+      paramLabel = "K",
+      description = "How many are to be left; default: 1, if there is --max-cost.")
+  @Nullable Integer to;
+
+  @Option(
+      names = "--max-cost",
+      paramLabel = "B",
+      description = "Stop before a merger that costs more, in nats; default: none.")
+  @Nullable Double maxCost;
+
+  @Option(
+      names = {"-o", "--output"},
+      paramLabel = "M.npy",
+      required = true,
+      description = "Where the means go, [K,D]; float64 if q is, else float32.")
+  Path output;
+
+  @Option(
+      names = "--out-scale",
+      paramLabel = "S.npy",
+      required = true,
+      description =
+          "Where the scales go, [K,D], of the kind that q has; for matrices covariances, [K,D,D].")
+  Path outScale;
+
+  @Option(
+      names = "--out-weights",
+      paramLabel = "W.npy",
+      required = true,
+      description = "Where the weights go, [K].")
+  Path outWeights;
+
+  @Option(
+      names = "--indices",
+      paramLabel = "I.npy",
+      description = "Where goes, for each row of q, the row that it is part of, int32 [N].")
+  @Nullable Path indices;
+
+  @Mixin PolicyOptions.Clamp policyOptions;
+  @Spec CommandSpec spec;
+
+  @Override
+  public Integer call() throws IOException {
+    BatchOptions.Files files = qOptions.files();
+    List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, List.of()));
+    inputs.addAll(weightOptions.files());
+    Input.limitStdin(0, inputs);
+    ScalePolicy policy = policyOptions.policy();
+    checkOptions(files, policy);
+    Map<String, Path> outputs = new LinkedHashMap<>();
+    outputs.put("output", output);
+    outputs.put("out_scale", outScale);
+    outputs.put("out_weights", outWeights);
+    if (indices != null) {
+      outputs.put("indices", indices);
+    }
+    outputs.values().forEach(name -> Outputs.check(name, "npy", inputs));
+    Report report = new Report(spec);
+    try (Arena arena = Arena.ofShared();
+        OutputFiles out = new OutputFiles(List.copyOf(outputs.values()))) {
+      Batch q = Batch.load(files, policy, arena);
+      report.start();
+      MixtureReduction reduced = reduce(q);
+      write(reduced, q, out);
+      out.commit();
+      describe(report, reduced, q);
+      report.wrote(outputs);
+      report.end();
+      return 0;
+    }
+  }
+
+  private void checkOptions(BatchOptions.Files files, ScalePolicy policy) {
+    if (to == null && maxCost == null) {
+      throw new UserError("give --to or --max-cost, or both");
+    }
+    if (to != null && to < 1) {
+      throw new UserError("--to is " + to + ": give at least 1");
+    }
+    if (maxCost != null && !(maxCost >= 0)) {
+      throw new UserError("--max-cost is " + maxCost + ": give 0 or more");
+    }
+    if (policy == ScalePolicy.CLAMPED && files.kind().isFull()) {
+      throw new UserError("--clamp is for scales, not for matrices");
+    }
+  }
+
+  /** Reduces the mixture; what the library refuses is told of the file of weights, if it names these, or of scales. */
+  private MixtureReduction reduce(Batch q) {
+    int size = to == null ? 1 : to;
+    double most = maxCost == null ? Double.POSITIVE_INFINITY : maxCost;
+    double[] weights = weightOptions.read(q);
+    try (Progress progress = Terminal.of(spec).progress(Math.max(0, q.size() - size))) {
+      return MixtureReduction.runnalls(
+          q.gaussians(), weights, size, most, left -> progress.advance(left < q.size() ? 1 : 0));
+    } catch (IllegalArgumentException e) {
+      String message = String.valueOf(e.getMessage());
+      List<Path> files = weightOptions.files();
+      boolean ofWeights = message.contains("weights") && !files.isEmpty();
+      throw new UserError(ofWeights ? files.getFirst() : q.files().scale(), message);
+    }
+  }
+
+  private static void write(MixtureReduction reduced, Batch q, OutputFiles out) {
+    int k = reduced.size();
+    int d = q.dimension();
+    boolean isDouble = q.isDouble();
+    ValueLayout element = Npy.floats(isDouble);
+    ScaleKind kind = q.files().kind();
+    put(out.get(0), Npy.header(element, k, d), reduced.means(), x -> x, isDouble);
+    put(
+        out.get(1),
+        kind.isFull() ? Npy.header(element, k, d, d) : Npy.header(element, k, d),
+        reduced.covariances(),
+        fromVariance(kind),
+        isDouble);
+    put(out.get(2), Npy.header(element, k), reduced.weights(), x -> x, isDouble);
+    if (out.size() > 3) {
+      out.get(3).write(Npy.header(ValueLayout.JAVA_INT, q.size()));
+      for (int row : reduced.assignments()) {
+        out.get(3).putInt(row);
+      }
+    }
+  }
+
+  private static void put(
+      OutputFile file, byte[] header, double[] values, DoubleUnaryOperator f, boolean isDouble) {
+    file.write(header);
+    for (double value : values) {
+      file.put(f.applyAsDouble(value), isDouble);
+    }
+  }
+
+  private static DoubleUnaryOperator fromVariance(ScaleKind kind) {
+    return switch (kind) {
+      case STD -> Math::sqrt;
+      case LOG_VARIANCE -> Math::log;
+      case PRECISION -> v -> 1 / v;
+      default -> v -> v;
+    };
+  }
+
+  private static void describe(Report report, MixtureReduction reduced, Batch q) {
+    double[] costs = reduced.costs();
+    double last = costs.length == 0 ? 0 : costs[costs.length - 1];
+    double seconds = report.seconds();
+    String dtype = Npy.dtype(Batch.element(q, q));
+    report.line(
+        "mixture of %d Gaussians of dimension %d reduced to %d, %s, in %.3g s",
+        q.size(), q.dimension(), reduced.size(), dtype, seconds);
+    report.line("cost %.7g nats in all, the last merger %.7g", reduced.totalCost(), last);
+    report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
+    report.put("components", reduced.size()).put("total_cost", reduced.totalCost());
+    report.put("last_cost", costs.length == 0 ? null : last).put("seconds", seconds);
+  }
+}
