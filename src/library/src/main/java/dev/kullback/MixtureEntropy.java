@@ -25,9 +25,6 @@ import java.util.Objects;
 public final class MixtureEntropy {
   private static final double LN_2PI = Math.log(2 * Math.PI);
 
-  /** Allowed distance of the sum of weights from 1, for weights of float. */
-  private static final double SUM_TOLERANCE = 1e-5;
-
   private final Gaussians components;
   private final Batch batch;
   private final double[] weights;
@@ -75,27 +72,9 @@ public final class MixtureEntropy {
    */
   public static MixtureEntropy of(Gaussians components, double[] weights) {
     Objects.requireNonNull(components, "components");
-    Objects.requireNonNull(weights, "weights");
-    if (weights.length != components.size()) {
-      throw new IllegalArgumentException(
-          "weights has %d elements but there are %d components"
-              .formatted(weights.length, components.size()));
-    }
-    double sum = 0;
-    for (int i = 0; i < weights.length; i++) {
-      if (!(weights[i] >= 0)) {
-        throw new IllegalArgumentException(
-            "weights[%d] is %s; it must be >= 0".formatted(i, weights[i]));
-      }
-      sum += weights[i];
-    }
-    if (!(Math.abs(sum - 1) <= SUM_TOLERANCE)) {
-      throw new IllegalArgumentException("the sum of weights is " + sum + "; it must be 1");
-    }
-    double[] normal = new double[weights.length];
-    for (int i = 0; i < normal.length; i++) {
-      normal[i] = weights[i] / sum;
-    }
+    Mixture.checkLength(weights, components.size());
+    double[] normal = weights.clone();
+    Mixture.normalize(normal, 0, normal.length, "");
     return new MixtureEntropy(components, normal);
   }
 

@@ -138,10 +138,7 @@ public final class MixtureReduction {
   }
 
   private static void checkWeights(double[] weights, int n) {
-    if (weights.length != n) {
-      throw new IllegalArgumentException(
-          "weights has %d elements but there are %d components".formatted(weights.length, n));
-    }
+    Mixture.checkLength(weights, n);
     double sum = 0;
     for (int i = 0; i < n; i++) {
       if (!(weights[i] >= 0 && weights[i] <= Double.MAX_VALUE)) {

@@ -2,7 +2,7 @@ package dev.kullback;
 
 /**
  * Estimates of {@code KL(q_i ‖ p_i)}, in nats, from samples of q_i, with their standard errors.
- * {@link KlEngine#monteCarlo} returns them.
+ * {@link KlEngine#monteCarlo} and, of mixtures, {@link MixtureKl#monteCarlo} return them.
  */
 public final class MonteCarlo {
   private final int samples;

@@ -3,7 +3,6 @@ package dev.kullback.internal.plain;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.SplittableRandom;
@@ -226,9 +225,7 @@ public abstract class Sampler {
     logDets = 0;
     logMagnitudes = 0;
     set(i);
-    double sum = 0;
-    double rest = 0;
-    double squares = 0;
+    RunningMean running = new RunningMean();
     floor = 0;
     for (long s = 1; s <= samples; s++) {
       checkpoint.pass(terms);
@@ -249,15 +246,10 @@ public abstract class Sampler {
         double rounding = rounding();
         floor = rounding >= 0 ? Math.max(floor, rounding) : Double.POSITIVE_INFINITY;
       }
-      // B. P. Welford's running mean and variance, 1962, the mean in two parts
-      double change = ratio - sum - rest;
-      double next = sum + change / s;
-      rest += Compensation.error(sum, change / s, next);
-      sum = next;
-      squares += change * (ratio - sum - rest);
+      running.add(ratio);
     }
-    mean = sum + rest;
-    spread = Math.sqrt(squares / (samples - 1) / samples);
+    mean = running.mean();
+    spread = running.standardError();
   }
 
   public final double mean() {

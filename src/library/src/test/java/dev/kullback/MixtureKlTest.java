@@ -1,0 +1,592 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.kullback.testing.BigFloat;
+import dev.kullback.testing.Engines;
+import dev.kullback.testing.FullBatch;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.DoubleStream;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Divergences of mixtures against their formulas in exact arithmetic, integrals, sampling and published values. */
+class MixtureKlTest {
+  /** The mixture of ten of KLDistApproxGaussMix.m, example 1, in the Tracker Component Library of the U.S. Naval Research Laboratory. */
+  private static final Mixture TEN =
+      Mixture.of(
+          DiagonalGaussians.ofVariance(
+              new double[] {1.45, 2.20, 0.67, 0.48, 1.49, 0.91, 1.01, 1.42, 2.77, 0.89},
+              new double[] {
+                0.0487, 0.0305, 0.1171, 0.0174, 0.0295, 0.0102, 0.0323, 0.0380, 0.0115, 0.0679
+              },
+              1),
+          new double[] {0.03, 0.18, 0.12, 0.19, 0.02, 0.16, 0.06, 0.1, 0.08, 0.06});
+
+  /** The first without its five lightest components, and without two more; that example's second and third. */
+  private static final Mixture SIX_AND_FOUR =
+      Mixture.of(
+          DiagonalGaussians.ofVariance(
+              new double[] {2.20, 0.67, 0.48, 0.91, 1.42, 2.77, 2.20, 0.67, 0.48, 0.917},
+              new double[] {
+                0.0305, 0.1171, 0.0174, 0.0102, 0.0380, 0.0115, 0.0305, 0.1171, 0.0174, 0.0102
+              },
+              1),
+          DoubleStream.concat(
+                  DoubleStream.of(0.18, 0.12, 0.19, 0.16, 0.1, 0.08).map(w -> w / 0.83),
+                  DoubleStream.of(0.18, 0.12, 0.19, 0.16).map(w -> w / 0.65))
+              .toArray(),
+          new int[] {0, 6, 10});
+
+  private static double[] weights(int n, Random random) {
+    double[] weights = random.doubles(n, 0.1, 1).toArray();
+    double sum = DoubleStream.of(weights).sum();
+    return DoubleStream.of(weights).map(w -> w / sum).toArray();
+  }
+
+  private static Mixture diagonal(int k, int d, double spread, Random random) {
+    double[] mean = new double[k * d];
+    Arrays.setAll(mean, _ -> spread * random.nextGaussian());
+    double[] std = random.doubles((long) k * d, 0.5, 1.5).toArray();
+    return Mixture.of(DiagonalGaussians.ofStd(mean, std, d), weights(k, random));
+  }
+
+  private static Mixture full(int k, int d, Random random) {
+    return Mixture.of(
+        FullBatch.random(true, k, d, d == 1 ? 1 : 10, 0, random).gaussians(), weights(k, random));
+  }
+
+  // --- the formulas
+
+  @Test
+  void publishedExample() {
+    // proxymix 0.2.0, gmm_kld.Rd: variational -0.123072; Monte Carlo of 500 samples 0.1067818,
+    // standard error 0.01585305
+    double[] eye = {1, 0, 0, 1, 1, 0, 0, 1};
+    Mixture p =
+        Mixture.of(
+            FullGaussians.ofCovariance(new double[] {-1, 0, 1, 0}, eye, 2),
+            new double[] {0.5, 0.5});
+    Mixture q =
+        Mixture.of(
+            FullGaussians.ofCovariance(new double[2], new double[] {2, 0, 0, 2}, 2),
+            new double[] {1});
+    try (KlEngine engine = KlEngine.builder().build()) {
+      MixtureKl kl = MixtureKl.of(p, q);
+      assertThat(kl.variational(engine)[0]).isCloseTo(-0.123072, within(5e-7));
+      MonteCarlo sampled = kl.monteCarlo(100_000, 1);
+      assertThat(sampled.estimate(0)).isCloseTo(0.1067818, within(3 * 0.01585305));
+      // that error of 500 samples, with ours of as many as 200 times
+      assertThat(sampled.standardError(0) * Math.sqrt(200)).isCloseTo(0.0158, within(0.002));
+    }
+  }
+
+  /** The variational approximation, matched pairs and the product, of exact arithmetic on the parameters in 256 bits. */
+  @ParameterizedTest
+  @ValueSource(doubles = {1e-3, 0.3, 3, 30})
+  void formulas(double spread) {
+    Random random = new Random(3);
+    int d = 2;
+    Mixture f = diagonal(4, d, spread, random);
+    Mixture g = diagonal(3, d, spread, random);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      MixtureKl kl = MixtureKl.of(f, g);
+      BigFloat[][] own = kls(f, f);
+      BigFloat[][] other = kls(f, g);
+      double scale =
+          Arrays.stream(other)
+              .flatMap(Arrays::stream)
+              .mapToDouble(BigFloat::toDouble)
+              .max()
+              .orElseThrow();
+      assertThat(kl.variational(engine)[0])
+          .isCloseTo(quotients(f, g, own, other), within(1e-13 * Math.max(1, scale)));
+      double matched = 0;
+      double[] pi = f.weights();
+      double[] omega = g.weights();
+      for (int a = 0; a < 4; a++) {
+        double least = Double.POSITIVE_INFINITY;
+        for (int b = 0; b < 3; b++) {
+          least = Math.min(least, other[a][b].toDouble() + Math.log(pi[a] / omega[b]));
+        }
+        matched += pi[a] * least;
+      }
+      assertThat(kl.matchedPairs(engine)[0]).isCloseTo(matched, within(1e-12 * Math.max(1, scale)));
+      double product = quotients(f, g, overlaps(f, f), overlaps(f, g));
+      assertThat(kl.productOfGaussians()[0]).isCloseTo(product, within(1e-12 * Math.max(1, scale)));
+    }
+  }
+
+  private static double[][] moments(Mixture mixture) {
+    // the same values again: a batch does not give them back, but its reduction to as many does
+    MixtureReduction same =
+        MixtureReduction.runnalls(
+            mixture.components(), mixture.weights(), mixture.components().size());
+    return new double[][] {same.means(), same.covariances()};
+  }
+
+  private static BigFloat[][] kls(Mixture f, Mixture g) {
+    return pairs(
+        f,
+        g,
+        (d, v, u) -> {
+          BigFloat ratio = v.dividedBy(u);
+          return ratio.plus(d.times(d).dividedBy(u)).minus(BigFloat.ONE).minus(ratio.ln()).half();
+        });
+  }
+
+  /** Minus the logarithms of the overlaps, but for the constant that cancels in the quotient. */
+  private static BigFloat[][] overlaps(Mixture f, Mixture g) {
+    return pairs(
+        f,
+        g,
+        (d, v, u) -> {
+          BigFloat sum = v.plus(u);
+          return sum.ln().plus(d.times(d).dividedBy(sum)).half();
+        });
+  }
+
+  private interface Term {
+    BigFloat of(BigFloat difference, BigFloat v, BigFloat u);
+  }
+
+  private static BigFloat[][] pairs(Mixture f, Mixture g, Term term) {
+    double[][] p = moments(f);
+    double[][] q = moments(g);
+    int d = f.dimension();
+    BigFloat[][] out = new BigFloat[f.components().size()][g.components().size()];
+    for (int a = 0; a < out.length; a++) {
+      for (int b = 0; b < out[a].length; b++) {
+        BigFloat sum = BigFloat.ZERO;
+        for (int h = 0; h < d; h++) {
+          BigFloat m = BigFloat.of(p[0][a * d + h]).minus(BigFloat.of(q[0][b * d + h]));
+          sum = sum.plus(term.of(m, BigFloat.of(p[1][a * d + h]), BigFloat.of(q[1][b * d + h])));
+        }
+        out[a][b] = sum;
+      }
+    }
+    return out;
+  }
+
+  private static double quotients(Mixture f, Mixture g, BigFloat[][] own, BigFloat[][] other) {
+    BigFloat sum = BigFloat.ZERO;
+    double[] pi = f.weights();
+    for (int a = 0; a < pi.length; a++) {
+      BigFloat quotient = mean(pi, own[a]).dividedBy(mean(g.weights(), other[a]));
+      sum = sum.plus(BigFloat.of(pi[a]).times(quotient.ln()));
+    }
+    return sum.toDouble();
+  }
+
+  private static BigFloat mean(double[] weights, BigFloat[] exponents) {
+    BigFloat sum = BigFloat.ZERO;
+    for (int b = 0; b < weights.length; b++) {
+      sum = sum.plus(BigFloat.of(weights[b]).times(exponents[b].negate().exp()));
+    }
+    return sum;
+  }
+
+  /** Full covariances, and one of each kind, against the formula with overlaps that are densities of sums. */
+  @Test
+  void productOfFullGaussians() {
+    Random random = new Random(9);
+    double[] mean = random.doubles(6).toArray();
+    double[] std = random.doubles(6, 0.5, 2).toArray();
+    double[] matrix = new double[12];
+    for (int k = 0; k < 6; k++) {
+      matrix[k / 2 * 4 + k % 2 * 3] = std[k];
+    }
+    double[] w = {0.5, 0.2, 0.3};
+    Mixture diagonal = Mixture.of(DiagonalGaussians.ofStd(mean, std, 2), w);
+    Mixture full = Mixture.of(FullGaussians.ofScaleTril(mean, matrix, 2), w);
+    Mixture other = diagonal(4, 2, 1, random);
+    double[] expected = MixtureKl.of(diagonal, other).productOfGaussians();
+    assertThat(MixtureKl.of(full, other).productOfGaussians())
+        .containsExactly(expected, within(1e-14));
+    // turned, the overlaps are the same
+    double c = Math.cos(1);
+    double s = Math.sin(1);
+    assertThat(MixtureKl.of(turned(full, c, s), turned(other, c, s)).productOfGaussians())
+        .containsExactly(expected, within(1e-13));
+  }
+
+  private static Mixture turned(Mixture mixture, double c, double s) {
+    double[][] moments = moments(mixture);
+    int n = mixture.components().size();
+    double[] mean = new double[2 * n];
+    double[] covariance = new double[4 * n];
+    boolean isFull = moments[1].length == 4 * n;
+    for (int i = 0; i < n; i++) {
+      double x = moments[0][2 * i];
+      double y = moments[0][2 * i + 1];
+      mean[2 * i] = c * x - s * y;
+      mean[2 * i + 1] = s * x + c * y;
+      double v = moments[1][isFull ? 4 * i : 2 * i];
+      double u = moments[1][isFull ? 4 * i + 3 : 2 * i + 1];
+      covariance[4 * i] = c * c * v + s * s * u;
+      covariance[4 * i + 1] = covariance[4 * i + 2] = c * s * (v - u);
+      covariance[4 * i + 3] = s * s * v + c * c * u;
+    }
+    return Mixture.of(FullGaussians.ofCovariance(mean, covariance, 2), mixture.weights());
+  }
+
+  // --- properties
+
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void singleComponentsAreExact(Backend backend) {
+    Random random = new Random(1);
+    try (KlEngine engine = Engines.on(backend)) {
+      Mixture[] all = {diagonal(1, 3, 1, random), full(1, 3, random), full(1, 3, random)};
+      for (Mixture f : all) {
+        for (Mixture g : all) {
+          double exact = engine.aligned(f.components(), g.components(), new double[1])[0];
+          MixtureKl kl = MixtureKl.of(f, g);
+          assertThat(kl.variational(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
+          assertThat(kl.matchedPairs(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
+          assertThat(kl.upperBound(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
+          MonteCarlo sampled = kl.monteCarlo(2000, 3);
+          assertThat(sampled.estimate(0)).isCloseTo(exact, within(5 * sampled.standardError(0)));
+        }
+      }
+    }
+  }
+
+  @Test
+  void equalMixtures() {
+    Random random = new Random(2);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      for (Mixture f : new Mixture[] {TEN, diagonal(7, 3, 0.3, random), full(5, 4, random)}) {
+        MixtureKl kl = MixtureKl.of(f, f);
+        assertThat(kl.variational(engine)[0]).isCloseTo(0, within(1e-14));
+        assertThat(kl.productOfGaussians()[0]).isCloseTo(0, within(1e-14));
+        assertThat(kl.upperBound(engine)[0]).isBetween(0.0, 1e-6);
+        MonteCarlo sampled = kl.monteCarlo(100, 1);
+        assertThat(sampled.estimate(0)).isZero();
+        assertThat(sampled.standardError(0)).isBetween(1e-17, 1e-12);
+      }
+    }
+  }
+
+  /** The Tracker Component Library's example: integrals are between the bounds, as sampling finds. */
+  @Test
+  void integralsOfTheLibrarysExample() {
+    try (KlEngine engine = KlEngine.builder().build()) {
+      MixtureKl kl = MixtureKl.of(TEN, SIX_AND_FOUR);
+      double[] upper = kl.upperBound(engine);
+      MonteCarlo sampled = kl.monteCarlo(40_000, 5);
+      double[] exact = {integral(0), integral(1)};
+      for (int n = 0; n < 2; n++) {
+        assertThat(exact[n]).isPositive();
+        assertThat(upper[n]).isGreaterThan(exact[n]);
+        assertThat(sampled.estimate(n)).isCloseTo(exact[n], within(4 * sampled.standardError(n)));
+      }
+      assertThat(exact[1]).isGreaterThan(exact[0]);
+      assertThat(exact[0]).isCloseTo(kl.variational(engine)[0], within(0.05));
+    }
+  }
+
+  private static double integral(int n) {
+    double[][] p = moments(TEN);
+    double[][] q = moments(SIX_AND_FOUR);
+    double sum = 0;
+    double step = 1e-3;
+    for (double x = -2; x < 5; x += step) {
+      double f = density(p, TEN, 0, x);
+      sum += f == 0 ? 0 : f * Math.log(f / density(q, SIX_AND_FOUR, n, x)) * step;
+    }
+    return sum;
+  }
+
+  private static double density(double[][] moments, Mixture mixture, int n, double x) {
+    double[] w = mixture.weights();
+    double sum = 0;
+    for (int i = mixture.offset(n); i < mixture.offset(n + 1); i++) {
+      double z = x - moments[0][i];
+      double v = moments[1][i];
+      sum += w[i] * Math.exp(-0.5 * z * z / v) / Math.sqrt(2 * Math.PI * v);
+    }
+    return sum;
+  }
+
+  /** The bound is what the paper's own iteration of φ and ψ comes down to. */
+  @ParameterizedTest
+  @ValueSource(doubles = {0.1, 1, 5, 50})
+  void upperBoundIsThePapers(double spread) {
+    Random random = new Random(6);
+    Mixture f = diagonal(4, 2, spread, random);
+    Mixture g = diagonal(3, 2, spread, random);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      double[] d = engine.pairwise(f.components(), g.components(), new double[12]);
+      double[] pi = f.weights();
+      double[] omega = g.weights();
+      double[] phi = new double[12];
+      double[] psi = new double[12];
+      Arrays.setAll(psi, k -> pi[k / 3] * omega[k % 3]);
+      for (int n = 0; n < 20_000; n++) {
+        for (int a = 0; a < 4; a++) {
+          int row = 3 * a;
+          double least = IntStream.range(row, row + 3).mapToDouble(k -> d[k]).min().orElseThrow();
+          double sum = 0;
+          for (int k = row; k < row + 3; k++) {
+            sum += psi[k] * Math.exp(least - d[k]);
+          }
+          for (int k = row; k < row + 3; k++) {
+            phi[k] = pi[a] * psi[k] * Math.exp(least - d[k]) / sum;
+          }
+        }
+        for (int k = 0; k < 12; k++) {
+          double column = phi[k % 3] + phi[k % 3 + 3] + phi[k % 3 + 6] + phi[k % 3 + 9];
+          psi[k] = column == 0 ? 0 : omega[k % 3] * phi[k] / column;
+        }
+      }
+      double least = 0;
+      for (int k = 0; k < 12; k++) {
+        least += phi[k] == 0 ? 0 : phi[k] * (Math.log(phi[k] / psi[k]) + d[k]);
+      }
+      assertThat(MixtureKl.of(f, g).upperBound(engine)[0])
+          .isCloseTo(least, within(2e-6 * Math.max(1, least)));
+    }
+  }
+
+  @Test
+  void farComponents() {
+    double[] ones = {1, 1};
+    Mixture f =
+        Mixture.of(
+            DiagonalGaussians.ofStd(new double[] {0, 1e5}, ones, 1), new double[] {0.5, 0.5});
+    Mixture g =
+        Mixture.of(
+            DiagonalGaussians.ofStd(new double[] {1, 1e5}, ones, 1), new double[] {0.25, 0.75});
+    double exact = 0.5 * (0.5 + Math.log(2)) + 0.5 * Math.log(0.5 / 0.75);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      MixtureKl kl = MixtureKl.of(f, g);
+      for (double[] got :
+          new double[][] {kl.variational(engine), kl.matchedPairs(engine), kl.upperBound(engine)}) {
+        assertThat(got[0]).isCloseTo(exact, within(1e-12));
+      }
+      Mixture none =
+          Mixture.of(
+              DiagonalGaussians.ofStd(new double[] {1e200}, new double[] {1}, 1), new double[] {1});
+      MixtureKl infinite = MixtureKl.of(f, none);
+      assertThat(infinite.variational(engine)).containsExactly(Double.POSITIVE_INFINITY);
+      assertThat(infinite.upperBound(engine)).containsExactly(Double.POSITIVE_INFINITY);
+      assertThat(infinite.matchedPairs(engine)).containsExactly(Double.POSITIVE_INFINITY);
+      assertThat(infinite.monteCarlo(10, 1).estimate(0)).isInfinite();
+      assertThat(infinite.monteCarlo(10, 1).standardError(0)).isInfinite();
+    }
+  }
+
+  @Test
+  void componentsOfWeightZeroDoNotCount() {
+    double[] mean = {0, 7, 1};
+    double[] ones = {1, 1, 1};
+    Mixture f = Mixture.of(DiagonalGaussians.ofStd(mean, ones, 1), new double[] {0.5, 0, 0.5});
+    Mixture same =
+        Mixture.of(
+            DiagonalGaussians.ofStd(new double[] {0, 1}, new double[] {1, 1}, 1),
+            new double[] {0.5, 0.5});
+    Mixture g =
+        Mixture.of(
+            DiagonalGaussians.ofStd(new double[] {3, 0.5}, new double[] {1, 2}, 1),
+            new double[] {0, 1});
+    try (KlEngine engine = KlEngine.builder().build()) {
+      for (ToDoubleFunction<MixtureKl> method : methods(engine)) {
+        double expected = method.applyAsDouble(MixtureKl.of(same, g));
+        assertThat(method.applyAsDouble(MixtureKl.of(f, g))).isCloseTo(expected, within(1e-14));
+        assertThat(expected).isFinite();
+      }
+    }
+  }
+
+  private static List<ToDoubleFunction<MixtureKl>> methods(KlEngine engine) {
+    return List.of(
+        kl -> kl.variational(engine)[0],
+        kl -> kl.matchedPairs(engine)[0],
+        kl -> kl.upperBound(engine)[0],
+        kl -> kl.productOfGaussians()[0],
+        kl -> kl.monteCarlo(100, 1).estimate(0));
+  }
+
+  /** Entries of a batch are those of its mixtures one by one. */
+  @Test
+  void batches() {
+    Random random = new Random(8);
+    int[] offsets = {0, 1, 4, 6};
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mixture all = isFull ? full(6, 3, random) : diagonal(6, 3, 1, random);
+      double[][] moments = moments(all);
+      int length = moments[1].length / 6;
+      Mixture[] single = new Mixture[3];
+      double[] weights = all.weights();
+      for (int m = 0; m < 3; m++) {
+        int from = offsets[m];
+        int to = offsets[m + 1];
+        double[] mean = Arrays.copyOfRange(moments[0], from * 3, to * 3);
+        double[] scale = Arrays.copyOfRange(moments[1], from * length, to * length);
+        double sum = 0;
+        for (int k = from; k < to; k++) {
+          sum += weights[k];
+        }
+        for (int k = from; k < to; k++) {
+          weights[k] /= sum;
+        }
+        single[m] =
+            Mixture.of(
+                isFull
+                    ? FullGaussians.ofCovariance(mean, scale, 3)
+                    : DiagonalGaussians.ofVariance(mean, scale, 3),
+                Arrays.copyOfRange(weights, from, to));
+      }
+      Mixture batch = Mixture.of(all.components(), weights, offsets);
+      assertThat(batch.size()).isEqualTo(3);
+      assertThat(batch.toString()).startsWith("Mixture[3 of ");
+      try (KlEngine engine = KlEngine.builder().build()) {
+        MixtureKl kl = MixtureKl.of(batch, batch);
+        double[][] got = {
+          kl.variational(engine),
+          kl.matchedPairs(engine),
+          kl.upperBound(engine),
+          kl.productOfGaussians()
+        };
+        for (int k = 0; k < 9; k++) {
+          MixtureKl one = MixtureKl.of(single[k / 3], single[k % 3]);
+          double[][] expected = {
+            one.variational(engine),
+            one.matchedPairs(engine),
+            one.upperBound(engine),
+            one.productOfGaussians()
+          };
+          for (int method = 0; method < got.length; method++) {
+            assertThat(got[method][k])
+                .as("method %d, entry %d", method, k)
+                .isCloseTo(expected[method][0], within(method == 2 ? 2e-6 : 1e-11));
+          }
+        }
+        MonteCarlo sampled = kl.monteCarlo(500, 1);
+        assertThat(sampled.size()).isEqualTo(9);
+        for (int n = 0; n < 3; n++) { // the first row, whose samples do not depend on the others
+          assertThat(MixtureKl.of(single[0], single[n]).monteCarlo(500, 1).estimate(0))
+              .isCloseTo(sampled.estimate(n), within(1e-11));
+          assertThat(sampled.estimate(4 * n)).isZero();
+        }
+      }
+    }
+  }
+
+  @Test
+  void boundsHoldForRandomMixtures() {
+    Random random = new Random(4);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      for (int trial = 0; trial < 60; trial++) {
+        int d = 1 + random.nextInt(3);
+        boolean isFull = trial % 2 == 0;
+        Mixture f = isFull ? full(1 + random.nextInt(5), d, random) : diagonal(4, d, 2, random);
+        Mixture g = trial % 3 == 0 ? diagonal(3, d, 2, random) : full(3, d, random);
+        MixtureKl kl = MixtureKl.of(f, g);
+        MonteCarlo sampled = kl.monteCarlo(1000, trial);
+        double upper = kl.upperBound(engine)[0];
+        double slack = 5 * sampled.standardError(0);
+        assertThat(upper).isGreaterThanOrEqualTo(sampled.estimate(0) - slack);
+        assertThat(sampled.estimate(0)).isGreaterThan(-slack);
+      }
+    }
+  }
+
+  /** The standard error says how estimates of different seeds spread about the integral. */
+  @Test
+  void standardErrorIsRight() {
+    MixtureKl kl = MixtureKl.of(TEN, SIX_AND_FOUR);
+    double exact = integral(0);
+    double squares = 0;
+    int seeds = 300;
+    for (int seed = 0; seed < seeds; seed++) {
+      MonteCarlo sampled = kl.monteCarlo(400, seed);
+      double z = (sampled.estimate(0) - exact) / sampled.standardError(0);
+      squares += z * z;
+    }
+    assertThat(squares / seeds).isBetween(0.75, 1.35);
+  }
+
+  /** Where mixtures differ by rounding alone, the error says so. */
+  @Test
+  void standardErrorCoversRounding() {
+    double[] mean = {1e6, 1e6 + 1};
+    double[] std = {1e-3, 2e-3};
+    double[] precision = {1e6, 1 / (2e-3 * 2e-3)};
+    double[] w = {0.5, 0.5};
+    Mixture f = Mixture.of(DiagonalGaussians.ofStd(mean, std, 1), w);
+    Mixture g = Mixture.of(DiagonalGaussians.ofPrecision(mean, precision, 1), w);
+    MonteCarlo sampled = MixtureKl.of(f, g).monteCarlo(1000, 1);
+    assertThat(Math.abs(sampled.estimate(0))).isLessThan(3 * sampled.standardError(0));
+    assertThat(sampled.standardError(0)).isBetween(1e-16, 1e-12);
+  }
+
+  @Test
+  void reproducible() {
+    MixtureKl kl = MixtureKl.of(TEN, SIX_AND_FOUR);
+    MonteCarlo first = kl.monteCarlo(50, 7);
+    MonteCarlo again = kl.monteCarlo(50, 7);
+    for (int n = 0; n < 2; n++) {
+      assertThat(again.estimate(n)).isEqualTo(first.estimate(n));
+      assertThat(again.standardError(n)).isEqualTo(first.standardError(n));
+      assertThat(kl.monteCarlo(50, 8).estimate(n)).isNotEqualTo(first.estimate(n));
+    }
+    assertThat(first.samples()).isEqualTo(50);
+  }
+
+  @Test
+  void badArguments() {
+    Gaussians g = DiagonalGaussians.ofStd(new double[3], new double[] {1, 1, 1}, 1);
+    double[] w = {0.5, 0.25, 0.25};
+    assertThat(Mixture.of(g, w).weights()).containsExactly(w);
+    reject("weights has 2 elements but there are 3 components", g, new double[2], 0, 3);
+    reject("weights[1] is -0.5; it must be >= 0", g, new double[] {1, -0.5, 0.5}, 0, 3);
+    reject("weights[0] is NaN; it must be >= 0", g, new double[] {Double.NaN, 0, 1}, 0, 3);
+    reject("the sum of weights is 2.0; it must be 1", g, new double[] {1, 0.5, 0.5}, 0, 3);
+    reject(
+        "the sum of weights of mixture 1 is 0.5; it must be 1",
+        g,
+        new double[] {0.5, 0.5, 0.5},
+        0,
+        2,
+        3);
+    reject("offsets are too few; they must begin with 0 and end with", g, w, 0);
+    reject("offsets are 1 to 3; they must begin with 0", g, w, 1, 3);
+    reject(
+        "offsets are 0 to 2; they must begin with 0 and end with the number of components, 3",
+        g,
+        w,
+        0,
+        2);
+    reject("offsets[2] is 1; it must be greater than offsets[1], which is 1", g, w, 0, 1, 1, 3);
+    double[] zero = new double[3];
+    Gaussians none = DiagonalGaussians.ofStd(zero, zero, 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    reject("components are deterministic", none, w, 0, 3);
+    Mixture f = Mixture.of(g, w);
+    Mixture other =
+        Mixture.of(
+            DiagonalGaussians.ofStd(new double[2], new double[] {1, 1}, 2), new double[] {1});
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> MixtureKl.of(f, other))
+        .withMessage("f has dimension 1 but g has 2; they must be the same");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> MixtureKl.of(f, f).monteCarlo(1, 1))
+        .withMessage("samples must be at least 2, is 1");
+  }
+
+  private static void reject(
+      String message, Gaussians components, double[] weights, int... offsets) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Mixture.of(components, weights, offsets))
+        .withMessageContaining(message);
+  }
+}
