@@ -14,18 +14,18 @@ import java.util.function.IntToDoubleFunction;
 import java.util.stream.IntStream;
 
 /**
- * The divergences {@code KL(f_m ‖ g_n)}, in nats, of N mixtures {@code f_m = Σ_a π_a f_a} from M mixtures {@code g_n = Σ_b ω_b g_b}. They have
- * no closed form; these are approximations, one bound, and estimates by sampling. Each is a matrix, row-major {@code [N, M]}.
+ * The divergences {@code KL(f_m ‖ g_n)}, in nats, of N mixtures {@code f_m = Σ_a π_a f_a} from M mixtures {@code g_n = Σ_b ω_b g_b}. They
+ * have no closed form; these are approximations, one bound, and estimates by sampling. Each is a matrix, row-major {@code [N, M]}.
  *
- * <p>They are those of J. R. Hershey and P. A. Olsen, "Approximating the Kullback Leibler divergence between Gaussian mixture models", ICASSP
- * 2007, IV-317–320. All are exact where both mixtures have one component, but for the product of Gaussians. The bound is never below the
- * divergence, and 0 for equal mixtures up to its tolerance. The variational approximation and the product of Gaussians are 0 for equal
- * mixtures up to rounding, and may be negative.
+ * <p>They are those of J. R. Hershey and P. A. Olsen, "Approximating the Kullback Leibler divergence between Gaussian mixture models",
+ * ICASSP 2007, IV-317–320. All are exact where both mixtures have one component, but for the product of Gaussians. The bound is never
+ * below the divergence, and 0 for equal mixtures up to its tolerance. The variational approximation and the product of Gaussians are 0
+ * for equal mixtures up to rounding, and may be negative.
  *
- * <p>The divergences of components come from an engine; their relative errors, at most 1e-5 for batches of float and 1e-12 for those of double,
- * pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double on the calling
- * thread. Memory is a double for each pair of a component of f and one of g, and for each two of one f_m. A {@code MixtureKl} is immutable and
- * safe for use by any number of threads.
+ * <p>The divergences of components come from an engine; their relative errors, at most 1e-5 for batches of float and 1e-12 for those of
+ * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double on
+ * the calling thread. Memory is a double for each pair of a component of f and one of g, and for each two of one f_m. A {@code MixtureKl}
+ * is immutable and safe for use by any number of threads.
  */
 public final class MixtureKl {
   private final Mixture f;
@@ -130,15 +130,15 @@ public final class MixtureKl {
   }
 
   /**
-   * Computes the variational upper bound, section 8 of the paper: the least, over weights φ with {@code Σ_b φ_ab = π_a} and ψ with {@code Σ_a
-   * ψ_ab = ω_b}, of
+   * Computes the variational upper bound, section 8 of the paper: the least, over weights φ with {@code Σ_b φ_ab = π_a} and ψ with {@code
+   * Σ_a ψ_ab = ω_b}, of
    *
    * <pre>
    * Σ_ab φ_ab [ ln(φ_ab / ψ_ab) + KL(f_a ‖ g_b) ] ≥ KL(f ‖ g)
    * </pre>
    *
-   * <p>A fixed-point iteration comes to within 1e-6 nats of it, or 1e-6 of a bound above 1. It ends after 10,000 iterations, which mixtures of
-   * tens of components that all but coincide may need for the last 1e-5; what it has then is an upper bound, too.
+   * <p>A fixed-point iteration comes to within 1e-6 nats of it, or 1e-6 of a bound above 1. It ends after 10,000 iterations, which
+   * mixtures of tens of components that all but coincide may need for the last 1e-5; what it has then is an upper bound, too.
    *
    * @param engine computes the components' divergences
    * @return a new array {@code [N, M]}
@@ -168,10 +168,10 @@ public final class MixtureKl {
   /**
    * Estimates the divergences as means of {@code ln f_m(x) − ln g_n(x)} over S samples x of f_m.
    *
-   * <p>Samples of a row are the same for all columns. They come from the m-th {@link SplittableRandom#split()} of a {@link SplittableRandom}
-   * of the seed: for each sample a {@code nextDouble()}, which chooses the component, and D values of {@code nextGaussian()}. So the bits of
-   * an estimate depend on its two mixtures, on m, the seed and the JDK's generator. It takes {@code O(S D)} time for each component, and
-   * {@code O(S D²)} with full covariances.
+   * <p>Samples of a row are the same for all columns. They come from the m-th {@link SplittableRandom#split()} of a {@link
+   * SplittableRandom} of the seed: for each sample a {@code nextDouble()}, which chooses the component, and D values of {@code
+   * nextGaussian()}. So the bits of an estimate depend on its two mixtures, on m, the seed and the JDK's generator. It takes {@code O(S
+   * D)} time for each component, and {@code O(S D²)} with full covariances.
    *
    * @param samples S, at least 2
    * @param seed the seed of the generator

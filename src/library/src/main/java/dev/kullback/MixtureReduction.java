@@ -26,9 +26,9 @@ import java.util.function.IntConsumer;
  * </pre>
  *
  * <p>of A. R. Runnalls, "Kullback-Leibler approach to Gaussian mixture reduction", IEEE Transactions on Aerospace and Electronic Systems 43
- * (2007) 989–999, equation 21. It is {@code w_i KL(N_i ‖ N_ij) + w_j KL(N_j ‖ N_ij)}, in nats, never negative, and 0 for equal Gaussians. For
- * weights of sum 1, it bounds how much further the mixture is from the reduced one, by KL, than it was. It is proportional to the weights,
- * whose sum may be any: a tracker's intensity has the number of targets.
+ * (2007) 989–999, equation 21. It is {@code w_i KL(N_i ‖ N_ij) + w_j KL(N_j ‖ N_ij)}, in nats, never negative, and 0 for equal Gaussians.
+ * For weights of sum 1, it bounds how much further the mixture is from the reduced one, by KL, than it was. It is proportional to the
+ * weights, whose sum may be any: a tracker's intensity has the number of targets.
  *
  * <p>Of diagonal components, P is diagonal: variances are those of the merged component, and covariances between dimensions are dropped.
  * The cost is that of the diagonal P_ij.
@@ -39,10 +39,10 @@ import java.util.function.IntConsumer;
  * is computed of the original ones in it, so that errors do not grow with the number of mergers: the weight, the mean and the second moment
  * {@code E[xxᵀ]} of the mixture are preserved to 1e-12 of the sums of their terms' absolute values.
  *
- * <p>Results do not depend on anything but the arguments. Equal costs go to the lower i, then to the lower j. It runs on the calling thread,
- * needs {@code O(N D²)} memory, and goes through all pairs once and through those of a component again when it has changed: in practice
- * {@code O(N² D)} time, and {@code O(D³)} for each cost that a bound does not rule out. A {@code MixtureReduction} is immutable and safe for use by any number of
- * threads.
+ * <p>Results do not depend on anything but the arguments. Equal costs go to the lower i, then to the lower j. It runs on the calling
+ * thread, needs {@code O(N D²)} memory, and goes through all pairs once and through those of a component again when it has changed: in
+ * practice {@code O(N² D)} time, and {@code O(D³)} for each cost that a bound does not rule out. A {@code MixtureReduction} is immutable
+ * and safe for use by any number of threads.
  */
 public final class MixtureReduction {
   /** Largest absolute value of a mean: its square, over or under a variance, is within double's range. */

@@ -47,6 +47,7 @@ class MainTest extends CommandFixture {
           "within",
           "logsumexp",
           "entropy",
+          "mixture-kl",
           "reduce",
           "index",
           "verify",
@@ -353,7 +354,7 @@ class MainTest extends CommandFixture {
   @Test
   void helpVersionInfo() {
     for (String command :
-        "|pairwise |aligned |standard |topk |merge |within |logsumexp |entropy |reduce |index |info |demo "
+        "|pairwise |aligned |standard |topk |merge |within |logsumexp |entropy |mixture-kl |reduce |index |info |demo "
             .split("\\|")) {
       Result result = run(command + "--help");
       assertThat(result.status()).isZero();

@@ -21,6 +21,7 @@ public final class Commands {
     all.put("within", Within.class);
     all.put("logsumexp", LogSumExp.class);
     all.put("entropy", Entropy.class);
+    all.put("mixture-kl", MixtureDivergence.class);
     all.put("reduce", Reduce.class);
     all.put(INDEX, IndexCommand.class);
     all.put("verify", VerifyCommand.class);

@@ -14,6 +14,7 @@ import dev.kullback.cli.terminal.Terminal;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -46,6 +47,11 @@ abstract class PairCommand implements Callable<Integer> {
   /** Returns the format of the output beside {@code -o}. */
   String secondFormat() {
     return "npy";
+  }
+
+  /** Returns what is read beside the batches. */
+  List<Path> otherInputs() {
+    return List.of();
   }
 
   /** Returns the files of p; none where p is q. */
@@ -85,7 +91,8 @@ abstract class PairCommand implements Callable<Integer> {
     Report report = new Report(spec);
     BatchOptions.Files qFiles = qOptions.files();
     List<BatchOptions.Files> pFiles = pFiles();
-    List<Path> inputs = BatchOptions.inputs(qFiles, pFiles);
+    List<Path> inputs = new ArrayList<>(BatchOptions.inputs(qFiles, pFiles));
+    inputs.addAll(otherInputs());
     Input.limitStdin(0, inputs);
     ScalePolicy policy = policyOptions.policy(qFiles, pFiles);
     Map.@Nullable Entry<String, Path> other = secondOutput();

@@ -5,7 +5,11 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.FullGaussians;
+import dev.kullback.KlEngine;
+import dev.kullback.Mixture;
+import dev.kullback.MixtureKl;
 import dev.kullback.MixtureReduction;
+import dev.kullback.MonteCarlo;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.JsonReader;
@@ -19,6 +23,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.DoubleUnaryOperator;
 import java.util.stream.DoubleStream;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -170,6 +175,104 @@ class MixturesTest extends CommandFixture {
     tiny[3 * D] = 1e-200;
     save("v.npy", "<f8", N, tiny);
     Files.writeString(folder.resolve("ow.npy"), "precious");
+    assertUserError(
+        lineAndMessages.get(0),
+        lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
+  }
+
+  // --- mixture-kl
+
+  private double[][] expected(Mixture f, Mixture g) {
+    try (KlEngine engine = KlEngine.builder().build()) {
+      MixtureKl kl = MixtureKl.of(f, g);
+      MonteCarlo sampled = kl.monteCarlo(50, 3);
+      return new double[][] {
+        kl.variational(engine),
+        kl.upperBound(engine),
+        kl.productOfGaussians(),
+        kl.matchedPairs(engine),
+        IntStream.range(0, sampled.size()).mapToDouble(sampled::estimate).toArray(),
+        IntStream.range(0, sampled.size()).mapToDouble(sampled::standardError).toArray()
+      };
+    }
+  }
+
+  @Test
+  void mixtureKl() throws IOException {
+    saveWeights("c.npy", weights);
+    save("q.npy", "<f8", N, qMean);
+    String line = "mixture-kl -o o.npy --weights c.npy --p-mean p.npy --p-std t.npy" + Q;
+    double[] equal = {0.2, 0.2, 0.2, 0.2, 0.2};
+    Mixture f = Mixture.of(DiagonalGaussians.ofStd(qMean, qStd, D), weights);
+    Mixture g = Mixture.of(DiagonalGaussians.ofStd(pMean, pStd, D), equal);
+    double[][] expected = expected(f, g);
+    succeed(line);
+    assertThat(values(read("o.npy", 1, 1))).containsExactly(expected[0], within(1e-11));
+    String[] methods = {"variational", "upper-bound", "product", "matched", "monte-carlo"};
+    for (int m = 0; m < methods.length; m++) {
+      succeed(line + "--samples 50 --seed 3 --method " + methods[m]);
+      assertThat(values(read("o.npy", 1, 1))).containsExactly(expected[m], within(1e-11));
+    }
+    succeed(line + "--samples 50 --seed 3 --method monte-carlo --standard-errors e.npy");
+    assertThat(values(read("e.npy", 1, 1))).containsExactly(expected[5], within(1e-11));
+  }
+
+  @Test
+  void mixtureKlOfBatches() throws IOException {
+    double[] w = {0.5, 0.25, 0.25, 1, 0.5, 0.25, 0.25};
+    saveWeights("w.npy", w);
+    NpyFiles.write(folder.resolve("f.npy"), "<i8", new long[] {4}, 0, 3, 4, 7);
+    NpyFiles.write(folder.resolve("g.npy"), "<i4", new long[] {3}, 0, 2, 5);
+    double[] v = {0.5, 0.5, 1 / 3.0, 1 / 3.0, 1 / 3.0};
+    save("q.npy", "<f8", N, qMean);
+    Mixture f = Mixture.of(DiagonalGaussians.ofStd(qMean, qStd, D), w, new int[] {0, 3, 4, 7});
+    Mixture g = Mixture.of(DiagonalGaussians.ofStd(pMean, pStd, D), v, new int[] {0, 2, 5});
+    String line = "mixture-kl --weights w.npy --offsets f.npy" + Q + "-o o.npy ";
+    succeed(line + "--p-mean p.npy --p-std t.npy --p-offsets g.npy --method upper-bound");
+    assertThat(values(read("o.npy", 3, 2))).containsExactly(expected(f, g)[1], within(1e-10));
+    succeed(line);
+    assertThat(values(read("o.npy", 3, 3))).containsExactly(expected(f, f)[0], within(1e-10));
+    Result result = run(line);
+    assertThat(result.out())
+        .matches("(?s)KL\\(f\\|\\|g\\), variational: 3 x 3, float64, in \\S+ s; min .*");
+    Map<?, ?> facts =
+        (Map<?, ?>) JsonReader.read(run(line + "--method monte-carlo --samples 7 --json").out());
+    assertThat(facts.get("command")).isEqualTo("mixture-kl");
+    assertThat(facts.get("method")).isEqualTo("monte-carlo");
+    assertThat(facts.get("samples")).isEqualTo(7.0);
+    assertThat(facts.get("rows")).isEqualTo(3.0);
+    assertThat(facts.get("columns")).isEqualTo(3.0);
+  }
+
+  static Stream<List<String>> badMixtureKl() {
+    String good = "mixture-kl" + Q + "-o o.npy ";
+    return Stream.of(
+        List.of(good + "--method best", "--method is best: give variational, upper-bound, prod"),
+        List.of(good + "--standard-errors e.npy", "--standard-errors are of --method monte-carlo"),
+        List.of(good + "--method monte-carlo --samples 1", "--samples is 1: give at least 2"),
+        List.of(good + "--p-weights c.npy", "--p-weights and --p-offsets are of p: give --p-mean"),
+        List.of(good + "--weights c.npy", "c.npy: the sum of weights is 1.5; it must be 1"),
+        List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),
+        List.of(good + "--offsets f.npy", "f.npy: offsets are 0 to 5; they must begin with 0"),
+        List.of(good + "--offsets h.npy", "h.npy: offsets[2] is 2; it must be greater than"),
+        List.of(good + "--offsets h.npy --weights c.npy", "h.npy: offsets[2] is 2"),
+        List.of(good + "--offsets big.npy", "big.npy: offsets are 0 to 2147483647; they"),
+        List.of(good + "--offsets two.npy", "two.npy: has shape (2, 2): offsets have one axis"),
+        List.of(good + "--offsets s.npy", "s.npy: has the unsupported dtype"),
+        List.of("mixture-kl" + Q + "--weights c.npy -o c.npy", "c.npy: is also an input"),
+        List.of("mixture-kl" + Q + "--weights - -o o.npy", "-: only standard and aligned"),
+        List.of(good + "--p-mean v.npy --p-std v.npy", "v.npy: has dimension 3, but "));
+  }
+
+  @ParameterizedTest
+  @MethodSource
+  void badMixtureKl(List<String> lineAndMessages) throws IOException {
+    saveWeights("c.npy", 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0);
+    NpyFiles.write(folder.resolve("f.npy"), "<i8", new long[] {3}, 0, 3, 5);
+    NpyFiles.write(folder.resolve("h.npy"), "<i8", new long[] {4}, 0, 3, 2, 7);
+    NpyFiles.write(folder.resolve("big.npy"), "<i8", new long[] {2}, 0, 1L << 40);
+    NpyFiles.write(folder.resolve("two.npy"), "<i8", new long[] {2, 2}, 0, 1, 2, 3);
+    save("v.npy", "<f8", 2, 1, 2, 3, 4, 5, 6);
     assertUserError(
         lineAndMessages.get(0),
         lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));

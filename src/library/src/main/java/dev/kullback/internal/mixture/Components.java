@@ -143,8 +143,8 @@ public abstract class Components {
   abstract double doubleCost(int heavy, int light);
 
   /**
-   * Whether merging two components certainly costs more than {@code most}, by a bound that takes no factorization: {@code ln|a P_i + b P_j|}
-   * is concave, so that
+   * Whether merging two components certainly costs more than {@code most}, by a bound first that takes no factorization. It holds as
+   * {@code ln|a P_i + b P_j|} is concave:
    *
    * <pre>
    * cost ≥ ½ w ln(1 + x) ≥ w x/(2 + x),  x = ab dᵀ(a P_i + b P_j)⁻¹d ≥ ab d_h²/(a P_i,hh + b P_j,hh)

@@ -7,8 +7,8 @@ import dev.kullback.internal.plain.FullPair;
 import java.util.Arrays;
 
 /**
- * Components with full covariances, as packed triangles. The factor of {@code I + M} is {@code I + F} with F computed of M as it is, so that
- * nothing cancels where M is small, and {@code G(M) = tr M − ln|I + M|} is {@code ‖F‖² + 2 Σ_k (F_kk − ln(1 + F_kk))}.
+ * Components with full covariances, as packed triangles. The factor of {@code I + M} is {@code I + F} with F computed of M as it is, so
+ * that nothing cancels where M is small, and {@code G(M) = tr M − ln|I + M|} is {@code ‖F‖² + 2 Σ_k (F_kk − ln(1 + F_kk))}.
  */
 final class FullComponents extends Components {
   /** Factors L of the covariances, packed, rounded from twice the precision of double. */
@@ -145,7 +145,7 @@ final class FullComponents extends Components {
     return true;
   }
 
-  /** Sets F so that {@code (I + F)(I + F)ᵀ = I + bX}; its pivots are those of a positive definite matrix unless X is far from 0 and b is 1. */
+  /** Sets F so that {@code (I + F)(I + F)ᵀ = I + bX}, which is well conditioned for b ≤ ½, and for b = 1 where X is small. */
   private void factor(double b) {
     for (int r = 0, row = 0; r < dimension; row += ++r) {
       for (int c = 0, above = 0; c <= r; above += ++c) {
@@ -214,8 +214,8 @@ final class FullComponents extends Components {
   /**
    * Returns ln|P| of the merged covariance less a bound on what rounding did to the sum of logarithms that it is part of. The factors of P
    * are exactly those of P + E with {@code |E_rc| ≤ (D + 5)·2⁻⁵³·√(P_rr P_cc)} or so (J. W. Demmel, "On floating point errors in Cholesky",
-   * LAPACK Working Note 14, 1989), so that the logarithm is wrong by at most {@code D(D + 5)·2⁻⁵³·Σ_h P_hh (P⁻¹)_hh}, and the heavier component's P_i, as {@code P
-   * ≥ P_i/2}, has {@code P⁻¹ ≤ 2P_i⁻¹}. Twice this is taken.
+   * LAPACK Working Note 14, 1989), so that the logarithm is wrong by at most {@code D(D + 5)·2⁻⁵³·Σ_h P_hh (P⁻¹)_hh}, and the heavier
+   * component's P_i, as {@code P ≥ P_i/2}, has {@code P⁻¹ ≤ 2P_i⁻¹}. Twice this is taken.
    */
   private double logDet(int i, int j, double a, double b) {
     int heavy = a >= b ? i : j;

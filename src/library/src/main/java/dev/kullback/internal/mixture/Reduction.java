@@ -5,9 +5,9 @@ import java.util.Arrays;
 import java.util.function.IntConsumer;
 
 /**
- * Merges the two components that cost least, again and again. Each row i has the least cost of merging component i with one of a higher index
- * or, once that partner was merged with another, a bound below it. A row is gone through again only when it was merged, or when its bound is
- * the least of all rows' values. Equal costs go to the lower i, then to the lower j.
+ * Merges the two components that cost least, again and again. Each row i has the least cost of merging component i with one of a higher
+ * index or, once that partner was merged with another, a bound below it. A row is gone through again only when it was merged, or when its
+ * bound is the least of all rows' values. Equal costs go to the lower i, then to the lower j.
  */
 public final class Reduction {
   /** What a bound must exceed a cost by, relatively, to count as greater: far more than rounding does to either. */

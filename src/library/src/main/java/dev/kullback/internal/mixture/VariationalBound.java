@@ -11,10 +11,11 @@ import java.util.Arrays;
  * J(φ) = Σ_b Φ_b ln(Φ_b/ω_b) + Σ_ab φ_ab D_ab,  Φ_b = Σ_a φ_ab
  * </pre>
  *
- * <p>over φ ≥ 0 with {@code Σ_b φ_ab = π_a}, to which the paper's bound of φ and ψ comes down once ψ is the best for φ. The paper's iteration
- * is {@code φ_ab ← c_a φ_ab exp(−g_ab)}, where {@code g_ab = D_ab + ln(Φ_b/ω_b)} is the gradient but for a constant. J is convex, so that
- * {@code Σ_ab φ_ab (g_ab − min_b g_ab)} bounds what it is above its least. While that falls, the gradient is multiplied by a step that grows,
- * which takes a quarter of the iterations; where it rises, the step is the paper's 1 again. Every φ gives an upper bound.
+ * <p>over φ ≥ 0 with {@code Σ_b φ_ab = π_a}, to which the paper's bound of φ and ψ comes down once ψ is the best for φ. The paper's
+ * iteration is {@code φ_ab ← c_a φ_ab exp(−g_ab)}, where {@code g_ab = D_ab + ln(Φ_b/ω_b)} is the gradient but for a constant. J is
+ * convex, so that {@code Σ_ab φ_ab (g_ab − min_b g_ab)} bounds what it is above its least. While that falls, the gradient is multiplied
+ * by a step that grows, which takes a quarter of the iterations; where it rises, the step is the paper's 1 again. Every φ gives an upper
+ * bound.
  */
 public final class VariationalBound {
   /** Distance from the least at which the iteration ends, in nats; relative to a bound above 1. */

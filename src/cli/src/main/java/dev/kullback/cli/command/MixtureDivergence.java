@@ -1,0 +1,249 @@
+package dev.kullback.cli.command;
+
+import dev.kullback.KlEngine;
+import dev.kullback.Mixture;
+import dev.kullback.MixtureKl;
+import dev.kullback.MonteCarlo;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.npy.NpyHeader;
+import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.Stats;
+import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.UserError;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.IntToDoubleFunction;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+
+@Command(
+    name = "mixture-kl",
+    description = {
+      "Writes approximations or estimates of KL(f_m || g_n) of mixtures, [N,M].",
+      "f has q's Gaussians as components, g those of p: one mixture, or as many as --offsets tells.",
+    },
+    customSynopsis = {
+      "kullback mixture-kl --mean Q.npy --std S.npy [--weights C.npy] [--p-mean P.npy --p-std T.npy]",
+      "                         [--p-weights V.npy] [--method NAME] -o KL.npy [...]",
+    },
+    sortOptions = false,
+    footer = {
+      "",
+      "Examples:",
+      "  kullback mixture-kl --mean Q.npy --cov C.npy --p-mean P.npy --p-cov D.npy -o kl.npy",
+      "  kullback mixture-kl --mean Q.npy --std S.npy --weights C.npy --offsets O.npy --method monte-carlo"
+          + " --standard-errors E.npy -o kl.npy",
+    })
+final class MixtureDivergence extends PairCommand {
+  /** The methods, as the library has them. */
+  enum Method {
+    VARIATIONAL,
+    UPPER_BOUND,
+    PRODUCT,
+    MATCHED,
+    MONTE_CARLO;
+
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+  }
+
+  @Option(
+      names = "--method",
+      order = FIRST,
+      paramLabel = "NAME",
+      description =
+          "variational, upper-bound, product, matched or monte-carlo; default: variational.")
+  String methodName = Method.VARIATIONAL.toString();
+
+  @Option(
+      names = "--weights",
+      order = FIRST,
+      paramLabel = "C.npy",
+      description = "Weights of q's Gaussians, of sum 1 in each mixture; default: equal ones.")
+  @Nullable Path weights;
+
+  @Option(
+      names = "--offsets",
+      order = FIRST,
+      paramLabel = "O.npy",
+      description =
+          "Where each mixture begins among q's Gaussians, and their number, int64 or int32 [N+1]; default: one mixture.")
+  @Nullable Path offsets;
+
+  @Option(
+      names = "--p-weights",
+      order = FIRST,
+      paramLabel = "V.npy",
+      description = "The same of p.")
+  @Nullable Path pWeights;
+
+  @Option(
+      names = "--p-offsets",
+      order = FIRST,
+      paramLabel = "O.npy",
+      description = "The same of p, [M+1].")
+  @Nullable Path pOffsets;
+
+  @Option(
+      names = "--samples",
+      order = FIRST,
+      paramLabel = "S",
+      description = "Of each mixture of q, for monte-carlo; default: 10000.")
+  int samples = 10_000;
+
+  @Option(
+      names = "--seed",
+      order = FIRST,
+      paramLabel = "X",
+      description = "Of the samples; default: 0.")
+  long seed;
+
+  @Option(
+      names = "--standard-errors",
+      order = FIRST,
+      paramLabel = "E.npy",
+      description = "Where the estimates' standard errors go, [N,M].")
+  @Nullable Path standardErrors;
+
+  private Method method = Method.VARIATIONAL;
+
+  @Override
+  Map.@Nullable Entry<String, Path> secondOutput() {
+    method =
+        Stream.of(Method.values())
+            .filter(m -> m.toString().equalsIgnoreCase(methodName))
+            .findFirst()
+            .orElseThrow(() ->
+                new UserError(
+                    "--method is %s: give %s"
+                        .formatted(
+                            methodName,
+                            Arrays.toString(Method.values()).replaceAll("[\\[\\]]", ""))));
+    if (standardErrors != null && method != Method.MONTE_CARLO) {
+      throw new UserError("--standard-errors are of --method monte-carlo");
+    }
+    if (samples < 2) {
+      throw new UserError("--samples is " + samples + ": give at least 2");
+    }
+    return standardErrors == null ? null : Map.entry("standard_errors", standardErrors);
+  }
+
+  @Override
+  List<Path> otherInputs() {
+    return Stream.of(weights, offsets, pWeights, pOffsets).filter(Objects::nonNull).toList();
+  }
+
+  @Override
+  void run(
+      KlEngine engine,
+      Inputs inputs,
+      OutputFile output,
+      @Nullable OutputFile second,
+      Report report) {
+    boolean same = inputs.p().isEmpty();
+    if (same && (pWeights != null || pOffsets != null)) {
+      throw new UserError("--p-weights and --p-offsets are of p: give --p-mean and its scale");
+    }
+    Batch q = inputs.loadQ();
+    Batch p = inputs.loadP(q);
+    Mixture f = mixture(q, weights, offsets);
+    Mixture g = same ? f : mixture(p, pWeights, pOffsets);
+    report.put("rows", f.size()).put("columns", g.size()).put("dimension", q.dimension());
+    engineOptions.describe(report, engine);
+    report.put("method", method.toString());
+    report.start();
+    MixtureKl kl = MixtureKl.of(f, g);
+    MonteCarlo sampled = method == Method.MONTE_CARLO ? kl.monteCarlo(samples, seed) : null;
+    double[] values =
+        switch (method) {
+          case VARIATIONAL -> kl.variational(engine);
+          case UPPER_BOUND -> kl.upperBound(engine);
+          case PRODUCT -> kl.productOfGaussians();
+          case MATCHED -> kl.matchedPairs(engine);
+          case MONTE_CARLO -> new double[f.size() * g.size()];
+        };
+    ValueLayout element = Batch.element(q, p);
+    Stats stats = new Stats();
+    write(
+        output,
+        f,
+        g,
+        element,
+        k -> {
+          double value = sampled == null ? values[k] : sampled.estimate(k);
+          stats.add(value);
+          return value;
+        });
+    if (sampled != null) {
+      report.put("samples", samples).put("seed", seed);
+      if (second != null) {
+        write(second, f, g, element, sampled::standardError);
+      }
+    }
+    String what = "KL(f||g), %s: %d x %d".formatted(method, f.size(), g.size());
+    stats.describe(report, what, element);
+  }
+
+  private static void write(
+      OutputFile file, Mixture f, Mixture g, ValueLayout element, IntToDoubleFunction value) {
+    file.write(Npy.header(element, f.size(), g.size()));
+    for (int k = 0; k < f.size() * g.size(); k++) {
+      file.put(value.applyAsDouble(k), element instanceof ValueLayout.OfDouble);
+    }
+  }
+
+  /** Makes the mixtures of a batch; what the library refuses is told of the file that it names. */
+  private static Mixture mixture(
+      Batch batch, @Nullable Path weightFile, @Nullable Path offsetFile) {
+    int[] offsets = offsetFile == null ? new int[] {0, batch.size()} : offsets(offsetFile);
+    double[] weights =
+        weightFile != null ? batch.weights(weightFile, false) : equal(batch, offsets);
+    try {
+      return Mixture.of(batch.gaussians(), weights, offsets);
+    } catch (IllegalArgumentException e) {
+      String message = String.valueOf(e.getMessage());
+      @Nullable Path file =
+          message.startsWith("offsets")
+              ? offsetFile
+              : message.contains("weights") ? weightFile : null;
+      throw new UserError(file == null ? batch.files().scale() : file, message);
+    }
+  }
+
+  private static int[] offsets(Path file) {
+    try (Arena arena = Arena.ofConfined()) {
+      Npy.Array array = Npy.read(file, f -> Npy.readIntegers(f, arena));
+      if (array.shape().length != 1) {
+        String shape = new NpyHeader("", false, array.shape()).shapeText();
+        throw new UserError(file, "has shape " + shape + ": offsets have one axis, (N+1,)");
+      }
+      return array.element() instanceof ValueLayout.OfInt element
+          ? array.data().toArray(element)
+          : Arrays.stream(array.data().toArray((ValueLayout.OfLong) array.element()))
+              .mapToInt(offset -> Math.clamp(offset, -1, Integer.MAX_VALUE)) // to be refused
+              .toArray();
+    }
+  }
+
+  /** Returns weights that are equal in each mixture; offsets that are none are refused later. */
+  private static double[] equal(Batch batch, int[] offsets) {
+    double[] weights = new double[batch.size()];
+    for (int m = 0; m < offsets.length - 1; m++) {
+      int from = Math.clamp(offsets[m], 0, weights.length);
+      int to = Math.clamp(offsets[m + 1], from, weights.length);
+      Arrays.fill(weights, from, to, 1.0 / Math.max(1, to - from));
+    }
+    return weights;
+  }
+}
