@@ -348,6 +348,7 @@ struct DifferenceTiles {
   KB_FN void finish(Block &block, Shared &shared, int t, const Sums &sums, Pair corner) const {
     const Region &region = tiling.region;
     double unit = unit32();
+    bool isWhole = out.hasRuns(region, corner, TILE, TILE, MICRO);
     int64_t j = corner.j + t % 16 * MICRO;
     Terms column[MICRO];
     KB_UNROLL for (int n = 0; n < MICRO; n++) {
@@ -362,6 +363,7 @@ struct DifferenceTiles {
       }
       Terms row = {q.offsetQ(i, false), q.noiseQ(i, unit)};
       double kl[MICRO];
+      float rounded[MICRO];
       KB_UNROLL for (int n = 0; n < MICRO; n++) {
         kl[n] = 0.5 * sums.total(r, n) + (column[n].offset + row.offset);
         if (same && i == j + n) {
@@ -370,8 +372,13 @@ struct DifferenceTiles {
           kl[n] = FLAG;
           mask |= (uint64_t)region.has(i, j + n) << (r * MICRO + n);
         }
+        rounded[n] = (float)kl[n];
       }
-      out.store(region, i, j, kl);
+      if (isWhole) {
+        out.storeRun(out.at(i, j), kl, rounded);
+      } else {
+        out.store(region, i, j, kl, rounded);
+      }
     }
     flags.append(block, shared.flagged, mask, [&](int bit) {
       return (t / 16 * MICRO + bit / MICRO) * TILE + t % 16 * MICRO + bit % MICRO;

@@ -151,18 +151,32 @@ struct InvertFull {
     });
   }
 
-  // Row r of W from right to left, for the residual W L − I is small that way. A warp's rows, of which `last` is the last, walk L together.
+  // Row r of W from right to left, for the residual W L − I is small that way; eight columns at once, which is 3
+  // instructions a term on sm_90 (one at a time, 10; by indices, 45). A warp's rows, of which `last` is the last, walk L together.
   KB_FN void invertRow(const double *l, int r, int last, double *w) const {
-    for (int c = last; c >= 0; c--) {
-      double sum = 0;
-      KB_UNROLL_4 for (int i = last; i > c; i--) {
+    constexpr int COLUMNS = 8;
+    int start;
+    for (int c1 = last; c1 >= 0; c1 = start - 1) { // columns c1, c1 − 1, …, start
+      start = c1 / COLUMNS * COLUMNS;
+      double sums[COLUMNS] = {};
+      const double *own = w + g.turned(r, last); // the next of the row is as far as the turned row is long
+      const double *common = l + packedLength(last) + start;
+      for (int i = last; i > c1; i--) { // none in the first round, the only one with fewer columns
         if (i <= r && r <= last) {
-          sum = fma(w[g.turned(r, i)], l[packedLength(i) + c], sum);
+          KB_UNROLL for (int n = 0; n < COLUMNS; n++) sums[n] = fma(*own, common[n], sums[n]);
         }
+        own += g.dimension - i;
+        common -= i;
       }
-      double pivot = 1 / l[packedLength(c) + c];
-      if (c <= r && r <= last) {
-        w[g.turned(r, c)] = c == r ? pivot : -sum * pivot;
+      KB_UNROLL for (int n = COLUMNS - 1; n >= 0; n--) {
+        int c = start + n;
+        if (c <= c1 && c <= r && r <= last) {
+          const double *row = l + packedLength(c) + start;
+          double pivot = 1 / row[n];
+          double x = c == r ? pivot : -sums[n] * pivot;
+          w[g.turned(r, c)] = x;
+          KB_UNROLL for (int m = 0; m < n; m++) sums[m] = fma(x, row[m], sums[m]);
+        }
       }
     }
   }
@@ -293,15 +307,16 @@ struct SquareFull {
   KB_FN static int rowOf(int t, int a) { return t / GROUP / (SIDE / MICRO) * MICRO + a; }
   KB_FN static int columnOf(int t, int b) { return t / GROUP % (SIDE / MICRO) * MICRO + b; }
 
-  // Entries h0, h0 + 1, … of rows from `first` on; 0 beyond the triangle and the batch.
+  // Entries h0, h0 + 1, … of rows from `first` on, always the same h of a thread; 0 beyond the triangle and the batch.
   KB_FN void load(int t, int64_t i0, int first, int h0, Plane (&to)[GROUP]) const {
-    for (int n = t; n < GROUP * SIDE * DEPTH; n += THREADS) {
-      int h = n % DEPTH;
-      int r = n / DEPTH % SIDE;
-      int64_t i = i0 + n / (DEPTH * SIDE);
-      bool within = i < g.size && first + r < g.dimension && h0 + h <= first + r;
-      const double *factor = within ? (columns ? g.inverse(i) : g.factor(i)) : nullptr;
-      to[n / (DEPTH * SIDE)].at[h][r] = within ? factor[packedLength(first + r) + h0 + h] : 0;
+    int h = h0 + t % DEPTH;
+    const double *factors = columns ? g.inverse(i0) : g.factor(i0);
+    KB_UNROLL for (int k = 0; k < SIDE; k += THREADS / DEPTH) {
+      int row = t / DEPTH + k;
+      int r = first + row;
+      bool within = r < g.dimension && h <= r;
+      const double *from = factors + packedLength(r) + h;
+      KB_UNROLL for (int n = 0; n < GROUP; n++) to[n].at[t % DEPTH][row] = within && i0 + n < g.size ? from[n * g.length] : 0;
     }
   }
 

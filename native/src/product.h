@@ -192,6 +192,55 @@ struct ProductBound {
   float unit, share, tolerance;
 };
 
+// A row's and a column's part of an entry's bound, in float.
+struct RowBound {
+  double offset;
+  float noise, weight, size;
+
+  KB_FN RowBound(const ProductBound &b, const RowTerms &q)
+      : offset(q.offset), noise(q.noise + b.share * q.weight), weight(q.weight), size(fabsf((float)q.offset)) {}
+};
+
+struct ColumnBound {
+  double offset;
+  float noise, weight, inverse, margin; // margin: NaN where nothing stays
+
+  ColumnBound() = default;
+  KB_FN ColumnBound(const ProductBound &b, const ColumnTerms &p)
+      : offset(p.offset),
+        noise(fmaf(2 * p.inverseError, fabsf((float)p.offset), p.noise + b.share * p.weight)),
+        weight(p.weight),
+        inverse(2 * p.inverseError) {
+    float rest = (b.tolerance == 0 ? p.tolerance : b.tolerance) - b.unit - inverse;
+    margin = rest > 0 ? rest * (1 - (float)FLOAT_SLACK) : (float)FLAG;
+  }
+};
+
+// Whether an entry of that value stays; SHARED_WEIGHTS where the launch's share is not 0. If so, with u = 2⁻²⁴ and to first order,
+//
+//     error ≤ kl·margin ≤ KL·rest·(1 − 13u)              16u are FLOAT_SLACK's; kl, rest and the product take 3u
+//
+// where `error` is in float. Without a share no part of it is negative, and five roundings take 5u of it. With one it is the sum of
+// a row's noise + share·weight and a column's, of which the weights may be negative. Rounding then takes
+//
+//     3u·share·(|weightQ| + |weightP|)                   less than the noises have been given for it: FLOAT_SLACK·share of no less
+//     2u·(noiseQ + noiseP) ≤ 2u·(error + share·KL)       as weights are no less than −KL; the former is within 13u
+//
+// and share·KL ≤ unit·KL, of which PRODUCT_UNIT has 1/17 to spare.
+template <bool SHARED_WEIGHTS>
+KB_FN bool staysWithin(float kl, const RowBound &q, const ColumnBound &p) {
+  float error = q.noise + p.noise;
+  if (!SHARED_WEIGHTS) {
+    error = fmaf(q.weight, p.weight, fmaf(p.inverse, q.size, error));
+  }
+  float rest = fmaf(kl, p.margin, -error);
+  // both at least 0, and finite: not so NaN, infinity and what is negative, by their bits
+  uint32_t bits[2];
+  memcpy(&bits[0], &kl, 4);
+  memcpy(&bits[1], &rest, 4);
+  return (bits[0] > bits[1] ? bits[0] : bits[1]) < 0x7f800000;
+}
+
 template <int M, int N, bool CHUNKED>
 struct Product {
   using Map = FragmentMap<M, N>;
@@ -230,6 +279,20 @@ struct Product {
     typename Block::template Own<Sums> own(block);
     Pair corner = tiling.corner(block.index);
     int stages = depth / DEPTH;
+    // What is loaded next, and where it goes: by steps. In the 128² tile's loop on sm_90 the first tensor instruction is the 27th of 235;
+    // with indices from the start, and loads before it, it would be the 118th of 269 (SASS).
+    const double *rows = q.values + corner.i - q.first;
+    const double *columns = p.values + corner.j;
+    int to = 0;
+    auto load = [&](int t) {
+      copySide<ROWS>(block, t, shared.stages[to].row, rows, q.padded);
+      copySide<COLUMNS>(block, t, shared.stages[to].column, columns, p.padded);
+    };
+    auto advance = [&] {
+      rows += DEPTH * q.padded;
+      columns += DEPTH * p.padded;
+      to = to + 1 < STAGES ? to + 1 : 0;
+    };
     block.lanes([&](int t) {
       own[t].clear();
       if (t == 0) {
@@ -237,20 +300,34 @@ struct Product {
       }
       copyAll<ROWS>(block, t, shared.row, q.terms + corner.i - q.first);
       copyAll<COLUMNS>(block, t, shared.column, p.terms + corner.j);
-      for (int s = 0; s < STAGES - 1; s++) {
-        load(block, t, shared, s, corner);
-      }
     });
-    for (int s = 0; s < stages; s++) {
+    for (int s = 0; s < STAGES - 1; s++) { // a group even where nothing is left to load
+      block.lanes([&](int t) {
+        if (s < stages) {
+          load(t);
+        }
+        block.commit(t);
+      });
+      advance();
+    }
+    int from = 0;
+    KB_NO_UNROLL for (int s = 0; s < stages; s++) { // unrolled, the smallest tile takes 94 registers, so 52
       // one barrier: it also says that the stage before has been read, where the next one goes
       block.each([&](int t) { block.template wait<STAGES - 2>(t); });
       block.lanes([&](int t) {
-        load(block, t, shared, s + STAGES - 1, corner);
-        step(shared.stages[s % STAGES], t, own[t]);
+        // loads are issued when the tensor cores have work
+        step(shared.stages[from], 0, t, own[t]);
+        if (s + STAGES - 1 < stages) {
+          load(t);
+        }
+        block.commit(t);
+        step(shared.stages[from], DEPTH / 2, t, own[t]);
         if ((s + 1) * DEPTH % PRODUCT_CHUNK == 0 || s + 1 == stages) {
           own[t].fold();
         }
       });
+      advance();
+      from = from + 1 < STAGES ? from + 1 : 0;
     }
     flags.record(block, shared.flagged, [&](int t) { finish(block, shared, t, own[t], corner); });
   }
@@ -263,42 +340,34 @@ struct Product {
     }
   }
 
-  // A group even where nothing is left to load.
-  template <class Block>
-  KB_FN void load(Block &block, int t, Shared &shared, int s, Pair corner) const {
-    if (s * DEPTH < depth) {
-      Stage &to = shared.stages[s % STAGES];
-      copySide<ROWS>(block, t, to.row, q.values + s * DEPTH * q.padded + corner.i - q.first, q.padded);
-      copySide<COLUMNS>(block, t, to.column, p.values + s * DEPTH * p.padded + corner.j, p.padded);
-    }
-    block.commit(t);
-  }
-
+  // Thread t's share of DEPTH lines: always the same place in a line.
   template <int SIDE, class Block, class Line>
   KB_FN static void copySide(Block &block, int t, Line *to, const double *from, int64_t stride) {
-    KB_UNROLL for (int n = 0; n < DEPTH * SIDE / 2; n += THREADS) {
-      int h = (n + t) / (SIDE / 2);
-      int v = (n + t) % (SIDE / 2) * 2;
-      block.copy(t, (Vec<double, 2> *)&to[h][v], from + h * stride + v);
+    constexpr int LINE = SIDE / 2; // copies
+    static_assert(THREADS % LINE == 0 && DEPTH * LINE % THREADS == 0, "whole lines at a time");
+    int v = t % LINE * 2;
+    const double *next = from + t / LINE * stride + v;
+    KB_UNROLL for (int h = 0; h < DEPTH; h += THREADS / LINE) {
+      block.copy(t, (Vec<double, 2> *)&to[h + t / LINE][v], next);
+      next += THREADS / LINE * stride;
     }
   }
 
-  KB_FN static void step(const Stage &s, int t, Sums &sums) {
+  // Adds half a stage's terms, from k on.
+  KB_FN static void step(const Stage &s, int k, int t, Sums &sums) {
 #ifdef __CUDA_ARCH__
-    KB_UNROLL for (int k = 0; k < DEPTH; k += 8) {
-      double a[M][4], b[N][2];
-      Map::load(&s.row[k], &s.column[k], t, a, b);
-      KB_UNROLL for (int m = 0; m < M; m++) {
-        KB_UNROLL for (int n = 0; n < N; n++) {
-          double(&c)[2 * M][2 * N] = sums.chunk;
-          int left = Map::entry(n, 0);
-          int right = Map::entry(n, 1);
-          multiplyFragments(c[2 * m][left], c[2 * m][right], c[2 * m + 1][left], c[2 * m + 1][right], a[m], b[n]);
-        }
+    double a[M][4], b[N][2];
+    Map::load(&s.row[k], &s.column[k], t, a, b);
+    KB_UNROLL for (int m = 0; m < M; m++) {
+      KB_UNROLL for (int n = 0; n < N; n++) {
+        double(&c)[2 * M][2 * N] = sums.chunk;
+        int left = Map::entry(n, 0);
+        int right = Map::entry(n, 1);
+        multiplyFragments(c[2 * m][left], c[2 * m][right], c[2 * m + 1][left], c[2 * m + 1][right], a[m], b[n]);
       }
     }
 #else
-    for (int k = 0; k < DEPTH; k++) {
+    for (int end = k + DEPTH / 2; k < end; k++) {
       for (int r = 0; r < 2 * M; r++) {
         double a = s.row[k][Map::row(t, r)];
         for (int c = 0; c < 2 * N; c++) {
@@ -309,47 +378,64 @@ struct Product {
 #endif
   }
 
-  // Judged in float: one conversion of an entry, which is also what is stored.
+  // Stores thread t's entries, and appends those that its bounds do not let stay.
   template <class Block>
   KB_FN void finish(Block &block, Shared &shared, int t, const Sums &sums, Pair corner) const {
-    constexpr int RUN = Map::RUN;
+    uint64_t flagged = bound.share != 0 ? judge<true>(shared, t, sums, corner) : judge<false>(shared, t, sums, corner);
     uint64_t mask = 0;
-    KB_UNROLL for (int g = 0; g < 2 * N; g += RUN) {
-      int64_t j = corner.j + Map::column(t, g);
-      ColumnTerms p[RUN];
-      float margin[RUN];
-      KB_UNROLL for (int n = 0; n < RUN; n++) {
-        p[n] = shared.column[Map::column(t, g + n)];
-        float whole = bound.tolerance == 0 ? p[n].tolerance : bound.tolerance;
-        float rest = whole - bound.unit - 2 * p[n].inverseError;
-        margin[n] = rest > 0 ? rest * (1 - (float)FLOAT_SLACK) : (float)FLAG; // no product with a negative one
-      }
-      KB_UNROLL for (int r = 0; r < 2 * M; r++) {
-        int64_t i = corner.i + Map::row(t, r);
-        RowTerms q = shared.row[Map::row(t, r)];
-        double kl[RUN];
-        KB_UNROLL for (int n = 0; n < RUN; n++) {
-          kl[n] = sums.total(r, g + n) + (q.offset + p[n].offset);
-          float x = (float)kl[n];
-          float offsets = fabsf((float)q.offset) + fabsf((float)p[n].offset);
-          float weights = bound.share == 0 ? q.weight * p[n].weight : bound.share * (q.weight + p[n].weight);
-          float error = fmaf(2 * p[n].inverseError, offsets, q.noise + p[n].noise) + weights;
-          float rest = fmaf(x, margin[n], -error);
-          if (same && i == j + n) {
-            kl[n] = 0;
-          } else if (!(x >= 0 && rest >= 0 && rest < (float)INFINITE)) {
-            kl[n] = FLAG;
-            mask |= (uint64_t)tiling.region.has(i, j + n) << (r * 2 * N + g + n);
-          }
-        }
-        if (i >= tiling.region.row0 && i < tiling.region.rowEnd) {
-          out.store(tiling.region, i, j, kl);
-        }
-      }
+    KB_NO_UNROLL for (int bit = 0; bit < 64 && flagged >> bit != 0; bit++) { // none, as a rule
+      int64_t i = corner.i + Map::row(t, bit / (2 * N));
+      int64_t j = corner.j + Map::column(t, bit % (2 * N));
+      mask |= (flagged >> bit & tiling.region.has(i, j)) << bit;
     }
     flags.append(block, shared.flagged, mask, [&](int bit) {
       return Map::row(t, bit / (2 * N)) * COLUMNS + Map::column(t, bit % (2 * N));
     });
+  }
+
+  // Stores them, and tells which are flagged, also outside of the region.
+  template <bool SHARED_WEIGHTS>
+  KB_FN uint64_t judge(const Shared &shared, int t, const Sums &sums, Pair corner) const {
+    constexpr int RUN = Map::RUN;
+    const Region &region = tiling.region;
+    bool isWhole = out.hasRuns(region, corner, ROWS, COLUMNS, RUN);
+    bool hasDiagonal = same && corner.i < corner.j + COLUMNS && corner.j < corner.i + ROWS;
+    ColumnBound p[2 * N];
+    KB_UNROLL for (int c = 0; c < 2 * N; c++) p[c] = ColumnBound(bound, shared.column[Map::column(t, c)]);
+    int toDiagonal = hasDiagonal ? (int)(corner.i - corner.j) : ROWS + COLUMNS;
+    int64_t start = out.at(corner.i + Map::row(t, 0), corner.j + Map::column(t, 0));
+    uint32_t flagged[2] = {};
+    KB_UNROLL for (int r = 0; r < 2 * M; r++) {
+      RowBound q(bound, shared.row[Map::row(t, r)]);
+      KB_UNROLL for (int g = 0; g < 2 * N; g += RUN) {
+        double kl[RUN];
+        float rounded[RUN]; // or FLAG
+        int first = r * 2 * N + g;
+        KB_UNROLL for (int n = 0; n < RUN; n++) {
+          kl[n] = sums.total(r, g + n) + (q.offset + p[g + n].offset);
+          float x = (float)kl[n];
+          bool stays = staysWithin<SHARED_WEIGHTS>(x, q, p[g + n]);
+          rounded[n] = stays ? x : (float)FLAG;
+          flagged[first / 32] |= stays ? 0 : 1u << (first % 32 + n);
+        }
+        int zero = toDiagonal + Map::row(t, r) - Map::column(t, g); // where q is p
+        if (zero >= 0 && zero < RUN) {
+          KB_UNROLL for (int n = 0; n < RUN; n++) {
+            if (zero == n) {
+              kl[n] = rounded[n] = 0;
+              flagged[first / 32] &= ~(1u << (first % 32 + n));
+            }
+          }
+        }
+        if (isWhole) {
+          int down = Map::row(0, r) - Map::row(0, 0);
+          out.storeRun(start + down * out.stride + (Map::column(0, g) - Map::column(0, 0)), kl, rounded);
+        } else {
+          out.store(region, corner.i + Map::row(t, r), corner.j + Map::column(t, g), kl, rounded);
+        }
+      }
+    }
+    return (uint64_t)flagged[1] << 32 | flagged[0];
   }
 };
 

@@ -41,6 +41,27 @@ struct Tiling {
   }
 };
 
+// Left to itself the compiler stores the elements one by one.
+#ifdef __CUDA_ARCH__
+KB_FN void storeVector(float *to, const float (&v)[2]) {
+  asm volatile("st.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(v[0]), "f"(v[1]) : "memory");
+}
+
+KB_FN void storeVector(float *to, const float (&v)[4]) {
+  asm volatile("st.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+}
+
+template <int W>
+KB_FN void storeVector(double *to, const double (&v)[W]) {
+  KB_UNROLL for (int n = 0; n < W; n += 2) asm volatile("st.v2.f64 [%0], {%1, %2};" ::"l"(to + n), "d"(v[n]), "d"(v[n + 1]) : "memory");
+}
+#else
+template <class T, int W>
+void storeVector(T *to, const T (&v)[W]) {
+  memcpy(to, v, sizeof v);
+}
+#endif
+
 // The result, where a pair's divergence goes; transposed, a column of the matrix lies in a row. An entry that is to be recomputed is
 // FLAG until then.
 struct Output {
@@ -65,64 +86,46 @@ struct Output {
     return kl != kl;
   }
 
-  // Entries of row i from column j on, those within the region.
+  // Whether all of a tile is within the region, and can be stored in runs of so many entries of a row, at addresses that are multiples of
+  // a run's bytes, or of 16.
+  KB_FN bool hasRuns(const Region &r, Pair corner, int rows, int columns, int run) const {
+    int element = wide ? sizeof(double) : sizeof(float);
+    int bytes = run * element < 16 ? run * element : 16;
+    return !transposed && r.has(corner.i, corner.j) && r.has(corner.i + rows - 1, corner.j + columns - 1) &&
+           ((uintptr_t)data + at(corner.i, corner.j) * element) % bytes == 0 && stride * element % bytes == 0;
+  }
+
+  // Entries of a row in double and, with those that are to be recomputed, in float: all of them, where hasRuns, from at(i, j) on.
   template <int W>
-  KB_FN void store(const Region &r, int64_t i, int64_t j, const double (&kl)[W]) const {
+  KB_FN void storeRun(int64_t start, const double (&kl)[W], const float (&rounded)[W]) const {
     if (wide) {
-      storeAs<double>(r, i, j, kl);
+      double all[W];
+      KB_UNROLL for (int n = 0; n < W; n++) all[n] = rounded[n] == rounded[n] ? kl[n] : FLAG;
+      storeVector((double *)data + start, all);
     } else {
-      storeAs<float>(r, i, j, kl);
+      storeVector((float *)data + start, rounded);
     }
   }
 
-private:
-  template <class O, int W>
-  KB_FN void storeAs(const Region &r, int64_t i, int64_t j, const double (&kl)[W]) const;
+  // Those of row i from column j on that are within the region.
+  template <int W>
+  KB_FN void store(const Region &r, int64_t i, int64_t j, const double (&kl)[W], const float (&rounded)[W]) const {
+    int64_t next = transposed ? stride : 1;
+    int64_t first = at(i, j);
+    if (i < r.row0 || i >= r.rowEnd) {
+      return;
+    }
+    KB_UNROLL for (int n = 0; n < W; n++) {
+      if (j + n >= r.column0 && j + n < r.columnEnd) {
+        if (wide) {
+          ((double *)data)[first + n * next] = rounded[n] == rounded[n] ? kl[n] : FLAG;
+        } else {
+          ((float *)data)[first + n * next] = rounded[n];
+        }
+      }
+    }
+  }
 };
-
-template <class T, int W>
-KB_FN void storeVector(T *to, const Vec<T, W> &values) {
-  *(Vec<T, W> *)to = values;
-}
-
-#ifdef __CUDA_ARCH__
-// Left to itself the compiler stores the elements one by one.
-
-KB_FN void storeVector(float *to, const Vec<float, 2> &v) {
-  asm volatile("st.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(v.x[0]), "f"(v.x[1]) : "memory");
-}
-
-KB_FN void storeVector(float *to, const Vec<float, 4> &v) {
-  asm volatile("st.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v.x[0]), "f"(v.x[1]), "f"(v.x[2]), "f"(v.x[3])
-               : "memory");
-}
-
-KB_FN void storeVector(double *to, const Vec<double, 2> &v) {
-  asm volatile("st.v2.f64 [%0], {%1, %2};" ::"l"(to), "d"(v.x[0]), "d"(v.x[1]) : "memory");
-}
-
-KB_FN void storeVector(double *to, const Vec<double, 4> &v) {
-  storeVector(to, Vec<double, 2>{{v.x[0], v.x[1]}});
-  storeVector(to + 2, Vec<double, 2>{{v.x[2], v.x[3]}});
-}
-#endif
-
-template <class O, int W>
-KB_FN void Output::storeAs(const Region &r, int64_t i, int64_t j, const double (&kl)[W]) const {
-  O *to = (O *)data + at(i, j);
-  if (!transposed && j >= r.column0 && j + W <= r.columnEnd && (uintptr_t)to % alignof(Vec<O, W>) == 0) {
-    Vec<O, W> all;
-    KB_UNROLL for (int n = 0; n < W; n++) all.x[n] = (O)kl[n];
-    storeVector(to, all);
-    return;
-  }
-  int64_t next = transposed ? stride : 1;
-  KB_UNROLL for (int n = 0; n < W; n++) {
-    if (j + n >= r.column0 && j + n < r.columnEnd) {
-      to[n * next] = (O)kl[n];
-    }
-  }
-}
 
 // The flagged entries, tile by tile: how many, and if they are at most `most`, which, as row·(a tile's columns) + column. Each tile's
 // block writes its own count, so nothing needs to be cleared.

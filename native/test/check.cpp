@@ -1025,8 +1025,8 @@ void checkTiles() {
 
 } // namespace
 
-// Without an argument, all checks; with `small`, all kernels on little data; with `time`, times. With `float` after it, the emulated device is one
-// whose double is slow.
+// Without an argument, all checks; with `small`, all kernels on little data; with `time`, times. With `float` after it, the emulated
+// device is one whose double is slow.
 int main(int count, char **arguments) {
   std::string mode = count > 1 ? arguments[1] : "all";
   setvbuf(stdout, nullptr, _IOLBF, 1 << 12);

@@ -1,8 +1,9 @@
 // Checks, on the host, how the lanes of a warp share a tile: what FragmentMap loads, multiplied as the PTX ISA says that
 // mma.m16n8k8 does, is the product of the tile's rows and columns, each entry once; loads are without bank conflicts. And the near
-// form's series, and sets of devices.
+// form's series, what may stay by its bound in float, and sets of devices.
 #include <cmath>
 #include <cstdio>
+#include <random>
 #include <set>
 
 #include "../src/refine.h"
@@ -132,6 +133,79 @@ void checkNear() {
   }
 }
 
+// The least float that stays of a row and a column, as near to 0 as it may be in double; or 0 if none does.
+template <bool SHARED_WEIGHTS>
+long double leastThatStays(const ProductBound &bound, const RowTerms &row, const ColumnTerms &column) {
+  RowBound q(bound, row);
+  ColumnBound p(bound, column);
+  auto of = [](uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+  };
+  uint32_t low = 0;
+  uint32_t high = 0x7f7fffff; // the largest
+  if (!staysWithin<SHARED_WEIGHTS>(of(high), q, p) && !staysWithin<SHARED_WEIGHTS>(1e20f, q, p)) {
+    return 0;
+  }
+  high = staysWithin<SHARED_WEIGHTS>(of(high), q, p) ? high : 0x60ad78ec; // 1e20
+  while (high - low > 1) {
+    uint32_t middle = low + (high - low) / 2;
+    (staysWithin<SHARED_WEIGHTS>(of(middle), q, p) ? high : low) = middle;
+  }
+  return of(high) * (1 - 0x1p-24L);
+}
+
+// That bounds compared in float let nothing stay that they exclude, with half of what PRODUCT_UNIT has to spare.
+void checkBounds() {
+  std::mt19937_64 random(5);
+  auto uniform = [&](double a, double b) { return std::uniform_real_distribution<double>(a, b)(random); };
+  auto around = [&](double size) { return uniform(-1, 1) * size * std::pow(10, uniform(-6, 2)); };
+  int kept = 0;
+  for (int n = 0; n < 100000; n++) {
+    bool wide = n % 2;
+    int d = (int)std::exp2(uniform(0, 22));
+    auto moments = [&] {
+      Moments m = {};
+      m.logDet = around(d);
+      m.logDetBound = 0x1p-53 * (d + 16 + 4 * std::fabs(m.logDet));
+      return m;
+    };
+    Moments q = moments();
+    Moments p = moments();
+    double w = std::fabs(around(100 * d));
+    ProductBound bound = {upper(productUnit(d, wide)), upper(productShare(d, wide)), (float)(wide ? DOUBLE_TOLERANCE : FLOAT_TOLERANCE)};
+    long double kl = leastThatStays<true>(bound, productRow(q, d, wide), productColumn(p, w, d, wide));
+    long double weight = (long double)q.logDet - p.logDet + 0.5L * d + 5 / 6.0L * w;
+    kl = kl > 0 ? std::fmax(kl, -weight) : 0; // three times their sum is no less than magnitudes
+    long double u = 0x1p-53L * (1 + 1 / 32.0L);
+    long double share = 3 * u * productUnits(d, wide);
+    long double error = (share + u) * kl + q.logDetBound + p.logDetBound +
+                        4 * u * (std::fabs(q.logDet) + std::fabs(p.logDet) + 0.5L * d + w) + u * (d / 32.0L + 16) * w +
+                        share * weight;
+    expect(kl == 0 || error <= (wide ? (long double)DOUBLE_TOLERANCE : (long double)FLOAT_TOLERANCE) * (1 + 0x1p-24L) * kl,
+           "a diagonal pair's bound", d, wide);
+    kept += kl > 0;
+
+    double tolerance = std::pow(10, uniform(-12, -10));
+    double sizes[2] = {around(d), around(d)};
+    double noises[2], weights[2];
+    for (int k = 0; k < 2; k++) {
+      noises[k] = std::fabs(around(d * 1e-15));
+      weights[k] = std::pow(10, uniform(-10, -4));
+    }
+    double inverse = tolerance * uniform(0, 0.6);
+    ProductBound full = {upper(2 * PRODUCT_UNIT), 0, 0};
+    kl = leastThatStays<false>(full, {sizes[0], upper(noises[0]), upper(weights[0])},
+                               {sizes[1], upper(noises[1]), upper(weights[1]), upper(inverse), (float)tolerance});
+    error = 2 * u * kl + noises[0] + noises[1] + (long double)weights[0] * weights[1] +
+            inverse * 2 * (kl + std::fabs(sizes[0]) + std::fabs(sizes[1]));
+    expect(kl == 0 || error <= tolerance * (1 + 0x1p-24L) * kl, "a full pair's bound", d, wide);
+    kept += kl > 0;
+  }
+  expect(kept > 100000, "bounds that let something stay", kept, 0);
+}
+
 void checkDeviceSet() {
   DeviceSet set;
   for (int ordinal : {-1, 0, 5, 63, 64, 1000}) {
@@ -156,6 +230,7 @@ int main() {
   check<1, 1>();
   checkNear<float>();
   checkNear<double>();
+  checkBounds();
   printf("%d failures\n", failures);
   return failures > 0;
 }

@@ -35,11 +35,13 @@ function(plant name expected places pattern replacement)
 endfunction()
 
 set(product "entry _ZN8kullback6kernelINS_7ProductILi4ELi4ELb0E")
-plant("no barrier after a stage's wait" "(uninitialised shared memory|race: read after write)[^\n]*Product" "${product};wait_group;bar.sync" "bar.sync" "//")
+plant("no barrier after a stage's wait" "(uninitialised shared memory|race: read after write)[^\n]*Product"
+    "${product};wait_group;bar.sync" "bar.sync" "//")
 plant("a group too many under way" "read of a copy under way[^\n]*Product" "${product};wait_group" "group ." "group 2")
 plant("halves of a fragment swapped" "VIOLATION tiles of 128 x 128" "${product};mma.sync"
     "}, {(%[a-z0-9]+), (%[a-z0-9]+)" "}, {\\2, \\1")
 plant("a list one entry on" "VIOLATION entry[^\n]* is nan" "${product};st.global.u16" "(%[a-z0-9]+)\\]" "\\1+2]")
 plant("a store beyond the allocation" "write to no allocation[^\n]*Product" "${product};st.global.u16" "(%[a-z0-9]+)\\]" "\\1+1073741824]")
 plant("a copy to an odd place" "misaligned[^\n]*Product" "${product};cp.async.cg" "\\[(%[a-z0-9]+)\\]" "[\\1+8]")
-plant("a mask of half the lanes" "masks of lanes[^\n]*MeasureDiagonal" "entry _ZN8kullback6kernelINS_15MeasureDiagonal;shfl.sync" "[^ ]+;" "65535;")
+plant("a mask of half the lanes" "masks of lanes[^\n]*MeasureDiagonal"
+    "entry _ZN8kullback6kernelINS_15MeasureDiagonal;shfl.sync" "[^ ]+;" "65535;")

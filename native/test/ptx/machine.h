@@ -143,10 +143,10 @@ struct Warp {
   Block &block;
   int number;
   std::unique_ptr<Register[]> registers;
-  std::vector<Lanes> predicates;
+  std::vector<Lanes> predicates = {};
   Lanes live = 0, atBarrier = 0, waiting = 0; // waiting: for other lanes of an instruction
   int at[LANES] = {}, group[LANES] = {};
-  std::vector<Copy> copies;
+  std::vector<Copy> copies = {};
 
   int thread(int lane) const { return number * LANES + lane; }
 };
@@ -360,12 +360,16 @@ inline void unpack(Warp &w, const Instruction &in, Lanes lanes) {
   });
 }
 
-inline void insertBits(Warp &w, const Instruction &in, Lanes lanes) {
+template <class T>
+void insertBits(Warp &w, const Instruction &in, Lanes lanes) {
   each(lanes, [&](int l) {
-    uint32_t a = (uint32_t)w.registers[in.o[1]][l], b = (uint32_t)w.registers[in.o[2]][l];
-    uint32_t from = w.registers[in.o[3]][l] & 0xff, count = w.registers[in.o[4]][l] & 0xff;
-    uint64_t field = (((uint64_t)1 << (count < 32 ? count : 32)) - 1) << (from < 32 ? from : 32);
-    w.registers[in.o[0]][l] = (uint32_t)((b & ~field) | ((uint64_t)a << (from < 32 ? from : 32) & field));
+    T a = get<T>(w.registers[in.o[1]], l), b = get<T>(w.registers[in.o[2]], l);
+    unsigned from = w.registers[in.o[3]][l] & 0xff, count = w.registers[in.o[4]][l] & 0xff;
+    for (unsigned n = from; n < from + count && n < 8 * sizeof(T); n++) {
+      T bit = (T)1 << n;
+      b = a >> (n - from) & 1 ? b | bit : b & ~bit;
+    }
+    put<T>(w.registers[in.o[0]], l, b);
   });
 }
 
@@ -612,7 +616,7 @@ public:
     }
     block.cells.resize(shared / kernel.granule + 1);
     for (int n = 0; n * LANES < threads; n++) {
-      warps.push_back({block, n, std::make_unique<Register[]>(kernel.registers), std::vector<Lanes>(kernel.predicates), 0, 0, 0, {}, {}, {}});
+      warps.push_back({block, n, std::make_unique<Register[]>(kernel.registers), std::vector<Lanes>(kernel.predicates)});
       Warp &w = warps.back();
       memset(w.registers.get(), 0xff, sizeof(Register) * kernel.registers);
       for (auto [r, value] : kernel.constants) std::fill(w.registers[r], w.registers[r] + LANES, value);

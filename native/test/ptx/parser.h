@@ -75,7 +75,7 @@ inline Run arithmetic(const std::string &what, const std::string &type) {
       if (what == "shl") return shift<W, Left>;
       if (what == "shr") return shift<T, Right>;
       if (what == "popc") return one<uint32_t, W, Population>;
-      if (what == "bfi" && sizeof(T) == 4) return insertBits;
+      if (what == "bfi") return insertBits<W>;
       if (what == "prmt") return permuteBytes;
       if constexpr (std::is_signed_v<T>) {
         if (what == "abs") return one<T, T, Magnitude>;
@@ -96,7 +96,8 @@ inline Run arithmetic(const std::string &what, const std::string &type) {
 inline Run comparison(const std::string &type, int which) {
   return ofType(type, [&](auto zero) -> Run {
     using T = decltype(zero);
-    const Run all[COMPARISONS] = {compare<T, EQ>, compare<T, NE>, compare<T, LT>, compare<T, LE>, compare<T, GT>, compare<T, GE>, compare<T, NUMBERS>};
+    const Run all[COMPARISONS] = {compare<T, EQ>, compare<T, NE>, compare<T, LT>, compare<T, LE>, compare<T, GT>, compare<T, GE>,
+                                  compare<T, NUMBERS>};
     return all[which];
   });
 }
@@ -358,7 +359,8 @@ private:
       static const std::map<std::string, std::pair<int, bool>> which = {
           {"eq", {EQ, false}}, {"ne", {NE, false}}, {"lt", {LT, false}}, {"le", {LE, false}}, {"gt", {GT, false}}, {"ge", {GE, false}},
           {"equ", {NE, true}}, {"neu", {EQ, true}}, {"ltu", {GE, true}}, {"leu", {GT, true}}, {"gtu", {LE, true}}, {"geu", {LT, true}},
-          {"num", {NUMBERS, false}}, {"nan", {NUMBERS, true}}, {"lo", {LT, false}}, {"ls", {LE, false}}, {"hi", {GT, false}}, {"hs", {GE, false}}};
+          {"lo", {LT, false}}, {"ls", {LE, false}}, {"hi", {GT, false}}, {"hs", {GE, false}},
+          {"num", {NUMBERS, false}}, {"nan", {NUMBERS, true}}};
       if (!which.count(name[1]) || has("xor")) {
         refuse(text);
       }
