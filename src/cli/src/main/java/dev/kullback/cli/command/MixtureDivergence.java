@@ -185,14 +185,19 @@ final class MixtureDivergence extends PairCommand {
           stats.add(value);
           return value;
         });
+    String what = "KL(f||g), %s: %d x %d".formatted(method, f.size(), g.size());
+    stats.describe(report, what, element);
     if (sampled != null) {
-      report.put("samples", samples).put("seed", seed);
+      double most = 0;
+      for (int k = 0; k < sampled.size(); k++) {
+        most = Math.max(most, sampled.standardError(k));
+      }
+      report.line("%d samples a row; standard errors up to %.3g", samples, most);
+      report.put("samples", samples).put("seed", seed).put("max_standard_error", most);
       if (second != null) {
         write(second, f, g, element, sampled::standardError);
       }
     }
-    String what = "KL(f||g), %s: %d x %d".formatted(method, f.size(), g.size());
-    stats.describe(report, what, element);
   }
 
   private static void write(

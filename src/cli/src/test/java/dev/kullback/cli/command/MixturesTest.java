@@ -240,6 +240,9 @@ class MixturesTest extends CommandFixture {
     assertThat(facts.get("command")).isEqualTo("mixture-kl");
     assertThat(facts.get("method")).isEqualTo("monte-carlo");
     assertThat(facts.get("samples")).isEqualTo(7.0);
+    assertThat((Double) facts.get("max_standard_error")).isPositive();
+    assertThat(run(line + "--method monte-carlo --samples 7").out())
+        .containsPattern("7 samples a row; standard errors up to \\S+");
     assertThat(facts.get("rows")).isEqualTo(3.0);
     assertThat(facts.get("columns")).isEqualTo(3.0);
   }
