@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.plain.Sampler;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
@@ -20,7 +21,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Computes Kullback–Leibler divergences, in nats, between batches of Gaussians.
+ * Computes Kullback–Leibler divergences, in nats, between batches of Gaussians, or another {@link Divergence}.
  *
  * <p>The batch q has N Gaussians, p has M, and both have dimension D. Either may be {@link DiagonalGaussians} or
  * {@link FullGaussians}. {@code pairwise} computes the matrix {@code KL(q_i ‖ p_j)}, {@code aligned} its diagonal, and
@@ -40,9 +41,13 @@ public final class KlEngine implements AutoCloseable {
   private static final int MOST_THREADS = 1024;
 
   private final Engine engine;
+  private final Divergence divergence;
+  private final Measure measure;
 
-  KlEngine(Engine engine) {
+  KlEngine(Engine engine, Divergence divergence) {
     this.engine = engine;
+    this.divergence = divergence;
+    measure = divergence.measure;
   }
 
   /** {@return a builder of engines, whose defaults are one thread and {@link Backend#AUTO}} */
@@ -69,6 +74,7 @@ public final class KlEngine implements AutoCloseable {
     private int threads; // 0: not set
     private @Nullable Executor executor;
     private Backend backend = Backend.AUTO;
+    private Divergence divergence = Divergence.KL;
 
     private Builder() {}
 
@@ -111,17 +117,31 @@ public final class KlEngine implements AutoCloseable {
     }
 
     /**
+     * Sets the divergence that the engine computes, in every operation but {@link KlEngine#monteCarlo}. The default is
+     * {@link Divergence#KL}. KL is the fastest. A CUDA device computes nothing else.
+     *
+     * @param d the divergence
+     * @return this builder
+     */
+    public Builder divergence(Divergence d) {
+      divergence = Objects.requireNonNull(d, "divergence");
+      return this;
+    }
+
+    /**
      * Makes an engine with these settings.
      *
      * @return a new engine
      * @throws IllegalArgumentException if a system property of the library, such as {@code dev.kullback.backend}, has a
      *     value that it cannot have
-     * @throws IllegalStateException if {@link Backend#VECTOR} or {@link Backend#CUDA} was asked for and cannot run; the
-     *     message says why
+     * @throws IllegalStateException if {@link Backend#VECTOR} or {@link Backend#CUDA} was asked for and cannot run, or a
+     *     device and another divergence than KL; the message says why
      */
     public KlEngine build() {
       return new KlEngine(
-          new Engine(backend.choice(), KlEngine.threads(threads, executor), executor));
+          new Engine(
+              divergence.measure, backend.choice(), KlEngine.threads(threads, executor), executor),
+          divergence);
     }
   }
 
@@ -241,7 +261,7 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@return {@code out}, with the N divergences of {@link #toStandardNormal(Gaussians)}} */
   public float[] toStandardNormal(Gaussians q, float[] out) {
-    engine.checkOpen();
+    checkStandard(q);
     Arguments.checkOut(rows(q), out);
     engine.into(out).toStandardNormal(batch(q));
     return out;
@@ -249,7 +269,7 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@return {@code out}, with the N divergences of {@link #toStandardNormal(Gaussians)}} */
   public double[] toStandardNormal(Gaussians q, double[] out) {
-    engine.checkOpen();
+    checkStandard(q);
     Arguments.checkOut(rows(q), out);
     engine.into(out).toStandardNormal(batch(q));
     return out;
@@ -257,7 +277,7 @@ public final class KlEngine implements AutoCloseable {
 
   /** {@return {@code out}, with the N divergences of {@link #toStandardNormal(Gaussians)}} */
   public MemorySegment toStandardNormal(Gaussians q, MemorySegment out) {
-    engine.checkOpen();
+    checkStandard(q);
     Arguments.checkSegment(rows(q), q.isDouble(), out);
     engine.into(out, q.isDouble()).toStandardNormal(batch(q));
     return out;
@@ -391,7 +411,7 @@ public final class KlEngine implements AutoCloseable {
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
     Objects.requireNonNull(options, "options");
-    Arguments.checkNearest(a, b, options.k, options.query);
+    Arguments.checkNearest(measure, a, b, options.k, options.query);
     return new Neighbors(engine.nearest(a, b, options.k, options.query));
   }
 
@@ -630,6 +650,11 @@ public final class KlEngine implements AutoCloseable {
     return new Verification(Verify.run(engine, nanos));
   }
 
+  /** {@return the divergence that it computes} */
+  public Divergence divergence() {
+    return divergence;
+  }
+
   /** {@return a line that says which backend runs, with how many threads, and why the vector backend cannot, if so} */
   public String describe() {
     return engine.describe();
@@ -648,7 +673,7 @@ public final class KlEngine implements AutoCloseable {
     engine.checkOpen();
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
-    Arguments.checkWithin(a, b, reverse, radius, maxPairs);
+    Arguments.checkWithin(measure, a, b, reverse, radius, maxPairs);
     return new Neighbors(engine.within(a, b, reverse, radius, maxPairs));
   }
 
@@ -656,7 +681,7 @@ public final class KlEngine implements AutoCloseable {
     engine.checkOpen();
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
-    Arguments.checkEvery(a, b, k, query);
+    Arguments.checkEvery(measure, a, b, k, query);
     return new Neighbors(engine.nearest(a, b, k, query));
   }
 
@@ -674,28 +699,33 @@ public final class KlEngine implements AutoCloseable {
 
   private void check(Gaussians q, Gaussians p) {
     engine.checkOpen();
-    Arguments.check(batch(q, "q"), batch(p, "p"), false);
+    Arguments.check(measure, batch(q, "q"), batch(p, "p"), false);
+  }
+
+  private void checkStandard(Gaussians q) {
+    engine.checkOpen();
+    Arguments.checkStandard(measure, batch(q, "q"));
   }
 
   private void checkAligned(Gaussians q, Gaussians p) {
     engine.checkOpen();
-    Arguments.checkAligned(batch(q, "q"), batch(p, "p"));
+    Arguments.checkAligned(measure, batch(q, "q"), batch(p, "p"));
   }
 
   private void checkPairs(Gaussians q, int[] i, Gaussians p, int[] j) {
     engine.checkOpen();
-    Arguments.checkPairs(batch(q, "q"), i, batch(p, "p"), j);
+    Arguments.checkPairs(measure, batch(q, "q"), i, batch(p, "p"), j);
   }
 
   private int arrayLength(Gaussians q, Gaussians p) {
     engine.checkOpen();
-    return Arguments.arrayLength(batch(q, "q"), batch(p, "p"));
+    return Arguments.arrayLength(measure, batch(q, "q"), batch(p, "p"));
   }
 
   private void checkEvery(
       Gaussians q, Gaussians p, int k, NearestQuery query, int[] indices, int values) {
     engine.checkOpen();
-    Arguments.checkEvery(batch(q, "q"), batch(p, "p"), k, query);
+    Arguments.checkEvery(measure, batch(q, "q"), batch(p, "p"), k, query);
     int length = q.size() * k;
     Arguments.checkLength("indices", length, Objects.requireNonNull(indices, "indices").length);
     Arguments.checkLength("values", length, values);

@@ -105,12 +105,17 @@ public final class MixtureEntropy {
    *
    * @param engine the engine that computes the divergences
    * @return the upper bound
+   * @throws IllegalArgumentException if the engine computes another divergence than KL
    * @throws IllegalStateException if the engine is closed
    * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
    * @throws CudaException if the device fails
    */
   public double upperBound(KlEngine engine) {
     Objects.requireNonNull(engine, "engine");
+    if (!engine.divergence().equals(Divergence.KL)) {
+      throw new IllegalArgumentException(
+          "engine computes %s; the upper bound is of KL".formatted(engine.divergence()));
+    }
     double[] log = new double[weights.length];
     for (int i = 0; i < log.length; i++) {
       log[i] = Math.log(weights[i]);

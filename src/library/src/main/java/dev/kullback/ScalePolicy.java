@@ -17,7 +17,7 @@ public enum ScalePolicy {
 
   /**
    * A batch whose standard deviations or variances are all 0 is accepted and called deterministic. Every KL with it as
-   * {@code q} is defined as 0, the convention of latent-diffusion code. It cannot be {@code p} unless {@code q} is
+   * {@code q} is defined as 0, the convention of latent-diffusion code; other divergences refuse it. It cannot be {@code p} unless {@code q} is
    * deterministic, too. A batch in which only some scales are 0 is an error. Log-variances and precisions cannot state
    * σ = 0; for them, this is the same as {@link #STRICT}.
    */

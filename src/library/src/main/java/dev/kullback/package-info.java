@@ -22,6 +22,8 @@
  * <p>One batch may be diagonal and the other full. The diagonal one is then written out as full factors, which are kept
  * with it. If they would take more than 128 MiB, pairs are computed one by one instead.
  *
+ * <p>An engine can compute another {@link Divergence} instead, with the same promises; what follows says KL for it.
+ *
  * <h2>Accuracy</h2>
  *
  * The relative error of an entry against the exact value, for the inputs as given, is at most
@@ -97,7 +99,7 @@
  *
  * <h2>CUDA</h2>
  *
- * With {@link Backend#CUDA}, the device computes by kernels of the same mathematics, and throws {@link CudaException} from a
+ * With {@link Backend#CUDA}, the device computes KL, and no other divergence, by kernels of the same mathematics, and throws {@link CudaException} from a
  * method that computes when it fails. The page {@code src/docs/cuda.md} says what it computes and what it keeps.
  */
 @NullMarked

@@ -290,7 +290,7 @@ class ColdKernelTest {
     for (int way = 0; way < 2; way++) {
       boolean vectors = way == 0;
       Engine chosen = new Engine(Platform.Choice.VECTOR, 1, null, _ -> vectors);
-      try (KlEngine engine = new KlEngine(chosen)) {
+      try (KlEngine engine = new KlEngine(chosen, Divergence.KL)) {
         Gaussians first = q.get();
         found[way] = call.of(engine, first, p == null ? first : p.get());
       }

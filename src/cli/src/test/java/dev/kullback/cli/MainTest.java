@@ -1038,6 +1038,42 @@ class MainTest extends CommandFixture {
     }
   }
 
+  /** Each command of divergences computes the one it is told, and its summary and JSON name it. */
+  @Test
+  void divergence() throws IOException {
+    save("q.npy", "<f8", 2, new double[2 * D]);
+    double[] std = new double[2 * D];
+    Arrays.fill(std, 1);
+    std[0] = 2; // of one dimension: J = (4 - 1)²/(2·4)
+    save("s.npy", "<f8", 2, std);
+    String batch = " --mean q.npy --std s.npy";
+    String indices = " --indices i.npy";
+    double jeffreys = 9 / 8.0;
+    for (String line :
+        List.of(
+            "pairwise" + batch,
+            "topk -k 2" + indices + batch,
+            "within --radius inf" + indices + batch,
+            "aligned --p-mean q.npy --p-std s.npy" + batch,
+            "standard" + batch,
+            "logsumexp" + batch)) {
+      String command = line + " -o o.npy --divergence ";
+      Map<?, ?> facts = (Map<?, ?>) JsonReader.read(run(command + "jeffreys --json").out());
+      assertThat(facts.get("divergence")).as(line).isEqualTo("jeffreys");
+      double expected =
+          line.startsWith("aligned")
+              ? 0
+              : line.startsWith("logsumexp") ? Math.log1p(Math.exp(-jeffreys)) : jeffreys;
+      assertThat((Double) facts.get("max")).as(line).isCloseTo(expected, within(1e-12));
+      assertThat(run(command + "Renyi:0.5").out()).as(line).contains("renyi:0.5(");
+      assertThat(run(command + "reverse_kl").out()).as(line).contains("KL(").contains("||q");
+      assertThat(run(line + " -o o.npy").out()).as(line).contains("KL(q");
+    }
+    assertUserError("standard -o o.npy --divergence kld" + batch, "there is no divergence 'kld'");
+    assertUserError("standard -o o.npy --divergence renyi:1" + batch, "in (0, 1)");
+    assertUserError("entropy --divergence jeffreys" + batch, "--divergence jeffreys: the bounds");
+  }
+
   @Test
   void jsonOfTheNumbers() throws IOException {
     save("q.npy", "<f4", N, new double[N * D]);

@@ -56,6 +56,13 @@ public record BigFloat(BigInteger mantissa, int exponent) {
         mantissa.shiftLeft(shift).divide(other.mantissa), exponent - shift - other.exponent);
   }
 
+  /** Root of a number that is not negative. */
+  public BigFloat sqrt() {
+    int shift = Math.max(0, 2 * (BITS + 8) - mantissa.bitLength());
+    shift += (exponent - shift) & 1; // so that the exponent is even
+    return rounded(mantissa.shiftLeft(shift).sqrt(), (exponent - shift) / 2);
+  }
+
   public BigFloat negate() {
     return new BigFloat(mantissa.negate(), exponent);
   }

@@ -13,10 +13,9 @@ public final class FullOracle {
   private final Moments[] p;
 
   /** Row-major [D, D]; twice the factor's log-determinant. */
-  private record Moments(
-      BigFloat[] mean, BigFloat[] covariance, BigFloat[] precision, BigFloat logDet) {}
+  record Moments(BigFloat[] mean, BigFloat[] covariance, BigFloat[] precision, BigFloat logDet) {}
 
-  private record Inverse(BigFloat[] matrix, BigFloat logDet) {}
+  record Inverse(BigFloat[] matrix, BigFloat logDet) {}
 
   public FullOracle(FullBatch q, FullBatch p) {
     dimension = q.dimension();
@@ -26,6 +25,14 @@ public final class FullOracle {
 
   public static double[] pairwise(FullBatch q, FullBatch p) {
     return new FullOracle(q, p).pairwise();
+  }
+
+  Moments q(int i) {
+    return q[i];
+  }
+
+  Moments p(int j) {
+    return p[j];
   }
 
   /** {@code ‖L_p‖‖L_p⁻¹‖} of p_j, norms of Frobenius: the roots of the traces of Σ and P. */
@@ -129,7 +136,7 @@ public final class FullOracle {
   }
 
   /** Inverts a positive definite matrix {@code L diag(v) Lᵀ}. */
-  private Inverse invert(BigFloat[] a) {
+  Inverse invert(BigFloat[] a) {
     int d = dimension;
     BigFloat[] l = new BigFloat[d * d];
     BigFloat[] v = new BigFloat[d];

@@ -76,7 +76,7 @@ public final class Oracle {
         p.scale());
   }
 
-  private static BigFloat[] variances(Batch batch) {
+  static BigFloat[] variances(Batch batch) {
     BigFloat[] result = new BigFloat[batch.scale().length];
     for (int i = 0; i < result.length; i++) {
       BigFloat scale = BigFloat.of(batch.scale()[i]);

@@ -51,7 +51,8 @@ final class Aligned extends RowCommand {
     }
     MemorySegment out = arena.allocate(Batch.element(q, p), q.size());
     try {
-      return new Rows("KL(q_i||p_i)", engine.aligned(q.gaussians(), p.gaussians(), out));
+      return new Rows(
+          engineOptions.formula("q_i", "p_i"), engine.aligned(q.gaussians(), p.gaussians(), out));
     } catch (InvalidGaussianException e) {
       throw Batch.error(e, q, 0, p);
     }

@@ -69,6 +69,7 @@ final class Demo implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
+    engineOptions.requireKl("the demo's reference rows are of KL");
     Report report = new Report(spec);
     Path from = data != null ? data : home("--data").resolve("src/demo/data");
     Path to = output != null ? output : home("--out").resolve("target/demo");

@@ -1,14 +1,17 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.Backend;
+import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
 import dev.kullback.cli.terminal.UserError;
 import java.util.Locale;
+import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
+import picocli.CommandLine.TypeConversionException;
 
 /** The options of the engine. */
 final class EngineOptions {
@@ -21,11 +24,49 @@ final class EngineOptions {
       description = "auto, vector, scalar or cuda; default: auto.")
   Backend backend;
 
+  @Option(
+      names = "--divergence",
+      paramLabel = "NAME",
+      defaultValue = "kl",
+      converter = Name.class,
+      description =
+          "kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2 (squared), renyi:ALPHA or chernoff:ALPHA"
+              + " in place of KL; default: kl.")
+  Divergence divergence;
+
   @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
   int threads = everyCore();
 
   @Spec(Spec.Target.MIXEE)
   CommandSpec spec;
+
+  static final class Name implements ITypeConverter<Divergence> {
+    @Override
+    public Divergence convert(String text) {
+      try {
+        return Divergence.of(text);
+      } catch (IllegalArgumentException e) {
+        throw new TypeConversionException(String.valueOf(e.getMessage()));
+      }
+    }
+  }
+
+  /** Refuses another divergence than KL, for a command that has use for no other. */
+  void requireKl(String why) {
+    if (!divergence.equals(Divergence.KL)) {
+      throw new UserError("--divergence " + divergence + ": " + why);
+    }
+  }
+
+  /** Returns the divergence of q and p as summaries write it. */
+  String formula(String q, String p) {
+    if (divergence.equals(Divergence.KL)) {
+      return "KL(%s||%s)".formatted(q, p);
+    }
+    return divergence.equals(Divergence.REVERSE_KL)
+        ? "KL(%s||%s)".formatted(p, q)
+        : "%s(%s, %s)".formatted(divergence, q, p);
+  }
 
   /** Makes the command's engine; to be called before its batches are made. */
   KlEngine engine() {
@@ -41,15 +82,16 @@ final class EngineOptions {
     }
   }
 
-  /** Reports the backend and the threads. */
+  /** Reports the backend, the threads and the divergence. */
   void describe(Report report, KlEngine engine) {
     report.put("backend", engine.describe().replaceFirst("(?s)\\W.*", "")).put("threads", threads);
+    report.put("divergence", engine.divergence());
   }
 
   /** Throws as {@link KlEngine.Builder#build()} does where the backend cannot run. */
   KlEngine engine(Backend backend) {
     requireThreads(threads);
-    return KlEngine.builder().backend(backend).threads(threads).build();
+    return KlEngine.builder().backend(backend).threads(threads).divergence(divergence).build();
   }
 
   static int everyCore() {

@@ -59,11 +59,16 @@ final class LogSumExp extends RowCommand {
     double @Nullable [] weights = logWeights == null ? null : p.weights(logWeights, true);
     try (Progress progress = Terminal.of(spec).progress(q.size())) {
       int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 1);
-      return compute(engine, new RowBlocks(q, p, blockRows, progress), weights, arena);
+      String formula =
+          "ln sum_j exp(%s%s)"
+              .formatted(weights == null ? "-" : "w_j - ", engineOptions.formula("q_i", "p_j"));
+      return new Rows(
+          formula, compute(engine, new RowBlocks(q, p, blockRows, progress), weights, arena));
     }
   }
 
-  static Rows compute(KlEngine engine, RowBlocks blocks, double @Nullable [] weights, Arena arena) {
+  static MemorySegment compute(
+      KlEngine engine, RowBlocks blocks, double @Nullable [] weights, Arena arena) {
     ValueLayout element = Batch.element(blocks.q(), blocks.p());
     MemorySegment all = arena.allocate(element, blocks.q().size());
     double[] sums = new double[blocks.rows()];
@@ -81,7 +86,6 @@ final class LogSumExp extends RowCommand {
         }
       }
     });
-    return new Rows(
-        "ln sum_j exp(%sKL(q_i||p_j))".formatted(weights == null ? "-" : "w_j - "), all);
+    return all;
   }
 }

@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.RowBlocks;
@@ -70,9 +71,19 @@ final class Pairwise extends PairCommand {
     }
     if (png != null && image != null) {
       String columns = p == q ? "p = q" : label("p", p);
-      png.write(image.png("KL(q \u2016 p), nats", label("q", q), columns, List.of()));
+      png.write(image.png(title(), label("q", q), columns, List.of()));
     }
-    stats.describe(report, "KL(q||p): " + q.size() + " x " + p.size(), Batch.element(q, p));
+    stats.describe(
+        report,
+        engineOptions.formula("q", "p") + ": " + q.size() + " x " + p.size(),
+        Batch.element(q, p));
+  }
+
+  private String title() {
+    Divergence divergence = engineOptions.divergence;
+    return divergence.equals(Divergence.KL)
+        ? "KL(q \u2016 p), nats"
+        : engineOptions.formula("q", "p");
   }
 
   private static String label(String name, Batch batch) {

@@ -25,6 +25,7 @@ final class Standard extends RowCommand {
   @Override
   Rows compute(KlEngine engine, Batch q, Arena arena) {
     MemorySegment out = arena.allocate(Batch.element(q, q), q.size());
-    return new Rows("KL(q_i||N(0,I))", engine.toStandardNormal(q.gaussians(), out));
+    return new Rows(
+        engineOptions.formula("q_i", "N(0,I)"), engine.toStandardNormal(q.gaussians(), out));
   }
 }

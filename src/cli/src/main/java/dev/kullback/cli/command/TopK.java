@@ -153,7 +153,7 @@ final class TopK extends PairCommand {
     String what =
         "smallest %s%s: %d x %d"
             .formatted(
-                reverse ? "KL(p_j||q_i)" : "KL(q_i||p_j)",
+                reverse ? engineOptions.formula("p_j", "q_i") : engineOptions.formula("q_i", "p_j"),
                 excludeSelf ? ", j != i" : "",
                 q.size(),
                 k);

@@ -113,7 +113,9 @@ final class Within extends PairCommand {
       String what =
           "%s <= %s: %d of %d x %d"
               .formatted(
-                  reverse ? "KL(p_j||q_i)" : "KL(q_i||p_j)",
+                  reverse
+                      ? engineOptions.formula("p_j", "q_i")
+                      : engineOptions.formula("q_i", "p_j"),
                   Text.number(radius),
                   out.stats().count(),
                   q.size(),

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
 import java.lang.foreign.MemorySegment;
@@ -16,8 +17,8 @@ public final class Arguments {
 
   private Arguments() {}
 
-  /** Batches for {@code KL(q ‖ p)}, or in reverse for {@code KL(p ‖ q)}. */
-  public static void check(Batch q, Batch p, boolean reverse) {
+  /** Batches for the divergence of q and p, or in reverse for that of p and q. */
+  public static void check(Measure measure, Batch q, Batch p, boolean reverse) {
     if (q.dimension() != p.dimension()) {
       throw new IllegalArgumentException(
           "q has dimension %d but p has %d; they must be equal"
@@ -28,16 +29,40 @@ public final class Arguments {
     } else if (q instanceof FullBatch && p instanceof DiagonalBatch d) {
       d.checkStd("p");
     }
-    if ((reverse ? q : p).isDeterministic() && !(reverse ? p : q).isDeterministic()) {
+    if (!measure.isKl()) {
+      checkStochastic(q, "q");
+      checkStochastic(p, "p");
+      return;
+    }
+    boolean exchanged = reverse != measure.isReverse();
+    if ((exchanged ? q : p).isDeterministic() && !(exchanged ? p : q).isDeterministic()) {
       throw new IllegalArgumentException(
-          reverse
+          exchanged
               ? "q is deterministic (std 0) and p is not, so KL(p‖q) is undefined"
               : "p is deterministic (std 0) and q is not, so KL(q‖p) is undefined");
     }
   }
 
-  public static void checkAligned(Batch q, Batch p) {
-    check(q, p, false);
+  /** A batch for the divergence from N(0, I). */
+  public static void checkStandard(Measure measure, Batch q) {
+    if (measure.isReverse() && q.isDeterministic()) {
+      throw new IllegalArgumentException(
+          "q is deterministic (std 0), so its divergence from N(0, I) is undefined");
+    }
+    if (!measure.isKl()) {
+      checkStochastic(q, "q");
+    }
+  }
+
+  private static void checkStochastic(Batch batch, String role) {
+    if (batch.isDeterministic()) {
+      throw new IllegalArgumentException(
+          role + " is deterministic (std 0), which only KL has a convention for");
+    }
+  }
+
+  public static void checkAligned(Measure measure, Batch q, Batch p) {
+    check(measure, q, p, false);
     if (q.size() != p.size()) {
       throw new IllegalArgumentException(
           "q has %d Gaussians but p has %d; aligned needs as many of each"
@@ -46,8 +71,8 @@ public final class Arguments {
   }
 
   /** Elements of the matrix, which must fit an array. */
-  public static int arrayLength(Batch q, Batch p) {
-    check(q, p, false);
+  public static int arrayLength(Measure measure, Batch q, Batch p) {
+    check(measure, q, p, false);
     long n = (long) q.size() * p.size();
     if (n > MOST_PAIRS) {
       throw new IllegalArgumentException(
@@ -58,8 +83,8 @@ public final class Arguments {
   }
 
   /** Arguments of a query for k neighbors of every row, which has as many. */
-  public static void checkEvery(Batch q, Batch p, int k, NearestQuery query) {
-    check(q, p, query.reverse());
+  public static void checkEvery(Measure measure, Batch q, Batch p, int k, NearestQuery query) {
+    check(measure, q, p, query.reverse());
     if (query.others() && q.size() != p.size()) {
       throw new IllegalArgumentException(
           "q has %d Gaussians but p has %d; nearestOthers needs as many of each"
@@ -78,8 +103,8 @@ public final class Arguments {
   }
 
   /** Arguments of a query for k neighbors of every row or as many as there are: lists that fit an array, and indices that fit an int. */
-  public static void checkNearest(Batch q, Batch p, int k, NearestQuery query) {
-    check(q, p, query.reverse());
+  public static void checkNearest(Measure measure, Batch q, Batch p, int k, NearestQuery query) {
+    check(measure, q, p, query.reverse());
     checkIndices("firstIndex", query.first(), "p", p.size());
     if (query.others()) {
       checkIndices("firstRow", query.firstRow(), "q", q.size());
@@ -158,8 +183,8 @@ public final class Arguments {
   }
 
   /** Pairs of rows, each of which must be one. */
-  public static void checkPairs(Batch q, int[] i, Batch p, int[] j) {
-    check(q, p, false);
+  public static void checkPairs(Measure measure, Batch q, int[] i, Batch p, int[] j) {
+    check(measure, q, p, false);
     Objects.requireNonNull(i, "i");
     Objects.requireNonNull(j, "j");
     if (i.length != j.length) {
@@ -181,8 +206,9 @@ public final class Arguments {
     }
   }
 
-  public static void checkWithin(Batch q, Batch p, boolean reverse, double radius, int maxPairs) {
-    check(q, p, reverse);
+  public static void checkWithin(
+      Measure measure, Batch q, Batch p, boolean reverse, double radius, int maxPairs) {
+    check(measure, q, p, reverse);
     if (!(radius >= 0)) {
       throw new IllegalArgumentException("radius must be >= 0, is " + radius);
     }

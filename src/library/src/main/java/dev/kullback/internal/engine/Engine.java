@@ -4,6 +4,7 @@ import dev.kullback.KlTile;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.TileStream;
@@ -22,6 +23,9 @@ import org.jspecify.annotations.Nullable;
  * it back. Safe for use by any number of threads.
  */
 public final class Engine implements AutoCloseable {
+  /** What it computes. */
+  final Measure measure;
+
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
 
@@ -39,17 +43,32 @@ public final class Engine implements AutoCloseable {
    * @param executor where helpers run; null for threads of its own, if there are to be any
    * @throws IllegalStateException if the backend cannot run
    */
-  public Engine(Platform.Choice asked, int threads, @Nullable Executor executor) {
-    this(asked, threads, executor, null);
+  public Engine(Measure measure, Platform.Choice asked, int threads, @Nullable Executor executor) {
+    this(measure, asked, threads, executor, null);
   }
 
-  /** An engine that uses the vectors that {@code ready} tells of, compiled or not; if null, the compiled ones. */
+  /** An engine of KL that uses the vectors that {@code ready} tells of, compiled or not. */
   public Engine(
       Platform.Choice asked,
       int threads,
       @Nullable Executor executor,
+      Predicate<KernelGroup> ready) {
+    this(Measure.KL, asked, threads, executor, ready);
+  }
+
+  /** An engine; if {@code ready} is null, it uses the vectors that are compiled. */
+  private Engine(
+      Measure measure,
+      Platform.Choice asked,
+      int threads,
+      @Nullable Executor executor,
       @Nullable Predicate<KernelGroup> ready) {
+    this.measure = measure;
     backend = Platform.select(asked);
+    if (backend == Platform.Choice.CUDA && !measure.equals(Measure.KL)) {
+      throw new IllegalStateException(
+          "a CUDA device computes KL alone; take the backend vector or scalar");
+    }
     device = backend == Platform.Choice.CUDA ? new CudaDevice() : null;
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
@@ -63,6 +82,11 @@ public final class Engine implements AutoCloseable {
 
   private Workspace workspace() {
     return new Workspace(this, ready, device);
+  }
+
+  /** Returns what it computes. */
+  public Measure measure() {
+    return measure;
   }
 
   public void checkOpen() {

@@ -8,6 +8,8 @@ import dev.kullback.internal.cuda.CudaKernel;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarScan;
@@ -23,13 +25,19 @@ final class Kernels {
   /** Partial sums of a row on the scalar backend, which has no width of vectors to follow. */
   private static final int LANES = 4;
 
+  private final Measure measure;
   private final Operands<Batch> operands = new Operands<>();
 
   /** The device, while a call of this thread keeps it open. */
   private @Nullable CudaDevice entered;
 
   private final ZeroKernel zero = new ZeroKernel();
-  private final Pair pair;
+
+  /** Computes blocks, where no other kernel does: for the reverse of KL, too, whose calls exchange the roles as a whole. */
+  private final DivergencePair pair;
+
+  private final Pair kl;
+
   private final @Nullable CudaKernel cuda;
 
   /** Null if nothing here uses vectors, not even reductions. */
@@ -42,18 +50,24 @@ final class Kernels {
 
   /** Makes the kernels of a worker; {@code ready} tells which vectors are to be used, null for none. */
   Kernels(
+      Measure measure,
       @Nullable Predicate<KernelGroup> ready,
       @Nullable CudaDevice device,
       Worker worker,
-      Pair pair) {
-    this.pair = pair;
+      DivergencePair pair) {
+    this.measure = measure;
+    kl = pair instanceof Pair own ? own : new Pair(worker);
+    this.pair = measure.isKl() ? kl : pair;
     pairs = new Pairs(pair);
     cuda = device != null ? new CudaKernel(device, worker) : null;
-    vectors = ready != null ? new ReadyKernels(pairs, worker, pair, ready) : null;
+    vectors = ready != null ? new ReadyKernels(pairs, worker, kl, ready) : null;
   }
 
-  /** Chooses the kernel of {@code KL(q ‖ p)}, and packs what its blocks read. */
+  /** Chooses the kernel of the divergence of q and p, and packs what its blocks read; of the reverse of KL, for roles exchanged by the call. */
   Operands<?> prepare(Batch q, Batch p) {
+    if (!measure.isKl()) {
+      return set(Operands.Kind.SCALAR, q, p);
+    }
     if (q.isDeterministic()) {
       return set(Operands.Kind.ZERO, q, p);
     }
@@ -106,7 +120,9 @@ final class Kernels {
 
   /** Returns what computes {@code KL(q_i ‖ p_i)}, and divergences of q from N(0, I). */
   Pairs pairs(Batch q) {
-    return vectors != null && cuda == null && q instanceof FullBatch f ? vectors.pairs(f) : pairs;
+    return measure.equals(Measure.KL) && vectors != null && cuda == null && q instanceof FullBatch f
+        ? vectors.pairs(f)
+        : pairs;
   }
 
   /** Has vectors for {@link #scan} compiled, if they are to be used. */
@@ -124,6 +140,7 @@ final class Kernels {
   /** Lets go of a call's batches and memory. */
   void clear() {
     operands.clear();
+    kl.clear();
     CudaDevice device = entered;
     if (device != null) {
       entered = null;

@@ -2,6 +2,7 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Job;
 
@@ -32,7 +33,8 @@ final class MatrixRunner implements Job.Task<Workspace> {
   }
 
   void run(Batch q, Batch p) {
-    operands = lead.kernels.prepare(q, p);
+    boolean reverse = lead.isReverse();
+    operands = lead.kernels.prepare(reverse ? p : q, reverse ? q : p);
     if (!lead.kernels.of(operands).matrix(operands, lead.results)) {
       long bands = Math.ceilDiv(q.size(), blockRows(q.dimension()));
       lead.share(bands * Math.ceilDiv(p.size(), blockColumns(q.dimension())), this);
@@ -42,8 +44,9 @@ final class MatrixRunner implements Job.Task<Workspace> {
   @Override
   public void run(long index, Workspace w) {
     w.checkInterrupt();
-    int n = operands.q().size();
-    int m = operands.p().size();
+    boolean reverse = lead.isReverse();
+    int n = (reverse ? operands.p() : operands.q()).size();
+    int m = (reverse ? operands.q() : operands.p()).size();
     int height = blockRows(operands.q().dimension());
     int width = blockColumns(operands.q().dimension());
     int bands = Math.ceilDiv(n, height);
@@ -52,8 +55,46 @@ final class MatrixRunner implements Job.Task<Workspace> {
     int row1 = Math.min(row0 + height, n);
     int column1 = Math.min(column0 + width, m);
     lead.results.open(w.target, row0, column0, m, BLOCK_ROWS, BLOCK_COLUMNS);
-    w.kernels.of(operands).block(operands, row0, row1, column0, column1, w.target);
+    if (reverse) {
+      putReverse(row0, row1, column0, column1, w);
+    } else {
+      w.kernels.of(operands).block(operands, row0, row1, column0, column1, w.target);
+    }
     lead.results.close(w.target, row0, row1, column0, column1, m);
+  }
+
+  private void putReverse(int row0, int row1, int column0, int column1, Workspace w) {
+    BlockTarget block = w.transposed();
+    int width = column1 - column0;
+    block.useBlock(true, (row1 - row0) * width, column0, row0, row1 - row0);
+    reverse(operands, blockRows(operands.q().dimension()), row0, row1, column0, column1, w, block);
+    for (int i = row0, k = 0; i < row1; i++) {
+      for (int j = column0; j < column1; j++, k++) {
+        w.target.put(i, j, block.block()[k]);
+      }
+    }
+  }
+
+  /**
+   * Puts {@code KL(p_j ‖ q_i)} at row i, column j of a block: one of the kernel of {@code KL(p ‖ q)}, by so many rows at a time, transposed
+   * in the cache.
+   */
+  static void reverse(
+      Operands<?> operands,
+      int height,
+      int row0,
+      int row1,
+      int column0,
+      int column1,
+      Workspace w,
+      BlockTarget block) {
+    BlockKernel<Operands<?>> kernel = w.kernels.of(operands);
+    int rows = row1 - row0;
+    block.aim(column0, row0, rows);
+    for (int j = column0; j < column1; j += height) {
+      kernel.block(operands, j, Math.min(j + height, column1), row0, row1, block);
+    }
+    block.transposeBlock(column1 - column0, rows);
   }
 
   private static int blockColumns(int dimension) {

@@ -41,6 +41,9 @@ final class ReductionRunner implements Job.Task<Workspace> {
   private int height;
   private int width;
 
+  /** Whether the kernel's operands have the roles exchanged. */
+  private boolean reverse;
+
   /** Whether bands are cut into spans. */
   private boolean cut;
 
@@ -53,7 +56,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
   /** Hands the blocks of {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, to a reduction. */
   void reduce(Batch q, Batch p, RowReduction reduction) {
     this.reduction = reduction;
-    boolean reverse = reduction.isReverse();
+    reverse = reduction.isReverse() != lead.isReverse();
     n = q.size();
     m = p.size();
     int threads = crew.threads();
@@ -107,7 +110,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
         .answer(
             operands,
             query,
-            reduction.isReverse(),
+            reverse,
             answer ->
                 crew.share(
                     Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED),
@@ -161,7 +164,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
   private void band(int band, int span, int from, int to, Workspace w) {
     int row0 = band * height;
     int row1 = Math.min(row0 + height, n);
-    boolean large = operands.kind() == Operands.Kind.DEVICE && !reduction.isReverse();
+    boolean large = operands.kind() == Operands.Kind.DEVICE && !reverse;
     int rows = Math.min(height, large ? RowReduction.BAND_ROWS : RowReduction.BLOCK_ROWS);
     w.band.begin(row0, span);
     reduction.begin(row0, row1, w.band);
@@ -178,7 +181,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
     w.checkInterrupt();
     int width = column1 - column0;
     w.target.useBlock(true, (row1 - row0) * width, row0, column0, width);
-    if (reduction.isReverse()) {
+    if (reverse) {
       reverse(row0, row1, column0, column1, w);
     } else {
       w.kernels.of(operands).block(operands, row0, row1, column0, column1, w.target);
@@ -187,21 +190,12 @@ final class ReductionRunner implements Job.Task<Workspace> {
     reduction.block(row0, row1, column0, column1, w.target.block(), w.band);
   }
 
-  /**
-   * Puts {@code KL(p_j ‖ q_i)} at row i, column j: a block of the kernel of {@code KL(p ‖ q)}, transposed in the cache. As its columns
-   * the rows begin at a multiple of {@link Batch#WIDEST_PANEL}.
-   */
+  /** Puts {@code KL(p_j ‖ q_i)} at row i, column j. As columns of the kernel the rows begin at a multiple of {@link Batch#WIDEST_PANEL}. */
   private void reverse(int row0, int row1, int column0, int column1, Workspace w) {
-    BlockKernel<Operands<?>> kernel = w.kernels.of(operands);
-    int rows = row1 - row0;
     int height =
         operands.kind() == Operands.Kind.DEVICE
             ? column1 - column0
             : MatrixRunner.blockRows(operands.q().dimension());
-    w.target.aim(column0, row0, rows);
-    for (int j = column0; j < column1; j += height) {
-      kernel.block(operands, j, Math.min(j + height, column1), row0, row1, w.target);
-    }
-    w.target.transposeBlock(column1 - column0, rows);
+    MatrixRunner.reverse(operands, height, row0, row1, column0, column1, w, w.target);
   }
 }

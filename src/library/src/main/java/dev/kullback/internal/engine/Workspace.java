@@ -5,7 +5,7 @@ import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Results;
-import dev.kullback.internal.plain.Pair;
+import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NearestRows;
@@ -30,7 +30,7 @@ public final class Workspace extends Worker {
   private final NearestRows nearest = new NearestRows();
   final RowStatistic statistic = new RowStatistic();
 
-  private final Pair pair = new Pair(this);
+  private final DivergencePair pair;
   final BlockTarget target = new BlockTarget();
   final Kernels kernels;
   final BandState band;
@@ -39,13 +39,28 @@ public final class Workspace extends Worker {
   private final @Nullable CudaDevice device;
   private final MatrixRunner matrix = new MatrixRunner(this);
   private final ReductionRunner rows;
+  private @Nullable BlockTarget transposed;
 
   Workspace(Engine engine, @Nullable Predicate<KernelGroup> ready, @Nullable CudaDevice device) {
     this.engine = engine;
     this.device = device;
-    kernels = new Kernels(ready, device, this, pair);
+    pair = DivergencePair.of(engine.measure, this);
+    kernels = new Kernels(engine.measure, ready, device, this, pair);
     band = new BandState(kernels.scan(), pair);
     rows = new ReductionRunner(engine.crew, this);
+  }
+
+  /** Whether calls are of KL with the roles exchanged. */
+  boolean isReverse() {
+    return engine.measure.isReverse();
+  }
+
+  /** Returns memory for a block that is to be transposed, made when it is first needed. */
+  BlockTarget transposed() {
+    if (transposed == null) {
+      transposed = new BlockTarget();
+    }
+    return transposed;
   }
 
   /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
@@ -78,7 +93,7 @@ public final class Workspace extends Worker {
   public void toStandardNormal(Batch q) {
     try {
       int n = q.size();
-      int step = Checkpoint.taskRows(Pair.standardTerms(q), BlockKernel.ROW_PANEL);
+      int step = Checkpoint.taskRows(DivergencePair.standardTerms(q), BlockKernel.ROW_PANEL);
       if (device != null && !q.isDeterministic()) {
         device.standard(q, results.memory(), results.width());
       } else if (isAlone(Math.ceilDiv(n, step))) {

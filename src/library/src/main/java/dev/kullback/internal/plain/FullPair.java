@@ -76,9 +76,27 @@ public final class FullPair {
     private int ownDimension;
     private final Cholesky cholesky = new Cholesky();
 
+    /** Drops the caller's batch. */
+    void clear() {
+      mean = ownMean;
+      l = own;
+      low = null;
+    }
+
     /** Whether L was computed from the caller's numbers. */
     boolean isConverted() {
       return low != null;
+    }
+
+    /** Whether it comes before another in an order of all parameters, which tells two apart whatever their roles. */
+    boolean isBefore(Factor other, int d) {
+      int c = Arrays.compare(mean, meanAt, meanAt + d, other.mean, other.meanAt, other.meanAt + d);
+      int length = Cholesky.packedLength(d);
+      c = c != 0 ? c : Arrays.compare(l, at, at + length, other.l, other.at, other.at + length);
+      for (int k = 0; c == 0 && k < length; k++) {
+        c = Double.compare(low(k), other.low(k));
+      }
+      return c < 0;
     }
 
     boolean equals(Factor other, int d) {
@@ -140,11 +158,20 @@ public final class FullPair {
     }
   }
 
+  /** Element k of E, packed as L is, of the pair that {@link #kl} computed last. */
+  double e(int k) {
+    return e[k];
+  }
+
+  /** Element k of y, likewise. */
+  double y(int k) {
+    return y[k];
+  }
+
   /** Drops the caller's batches. */
   public void clear() {
-    q.mean = p.mean = y;
-    q.l = p.l = y;
-    q.low = p.low = null;
+    q.clear();
+    p.clear();
   }
 
   /** Returns KL(q_i ‖ p_j). */
@@ -305,7 +332,7 @@ public final class FullPair {
   }
 
   /** Returns (a − b)·t, where a − b may overflow. */
-  private static double difference(double a, double b, double t) {
+  static double difference(double a, double b, double t) {
     double d = a - b;
     return Math.abs(d) <= Double.MAX_VALUE ? d * t : a * t - b * t;
   }

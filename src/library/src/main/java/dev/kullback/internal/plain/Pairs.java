@@ -5,9 +5,9 @@ import dev.kullback.internal.kernel.Results;
 
 /** Computes divergences pair by pair: the matrix's diagonal, chosen pairs, and divergences from N(0, I). Used by one thread. */
 public class Pairs {
-  protected final Pair pair;
+  protected final DivergencePair pair;
 
-  public Pairs(Pair pair) {
+  public Pairs(DivergencePair pair) {
     this.pair = pair;
   }
 

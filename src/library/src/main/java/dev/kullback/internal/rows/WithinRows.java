@@ -3,8 +3,8 @@ package dev.kullback.internal.rows;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
-import dev.kullback.internal.plain.DoubleDoubleKl;
-import dev.kullback.internal.plain.Pair;
+import dev.kullback.internal.plain.DivergencePair;
+import dev.kullback.internal.plain.Unrounded;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.jspecify.annotations.Nullable;
@@ -12,7 +12,6 @@ import org.jspecify.annotations.Nullable;
 /** Finds the columns of each row within a radius. Entries that the kernels' error bound leaves undecided are recomputed. */
 public final class WithinRows extends RowSearch {
   private final double radius;
-  private final double tolerance;
 
   /** Greatest kernel value whose divergence may be within the radius. */
   private final double limit;
@@ -32,7 +31,6 @@ public final class WithinRows extends RowSearch {
     set(q, p, reverse);
     this.radius = radius;
     this.most = most;
-    tolerance = Pair.tieTolerance(q.dimension());
     limit = Math.nextUp(radius / (1 - error));
   }
 
@@ -99,10 +97,11 @@ public final class WithinRows extends RowSearch {
   /** The divergence of i and j; infinite if it exceeds the radius by less than its rounding to double. */
   private double decided(int i, int j, BandState band) {
     double kl = precise(i, j, band);
-    if (Math.abs(kl - radius) > Pair.PRECISE_ERROR * radius) {
+    if (Math.abs(kl - radius) > DivergencePair.PRECISE_ERROR * radius) {
       return kl;
     }
-    DoubleDoubleKl exact = exact(i, j, kl, band);
+    Unrounded exact = exact(i, j, kl, band);
+    double tolerance = band.pair.tolerance(q().dimension());
     return exact.isBeyond(radius, tolerance) ? Double.POSITIVE_INFINITY : exact.value;
   }
 

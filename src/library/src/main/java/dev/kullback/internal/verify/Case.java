@@ -4,8 +4,9 @@ import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.MadeUpGaussians;
 import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.plain.Pair;
+import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.List;
@@ -22,7 +23,7 @@ final class Case {
   /** Dimension of full covariances: a block of eight and a rest. */
   private static final int FULL_DIMENSION = 12;
 
-  /** Their dimension in one shape, several of their larger blocks. */
+  /** Their dimension in one shape, several of KL's larger blocks. */
   private static final int LARGE_FULL_DIMENSION = 67;
 
   private static final List<Scale> SCALES = List.of(Scale.values());
@@ -64,12 +65,13 @@ final class Case {
 
   final int[] descending;
 
-  private final Pair pair = new Pair(new Worker());
+  private final DivergencePair pair;
 
   /** q; for covariances a batch of the factors that they were made of. */
   private final Batch plainQ;
 
-  Case(Kind kind, int[] shape, int turn, int round) {
+  Case(Measure measure, Kind kind, int[] shape, int turn, int round) {
+    pair = DivergencePair.of(measure, new Worker());
     this.kind = kind;
     scaleQ = SCALES.get(turn % SCALES.size());
     scaleP = kind == Kind.MIXED ? SCALES.get((turn + 1 + round) % SCALES.size()) : scaleQ;
@@ -78,7 +80,9 @@ final class Case {
     boolean full = kind.isFull(true) || kind.isFull(false);
     d =
         full
-            ? (shape[2] == 64 ? LARGE_FULL_DIMENSION : Math.min(shape[2], FULL_DIMENSION))
+            ? (shape[2] == 64 && measure.isKl()
+                ? LARGE_FULL_DIMENSION
+                : Math.min(shape[2], FULL_DIMENSION))
             : shape[2];
     isSelf =
         n == m && round % 2 == 1 && kind != Kind.MIXED && kind.isFull(true) == kind.isFull(false);

@@ -1,0 +1,195 @@
+package dev.kullback.internal.plain;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.numerics.Cholesky;
+
+/**
+ * Computes the Chernoff α-divergence of one pair with full covariances in double, with {@code Σ* = (1−α) Σq + α Σp}:
+ *
+ * <pre>
+ * C = ½ α(1−α) dᵀ Σ*⁻¹ d + ½ [ln det Σ* − (1−α) ln det Σq − α ln det Σp]
+ * </pre>
+ *
+ * <p>Let b be the one of greater weight, a the other and {@code w ≤ ½} its weight; for equal weights an order of the parameters decides, so
+ * that no bit depends on the roles. With E and y of {@link FullPair}, {@code L_b E = L_a − L_b}, {@code Σ* = L_b G L_bᵀ} and {@code G = I + w
+ * (E + Eᵀ + EEᵀ)}. Where G is near I, C comes from terms that hardly cancel; elsewhere from the factor of Σ*, by rotations that form
+ * no covariance, which would square the condition number. The relative error is some {@code D·cond(L_b)} roundings. Holds the working
+ * memory of one thread.
+ */
+final class FullChernoff {
+  /** Greatest norm of G − I for which C is computed by what G and I differ in. */
+  private static final double NEAR = 0.5;
+
+  private static final double UP = 0x1p500;
+
+  private final FullPair pair = new FullPair();
+  private final FullPair.Factor q = new FullPair.Factor();
+  private final FullPair.Factor p = new FullPair.Factor();
+
+  /** Packed by rows: U, with {@code G = U diag(π)⁻¹ Uᵀ} below the diagonal, or the factor of Σ*. */
+  private double[] l = {};
+
+  private double[] pivots = {};
+  private double[] x = {};
+  private double[] scales = {};
+  private int dimension;
+  private boolean isEqual;
+
+  void clear() {
+    pair.clear();
+    q.clear();
+    p.clear();
+  }
+
+  double divergence(Batch batchQ, int i, Batch batchP, int j, double weightQ, double weightP) {
+    int d = batchQ.dimension();
+    dimension = d;
+    if (x.length < d) {
+      x = new double[d];
+      pivots = new double[d];
+      scales = new double[d];
+      l = new double[Cholesky.packedLength(d)];
+    }
+    q.set(batchQ, i);
+    p.set(batchP, j);
+    boolean isBaseP = weightQ < weightP || (weightQ == weightP && q.isBefore(p, d));
+    double w = Math.min(weightQ, weightP);
+    double heavy = Math.max(weightQ, weightP);
+    FullPair.Factor a = isBaseP ? q : p;
+    FullPair.Factor b = isBaseP ? p : q;
+    isEqual = q.equals(p, d);
+    if (isEqual) {
+      return 0;
+    }
+    if (isBaseP) {
+      pair.kl(batchQ, i, batchP, j); // sets E and y
+    } else {
+      pair.kl(batchP, j, batchQ, i);
+    }
+    double norm = 0;
+    for (int k = 0; k < Cholesky.packedLength(d); k++) {
+      norm += pair.e(k) * pair.e(k);
+    }
+    norm = Math.sqrt(norm);
+    double c =
+        norm <= NEAR || w * norm * (2 + norm) <= NEAR ? near(a, b, w, heavy) : far(a, b, w, heavy);
+    return c >= 0 ? c : Double.isNaN(c) ? Double.POSITIVE_INFINITY : 0;
+  }
+
+  /** Returns √B of the last pair where its B may underflow: covariances are equal then, and {@code B = ⅛ ‖y‖²}. */
+  double root() {
+    double sum = 0;
+    for (int k = 0; k < dimension && !isEqual; k++) {
+      double y = UP * pair.y(k);
+      sum += y * y;
+    }
+    return Math.sqrt(0.125 * sum) / UP;
+  }
+
+  /**
+   * Returns C by {@code ln det G = Σ ln(1 + π_k)}, {@code π_k = w F_kk − c_k} with {@code F = E + Eᵀ + EEᵀ} and c_k ≥ 0 what elimination
+   * takes away. The terms of first order are those of w ln det(Σa Σb⁻¹), and what is left is
+   *
+   * <pre>
+   * w (‖E‖² + 2 Σ f(E_kk)) − Σ [c_k + f(π_k)], f(x) = x − ln(1+x)
+   * </pre>
+   *
+   * <p>whose second sum is, to leading order, w times the first, at most half.
+   */
+  private double near(FullPair.Factor a, FullPair.Factor b, double w, double heavy) {
+    double first = 0;
+    double second = 0;
+    double squares = 0;
+    for (int r = 0, row = 0; r < dimension; row += ++r) {
+      double taken = 0;
+      double z = pair.y(r);
+      for (int c = 0, above = 0; c < r; above += ++c) {
+        double f = pair.e(row + c);
+        for (int k = 0; k <= c; k++) {
+          f += pair.e(row + k) * pair.e(above + k);
+        }
+        double u = w * f;
+        for (int k = 0; k < c; k++) {
+          u -= l[row + k] * (l[above + k] / pivots[k]);
+        }
+        l[row + c] = u;
+        taken += u * (u / pivots[c]);
+        z -= u / pivots[c] * x[c];
+        first += pair.e(row + c) * pair.e(row + c);
+      }
+      double e = pair.e(row + r);
+      double f = 2 * e;
+      for (int k = 0; k <= r; k++) {
+        f += pair.e(row + k) * pair.e(row + k);
+      }
+      double more = w * f - taken;
+      pivots[r] = 1 + more;
+      x[r] = z;
+      squares += z * (z / pivots[r]);
+      first += 2 * FullPair.excess(e, a.high(row + r), b.high(row + r));
+      second += taken + PairKl.lessLog(more);
+    }
+    return 0.5 * (w * heavy * squares + Math.max(0, w * first - second));
+  }
+
+  /** Returns C by the factor of Σ*: L_b's updated by the columns of L_a (J. Dongarra et al., LINPACK Users' Guide, 1979, DCHUD). */
+  private double far(FullPair.Factor a, FullPair.Factor b, double w, double heavy) {
+    double rootA = Math.sqrt(w);
+    double rootB = Math.sqrt(heavy);
+    for (int r = 0, row = 0; r < dimension; row += ++r) {
+      double most = 0;
+      for (int k = row; k <= row + r; k++) {
+        most = Math.max(most, Math.max(Math.abs(a.high(k)), Math.abs(b.high(k))));
+      }
+      scales[r] = FullPair.inversePower(most); // of a row, which scales L's alike, exactly
+      for (int k = row; k <= row + r; k++) {
+        l[k] = rootB * (b.high(k) * scales[r]);
+      }
+    }
+    for (int column = 0; column < dimension; column++) {
+      for (int r = column, k = Cholesky.packedLength(r) + column; r < dimension; k += ++r) {
+        x[r] = rootA * (a.high(k) * scales[r]);
+      }
+      for (int c = column; c < dimension; c++) {
+        if (x[c] != 0) {
+          rotate(c);
+        }
+      }
+    }
+    double squares = 0;
+    double logs = 0;
+    for (int r = 0, row = 0; r < dimension; row += ++r) {
+      double z = FullPair.difference(a.mean(r), b.mean(r), scales[r]);
+      for (int c = 0; c < r; c++) {
+        z -= l[row + c] * x[c];
+      }
+      int k = row + r;
+      x[r] = z / l[k];
+      squares += x[r] * x[r];
+      logs += logRatio(l[k], b.high(k) * scales[r]) - w * logRatio(a.high(k), b.high(k));
+    }
+    return 0.5 * (w * heavy) * squares + logs;
+  }
+
+  /** Turns element c of the column x into the factor's pivot. */
+  private void rotate(int c) {
+    int k = Cholesky.packedLength(c) + c;
+    double radius = Math.hypot(l[k], x[c]);
+    double cos = l[k] / radius;
+    double sin = x[c] / radius;
+    l[k] = radius;
+    for (int r = c + 1; r < dimension; r++) {
+      k += r;
+      double t = l[k];
+      l[k] = cos * t + sin * x[r];
+      x[r] = cos * x[r] - sin * t;
+    }
+  }
+
+  private static double logRatio(double a, double b) {
+    double r = a / b;
+    return r > FullPair.LEAST_RATIO && r < FullPair.MOST_RATIO
+        ? Math.log(r)
+        : Math.log(a) - Math.log(b);
+  }
+}

@@ -1,0 +1,524 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.testing.Batch;
+import dev.kullback.testing.Batch.Kind;
+import dev.kullback.testing.Check;
+import dev.kullback.testing.Check.Precision;
+import dev.kullback.testing.DivergenceOracle;
+import dev.kullback.testing.FullBatch;
+import dev.kullback.testing.Regime;
+import dev.kullback.testing.Share;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Each divergence, held to the contract by an oracle, and what all have in common. */
+@Tag("vector")
+class DivergenceTest {
+  static Stream<Divergence> divergences() {
+    return Stream.of(
+        Divergence.REVERSE_KL,
+        Divergence.JEFFREYS,
+        Divergence.BHATTACHARYYA,
+        Divergence.HELLINGER,
+        Divergence.WASSERSTEIN_2,
+        Divergence.renyi(0.3),
+        Divergence.renyi(0.999),
+        Divergence.chernoff(0.75));
+  }
+
+  static Stream<Arguments> regimes() {
+    return divergences()
+        .flatMap(d -> Stream.of(Regime.values()).map(regime -> Arguments.of(d, regime)));
+  }
+
+  private static KlEngine engine(Divergence divergence) {
+    return KlEngine.builder().backend(Backend.VECTOR).divergence(divergence).build();
+  }
+
+  @ParameterizedTest(name = "{0}, {1}")
+  @MethodSource("regimes")
+  void meetsTheContract(Divergence divergence, Regime regime) {
+    check(divergence, regime, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest(name = "{0}, {1}")
+  @MethodSource("regimes")
+  void meetsTheContractInOtherCases(Divergence divergence, Regime regime) {
+    check(divergence, regime, Share.OTHERS);
+  }
+
+  private static void check(Divergence divergence, Regime regime, Share share) {
+    int turn = regime.kindPairs().size() == 1 ? 0 : regime.ordinal();
+    for (Regime.Pair kinds : regime.kindPairs()) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        int d = new int[] {5, 1, 19, 70, 33}[turn % 5];
+        if (share.has(turn++) && regime.appliesTo(isDouble)) {
+          Regime.Case drawn = regime.draw(kinds, isDouble, 3, 5, d);
+          String what =
+              "%s, %s, %s, double: %s, D=%d".formatted(divergence, regime, kinds, isDouble, d);
+          check(divergence, what, drawn.q(), drawn.p());
+          check(divergence, what + ", q = p", drawn.p(), drawn.p());
+        }
+      }
+    }
+  }
+
+  private static void check(Divergence divergence, String what, Batch q, Batch p) {
+    double[] expected = DivergenceOracle.pairwise(divergence, q, p);
+    DiagonalGaussians a = q.gaussians();
+    DiagonalGaussians b = q == p ? a : p.gaussians();
+    int m = p.size();
+    try (KlEngine engine = engine(divergence)) {
+      Check.matrix(what + ", float", m, expected, engine.pairwise(a, b));
+      double[] actual = engine.pairwise(a, b, new double[expected.length]);
+      Check.matrix(what, m, expected, actual, Precision.ofDoubleResult(q, p));
+      double[] exchanged = engine.pairwise(b, a, new double[expected.length]);
+      double[] aligned = engine.aligned(b, b, new double[m]);
+      assertThat(aligned).as(what).containsOnly(0);
+      for (int at = 0; at < actual.length && divergence.isSymmetric(); at++) {
+        assertThat(exchanged[at % m * q.size() + at / m]).as(what).isEqualTo(actual[at]);
+      }
+    }
+  }
+
+  static Stream<Arguments> fullBatches() {
+    return divergences()
+        .flatMap(d -> Stream.of(FullBatch.Kind.values()).map(kind -> Arguments.of(d, kind)));
+  }
+
+  /** Full covariances far apart and near each other, of several condition numbers. */
+  @ParameterizedTest(name = "{0}, {1}")
+  @MethodSource("fullBatches")
+  void meetsTheContractOfFullCovariances(Divergence divergence, FullBatch.Kind kind) {
+    checkFull(divergence, kind, Share.SOME);
+  }
+
+  @Tag("long")
+  @ParameterizedTest(name = "{0}, {1}")
+  @MethodSource("fullBatches")
+  void meetsTheContractOfOtherFullCovariances(Divergence divergence, FullBatch.Kind kind) {
+    checkFull(divergence, kind, Share.OTHERS);
+  }
+
+  private static void checkFull(Divergence divergence, FullBatch.Kind kind, Share share) {
+    Random random = new Random(7);
+    int turn = kind.ordinal();
+    for (boolean isDouble : new boolean[] {false, true}) {
+      for (int d : new int[] {1, 2, 5}) {
+        for (double condition : new double[] {1, 1e2, 1e6}) {
+          if (!share.has(turn++)) {
+            continue;
+          }
+          FullBatch factors = FullBatch.random(isDouble, 2, d, condition, 0, random);
+          FullBatch others = FullBatch.random(isDouble, 2, d, condition, 0, random);
+          String what =
+              "%s, %s, double: %s, D=%d, %s".formatted(divergence, kind, isDouble, d, condition);
+          checkFull(divergence, what, factors.as(kind), others.as(kind));
+          for (double distance : new double[] {0.3, 1e-2, 1e-4, 1e-8}) {
+            checkFull(
+                divergence,
+                what + ", distance " + distance,
+                factors.as(kind),
+                perturbed(factors, distance, random).as(kind));
+          }
+        }
+      }
+    }
+  }
+
+  private static FullBatch perturbed(FullBatch b, double change, Random random) {
+    return new FullBatch(
+        b.kind(),
+        b.isDouble(),
+        Arrays.stream(b.mean()).map(x -> x + 0.1 * change * random.nextGaussian()).toArray(),
+        Arrays.stream(b.matrix()).map(x -> x * (1 + change * random.nextDouble())).toArray(),
+        b.dimension());
+  }
+
+  private static void checkFull(Divergence divergence, String what, FullBatch q, FullBatch p) {
+    double[] expected = DivergenceOracle.pairwise(divergence, q, p);
+    double[] conditions = DivergenceOracle.conditions(q, p);
+    FullGaussians a = q.gaussians();
+    FullGaussians b = p.gaussians();
+    int n = q.size();
+    int m = p.size();
+    try (KlEngine engine = engine(divergence)) {
+      double[] actual = engine.pairwise(a, b, new double[expected.length]);
+      double[] exchanged = engine.pairwise(b, a, new double[expected.length]);
+      for (int at = 0; at < expected.length; at++) {
+        double condition = Math.max(1, conditions[at]);
+        double factor =
+            divergence.equals(Divergence.WASSERSTEIN_2) ? condition * condition : condition;
+        double due = q.isDouble() ? 1e-12 * factor : 1e-5;
+        double error = Math.abs(actual[at] - expected[at]);
+        assertThat(error)
+            .as("%s, [%d, %d]: %s, not %s", what, at / m, at % m, actual[at], expected[at])
+            .isLessThanOrEqualTo(due * expected[at] + Double.MIN_NORMAL);
+        if (divergence.isSymmetric()) {
+          assertThat(exchanged[at % m * n + at / m]).as(what).isEqualTo(actual[at]);
+        }
+      }
+      assertThat(engine.aligned(a, q.gaussians(), new double[n])).as(what).containsOnly(0);
+    }
+  }
+
+  /** A diagonal batch beside a full one is what its factors written out are. */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void mixesDiagonalAndFull(Divergence divergence) {
+    Random random = new Random(3);
+    FullBatch full = FullBatch.random(true, 4, 5, 30, 0, random);
+    for (Kind kind : Kind.values()) {
+      double[] mean = random.doubles(3 * 5, 0, 1).toArray();
+      double[] std = random.doubles(3 * 5, 0.1, 2).toArray();
+      Batch diagonal = Batch.ofStd(kind, true, mean, std, 5);
+      double[] expected = DivergenceOracle.pairwise(divergence, full, FullBatch.of(diagonal));
+      double[] reverse = DivergenceOracle.pairwise(divergence, FullBatch.of(diagonal), full);
+      try (KlEngine engine = engine(divergence)) {
+        FullGaussians a = full.gaussians();
+        DiagonalGaussians b = diagonal.gaussians();
+        Precision precision = new Precision(1e-10, Double.MIN_NORMAL, Double.MAX_VALUE);
+        double[] out = new double[12];
+        Check.matrix(divergence + " " + kind, 3, expected, engine.pairwise(a, b, out), precision);
+        Check.matrix(divergence + " " + kind, 4, reverse, engine.pairwise(b, a, out), precision);
+      }
+    }
+  }
+
+  /** All operations on one divergence agree, with any number of threads. */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void everyOperationFollows(Divergence divergence) {
+    Regime.Case drawn = Regime.NEAR_AND_FAR.draw(true, 70, 90, 7);
+    DiagonalGaussians q = drawn.q().gaussians();
+    DiagonalGaussians p = drawn.p().gaussians();
+    double[] matrix;
+    try (KlEngine engine = engine(divergence)) {
+      matrix = engine.pairwise(q, p, new double[70 * 90]);
+      double[] standard = engine.toStandardNormal(q, new double[70]);
+      float[] zeros = new float[7];
+      float[] ones = {1, 1, 1, 1, 1, 1, 1};
+      double[] toNormal =
+          engine.pairwise(q, DiagonalGaussians.ofStd(zeros, ones, 7), new double[70]);
+      for (int i = 0; i < 70; i++) {
+        assertThat(standard[i]).isCloseTo(toNormal[i], within(1e-12 * toNormal[i]));
+      }
+      assertThat(engine.divergence()).isEqualTo(divergence);
+    }
+    for (int threads : new int[] {1, 3}) {
+      try (KlEngine engine = KlEngine.builder().threads(threads).divergence(divergence).build()) {
+        Check.sameBits("threads", 90, matrix, engine.pairwise(q, p, new double[70 * 90]));
+        double[] tiles = new double[70 * 90];
+        engine.forEachTile(
+            q,
+            p,
+            tile -> {
+              for (int k = 0; k < tile.rows() * tile.columns(); k++) {
+                int at =
+                    (tile.row0() + k / tile.columns()) * 90 + tile.column0() + k % tile.columns();
+                tiles[at] = tile.values()[k];
+              }
+            });
+        Check.sameBits("tiles", 90, matrix, tiles);
+        int[] rows = {3, 69, 0};
+        int[] columns = {89, 1, 5};
+        double[] pairs = new double[3];
+        engine.pairs(q, rows, p, columns, pairs);
+        double[] sums = engine.rowMin(q, p);
+        double[] logs = engine.logSumExp(q, p);
+        Neighbors nearest = engine.nearest(q, p, 5);
+        Neighbors reverse = engine.nearestReverse(p, q, 5);
+        for (int r = 0; r < 3; r++) {
+          assertThat(pairs[r])
+              .isCloseTo(matrix[rows[r] * 90 + columns[r]], within(1e-12 * pairs[r]));
+        }
+        for (int i = 0; i < 70; i++) {
+          double[] row = Arrays.copyOfRange(matrix, i * 90, (i + 1) * 90);
+          assertThat(sums[i]).isEqualTo(Arrays.stream(row).min().orElseThrow());
+          double sum = Arrays.stream(row).map(x -> Math.exp(-x)).sum();
+          assertThat(sum > 0 ? logs[i] : 0).isCloseTo(sum > 0 ? Math.log(sum) : 0, within(1e-9));
+          double[] sorted = row.clone();
+          Arrays.sort(sorted);
+          for (int r = 0; r < 5; r++) {
+            assertThat(nearest.value(i, r)).isCloseTo(sorted[r], within(1e-12 * sorted[r]));
+          }
+        }
+        for (int j = 0; j < 90; j++) {
+          double least = Double.POSITIVE_INFINITY;
+          for (int i = 0; i < 70; i++) {
+            least = Math.min(least, matrix[i * 90 + j]);
+          }
+          assertThat(reverse.value(j, 0)).isCloseTo(least, within(1e-12 * least));
+        }
+      }
+    }
+  }
+
+  /** The order of values that double does not tell apart, and blocks of references that are merged. */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void ranksAreExact(Divergence divergence) {
+    int d = 6;
+    Random random = new Random(11);
+    for (Kind kind : Kind.values()) {
+      double[] mean = random.doubles(d).toArray();
+      double[] std = random.doubles(d, 0.5, 2).toArray();
+      Batch q =
+          Batch.ofStd(
+              kind, true, random.doubles(d).toArray(), random.doubles(d, 0.5, 2).toArray(), d);
+      int m = 40;
+      double[] means = new double[m * d];
+      double[] scales = new double[m * d];
+      for (int k = 0; k < m * d; k++) {
+        int from = k % d;
+        double s = kind.fromStd.applyAsDouble(std[from]);
+        means[k] = mean[from] + (k / d % 3 == 0 ? 0 : random.nextInt(3) * Math.ulp(mean[from]));
+        scales[k] = s + (k / d % 3 == 0 ? 0 : random.nextInt(3) * Math.ulp(s));
+      }
+      Batch p = new Batch(kind, true, means, scales, d);
+      Integer[] expected = order(divergence, q, p);
+      try (KlEngine engine = engine(divergence)) {
+        Neighbors found = engine.nearest(q.gaussians(), p.gaussians(), m);
+        assertThat(IntStream.range(0, m).map(r -> found.index(0, r)).boxed().toArray())
+            .as(divergence + " " + kind)
+            .isEqualTo(expected);
+        NearestOptions options = NearestOptions.of(m).exact();
+        Neighbors whole = engine.nearest(q.gaussians(), p.gaussians(), options);
+        Neighbors merged =
+            Neighbors.merge(
+                m,
+                engine.nearest(q.gaussians(), p.rows(0, 13).gaussians(), options),
+                engine.nearest(q.gaussians(), p.rows(13, m).gaussians(), options.from(13)));
+        for (int r = 0; r < m; r++) {
+          assertThat(merged.index(0, r)).isEqualTo(whole.index(0, r));
+          assertThat(merged.value(0, r)).isEqualTo(whole.value(0, r));
+        }
+      }
+    }
+  }
+
+  private static Integer[] order(Divergence divergence, Batch q, Batch p) {
+    List<Integer> order = new ArrayList<>(IntStream.range(0, p.size()).boxed().toList());
+    order.sort((a, b) -> DivergenceOracle.compare(divergence, q, p.rows(new int[] {a, b})));
+    return order.toArray(Integer[]::new);
+  }
+
+  @Test
+  void reverseIsTheTransposedMatrix() {
+    Random random = new Random(1);
+    FullBatch full = FullBatch.random(false, 70, 6, 20, 0, random);
+    Regime.Case drawn = Regime.VAE.draw(false, 70, 2100, 33);
+    Gaussians[][] batches = {
+      {drawn.q().gaussians(), drawn.p().gaussians()},
+      {full.gaussians(), full.rows(0, 61).gaussians()},
+      {
+        Regime.VAE.draw(true, 1, 9, 3).q().gaussians(),
+        Regime.VAE.draw(true, 1, 9, 3).p().gaussians()
+      }
+    };
+    for (Backend backend : List.of(Backend.VECTOR, Backend.SCALAR)) {
+      try (KlEngine kl = KlEngine.builder().backend(backend).build();
+          KlEngine reverse =
+              KlEngine.builder().backend(backend).divergence(Divergence.REVERSE_KL).build()) {
+        for (Gaussians[] batch : batches) {
+          Gaussians q = batch[0];
+          Gaussians p = batch[1];
+          float[] expected = kl.pairwise(p, q);
+          float[] actual = reverse.pairwise(q, p);
+          for (int at = 0; at < actual.length; at++) {
+            assertThat(actual[at]).isEqualTo(expected[at % p.size() * q.size() + at / p.size()]);
+          }
+          double[] sums = kl.rowSum(p, q);
+          double total = Arrays.stream(reverse.rowSum(q, p)).sum();
+          assertThat(total).isCloseTo(Arrays.stream(sums).sum(), within(1e-9 * total));
+          Neighbors a = kl.nearestReverse(q, p, 4);
+          Neighbors b = reverse.nearest(q, p, 4);
+          for (int i = 0; i < q.size(); i++) {
+            for (int r = 0; r < 4; r++) {
+              assertThat(b.index(i, r)).isEqualTo(a.index(i, r));
+              assertThat(b.value(i, r)).isEqualTo(a.value(i, r));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void identities() {
+    Regime.Case drawn = Regime.VAE.draw(true, 12, 15, 8);
+    DiagonalGaussians q = drawn.q().gaussians();
+    DiagonalGaussians p = drawn.p().gaussians();
+    double[] kl = matrix(Divergence.KL, q, p);
+    double[] reverse = matrix(Divergence.REVERSE_KL, q, p);
+    double[] jeffreys = matrix(Divergence.JEFFREYS, q, p);
+    double[] b = matrix(Divergence.BHATTACHARYYA, q, p);
+    double[] hellinger = matrix(Divergence.HELLINGER, q, p);
+    double[] renyi = matrix(Divergence.renyi(1 - 1e-12), q, p);
+    double[] half = matrix(Divergence.renyi(0.5), q, p);
+    double[] chernoff = matrix(Divergence.chernoff(0.5), q, p);
+    double[] near = matrix(Divergence.chernoff(1e-12), q, p);
+    for (int at = 0; at < kl.length; at++) {
+      assertThat(jeffreys[at]).isCloseTo(kl[at] + reverse[at], within(1e-12 * jeffreys[at]));
+      assertThat(renyi[at]).isCloseTo(kl[at], within(1e-8 * kl[at]));
+      assertThat(near[at] / 1e-12).isCloseTo(reverse[at], within(1e-8 * reverse[at]));
+      assertThat(half[at]).isCloseTo(2 * b[at], within(1e-14 * half[at]));
+      assertThat(chernoff[at]).isEqualTo(b[at]);
+      assertThat(b[at]).isLessThanOrEqualTo(jeffreys[at] / 8 * (1 + 1e-12));
+      assertThat(hellinger[at]).isBetween(0.0, 1.0);
+    }
+    Gaussians[] all = {q, p, Regime.WIDE.draw(true, 9, 3, 8).q().gaussians()};
+    double[] ab = matrix(Divergence.WASSERSTEIN_2, all[0], all[1]);
+    double[] bc = matrix(Divergence.WASSERSTEIN_2, all[1], all[2]);
+    double[] ac = matrix(Divergence.WASSERSTEIN_2, all[0], all[2]);
+    for (int at = 0; at < 12 * 15 * 9; at++) {
+      int i = at / (15 * 9);
+      int j = at / 9 % 15;
+      int k = at % 9;
+      double way = Math.sqrt(ab[i * 15 + j]) + Math.sqrt(bc[j * 9 + k]);
+      assertThat(Math.sqrt(ac[i * 9 + k])).isLessThanOrEqualTo(way * (1 + 1e-12));
+    }
+  }
+
+  private static double[] matrix(Divergence divergence, Gaussians q, Gaussians p) {
+    try (KlEngine engine = engine(divergence)) {
+      return engine.pairwise(q, p, new double[q.size() * p.size()]);
+    }
+  }
+
+  /** Cases of other libraries' tests. */
+  @Test
+  void knownAnswers() {
+    // gonum, stat/distmv/statdist_test.go, TestBhattacharyyaNormal and TestRenyiNormal; what the
+    // latter
+    // compares, to 1e-10 and 1e-6
+    FullGaussians a =
+        FullGaussians.ofCovariance(new double[] {2, 3}, new double[] {3, -1, -1, 2}, 2);
+    FullGaussians b =
+        FullGaussians.ofCovariance(new double[] {-1, 1}, new double[] {1.5, 0.2, 0.2, 0.9}, 2);
+    double distance = matrix(Divergence.BHATTACHARYYA, a, b)[0];
+    // ⅛·dᵀΣ⁻¹d with Σ = [[2.25, −0.4], [−0.4, 1.45]] and d = (3, 2), and ½ ln(3.1025/√(5·1.31))
+    double quad = (9 * 1.45 + 2 * 6 * 0.4 + 4 * 2.25) / 3.1025;
+    double exact = quad / 8 + 0.5 * Math.log(3.1025 / Math.sqrt(5 * 1.31));
+    assertThat(distance).isCloseTo(exact, within(1e-14));
+    assertThat(matrix(Divergence.BHATTACHARYYA, b, a)[0]).isEqualTo(distance);
+    assertThat(matrix(Divergence.renyi(0.5), a, b)[0]).isCloseTo(2 * distance, within(1e-13));
+    assertThat(matrix(Divergence.HELLINGER, a, b)[0])
+        .isCloseTo(Math.sqrt(1 - Math.exp(-exact)), within(1e-14));
+    Divergence almost = Divergence.renyi(0.9999999);
+    assertThat(matrix(almost, a, b)[0]).isCloseTo(matrix(Divergence.KL, a, b)[0], within(1e-6));
+    assertThat(matrix(almost, b, a)[0]).isCloseTo(matrix(Divergence.KL, b, a)[0], within(1e-6));
+
+    // POT, test/test_gaussian.py, test_bures_wasserstein_distance: 10
+    DiagonalGaussians s = DiagonalGaussians.ofVariance(new double[] {0}, new double[] {1}, 1);
+    DiagonalGaussians t = DiagonalGaussians.ofVariance(new double[] {10}, new double[] {1}, 1);
+    assertThat(matrix(Divergence.WASSERSTEIN_2, s, t)).containsExactly(100);
+
+    // Stone Soup, stonesoup/measures/tests/test_state.py, test_hellinger, test_squared_hellinger
+    // and
+    // test_hellinger_partial_mapping, to 1e-3
+    double[] mean = {10, 1, 10, 1};
+    double[] variance = {100, 10, 100, 10};
+    double[] other = {11, 10, 10, 2};
+    double[] otherVariance = {20, 3, 7, 10};
+    assertThat(hellinger(mean, variance, other, otherVariance, 0, 1, 2, 3))
+        .isCloseTo(0.940, within(1e-3));
+    double whole = hellinger(mean, variance, other, otherVariance, 0, 1, 2, 3);
+    assertThat(whole * whole).isCloseTo(0.884, within(1e-3));
+    assertThat(hellinger(mean, variance, other, otherVariance, 0, 1))
+        .isCloseTo(0.913, within(1e-3));
+    assertThat(hellinger(mean, variance, other, otherVariance, 0, 3))
+        .isCloseTo(0.386, within(1e-3));
+  }
+
+  private static double hellinger(
+      double[] m, double[] v, double[] n, double[] w, int... dimensions) {
+    return matrix(
+        Divergence.HELLINGER,
+        DiagonalGaussians.ofVariance(at(m, dimensions), at(v, dimensions), dimensions.length),
+        DiagonalGaussians.ofVariance(at(n, dimensions), at(w, dimensions), dimensions.length))[0];
+  }
+
+  private static double[] at(double[] x, int[] dimensions) {
+    return Arrays.stream(dimensions).mapToDouble(h -> x[h]).toArray();
+  }
+
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void warmCallsAllocateNothing(Divergence divergence) {
+    Regime.Case drawn = Regime.VAE.draw(true, 9, 11, 5);
+    Gaussians q = drawn.q().gaussians();
+    Gaussians p = drawn.p().gaussians();
+    Random random = new Random(2);
+    Gaussians full = FullBatch.random(true, 9, 5, 30, 0, random).gaussians();
+    double[] out = new double[99];
+    int[] indices = new int[9 * 3];
+    try (KlEngine engine = engine(divergence)) {
+      Runnable calls =
+          () -> {
+            engine.pairwise(q, p, out);
+            engine.pairwise(full, p, out);
+            engine.aligned(full, q, out);
+            engine.toStandardNormal(q, out);
+            engine.rowSum(q, p, out);
+            engine.nearest(q, p, 3, indices, out);
+          };
+      engine.warmUp(q, p);
+      engine.warmUp(full, p);
+      long fewest = Long.MAX_VALUE;
+      for (int n = 0; n < 20_000 && fewest > 0; n++) {
+        long before = AllocatedBytes.ofThread();
+        calls.run();
+        fewest = Math.min(fewest, AllocatedBytes.ofThread() - before);
+      }
+      assertThat(fewest).isZero();
+    }
+  }
+
+  @Test
+  void namesAreTakenBack() {
+    Stream.concat(divergences(), Stream.of(Divergence.KL))
+        .forEach(d -> assertThat(Divergence.of(d.toString())).isEqualTo(d).hasSameHashCodeAs(d));
+    assertThat(Divergence.of("WASSERSTEIN_2")).isSameAs(Divergence.WASSERSTEIN_2);
+    assertThat(Divergence.of("Renyi:0.5").isSymmetric()).isTrue();
+    assertThat(Divergence.renyi(0.4).isSymmetric()).isFalse();
+    for (String wrong : List.of("", "kld", "renyi", "renyi:x", "renyi:1", "chernoff:0", "kl:0.5")) {
+      assertThatIllegalArgumentException().as(wrong).isThrownBy(() -> Divergence.of(wrong));
+    }
+    assertThatIllegalArgumentException().isThrownBy(() -> Divergence.renyi(Double.NaN));
+  }
+
+  @Test
+  void aDeterministicBatchIsRefused() {
+    DiagonalGaussians zero =
+        DiagonalGaussians.ofStd(new float[2], new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    DiagonalGaussians one = DiagonalGaussians.ofStd(new float[2], new float[] {1, 1}, 2);
+    try (KlEngine engine = engine(Divergence.JEFFREYS)) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> engine.pairwise(zero, one))
+          .withMessage("q is deterministic (std 0), which only KL has a convention for");
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(one, zero));
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.toStandardNormal(zero));
+    }
+    try (KlEngine engine = engine(Divergence.REVERSE_KL)) {
+      assertThat(engine.pairwise(one, zero)).containsExactly(0);
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.pairwise(zero, one));
+      assertThatIllegalArgumentException().isThrownBy(() -> engine.toStandardNormal(zero));
+    }
+  }
+}
