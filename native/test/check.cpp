@@ -1055,6 +1055,8 @@ int main(int count, char **arguments) {
       {"reductions", checkReductions, true},
       {"small", [] { checkSmall(); checkTiles(); checkSelections(60); checkFold({3, 300, 0, exponential()}, 200, nullptr); }, false},
       {"time", measure, false},
+      {"kinds", [] { measureKinds(false); }, false},
+      {"kinds-counted", [] { measureKinds(true); }, false},
   };
   bool known = false;
   for (auto &m : modes) {
@@ -1064,7 +1066,7 @@ int main(int count, char **arguments) {
     }
   }
   if (!known) {
-    printf("usage: %s [shapes | regimes | full | large | tiles | reductions | small | time]\n", arguments[0]);
+    printf("usage: %s [shapes | regimes | full | large | tiles | reductions | small | time | kinds | kinds-counted]\n", arguments[0]);
     return 2;
   }
   printf("%-56s %8s %10s %s\n", "regime", "pairs", "worst", "of allowed");

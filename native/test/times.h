@@ -373,3 +373,63 @@ void measure() {
   nearest.verify();
 }
 
+
+// What a matrix of data other than usual takes, as a multiple of usual data's: time, or under the interpreter of PTX instructions, of a
+// smaller one.
+void measureKinds(bool isCounted) {
+  const int64_t n = isCounted ? 256 : 1024;
+  const int d = 128;
+  Stopwatch watch;
+  double usual = 0;
+  auto measure = [&](const char *what, const Batch &q, const Batch &p, bool isUsual = false) {
+    OnDevice onQ(q);
+    OnDevice onP(p);
+    Memory out(q.n * p.n * 8);
+    Memory scratch(kullback_cuda_scratch_bytes(&onQ.batch, &onP.batch, q.n, p.n));
+    double least = INFINITE;
+    for (int round = 0; round < (isCounted ? 1 : 15); round++) {
+      watch.start();
+      RUN(kullback_cuda_pairwise(&onQ.batch, &onP.batch, 0, q.n, 0, p.n, 0, out.at, p.n, q.wide, 0, scratch.at, stream));
+      least = std::min(least, watch.stop());
+    }
+    usual = isUsual ? least : usual;
+    printf("| %s, %s | (%ld,%d) | %.0f | %.1f times usual data's |\n", what, q.wide ? "double" : "float", (long)q.n, q.d, least * 1e6,
+           least / usual);
+  };
+  for (bool wide : {false, true}) {
+    auto of = [&](int64_t count, double m, double spread, double s, double t) {
+      return diagonal(count, d, KULLBACK_STD, wide, around(m, spread), logNormal(s, t));
+    };
+    auto copies = [&](Batch b) {
+      for (int64_t size = b.n; b.n < n; b.n += size) {
+        b.mean.insert(b.mean.end(), b.mean.begin(), b.mean.begin() + size * d);
+        b.scale.insert(b.scale.end(), b.scale.begin(), b.scale.begin() + size * d);
+      }
+      return b;
+    };
+    Batch q = of(n, 0, 1, 0.5, 0.5);
+    measure("usual", q, of(n, 0, 1, 0.5, 0.5), true);
+    Batch collapsed = of(n, 0, 1e-3, 1, 1e-3);
+    measure("collapsed", collapsed, collapsed);
+    for (double jitter : {1e-2, 1e-5}) {
+      Batch one = jittered(copies(of(1, 0, 1, 0.5, 0.5)), jitter, KULLBACK_STD, wide);
+      measure(jitter > 1e-3 ? "near-duplicates to 1e-2" : "near-duplicates", one, one);
+      measure(jitter > 1e-3 ? "the same, stated differently" : "near-duplicates, stated differently", one,
+              jittered(one, jitter, KULLBACK_LOG_VARIANCE, wide));
+    }
+    Batch some = jittered(copies(of(128, 0, 1, 0.5, 0.5)), 1e-5, KULLBACK_STD, wide);
+    measure("1 in 128 near-duplicates", some, some);
+    measure("means at 1000", of(n, 1000, 1, 0.05, 0.1), of(n, 1000, 1, 0.05, 0.1));
+  }
+  for (bool wide : {false, true}) {
+    Batch f = factors(n, 32, wide, 10, 0);
+    measure("full, usual", f, factors(n, 32, wide, 10, 0), true);
+    measure("full, identical", f, f);
+    Batch alike = f;
+    for (int64_t i = 0; i < n; i++) {
+      std::copy(f.mean.begin(), f.mean.begin() + 32, alike.mean.begin() + i * 32);
+      std::copy(f.scale.begin(), f.scale.begin() + f.length(), alike.scale.begin() + i * f.length());
+    }
+    measure("full, near-duplicates", jitteredFactors(alike, 1e-5), jitteredFactors(alike, 1e-5));
+  }
+}
