@@ -74,12 +74,12 @@ public final class MixtureKl {
    * Σ_a π_a ln( Σ_a' π_a' exp(−KL(f_a ‖ f_a')) / Σ_b ω_b exp(−KL(f_a ‖ g_b)) )
    * </pre>
    *
-   * @param engine computes the components' divergences
+   * @param engine computes the components' divergences, which are KL
    * @return a new array {@code [N, M]}
    */
   public double[] variational(KlEngine engine) {
-    double[] within = within(engine);
     double[] across = across(engine);
+    double[] within = within(engine);
     return quotients(k -> -within[k], k -> -across[k]);
   }
 
@@ -110,7 +110,7 @@ public final class MixtureKl {
    * Σ_a π_a min_b [ KL(f_a ‖ g_b) + ln π_a − ln ω_b ]
    * </pre>
    *
-   * @param engine computes the components' divergences
+   * @param engine computes the components' divergences, which are KL
    * @return a new array {@code [N, M]}
    */
   public double[] matchedPairs(KlEngine engine) {
@@ -140,7 +140,7 @@ public final class MixtureKl {
    * <p>A fixed-point iteration comes to within 1e-6 nats of it, or 1e-6 of a bound above 1. It ends after 10,000 iterations, which
    * mixtures of tens of components that all but coincide may need for the last 1e-5; what it has then is an upper bound, too.
    *
-   * @param engine computes the components' divergences
+   * @param engine computes the components' divergences, which are KL
    * @return a new array {@code [N, M]}
    */
   public double[] upperBound(KlEngine engine) {
@@ -240,6 +240,10 @@ public final class MixtureKl {
 
   /** Returns the divergences of all components of f from all of g. */
   private double[] across(KlEngine engine) {
+    if (!engine.divergence().equals(Divergence.KL)) {
+      throw new IllegalArgumentException(
+          "engine computes %s; divergences of mixtures need KL".formatted(engine.divergence()));
+    }
     double[] out = new double[Math.multiplyExact(pi.length, omega.length)];
     return engine.pairwise(f.components(), g.components(), out);
   }

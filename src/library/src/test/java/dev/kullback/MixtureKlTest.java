@@ -10,6 +10,7 @@ import dev.kullback.testing.FullBatch;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
@@ -581,6 +582,17 @@ class MixtureKlTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> MixtureKl.of(f, f).monteCarlo(1, 1))
         .withMessage("samples must be at least 2, is 1");
+    try (KlEngine jeffreys = KlEngine.builder().divergence(Divergence.JEFFREYS).build()) {
+      for (Consumer<KlEngine> method :
+          List.<Consumer<KlEngine>>of(
+              e -> MixtureKl.of(f, f).variational(e),
+              e -> MixtureKl.of(f, f).matchedPairs(e),
+              e -> MixtureKl.of(f, f).upperBound(e))) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> method.accept(jeffreys))
+            .withMessageContaining("; divergences of mixtures need KL");
+      }
+    }
   }
 
   private static void reject(

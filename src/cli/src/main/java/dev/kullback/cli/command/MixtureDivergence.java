@@ -151,6 +151,7 @@ final class MixtureDivergence extends PairCommand {
       OutputFile output,
       @Nullable OutputFile second,
       Report report) {
+    engineOptions.requireKl("mixtures have KL alone");
     boolean same = inputs.p().isEmpty();
     if (same && (pWeights != null || pOffsets != null)) {
       throw new UserError("--p-weights and --p-offsets are of p: give --p-mean and its scale");
