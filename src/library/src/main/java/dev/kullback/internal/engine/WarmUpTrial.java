@@ -2,6 +2,7 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
@@ -9,9 +10,11 @@ import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.plain.ScalarCodeScan;
 import dev.kullback.internal.plain.ScalarPanelScan;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.CholeskyKernel;
+import dev.kullback.internal.vector.CodeScanKernel;
 import dev.kullback.internal.vector.FloatPanels;
 import dev.kullback.internal.vector.PanelScanKernel;
 import dev.kullback.internal.vector.RangeKernel;
@@ -70,6 +73,9 @@ final class WarmUpTrial {
   private static final int PANELS = 3;
 
   private static final int PANEL_DIMENSIONS = 40;
+
+  /** Words of a panel of codes, which is no larger than these. */
+  private static final int PANEL_WORDS = 40;
 
   /** Dimensions of full covariances: blocks of four and what is left, in one chunk of the product and in several. */
   private static final int FEW_FULL_DIMENSIONS = 6;
@@ -130,7 +136,10 @@ final class WarmUpTrial {
         MemorySegment.copy(panels, 0, segment, ValueLayout.JAVA_FLOAT, 0, panels.length);
         PanelScan plain = new ScalarPanelScan();
         PanelScan vectors = new PanelScanKernel();
-        yield tryOut(() -> scan(plain, segment), () -> scan(vectors, segment));
+        CodeScan plainCodes = new ScalarCodeScan();
+        CodeScan codes = new CodeScanKernel();
+        yield tryOut(() -> scan(plain, segment), () -> scan(vectors, segment))
+            && tryOut(() -> scanCodes(plainCodes, segment), () -> scanCodes(codes, segment));
       }
       case FULL ->
           full(FEW_FULL_DIMENSIONS)
@@ -267,6 +276,18 @@ final class WarmUpTrial {
       scan.atMost(1, values, i, values.length, at);
       scan.leastOfGroups(values, 0, values.length, 32, least);
       scan.sortFew(keys.clone(), i, keys.length);
+    }
+  }
+
+  /** Scans floats as if they were codes, of panels of which every second one is left at the first look. */
+  private static void scanCodes(CodeScan scan, MemorySegment panels) {
+    float[] terms = new float[2 * CodeScan.TERMS * PANEL_WORDS];
+    Arrays.fill(terms, 1);
+    CodeScan.Limit limit = new CodeScan.Limit();
+    float[] most = new float[CodeScan.LANES];
+    for (int i = 0; i < ROWS; i++) {
+      limit.more = i % 2 == 0 ? 0 : Float.MAX_VALUE;
+      scan.sums(terms, PANEL_WORDS - i, limit, panels, 0, 1, most, most.clone(), new int[1]);
     }
   }
 

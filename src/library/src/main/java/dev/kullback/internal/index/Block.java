@@ -25,8 +25,9 @@ final class Block {
   float[] slack = {};
   float[] length = {};
 
+  /** Returns an even number, as panels of codes have the rows of two. */
   static int mostPanels(Segment segment) {
-    return Math.clamp(MOST_BYTES / segment.panelBytes(), 1, MOST_PANELS);
+    return Math.clamp(MOST_BYTES / segment.panelBytes(), 2, MOST_PANELS) & -2;
   }
 
   int firstRow() {

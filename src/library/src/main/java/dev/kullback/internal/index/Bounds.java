@@ -107,6 +107,16 @@ final class Bounds {
     noise = q.logDetBound(i) + NOISE * (Math.abs(log) + d);
   }
 
+  /** Bounds the error of twice a reference's Σ ln σ, of which the own error is known. */
+  static double logError(double log, double bound) {
+    return 2 * (bound + NOISE * Math.abs(log));
+  }
+
+  /** Returns at least the number of which a reference's {@code 2 Σ ln σ} leaves the A with which its divergence is {@code kl}, forward. */
+  double base(double kl) {
+    return 2 * (kl - offset + noise) + dimension;
+  }
+
   /** Prepares for the panels of a segment. */
   void order(Segment segment) {
     segment.order(given, query);
@@ -142,7 +152,7 @@ final class Bounds {
   void most(Block block, int from, int n, double limit, float[] most) {
     double[] logs = block.logDet;
     double[] errors = block.bound;
-    double base = 2 * (limit - offset + noise) + dimension;
+    double base = base(limit);
     double sign = reverse ? 2 : -2;
     double factor = (1 + 0x1p-22) / (1 - gamma);
     double more = alpha;
@@ -151,14 +161,14 @@ final class Bounds {
     if (isPlain(block)) {
       for (int r = 0; r < rows; r++) {
         double log = logs[from + r];
-        double error = 2 * (errors[from + r] + NOISE * Math.abs(log));
+        double error = logError(log, errors[from + r]);
         float y = (float) (Math.max(0, base + sign * log + error) * factor + more);
         most[r] = y < reach ? y : Float.POSITIVE_INFINITY;
       }
     } else {
       for (int r = 0; r < rows; r++) {
         double log = logs[from + r];
-        double error = 2 * (errors[from + r] + NOISE * Math.abs(log));
+        double error = logError(log, errors[from + r]);
         double x = Math.sqrt(Math.max(0, base + sign * log + error)) + slack(block, from + r);
         float y = (float) (x * x * factor + more);
         most[r] = y < reach ? y : Float.POSITIVE_INFINITY;

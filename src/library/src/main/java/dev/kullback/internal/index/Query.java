@@ -5,20 +5,57 @@ import org.jspecify.annotations.Nullable;
 
 /** One query of a thread's work: row {@code row} of a batch. */
 final class Query {
+  /** Blocks that are scanned in float, at first, after codes have left too many rows of one. */
+  private static final int FIRST_SKIP = 4;
+
+  private static final int MOST_SKIP = 1 << 20;
+
   final Bounds bounds = new Bounds();
+  final CodedQuery coded = new CodedQuery();
+  final DoubleBounds sums = new DoubleBounds();
   final Survivors survivors = new Survivors();
   private @Nullable DiagonalBatch batch;
   int row;
 
-  /** Panels that were scanned. */
+  /** Panels of floats that were scanned. */
   long scanned;
+
+  /** Survivors that were added without an upper bound since the last look at their values. */
+  int unbounded;
+
+  private boolean isCoded;
+  private int skip;
+  private int nextSkip;
 
   void start(DiagonalBatch batch, int row, int k, SearchOptions options) {
     this.batch = batch;
     this.row = row;
     scanned = 0;
+    unbounded = 0;
+    isCoded = false;
+    skip = 0;
+    nextSkip = FIRST_SKIP;
     bounds.set(batch, row, options.reverse());
+    sums.set(batch, row);
     survivors.start(k, options.radius());
+  }
+
+  /** Prepares for a segment's codes; returns false if they cannot be read for this query. */
+  boolean enter(Segment segment) {
+    Codes codes = segment.codes();
+    isCoded = codes != null && !bounds.reverse && coded.set(batch(), row, segment, codes);
+    return isCoded;
+  }
+
+  /** Whether to read the codes of the next block. */
+  boolean readsCodes() {
+    return isCoded && survivors.limit() < Double.POSITIVE_INFINITY && --skip < 0;
+  }
+
+  /** Tells whether the codes of a block have left few rows. */
+  void codesLeft(boolean few) {
+    skip = few ? 0 : nextSkip;
+    nextSkip = few ? FIRST_SKIP : Math.min(2 * nextSkip, MOST_SKIP);
   }
 
   DiagonalBatch batch() {
@@ -30,6 +67,8 @@ final class Query {
 
   void clear(int mostKept) {
     batch = null;
+    coded.clear();
+    sums.clear();
     survivors.trim(mostKept);
   }
 }

@@ -3,6 +3,7 @@ package dev.kullback.internal.index;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.IndexKernels;
+import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.Pair;
@@ -27,6 +28,26 @@ final class Searcher extends Worker {
   private static final int MOST_KEPT_OF_BATCH = 1 << 12;
 
   private static final int LANES = PanelScan.LANES;
+  private static final int CODED = CodeScan.LANES;
+
+  /** Codes that leave more than one row in so many of a block have been of no use: a row's value takes as long as their sums in float. */
+  private static final int FEW = 8;
+
+  /** Survivors without an upper bound that are kept before their values are computed, the most promising first. */
+  private static final int MOST_UNBOUNDED = 32;
+
+  /** One panel in so many is a sample, but at least and at most so many. */
+  private static final int SAMPLED = 16;
+
+  private static final int LEAST_SAMPLED = 32;
+  private static final int MOST_SAMPLED = 256;
+
+  /** Bytes of floats of the panels of a sample, at most; their codes take 0.2 ms. */
+  private static final long MOST_SAMPLE_BYTES = 1 << 24;
+
+  /** Rows of a sample for each of the nearest, at least. */
+  private static final int SAMPLE_OF_ONE = 4;
+
   private static final DiagonalBatch[] NONE = {};
 
   private final Pair pair = new Pair(this);
@@ -36,6 +57,16 @@ final class Searcher extends Worker {
   private float[] most = {};
   private float[] sum = {};
   private int[] kept = {};
+  private int[] left = {};
+
+  /** Rows that promise most, and how much: the less, the more. */
+  private int[] promised = {};
+
+  private float[] promises = {};
+
+  /** The last word of the codes that were read; kept so that no compiler leaves out reading it. */
+  int lastWord;
+
   private final Query[] queries = new Query[MOST_QUERIES];
   private int count;
 
@@ -120,11 +151,16 @@ final class Searcher extends Worker {
     LiveSegment[] segments = snapshot.segments();
     for (int k = 0; k < segments.length; k++) {
       int panels = segments[k].segment().panels();
-      int begin = Math.clamp(from - first, 0, panels);
-      int end = Math.clamp(to - first, 0, panels);
+      int begin = part(from - first, panels);
+      int end = part(to - first, panels);
       scan(k, begin, end, limits);
       first += panels;
     }
+  }
+
+  /** Puts the end of a part where a panel of codes ends. */
+  private static int part(long end, int panels) {
+    return end >= panels ? panels : Math.clamp(end, 0, panels) & -2;
   }
 
   void scanAll() {
@@ -134,31 +170,191 @@ final class Searcher extends Worker {
   private void scan(int index, int begin, int end, SharedLimits limits) {
     Segment segment = snapshot.segments()[index].segment();
     int step = Block.mostPanels(segment);
-    for (int i = 0; i < count && begin < end; i++) {
-      queries[i].bounds.order(segment);
+    if (begin == end) {
+      return;
     }
-    for (int p = begin; p < end; p += step) {
+    boolean areCoded = true;
+    for (int i = 0; i < count; i++) {
+      queries[i].bounds.order(segment);
+      queries[i].survivors.limit(limits.get(i));
+      areCoded &= queries[i].enter(segment);
+    }
+    int from = begin;
+    if (areCoded && !options.isWithin()) {
+      from += sample(index, begin, end, limits);
+    }
+    for (int p = from; p < end; p += step) {
       checkTime();
-      block.load(segment, p, Math.min(step, end - p));
-      bytesRead += block.panels * segment.panelBytes();
+      int n = Math.min(step, end - p);
+      boolean isLoaded = false;
       for (int i = 0; i < count; i++) {
         Query query = queries[i];
         query.survivors.limit(limits.get(i));
-        scanBlock(query, index);
+        if (!query.readsCodes() || !scanCodes(query, index, p, n)) {
+          if (!isLoaded) {
+            block.load(segment, p, n);
+            bytesRead += n * segment.panelBytes();
+            isLoaded = true;
+          }
+          scanBlock(query, index);
+        }
         limits.put(i, query.survivors.limit());
       }
-      pass((long) count * block.rows * segment.dimension());
+      pass((long) count * n * LANES * segment.dimension());
+    }
+  }
+
+  /**
+   * Begins a part of a segment for queries that nothing limits yet: sums all codes of some panels, and limits each query by the divergences
+   * of the rows that promise most. Returns how many panels are done.
+   */
+  private int sample(int index, int begin, int end, SharedLimits limits) {
+    Segment segment = snapshot.segments()[index].segment();
+    int n = Math.clamp((end - begin) / SAMPLED, LEAST_SAMPLED, MOST_SAMPLED) & -2;
+    if (n > end - begin
+        || n * segment.panelBytes() > MOST_SAMPLE_BYTES
+        || nearest > n * LANES / SAMPLE_OF_ONE) {
+      return 0;
+    }
+    for (int i = 0; i < count; i++) {
+      if (queries[i].survivors.limit() < Double.POSITIVE_INFINITY) {
+        return 0;
+      }
+    }
+    for (int i = 0; i < count; i++) {
+      checkTime();
+      sample(queries[i], index, begin, n);
+      limits.put(i, queries[i].survivors.limit());
+    }
+    return n;
+  }
+
+  private void sample(Query query, int index, int begin, int n) {
+    LiveSegment part = snapshot.segments()[index];
+    Segment segment = part.segment();
+    Codes codes = query.coded.codes();
+    if (promises.length < nearest) {
+      promises = new float[nearest];
+      promised = new int[nearest];
+    }
+    query.coded.limit(Double.POSITIVE_INFINITY, query.bounds);
+    sumCodes(query, segment, begin / 2, n / 2);
+    int found = 0;
+    int first = begin * LANES;
+    int rows = Math.min(segment.size() - first, n * LANES);
+    for (int r = 0; r < rows; r++) {
+      float promise = sum[r] - codes.logs(first + r);
+      if ((found < nearest || promise < promises[found - 1])
+          && part.isLive(first + r)
+          && options.accepts(segment.id(first + r))) {
+        found = Math.min(found + 1, nearest);
+        int at = found - 1;
+        for (; at > 0 && promises[at - 1] > promise; at--) {
+          promises[at] = promises[at - 1];
+          promised[at] = promised[at - 1];
+        }
+        promises[at] = promise;
+        promised[at] = r;
+      }
+    }
+    for (int s = 0; s < found; s++) {
+      considerCoded(query, index, first + promised[s], sum[promised[s]]);
+      sum[promised[s]] = Float.POSITIVE_INFINITY; // not again
+    }
+    if (found < nearest) {
+      return; // no other row counts
+    }
+    refine(query);
+    for (int r = 0; r < rows; r++) {
+      if (sum[r] < Float.POSITIVE_INFINITY) {
+        considerCoded(query, index, first + r, sum[r]);
+      }
+    }
+  }
+
+  /**
+   * Scans the codes of the panels [first, first + n) for one query; returns false if they leave so many rows that floats, which are to be
+   * scanned then, exclude more in the time.
+   */
+  private boolean scanCodes(Query query, int index, int first, int n) {
+    Segment segment = snapshot.segments()[index].segment();
+    query.coded.limit(query.survivors.limit(), query.bounds);
+    int keeps = sumCodes(query, segment, first / 2, Math.ceilDiv(n, 2));
+    int rows = Math.min(segment.size() - first * LANES, n * LANES);
+    int most = Math.max(1, rows / FEW);
+    if (left.length < most) {
+      left = new int[most];
+    }
+    int lefts = 0;
+    for (int s = 0; s < keeps; s++) {
+      int end = Math.min(rows, (kept[s] + 1) * CODED);
+      for (int r = kept[s] * CODED; r < end; r++) {
+        if (!(sum[r] > this.most[r])) {
+          if (lefts == most) {
+            query.codesLeft(false);
+            return false;
+          }
+          left[lefts++] = r;
+        }
+      }
+    }
+    query.codesLeft(true);
+    for (int s = 0; s < lefts; s++) {
+      considerCoded(query, index, first * LANES + left[s], sum[left[s]]);
+    }
+    return true;
+  }
+
+  private int sumCodes(Query query, Segment segment, int panel, int n) {
+    Codes codes = query.coded.codes();
+    makeRoom(n * CODED);
+    lastWord = codes.last(panel + n - 1);
+    bytesRead += n * codes.panelBytes();
+    return kernels
+        .codes(segment.dimension())
+        .sums(
+            query.coded.terms,
+            codes.words(),
+            query.coded.limit,
+            segment.image(),
+            codes.panelAt(panel),
+            n,
+            most,
+            sum,
+            kept);
+  }
+
+  private void considerCoded(Query query, int index, int row, float s) {
+    LiveSegment part = snapshot.segments()[index];
+    Segment segment = part.segment();
+    Codes codes = query.coded.codes();
+    double low = query.coded.lower(s, codes.slack(row), codes.logs(row), query.bounds);
+    if (low > query.survivors.limit() || !part.isLive(row) || !options.accepts(segment.id(row))) {
+      return;
+    }
+    long place = (long) index << 32 | row;
+    query.survivors.add(low, Double.POSITIVE_INFINITY, segment.id(row), place);
+    if (!options.isWithin() && ++query.unbounded >= MOST_UNBOUNDED) {
+      query.unbounded = 0;
+      refine(query);
+    }
+    if (query.survivors.count >= query.survivors.room) {
+      makeFewer(query);
+    }
+  }
+
+  private void makeRoom(int rows) {
+    if (most.length < rows) {
+      most = new float[rows];
+      sum = new float[rows];
+      kept = new int[rows / LANES];
     }
   }
 
   /** Scans a block for one query, of the first panels only a few at a time, as nothing limits what survives of these. */
   private void scanBlock(Query query, int index) {
     Segment segment = snapshot.segments()[index].segment();
-    if (most.length < block.panels * LANES) {
-      most = new float[block.panels * LANES];
-      sum = new float[block.panels * LANES];
-      kept = new int[block.panels];
-    }
+    makeRoom(block.panels * LANES);
     for (int p = 0, n; p < block.panels; p += n) {
       n = block.panels - p;
       if (query.survivors.limit() == Double.POSITIVE_INFINITY) {
@@ -167,7 +363,7 @@ final class Searcher extends Worker {
       query.bounds.most(block, p * LANES, n * LANES, query.survivors.limit(), most);
       int keeps =
           kernels
-              .scan(segment.dimension())
+              .panels(segment.dimension())
               .sums(
                   query.bounds.query,
                   options.reverse(),
@@ -239,7 +435,7 @@ final class Searcher extends Worker {
     Query query = queries[i];
     Survivors survivors = query.survivors;
     survivors.drop();
-    if (!options.isWithin() && survivors.count > 2L * nearest) {
+    if (!options.isWithin() && (query.unbounded > 0 || survivors.count > 2L * nearest)) {
       refine(query);
     }
     survived += survivors.count;
@@ -272,10 +468,17 @@ final class Searcher extends Worker {
       double high = survivors.upper[s];
       if (isPrecise(low, high)) {
         survivors.add(low, high, survivors.id[s], survivors.place[s]);
+      } else if (high == Double.POSITIVE_INFINITY && isSummed(query, survivors.place[s])) {
+        survivors.add(query.sums.lower, query.sums.upper, survivors.id[s], survivors.place[s]);
       } else {
         addPrecise(query, survivors.id[s], survivors.place[s]);
       }
     }
+  }
+
+  private boolean isSummed(Query query, long place) {
+    checkTime();
+    return !options.reverse() && query.sums.of(reference(place));
   }
 
   private static boolean isPrecise(double low, double high) {
@@ -283,17 +486,31 @@ final class Searcher extends Worker {
   }
 
   private void addPrecise(Query query, long id, long place) {
+    double kl = precise(query, place);
+    query.survivors.add(atLeast(kl), atMost(kl), id, place);
+  }
+
+  /** A reference's divergence to {@link Pair#PRECISE_ERROR}. */
+  private double precise(Query query, long place) {
     checkTime();
     DiagonalBatch reference = reference(place);
     Batch q = options.reverse() ? reference : query.batch();
     Batch p = options.reverse() ? query.batch() : reference;
-    double kl =
-        options.reverse() ? pair.precise(q, 0, p, query.row) : pair.precise(q, query.row, p, 0);
-    double low = kl * (1 - Pair.PRECISE_ERROR);
-    double high = kl * (1 + Pair.PRECISE_ERROR);
-    boolean subnormal = kl > 0 && kl < Double.MIN_NORMAL;
-    query.survivors.add(
-        subnormal ? Math.nextDown(low) : low, subnormal ? Math.nextUp(high) : high, id, place);
+    return options.reverse() ? pair.precise(q, 0, p, query.row) : pair.precise(q, query.row, p, 0);
+  }
+
+  private static double atLeast(double precise) {
+    double low = precise * (1 - Pair.PRECISE_ERROR);
+    return isSubnormal(precise) ? Math.nextDown(low) : low;
+  }
+
+  private static double atMost(double precise) {
+    double high = precise * (1 + Pair.PRECISE_ERROR);
+    return isSubnormal(precise) ? Math.nextUp(high) : high;
+  }
+
+  private static boolean isSubnormal(double precise) {
+    return precise > 0 && precise < Double.MIN_NORMAL;
   }
 
   /** Gives the survivors their exact values, and drops those that are not within the radius. */
@@ -339,6 +556,7 @@ final class Searcher extends Worker {
     two[0] = two[1];
     two[1] = older;
     segment.fill(older, (int) place);
+    bytesRead += 2 * segment.rowBytes();
     last = two;
     return older;
   }

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  * content: little endian, each section at a multiple of 64 bytes.
  *
  * <pre>
- * header      magic, version, D, n, kind, whether of double; the least number p̂, in float
+ * header      magic, version, D, n, kind, whether of double; the least number p̂, in float; whether there are codes
  * order       int[D], the dimensions in the order of the panels
  * ids         long[n], ascending
  * logDet      double[n], Σ_h ln σ_h
@@ -29,6 +29,7 @@ import org.jspecify.annotations.Nullable;
  * means       float or double [n, D], as given
  * scales      the same
  * panels      {@link PanelScan}: [⌈n/16⌉][D][2][16] floats, m̂ and p̂; zeros behind the last row
+ * codes       {@link Codes}, of segments that are large enough
  * </pre>
  *
  * <p>Panels begin with the dimensions that add most to a divergence of two Gaussians like these, so that a scan can leave a panel early: on
@@ -63,6 +64,7 @@ public final class Segment {
 
   private static final long HEADER = ALIGNMENT;
   private static final long LEAST = 28;
+  private static final long CODED = 32;
 
   /** Rows that decide the order of the dimensions, at most. */
   private static final int MOST_SAMPLED = 4096;
@@ -85,10 +87,16 @@ public final class Segment {
   private final long means;
   private final long scales;
   private final long panels;
+  private final @Nullable Codes codes;
 
   /** A segment of a given image, or of one to be filled. */
   private Segment(
-      @Nullable MemorySegment given, int size, int dimension, Scale kind, boolean isDouble) {
+      @Nullable MemorySegment given,
+      int size,
+      int dimension,
+      Scale kind,
+      boolean isDouble,
+      boolean isCoded) {
     this.size = size;
     this.dimension = dimension;
     this.kind = kind;
@@ -102,7 +110,8 @@ public final class Segment {
     means = lengths + aligned((long) Float.BYTES * size);
     scales = means + aligned(values);
     panels = scales + aligned(values);
-    long end = panels + panels() * panelBytes();
+    long panelsEnd = panels + panels() * panelBytes();
+    long end = panelsEnd + (isCoded ? Codes.bytes(size, dimension) : 0);
     image = given != null ? given : Arena.ofAuto().allocate(end, ALIGNMENT);
     if (image.byteSize() != end) {
       throw new IllegalArgumentException(
@@ -111,9 +120,15 @@ public final class Segment {
     }
     order = new int[dimension];
     MemorySegment.copy(image, INT, HEADER, order, 0, dimension);
+    codes = isCoded ? new Codes(image, panelsEnd, dimension) : null;
   }
 
-  private static long aligned(long bytes) {
+  /** A segment to be filled. */
+  private Segment(int size, int dimension, Scale kind, boolean isDouble) {
+    this(null, size, dimension, kind, isDouble, Codes.areWorthwhile(size, dimension));
+  }
+
+  static long aligned(long bytes) {
     return Math.ceilDiv(bytes, ALIGNMENT) * ALIGNMENT;
   }
 
@@ -124,7 +139,7 @@ public final class Segment {
    * @param rows {@code ids[s]} is the id of row {@code rows[s]}
    */
   public static Segment of(long[] ids, DiagonalBatch batch, int[] rows) {
-    Segment made = new Segment(null, ids.length, batch.dimension(), batch.kind(), batch.isDouble());
+    Segment made = new Segment(ids.length, batch.dimension(), batch.kind(), batch.isDouble());
     int d = batch.dimension();
     for (int s = 0; s < ids.length; s++) {
       long from = (long) rows[s] * d;
@@ -151,7 +166,7 @@ public final class Segment {
   public static Segment merge(List<LiveSegment> parts) {
     Segment first = parts.getFirst().segment();
     int live = Math.toIntExact(parts.stream().mapToLong(LiveSegment::live).sum());
-    Segment made = new Segment(null, live, first.dimension, first.kind, first.isDouble);
+    Segment made = new Segment(live, first.dimension, first.kind, first.isDouble);
     int[] next = new int[parts.size()];
     for (int s = 0; s < live; s++) {
       int least = -1;
@@ -191,15 +206,17 @@ public final class Segment {
     int size = image.get(INT, 16);
     int kind = image.get(INT, 20);
     int wide = image.get(INT, 24);
+    int coded = image.get(INT, CODED);
     if (dimension < 1
         || size < 0
         || kind < 0
         || kind >= KINDS.length
         || (wide & 1) != wide
+        || (coded & 1) != coded
         || (long) size * dimension > image.byteSize()) {
       throw new IllegalArgumentException("has a damaged header");
     }
-    Segment read = new Segment(image, size, dimension, KINDS[kind], wide == 1);
+    Segment read = new Segment(image, size, dimension, KINDS[kind], wide == 1, coded == 1);
     if (!Arrays.equals(
         Arrays.stream(read.order).sorted().toArray(), IntStream.range(0, dimension).toArray())) {
       throw new IllegalArgumentException("has a damaged order of dimensions");
@@ -220,7 +237,7 @@ public final class Segment {
     MemorySegment.copy(from.image, from.scales + other * bytes, image, scales + row * bytes, bytes);
   }
 
-  /** Writes what follows from the given values: the header, panels, slacks and lengths. */
+  /** Writes what follows from the given values: the header, panels, slacks, lengths and codes. */
   private void derive() {
     image.set(LONG, 0, MAGIC);
     image.set(INT, 8, VERSION);
@@ -229,6 +246,7 @@ public final class Segment {
     image.set(INT, 20, List.of(KINDS).indexOf(kind));
     image.set(INT, 24, isDouble ? 1 : 0);
     image.set(FLOAT, LEAST, Float.POSITIVE_INFINITY);
+    image.set(INT, CODED, codes == null ? 0 : 1);
     chooseOrder();
     float[] panel = new float[2 * LANES * dimension];
     Checkpoint checkpoint = new Checkpoint();
@@ -240,6 +258,9 @@ public final class Segment {
       }
       MemorySegment.copy(panel, 0, image, FLOAT, panelAt(row / LANES), panel.length);
       checkpoint.pass(Checkpoint.ofPlain((long) dimension * LANES));
+    }
+    if (codes != null) {
+      codes.make(this);
     }
   }
 
@@ -280,9 +301,8 @@ public final class Segment {
     double slack = 0;
     double length = 0;
     for (int k = 0; k < dimension; k++) {
-      double m = value(means, row, order[k]);
-      double s = value(scales, row, order[k]);
-      double p = kind == Scale.PRECISION ? s : 1 / kind.variance(s);
+      double m = mean(row, k);
+      double p = precision(row, k);
       float mean = (float) Math.clamp(m, -Float.MAX_VALUE, Float.MAX_VALUE);
       float precision = Rounding.down(p);
       beyond |= !Rounding.isOrdinary(p) || Math.abs(m) > Float.MAX_VALUE;
@@ -299,6 +319,17 @@ public final class Segment {
         FLOAT,
         lengths + (long) Float.BYTES * row,
         Rounding.up(Math.sqrt(length) * Rounding.more(dimension)));
+  }
+
+  /** Returns a mean, of a dimension in the order of the panels. */
+  double mean(int row, int k) {
+    return value(means, row, order[k]);
+  }
+
+  /** Returns the precision of a scale, of a dimension in the order of the panels. */
+  double precision(int row, int k) {
+    double s = value(scales, row, order[k]);
+    return kind == Scale.PRECISION ? s : 1 / kind.variance(s);
   }
 
   private double value(long section, int row, int h) {
@@ -361,6 +392,16 @@ public final class Segment {
     return image.get(DOUBLE, bounds + (long) Double.BYTES * row);
   }
 
+  /** Returns the codes, or null. */
+  @Nullable Codes codes() {
+    return codes;
+  }
+
+  /** The dimensions in the order of the panels; not to be changed. */
+  int[] order() {
+    return order;
+  }
+
   float leastPrecision() {
     return image.get(FLOAT, LEAST);
   }
@@ -401,7 +442,8 @@ public final class Segment {
     slot.takeRow(logDet(row), logDetBound(row), !beyond);
   }
 
-  private long rowBytes() {
+  /** Bytes of the values of a row, as they were given: means or scales. */
+  long rowBytes() {
     return (long) dimension * (isDouble ? Double.BYTES : Float.BYTES);
   }
 

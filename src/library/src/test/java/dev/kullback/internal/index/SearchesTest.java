@@ -12,10 +12,12 @@ import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.Pair;
+import dev.kullback.internal.plain.ScalarCodeScan;
 import dev.kullback.internal.plain.ScalarPanelScan;
 import dev.kullback.internal.work.Worker;
 import java.util.ArrayList;
@@ -211,8 +213,12 @@ class SearchesTest {
 
     Case(Draw draw, long seed) {
       random = new Random(seed);
-      d = random.nextInt(4) == 0 ? 1 + random.nextInt(3) : 1 + random.nextInt(40);
-      int m = random.nextInt(8) == 0 ? 1000 : 1 + random.nextInt(150);
+      boolean isCoded = seed % 5 == 0;
+      d =
+          isCoded
+              ? 8 + random.nextInt(60)
+              : random.nextInt(4) == 0 ? 1 + random.nextInt(3) : 1 + random.nextInt(40);
+      int m = isCoded ? 1100 + random.nextInt(2000) : 1 + random.nextInt(150);
       int n = 1 + random.nextInt(20);
       double[] mean = new double[(m + n) * d];
       double[] std = new double[(m + n) * d];
@@ -231,7 +237,7 @@ class SearchesTest {
       std = Arrays.copyOf(std, m * d);
       Rows all = Rows.of(kind, isDouble, mean, std, d);
       ids = random.longs(m).distinct().sorted().toArray();
-      int parts = 1 + random.nextInt(4);
+      int parts = 1 + random.nextInt(isCoded ? 2 : 4);
       int[] part = random.ints(m, 0, parts).toArray();
       int chance = random.nextInt(3);
       for (int i = 1; i < m; i++) {
@@ -520,6 +526,72 @@ class SearchesTest {
       }
     }
     assertThat(finite).isGreaterThan(draw == Draw.SCALES ? 0 : 1000);
+  }
+
+  /** Codes bound every exact value from below, and exclude none that is within the limit; on plain data they exclude nearly all. */
+  @ParameterizedTest
+  @EnumSource
+  void codesBoundFromBelow(Draw draw) {
+    CodeScan scan = new ScalarCodeScan();
+    Bounds bounds = new Bounds();
+    CodedQuery coded = new CodedQuery();
+    Worker worker = new Worker();
+    worker.startCall();
+    Pair pair = new Pair(worker);
+    int searches = 0;
+    int left = 0;
+    for (int seed = 500; seed < 540; seed += 5) {
+      Case c = new Case(draw, seed);
+      for (LiveSegment part : c.snapshot.segments()) {
+        Segment segment = part.segment();
+        Codes codes = segment.codes();
+        if (codes == null) {
+          assertThat(segment.size()).isLessThan(1024);
+          continue;
+        }
+        DiagonalBatch p = DiagonalBatch.ofSlot(c.d, segment.kind(), segment.isDouble());
+        int panels = Math.ceilDiv(segment.size(), CodeScan.LANES);
+        float[] most = new float[panels * CodeScan.LANES];
+        float[] sum = new float[most.length];
+        for (int i = 0; i < Math.min(4, c.queries.batch.size()); i++) {
+          bounds.set(c.queries.batch, i, false);
+          if (!coded.set(c.queries.batch, i, segment, codes)) {
+            assertThat(draw).isIn(Draw.SCALES, Draw.ROW_SCALES, Draw.OUTLIERS);
+            continue;
+          }
+          double[] kl = new double[segment.size()];
+          for (int r = 0; r < kl.length; r++) {
+            segment.fill(p, r);
+            kl[r] = pair.rounded(c.queries.batch, i, p, 0);
+          }
+          double tenth = Arrays.stream(kl).sorted().toArray()[9];
+          for (double limit : new double[] {Double.POSITIVE_INFINITY, tenth, kl[3], 1e-3}) {
+            coded.limit(limit, bounds);
+            scan.sums(
+                coded.terms,
+                codes.words(),
+                coded.limit,
+                segment.image(),
+                codes.panelAt(0),
+                panels,
+                most,
+                sum,
+                new int[panels]);
+            for (int r = 0; r < kl.length; r++) {
+              String what = "%s, seed %d, query %d, row %d".formatted(draw, seed, i, r);
+              double low = coded.lower(sum[r], codes.slack(r), codes.logs(r), bounds);
+              assertThat(low).as(what).isLessThanOrEqualTo(kl[r]);
+              assertThat(sum[r] > most[r] && kl[r] <= limit).as(what).isFalse();
+              left += limit == tenth && !(sum[r] > most[r]) ? 1 : 0;
+            }
+          }
+          searches++;
+        }
+      }
+    }
+    if (draw == Draw.PLAIN) {
+      assertThat((double) left / searches).isBetween(10.0, 30.0);
+    }
   }
 
   /** An index of nothing has no neighbors. */

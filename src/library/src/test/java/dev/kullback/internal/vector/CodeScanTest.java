@@ -1,0 +1,240 @@
+package dev.kullback.internal.vector;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.kernel.CodeScan;
+import dev.kullback.internal.plain.ScalarCodeScan;
+import dev.kullback.internal.verify.AllocatedBytes;
+import dev.kullback.testing.ChildJvm;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.platform.console.ConsoleLauncher;
+
+/** Sums of codes against double, with vectors and without, before and after C2 has compiled them. */
+class CodeScanTest {
+  private static final int LANES = CodeScan.LANES;
+  private static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfFloat FLOAT =
+      ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final Duration PATIENCE =
+      Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
+
+  private final Random random = new Random(1);
+
+  @Test
+  void plainSums() {
+    checkSums(new ScalarCodeScan());
+  }
+
+  @Test
+  @Tag("vector")
+  void vectorSums() {
+    Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
+    checkSums(new CodeScanKernel());
+  }
+
+  @Test
+  @Tag("vector")
+  void mappedPanelsHaveTheSameSums(@TempDir Path folder) throws IOException {
+    Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
+    Panels panels = new Panels(21, 3, 5, random);
+    Path file = folder.resolve("panels");
+    Files.write(file, panels.segment.toArray(ValueLayout.JAVA_BYTE));
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ);
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment mapped = channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), arena);
+      float[] expected = panels.scan(new CodeScanKernel(), panels.segment).clone();
+      assertThat(panels.scan(new CodeScanKernel(), mapped)).isEqualTo(expected);
+    }
+  }
+
+  @Test
+  @Tag("vector")
+  void warmVectorsAllocateNothing() {
+    Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
+    CodeScan scan = new CodeScanKernel();
+    Panels panels = new Panels(37, 4, 0, random);
+    long start = System.nanoTime();
+    int clean = 0;
+    while (clean < 3 && System.nanoTime() - start < PATIENCE.toNanos()) {
+      long before = AllocatedBytes.ofThread();
+      for (int i = 0; i < 200; i++) {
+        panels.limit.base = i % 2 == 0 ? Float.POSITIVE_INFINITY : 1;
+        panels.scan(scan, panels.segment);
+      }
+      clean = AllocatedBytes.ofThread() == before ? clean + 1 : 0;
+    }
+    assertThat(clean).as("rounds without allocation").isEqualTo(3);
+  }
+
+  /** Runs the other tests of this class with other instructions and widths. */
+  @Tag("long")
+  @ParameterizedTest(allowZeroInvocations = true)
+  @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
+  void otherMachines(List<String> flags, @TempDir Path scratch) throws Exception {
+    ChildJvm.runVectors(
+        scratch,
+        Duration.ofMinutes(5),
+        flags,
+        ConsoleLauncher.class.getName(),
+        "execute",
+        "--disable-banner",
+        "--disable-ansi-colors",
+        "--select-class=" + CodeScanTest.class.getName(),
+        "--exclude-tag=long",
+        "--fail-if-no-tests");
+  }
+
+  private void checkSums(CodeScan scan) {
+    for (int repetition = 0; repetition < 20; repetition++) {
+      for (int words = 1; words <= 40; words++) {
+        check(scan, new Panels(words, 1 + words % 4, words % 7, random));
+      }
+      check(scan, new Panels(500, 2, 64, random));
+    }
+  }
+
+  private static void check(CodeScan scan, Panels panels) {
+    double[] exact = panels.exact();
+    double error = (2 * panels.words + 8) * 0x1p-24;
+    panels.limit.base = Float.POSITIVE_INFINITY;
+    float[] sum = panels.scan(scan, panels.segment);
+    assertThat(panels.keeps).isEqualTo(panels.count);
+    for (int j = 0; j < exact.length; j++) {
+      assertThat(panels.most[j]).isEqualTo(Float.POSITIVE_INFINITY);
+      assertThat((double) sum[j])
+          .as("words %d, reference %d", panels.words, j)
+          .isCloseTo(exact[j], within(error * exact[j]));
+    }
+    checkLeaving(scan, panels, exact, error);
+  }
+
+  /** Limits leave out all, some and none of a panel's references, in turn; one lane's NaN keeps a panel. */
+  private static void checkLeaving(CodeScan scan, Panels panels, double[] exact, double error) {
+    panels.limit.base = 3;
+    for (int j = 0; j < exact.length; j++) {
+      double factor = j / LANES % 2 == 0 ? 0.3 : 0.6 + 0.8 * (j % LANES) / LANES;
+      // (√(base + l) + r)² is the factor of the sum where half of the root is r
+      double root = Math.sqrt(factor * exact[j]);
+      panels.lead(j, (float) (root / 2), (float) (root * root / 4 - 3));
+    }
+    if (panels.count > 2) {
+      panels.lead(2 * LANES + 5, Float.NaN, 0);
+    }
+    float[] sum = panels.scan(scan, panels.segment);
+    int next = 0;
+    for (int c = 0; c < panels.count; c++) {
+      boolean isKept = c % 2 == 1 || c == 2;
+      if (isKept) {
+        assertThat(panels.kept[next++]).isEqualTo(c);
+      }
+      for (int j = c * LANES; j < (c + 1) * LANES; j++) {
+        double factor = j / LANES % 2 == 0 ? 0.3 : 0.6 + 0.8 * (j % LANES) / LANES;
+        if (c != 2 || j % LANES != 5) {
+          assertThat((double) panels.most[j])
+              .isCloseTo(factor * exact[j], within(1e-5 * (exact[j] + 3)));
+        }
+        assertThat((double) sum[j]).isLessThanOrEqualTo(exact[j] * (1 + error));
+        if (isKept) {
+          assertThat((double) sum[j]).isCloseTo(exact[j], within(error * exact[j]));
+        } else {
+          assertThat(sum[j]).isGreaterThan(panels.most[j]);
+        }
+      }
+    }
+    assertThat(panels.keeps).isEqualTo(next);
+  }
+
+  /** Some panels of any words behind so many bytes, and a query. */
+  private static final class Panels {
+    final int words;
+    final int count;
+    final int offset;
+    final MemorySegment segment;
+    final float[] terms;
+    final float[] most;
+    final float[] sum;
+    final int[] kept;
+    final CodeScan.Limit limit = new CodeScan.Limit();
+    int keeps;
+
+    Panels(int words, int count, int offset, Random random) {
+      this.words = words;
+      this.count = count;
+      this.offset = offset;
+      segment = Arena.ofAuto().allocate(offset + count * CodeScan.panelBytes(words));
+      for (long at = offset; at < segment.byteSize(); at += Integer.BYTES) {
+        segment.set(INT, at, random.nextInt());
+      }
+      for (int j = 0; j < LANES * count; j++) {
+        lead(j, 0, 0);
+      }
+      terms = new float[2 * words * CodeScan.TERMS];
+      for (int k = 0; k < terms.length; k += CodeScan.TERMS) {
+        terms[k] = (float) random.nextGaussian();
+        terms[k + 1] = -random.nextFloat(0.1f, 3) * 0x1p-31f;
+        terms[k + 2] = random.nextFloat(0.1f, 3);
+      }
+      most = new float[LANES * count];
+      sum = new float[LANES * count];
+      kept = new int[count];
+      limit.factor = 1;
+      limit.more = 0;
+    }
+
+    void lead(int j, float r, float l) {
+      long at = offset + j / LANES * CodeScan.panelBytes(words) + (long) Float.BYTES * (j % LANES);
+      segment.set(FLOAT, at, r);
+      segment.set(FLOAT, at + (long) Float.BYTES * LANES, l);
+    }
+
+    float[] scan(CodeScan scan, MemorySegment panels) {
+      keeps = scan.sums(terms, words, limit, panels, offset, count, most, sum, kept);
+      return sum;
+    }
+
+    /** Sums in double, from the bytes of the words. */
+    double[] exact() {
+      double[] exact = new double[LANES * count];
+      for (int j = 0; j < exact.length; j++) {
+        for (int w = 0; w < words; w++) {
+          int row = LANES * (CodeScan.LEADING + w) + j % LANES;
+          long at = offset + j / LANES * CodeScan.panelBytes(words) + (long) Integer.BYTES * row;
+          byte[] bytes = segment.asSlice(at, Integer.BYTES).toArray(ValueLayout.JAVA_BYTE);
+          double p0 = bytes[0] & 0xFF;
+          double p1 = bytes[1] & 0xFF;
+          double m0 = bytes[2] + (p1 * 256 + p0) / 65536;
+          double m1 = bytes[3] + ((bytes[2] & 0xFF) * 65536 + p1 * 256 + p0) / 0x1p24;
+          exact[j] +=
+              term(2 * w, m0 * 0x1p24, p0) + term(2 * w + 1, (float) (m1 * 0x1p24), p1 * 256);
+        }
+      }
+      return exact;
+    }
+
+    private double term(int h, double m, double p) {
+      int k = h * CodeScan.TERMS;
+      double y = terms[k] + terms[k + 1] * m;
+      return (y * y + terms[k + 2]) * p;
+    }
+  }
+}
