@@ -113,7 +113,8 @@ struct UnitNormal {
   KB_FN double least(int64_t, bool) const { return FLAG; }
 };
 
-// The operands, transposed by way of shared memory in squares of 32.
+// The operands, transposed by way of shared memory: a block has a square of 32 Gaussians by 32 dimensions, a warp lines of it, a lane a
+// dimension as it loads and a Gaussian as it stores.
 template <class T>
 struct TransposeDiagonal {
   Diagonal g;
@@ -164,7 +165,7 @@ struct TransposeDiagonal {
   }
 };
 
-// The moments and what the product knows of a Gaussian, a warp each.
+// The moments and what the product knows of a Gaussian: a warp has one, a lane every 32nd of its dimensions.
 struct MeasureDiagonal {
   Diagonal g;
 
@@ -256,7 +257,7 @@ KB_FN float fusedMultiplyAdd(float a, float b, float c) { return fmaf(a, b, c); 
 KB_FN double fusedMultiplyAdd(double a, double b, double c) { return fma(a, b, c); }
 
 // Tiles of float for devices whose double is slow: R = Σ_h [(μq − μp)² + vq]·(1/vp) by differences, so large means do not cancel. A
-// thread has MICRO × MICRO entries.
+// block has a tile of 64², a thread MICRO × MICRO entries of it.
 struct DifferenceTiles {
   static constexpr int MICRO = 4;
   static constexpr int TILE = 16 * MICRO;

@@ -53,7 +53,7 @@ struct Full {
 // The share of ‖m_q‖² in a row's weight.
 KB_FN double meanWeight(const Full &q) { return 0.5 * PRODUCT_UNIT * (2 * roundings(q.k, q.wide) + 4); }
 
-// The centre, a warp a dimension, and the table of the triangle.
+// The centre and the table of the triangle: a warp has a dimension, a lane every 32nd Gaussian and then entry of the row.
 struct CentreFull {
   Full g;
 
@@ -84,7 +84,7 @@ struct CentreFull {
   }
 };
 
-// W = L⁻¹, W m, −Wᵀ(W m) and what of the moments does not need Σ and P; a warp a Gaussian.
+// W = L⁻¹, W m, −Wᵀ(W m) and what of the moments does not need Σ and P: a warp has a Gaussian, a lane every 32nd of its rows.
 struct InvertFull {
   Full g;
 
@@ -329,7 +329,7 @@ struct SquareFull {
   }
 };
 
-// What follows the triangles: the means, and zeros.
+// What follows the triangles: the means, and zeros; a thread an entry.
 struct CompleteFull {
   Full g;
 
@@ -352,7 +352,8 @@ struct CompleteFull {
   }
 };
 
-// Completes the moments by the norms of Σ and P: a warp of 32 Gaussians, eight shares of the entries. And the columns' terms.
+// Completes the moments by the norms of Σ and P, and the columns' terms: a block has 32 Gaussians, a lane one of them, a warp every eighth
+// of the entries.
 struct FinishFull {
   Full g;
 
@@ -414,7 +415,7 @@ struct FinishFull {
 //
 //     ½ [tr(P Σ_q) + (m_q − m_p)ᵀ P (m_q − m_p)] = a_i · b_j + ½ m_pᵀ P m_p
 //
-// A warp has 32 rows, and every eighth of so many entries.
+// A block has 32 rows and ENTRIES of each, a lane a row, a warp every eighth of the entries.
 struct FullRows {
   static constexpr int ENTRIES = 256;
 
@@ -505,7 +506,7 @@ struct FullPairs {
   }
 };
 
-// KL(q_i ‖ N(0, I)): the same with E = L_q − I and y = μ_q, a row a lane.
+// KL(q_i ‖ N(0, I)): the same with E = L_q − I and y = μ_q; a warp has a Gaussian, a lane every 32nd of its rows.
 struct StandardFull {
   Full q;
   Output out;

@@ -241,6 +241,8 @@ KB_FN bool staysWithin(float kl, const RowBound &q, const ColumnBound &p) {
   return (bits[0] > bits[1] ? bits[0] : bits[1]) < 0x7f800000;
 }
 
+// A block computes a tile of entries; a warp M × N fragments of it; a lane loads its share of their terms, stage by stage, and judges and
+// stores 2M × 2N entries. CHUNKED: sums with compensation, for batches of double.
 template <int M, int N, bool CHUNKED>
 struct Product {
   using Map = FragmentMap<M, N>;

@@ -65,7 +65,8 @@ KB_FN T combine(Block &block, T (&ofWarps)[WARPS], F f) {
   return all;
 }
 
-// Of each piece the entries within a limit; with k > 0 a limit that also follows the piece's k-th least entry.
+// A block has a piece, a thread every 256th of its entries. Of each piece the entries within a limit; with k > 0 a limit that also follows
+// the piece's k-th least entry.
 struct Select {
   static constexpr int MOST = 2048;
   static constexpr int GROUPS = 16; // of a thread
@@ -187,8 +188,8 @@ struct Select {
   }
 };
 
-// Of each piece two numbers: KULLBACK_MIN the least entry, KULLBACK_SUM the sum, and 0; KULLBACK_LOG_SUM_EXP m, the least entry after its
-// weight was taken from it, and Σ exp(m − entry).
+// A block has a piece, a thread every 256th of its entries. Of each piece two numbers: KULLBACK_MIN the least entry, KULLBACK_SUM the sum,
+// and 0; KULLBACK_LOG_SUM_EXP m, the least entry after its weight was taken from it, and Σ exp(m − entry).
 struct Fold {
   static constexpr double NEGLIGIBLE = 60; // e⁻⁶⁰ < 2⁻⁸⁶
 

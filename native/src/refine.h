@@ -296,7 +296,8 @@ struct DiagonalPairs {
   }
 };
 
-// Computes the flagged entries again: of a tile with few, those of its list; of others a square at a time, and what is left of it.
+// Computes the flagged entries again: of a tile with few, those of its list, a warp an entry; of others a square of 64 at a time, a thread
+// 4 × 4 of it, and what is left of it a warp an entry. Blocks stride over the tiles.
 template <class Pairs>
 struct Refine {
   static constexpr int SIDE = 64;
@@ -399,7 +400,7 @@ struct Refine {
   }
 };
 
-// out[i] = KL(q_i ‖ p_i).
+// out[i] = KL(q_i ‖ p_i), a warp each; blocks stride over the pairs.
 template <class Pairs>
 struct Aligned {
   Pairs pairs;

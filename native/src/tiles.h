@@ -167,7 +167,7 @@ struct Flags {
   }
 };
 
-// Leaves a region to be computed again, whole.
+// Leaves a region to be computed again, whole: a block a tile, a thread every 256th of its entries.
 struct FlagAll {
   Tiling tiling;
   Output out;
