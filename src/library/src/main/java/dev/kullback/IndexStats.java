@@ -10,8 +10,8 @@ package dev.kullback;
  * @param nativeBytes bytes of segments in memory outside the heap, which {@code -XX:MaxDirectMemorySize} limits
  * @param mappedBytes bytes of segments in mapped files, of which the system keeps in memory what is used
  * @param queries how many queries were answered, those of a batch one by one
- * @param survivors how many divergences were computed exactly, as the first pass did not exclude them
- * @param bytesRead how many bytes of segments the first passes have read at most: they leave out what cannot change the result
+ * @param survivors how many divergences were computed exactly, as their bounds did not exclude them
+ * @param bytesRead how many bytes of segments searches have read at most: of codes, floats and given values
  * @param uncommitted how many Gaussians were added or removed since the last commit, replaced ones counting twice
  */
 public record IndexStats(

@@ -5,7 +5,13 @@ import org.jspecify.annotations.Nullable;
 
 /** One query of a thread's work: row {@code row} of a batch. */
 final class Query {
-  /** Blocks that are scanned in float, at first, after codes have left too many rows of one. */
+  /** Rows that codes may leave at first, when the limit is loose, beyond their share. */
+  private static final int FIRST_CREDIT = 64;
+
+  /** Codes may leave one row in so many: as long as its value takes, the sums of so many in float do. */
+  private static final int SHARE = 32;
+
+  /** Blocks that are scanned in float when codes have left too many rows; the next time twice as many. */
   private static final int FIRST_SKIP = 4;
 
   private static final int MOST_SKIP = 1 << 20;
@@ -24,6 +30,7 @@ final class Query {
   int unbounded;
 
   private boolean isCoded;
+  private int credit;
   private int skip;
   private int nextSkip;
 
@@ -33,6 +40,7 @@ final class Query {
     scanned = 0;
     unbounded = 0;
     isCoded = false;
+    credit = FIRST_CREDIT;
     skip = 0;
     nextSkip = FIRST_SKIP;
     bounds.set(batch, row, options.reverse());
@@ -52,10 +60,17 @@ final class Query {
     return isCoded && survivors.limit() < Double.POSITIVE_INFINITY && --skip < 0;
   }
 
-  /** Tells whether the codes of a block have left few rows. */
-  void codesLeft(boolean few) {
-    skip = few ? 0 : nextSkip;
-    nextSkip = few ? FIRST_SKIP : Math.min(2 * nextSkip, MOST_SKIP);
+  /** Tells how many rows of a block codes have left. */
+  void codesLeft(int left, int rows) {
+    credit = Math.min(FIRST_CREDIT, credit + rows / SHARE - left);
+    if (credit < 0) {
+      credit = 0;
+      skip = nextSkip;
+      nextSkip = Math.min(2 * nextSkip, MOST_SKIP);
+    } else {
+      skip = 0;
+      nextSkip = credit == FIRST_CREDIT ? FIRST_SKIP : nextSkip;
+    }
   }
 
   DiagonalBatch batch() {

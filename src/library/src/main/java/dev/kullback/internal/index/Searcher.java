@@ -30,8 +30,11 @@ final class Searcher extends Worker {
   private static final int LANES = PanelScan.LANES;
   private static final int CODED = CodeScan.LANES;
 
-  /** Codes that leave more than one row in so many of a block have been of no use: a row's value takes as long as their sums in float. */
-  private static final int FEW = 8;
+  /** Codes leave too many if they leave more than one row in so many of a block: their values take longer than sums of all in float. */
+  private static final int FEW = 16;
+
+  /** Of a sample, whose limit is loose, they may leave more. */
+  private static final int FEW_OF_SAMPLE = 4;
 
   /** Survivors without an upper bound that are kept before their values are computed, the most promising first. */
   private static final int MOST_UNBOUNDED = 32;
@@ -46,7 +49,7 @@ final class Searcher extends Worker {
   private static final long MOST_SAMPLE_BYTES = 1 << 24;
 
   /** Rows of a sample for each of the nearest, at least. */
-  private static final int SAMPLE_OF_ONE = 4;
+  private static final int SAMPLE_OF_ONE = 16;
 
   private static final DiagonalBatch[] NONE = {};
 
@@ -63,6 +66,16 @@ final class Searcher extends Worker {
   private int[] promised = {};
 
   private float[] promises = {};
+
+  /** Bounds of those rows. */
+  private double[] lows = {};
+
+  private double[] highs = {};
+
+  /** Bounds of the divergence that was looked at last. */
+  private double low;
+
+  private double high;
 
   /** The last word of the codes that were read; kept so that no compiler leaves out reading it. */
   int lastWord;
@@ -192,8 +205,7 @@ final class Searcher extends Worker {
         query.survivors.limit(limits.get(i));
         if (!query.readsCodes() || !scanCodes(query, index, p, n)) {
           if (!isLoaded) {
-            block.load(segment, p, n);
-            bytesRead += n * segment.panelBytes();
+            load(segment, p, n);
             isLoaded = true;
           }
           scanBlock(query, index);
@@ -236,6 +248,8 @@ final class Searcher extends Worker {
     if (promises.length < nearest) {
       promises = new float[nearest];
       promised = new int[nearest];
+      lows = new double[nearest];
+      highs = new double[nearest];
     }
     query.coded.limit(Double.POSITIVE_INFINITY, query.bounds);
     sumCodes(query, segment, begin / 2, n / 2);
@@ -257,19 +271,70 @@ final class Searcher extends Worker {
         promised[at] = r;
       }
     }
+    if (found < nearest) { // no other row counts
+      for (int s = 0; s < found; s++) {
+        considerCoded(query, index, first + promised[s], sum[promised[s]]);
+      }
+      return;
+    }
+    double limit = 0;
     for (int s = 0; s < found; s++) {
-      considerCoded(query, index, first + promised[s], sum[promised[s]]);
+      bound(query, (long) index << 32 | first + promised[s]);
+      lows[s] = low;
+      highs[s] = high;
+      limit = Math.max(limit, high);
+    }
+    query.survivors.limit(limit);
+    query.coded.limit(limit, query.bounds);
+    int lefts = leaves(query, first, rows);
+    if (lefts < 0) {
+      scanPanels(query, index, begin, n);
+      return;
+    }
+    for (int s = 0; s < found; s++) {
+      int row = first + promised[s];
+      query.survivors.add(lows[s], highs[s], segment.id(row), (long) index << 32 | row);
       sum[promised[s]] = Float.POSITIVE_INFINITY; // not again
     }
-    if (found < nearest) {
-      return; // no other row counts
-    }
-    refine(query);
-    for (int r = 0; r < rows; r++) {
-      if (sum[r] < Float.POSITIVE_INFINITY) {
-        considerCoded(query, index, first + r, sum[r]);
+    for (int s = 0; s < lefts; s++) {
+      if (sum[left[s]] < Float.POSITIVE_INFINITY) {
+        considerCoded(query, index, first + left[s], sum[left[s]]);
       }
     }
+    refine(query);
+  }
+
+  /** Collects the rows that the sums of codes leave; returns their number, or −1 if they are too many. */
+  private int leaves(Query query, int first, int rows) {
+    Codes codes = query.coded.codes();
+    int room = makeRoomForLeft(rows / FEW_OF_SAMPLE);
+    int lefts = 0;
+    for (int r = 0; r < rows; r++) {
+      double least =
+          query.coded.lower(sum[r], codes.slack(first + r), codes.logs(first + r), query.bounds);
+      if (least <= query.survivors.limit()) {
+        if (lefts == room) {
+          return -1;
+        }
+        left[lefts++] = r;
+      }
+    }
+    return lefts;
+  }
+
+  private void scanPanels(Query query, int index, int begin, int n) {
+    Segment segment = snapshot.segments()[index].segment();
+    int step = Block.mostPanels(segment);
+    for (int p = begin; p < begin + n; p += step) {
+      checkTime();
+      load(segment, p, Math.min(step, begin + n - p));
+      scanBlock(query, index);
+    }
+  }
+
+  private void load(Segment segment, int panel, int n) {
+    block.load(segment, panel, n);
+    bytesRead += n * segment.panelBytes();
   }
 
   /**
@@ -281,24 +346,21 @@ final class Searcher extends Worker {
     query.coded.limit(query.survivors.limit(), query.bounds);
     int keeps = sumCodes(query, segment, first / 2, Math.ceilDiv(n, 2));
     int rows = Math.min(segment.size() - first * LANES, n * LANES);
-    int most = Math.max(1, rows / FEW);
-    if (left.length < most) {
-      left = new int[most];
-    }
+    int room = makeRoomForLeft(rows / FEW);
     int lefts = 0;
     for (int s = 0; s < keeps; s++) {
       int end = Math.min(rows, (kept[s] + 1) * CODED);
       for (int r = kept[s] * CODED; r < end; r++) {
-        if (!(sum[r] > this.most[r])) {
-          if (lefts == most) {
-            query.codesLeft(false);
+        if (!(sum[r] > most[r])) {
+          if (lefts == room) {
+            query.codesLeft(rows, rows);
             return false;
           }
           left[lefts++] = r;
         }
       }
     }
-    query.codesLeft(true);
+    query.codesLeft(lefts, rows);
     for (int s = 0; s < lefts; s++) {
       considerCoded(query, index, first * LANES + left[s], sum[left[s]]);
     }
@@ -341,6 +403,14 @@ final class Searcher extends Worker {
     if (query.survivors.count >= query.survivors.room) {
       makeFewer(query);
     }
+  }
+
+  private int makeRoomForLeft(int rows) {
+    int room = Math.max(1, rows);
+    if (left.length < room) {
+      left = new int[room];
+    }
+    return room;
   }
 
   private void makeRoom(int rows) {
@@ -468,17 +538,26 @@ final class Searcher extends Worker {
       double high = survivors.upper[s];
       if (isPrecise(low, high)) {
         survivors.add(low, high, survivors.id[s], survivors.place[s]);
-      } else if (high == Double.POSITIVE_INFINITY && isSummed(query, survivors.place[s])) {
-        survivors.add(query.sums.lower, query.sums.upper, survivors.id[s], survivors.place[s]);
+      } else if (high == Double.POSITIVE_INFINITY) {
+        bound(query, survivors.place[s]);
+        survivors.add(this.low, this.high, survivors.id[s], survivors.place[s]);
       } else {
         addPrecise(query, survivors.id[s], survivors.place[s]);
       }
     }
   }
 
-  private boolean isSummed(Query query, long place) {
+  /** Bounds a reference's divergence, by {@link DoubleBounds} if it can. */
+  private void bound(Query query, long place) {
     checkTime();
-    return !options.reverse() && query.sums.of(reference(place));
+    if (!options.reverse() && query.sums.of(reference(place))) {
+      low = query.sums.lower;
+      high = query.sums.upper;
+    } else {
+      double kl = precise(query, place);
+      low = atLeast(kl);
+      high = atMost(kl);
+    }
   }
 
   private static boolean isPrecise(double low, double high) {

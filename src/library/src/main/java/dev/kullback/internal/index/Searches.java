@@ -43,7 +43,7 @@ public final class Searches implements AutoCloseable {
     return survivors.sum();
   }
 
-  /** Bytes of panels that were read at most: a panel can be left before its end. */
+  /** Bytes of codes, panels and given values that were read at most: a panel can be left before its end. */
   public long bytesRead() {
     return bytesRead.sum();
   }

@@ -13,7 +13,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -99,6 +101,37 @@ class SegmentTest {
     assertThat(order(Segment.read(segment.image()))).isEqualTo(order(segment));
   }
 
+  /** Large segments have codes; an image without them, as a smaller segment has, is read as one. */
+  @Test
+  void largeSegmentsHaveCodes() {
+    int n = 1100;
+    int d = 9;
+    DiagonalBatch batch =
+        DiagonalBatch.of(
+            Elements.of(new Random(3).doubles(n * d, -2, 2).toArray(), "mean"),
+            Elements.of(new Random(4).doubles(n * d, 0.5, 2).toArray(), "std"),
+            d,
+            Scale.STD,
+            ScalePolicy.STRICT,
+            RangeCheck.PLAIN);
+    int[] all = IntStream.range(0, n).toArray();
+    Segment segment = Segment.of(IntStream.range(0, n).asLongStream().toArray(), batch, all);
+    Segment read = Segment.read(segment.image());
+    Codes codes = Objects.requireNonNull(read.codes());
+    for (int row = 0; row < n; row++) {
+      assertThat((double) codes.logs(row))
+          .isBetween(-2 * batch.logDet(row), -2 * batch.logDet(row) + 1e-4);
+      assertThat(codes.slack(row)).isBetween(1e-4f, 0.2f);
+    }
+    long panelsEnd = segment.panelAt(segment.panels());
+    byte[] bytes = segment.image().asSlice(0, panelsEnd).toArray(ValueLayout.JAVA_BYTE);
+    refused(bytes, "cut off");
+    Segment plain = Segment.read(MemorySegment.ofArray(changed(bytes, 32, 0)));
+    assertThat(plain.codes()).isNull();
+    assertThat(plain.id(n - 1)).isEqualTo(n - 1);
+    assertThat(Segment.of(new long[] {1, 2}, batch, rows(0, 1)).codes()).isNull();
+  }
+
   private static int[] order(Segment segment) {
     float[] given = new float[2 * D];
     for (int h = 0; h < D; h++) {
@@ -133,6 +166,8 @@ class SegmentTest {
     refused(changed(bytes, 24, 2), "damaged header");
     refused(changed(bytes, 24, 1), "cut off or damaged");
     refused(changed(bytes, 16, 17), "cut off or damaged");
+    refused(changed(bytes, 32, 1), "cut off or damaged");
+    refused(changed(bytes, 32, 2), "damaged header");
     refused(changed(bytes, 64, D), "damaged order");
     refused(changed(bytes, 64, bytes[68]), "damaged order");
   }
