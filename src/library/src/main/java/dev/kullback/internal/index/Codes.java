@@ -130,14 +130,15 @@ final class Codes {
     return image.get(Segment.FLOAT, at);
   }
 
-  /** Reads the last word of a panel: where a file was cut off, this throws InternalError, and a vector's load would end the process. */
+  /** Reads the last word of a panel, which a file that was cut off has no more. */
   int last(int panel) {
     return image.get(Segment.INT, panelAt(panel + 1) - Integer.BYTES);
   }
 
   /** Writes the codes of a segment's rows. */
   void make(Segment segment) {
-    chooseGrid(segment);
+    Checkpoint checkpoint = new Checkpoint();
+    chooseGrid(segment, checkpoint);
     double[] center = new double[dimension];
     double[] unit = new double[dimension];
     double[] root = new double[dimension];
@@ -147,7 +148,6 @@ final class Codes {
       root[h] = root(h);
     }
     int[] panel = new int[Math.toIntExact(panelBytes() / Integer.BYTES)];
-    Checkpoint checkpoint = new Checkpoint();
     int size = segment.size();
     for (int first = 0; first < size; first += LANES) {
       Arrays.fill(panel, 0);
@@ -159,7 +159,7 @@ final class Codes {
     }
   }
 
-  private void chooseGrid(Segment segment) {
+  private void chooseGrid(Segment segment, Checkpoint checkpoint) {
     int n = Math.min(segment.size(), MOST_SAMPLED);
     int rare = n / RARE;
     double[] means = new double[n];
@@ -184,6 +184,7 @@ final class Codes {
       boolean isCoded =
           greatest >= 1 / MOST_PRECISION && greatest <= MOST_PRECISION && root * unit <= MOST_UNIT;
       put(h, 2 * (low + high), isCoded ? unit : 1, isCoded ? root : 0);
+      checkpoint.pass(Checkpoint.ofPlain(n));
     }
   }
 

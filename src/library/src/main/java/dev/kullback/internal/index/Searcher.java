@@ -197,10 +197,10 @@ final class Searcher extends Worker {
       from += sample(index, begin, end, limits);
     }
     for (int p = from; p < end; p += step) {
-      checkTime();
       int n = Math.min(step, end - p);
       boolean isLoaded = false;
       for (int i = 0; i < count; i++) {
+        checkTime();
         Query query = queries[i];
         query.survivors.limit(limits.get(i));
         if (!query.readsCodes() || !scanCodes(query, index, p, n)) {
@@ -371,6 +371,7 @@ final class Searcher extends Worker {
     Codes codes = query.coded.codes();
     makeRoom(n * CODED);
     lastWord = codes.last(panel + n - 1);
+    Poll.now();
     bytesRead += n * codes.panelBytes();
     return kernels
         .codes(segment.dimension())
@@ -489,6 +490,12 @@ final class Searcher extends Worker {
   private void makeFewer(Query query) {
     Survivors survivors = query.survivors;
     if (options.isWithin()) {
+      for (int s = 0; s < survivors.count; s++) {
+        if (survivors.upper[s] == Double.POSITIVE_INFINITY) {
+          bound(query, survivors.place[s]);
+          survivors.upper[s] = high;
+        }
+      }
       checkPairs(survivors);
     } else {
       refine(query);

@@ -425,6 +425,7 @@ public final class Segment {
     // where a file was cut off, a vector's load would end the process by SIGBUS; this one throws
     // InternalError before it
     to.last = image.get(FLOAT, panelAt(to.firstPanel + to.panels) - Float.BYTES);
+    Poll.now();
   }
 
   /** Fills a slot of the segment's kind and precision with a row. */

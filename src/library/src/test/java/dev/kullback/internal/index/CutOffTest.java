@@ -15,10 +15,11 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.LongStream;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.DisabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A segment's file that something else cuts off while it is mapped must not end the process, whose loads of vectors nothing guards. */
 @DisabledOnOs(OS.WINDOWS) // which cuts off no mapped file
@@ -31,8 +32,10 @@ class CutOffTest {
 
   @TempDir private Path scratch;
 
-  @Test
-  void searchesThrow() throws Exception {
+  /** Cuts off within the values as they were given, the panels of floats, and the codes. */
+  @ParameterizedTest
+  @ValueSource(doubles = {0.3, 0.75, 0.97})
+  void searchesThrow(double part) throws Exception {
     Path folder = scratch.resolve("index");
     ChildJvm jvm =
         ChildJvm.runVectors(
@@ -40,7 +43,8 @@ class CutOffTest {
             Duration.ofMinutes(2),
             List.of(),
             Searching.class.getName(),
-            folder.toString());
+            folder.toString(),
+            Double.toString(part));
     assertThat(jvm.out()).as("%s", jvm).contains("right before").contains("InternalError after");
   }
 
@@ -70,7 +74,7 @@ class CutOffTest {
           right &= ids[0] == i && kl[0] == 0;
         }
         System.out.println(right ? "right before" : "wrong before");
-        cut(folder);
+        cut(folder, Double.parseDouble(args[1]));
         index.query(mean, 0, std, 0, 3, ids, kl);
         System.out.println("an answer after");
       } catch (InternalError e) {
@@ -78,11 +82,11 @@ class CutOffTest {
       }
     }
 
-    private static void cut(Path folder) throws IOException {
+    private static void cut(Path folder, double part) throws IOException {
       try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, "segment-*")) {
         for (Path file : files) {
           try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
-            channel.truncate(channel.size() * 3 / 4); // within the panels
+            channel.truncate((long) (part * channel.size()));
           }
         }
       }
