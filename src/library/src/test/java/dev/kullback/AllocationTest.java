@@ -8,6 +8,7 @@ import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.Regime;
+import dev.kullback.testing.WarmCalls;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -22,16 +23,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.platform.console.ConsoleLauncher;
 
 /** A warm call into the caller's array allocates nothing, at any width of vectors. */
 class AllocationTest {
   /** C2 is to compile a method after 5,000 to 15,000 calls. */
   private static final int CALLS_UNTIL_C2 = 20_000;
-
-  /** A longer one is for emulated processors, on which C2 takes minutes. */
-  private static final Duration PATIENCE =
-      Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
 
   private static final int CALLS = 50;
 
@@ -86,17 +82,7 @@ class AllocationTest {
   void otherMachines(List<String> flags, @TempDir Path scratch) throws Exception {
     List<String> narrower = new ArrayList<>(flags);
     narrower.add("-D" + Engines.NARROWER + "=true");
-    ChildJvm.runVectors(
-        scratch,
-        Duration.ofMinutes(5),
-        narrower,
-        ConsoleLauncher.class.getName(),
-        "execute",
-        "--disable-banner",
-        "--disable-ansi-colors",
-        "--select-class=" + AllocationTest.class.getName(),
-        "--exclude-tag=long",
-        "--fail-if-no-tests");
+    ChildJvm.runTests(scratch, narrower, AllocationTest.class);
   }
 
   @ParameterizedTest
@@ -249,28 +235,8 @@ class AllocationTest {
     return FullGaussians.ofScaleTril(mean, unit, dimension);
   }
 
-  /**
-   * Calls until three rounds in a row allocate nothing: vectors are boxed until the kernels are
-   * compiled.
-   */
   private static void check(String what, Runnable call) {
-    long least = Long.MAX_VALUE;
-    int clean = 0;
-    long start = System.nanoTime();
-    while (clean < 3 && System.nanoTime() - start < PATIENCE.toNanos()) {
-      long before = AllocatedBytes.ofThread();
-      for (int i = 0; i < CALLS; i++) {
-        call.run();
-      }
-      long bytes = AllocatedBytes.ofThread() - before;
-      least = Math.min(least, bytes);
-      clean = bytes == 0 ? clean + 1 : 0;
-    }
-    assertThat(clean)
-        .as(
-            "%s: rounds of %d warm calls without allocation; the best allocated %d B",
-            what, CALLS, least)
-        .isEqualTo(3);
+    WarmCalls.allocateNothing(what, CALLS, call);
   }
 
   /**

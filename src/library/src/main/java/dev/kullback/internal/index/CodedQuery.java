@@ -10,11 +10,12 @@ import org.jspecify.annotations.Nullable;
  * p̂)^½)} of 2D numbers have the distance {@code ‖m − m̂‖} in the metric p̂, and {@code p̂ ≤ p}. So {@code A ≥ max(0, √Ŝ − ‖m − m̂‖)²}, where Ŝ is
  * the square of the second one's length: {@code Ŝ = Σ [(t − k m̃)² + s] p̃}, {@code t = (x − c) root}, {@code k = unit·root}, {@code s = v root²}.
  *
- * <p><b>Rounding of t, k and s.</b> They are within 2⁻²⁴ of these numbers, relatively, and s is rounded down. Where |t| is at most 256 k, the difference of
- * means is wrong by {@code 2⁻²⁴ (|t| + k |m̃|) ≤ 2⁻¹⁵ k}, and by 2⁻¹⁷ k more where a kernel has no fma; r counts 2⁻¹⁴ for it. Where it is more, {@code |t − k m̃| ≥ |t|/2}, and the
- * difference is wrong by {@code 2⁻²²} at most, relatively; so is √Ŝ.
+ * <p><b>Rounding of t, k and s.</b> They are within 2⁻²⁴ of these numbers, relatively, and s is rounded down. Where |t| is at most 256 k, the
+ * difference of means is wrong by {@code 2⁻²⁴ (|t| + k |m̃|) ≤ 2⁻¹⁵ k}, and by 2⁻¹⁷ k more where a kernel has no fma; r counts 2⁻¹⁴ k for it.
+ * Where it is more, {@code |t − k m̃| ≥ |t|/2}, and the difference is wrong by {@code 2⁻²²} at most, relatively; so is √Ŝ.
  *
- * <p><b>Rounding of the sum.</b> S is within {@code γŜ + α} of Ŝ, as in {@link Bounds}. Nothing overflows, by the limits of {@link Codes}' grid and {@link #MOST}. The most that S may be is computed in float, of an l and a base that are rounded up, with five roundings.
+ * <p><b>Rounding of the sum.</b> S is within {@code γŜ + α} of Ŝ, as in {@link Bounds}. Nothing overflows, by the limits of {@link Codes}' grid
+ * and {@link #MOST}. The most that S may be is computed in float, of an l and a base that are rounded up, with five roundings.
  */
 final class CodedQuery {
   /** Roundings of the kernel's that are no sums, with some to spare. */

@@ -285,7 +285,6 @@ final class Searcher extends Worker {
       limit = Math.max(limit, high);
     }
     query.survivors.limit(limit);
-    query.coded.limit(limit, query.bounds);
     int lefts = leaves(query, first, rows);
     if (lefts < 0) {
       scanPanels(query, index, begin, n);

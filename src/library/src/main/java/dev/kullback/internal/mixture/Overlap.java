@@ -77,9 +77,7 @@ public abstract class Overlap {
         for (int r = column; r < dimension; r++) {
           x[r] = p.scaleTril()[j * l.length + Cholesky.packedLength(r) + column];
         }
-        for (int c = column; c < dimension; c++) {
-          rotate(c);
-        }
+        Cholesky.update(l, x, column, dimension);
       }
       double squares = 0;
       for (int r = 0, row = 0; r < dimension; row += ++r) {
@@ -92,21 +90,6 @@ public abstract class Overlap {
         squares += x[r] * x[r];
       }
       return log(squares, 2 * DoubleLogProduct.of(diagonal, 0, dimension, false));
-    }
-
-    /** Turns column c of L and x so that x_c becomes 0. */
-    private void rotate(int c) {
-      int k = Cholesky.packedLength(c) + c;
-      double radius = Math.hypot(l[k], x[c]);
-      double cos = l[k] / radius;
-      double sin = x[c] / radius;
-      l[k] = radius;
-      for (int r = c + 1; r < dimension; r++) {
-        k += r;
-        double t = l[k];
-        l[k] = cos * t + sin * x[r];
-        x[r] = cos * x[r] - sin * t;
-      }
     }
   }
 }

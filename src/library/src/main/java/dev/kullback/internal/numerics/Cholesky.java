@@ -19,6 +19,32 @@ public final class Cholesky implements Factorization {
     return dimension * (dimension + 1) / 2;
   }
 
+  /**
+   * Makes of a packed factor L that of {@code LLᵀ + xxᵀ}, by rotations. It forms no covariance, which would square the condition number (J.
+   * Dongarra et al., LINPACK Users' Guide, 1979, DCHUD).
+   *
+   * @param l begins at 0
+   * @param x overwritten; zero before the column
+   */
+  public static void update(double[] l, double[] x, int column, int dimension) {
+    for (int c = column; c < dimension; c++) {
+      if (x[c] == 0) {
+        continue;
+      }
+      int k = packedLength(c) + c;
+      double radius = Math.hypot(l[k], x[c]);
+      double cos = l[k] / radius;
+      double sin = x[c] / radius;
+      l[k] = radius;
+      for (int r = c + 1; r < dimension; r++) {
+        k += r;
+        double t = l[k];
+        l[k] = cos * t + sin * x[r];
+        x[r] = cos * x[r] - sin * t;
+      }
+    }
+  }
+
   @Override
   public int lanes() {
     return 1;

@@ -93,10 +93,7 @@ public abstract class Chernoff {
           - logDets;
     }
 
-    /**
-     * Updates one Gaussian's factor by the columns of the other's, by rotations. It forms no covariance, which would square the condition
-     * number (J. Dongarra et al., LINPACK Users' Guide, 1979, DCHUD).
-     */
+    /** Updates one Gaussian's factor by the columns of the other's. */
     private void factor(int i, int j) {
       double a = Math.sqrt(1 - alpha);
       double b = Math.sqrt(alpha);
@@ -109,22 +106,7 @@ public abstract class Chernoff {
         for (int r = column; r < dimension; r++) {
           x[r] = b * batch.scaleTril()[update + Cholesky.packedLength(r) + column];
         }
-        for (int c = column; c < dimension; c++) {
-          if (x[c] == 0) {
-            continue;
-          }
-          int k = Cholesky.packedLength(c) + c;
-          double radius = Math.hypot(l[k], x[c]);
-          double cos = l[k] / radius;
-          double sin = x[c] / radius;
-          l[k] = radius;
-          for (int r = c + 1; r < dimension; r++) {
-            k += r;
-            double t = l[k];
-            l[k] = cos * t + sin * x[r];
-            x[r] = cos * x[r] - sin * t;
-          }
-        }
+        Cholesky.update(l, x, column, dimension);
       }
     }
   }

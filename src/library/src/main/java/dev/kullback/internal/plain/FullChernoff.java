@@ -150,11 +150,7 @@ final class FullChernoff {
       for (int r = column, k = Cholesky.packedLength(r) + column; r < dimension; k += ++r) {
         x[r] = rootA * (a.high(k) * scales[r]);
       }
-      for (int c = column; c < dimension; c++) {
-        if (x[c] != 0) {
-          rotate(c);
-        }
-      }
+      Cholesky.update(l, x, column, dimension);
     }
     double squares = 0;
     double logs = 0;
@@ -169,21 +165,6 @@ final class FullChernoff {
       logs += logRatio(l[k], b.high(k) * scales[r]) - w * logRatio(a.high(k), b.high(k));
     }
     return 0.5 * (w * heavy) * squares + logs;
-  }
-
-  /** Turns element c of the column x into the factor's pivot. */
-  private void rotate(int c) {
-    int k = Cholesky.packedLength(c) + c;
-    double radius = Math.hypot(l[k], x[c]);
-    double cos = l[k] / radius;
-    double sin = x[c] / radius;
-    l[k] = radius;
-    for (int r = c + 1; r < dimension; r++) {
-      k += r;
-      double t = l[k];
-      l[k] = cos * t + sin * x[r];
-      x[r] = cos * x[r] - sin * t;
-    }
   }
 
   private static double logRatio(double a, double b) {

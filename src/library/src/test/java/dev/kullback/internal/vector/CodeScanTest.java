@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.within;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.plain.ScalarCodeScan;
-import dev.kullback.internal.verify.AllocatedBytes;
 import dev.kullback.testing.ChildJvm;
+import dev.kullback.testing.WarmCalls;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -17,7 +17,6 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.time.Duration;
 import java.util.List;
 import java.util.Random;
 import org.junit.jupiter.api.Assumptions;
@@ -26,7 +25,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.platform.console.ConsoleLauncher;
 
 /** Sums of codes against double, with vectors and without, before and after C2 has compiled them. */
 class CodeScanTest {
@@ -35,8 +33,6 @@ class CodeScanTest {
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
-  private static final Duration PATIENCE =
-      Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
 
   private final Random random = new Random(1);
 
@@ -73,17 +69,14 @@ class CodeScanTest {
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
     CodeScan scan = new CodeScanKernel();
     Panels panels = new Panels(37, 4, 0, random);
-    long start = System.nanoTime();
-    int clean = 0;
-    while (clean < 3 && System.nanoTime() - start < PATIENCE.toNanos()) {
-      long before = AllocatedBytes.ofThread();
-      for (int i = 0; i < 200; i++) {
-        panels.limit.base = i % 2 == 0 ? Float.POSITIVE_INFINITY : 1;
-        panels.scan(scan, panels.segment);
-      }
-      clean = AllocatedBytes.ofThread() == before ? clean + 1 : 0;
-    }
-    assertThat(clean).as("rounds without allocation").isEqualTo(3);
+    Runnable both =
+        () -> {
+          for (int i = 0; i < 200; i++) {
+            panels.limit.base = i % 2 == 0 ? Float.POSITIVE_INFINITY : 1;
+            panels.scan(scan, panels.segment);
+          }
+        };
+    WarmCalls.allocateNothing("scans", 1, both);
   }
 
   /** Runs the other tests of this class with other instructions and widths. */
@@ -91,17 +84,7 @@ class CodeScanTest {
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
   void otherMachines(List<String> flags, @TempDir Path scratch) throws Exception {
-    ChildJvm.runVectors(
-        scratch,
-        Duration.ofMinutes(5),
-        flags,
-        ConsoleLauncher.class.getName(),
-        "execute",
-        "--disable-banner",
-        "--disable-ansi-colors",
-        "--select-class=" + CodeScanTest.class.getName(),
-        "--exclude-tag=long",
-        "--fail-if-no-tests");
+    ChildJvm.runTests(scratch, flags, CodeScanTest.class);
   }
 
   private void checkSums(CodeScan scan) {

@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.within;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.plain.ScalarPanelScan;
-import dev.kullback.internal.verify.AllocatedBytes;
 import dev.kullback.testing.ChildJvm;
+import dev.kullback.testing.WarmCalls;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -17,7 +17,6 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -27,15 +26,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.platform.console.ConsoleLauncher;
 
 /** Sums of panels against double, with vectors and without, before and after C2 has compiled them. */
 class PanelScanTest {
   private static final int LANES = PanelScan.LANES;
   private static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
-  private static final Duration PATIENCE =
-      Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
 
   private final Random random = new Random(1);
 
@@ -74,16 +70,13 @@ class PanelScanTest {
     PanelScan scan = new PanelScanKernel();
     Panels panels = new Panels(37, 4, 0, random);
     Arrays.fill(panels.most, LANES, 2 * LANES, 3);
-    long start = System.nanoTime();
-    int clean = 0;
-    while (clean < 3 && System.nanoTime() - start < PATIENCE.toNanos()) {
-      long before = AllocatedBytes.ofThread();
-      for (int i = 0; i < 200; i++) {
-        panels.scan(scan, panels.segment, i % 2 == 0);
-      }
-      clean = AllocatedBytes.ofThread() == before ? clean + 1 : 0;
-    }
-    assertThat(clean).as("rounds without allocation").isEqualTo(3);
+    Runnable both =
+        () -> {
+          for (int i = 0; i < 200; i++) {
+            panels.scan(scan, panels.segment, i % 2 == 0);
+          }
+        };
+    WarmCalls.allocateNothing("scans", 1, both);
   }
 
   /** Runs the other tests of this class with other instructions and widths. */
@@ -91,17 +84,7 @@ class PanelScanTest {
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
   void otherMachines(List<String> flags, @TempDir Path scratch) throws Exception {
-    ChildJvm.runVectors(
-        scratch,
-        Duration.ofMinutes(5),
-        flags,
-        ConsoleLauncher.class.getName(),
-        "execute",
-        "--disable-banner",
-        "--disable-ansi-colors",
-        "--select-class=" + PanelScanTest.class.getName(),
-        "--exclude-tag=long",
-        "--fail-if-no-tests");
+    ChildJvm.runTests(scratch, flags, PanelScanTest.class);
   }
 
   private void checkSums(PanelScan scan) {

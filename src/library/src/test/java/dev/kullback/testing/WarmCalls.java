@@ -1,0 +1,36 @@
+package dev.kullback.testing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.kullback.internal.verify.AllocatedBytes;
+import java.time.Duration;
+
+/** Calls of which C2 has compiled all that they run. */
+public final class WarmCalls {
+  /** A longer one is for emulated processors, on which C2 takes minutes. */
+  private static final Duration PATIENCE =
+      Duration.ofSeconds(Integer.getInteger("tests.patience", 20));
+
+  private WarmCalls() {}
+
+  /** Calls until three rounds of calls in a row allocate nothing: vectors are boxed until the kernels are compiled. */
+  public static void allocateNothing(String what, int calls, Runnable call) {
+    long least = Long.MAX_VALUE;
+    int clean = 0;
+    long start = System.nanoTime();
+    while (clean < 3 && System.nanoTime() - start < PATIENCE.toNanos()) {
+      long before = AllocatedBytes.ofThread();
+      for (int i = 0; i < calls; i++) {
+        call.run();
+      }
+      long bytes = AllocatedBytes.ofThread() - before;
+      least = Math.min(least, bytes);
+      clean = bytes == 0 ? clean + 1 : 0;
+    }
+    assertThat(clean)
+        .as(
+            "%s: rounds of %d warm calls without allocation; the best allocated %d B",
+            what, calls, least)
+        .isEqualTo(3);
+  }
+}
