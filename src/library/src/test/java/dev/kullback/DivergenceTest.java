@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.kullback.internal.verify.AllocatedBytes;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Batch.Kind;
 import dev.kullback.testing.Check;
@@ -13,6 +12,7 @@ import dev.kullback.testing.DivergenceOracle;
 import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
+import dev.kullback.testing.WarmCalls;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -480,13 +480,7 @@ class DivergenceTest {
           };
       engine.warmUp(q, p);
       engine.warmUp(full, p);
-      long fewest = Long.MAX_VALUE;
-      for (int n = 0; n < 20_000 && fewest > 0; n++) {
-        long before = AllocatedBytes.ofThread();
-        calls.run();
-        fewest = Math.min(fewest, AllocatedBytes.ofThread() - before);
-      }
-      assertThat(fewest).isZero();
+      WarmCalls.allocateNothing(divergence.toString(), 1, calls);
     }
   }
 

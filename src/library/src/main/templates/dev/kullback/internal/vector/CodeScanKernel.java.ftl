@@ -1,25 +1,25 @@
 <#macro loop n>
-      for (long i = at; i != last; i += STEP, k += 2 * TERMS) {
-        FloatVector t0 = FloatVector.broadcast(S, terms[k]);
-        FloatVector k0 = FloatVector.broadcast(S, terms[k + 1]);
-        FloatVector s0 = FloatVector.broadcast(S, terms[k + 2]);
-        FloatVector t1 = FloatVector.broadcast(S, terms[k + 3]);
-        FloatVector k1 = FloatVector.broadcast(S, terms[k + 4]);
-        FloatVector s1 = FloatVector.broadcast(S, terms[k + 5]);
-        IntVector w;
-        FloatVector m, p, y;
+    for (long i = at; i != last; i += STEP, k += 2 * TERMS) {
+      FloatVector t0 = FloatVector.broadcast(S, terms[k]);
+      FloatVector k0 = FloatVector.broadcast(S, terms[k + 1]);
+      FloatVector s0 = FloatVector.broadcast(S, terms[k + 2]);
+      FloatVector t1 = FloatVector.broadcast(S, terms[k + 3]);
+      FloatVector k1 = FloatVector.broadcast(S, terms[k + 4]);
+      FloatVector s1 = FloatVector.broadcast(S, terms[k + 5]);
+      IntVector w;
+      FloatVector m, p, y;
 <#list 0..<n as j>
-        w = IntVector.fromMemorySegment(I, panels, i + ${j} * BYTES, ORDER);
-        m = (FloatVector) w.lanewise(LSHL, 8).convertShape(I2F, S, 0);
-        p = (FloatVector) w.and(0xFF).convertShape(I2F, S, 0);
-        y = m.fma(k0, t0);
-        a${j} = y.fma(y, s0).fma(p, a${j});
-        m = (FloatVector) w.convertShape(I2F, S, 0);
-        p = (FloatVector) w.and(0xFF00).convertShape(I2F, S, 0);
-        y = m.fma(k1, t1);
-        a${j} = y.fma(y, s1).fma(p, a${j});
+      w = IntVector.fromMemorySegment(I, panels, i + ${j} * BYTES, ORDER);
+      m = (FloatVector) w.lanewise(LSHL, 8).convertShape(I2F, S, 0);
+      p = (FloatVector) w.and(0xFF).convertShape(I2F, S, 0);
+      y = m.fma(k0, t0);
+      a${j} = y.fma(y, s0).fma(p, a${j});
+      m = (FloatVector) w.convertShape(I2F, S, 0);
+      p = (FloatVector) w.and(0xFF00).convertShape(I2F, S, 0);
+      y = m.fma(k1, t1);
+      a${j} = y.fma(y, s1).fma(p, a${j});
 </#list>
-      }
+    }
 </#macro>
 package dev.kullback.internal.vector;
 
@@ -40,6 +40,9 @@ import jdk.incubator.vector.VectorSpecies;
  * Sums the terms of codes by the Vector API, for one thread, with the precautions of {@link PanelScanKernel}. Vectors share the query's numbers:
  * the two of a panel at 512 bits, its four at 256, and four of eight at 128. Four of two panels at 512 bits take 0.95 of the time from a
  * cache, but 1.9 from memory, where only one stream at a time is foreseen (1,000,000 × 64, Zen 4).
+ *
+ * <p>Native and mapped panels have loops in methods of their own. With both in one, C2's graph is so large that it once left a vector of each
+ * word boxed (JDK 25.0.3, 128 bits, Zen 4).
  */
 public final class CodeScanKernel implements CodeScan {
   private static final VectorSpecies<Float> S = Species.FLOAT;
@@ -156,23 +159,34 @@ public final class CodeScanKernel implements CodeScan {
   }
 <#list [2, 4] as n>
 
-  /** Adds the terms of the words [from, end) to the sums; the first word begins them. */
-  @SuppressWarnings("DuplicateBranches") // C2 knows the class in the first alone
   private static void add${n}(
       float[] terms, int from, int end, MemorySegment panels, long at, float[] sum, int to) {
+    if (panels.getClass() == NATIVE) {
+      addNative${n}(terms, from, end, panels, at, sum, to);
+    } else {
+      addMapped${n}(terms, from, end, panels, at, sum, to);
+    }
+  }
+<#list ["Native", "Mapped"] as where>
+
+  /** Adds the terms of the words [from, end) to the sums; the first word begins them. */
+  private static void add${where}${n}(
+      float[] terms, int from, int end, MemorySegment panels, long at, float[] sum, int to) {
+<#if where == "Native">
+    if (panels.getClass() != NATIVE) { // so C2 knows the class
+      throw new IllegalArgumentException("panels are not in native memory");
+    }
+</#if>
 <#list 0..<n as j>
     FloatVector a${j} = from == 0 ? FloatVector.zero(S) : FloatVector.fromArray(S, sum, to + ${j} * V);
 </#list>
     int k = 2 * TERMS * from;
     long last = at + (long) STEP * (end - from);
-    if (panels.getClass() == NATIVE) {
 <@loop n/>
-    } else {
-<@loop n/>
-    }
 <#list 0..<n as j>
     a${j}.intoArray(sum, to + ${j} * V);
 </#list>
   }
+</#list>
 </#list>
 }
