@@ -1,10 +1,6 @@
 package dev.kullback.spark;
 
-import dev.kullback.DiagonalGaussians;
-import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
 import java.io.Serializable;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -14,9 +10,11 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.ImplicitCastInputTypes;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
+import org.apache.spark.sql.catalyst.expressions.codegen.Block;
+import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
-import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
+import org.apache.spark.sql.catalyst.expressions.codegen.JavaCode;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.errors.QueryCompilationErrors;
@@ -32,8 +30,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** The function {@code kl_divergence(qm, qs, pm, ps)} of {@link KullbackExtensions}, as an expression of Catalyst. */
 @SuppressWarnings("serial") // goes to executors that run the same classes
-final class KlDivergence extends Expression
-    implements ImplicitCastInputTypes, CodegenFallback, Serializable {
+final class KlDivergence extends Expression implements ImplicitCastInputTypes, Serializable {
   static final String NAME = "kl_divergence";
 
   static final ExpressionInfo INFO =
@@ -51,12 +48,6 @@ final class KlDivergence extends Expression
           "scala_udf");
 
   private static final List<String> ARGUMENTS = List.of("qm", "qs", "pm", "ps");
-  private static final NearestOptions EXACT = NearestOptions.of(1).exact();
-
-  /** Holds an engine that the first call makes, not the session. It computes on the calling thread. */
-  private static final class Engine {
-    static final KlEngine INSTANCE = Shared.build(KlEngine.builder());
-  }
 
   /** Type of the arguments: a float array stays one; any other array that can be is cast to double. */
   private static final AbstractDataType ARRAY =
@@ -67,6 +58,7 @@ final class KlDivergence extends Expression
                   new ArrayType(DataTypes.FloatType, true))));
 
   private final Seq<Expression> arguments;
+  private transient volatile @Nullable PairFunction function;
 
   private KlDivergence(Seq<Expression> arguments) {
     this.arguments = arguments;
@@ -120,51 +112,56 @@ final class KlDivergence extends Expression
   public @Nullable Object eval(@Nullable InternalRow row) {
     ArrayData[] arrays = new ArrayData[ARGUMENTS.size()];
     for (int n = 0; n < arrays.length; n++) {
-      Object value = arguments.apply(n).eval(row);
-      if (value == null) {
+      arrays[n] = (ArrayData) arguments.apply(n).eval(row);
+      if (arrays[n] == null) {
         return null;
       }
-      arrays[n] = (ArrayData) value;
     }
-    double[][] values = new double[arrays.length][];
-    Arrays.setAll(values, n -> values(n, arrays[n]));
-    try {
-      return Engine.INSTANCE
-          .nearest(gaussian("q", values[0], values[1]), gaussian("p", values[2], values[3]), EXACT)
-          .value(0, 0);
-    } catch (IllegalArgumentException e) {
-      throw new IllegalArgumentException("%s: %s".formatted(NAME, e.getMessage()), e);
-    }
+    return function().of(arrays[0], arrays[1], arrays[2], arrays[3]);
   }
 
-  private double[] values(int n, ArrayData array) {
-    for (int h = 0; h < array.numElements(); h++) {
-      if (array.isNullAt(h)) {
-        throw new IllegalArgumentException(
-            "%s: %s: element %d is null".formatted(NAME, ARGUMENTS.get(n), h));
+  /** What computes a value; it is made where an executor first needs it. */
+  private PairFunction function() {
+    PairFunction made = function;
+    if (made == null) {
+      boolean[] isFloat = new boolean[ARGUMENTS.size()];
+      for (int n = 0; n < isFloat.length; n++) {
+        ArrayType type = (ArrayType) arguments.apply(n).dataType();
+        isFloat[n] = type.elementType().equals(DataTypes.FloatType);
       }
+      made = new PairFunction(NAME, ARGUMENTS, isFloat);
+      function = made;
     }
-    ArrayType type = (ArrayType) arguments.apply(n).dataType();
-    if (type.elementType().equals(DataTypes.DoubleType)) {
-      return array.toDoubleArray();
-    }
-    float[] floats = array.toFloatArray();
-    double[] values = new double[floats.length];
-    Arrays.setAll(values, h -> floats[h]);
-    return values;
+    return made;
   }
 
-  private static DiagonalGaussians gaussian(String name, double[] mean, double[] std) {
-    try {
-      return DiagonalGaussians.ofStd(mean, std, mean.length);
-    } catch (IllegalArgumentException e) {
-      throw new IllegalArgumentException(name + ": " + e.getMessage(), e);
-    }
-  }
-
+  /** Generates a call for arguments of which none is null; later ones are not computed where one is. */
   @Override
   public ExprCode doGenCode(CodegenContext context, ExprCode code) {
-    return CodegenFallback.super.doGenCode(context, code);
+    String pair = context.addReferenceObj(NAME, function(), PairFunction.class.getName());
+    List<ExprCode> values =
+        CollectionConverters.asJava(arguments).stream().map(a -> a.genCode(context)).toList();
+    Block call =
+        block(
+            "{} = false;\n{} = " + pair + ".of({}, {}, {}, {});\n",
+            code.isNull(),
+            code.value(),
+            values.get(0).value(),
+            values.get(1).value(),
+            values.get(2).value(),
+            values.get(3).value());
+    for (ExprCode value : values.reversed()) {
+      call = block("{}\nif (!{}) {\n{}}\n", value.code(), value.isNull(), call);
+    }
+    return code.copy(
+        block("boolean {} = true;\ndouble {} = -1.0;\n{}", code.isNull(), code.value(), call),
+        code.isNull(),
+        code.value());
+  }
+
+  /** Java text in which each {} stands for a part that Spark made. */
+  private static Block block(String text, JavaCode... parts) {
+    return new CodeBlock(seq(List.of(text.split("\\{}", -1))), seq(List.of(parts)));
   }
 
   @Override

@@ -177,8 +177,8 @@ class KullbackExtensionsTest {
           array(1.0), array(null), array(2.0), array(2.0)         | kl_divergence: qs: element 0 is null
           array(1.0, 2), array(1.0), array(2.0), array(2.0)       | kl_divergence: q: mean has 2 elements but std has 1
           array(1.0), array(1.0), array(2.0, 1), array(2.0, 1)    | kl_divergence: q has dimension 1 but p has 2
-          array(1.0), array(1.0), array(2.0), array(0.0)          | kl_divergence: p: std[0][0]
-          array(), array(), array(), array()                      | kl_divergence: q: dimension
+          array(1.0), array(1.0), array(2.0), array(0.0)          | kl_divergence: p: std[0] is 0.0; it must be finite and > 0
+          array(), array(), array(), array()                      | kl_divergence: q: mean is empty
           """)
   void wrongArgumentsAreNamed(String arguments, String message) {
     assertThatThrownBy(() -> spark.sql("SELECT kl_divergence(%s)".formatted(arguments)).collect())

@@ -158,6 +158,29 @@ public final class DiagonalBatch extends Batch {
     sumLogStd(0, passed || check(0, least, most, false, false));
   }
 
+  /** Fills a slot of doubles from the arrays' starts, as {@link #fill(float[], int, float[], int)}. */
+  public void fill(double[] mean, double[] scale) {
+    int d = dimension();
+    System.arraycopy(mean, 0, mean64(), 0, d);
+    System.arraycopy(scale, 0, scale64(), 0, d);
+    startFilled();
+    double least = kind.bound(1 / MOST32);
+    double most = kind.bound(MOST32);
+    boolean passed =
+        isFinite(0, d, RangeCheck.PLAIN) && isOrdinary(0, d, least, most, RangeCheck.PLAIN);
+    sumLogStd(0, passed || check(0, least, most, true, true));
+  }
+
+  /** Whether a slot of floats was filled with these. */
+  public boolean holds(float[] mean, float[] scale) {
+    return fills > 0 && Arrays.equals(mean, mean32()) && Arrays.equals(scale, scale32());
+  }
+
+  /** Whether a slot of doubles was filled with these. */
+  public boolean holds(double[] mean, double[] scale) {
+    return fills > 0 && Arrays.equals(mean, mean64()) && Arrays.equals(scale, scale64());
+  }
+
   /**
    * Takes a row that was written to a slot's arrays: of a batch of its kind and precision, with this log-determinant.
    *
