@@ -1,9 +1,6 @@
 package dev.kullback.spark;
 
 import dev.kullback.Gaussians;
-import dev.kullback.InvalidGaussianException;
-import dev.kullback.ScaleKind;
-import java.lang.reflect.Array;
 
 /**
  * Gaussians by ascending id, so that the order of indices is that of ids.
@@ -29,24 +26,6 @@ record Block(Input input, int index, long[] ids, Object mean, Object scale) {
 
   /** Makes a batch of the Gaussians, of which there is at least one. */
   Gaussians batch() {
-    try {
-      return input.batch(mean, scale);
-    } catch (InvalidGaussianException e) {
-      boolean isMean = e.argument().equals("mean");
-      String column = isMean ? input.columns().mean() : input.columns().scale();
-      String advice = isMean || !isNegative(e) ? "" : "; are these log-variances (logVariance)?";
-      throw input.error(
-          ids[e.gaussian()], "column %s: %s%s".formatted(column, e.description(), advice));
-    }
-  }
-
-  /** Whether a scale is negative and finite that is no logarithm. */
-  private boolean isNegative(InvalidGaussianException e) {
-    ScaleKind kind = input.columns().kind();
-    if (kind.isFull() || kind == ScaleKind.LOG_VARIANCE) {
-      return false;
-    }
-    double value = Array.getDouble(scale, e.gaussian() * input.dimension() + e.element());
-    return value < 0 && value >= -Double.MAX_VALUE;
+    return input.batch(mean, scale, i -> Input.label(ids[i]));
   }
 }

@@ -1,20 +1,27 @@
 package dev.kullback.spark;
 
 import dev.kullback.DiagonalGaussians;
+import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
+import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import java.io.Serializable;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.lang.reflect.Array;
+import java.util.function.IntFunction;
+import java.util.function.Supplier;
+import org.apache.spark.sql.catalyst.util.ArrayData;
 
 /**
  * Properties that all rows of one input share.
  *
  * @param side "references" or "queries", for messages
  * @param isDouble whether arrays are read as double[], not float[]
- * @param measured the id of the reference whose dimension that is
+ * @param measured names the row whose dimension that is: "id 7 of the references"
  */
-record Input(String side, Columns columns, boolean isDouble, int dimension, long measured)
+record Input(String side, Columns columns, boolean isDouble, int dimension, String measured)
     implements Serializable {
   int scaleLength() {
     return Math.toIntExact(columns.kind().length(dimension));
@@ -42,14 +49,104 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, long
         : DiagonalGaussians.owning(m, s, dimension, kind);
   }
 
-  IllegalArgumentException error(long id, String message) {
-    return new IllegalArgumentException("%s: id %d: %s".formatted(side, id, message));
+  /**
+   * Makes a batch of rows, which may keep the arrays as its own.
+   *
+   * @param label names a row
+   * @throws IllegalArgumentException naming the row and the column that is wrong
+   */
+  Gaussians batch(Object mean, Object scale, IntFunction<String> label) {
+    if (columns.kind() == ScaleKind.SCALE_TRIL) {
+      checkTriangular(scale, label);
+    }
+    try {
+      return batch(mean, scale);
+    } catch (InvalidGaussianException e) {
+      boolean isMean = e.argument().equals("mean");
+      String column = isMean ? columns.mean() : columns.scale();
+      String advice =
+          isMean || !isNegative(e, scale) ? "" : "; are these log-variances (logVariance)?";
+      throw error(
+          label.apply(e.gaussian()), "column %s: %s%s".formatted(column, e.description(), advice));
+    }
+  }
+
+  /**
+   * Rejects a matrix that is not lower triangular. The library would not read what is above the diagonal, and so take a covariance for a
+   * factor.
+   */
+  private void checkTriangular(Object scale, IntFunction<String> label) {
+    try {
+      if (isDouble) {
+        MemorySegment factors = MemorySegment.ofArray((double[]) scale);
+        FullGaussians.checkLowerTriangular(factors, dimension, ValueLayout.JAVA_DOUBLE);
+      } else {
+        MemorySegment factors = MemorySegment.ofArray((float[]) scale);
+        FullGaussians.checkLowerTriangular(factors, dimension, ValueLayout.JAVA_FLOAT);
+      }
+    } catch (InvalidGaussianException e) {
+      throw error(
+          label.apply(e.gaussian()),
+          "column %s: row %d, column %d %s; is it a covariance?"
+              .formatted(
+                  columns.scale(), e.element() / dimension, e.element() % dimension, e.reason()));
+    }
+  }
+
+  /** Whether a scale is negative and finite that is no logarithm. */
+  private boolean isNegative(InvalidGaussianException e, Object scale) {
+    ScaleKind kind = columns.kind();
+    if (kind.isFull() || kind == ScaleKind.LOG_VARIANCE) {
+      return false;
+    }
+    double value = Array.getDouble(scale, e.gaussian() * dimension + e.element());
+    return value < 0 && value >= -Double.MAX_VALUE;
+  }
+
+  static String label(Object id) {
+    return "id " + id;
+  }
+
+  /**
+   * @param label names a row
+   */
+  IllegalArgumentException error(String label, String message) {
+    return new IllegalArgumentException("%s: %s: %s".formatted(side, label, message));
+  }
+
+  /** Copies a row's array to the place of Gaussian i among those of all. */
+  void copy(
+      ArrayData values, boolean isFloat, boolean isMean, Object to, int i, Supplier<String> label) {
+    String name = isMean ? columns.mean() : columns.scale();
+    int length = isMean ? dimension : scaleLength();
+    if (values.numElements() != length) {
+      throw error(
+          label.get(),
+          "column %s has %d elements; it must have %d, as dimension %d needs, that of %s"
+              .formatted(name, values.numElements(), length, dimension, measured));
+    }
+    int h = ArrayReader.firstNull(values);
+    if (h >= 0) {
+      throw error(label.get(), "column %s: element %d is null".formatted(name, h));
+    }
+    if (isDouble) {
+      ArrayReader.copyDoubles(values, isFloat, (double[]) to, i * length);
+    } else {
+      ArrayReader.copyFloats(values, (float[]) to, i * length);
+    }
+  }
+
+  /** Whether an array is of the input's precision and long enough. */
+  boolean holds(Object array, int length) {
+    return array instanceof double[] == isDouble && Array.getLength(array) >= length;
   }
 
   /** Copies an array to one of another length. */
   Object resized(Object values, int length) {
     Object resized = array(length);
-    System.arraycopy(values, 0, resized, 0, Math.min(length, Array.getLength(values)));
+    if (holds(values, 1)) {
+      System.arraycopy(values, 0, resized, 0, Math.min(length, Array.getLength(values)));
+    }
     return resized;
   }
 }

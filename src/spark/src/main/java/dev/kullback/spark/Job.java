@@ -56,8 +56,9 @@ final class Job {
     queryCount = this.queries.count();
     Row first = firstOf(this.references, columns);
     int dimension = first.getInt(1);
-    referenceInput = new Input("references", columns, isDouble, dimension, first.getLong(0));
-    queryInput = new Input("queries", columns, isDouble, dimension, first.getLong(0));
+    String measured = Input.label(first.getLong(0)) + " of the references";
+    referenceInput = new Input("references", columns, isDouble, dimension, measured);
+    queryInput = new Input("queries", columns, isDouble, dimension, measured);
   }
 
   /** The id and the dimension of some row of the references. */
@@ -115,7 +116,7 @@ final class Job {
     if (q.isEmpty()) {
       return Collections.emptyIterator();
     }
-    Shared.Loaded p = Shared.block(key, references, task);
+    Shared.Loaded p = Shared.block(key, () -> Shared.Loaded.of(references.get()), task);
     return p.isEmpty() ? Collections.emptyIterator() : search.of(Shared.engine(task), q, p);
   }
 

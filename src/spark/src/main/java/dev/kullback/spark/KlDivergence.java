@@ -108,6 +108,11 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
     return new Gaussian(arguments.apply(2), arguments.apply(3));
   }
 
+  /** Whether an argument is of double, so that all are taken as double. */
+  boolean isDouble() {
+    return arguments.exists(argument -> !JoinSide.isFloat(argument.dataType()));
+  }
+
   @Override
   public @Nullable Object eval(@Nullable InternalRow row) {
     ArrayData[] arrays = new ArrayData[ARGUMENTS.size()];
@@ -126,8 +131,7 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
     if (made == null) {
       boolean[] isFloat = new boolean[ARGUMENTS.size()];
       for (int n = 0; n < isFloat.length; n++) {
-        ArrayType type = (ArrayType) arguments.apply(n).dataType();
-        isFloat[n] = type.elementType().equals(DataTypes.FloatType);
+        isFloat[n] = JoinSide.isFloat(arguments.apply(n).dataType());
       }
       made = new PairFunction(NAME, ARGUMENTS, isFloat);
       function = made;

@@ -43,6 +43,7 @@ public final class KullbackExtensions implements Function1<SparkSessionExtension
             new FunctionIdentifier(KlDivergence.NAME), KlDivergence.INFO, KlDivergence::of));
     // The optimizer's first batch replaces nearest-by joins, and rules injected there come later.
     extensions.injectPostHocResolutionRule(_ -> new NearestBy.Resolution());
+    extensions.injectOptimizerRule(_ -> new NearestByPushDown());
     extensions.injectPlannerStrategy(_ -> new NearestBy.Strategy());
     return BoxedUnit.UNIT;
   }

@@ -1,17 +1,25 @@
 package dev.kullback.spark;
 
+import dev.kullback.ScaleKind;
 import dev.kullback.spark.KlDivergence.Gaussian;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftOuter$;
-import org.apache.spark.sql.catalyst.plans.NearestByDistance$;
+import org.apache.spark.sql.catalyst.plans.NearestBySimilarity$;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.NearestByJoin;
@@ -20,17 +28,18 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.Metadata;
 import org.jspecify.annotations.Nullable;
-import scala.Function1;
 import scala.Option;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * Takes a nearest-by join through Catalyst: {@link Resolution} replaces Spark's node by {@link KlNearestByJoin}, which
- * {@link Strategy} plans as {@link KlNearestByJoinExec}. Nodes are public, as Spark copies them by reflection.
+ * {@link NearestByPushDown} optimizes and {@link Strategy} plans as {@link KlNearestByJoinExec}. Nodes are public, as Spark copies them by reflection.
  */
 final class NearestBy {
   private NearestBy() {}
@@ -40,25 +49,25 @@ final class NearestBy {
     @Override
     public LogicalPlan apply(LogicalPlan plan) {
       return plan.resolveOperatorsUp(
-          new AbstractPartialFunction<LogicalPlan, LogicalPlan>() {
-            @Override
-            public boolean isDefinedAt(LogicalPlan node) {
-              return node instanceof NearestByJoin join && isSearch(join);
-            }
+          Rewrite.of(
+              node -> node instanceof NearestByJoin join && isSearch(join) ? search(join) : null));
+    }
 
-            @Override
-            @SuppressWarnings(
-                "unchecked") // Scala has LogicalPlan as a lower bound of B, Java cannot say so
-            public <A extends LogicalPlan, B> B applyOrElse(A node, Function1<A, B> other) {
-              return isDefinedAt(node) ? (B) search((NearestByJoin) node) : other.apply(node);
-            }
-          });
+    /** Returns the divergence by which the join ranks, nearest first, or null. */
+    private static @Nullable KlDivergence divergence(NearestByJoin join) {
+      Expression ranking = join.rankingExpression();
+      if (join.direction() == NearestBySimilarity$.MODULE$) {
+        ranking = ranking instanceof UnaryMinus minus ? minus.child() : ranking;
+        return join.rankingExpression() instanceof UnaryMinus && ranking instanceof KlDivergence kl
+            ? kl
+            : null;
+      }
+      return ranking instanceof KlDivergence kl ? kl : null;
     }
 
     private static boolean isSearch(NearestByJoin join) {
-      return join.resolved()
-          && join.direction() == NearestByDistance$.MODULE$
-          && join.rankingExpression() instanceof KlDivergence kl
+      KlDivergence kl = join.resolved() ? divergence(join) : null;
+      return kl != null
           && kl.deterministic()
           && (isBetween(kl.q(), join.left(), kl.p(), join.right())
               || isBetween(kl.q(), join.right(), kl.p(), join.left()))
@@ -71,7 +80,7 @@ final class NearestBy {
     }
 
     private static LogicalPlan search(NearestByJoin join) {
-      KlDivergence kl = (KlDivergence) join.rankingExpression();
+      KlDivergence kl = Objects.requireNonNull(divergence(join));
       boolean forward = isBetween(kl.q(), join.left(), kl.p(), join.right());
       Side left = new Side(join.left());
       Side right = new Side(join.right());
@@ -123,16 +132,46 @@ final class NearestBy {
   static final class Strategy extends SparkStrategy {
     @Override
     public Seq<SparkPlan> apply(LogicalPlan plan) {
-      return KlDivergence.seq(
-          plan instanceof KlNearestByJoin join
-              ? List.of(
-                  new KlNearestByJoinExec(
-                      planLater(join.left),
-                      planLater(join.right),
-                      join.joinType,
-                      join.k,
-                      join.distance))
-              : List.of());
+      if (plan instanceof KlNearestByJoin join) {
+        return KlDivergence.seq(List.of(planned(join, join.output())));
+      }
+      // Together, so that columns which only the search needs are not written.
+      if (plan instanceof Project project
+          && project.child() instanceof KlNearestByJoin join
+          && project.projectList().forall(e -> ((Expression) e).deterministic())) {
+        return KlDivergence.seq(List.of(planned(join, project.projectList())));
+      }
+      return KlDivergence.seq(List.of());
+    }
+
+    private KlNearestByJoinExec planned(KlNearestByJoin join, Seq<? extends NamedExpression> list) {
+      Attribute kl =
+          new AttributeReference(
+              "kl",
+              DataTypes.DoubleType,
+              true,
+              Metadata.empty(),
+              NamedExpression.newExprId(),
+              KlDivergence.seq(List.of()));
+      List<NamedExpression> output = new ArrayList<>();
+      for (NamedExpression expression : CollectionConverters.asJava(list)) {
+        output.add((NamedExpression) withValue((Expression) expression, join.distance, kl));
+      }
+      return new KlNearestByJoinExec(
+          planLater(join.left),
+          planLater(join.right),
+          join.joinType,
+          join.k,
+          join.distance,
+          KlDivergence.seq(output),
+          kl);
+    }
+
+    /** The expression with the search's value in place of calls of the function that would compute it again. */
+    private static Expression withValue(
+        Expression expression, KlDivergence distance, Attribute kl) {
+      return expression.transformDown(
+          Rewrite.of(part -> part.semanticEquals(distance) ? kl : null));
     }
   }
 
@@ -163,6 +202,24 @@ final class NearestBy {
       this.joinType = joinType;
       this.k = k;
       this.distance = distance;
+    }
+
+    LogicalPlan left() {
+      return left;
+    }
+
+    JoinType joinType() {
+      return joinType;
+    }
+
+    KlNearestByJoin withLeft(LogicalPlan plan) {
+      return new KlNearestByJoin(plan, right, joinType, k, distance);
+    }
+
+    /** The columns of the left's Gaussians. */
+    List<Expression> leftArrays() {
+      Gaussian gaussian = distance.q().isOf(left) ? distance.q() : distance.p();
+      return List.of(gaussian.mean(), gaussian.std());
     }
 
     @Override
@@ -210,32 +267,115 @@ final class NearestBy {
     private final JoinType joinType;
     private final int k;
     private final KlDivergence distance;
+    private final Seq<NamedExpression> list;
+    private final Attribute kl;
 
     /**
      * @param joinType inner or left outer
      * @param distance between a column of left and one of right
+     * @param list what is given of left's columns, right's and kl
+     * @param kl stands for the divergence
      */
     public KlNearestByJoinExec(
-        SparkPlan left, SparkPlan right, JoinType joinType, int k, KlDivergence distance) {
+        SparkPlan left,
+        SparkPlan right,
+        JoinType joinType,
+        int k,
+        KlDivergence distance,
+        Seq<NamedExpression> list,
+        Attribute kl) {
       this.left = left;
       this.right = right;
       this.joinType = joinType;
       this.k = k;
       this.distance = distance;
+      this.list = list;
+      this.kl = kl;
     }
 
     @Override
     public RDD<InternalRow> doExecute() {
       boolean reverse = !distance.q().isOf(left);
-      NumberedRows queries = new NumberedRows(left, reverse ? distance.p() : distance.q());
-      NumberedRows references = new NumberedRows(right, reverse ? distance.q() : distance.p());
-      return queries.join(
-          references, references.nearest(queries, k, reverse), joinType == LeftOuter$.MODULE$);
+      boolean outer = joinType == LeftOuter$.MODULE$;
+      Gaussian q = reverse ? distance.p() : distance.q();
+      Gaussian p = reverse ? distance.q() : distance.p();
+      List<Attribute> input =
+          new ArrayList<>(CollectionConverters.asJava(NearestBy.output(left, right)));
+      input.add(kl);
+      JoinSearch.Request request =
+          new JoinSearch.Request(
+              side("queries", left, q),
+              side("references", right, p),
+              k,
+              reverse,
+              outer,
+              mostBytes(),
+              KlDivergence.seq(new ArrayList<Expression>(expressions(list))),
+              KlDivergence.seq(input));
+      RDD<InternalRow> rows = left.execute();
+      RDD<InternalRow> others = right.execute();
+      JavaSparkContext spark = new JavaSparkContext(sparkContext());
+      RDD<InternalRow> joined = JoinSearch.ofFew(request, rows, others, spark);
+      if (joined == null) {
+        joined = JoinSearch.ofBlock(request, rows, others, spark);
+      }
+      if (joined == null) {
+        NumberedRows queries = new NumberedRows(left, q);
+        NumberedRows references = new NumberedRows(right, p);
+        joined =
+            JoinSearch.project(
+                request, queries.join(references, references.nearest(queries, k, reverse), outer));
+      }
+      return joined;
+    }
+
+    private long mostBytes() {
+      String set = session().conf().get(JoinSearch.MOST_BYTES, "");
+      long bytes = set.isEmpty() ? JoinSearch.GREATEST_BYTES : JavaUtils.byteStringAsBytes(set);
+      return Math.min(bytes, JoinSearch.GREATEST_BYTES);
+    }
+
+    private static List<Expression> expressions(Seq<NamedExpression> list) {
+      return CollectionConverters.asJava(list).stream().map(e -> (Expression) e).toList();
+    }
+
+    private JoinSide side(String name, SparkPlan plan, Gaussian gaussian) {
+      List<Attribute> columns = CollectionConverters.asJava(plan.output());
+      DataType[] types = columns.stream().map(Attribute::dataType).toArray(DataType[]::new);
+      int id = -1;
+      for (int c = 0; c < types.length; c++) {
+        if (columns.get(c).name().equalsIgnoreCase("id")) {
+          id = id < 0 ? c : id;
+        }
+      }
+      return new JoinSide(
+          name,
+          types,
+          ordinal(columns, gaussian.mean()),
+          ordinal(columns, gaussian.std()),
+          id,
+          ScaleKind.STD,
+          distance.isDouble());
+    }
+
+    private static int ordinal(List<Attribute> columns, Expression column) {
+      for (int c = 0; c < columns.size(); c++) {
+        if (columns.get(c).semanticEquals(column)) {
+          return c;
+        }
+      }
+      throw new IllegalStateException("no column " + column);
     }
 
     @Override
     public Seq<Attribute> output() {
-      return NearestBy.output(left, right);
+      return KlDivergence.seq(
+          CollectionConverters.asJava(list).stream().map(NamedExpression::toAttribute).toList());
+    }
+
+    @Override
+    public AttributeSet producedAttributes() {
+      return AttributeSet$.MODULE$.apply(kl);
     }
 
     @Override
@@ -245,17 +385,18 @@ final class NearestBy {
 
     @Override
     public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
-      return new KlNearestByJoinExec(children.apply(0), children.apply(1), joinType, k, distance);
+      return new KlNearestByJoinExec(
+          children.apply(0), children.apply(1), joinType, k, distance, list, kl);
     }
 
     @Override
     public int productArity() {
-      return 5;
+      return 7;
     }
 
     @Override
     public Object productElement(int n) {
-      return List.of(left, right, joinType, k, distance).get(n);
+      return List.of(left, right, joinType, k, distance, list, kl).get(n);
     }
 
     @Override

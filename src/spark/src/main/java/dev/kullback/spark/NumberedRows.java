@@ -36,6 +36,8 @@ import scala.reflect.ClassTag$;
  * the numbers, also where an input that is computed again has its rows in another order.
  */
 final class NumberedRows {
+  private static final int ROW_BITS = 33;
+
   private final Gaussian gaussian;
   private final List<Attribute> columns;
   private final Attribute number;
@@ -78,17 +80,20 @@ final class NumberedRows {
         new Numbering(), false, true, ClassTag$.MODULE$.apply(InternalRow.class));
   }
 
+  /** Returns the number that {@code monotonically_increasing_id()} gives to a row of a partition. */
+  static long number(int partition, int row) {
+    return ((long) partition << ROW_BITS) + row;
+  }
+
   /** Numbers as {@code monotonically_increasing_id()} has them, ascending with the rows. */
   @SuppressWarnings("serial") // goes to executors that run the same classes
   private static final class Numbering
       implements Function2<Object, Iterator<InternalRow>, Iterator<InternalRow>>, Serializable {
-    private static final int ROW_BITS = 33;
-
     @Override
     public Iterator<InternalRow> apply(Object partition, Iterator<InternalRow> rows) {
       GenericInternalRow number = new GenericInternalRow(1);
       JoinedRow joined = new JoinedRow();
-      long[] next = {(long) (int) partition << ROW_BITS};
+      long[] next = {number((int) partition, 0)};
       return rows.map(row -> {
         number.update(0, next[0]++);
         return joined.apply(row, number);
@@ -101,7 +106,7 @@ final class NumberedRows {
     Dataset<Row> gaussians = gaussians();
     long count = gaussians.count();
     if (count == 0) {
-      return rows.sparkSession().range(0).selectExpr("id", "id AS neighbor");
+      return rows.sparkSession().range(0).selectExpr("id", "id AS neighbor", "0D AS kl");
     }
     KlNeighbors search = KlNeighbors.of(gaussians);
     return (reverse ? search.reverse() : search)
@@ -116,13 +121,15 @@ final class NumberedRows {
         .where("mean IS NOT NULL AND std IS NOT NULL");
   }
 
-  /** Joins these rows with those of the others that were found for them. */
+  /** Joins these rows with those of the others that were found for them: their columns, the others' and the divergence. */
   RDD<InternalRow> join(
       NumberedRows others, org.apache.spark.sql.Dataset<Row> found, boolean outer) {
     String type = outer ? "left_outer" : "inner";
     Column[] output =
-        Stream.concat(columns.stream(), others.columns.stream())
-            .map(ExpressionUtils::column)
+        Stream.concat(
+                Stream.concat(columns.stream(), others.columns.stream())
+                    .map(ExpressionUtils::column),
+                Stream.of(found.col("kl")))
             .toArray(Column[]::new);
     return rows.join(found, ExpressionUtils.column(number).equalTo(found.col("id")), type)
         .join(

@@ -60,7 +60,7 @@ record Plan(int referenceBlocks, int queryBlocks) {
   }
 
   /** Returns the bytes of an executor's heap that Spark leaves to users' objects. */
-  private static double memory(SparkContext spark) {
+  static double memory(SparkContext spark) {
     SparkConf conf = spark.getConf();
     long heap =
         spark.isLocal()
@@ -83,7 +83,7 @@ record Plan(int referenceBlocks, int queryBlocks) {
   }
 
   /** Bytes of a prepared Gaussian and of its row while it is read: the library says it of a sample. */
-  private static double rowBytes(Input input) {
+  static double rowBytes(Input input) {
     int rows = Math.clamp(SAMPLE_ELEMENTS / input.scaleLength(), 1, 256);
     Object mean = input.array(rows * input.dimension());
     Object scale = input.array(rows * input.scaleLength());

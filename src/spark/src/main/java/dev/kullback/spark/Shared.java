@@ -2,6 +2,7 @@ package dev.kullback.spark;
 
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
+import java.io.Serializable;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -37,7 +38,7 @@ final class Shared {
   private Shared() {}
 
   /** A block of one search, whose name no other search in this executor has. */
-  record Key(String search, int block) {}
+  record Key(String search, int block) implements Serializable {}
 
   /** A block as the engine takes it; an empty one has no batch. */
   record Loaded(int index, long[] ids, @Nullable Gaussians batchOrNull) {
@@ -59,16 +60,17 @@ final class Shared {
     private int users;
 
     private long uses;
-    private @Nullable Loaded loaded;
+    private @Nullable Object loaded;
 
     /** Returns the block, which one task reads; if that fails, the next that waits tries. */
-    synchronized Loaded get(Supplier<Block> read) {
+    @SuppressWarnings("unchecked") // a key has blocks of one type
+    synchronized <T> T get(Supplier<T> read) {
       if (loaded == null) {
         // Not prepared: usual data need a third of what all forms take, and a form is made once, by
         // the first call that needs it.
-        loaded = Loaded.of(read.get());
+        loaded = read.get();
       }
-      return loaded;
+      return (T) loaded;
     }
   }
 
@@ -93,7 +95,7 @@ final class Shared {
   }
 
   /** The block, read if it is not there, until the end of the task. */
-  static Loaded block(Key key, Supplier<Block> read, TaskContext task) {
+  static <T> T block(Key key, Supplier<T> read, TaskContext task) {
     Entry entry =
         BLOCKS.compute(
             key,

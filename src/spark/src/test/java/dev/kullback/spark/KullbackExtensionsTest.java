@@ -73,11 +73,29 @@ class KullbackExtensionsTest {
         .hasMessageContaining("NAMED_PARAMETERS_NOT_SUPPORTED");
   }
 
+  /** Few rows on the left, many, and so many on the right that they do not go through the driver. */
   @ParameterizedTest
-  @CsvSource({"false, false", "true, true"})
-  void aJoinFindsWhatOneEngineFinds(boolean isDouble, boolean reverse) {
-    Sample references = Sample.twins(ScaleKind.STD, isDouble, 500, 5, 2);
-    Sample queries = references.first(200);
+  @CsvSource({
+    "false, false, 200, 1g",
+    "true, true, 200, 1g",
+    "false, true, 4500, 1g",
+    "true, false, 4500, 1g",
+    "false, false, 200, 0",
+    "true, true, 200, 0"
+  })
+  void aJoinFindsWhatOneEngineFinds(boolean isDouble, boolean reverse, int n, String driver) {
+    spark.conf().set(JoinSearch.MOST_BYTES, driver);
+    try {
+      findsWhatOneEngineFinds(isDouble, reverse, n);
+    } finally {
+      spark.conf().unset(JoinSearch.MOST_BYTES);
+    }
+  }
+
+  private static void findsWhatOneEngineFinds(boolean isDouble, boolean reverse, int n) {
+    Sample all = Sample.twins(ScaleKind.STD, isDouble, n + 300, 5, 2);
+    Sample queries = all.first(n);
+    Sample references = all.last(500);
     Dataset<Row> p = references.dataset(spark).orderBy("id"); // ties to the lower id
     Dataset<Row> q = queries.dataset(spark).repartition(5);
     Column kl =
@@ -116,6 +134,11 @@ class KullbackExtensionsTest {
   @ValueSource(
       strings = {
         "SELECT q.*, p.* FROM q JOIN p EXACT NEAREST 3 BY DISTANCE KL(q.mean, q.std, p.mean, p.std)",
+        // by similarity
+        "SELECT q.*, p.* FROM q JOIN p EXACT NEAREST 3 BY SIMILARITY -KL(q.mean, q.std, p.mean, p.std)",
+        // with the divergence, and what is made of it
+        "SELECT q.id, p.id, KL(q.mean, q.std, p.mean, p.std) AS kl, exp(-KL(q.mean, q.std, p.mean, p.std)), rand() < 2"
+            + " FROM q LEFT OUTER JOIN p EXACT NEAREST 2 BY DISTANCE KL(q.mean, q.std, p.mean, p.std)",
         // fewer references than k, in the other direction
         "SELECT * FROM q LEFT OUTER JOIN (SELECT * FROM p WHERE id < 103) r"
             + " APPROX NEAREST 5 BY DISTANCE KL(r.mean, r.std, q.mean, q.std)",
@@ -127,7 +150,11 @@ class KullbackExtensionsTest {
       })
   void aJoinIsWhatSparkMakesOfIt(String text) {
     Dataset<Row> search = spark.sql(text.replace("KL(", "kl_divergence("));
-    Dataset<Row> own = spark.sql(text.replace("KL(", "0 + kl_divergence("));
+    Dataset<Row> own =
+        spark.sql(
+            text.replace("DISTANCE KL(", "DISTANCE 0 + KL(")
+                .replace("SIMILARITY -KL(", "SIMILARITY 0 - KL(")
+                .replace("KL(", "kl_divergence("));
     assertThat(isSearch(search)).isTrue();
     assertThat(isSearch(own)).isFalse();
     assertThat(search.schema()).isEqualTo(own.schema());
@@ -140,6 +167,7 @@ class KullbackExtensionsTest {
   @ValueSource(
       strings = {
         "SELECT * FROM q JOIN p EXACT NEAREST 1 BY SIMILARITY kl_divergence(q.mean, q.std, p.mean, p.std)",
+        "SELECT * FROM q JOIN p EXACT NEAREST 1 BY DISTANCE -kl_divergence(q.mean, q.std, p.mean, p.std)",
         "SELECT * FROM q JOIN p EXACT NEAREST 1 BY DISTANCE kl_divergence(q.mean, p.std, p.mean, q.std)",
         "SELECT * FROM q, LATERAL (SELECT r.id FROM (SELECT 1) l JOIN p r EXACT NEAREST 1 BY DISTANCE kl_divergence(q.mean, q.std, r.mean, r.std))"
       })
@@ -196,7 +224,15 @@ class KullbackExtensionsTest {
     assertThatThrownBy(joined::collect)
         .rootCause()
         .isInstanceOf(IllegalArgumentException.class)
-        .hasMessageContaining("references: id 2: column std: std[0] is NaN");
+        // of each partition, the first row that has both arrays
+        .message()
+        .containsPattern("references: id (102|130): column std: std\\[0] is NaN");
+    assertThatThrownBy(
+            spark.sql(
+                    "SELECT q.* FROM (SELECT mean AS m, array(1D, 1D, 0D) AS s FROM q) q JOIN p"
+                        + " EXACT NEAREST 1 BY DISTANCE kl_divergence(m, s, p.mean, p.std)")
+                ::collect)
+        .hasMessageContaining("queries: id 0: column std: std[2] is 0.0");
   }
 
   @Test

@@ -85,6 +85,11 @@ record Sample(ScaleKind kind, boolean isDouble, int dimension, List<Member> memb
     return new Sample(kind, isDouble, dimension, members.subList(0, n));
   }
 
+  Sample last(int n) {
+    return new Sample(
+        kind, isDouble, dimension, members.subList(members.size() - n, members.size()));
+  }
+
   Dataset<Row> dataset(SparkSession spark) {
     var array = DataTypes.createArrayType(isDouble ? DataTypes.DoubleType : DataTypes.FloatType);
     StructType schema =
@@ -103,7 +108,7 @@ record Sample(ScaleKind kind, boolean isDouble, int dimension, List<Member> memb
 
   Gaussians batch() {
     Input input =
-        new Input("sample", new Columns("id", "mean", "std", kind), isDouble, dimension, 0);
+        new Input("sample", new Columns("id", "mean", "std", kind), isDouble, dimension, "");
     List<Member> ordered = ordered();
     int length = Math.toIntExact(kind.length(dimension));
     Object mean = input.array(ordered.size() * dimension);
