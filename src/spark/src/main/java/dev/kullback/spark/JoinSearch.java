@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 import java.util.UUID;
+import java.util.function.IntFunction;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.broadcast.Broadcast;
@@ -155,9 +156,16 @@ final class JoinSearch {
   /** References as the tasks of an executor share them. */
   private record References(RowBuffer rows, @Nullable Gaussians batch) {}
 
-  /** Returns the join with all rows on the right in one block, or null where they are too many for an executor or the driver. */
+  /**
+   * Returns the join with all rows on the right in one block, or null where they are too many for an executor or the driver.
+   *
+   * @param left gives the rows on the left by the number of Gaussians on the right
+   */
   static @Nullable RDD<InternalRow> ofBlock(
-      Request request, RDD<InternalRow> left, RDD<InternalRow> right, JavaSparkContext spark) {
+      Request request,
+      IntFunction<RDD<InternalRow>> left,
+      RDD<InternalRow> right,
+      JavaSparkContext spark) {
     double memory = Plan.memory(spark.sc());
     Gathered all =
         Gathered.of(
@@ -177,7 +185,8 @@ final class JoinSearch {
     }
     Broadcast<byte[]> bytes = spark.broadcast(all.bytes());
     Shared.Key key = new Shared.Key(UUID.randomUUID().toString(), 0);
-    return left.toJavaRDD()
+    return left.apply(first.gaussians())
+        .toJavaRDD()
         .mapPartitionsWithIndex(
             (partition, rows) -> {
               References p =

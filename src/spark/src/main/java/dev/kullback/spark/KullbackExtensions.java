@@ -27,10 +27,12 @@ import scala.runtime.BoxedUnit;
  * <p>Its result is that of Spark's own plan, {@code LEFT OUTER}, {@code APPROX}, and {@code kl_divergence} of the right
  * side and the left included: rows where an array is null are near to nothing. Of references at equal distances, those
  * whose rows come first are taken, where rows have an order. {@code EXPLAIN} shows such a search as
- * {@code KlNearestByJoin}. Other rankings, {@code BY SIMILARITY}, streams and correlated subqueries are left to Spark.
+ * {@code KlNearestByJoin}. {@code BY SIMILARITY -kl_divergence(…)} is the same; other rankings, streams and correlated
+ * subqueries are left to Spark. Predicates, semijoins and limits of the left side are carried out before the search.
  *
  * <p>The search runs short jobs before its own, when the result is used. Messages about rows call the left side queries
- * and the right one references. The id that they name is {@code monotonically_increasing_id()} of the row.
+ * and the right one references. They name a row by its column {@code id}, or else by its
+ * {@code monotonically_increasing_id()}.
  */
 public final class KullbackExtensions implements Function1<SparkSessionExtensions, BoxedUnit> {
   /** Called by Spark. */

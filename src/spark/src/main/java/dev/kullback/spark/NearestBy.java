@@ -24,10 +24,13 @@ import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.NearestByJoin;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.exchange.REPARTITION_BY_NUM$;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
@@ -262,6 +265,9 @@ final class NearestBy {
   /** The physical plan of the join. */
   @SuppressWarnings("serial") // only the driver has it
   public static final class KlNearestByJoinExec extends SparkPlan {
+    /** Least rows on the right for which those on the left are shuffled to be dealt to all processors. */
+    private static final int MANY_REFERENCES = 4096;
+
     private final SparkPlan left;
     private final SparkPlan right;
     private final JoinType joinType;
@@ -317,7 +323,7 @@ final class NearestBy {
       JavaSparkContext spark = new JavaSparkContext(sparkContext());
       RDD<InternalRow> joined = JoinSearch.ofFew(request, rows, others, spark);
       if (joined == null) {
-        joined = JoinSearch.ofBlock(request, rows, others, spark);
+        joined = JoinSearch.ofBlock(request, this::dealt, others, spark);
       }
       if (joined == null) {
         NumberedRows queries = new NumberedRows(left, q);
@@ -327,6 +333,23 @@ final class NearestBy {
                 request, queries.join(references, references.nearest(queries, k, reverse), outer));
       }
       return joined;
+    }
+
+    /** Rows on the left for a search among so many references, dealt to all processors if there is work for them. */
+    private RDD<InternalRow> dealt(int references) {
+      int processors = sparkContext().defaultParallelism();
+      RDD<InternalRow> rows = left.execute();
+      if (references < MANY_REFERENCES || rows.getNumPartitions() >= processors) {
+        return rows;
+      }
+      Gaussian gaussian = distance.q().isOf(left) ? distance.q() : distance.p();
+      return new ShuffleExchangeExec(
+              new HashPartitioning(
+                  KlDivergence.seq(List.of(gaussian.mean(), gaussian.std())), 2 * processors),
+              left,
+              REPARTITION_BY_NUM$.MODULE$,
+              Option.empty())
+          .execute();
     }
 
     private long mostBytes() {

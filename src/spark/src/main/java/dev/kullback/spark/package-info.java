@@ -8,7 +8,9 @@
  * result, merged over the blocks of references; {@code Sums} those of sums.
  *
  * <p>In SQL, {@code KlDivergence} is the function, and {@code NearestBy} has the rule, the strategy and the nodes that make
- * a search of a join. Its rows have no ids, so {@code NumberedRows} gives them some.
+ * a search of a join; {@code NearestByPushDown} takes below it what chooses rows on its left. {@code JoinSearch} carries it out
+ * where a side is small enough to be {@code Gathered}. Otherwise the rows, which have no ids, get some from
+ * {@code NumberedRows}.
  */
 @NullMarked
 package dev.kullback.spark;

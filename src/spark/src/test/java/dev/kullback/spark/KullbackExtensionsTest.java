@@ -92,6 +92,31 @@ class KullbackExtensionsTest {
     }
   }
 
+  /** Many references, for which a single partition on the left is dealt to all processors. */
+  @Test
+  void aPartitionIsDealt() {
+    Sample references = Sample.twins(ScaleKind.STD, false, 4500, 3, 5);
+    Sample queries = references.first(4200);
+    Dataset<Row> p = references.dataset(spark).orderBy("id");
+    Dataset<Row> q = queries.dataset(spark).coalesce(1);
+    Column kl =
+        call_function("kl_divergence", q.col("mean"), q.col("std"), p.col("mean"), p.col("std"));
+    Dataset<Row> joined =
+        q.nearestByJoin(p, kl, 2, "exact", "distance").select(q.col("id"), p.col("id"), kl);
+    assertThat(joined.javaRDD().getNumPartitions()).isEqualTo(4);
+    assertThat(ranked(ordered(joined))).isEqualTo(queries.nearest(references, 2, false));
+  }
+
+  /** Rows of query, neighbor, divergence, as nearest neighbors are ordered. */
+  private static List<Row> ordered(Dataset<Row> joined) {
+    return joined.collectAsList().stream()
+        .sorted(
+            Comparator.<Row>comparingLong(row -> row.getLong(0))
+                .thenComparingDouble(row -> row.getDouble(2))
+                .thenComparingLong(row -> row.getLong(1)))
+        .toList();
+  }
+
   private static void findsWhatOneEngineFinds(boolean isDouble, boolean reverse, int n) {
     Sample all = Sample.twins(ScaleKind.STD, isDouble, n + 300, 5, 2);
     Sample queries = all.first(n);
@@ -107,14 +132,7 @@ class KullbackExtensionsTest {
     Dataset<Row> joined =
         q.nearestByJoin(p, kl, 7, "exact", "distance").select(q.col("id"), p.col("id"), kl);
     assertThat(isSearch(joined)).isTrue();
-    List<Row> rows =
-        joined.collectAsList().stream()
-            .sorted(
-                Comparator.<Row>comparingLong(row -> row.getLong(0))
-                    .thenComparingDouble(row -> row.getDouble(2))
-                    .thenComparingLong(row -> row.getLong(1)))
-            .toList();
-    assertThat(ranked(rows)).isEqualTo(queries.nearest(references, 7, reverse));
+    assertThat(ranked(ordered(joined))).isEqualTo(queries.nearest(references, 7, reverse));
   }
 
   /** Rows of query, neighbor, divergence, by query and rank. */
