@@ -43,8 +43,9 @@ final class Job {
    * @throws IllegalArgumentException if there are no references, or an input lacks a column or has one of another type
    */
   Job(Dataset<Row> references, Dataset<Row> queries, Columns columns) {
+    String side = queries == references ? "references" : "queries";
     boolean isDouble = columns.isDouble(references, "references");
-    isDouble |= columns.isDouble(queries, "queries");
+    isDouble |= columns.isDouble(queries, side);
     spark = new JavaSparkContext(queries.sparkSession().sparkContext());
     session = (SparkSession) queries.sparkSession();
     this.references = columns.select(references, isDouble);
@@ -58,7 +59,7 @@ final class Job {
     int dimension = first.getInt(1);
     String measured = Input.label(first.getLong(0)) + " of the references";
     referenceInput = new Input("references", columns, isDouble, dimension, measured);
-    queryInput = new Input("queries", columns, isDouble, dimension, measured);
+    queryInput = new Input(side, columns, isDouble, dimension, measured);
   }
 
   /** The id and the dimension of some row of the references. */
@@ -139,11 +140,12 @@ final class Job {
   /** Plans the blocks of both inputs; see {@link Plan#of}. */
   Plan plan(int blockRows, boolean broadcast, long kept) {
     return Plan.of(
-        spark.sc(),
+        Plan.Resources.of(spark.sc()),
         referenceInput,
         referenceCount,
         Math.max(1, queryCount),
-        broadcast ? referenceCount : blockRows,
+        blockRows,
+        broadcast,
         kept);
   }
 

@@ -13,6 +13,7 @@ import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -33,6 +34,9 @@ final class OutputFolder {
   private final FileSystem files;
   private final boolean overwrite;
 
+  /** Where the result is written until it is complete. */
+  private final Path fresh;
+
   /**
    * @throws IllegalArgumentException if no folder can be there, or something is and is not to be replaced
    */
@@ -46,9 +50,45 @@ final class OutputFolder {
       throw new IllegalArgumentException(
           name + ": is a root, or a link to nothing; give another output");
     }
-    if (!overwrite && files.exists(target)) {
+    if (!overwrite && exists()) {
       throw new IllegalArgumentException(name + ": is there; --overwrite replaces it");
     }
+    fresh = beside("tmp");
+  }
+
+  private boolean exists() throws IOException {
+    try {
+      return files.exists(target);
+    } catch (ParentNotDirectoryException e) { // a file, with a name behind it
+      return false;
+    }
+  }
+
+  /**
+   * Makes the folder in which the result is written, so that one which cannot be is found before the search.
+   *
+   * @throws IllegalArgumentException if it cannot be made
+   */
+  void open() {
+    String reason = "";
+    try {
+      if (files.mkdirs(fresh)) {
+        files.deleteOnExit(
+            fresh); // should a signal end the JVM; tasks may still begin a file after it
+        return;
+      }
+    } catch (IOException e) {
+      reason = ": " + e.getMessage();
+    }
+    throw new IllegalArgumentException(
+        "%s: cannot be written: no folder can be made in %s%s"
+            .formatted(name, target.getParent(), reason));
+  }
+
+  /** Deletes what was written of a result that is not complete. */
+  void close() {
+    discard(fresh);
+    files.cancelDeleteOnExit(fresh);
   }
 
   /** Replaces nothing but a file or a folder of Parquet files. */
@@ -135,38 +175,26 @@ final class OutputFolder {
 
   /**
    * Writes the result beside the target, moves the target aside, and moves the result to its place. After a failure the old target is where
-   * it was, or the message says where it is.
+   * it was, or the message says where it is. To be called once, after {@link #open} and before {@link #close}.
    */
   void write(Dataset<Row> result) throws IOException {
-    Path fresh = beside("tmp");
     Path old = beside("old");
-    boolean written = false;
-    files.mkdirs(fresh);
-    files.deleteOnExit(fresh); // should a signal end the JVM; tasks may still begin a file after it
+    result.write().mode(SaveMode.Append).parquet(fresh.toString());
+    boolean replaces = overwrite && files.exists(target);
+    if (replaces) {
+      refuseOthers(); // by now something else may be there
+      rename(target, old);
+    }
     try {
-      result.write().mode(SaveMode.Append).parquet(fresh.toString());
-      boolean replaces = overwrite && files.exists(target);
+      rename(fresh, target);
+    } catch (IOException | RuntimeException e) {
       if (replaces) {
-        refuseOthers(); // by now something else may be there
-        rename(target, old);
+        putBack(old, e);
       }
-      try {
-        rename(fresh, target);
-      } catch (IOException | RuntimeException e) {
-        if (replaces) {
-          putBack(old, e);
-        }
-        throw e;
-      }
-      written = true;
-      if (replaces) {
-        drop(old);
-      }
-    } finally {
-      if (!written) {
-        discard(fresh);
-      }
-      files.cancelDeleteOnExit(fresh);
+      throw e;
+    }
+    if (replaces) {
+      drop(old);
     }
   }
 

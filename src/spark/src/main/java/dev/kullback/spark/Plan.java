@@ -1,7 +1,6 @@
 package dev.kullback.spark;
 
-import dev.kullback.Gaussians;
-import java.lang.reflect.Array;
+import java.util.Locale;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 
@@ -16,23 +15,66 @@ record Plan(int referenceBlocks, int queryBlocks) {
   /** Tasks planned for each processor, so that the last ones of a job leave few processors idle. */
   private static final int TASKS_PER_PROCESSOR = 4;
 
-  private static final int SAMPLE_ELEMENTS = 1 << 20;
-
   /** Most elements of a batch's arrays, rounded up to the library's panels. */
   private static final long MOST_ELEMENTS = 1L << 28;
+
+  /**
+   * What a cluster has.
+   *
+   * @param memory bytes of an executor's heap that Spark leaves to users' objects
+   * @param tasks tasks that an executor runs at once
+   * @param parallelism tasks that all run at once
+   * @param driver bytes of the driver's heap
+   */
+  record Resources(double memory, int tasks, int parallelism, double driver) {
+    static Resources of(SparkContext spark) {
+      return new Resources(
+          Plan.memory(spark),
+          tasksAtOnce(spark),
+          spark.defaultParallelism(),
+          Runtime.getRuntime().maxMemory());
+    }
+  }
 
   /**
    * @param references how many there are, at least 1
    * @param queries how many there are, at least 1
    * @param blockRows references of a block; 0: as many as memory allows
+   * @param broadcast whether the references are one block, which the driver sends
    * @param kept bytes that a task keeps for each query besides its Gaussian
+   * @throws IllegalArgumentException if a block as it is asked for does not fit, or there would be too many tasks
    */
   static Plan of(
-      SparkContext spark, Input input, long references, long queries, long blockRows, long kept) {
-    double memory = memory(spark);
+      Resources resources,
+      Input input,
+      long references,
+      long queries,
+      long blockRows,
+      boolean broadcast,
+      long kept) {
+    double memory = resources.memory;
     double row = rowBytes(input);
     double mostRows = MOST_ELEMENTS / (double) input.scaleLength();
-    int tasks = tasksAtOnce(spark);
+    int tasks = resources.tasks;
+    if (broadcast) {
+      checkFits("broadcast()", references, row, memory);
+      double sent = references * rawBytes(input);
+      if (2 * sent > resources.driver) {
+        throw new IllegalArgumentException(
+            String.format(
+                Locale.ROOT,
+                "broadcast(): %,d references take %s on the driver, twice, of whose heap of %s; raise spark.driver.memory, or do without broadcast()",
+                references,
+                mebibytes(sent),
+                mebibytes(resources.driver)));
+      }
+    } else if (blockRows > 0) {
+      checkFits(
+          String.format(Locale.ROOT, "blockRows(%,d)", blockRows),
+          Math.min(blockRows, references),
+          row,
+          memory);
+    }
     // The queries of all tasks that run at once take a quarter of the memory.
     double queriesFitting = Math.min(memory / 4 / tasks / (row + kept), mostRows);
     long mostQueries = Math.clamp((long) queriesFitting, 1, MOST_QUERIES);
@@ -41,13 +83,14 @@ record Plan(int referenceBlocks, int queryBlocks) {
     // The blocks of references in use take half of the memory: where queries are few, neighboring
     // tasks are of different
     // blocks.
-    long inUse = Math.ceilDiv(spark.defaultParallelism(), leastBlocks) + 1;
+    long inUse = Math.ceilDiv(resources.parallelism, leastBlocks) + 1;
     long blocks = Math.clamp(inUse, 2, Math.max(2, tasks));
     double fitting = Math.min(memory / 2 / blocks / row, mostRows);
-    long referenceRows = blockRows > 0 ? blockRows : Math.max(1, (long) fitting);
+    long referenceRows =
+        broadcast ? references : blockRows > 0 ? blockRows : Math.max(1, (long) fitting);
     long referenceBlocks = Math.ceilDiv(references, referenceRows);
 
-    long wantedTasks = (long) TASKS_PER_PROCESSOR * spark.defaultParallelism();
+    long wantedTasks = (long) TASKS_PER_PROCESSOR * resources.parallelism;
     long wanted =
         Math.min(Math.ceilDiv(wantedTasks, referenceBlocks), Math.ceilDiv(queries, LEAST_QUERIES));
     long queryBlocks = Math.max(wanted, leastBlocks);
@@ -57,6 +100,26 @@ record Plan(int referenceBlocks, int queryBlocks) {
               .formatted(referenceBlocks, queryBlocks));
     }
     return new Plan((int) referenceBlocks, (int) queryBlocks);
+  }
+
+  /** Refuses a block that an executor could not hold, which would fail after the shuffle of both inputs. */
+  private static void checkFits(String setting, long rows, double row, double memory) {
+    if (rows * row > memory) {
+      throw new IllegalArgumentException(
+          String.format(
+              Locale.ROOT,
+              "%s: a block of %,d references takes up to %s, %d bytes each; executors have %s for it. Raise spark.executor.memory, lower spark.memory.fraction, or give blocks of %,d rows",
+              setting,
+              rows,
+              mebibytes(rows * row),
+              (long) row,
+              mebibytes(memory),
+              Math.max(1, (long) (memory / 4 / row))));
+    }
+  }
+
+  private static String mebibytes(double bytes) {
+    return String.format(Locale.ROOT, "%,d MB", (long) (bytes / (1 << 20)));
   }
 
   /** Returns the bytes of an executor's heap that Spark leaves to users' objects. */
@@ -82,22 +145,21 @@ record Plan(int referenceBlocks, int queryBlocks) {
     return Math.max(1, cores / conf.getInt("spark.task.cpus", 1));
   }
 
-  /** Bytes of a prepared Gaussian and of its row while it is read: the library says it of a sample. */
+  /**
+   * Most bytes of a prepared Gaussian and of its row while it is read. Not asked of the library, as that makes fewer forms in a driver
+   * without the Vector API than in executors that have it; a test compares the two.
+   */
   static double rowBytes(Input input) {
-    int rows = Math.clamp(SAMPLE_ELEMENTS / input.scaleLength(), 1, 256);
-    Object mean = input.array(rows * input.dimension());
-    Object scale = input.array(rows * input.scaleLength());
-    for (int i = 0; i < rows; i++) {
-      for (int h = 0; h < input.dimension(); h++) {
-        int at =
-            i * input.scaleLength()
-                + (input.scaleLength() == input.dimension() ? h : h * (input.dimension() + 1));
-        Array.setFloat(scale, at, 1);
-      }
-    }
-    Gaussians sample = input.batch(mean, scale);
-    sample.prepare();
-    double raw = (input.dimension() + input.scaleLength()) * (input.isDouble() ? 8.0 : 4.0);
-    return (double) sample.memoryBytes() / rows + raw;
+    double d = input.dimension();
+    double prepared =
+        input.columns().kind().isFull()
+            ? 8 * d * (d + 3) + (input.isDouble() ? 8 : 4) * d * (d + 1) + 64
+            : (input.isDouble() ? 40 : 56) * d + 96;
+    return prepared + rawBytes(input);
+  }
+
+  /** Bytes of a row's arrays. */
+  private static double rawBytes(Input input) {
+    return (input.dimension() + input.scaleLength()) * (input.isDouble() ? 8.0 : 4.0);
   }
 }

@@ -2,10 +2,14 @@ package dev.kullback.spark;
 
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.UnknownHostException;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
@@ -35,6 +39,13 @@ import picocli.CommandLine.Spec;
 final class TopK implements Callable<Integer> {
   /** Masters whose tasks run in this JVM. */
   private static final Pattern LOCAL = Pattern.compile("local(\\[.*])?");
+
+  /** Masters that stand alone, one or several. */
+  private static final Pattern STANDALONE = Pattern.compile("spark://(.+)");
+
+  private static final Pattern ADDRESS = Pattern.compile("(.+):(\\d{1,5})");
+
+  private static final int CONNECT_MILLIS = 5000;
 
   @Option(
       names = "--references",
@@ -189,17 +200,54 @@ final class TopK implements Callable<Integer> {
         settings.setIfMissing("spark.jars", jar.get());
       }
     }
+    checkMaster(settings.get("spark.master"));
     boolean isTerminal = System.getenv("KULLBACK_STDERR_TTY") != null;
     settings.setIfMissing("spark.ui.showConsoleProgress", Boolean.toString(isTerminal && !quiet));
     try {
       return SparkSession.builder().config(settings).getOrCreate();
     } catch (Exception e) {
+      String master = settings.get("spark.master");
       if (e instanceof SparkException) { // which Scala does not declare
+        throw new IllegalArgumentException("--master %s: %s".formatted(master, e.getMessage()), e);
+      }
+      if (e
+          instanceof
+          IllegalStateException) { // Spark gave up, and stopped what it then goes on with
         throw new IllegalArgumentException(
-            "--master %s: %s".formatted(settings.get("spark.master"), e.getMessage()), e);
+            "--master %s: it did not take the application; is it one of Spark 4.2?"
+                .formatted(master),
+            e);
       }
       throw e;
     }
+  }
+
+  /** Asks whether anybody answers where a standalone master should be, as Spark itself takes a minute to give up. */
+  private static void checkMaster(String master) {
+    Matcher hosts = STANDALONE.matcher(master);
+    if (!hosts.matches()) {
+      return;
+    }
+    String reason = "";
+    for (String address : hosts.group(1).split(",", -1)) {
+      Matcher parts = ADDRESS.matcher(address);
+      if (!parts.matches()) {
+        return; // Spark says what is wrong
+      }
+      try (Socket socket = new Socket()) {
+        socket.connect(
+            new InetSocketAddress(parts.group(1), Integer.parseInt(parts.group(2))),
+            CONNECT_MILLIS);
+        return;
+      } catch (IOException | IllegalArgumentException e) {
+        reason =
+            "%s: %s"
+                .formatted(
+                    address, e instanceof UnknownHostException ? "no such host" : e.getMessage());
+      }
+    }
+    throw new IllegalArgumentException(
+        "--master %s: no master answers (%s)".formatted(master, reason));
   }
 
   private void run(SparkSession spark) throws IOException {
@@ -213,16 +261,25 @@ final class TopK implements Callable<Integer> {
       folder.refuseInput(queries, q);
     }
     folder.refuseOthers();
-    long start = System.nanoTime();
-    KlNeighbors search = scales.of(KlNeighbors.of(p).id(id).mean(mean));
-    search = reverse ? search.reverse() : search;
-    search = blockRows != null ? search.blockRows(blockRows) : search;
-    search = broadcast ? search.broadcast() : search;
-    folder.write(search.nearest(q, k));
-    double seconds = (System.nanoTime() - start) * 1e-9;
+    folder.open();
+    double seconds;
+    try {
+      long start = System.nanoTime();
+      folder.write(search(p).nearest(q, k));
+      seconds = (System.nanoTime() - start) * 1e-9;
+    } finally {
+      folder.close();
+    }
     if (!quiet) {
       summarize(spark, p.count(), q.count(), seconds);
     }
+  }
+
+  private KlNeighbors search(Dataset<Row> p) {
+    KlNeighbors search = scales.of(KlNeighbors.of(p).id(id).mean(mean));
+    search = reverse ? search.reverse() : search;
+    search = blockRows != null ? search.blockRows(blockRows) : search;
+    return broadcast ? search.broadcast() : search;
   }
 
   private static Dataset<Row> read(SparkSession spark, String file) {

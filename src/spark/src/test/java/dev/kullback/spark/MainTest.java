@@ -222,10 +222,41 @@ class MainTest {
         "text.parquet: cannot be read as Parquet", "--references", file("text.parquet"), "-k", "1");
     assertError("[PATH_NOT_FOUND]", "--references", file("none.parquet"), "-k", "1");
     assertError(
-        ": id 7: column std: std[1] is -1.0; ", "--references", file("bad.parquet"), "-k", "1");
+        "references: id 7: column std: std[1] is -1.0; ",
+        "--references",
+        file("bad.parquet"),
+        "-k",
+        "1");
     assertError(
         "Missing required option: '-k=K'; see kullback spark topk --help", "--references", R);
     assertError("--std", "--references", R, "-k", "1", "--std", "std", "--variance", "std");
+  }
+
+  /** What can be known before the search is told before it, and nothing stays. */
+  @Test
+  void outputsAndMastersAreTriedFirst() throws IOException {
+    Path file = Files.writeString(folder.resolve("file"), "x");
+    for (String output :
+        new String[] {file + "/o.parquet", file + "/a/b/o.parquet", "/proc/x/o.parquet"}) {
+      assertThat(run("topk", "--references", R, "-k", "1", "-o", output)).isEqualTo(2);
+      assertThat(err)
+          .startsWith(
+              "kullback: " + output + ": cannot be written: no folder can be made in file:/")
+          .hasLineCount(1);
+    }
+    assertThat(file).hasContent("x");
+    assertThat(run("topk", "--references", R, "-k", "9999", "-o", file("o.parquet"))).isEqualTo(2);
+    try (Stream<Path> files = Files.list(folder)) {
+      assertThat(files.map(Path::toString)).noneMatch(name -> name.contains("kullback-tmp"));
+    }
+    assertError(
+        "--master spark://127.0.0.1:1,127.0.0.1:2: no master answers (127.0.0.1:2: Connection refused)",
+        "--references",
+        R,
+        "-k",
+        "1",
+        "--master",
+        "spark://127.0.0.1:1,127.0.0.1:2");
   }
 
   private void assertError(String message, String... args) {

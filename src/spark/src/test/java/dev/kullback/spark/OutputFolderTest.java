@@ -65,8 +65,24 @@ class OutputFolderTest {
     Flaky.renames = 0;
   }
 
-  private OutputFolder output(String scheme) throws IOException {
-    return new OutputFolder(scheme + folder.resolve("out"), true, configuration);
+  private Written output(String scheme) throws IOException {
+    return written(new OutputFolder(scheme + folder.resolve("out"), true, configuration));
+  }
+
+  /** Writes as the command does. */
+  private interface Written {
+    void write(Dataset<Row> rows) throws IOException;
+  }
+
+  private static Written written(OutputFolder output) {
+    return rows -> {
+      output.open();
+      try {
+        output.write(rows);
+      } finally {
+        output.close();
+      }
+    };
   }
 
   private Dataset<Row> rows(long n) {
@@ -136,10 +152,10 @@ class OutputFolderTest {
   @Test
   void whatAppearsMeanwhileStays() throws IOException {
     Path other = folder.resolve("other");
-    OutputFolder output = new OutputFolder(other.toString(), false, configuration);
+    Written output = written(new OutputFolder(other.toString(), false, configuration));
     Files.writeString(Files.createDirectory(other).resolve("notes.txt"), "x");
     assertThatThrownBy(() -> output.write(rows(2))).hasMessageEndingWith("has appeared meanwhile");
-    OutputFolder replacing = new OutputFolder(other.toString(), true, configuration);
+    Written replacing = written(new OutputFolder(other.toString(), true, configuration));
     assertThatThrownBy(() -> replacing.write(rows(2))).hasMessageContaining("such as notes.txt");
     assertThat(other.resolve("notes.txt")).hasContent("x");
     assertThat(others()).containsExactly("other");
