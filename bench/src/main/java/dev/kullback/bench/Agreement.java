@@ -181,11 +181,38 @@ final class Agreement {
     }
   }
 
+  /** Another divergence of diagonal Gaussians, to a relative error. */
+  static void divergence(String name, Batch q, Batch p, float[] out, double tolerance) {
+    forSampledEntries(
+        q.shape(),
+        p.shape(),
+        (i, j, at) -> {
+          double expected = DivergenceReference.diagonal(name, q, p, i, j);
+          if (!(Math.abs(out[at] - expected) <= tolerance * expected)) {
+            throw differs(name, i, j, out[at], expected);
+          }
+        });
+  }
+
+  /** Another divergence of full covariances, to a relative error. */
+  static void fullDivergence(
+      String name, FullBatch q, FullBatch p, double[] out, double tolerance) {
+    forSampledEntries(
+        q.shape(),
+        p.shape(),
+        (i, j, at) -> {
+          double expected = DivergenceReference.full(name, q, p, i, j);
+          if (!(Math.abs(out[at] - expected) <= tolerance * expected)) {
+            throw differs(name, i, j, out[at], expected);
+          }
+        });
+  }
+
   /**
    * KL(q_i ‖ p_j), every term ≥ 0: ½ (‖y‖² + ‖E‖² + 2 Σ (E_kk − ln(1 + E_kk))) with L_p y = μ_p − μ_q and
    * L_p E = L_q − L_p.
    */
-  private static double kl(FullBatch q, FullBatch p, int i, int j) {
+  static double kl(FullBatch q, FullBatch p, int i, int j) {
     int d = q.shape().dimension();
     // [y, E], solved in place row by row
     double[][] solved = new double[d][d + 1];

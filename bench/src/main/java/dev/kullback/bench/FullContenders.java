@@ -104,12 +104,12 @@ final class FullContenders {
   }
 
   /** The multiply-adds of the results as a matrix product, whatever a contender makes of them. */
-  private static double terms(Shape shape, boolean aligned) {
+  static double terms(Shape shape, boolean aligned) {
     double pairs = aligned ? shape.size() : (double) shape.size() * shape.size();
     return pairs * FullBatch.features(shape.dimension());
   }
 
-  private static FullGaussians gaussians(FullBatch batch) {
+  static FullGaussians gaussians(FullBatch batch) {
     return FullGaussians.ofScaleTril(batch.mean(), batch.scaleTril(), batch.shape().dimension());
   }
 

@@ -212,6 +212,19 @@ class ColdKernelTest {
         check(what + ", itself", q::gaussians, null, ColdKernelTest::pairwise);
         check(what + ", aligned", q::gaussians, p::gaussians, ColdKernelTest::aligned);
         check(what + ", standard", q::gaussians, null, ColdKernelTest::standard);
+        for (Divergence other :
+            List.of(
+                Divergence.JEFFREYS,
+                Divergence.BHATTACHARYYA,
+                Divergence.HELLINGER,
+                Divergence.renyi(0.9))) {
+          check(
+              other,
+              what + ", " + other,
+              q.rows(0, shape[0])::gaussians,
+              some::gaussians,
+              ColdKernelTest::pairwise);
+        }
       }
     }
   }
@@ -285,12 +298,17 @@ class ColdKernelTest {
 
   /** Asserts the same bits of vector and cold kernels, each on batches made anew; where p is null, on q and itself. */
   private static void check(String what, Supplier<Gaussians> q, Supplier<Gaussians> p, Call call) {
+    check(Divergence.KL, what, q, p, call);
+  }
+
+  private static void check(
+      Divergence divergence, String what, Supplier<Gaussians> q, Supplier<Gaussians> p, Call call) {
     assumeTrue(Platform.mayHaveVectors());
     double[][] found = new double[2][];
     for (int way = 0; way < 2; way++) {
       boolean vectors = way == 0;
-      Engine chosen = new Engine(Platform.Choice.VECTOR, 1, null, _ -> vectors);
-      try (KlEngine engine = new KlEngine(chosen, Divergence.KL)) {
+      Engine chosen = new Engine(divergence.measure, Platform.Choice.VECTOR, 1, null, _ -> vectors);
+      try (KlEngine engine = new KlEngine(chosen, divergence)) {
         Gaussians first = q.get();
         found[way] = call.of(engine, first, p == null ? first : p.get());
       }

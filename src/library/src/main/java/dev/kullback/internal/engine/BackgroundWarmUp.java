@@ -2,6 +2,7 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
@@ -9,6 +10,7 @@ import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -30,6 +32,8 @@ final class BackgroundWarmUp {
   /** Groups that matrices need, by their batches. */
   private static final KernelGroup[] FULL = {KernelGroup.FULL};
 
+  private static final KernelGroup[] FULL_CHERNOFF = {KernelGroup.FULL, KernelGroup.FULL_CHERNOFF};
+  private static final KernelGroup[] FULL_JEFFREYS = {KernelGroup.FULL, KernelGroup.FULL_JEFFREYS};
   private static final KernelGroup[] SMALL = {KernelGroup.SMALL};
   private static final KernelGroup[] DOUBLE = {KernelGroup.DOUBLE};
   private static final KernelGroup[] FLOAT = {
@@ -64,8 +68,8 @@ final class BackgroundWarmUp {
   }
 
   /** Has the groups tried that a matrix of such batches needs. */
-  static void begin(Batch q, Batch p) {
-    begin(groups(q, p), q.dimension());
+  static void begin(Measure measure, Batch q, Batch p) {
+    begin(groups(measure, q, p), q.dimension());
   }
 
   private static void begin(KernelGroup[] groups, int dimension) {
@@ -81,9 +85,17 @@ final class BackgroundWarmUp {
     }
   }
 
-  private static KernelGroup[] groups(Batch q, Batch p) {
+  private static KernelGroup[] groups(Measure measure, Batch q, Batch p) {
     boolean full = q instanceof FullBatch || p instanceof FullBatch;
-    return full ? FULL : diagonal(q.isDouble() || p.isDouble(), q.dimension());
+    return full ? full(measure) : diagonal(q.isDouble() || p.isDouble(), q.dimension());
+  }
+
+  private static KernelGroup[] full(Measure measure) {
+    return switch (measure.family()) {
+      case KL, REVERSE_KL, WASSERSTEIN_2 -> FULL;
+      case JEFFREYS -> FULL_JEFFREYS;
+      case CHERNOFF, RENYI, HELLINGER -> FULL_CHERNOFF;
+    };
   }
 
   private static KernelGroup[] diagonal(boolean wide, int dimension) {
@@ -126,8 +138,8 @@ final class BackgroundWarmUp {
   }
 
   /** Waits for all that calls on such batches need. */
-  static void await(Batch q, Batch p) {
-    await(groups(q, p), q.dimension());
+  static void await(Measure measure, Batch q, Batch p) {
+    await(groups(measure, q, p), q.dimension());
   }
 
   /** Waits for all that calls on diagonal batches of float need. */
@@ -136,9 +148,12 @@ final class BackgroundWarmUp {
   }
 
   /** Waits for all that calls of an engine may need. */
-  static void awaitAll(int dimension) {
-    await(
-        EnumSet.complementOf(EnumSet.of(KernelGroup.INDEX)).toArray(KernelGroup[]::new), dimension);
+  static void awaitAll(Measure measure, int dimension) {
+    EnumSet<KernelGroup> groups = EnumSet.allOf(KernelGroup.class);
+    groups.removeAll(
+        EnumSet.of(KernelGroup.INDEX, KernelGroup.FULL_CHERNOFF, KernelGroup.FULL_JEFFREYS));
+    groups.addAll(List.of(full(measure)));
+    await(groups.toArray(KernelGroup[]::new), dimension);
   }
 
   private static void await(KernelGroup[] groups, int dimension) {

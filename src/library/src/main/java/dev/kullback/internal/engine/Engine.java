@@ -57,7 +57,7 @@ public final class Engine implements AutoCloseable {
   }
 
   /** An engine; if {@code ready} is null, it uses the vectors that are compiled. */
-  private Engine(
+  public Engine(
       Measure measure,
       Platform.Choice asked,
       int threads,
@@ -180,7 +180,7 @@ public final class Engine implements AutoCloseable {
   /** Waits until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
     if (ready != null) {
-      BackgroundWarmUp.awaitAll(dimension);
+      BackgroundWarmUp.awaitAll(measure, dimension);
     }
   }
 
@@ -195,7 +195,7 @@ public final class Engine implements AutoCloseable {
   /** Makes all that calls need of the caller's batches, and calls with them until the VM has compiled what they run. */
   public void warmUp(Batch q, Batch p) {
     if (ready != null) {
-      BackgroundWarmUp.await(q, p);
+      BackgroundWarmUp.await(measure, q, p);
     }
     Platform.prepare(q);
     Platform.prepare(p);

@@ -60,19 +60,19 @@ final class Kernels {
     this.pair = measure.isKl() ? kl : pair;
     pairs = new Pairs(pair);
     cuda = device != null ? new CudaKernel(device, worker) : null;
-    vectors = ready != null ? new ReadyKernels(pairs, worker, kl, ready) : null;
+    vectors = ready != null ? new ReadyKernels(measure, pairs, worker, pair, kl, ready) : null;
   }
 
   /** Chooses the kernel of the divergence of q and p, and packs what its blocks read; of the reverse of KL, for roles exchanged by the call. */
   Operands<?> prepare(Batch q, Batch p) {
     if (!measure.isKl()) {
-      return set(Operands.Kind.SCALAR, q, p);
+      return prepareOther(q, p);
     }
     if (q.isDeterministic()) {
       return set(Operands.Kind.ZERO, q, p);
     }
     if (vectors != null && (cuda == null || q instanceof FullBatch || p instanceof FullBatch)) {
-      BackgroundWarmUp.begin(q, p); // with a device, vectors only make full batches
+      BackgroundWarmUp.begin(measure, q, p); // with a device, vectors only make full batches
     }
     if (cuda != null && q.getClass() == p.getClass()) {
       return enter(cuda.device(), q, p);
@@ -94,6 +94,20 @@ final class Kernels {
     return Objects.requireNonNull(vectors).prepare(q.full(), p.full());
   }
 
+  /** Chooses the kernel of a divergence other than KL. */
+  private Operands<?> prepareOther(Batch q, Batch p) {
+    boolean isFull = q instanceof FullBatch || p instanceof FullBatch;
+    if (vectors == null
+        || !isFull
+        || !q.isExpandable()
+        || !p.isExpandable()
+        || measure.family() == Measure.Family.WASSERSTEIN_2) {
+      return set(Operands.Kind.SCALAR, q, p);
+    }
+    BackgroundWarmUp.begin(measure, q, p);
+    return vectors.prepareOther(q.full(), p.full());
+  }
+
   private Operands<Batch> enter(CudaDevice device, Batch q, Batch p) {
     device.enter();
     entered = device;
@@ -113,7 +127,8 @@ final class Kernels {
           case ZERO -> zero;
           case SCALAR -> pair;
           case DEVICE -> Objects.requireNonNull(cuda);
-          case SMALL, FLOAT, DOUBLE, FULL -> Objects.requireNonNull(vectors).of(operands.kind());
+          case SMALL, FLOAT, DOUBLE, FULL, FULL_CHERNOFF, FULL_JEFFREYS ->
+              Objects.requireNonNull(vectors).of(operands.kind());
         };
     return (BlockKernel<Operands<?>>) kernel;
   }

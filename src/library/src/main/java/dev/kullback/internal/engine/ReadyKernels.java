@@ -5,6 +5,8 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarScan;
@@ -16,7 +18,11 @@ import dev.kullback.internal.vector.TileOperands;
 import dev.kullback.internal.vector.VectorKernel;
 import dev.kullback.internal.vector.VectorScan;
 import dev.kullback.internal.vector.VectorWidth;
+import dev.kullback.internal.vector.full.FullChernoffKernel;
+import dev.kullback.internal.vector.full.FullColdChernoff;
+import dev.kullback.internal.vector.full.FullColdJeffreys;
 import dev.kullback.internal.vector.full.FullColdKernel;
+import dev.kullback.internal.vector.full.FullJeffreysKernel;
 import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.vector.full.FullPairs;
 import dev.kullback.internal.vector.full.FullVectorKernel;
@@ -29,7 +35,12 @@ import org.jspecify.annotations.Nullable;
  * that verifying that loads no class with vectors; and each kernel is created on first use, as its classes take long to load.
  */
 final class ReadyKernels {
+  private final Measure measure;
   private final Worker worker;
+
+  /** The scalar kernel of the measure; {@link #pair} is that of KL. */
+  private final DivergencePair other;
+
   private final Pair pair;
 
   /** Tells of each group whether its vectors are to be used. */
@@ -47,10 +58,20 @@ final class ReadyKernels {
   private @Nullable VectorKernel tiles;
   private @Nullable SmallKernel small;
   private @Nullable FullVectorKernel full;
+  private @Nullable BlockKernel<FullOperands> otherFull;
+  private @Nullable BlockKernel<FullOperands> coldOtherFull;
   private @Nullable FullPairs pairs;
   private @Nullable VectorScan scan;
 
-  ReadyKernels(Pairs coldPairs, Worker worker, Pair pair, Predicate<KernelGroup> ready) {
+  ReadyKernels(
+      Measure measure,
+      Pairs coldPairs,
+      Worker worker,
+      DivergencePair other,
+      Pair pair,
+      Predicate<KernelGroup> ready) {
+    this.measure = measure;
+    this.other = other;
     this.coldPairs = coldPairs;
     this.worker = worker;
     this.pair = pair;
@@ -73,6 +94,16 @@ final class ReadyKernels {
     return fullOperands;
   }
 
+  /** Prepares for the kernel of a divergence other than KL. */
+  Operands<?> prepareOther(FullBatch q, FullBatch p) {
+    Operands.Kind kind =
+        measure.family() == Measure.Family.JEFFREYS
+            ? Operands.Kind.FULL_JEFFREYS
+            : Operands.Kind.FULL_CHERNOFF;
+    fullOperands.prepare(kind, q, p, ready.test(KernelGroup.FULL), worker);
+    return fullOperands;
+  }
+
   /** Returns a kernel for a block, ready or cold. */
   BlockKernel<?> of(Operands.Kind kind) {
     return switch (kind) {
@@ -80,12 +111,13 @@ final class ReadyKernels {
       case FLOAT -> ready.test(KernelGroup.FLOAT) ? tiles() : cold;
       case DOUBLE -> ready.test(KernelGroup.DOUBLE) ? tiles() : cold;
       case FULL -> ready.test(KernelGroup.FULL) ? full() : coldFull();
+      case FULL_CHERNOFF, FULL_JEFFREYS -> otherFull(kind);
       case ZERO, SCALAR, DEVICE -> throw new IllegalArgumentException(kind.name());
     };
   }
 
   Pairs pairs(FullBatch q) {
-    BackgroundWarmUp.begin(q, q);
+    BackgroundWarmUp.begin(KernelGroup.FULL, q.dimension());
     if (!ready.test(KernelGroup.FULL)) {
       return coldPairs;
     }
@@ -131,6 +163,26 @@ final class ReadyKernels {
       coldFull = new FullColdKernel(worker, pair);
     }
     return coldFull;
+  }
+
+  private BlockKernel<FullOperands> otherFull(Operands.Kind kind) {
+    boolean isJeffreys = kind == Operands.Kind.FULL_JEFFREYS;
+    if (ready.test(isJeffreys ? KernelGroup.FULL_JEFFREYS : KernelGroup.FULL_CHERNOFF)) {
+      if (otherFull == null) {
+        otherFull =
+            isJeffreys
+                ? new FullJeffreysKernel(worker, other)
+                : new FullChernoffKernel(measure, worker, other);
+      }
+      return otherFull;
+    }
+    if (coldOtherFull == null) {
+      coldOtherFull =
+          isJeffreys
+              ? new FullColdJeffreys(worker, other)
+              : new FullColdChernoff(measure, worker, other);
+    }
+    return coldOtherFull;
   }
 
   void clear() {

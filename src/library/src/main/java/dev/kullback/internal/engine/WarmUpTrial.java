@@ -7,6 +7,7 @@ import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.plain.PairKl;
@@ -141,9 +142,9 @@ final class WarmUpTrial {
         yield tryOut(() -> scan(plain, segment), () -> scan(vectors, segment))
             && tryOut(() -> scanCodes(plainCodes, segment), () -> scanCodes(codes, segment));
       }
-      case FULL ->
-          full(FEW_FULL_DIMENSIONS)
-              && full(Math.clamp(dimension, FEW_FULL_DIMENSIONS, MOST_FULL_DIMENSIONS));
+      case FULL -> full(WarmUpTrial::full, ready, cold);
+      case FULL_CHERNOFF -> full(Measure.BHATTACHARYYA);
+      case FULL_JEFFREYS -> full(Measure.JEFFREYS);
     };
   }
 
@@ -207,13 +208,31 @@ final class WarmUpTrial {
     engine.into(new float[q.size() * q.size()]).pairwise(q, q);
   }
 
-  private boolean full(int d) {
+  /** Calls of an engine with two full batches, which are made by such a factorization. */
+  private interface FullCalls {
+    void run(Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p);
+  }
+
+  private boolean full(Measure measure) {
+    return full(
+        WarmUpTrial::fullMatrices,
+        new Engine(measure, Platform.Choice.VECTOR, 1, null, _ -> true),
+        new Engine(measure, Platform.Choice.VECTOR, 1, null, _ -> false));
+  }
+
+  private boolean full(FullCalls calls, Engine ready, Engine cold) {
+    int most = Math.clamp(dimension, FEW_FULL_DIMENSIONS, MOST_FULL_DIMENSIONS);
+    return full(calls, ready, cold, FEW_FULL_DIMENSIONS) && full(calls, ready, cold, most);
+  }
+
+  private boolean full(FullCalls calls, Engine ready, Engine cold, int d) {
     MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
     for (double[] spread : new double[][] {FAR, MIXED, NEAR}) {
       MadeUpGaussians q = normal.around(ROWS, random, spread);
       MadeUpGaussians p = normal.around(COLUMNS, random, spread);
       if (!tryOut(
-          () -> full(cold, Cholesky::new, q, p), () -> full(ready, CholeskyKernel::new, q, p))) {
+          () -> calls.run(cold, Cholesky::new, q, p),
+          () -> calls.run(ready, CholeskyKernel::new, q, p))) {
         return false;
       }
     }
@@ -229,6 +248,12 @@ final class WarmUpTrial {
     double[] out = new double[columns.size()];
     engine.into(out).aligned(columns, others);
     engine.into(out).toStandardNormal(columns);
+  }
+
+  private static void fullMatrices(
+      Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p) {
+    matrices(
+        engine, q.full(ScaleKind.SCALE_TRIL, true, how), p.full(ScaleKind.SCALE_TRIL, true, how));
   }
 
   /** Computes with both until vectors take at most {@link #SLOWER} times as long, as only compiled ones do; or returns false. */

@@ -23,6 +23,10 @@ public class Operands<G extends Batch> {
     DOUBLE,
     /** Full covariances, as a matrix product. */
     FULL,
+    /** Chernoff's divergence of full covariances, by a factorization a pair. */
+    FULL_CHERNOFF,
+    /** Jeffreys' divergence of full covariances, as two matrix products. */
+    FULL_JEFFREYS,
     /** Whatever the device computes. */
     DEVICE
   }

@@ -33,6 +33,15 @@ public record Measure(Family family, double alpha) {
     return family == Family.REVERSE_KL;
   }
 
+  /** Returns what a measure with an order makes of Chernoff's divergence. */
+  public double ofChernoff(double c) {
+    return switch (family) {
+      case RENYI -> c / (1 - alpha);
+      case HELLINGER -> Math.sqrt(-Math.expm1(-c));
+      default -> c;
+    };
+  }
+
   /** Whether it is KL, in either direction: what the fast kernels compute. */
   public boolean isKl() {
     return family == Family.KL || isReverse();

@@ -25,7 +25,7 @@ final class ChernoffPair extends StablePair {
 
   private static final double UP = 0x1p500;
 
-  private final Family family;
+  private final Measure measure;
 
   /** Weights of vq and vp in u: 1 − α and α. */
   private final double weightQ;
@@ -36,7 +36,7 @@ final class ChernoffPair extends StablePair {
 
   ChernoffPair(Measure measure, Worker worker) {
     super(new Exact(measure), worker);
-    family = measure.family();
+    this.measure = measure;
     weightQ = 1 - measure.alpha();
     weightP = measure.alpha();
   }
@@ -79,18 +79,15 @@ final class ChernoffPair extends StablePair {
 
   @Override
   double finish(double sum) {
-    double c = 0.5 * sum;
-    return switch (family) {
-      case RENYI -> c / weightQ;
-      case HELLINGER -> Math.sqrt(-Math.expm1(-c));
-      default -> c;
-    };
+    return measure.ofChernoff(0.5 * sum);
   }
 
   @Override
   double diagonal(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     double sum = sum(q, i, p, j);
-    return family == Family.HELLINGER && sum < LEAST ? tinyHellinger(q, i, p, j) : finish(sum);
+    return measure.family() == Family.HELLINGER && sum < LEAST
+        ? tinyHellinger(q, i, p, j)
+        : finish(sum);
   }
 
   /** Returns Hellinger's distance of Gaussians so near that {@code B = ⅛ Σ [y² + ½ (1 − v/V)²]} may underflow, and the distance does not. */
@@ -109,7 +106,7 @@ final class ChernoffPair extends StablePair {
   @Override
   double full(Batch q, int i, Batch p, int j) {
     double c = pair.divergence(q, i, p, j, weightQ, weightP);
-    return family == Family.HELLINGER && c < LEAST ? pair.root() : finish(2 * c);
+    return measure.family() == Family.HELLINGER && c < LEAST ? pair.root() : finish(2 * c);
   }
 
   @Override

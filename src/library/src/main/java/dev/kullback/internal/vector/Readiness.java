@@ -26,6 +26,10 @@ public final class Readiness {
     SMALL,
     /** Full covariances: their factors, the kernel, pairs in lanes. */
     FULL,
+    /** Full covariances: the kernel of Chernoff's divergence. */
+    FULL_CHERNOFF,
+    /** Full covariances: the kernel of Jeffreys' divergence. */
+    FULL_JEFFREYS,
     /** {@link VectorScan}. */
     SCANS,
     /** {@link VectorKernel} of floats, where entries are recomputed. */

@@ -10,10 +10,10 @@ import java.util.Arrays;
 
 /** {@link FullVectorKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. */
 public final class FullColdKernel implements BlockKernel<FullOperands> {
-  private static final int COLUMNS = 4;
+  static final int COLUMNS = 4;
 
   /** Rows at a time: those go through a panel of columns while it is in the cache. */
-  private static final int ROWS = 8;
+  static final int ROWS = 8;
 
   private static final int NR = FullColumns.NR;
 
@@ -55,9 +55,12 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
           worker.pass((long) COLUMNS * length);
           sums(packed, (i - first) * length, b.values(), column, length, sums);
           for (int c = 0; c < columns; c++) {
-            double kl = kl(a, i, b, column + c, sums[c], bound[i - row0], more);
-            out.put(
-                i, column + c, kl < Double.POSITIVE_INFINITY ? kl : pair.of(q, i, p, column + c));
+            int j = column + c;
+            double kl = kl(a, i, b, j, sums[c]);
+            double error = error(a, i, b, j, sums[c], bound[i - row0]);
+            double room = kl * (b.tolerance()[j] + more) - error;
+            boolean isCertain = room >= 0 && room < Double.POSITIVE_INFINITY;
+            out.put(i, j, isCertain ? kl : pair.of(q, i, p, j));
           }
         }
       }
@@ -65,7 +68,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
   }
 
   /** A of row i to {@code out[to…]}. */
-  private static void packRow(FullRows q, int i, double[] centre, double[] out, int to) {
+  static void packRow(FullRows q, int i, double[] centre, double[] out, int to) {
     int mr = ProductKernels.MR;
     int d = centre.length;
     int mean = i / mr * mr * d + i % mr;
@@ -84,7 +87,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
   }
 
   /** {@code A · B} of one row with columns j … j + 3, chunk by chunk. */
-  private static void sums(double[] row, int r, double[] columns, int j, int length, double[] sum) {
+  static void sums(double[] row, int r, double[] columns, int j, int length, double[] sum) {
     int from = j / NR * NR * length + j % NR;
     Arrays.fill(sum, 0);
     for (int chunk = 0; chunk < length; chunk += ProductKernels.KC) {
@@ -107,13 +110,14 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
     }
   }
 
-  /** KL by the product, or +∞ where its error bound exceeds the tolerance. */
-  private static double kl(
-      FullRows q, int i, FullColumns p, int j, double sum, double bound, double more) {
-    double kl = sum * 0.5 + (p.offset()[j] + q.offset()[i]);
+  /** KL by the product. */
+  static double kl(FullRows q, int i, FullColumns p, int j, double sum) {
+    return sum * 0.5 + (p.offset()[j] + q.offset()[i]);
+  }
+
+  /** Bounds the error of {@link #kl}. */
+  static double error(FullRows q, int i, FullColumns p, int j, double sum, double bound) {
     double error = Math.fma(p.inverseError()[j], sum, p.noise()[j] + q.noise()[i]);
-    error = Math.fma(p.weight()[j], bound, error);
-    double room = kl * (p.tolerance()[j] + more) - error;
-    return room >= 0 && room < Double.POSITIVE_INFINITY ? kl : Double.POSITIVE_INFINITY;
+    return Math.fma(p.weight()[j], bound, error);
   }
 }

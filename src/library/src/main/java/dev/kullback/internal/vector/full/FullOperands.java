@@ -12,10 +12,20 @@ public final class FullOperands extends Operands<FullBatch> {
   /** Tolerance of batches of float: the contract is 1e-5, the aim 1e-6. */
   private static final double FLOAT_TOLERANCE = 1e-6;
 
+  private static final double[] NONE = {};
+
   private final PanelForm.Memory<double[]> memoryQ = new PanelForm.Memory<>();
   private final PanelForm.Memory<double[]> memoryP = new PanelForm.Memory<>();
+  private final PanelForm.Memory<double[]> otherMemoryQ = new PanelForm.Memory<>();
+  private final PanelForm.Memory<double[]> otherMemoryP = new PanelForm.Memory<>();
+  private final FullCorrelations ownQ = new FullCorrelations();
+  private final FullCorrelations ownP = new FullCorrelations();
+  private double[] correlationsQ = NONE;
+  private double[] correlationsP = NONE;
   private @Nullable FullRows rows;
   private @Nullable FullColumns columns;
+  private @Nullable FullRows otherRows;
+  private @Nullable FullColumns otherColumns;
 
   /** Makes all forms that calls may read. */
   public static void prepare(FullBatch batch, boolean vectors) {
@@ -31,11 +41,31 @@ public final class FullOperands extends Operands<FullBatch> {
     columns = FullPacking.COLUMNS.of(p, firstP, memoryP, vectors, worker);
   }
 
+  /** Prepares both batches in both roles, for kernels other than that of KL. */
+  public void prepare(Kind kind, FullBatch q, FullBatch p, boolean vectors, Worker worker) {
+    set(kind, q, p);
+    boolean firstQ = q.markUsed();
+    boolean firstP = q == p ? firstQ : p.markUsed();
+    rows = FullPacking.ROWS.of(q, firstQ, memoryQ, vectors, worker);
+    columns = FullPacking.COLUMNS.of(p, firstP, memoryP, vectors, worker);
+    otherRows = q == p ? rows : FullPacking.ROWS.of(p, firstP, otherMemoryP, vectors, worker);
+    otherColumns =
+        q == p ? columns : FullPacking.COLUMNS.of(q, firstQ, otherMemoryQ, vectors, worker);
+    if (kind == Kind.FULL_CHERNOFF) {
+      correlationsP = ownP.of(p, columns, firstP);
+      correlationsQ = q == p ? correlationsP : ownQ.of(q, otherColumns, firstQ);
+    }
+  }
+
   @Override
   public void clear() {
     super.clear();
     rows = null;
     columns = null;
+    otherRows = null;
+    otherColumns = null;
+    correlationsQ = NONE;
+    correlationsP = NONE;
   }
 
   FullRows rows() {
@@ -44,6 +74,26 @@ public final class FullOperands extends Operands<FullBatch> {
 
   FullColumns columns() {
     return Objects.requireNonNull(columns);
+  }
+
+  /** Returns p as rows. */
+  FullRows otherRows() {
+    return Objects.requireNonNull(otherRows);
+  }
+
+  /** Returns q as columns. */
+  FullColumns otherColumns() {
+    return Objects.requireNonNull(otherColumns);
+  }
+
+  /** Returns what {@link FullCorrelations} has of q. */
+  double[] correlationsQ() {
+    return correlationsQ;
+  }
+
+  /** Returns what {@link FullCorrelations} has of p. */
+  double[] correlationsP() {
+    return correlationsP;
   }
 
   /** Returns the addend of batches of float to the tolerance of the columns. */

@@ -22,7 +22,7 @@ final class FullPacking {
   /** Factor for the terms that first-order error bounds leave out. */
   private static final double SAFETY = 1.0625;
 
-  private static final double UNIT = 0x1p-53 * SAFETY;
+  static final double UNIT = 0x1p-53 * SAFETY;
 
   /** A batch as rows, Gaussians in lanes. */
   static final PanelForm<FullBatch, double[], FullRows> ROWS =

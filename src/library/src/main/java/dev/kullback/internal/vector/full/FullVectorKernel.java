@@ -20,8 +20,7 @@ import jdk.incubator.vector.VectorSpecies;
  * leaves the entries whose error bound exceeds the contract to {@link FullPair}.
  */
 public final class FullVectorKernel implements BlockKernel<FullOperands> {
-  /** Columns whose products are accumulated together: their memory, 128 KiB, and a chunk of their panels, 256 KiB, fit the L2 cache. */
-  private static final int GROUP = 256;
+  private static final int GROUP = FullProducts.GROUP;
 
   /** Open entries of a row in a vector of columns from which on {@link FullSolveKernel} takes less time than {@link FullPair}. */
   private static final int SEVERAL = 2;
@@ -31,15 +30,11 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
   private static final int NR = FullColumns.NR;
-  private static final int KC = ProductKernels.KC;
 
   private final Worker worker;
   private final Pair pair;
   private final FullSolveKernel solve = new FullSolveKernel();
-  private final ProductKernels kernels = new ProductKernels();
-
-  /** Products of a block's rows with a group of columns, {@code [b][row][NR]}. */
-  private final double[] product = new double[BlockKernel.MOST_ROWS * GROUP];
+  private final FullProducts products = new FullProducts();
 
   /** Share of the error bound that each row of a block has. */
   private final double[] bound = new double[BlockKernel.MOST_ROWS];
@@ -63,13 +58,7 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
     FullPacking.weigh(q, row0, row1, p.centre(), bound);
     for (int column = column0; column < column1; column += GROUP) {
       int end = Math.min(column + GROUP, column1);
-      for (int k = 0, length = FullColumns.length(p.centre().length); k < length; k += KC) {
-        worker.pass(2L * (row1 - row0) * (end - column) * Math.min(KC, length - k));
-        kernels.pack(q, row0, row1, p.centre(), k);
-        for (int j = column; j < end; j += NR) {
-          kernels.multiply(p.values(), j, end - j, product, (j - column) * BlockKernel.MOST_ROWS);
-        }
-      }
+      products.compute(q, row0, row1, p, column, end, worker);
       for (int j = column; j < end; j += NR) {
         int panel = (j - column) * BlockKernel.MOST_ROWS;
         store(operands, row0, row1, j, Math.min(NR, end - j), panel, out);
@@ -82,7 +71,7 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   private void store(
       FullOperands operands, int row0, int row1, int j, int columns, int panel, BlockTarget out) {
     FullColumns c = operands.columns();
-    double[] product = this.product;
+    double[] product = products.values;
     double[] bound = this.bound;
     long[] open = this.open;
     long[] signs = this.signs;

@@ -1,0 +1,136 @@
+package dev.kullback.internal.vector.full;
+
+import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.plain.FullPair;
+
+/**
+ * Makes the divergence of a pair of the factor of {@code S = Σq + scale·Σp}, {@code scale = wp/wq}, so that {@code Σ* = wq S} and
+ *
+ * <pre>
+ * C = ½ wp dᵀS⁻¹d + ½ (ln det S + D ln wq) − wq ln det Lq − wp ln det Lp
+ * </pre>
+ *
+ * <p>Its error bound, in units of rounding, with s_k of the diagonal of S, and H that is S scaled to a unit diagonal:
+ *
+ * <ul>
+ *   <li>Entry (i, j) of LLᵀ is that of S to within {@code (D + 8 + min(i, j)) √(s_i s_j)}: D + 5 by Σ = LLᵀ of rounded factors, whose entries
+ *       Cauchy's inequality bounds, and by their sum; the rest by the factorization (N. J. Higham, Accuracy and Stability of Numerical
+ *       Algorithms, 2nd ed., 8.4 and 10.3).
+ *   <li>So ln det S changes by at most {@code Σ_ij (D + 8 + min(i, j)) |H⁻¹_ij|}. With {@code |H⁻¹_ij| ≤ √(h_i h_j)}, h the diagonal of H⁻¹,
+ *       this is at most {@code Σ_k w_k h_k}, {@code w_k = D (D + 8) + kD − k(k + 1)/2}. As Σq and scale·Σp are at most S, {@code h_k ≤ s_k
+ *       min((Σq⁻¹)_kk, (Σp⁻¹)_kk/scale)}: that is {@code change}.
+ *   <li>Relatively, {@code dᵀS⁻¹d} changes by at most {@code (2D + 8) (Σ_k |y_k| √s_k)² / yᵀSy}, {@code y = S⁻¹d}, so by Cauchy's inequality
+ *       with weights 1/(Σq⁻¹)_kk by at most {@code (2D + 8) r Σ_k s_k (Σq⁻¹)_kk}, r of {@link FullCorrelations}; likewise by those of p. The
+ *       sum with w_k is {@code changeQ} and {@code changeP}. The solve adds {@code (3D + 6) Σ_k h_k}.
+ *   <li>{@code Σ⁻¹ = WᵀW} is within FullColumns.inverseError.
+ * </ul>
+ */
+final class ChernoffTerms {
+  static final double UNIT = FullPacking.UNIT;
+
+  /** Bits of a mantissa, and those of 1. */
+  static final long MANTISSA = (1L << FullPair.MANTISSA_BITS) - 1;
+
+  static final long ONE = FullPair.BIAS << FullPair.MANTISSA_BITS;
+
+  private final Measure measure;
+  final double weightQ;
+  final double weightP;
+
+  /** {@code wp/wq}. */
+  final double scale;
+
+  private final double logWeight;
+
+  ChernoffTerms(Measure measure) {
+    this.measure = measure;
+    weightQ = 1 - measure.alpha();
+    weightP = measure.alpha();
+    scale = weightP / weightQ;
+    logWeight = Math.log(weightQ);
+  }
+
+  /** Returns {@code ½ D ln wq}. */
+  double constant(int d) {
+    return 0.5 * d * logWeight;
+  }
+
+  /** Returns w_k, in units of rounding. */
+  static double weight(int d, int k) {
+    return UNIT * (d * (d + 8.0) + k * (double) d - 0.5 * k * (k + 1.0));
+  }
+
+  /** Returns the factor that makes changeQ and changeP the relative change of {@code dᵀS⁻¹d}. */
+  static double ofSquares(int d) {
+    return (2 * d + 8) / (d * (d + 8.0));
+  }
+
+  /** Returns the factor that makes the change what the solve adds to it. */
+  static double ofSolve(int d) {
+    return (3 * d + 6) / (d * (d + 8.0));
+  }
+
+  /** Returns the error of pivots and their product, and of adding the {@link #constant}. */
+  double noise(int d) {
+    return UNIT * (4 * Math.abs(constant(d)) + 2 * d + 4);
+  }
+
+  /** Returns {@code ½ ln det S} of {@code det S = mantissa · 2^exponent}. */
+  static double half(double mantissa, double exponent) {
+    return 0.5 * (exponent * FullPair.LN2 + Math.log(mantissa));
+  }
+
+  /**
+   * Returns C of q_i and p_j, or +∞ where its error bound exceeds the tolerance; {@link FullChernoffKernel} has it in lanes.
+   *
+   * @param half {@code ½ ln det S}
+   * @param squares {@code dᵀS⁻¹d}
+   */
+  double value(
+      FullOperands operands,
+      int i,
+      int j,
+      double half,
+      double squares,
+      double change,
+      double changeQ,
+      double changeP) {
+    FullRows q = operands.rows();
+    FullRows p = operands.otherRows();
+    FullColumns a = operands.otherColumns();
+    FullColumns b = operands.columns();
+    int d = b.centre().length;
+    double c =
+        squares * (0.5 * weightP)
+            + ((half + constant(d)) + (weightQ * q.offset()[i] + weightP * p.offset()[j]));
+    double noise =
+        (weightQ * q.noise()[i] + weightP * p.noise()[j])
+            + (Math.abs(half) * (4 * UNIT) + noise(d));
+    double relative =
+        Math.min(changeQ * operands.correlationsQ()[i], changeP * operands.correlationsP()[j])
+                * ofSquares(d)
+            + change * ofSolve(d);
+    double tolerance =
+        (Math.max(a.tolerance()[i], b.tolerance()[j]) + operands.moreTolerance())
+            - (a.inverseError()[i] + b.inverseError()[j])
+            - relative;
+    double room = c * tolerance - (change * 0.5 + noise);
+    return room >= 0 && room < Double.POSITIVE_INFINITY ? c : Double.POSITIVE_INFINITY;
+  }
+
+  /** Returns what the measure makes of C. */
+  double finish(double c) {
+    return measure.ofChernoff(c);
+  }
+
+  /** Returns the exponent of a pivot, of its bits. */
+  static double exponent(long bits) {
+    return Double.longBitsToDouble((bits >>> FullPair.MANTISSA_BITS) | FullPair.INTEGER)
+        - FullPair.INTEGER_OFFSET;
+  }
+
+  /** Returns the mantissa in [1, 2). */
+  static double mantissa(long bits) {
+    return Double.longBitsToDouble((bits & MANTISSA) | ONE);
+  }
+}
