@@ -10,6 +10,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 
 /**
  * Divergences other than KL: {@code NAME-prepared} and {@code torch-NAME} on diagonal Gaussians of float, {@code NAME-full-prepared} and
@@ -85,11 +86,7 @@ final class DivergenceContenders {
           c = 0.5 * w1 * w2 * squares + log - w1 * log_q - w2 * log_p
       """;
 
-  private static final String HALVES =
-      """
-          w1 = 0.5
-          w2 = 0.5
-      """;
+  private static final String HALVES = "    w1 = 0.5\n    w2 = 0.5\n";
 
   private static final Map<String, String> FULL_FORMULAS =
       Map.of(
@@ -106,26 +103,11 @@ final class DivergenceContenders {
                 return 0.5 * (traces + squares) - d
           """,
           "bhattacharyya",
-          HALVES
-              + FULL_CHERNOFF
-              + """
-                return c
-              """,
+          HALVES + FULL_CHERNOFF + "    return c\n",
           "hellinger",
-          HALVES
-              + FULL_CHERNOFF
-              + """
-                return (1 - (-c).exp()).sqrt()
-              """,
+          HALVES + FULL_CHERNOFF + "    return (1 - (-c).exp()).sqrt()\n",
           "renyi:0.3",
-          """
-                w1 = 0.7
-                w2 = 0.3
-          """
-              + FULL_CHERNOFF
-              + """
-                return c / w1
-              """,
+          "    w1 = 0.7\n    w2 = 0.3\n" + FULL_CHERNOFF + "    return c / w1\n",
           "wasserstein-2",
           """
                 values, vectors = torch.linalg_eigh(cov_q)
@@ -151,6 +133,11 @@ final class DivergenceContenders {
 
   static Map<String, Function<Shape, Contender>> all() {
     return Map.copyOf(ALL);
+  }
+
+  /** Indents the statements of a formula as a method's. */
+  private static String body(String formula) {
+    return formula.lines().map(line -> "    " + line.strip() + "\n").collect(Collectors.joining());
   }
 
   private static Contender library(String name, Shape shape) {
@@ -214,7 +201,7 @@ final class DivergenceContenders {
     NDManager manager = Torch.load().newManager();
     return new TorchContender(
         manager,
-        DIAGONAL + DIAGONAL_FORMULAS.get(name),
+        DIAGONAL + body(DIAGONAL_FORMULAS.get(name)),
         Torch.tensor(manager, q.mean(), shape),
         Torch.tensor(manager, q.std(), shape),
         Torch.tensor(manager, p.mean(), shape),
@@ -234,7 +221,7 @@ final class DivergenceContenders {
     int d = shape.dimension();
     return new TorchContender(
         manager,
-        FULL + FULL_FORMULAS.get(name),
+        FULL + body(FULL_FORMULAS.get(name)),
         Torch.tensor(manager, q.mean(), DataType.FLOAT64, n, d),
         Torch.tensor(manager, q.scaleTril(), DataType.FLOAT64, n, d, d),
         Torch.tensor(manager, p.mean(), DataType.FLOAT64, n, d),

@@ -395,6 +395,44 @@ class DivergenceTest {
     }
   }
 
+  @Test
+  void identitiesOfFullCovariances() {
+    for (int d : new int[] {1, 3, 4, 6, 17}) {
+      Random random = new Random(d);
+      FullGaussians q = FullBatch.random(true, 11, d, 10, 0, random).gaussians();
+      FullGaussians p = FullBatch.random(true, 21, d, 10, 0, random).gaussians();
+      FullGaussians r = FullBatch.random(true, 3, d, 10, 0, random).gaussians();
+      double[] kl = matrix(Divergence.KL, q, p);
+      double[] reverse = matrix(Divergence.REVERSE_KL, q, p);
+      double[] jeffreys = matrix(Divergence.JEFFREYS, q, p);
+      double[] b = matrix(Divergence.BHATTACHARYYA, q, p);
+      double[] hellinger = matrix(Divergence.HELLINGER, q, p);
+      double[] renyi = matrix(Divergence.renyi(1 - 1e-10), q, p);
+      double[] half = matrix(Divergence.renyi(0.5), q, p);
+      double[] near = matrix(Divergence.chernoff(1e-10), q, p);
+      for (int at = 0; at < kl.length; at++) {
+        assertThat(jeffreys[at]).isCloseTo(kl[at] + reverse[at], within(1e-10 * jeffreys[at]));
+        assertThat(renyi[at]).isCloseTo(kl[at], within(1e-7 * kl[at]));
+        assertThat(near[at] / 1e-10).isCloseTo(reverse[at], within(1e-7 * reverse[at]));
+        assertThat(half[at]).isCloseTo(2 * b[at], within(1e-14 * half[at]));
+        assertThat(hellinger[at])
+            .isCloseTo(Math.sqrt(-Math.expm1(-b[at])), within(1e-14 * hellinger[at]))
+            .isBetween(0.0, 1.0);
+        assertThat(b[at]).isLessThanOrEqualTo(jeffreys[at] / 8 * (1 + 1e-10));
+      }
+      double[] qp = matrix(Divergence.WASSERSTEIN_2, q, p);
+      double[] pr = matrix(Divergence.WASSERSTEIN_2, p, r);
+      double[] qr = matrix(Divergence.WASSERSTEIN_2, q, r);
+      for (int at = 0; at < 11 * 21 * 3; at++) {
+        int i = at / (21 * 3);
+        int j = at / 3 % 21;
+        int k = at % 3;
+        double way = Math.sqrt(qp[i * 21 + j]) + Math.sqrt(pr[j * 3 + k]);
+        assertThat(Math.sqrt(qr[i * 3 + k])).isLessThanOrEqualTo(way * (1 + 1e-12));
+      }
+    }
+  }
+
   private static double[] matrix(Divergence divergence, Gaussians q, Gaussians p) {
     try (KlEngine engine = engine(divergence)) {
       return engine.pairwise(q, p, new double[q.size() * p.size()]);
@@ -423,6 +461,36 @@ class DivergenceTest {
     Divergence almost = Divergence.renyi(0.9999999);
     assertThat(matrix(almost, a, b)[0]).isCloseTo(matrix(Divergence.KL, a, b)[0], within(1e-6));
     assertThat(matrix(almost, b, a)[0]).isCloseTo(matrix(Divergence.KL, b, a)[0], within(1e-6));
+
+    // the same case, which is also that of TestKullbackLeiblerNormal, TestCrossEntropyNormal and
+    // TestHellingerNormal, in 40 digits
+    assertThat(matrix(Divergence.KL, a, b)[0]).isCloseTo(5.1241877421604722672, within(1e-13));
+    assertThat(matrix(Divergence.KL, b, a)[0]).isCloseTo(4.4797053876105200992, within(1e-13));
+    double entropy = 0.5 * Math.log(4 * Math.PI * Math.PI * Math.E * Math.E * 5);
+    assertThat(matrix(Divergence.KL, a, b)[0] + entropy)
+        .isCloseTo(8.766783764786867938, within(1e-13));
+    assertThat(matrix(Divergence.JEFFREYS, a, b)[0])
+        .isCloseTo(9.6038931297709923664, within(1e-13));
+    assertThat(distance).isCloseTo(1.1780267365720583317, within(1e-14));
+    assertThat(matrix(Divergence.HELLINGER, a, b)[0])
+        .isCloseTo(0.8319340844513892462, within(1e-14));
+    assertThat(matrix(Divergence.renyi(0.3), a, b)[0])
+        .isCloseTo(1.38269760864985216, within(1e-13));
+    assertThat(matrix(Divergence.WASSERSTEIN_2, a, b)[0])
+        .isCloseTo(13.761146618028715351, within(1e-13));
+
+    // SciPy, scipy/spatial/distance.py, the examples of mahalanobis: 1, 1 and √3
+    double[] precision = {1, 0.5, 0.5, 0.5, 1, 0.5, 0.5, 0.5, 1};
+    FullGaussians to = FullGaussians.ofPrecision(new double[] {0, 1, 0}, precision, 3);
+    double[][] from = {{1, 0, 0}, {0, 2, 0}, {2, 0, 0}};
+    double[] mahalanobis = {1, 1, 1.7320508075688772};
+    for (int i = 0; i < from.length; i++) {
+      FullGaussians g = FullGaussians.ofPrecision(from[i], precision, 3);
+      double square = mahalanobis[i] * mahalanobis[i];
+      assertThat(matrix(Divergence.JEFFREYS, g, to)[0]).isCloseTo(square, within(1e-14));
+      assertThat(matrix(Divergence.BHATTACHARYYA, g, to)[0]).isCloseTo(square / 8, within(1e-15));
+      assertThat(matrix(Divergence.renyi(0.3), g, to)[0]).isCloseTo(0.15 * square, within(1e-15));
+    }
 
     // POT, test/test_gaussian.py, test_bures_wasserstein_distance: 10
     DiagonalGaussians s = DiagonalGaussians.ofVariance(new double[] {0}, new double[] {1}, 1);

@@ -15,6 +15,7 @@ import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.plain.ZeroKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
+import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
 import java.util.function.Predicate;
@@ -101,11 +102,19 @@ final class Kernels {
         || !isFull
         || !q.isExpandable()
         || !p.isExpandable()
-        || measure.family() == Measure.Family.WASSERSTEIN_2) {
+        || !hasFullKernel(q.dimension())) {
       return set(Operands.Kind.SCALAR, q, p);
     }
     BackgroundWarmUp.begin(measure, q, p);
     return vectors.prepareOther(q.full(), p.full());
+  }
+
+  private boolean hasFullKernel(int dimension) {
+    return switch (measure.family()) {
+      case KL, REVERSE_KL, JEFFREYS -> true;
+      case CHERNOFF, RENYI, HELLINGER -> dimension <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
+      case WASSERSTEIN_2 -> false;
+    };
   }
 
   private Operands<Batch> enter(CudaDevice device, Batch q, Batch p) {

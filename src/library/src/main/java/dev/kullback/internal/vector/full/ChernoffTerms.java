@@ -28,10 +28,8 @@ import dev.kullback.internal.plain.FullPair;
 final class ChernoffTerms {
   static final double UNIT = FullPacking.UNIT;
 
-  /** Bits of a mantissa, and those of 1. */
-  static final long MANTISSA = (1L << FullPair.MANTISSA_BITS) - 1;
-
-  static final long ONE = FullPair.BIAS << FullPair.MANTISSA_BITS;
+  /** The last term of artanh's series: s² ≤ 0.03, so what is left out is below 2⁻⁶⁰ of the sum. */
+  static final int LAST = 9;
 
   private final Measure measure;
   final double weightQ;
@@ -75,9 +73,23 @@ final class ChernoffTerms {
     return UNIT * (4 * Math.abs(constant(d)) + 2 * d + 4);
   }
 
-  /** Returns {@code ½ ln det S} of {@code det S = mantissa · 2^exponent}. */
-  static double half(double mantissa, double exponent) {
-    return 0.5 * (exponent * FullPair.LN2 + Math.log(mantissa));
+  /**
+   * Returns {@code ½ ln det S = artanh s + ½ k ln 2}, {@code s = (m − 1)/(m + 1)}, by the series of artanh.
+   *
+   * @param m the product of the pivots' mantissas, each in [√½, √2)
+   * @param k the sum of their exponents
+   */
+  static double half(double m, double k) {
+    long bits = Double.doubleToRawLongBits(m);
+    k = exponent(bits) + k;
+    m = mantissa(bits);
+    double s = (m - 1) / (m + 1);
+    double t = s * s;
+    double tail = FullPair.series(LAST);
+    for (int i = LAST - 1; i >= 0; i--) {
+      tail = Math.fma(t, tail, FullPair.series(i));
+    }
+    return t * tail * s + s + k * (0.5 * FullPair.LN2);
   }
 
   /**
@@ -123,14 +135,17 @@ final class ChernoffTerms {
     return measure.ofChernoff(c);
   }
 
-  /** Returns the exponent of a pivot, of its bits. */
   static double exponent(long bits) {
-    return Double.longBitsToDouble((bits >>> FullPair.MANTISSA_BITS) | FullPair.INTEGER)
-        - FullPair.INTEGER_OFFSET;
+    return Double.longBitsToDouble(biased(bits) | FullPair.INTEGER) - FullPair.INTEGER_OFFSET;
   }
 
-  /** Returns the mantissa in [1, 2). */
+  /** Returns the mantissa in [√½, √2). */
   static double mantissa(long bits) {
-    return Double.longBitsToDouble((bits & MANTISSA) | ONE);
+    return Double.longBitsToDouble(
+        bits - ((biased(bits) - FullPair.BIAS) << FullPair.MANTISSA_BITS));
+  }
+
+  private static long biased(long bits) {
+    return (bits + FullPair.EXPONENT_OFFSET) >>> FullPair.MANTISSA_BITS;
   }
 }

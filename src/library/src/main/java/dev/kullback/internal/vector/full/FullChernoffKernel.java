@@ -3,7 +3,6 @@ package dev.kullback.internal.vector.full;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.plain.FullPair;
@@ -26,6 +25,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
   private static final int MR = ProductKernels.MR;
+  private static final int LAST = ChernoffTerms.LAST;
 
   /** Columns of a block on the diagonal: the sums of 4 x 4 entries need 32 registers. */
   private static final int COLUMNS = VectorWidth.REGISTERS == 32 ? 4 : 2;
@@ -50,10 +50,10 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   /** Vectors of the columns' {@code (Σ⁻¹)_kk/scale} times w_k. */
   private double[] precision = {};
 
-  /** det S and then half its logarithm, dᵀS⁻¹d and then C, and the changes, of vectors of pairs; see {@link ChernoffTerms}. */
-  private final double[] mantissa = new double[BESIDE * V];
+  /** The product of the pivots' mantissas, and then ½ ln det S; the sum of their exponents; dᵀS⁻¹d and then C, and the changes, of vectors of pairs; see {@link ChernoffTerms}. */
+  private final double[] halves = new double[BESIDE * V];
 
-  private final double[] exponent = new double[BESIDE * V];
+  private final double[] exponents = new double[BESIDE * V];
   private final double[] squares = new double[BESIDE * V];
   private final double[] change = new double[BESIDE * V];
   private final double[] changeQ = new double[BESIDE * V];
@@ -90,6 +90,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
           factor(i, count, p, j, d);
           for (int n = 0; n < count; n++) {
             total(n, rows.at(i + n), p, j, d);
+            logarithm(n);
           }
           for (int n = 0; n < count; n++) {
             store(operands, n, i + n, j, Math.min(V, column1 - j), out);
@@ -180,51 +181,63 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     DoubleVector changedP = DoubleVector.zero(S);
     DoubleVector product = DoubleVector.broadcast(S, 1);
     DoubleVector powers = DoubleVector.zero(S);
-    LongVector bits;
-    for (int h = 0, k = 0; h < d; ) {
-      for (int end = Math.min(d, h + Compensation.BLOCK); h < end; k += ++h + 1) {
-        DoubleVector x = DoubleVector.fromArray(S, l, (means + h) * V);
-        square = x.fma(x, square);
-        DoubleVector a = DoubleVector.broadcast(S, q[at + triangle + d + h]);
-        DoubleVector b = DoubleVector.fromArray(S, precision, h * V);
-        x =
-            DoubleVector.fromArray(S, p.covariance(), from + k * MR)
-                .mul(terms.scale)
-                .sub(q[at + k]);
-        changedQ = x.fma(a, changedQ);
-        changedP = x.fma(b, changedP);
-        changed = x.fma(a.min(b), changed);
-        bits = (LongVector) DoubleVector.fromArray(S, l, (pivots + h) * V).reinterpretShape(L, 0);
-        powers =
-            powers.add(
-                ((DoubleVector)
-                        bits.lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS)
-                            .or(FullPair.INTEGER)
-                            .reinterpretShape(S, 0))
-                    .sub(FullPair.INTEGER_OFFSET));
-        product =
-            product.mul(
-                (DoubleVector)
-                    bits.and(ChernoffTerms.MANTISSA).or(ChernoffTerms.ONE).reinterpretShape(S, 0));
-      }
-      bits = (LongVector) product.reinterpretShape(L, 0); // below 2^64
+    for (int h = 0, k = 0; h < d; k += ++h + 1) {
+      DoubleVector x = DoubleVector.fromArray(S, l, (means + h) * V);
+      square = x.fma(x, square);
+      DoubleVector a = DoubleVector.broadcast(S, q[at + triangle + d + h]);
+      DoubleVector b = DoubleVector.fromArray(S, precision, h * V);
+      x = DoubleVector.fromArray(S, p.covariance(), from + k * MR).mul(terms.scale).sub(q[at + k]);
+      changedQ = x.fma(a, changedQ);
+      changedP = x.fma(b, changedP);
+      changed = x.fma(a.min(b), changed);
+      x = DoubleVector.fromArray(S, l, (pivots + h) * V);
+      LongVector bits = (LongVector) x.reinterpretShape(L, 0);
+      LongVector exponent =
+          bits.add(FullPair.EXPONENT_OFFSET).lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS);
       powers =
           powers.add(
-              ((DoubleVector)
-                      bits.lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS)
-                          .or(FullPair.INTEGER)
-                          .reinterpretShape(S, 0))
+              ((DoubleVector) exponent.or(FullPair.INTEGER).reinterpretShape(S, 0))
                   .sub(FullPair.INTEGER_OFFSET));
-      product =
+      x =
           (DoubleVector)
-              bits.and(ChernoffTerms.MANTISSA).or(ChernoffTerms.ONE).reinterpretShape(S, 0);
+              bits.sub(
+                      exponent
+                          .sub(FullPair.BIAS)
+                          .lanewise(VectorOperators.LSHL, FullPair.MANTISSA_BITS))
+                  .reinterpretShape(S, 0);
+      product = product.mul(x);
     }
     square.intoArray(squares, n * V);
     changed.intoArray(change, n * V);
     changedQ.intoArray(changeQ, n * V);
     changedP.intoArray(changeP, n * V);
-    product.intoArray(mantissa, n * V);
-    powers.intoArray(exponent, n * V);
+    product.intoArray(halves, n * V);
+    powers.intoArray(exponents, n * V);
+  }
+
+  /** Replaces the n-th product of mantissas by {@code ½ ln det S}, as {@link ChernoffTerms#half} has it. */
+  private void logarithm(int n) {
+    LongVector bits = (LongVector) DoubleVector.fromArray(S, halves, n * V).reinterpretShape(L, 0);
+    LongVector exponent =
+        bits.add(FullPair.EXPONENT_OFFSET).lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS);
+    DoubleVector k =
+        ((DoubleVector) exponent.or(FullPair.INTEGER).reinterpretShape(S, 0))
+            .sub(FullPair.INTEGER_OFFSET)
+            .add(DoubleVector.fromArray(S, exponents, n * V));
+    DoubleVector m =
+        (DoubleVector)
+            bits.sub(
+                    exponent
+                        .sub(FullPair.BIAS)
+                        .lanewise(VectorOperators.LSHL, FullPair.MANTISSA_BITS))
+                .reinterpretShape(S, 0);
+    DoubleVector s = m.sub(1).div(m.add(1));
+    DoubleVector t = s.mul(s);
+    DoubleVector tail = DoubleVector.broadcast(S, FullPair.series(LAST));
+    for (int i = LAST - 1; i >= 0; i--) {
+      tail = t.fma(tail, DoubleVector.broadcast(S, FullPair.series(i)));
+    }
+    t.mul(tail).mul(s).add(s).add(k.mul(0.5 * FullPair.LN2)).intoArray(halves, n * V);
   }
 
   /** Stores the divergences of row i and the columns from j on, as {@link ChernoffTerms#value} has them. */
@@ -236,10 +249,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     int d = b.centre().length;
     int at = n * V;
     double more = operands.moreTolerance(); // not a choice of vectors, which C2 may box
-    for (int k = at; k < at + V; k++) {
-      mantissa[k] = ChernoffTerms.half(mantissa[k], exponent[k]);
-    }
-    DoubleVector half = DoubleVector.fromArray(S, mantissa, at);
+    DoubleVector half = DoubleVector.fromArray(S, halves, at);
     DoubleVector offset =
         DoubleVector.fromArray(S, p.offset(), j)
             .mul(terms.weightP)

@@ -3,7 +3,6 @@ package dev.kullback.internal.vector.full;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.work.Checkpoint;
@@ -124,15 +123,10 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
       changeP = Math.fma(s, b, changeP);
       change = Math.fma(s, Math.min(a, b), change);
     }
-    for (int h = 0; h < d; ) {
-      for (int end = Math.min(d, h + Compensation.BLOCK); h < end; h++) {
-        long bits = Double.doubleToRawLongBits(pivots[h]);
-        exponent += ChernoffTerms.exponent(bits);
-        mantissa *= ChernoffTerms.mantissa(bits);
-      }
-      long bits = Double.doubleToRawLongBits(mantissa);
+    for (int h = 0; h < d; h++) {
+      long bits = Double.doubleToRawLongBits(pivots[h]);
       exponent += ChernoffTerms.exponent(bits);
-      mantissa = ChernoffTerms.mantissa(bits);
+      mantissa *= ChernoffTerms.mantissa(bits);
     }
     double half = ChernoffTerms.half(mantissa, exponent);
     return terms.value(operands, i, j, half, squares, change, changeQ, changeP);

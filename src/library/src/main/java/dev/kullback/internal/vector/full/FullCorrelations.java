@@ -21,13 +21,22 @@ final class FullCorrelations {
 
   /** Returns the bounds of a batch, of which these are the columns, by the Gaussian; padded to whole panels. */
   double[] of(FullBatch g, FullColumns columns, boolean isFirstUse) {
+    double[] made = KEPT.made(g);
+    if (made != null) {
+      return made;
+    }
     if (!isFirstUse) {
-      return KEPT.of(g, _ -> of(columns, new double[padded(g)]));
+      return make(g, columns);
     }
     if (memory.length < padded(g)) {
       memory = new double[padded(g)];
     }
     return of(columns, memory);
+  }
+
+  /** Makes those that the batch keeps; apart, as what it hands over is an object. */
+  private static double[] make(FullBatch g, FullColumns columns) {
+    return KEPT.of(g, _ -> of(columns, new double[padded(g)]));
   }
 
   private static int padded(FullBatch g) {

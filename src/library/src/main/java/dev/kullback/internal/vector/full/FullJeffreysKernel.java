@@ -8,7 +8,9 @@ import dev.kullback.internal.vector.Epilogue;
 import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.work.Worker;
 import jdk.incubator.vector.DoubleVector;
+import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorSpecies;
 
 /**
@@ -17,6 +19,7 @@ import jdk.incubator.vector.VectorSpecies;
  */
 public final class FullJeffreysKernel implements BlockKernel<FullOperands> {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
+  private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
   private static final int NR = FullColumns.NR;
@@ -113,6 +116,10 @@ public final class FullJeffreysKernel implements BlockKernel<FullOperands> {
     FullColumns b = operands.columns();
     double[] products = forward.values;
     double more = operands.moreTolerance(); // not a choice of vectors, which C2 may box
+    boolean wide = out.wide;
+    float[] out32 = out.out32;
+    double[] out64 = out.out64;
+    LongVector any = LongVector.zero(L);
     for (int v = 0; v < columns; v += V) {
       DoubleVector sum = DoubleVector.fromArray(S, products, at + v);
       DoubleVector back = DoubleVector.fromArray(S, transposed, at + v);
@@ -139,13 +146,25 @@ public final class FullJeffreysKernel implements BlockKernel<FullOperands> {
           (LongVector) jeffreys.mul(tolerance).sub(error.add(reverseError)).reinterpretShape(L, 0);
       rest = rest.or(rest.add(Epilogue.UP_TO_INFINITY));
       rest.intoArray(signs, v);
-      jeffreys.intoArray(products, at + v);
+      any = any.or(rest);
+      int to = out.at(i, j + v);
+      if (v + V > columns) { // by way of where the sums were
+        jeffreys.intoArray(products, at + v);
+        for (int c = v; c < columns; c++) {
+          out.put(i, j + c, products[at + c]);
+        }
+      } else if (wide) {
+        jeffreys.intoArray(out64, to);
+      } else {
+        ((FloatVector) jeffreys.convertShape(VectorOperators.D2F, HALF, 0)).intoArray(out32, to);
+      }
     }
-    for (int c = 0; c < columns; c++) {
-      out.put(
-          i,
-          j + c,
-          signs[c] < 0 ? pair.of(operands.q(), i, operands.p(), j + c) : products[at + c]);
+    if (any.reduceLanes(VectorOperators.OR) < 0) {
+      for (int c = 0; c < columns; c++) {
+        if (signs[c] < 0) {
+          out.put(i, j + c, pair.of(operands.q(), i, operands.p(), j + c));
+        }
+      }
     }
   }
 }

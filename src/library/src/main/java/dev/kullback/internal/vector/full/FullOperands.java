@@ -12,6 +12,9 @@ public final class FullOperands extends Operands<FullBatch> {
   /** Tolerance of batches of float: the contract is 1e-5, the aim 1e-6. */
   private static final double FLOAT_TOLERANCE = 1e-6;
 
+  /** D up to which Chernoff's divergence is computed in lanes: a vector of factors is 8 MiB, and the product of 512 mantissas within range. */
+  public static final int MOST_CHERNOFF_DIMENSIONS = 512;
+
   private static final double[] NONE = {};
 
   private final PanelForm.Memory<double[]> memoryQ = new PanelForm.Memory<>();
