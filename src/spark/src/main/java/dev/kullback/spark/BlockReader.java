@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.Iterator;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** A partition that is a block, unread: rows of {@link Columns#select}, by ascending id. For one task. */
+/** A partition that is a block, unread: rows of {@link Columns.Found#select}, by ascending id. For one task. */
 final class BlockReader {
   private final Input input;
   private final int index;
@@ -13,6 +13,10 @@ final class BlockReader {
   private long[] ids = new long[0];
   private Object mean;
   private Object scale;
+
+  /** Texts of ids that {@link Identified} numbered; none otherwise. */
+  private String[] labels = {};
+
   private int size;
 
   BlockReader(Input input, int index, Iterator<InternalRow> rows, int expectedRows) {
@@ -38,8 +42,7 @@ final class BlockReader {
     while (rows.hasNext()) {
       InternalRow row = rows.next();
       if (row.isNullAt(Columns.ID)) {
-        throw new IllegalArgumentException(
-            "%s: an id is null, in column %s".formatted(input.side(), input.columns().id()));
+        throw input.nullId();
       }
       if (size == ids.length) {
         reserve((int) Math.min(most(), size + (size >> 1) + 1L));
@@ -47,22 +50,27 @@ final class BlockReader {
       add(row, row.getLong(Columns.ID));
     }
     reserve(size);
-    return new Block(input, index, ids, mean, scale);
+    return new Block(input, index, ids, mean, scale, labels);
   }
 
   private void add(InternalRow row, long id) {
     if (size > 0 && ids[size - 1] == id) {
-      throw input.error(
-          Input.label(id), "is there more than once, in column %s".formatted(input.columns().id()));
+      throw input.twice(id);
     }
     ids[size] = id;
+    if (row.numFields() > Columns.LABEL) {
+      if (labels.length < ids.length) {
+        labels = Arrays.copyOf(labels, ids.length);
+      }
+      labels[size] = row.getString(Columns.LABEL);
+    }
     copy(row, Columns.MEAN, true, mean);
     copy(row, Columns.SCALE, false, scale);
     size++;
   }
 
   private void copy(InternalRow row, int column, boolean isMean, Object to) {
-    long id = ids[size];
+    Object id = labels.length == 0 ? (Object) ids[size] : labels[size];
     if (row.isNullAt(column)) {
       String name = isMean ? input.columns().mean() : input.columns().scale();
       throw input.error(Input.label(id), "column %s is null".formatted(name));

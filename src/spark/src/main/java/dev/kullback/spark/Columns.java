@@ -1,73 +1,177 @@
 package dev.kullback.spark;
 
 import static org.apache.spark.sql.functions.col;
+import static org.apache.spark.sql.functions.exists;
+import static org.apache.spark.sql.functions.flatten;
+import static org.apache.spark.sql.functions.size;
+import static org.apache.spark.sql.functions.when;
 
 import dev.kullback.ScaleKind;
 import java.io.Serializable;
+import java.util.Arrays;
 import java.util.List;
-import java.util.stream.Stream;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.catalyst.expressions.RowOrdering;
+import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.IntegralType;
-import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.NumericType;
+import org.apache.spark.sql.types.StringType;
 
 /** Names of the columns that both inputs have, and the kind of the scales. */
 record Columns(String id, String mean, String scale, ScaleKind kind) implements Serializable {
-  /** Positions of the columns once they are selected: id, mean and scale, in this order. */
+  /** Positions of the columns once they are selected: id, mean and scale, in this order, and the text of an id that is not the user's. */
   static final int ID = 0;
 
   static final int MEAN = 1;
   static final int SCALE = 2;
+  static final int LABEL = 3;
 
-  /** Whether an input is of double; throws where it lacks a column or has one of another type. */
-  boolean isDouble(Dataset<Row> data, String side) {
-    StructType schema = data.schema();
-    for (String name : List.of(id, mean, scale)) {
-      if (!List.of(schema.fieldNames()).contains(name)) {
-        throw new IllegalArgumentException(
-            "%s: no column %s; there are %s"
-                .formatted(side, name, String.join(", ", schema.fieldNames())));
-      }
+  /** MLlib's vectors, whose class need not be there. */
+  private static final String VECTOR = "org.apache.spark.ml.linalg.VectorUDT";
+
+  /**
+   * Columns as one input has them.
+   *
+   * @param mean an array of numbers
+   * @param scale likewise
+   * @param isDouble whether one of the two is not of float
+   */
+  record Found(
+      Dataset<Row> data, Column id, DataType idType, Column mean, Column scale, boolean isDouble) {
+    /** The three columns alone, ids as they are. */
+    Dataset<Row> select(boolean asDouble) {
+      String type = asDouble ? "array<double>" : "array<float>";
+      return data.select(
+          (isInteger() ? id.cast("bigint") : id).as("id"),
+          mean.cast(type).as("mean"),
+          scale.cast(type).as("scale"));
     }
-    DataType ids = schema.apply(id).dataType();
-    if (!(ids instanceof IntegralType)) {
+
+    /** Whether ids are integers, which searches take as they are. */
+    boolean isInteger() {
+      return idType instanceof IntegralType;
+    }
+  }
+
+  /** Finds the columns; throws where an input lacks one or has one of another type. */
+  Found in(Dataset<Row> data, String side) {
+    Column ids = column(data, id, side);
+    DataType idType = type(data, ids);
+    if (!(idType instanceof IntegralType) && !isId(idType)) {
       throw new IllegalArgumentException(
-          "%s: column %s is %s; it must be bigint".formatted(side, id, ids.catalogString()));
+          "%s: column %s is %s; it must be bigint, or of another type that has an order and is exact: cast it to bigint or string"
+              .formatted(side, id, idType.catalogString()));
     }
-    for (String name : List.of(mean, scale)) {
-      DataType type = schema.apply(name).dataType();
-      if (!(type instanceof ArrayType a)
-          || !(a.elementType().equals(DataTypes.FloatType)
-              || a.elementType().equals(DataTypes.DoubleType))) {
-        throw new IllegalArgumentException(
-            "%s: column %s is %s; it must be array<float> or array<double>%s"
-                .formatted(
-                    side,
-                    name,
-                    type.catalogString(),
-                    type instanceof ArrayType ? ", one Gaussian's elements row by row" : ""));
+    Column means = column(data, mean, side);
+    Column scales = column(data, scale, side);
+    DataType meanType = type(data, means);
+    DataType scaleType = type(data, scales);
+    return new Found(
+        data,
+        ids,
+        idType,
+        array(means, meanType, mean, side, false),
+        array(scales, scaleType, scale, side, kind.isFull()),
+        !isFloat(meanType) || !isFloat(scaleType));
+  }
+
+  /** Whether values of a type can be told apart and put in order; those that are rounded are better not ids. */
+  private static boolean isId(DataType type) {
+    return !type.equals(DataTypes.FloatType)
+        && !type.equals(DataTypes.DoubleType)
+        && !(type instanceof ArrayType)
+        && RowOrdering.isOrderable(type);
+  }
+
+  private static DataType type(Dataset<Row> data, Column column) {
+    return data.select(column).schema().apply(0).dataType();
+  }
+
+  /** Finds a column by its whole name, or as SQL does: in letters of either case where the session says so, or a field within one. */
+  private static Column column(Dataset<Row> data, String name, String side) {
+    List<String> names = List.of(data.schema().fieldNames());
+    Column whole = col("`" + name.replace("`", "``") + "`");
+    if (names.contains(name)) {
+      return whole;
+    }
+    for (Column candidate : new Column[] {whole, sql(name)}) {
+      try {
+        data.select(candidate);
+        return candidate;
+      } catch (Exception e) {
+        if (!(e instanceof AnalysisException)) { // which Scala does not declare
+          throw e;
+        }
+        if (String.valueOf(e.getMessage()).contains("AMBIGUOUS")) {
+          throw new IllegalArgumentException(
+              "%s: column %s is ambiguous; there are %s"
+                  .formatted(side, name, String.join(", ", names)),
+              e);
+        }
       }
     }
-    return Stream.of(mean, scale)
-        .map(name -> (ArrayType) schema.apply(name).dataType())
-        .anyMatch(type -> type.elementType().equals(DataTypes.DoubleType));
+    throw new IllegalArgumentException(
+        "%s: no column %s; there are %s".formatted(side, name, String.join(", ", names)));
   }
 
-  /** The three columns alone, as {@link BlockReader} takes them. */
-  Dataset<Row> select(Dataset<Row> data, boolean asDouble) {
-    String array = asDouble ? "array<double>" : "array<float>";
-    return data.select(
-        column(id).cast("bigint").as("id"),
-        column(mean).cast(array).as("mean"),
-        column(scale).cast(array).as("scale"));
+  /** A name with its parts between dots; one that is no name in SQL stands for itself. */
+  private static Column sql(String name) {
+    boolean isPath = Arrays.stream(name.split("\\.", -1)).noneMatch(String::isEmpty);
+    return col(isPath && name.indexOf('`') < 0 ? name : "`" + name.replace("`", "``") + "`");
   }
 
-  /** Quotes a name, whatever characters are in it. */
-  private static Column column(String name) {
-    return col("`" + name.replace("`", "``") + "`");
+  /** A column as an array of numbers. */
+  private static Column array(
+      Column column, DataType type, String name, String side, boolean isMatrix) {
+    if (type.getClass().getName().equals(VECTOR)) {
+      return Vectors.toArray(column);
+    }
+    if (type instanceof ArrayType a && a.elementType() instanceof NumericType) {
+      return column;
+    }
+    if (isMatrix && isRows(type)) {
+      // rows of other lengths would come out as a matrix of the right number of elements, maybe
+      return when(exists(column, row -> size(row).notEqual(size(column))), functions.array())
+          .otherwise(flatten(column));
+    }
+    throw new IllegalArgumentException(
+        "%s: column %s is %s; it must be array<float> or array<double>%s, or a vector of Spark ML; %s"
+            .formatted(
+                side,
+                name,
+                type.catalogString(),
+                isMatrix ? ", one Gaussian's elements row by row, or array<array<double>>" : "",
+                advice(type)));
+  }
+
+  private static boolean isRows(DataType type) {
+    return type instanceof ArrayType outer
+        && outer.elementType() instanceof ArrayType inner
+        && inner.elementType() instanceof NumericType;
+  }
+
+  private static String advice(DataType type) {
+    if (type instanceof StringType) {
+      return "parse it, as by from_json(column, 'array<double>')";
+    }
+    if (isRows(type)) {
+      return "take it apart by flatten(column)";
+    }
+    return type instanceof ArrayType
+        ? "cast it, as by CAST(column AS array<double>)"
+        : "make an array of it, as by array(column, …)";
+  }
+
+  private static boolean isFloat(DataType type) {
+    return type instanceof ArrayType a
+        && (a.elementType().equals(DataTypes.FloatType)
+            || (a.elementType() instanceof ArrayType inner
+                && inner.elementType().equals(DataTypes.FloatType)));
   }
 }

@@ -114,6 +114,15 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, Stri
     return new IllegalArgumentException("%s: %s: %s".formatted(side, label, message));
   }
 
+  IllegalArgumentException nullId() {
+    return new IllegalArgumentException(
+        "%s: an id is null, in column %s".formatted(side, columns.id()));
+  }
+
+  IllegalArgumentException twice(Object id) {
+    return error(label(id), "is there more than once, in column %s".formatted(columns.id()));
+  }
+
   /** Copies a row's array to the place of Gaussian i among those of all. */
   void copy(
       ArrayData values, boolean isFloat, boolean isMean, Object to, int i, Supplier<String> label) {

@@ -32,6 +32,8 @@ final class Job {
   private final JavaSparkContext spark;
   private final Dataset<Row> references;
   private final Dataset<Row> queries;
+  private final Identified referenceIds;
+  private final Identified queryIds;
   private final Input referenceInput;
   private final Input queryInput;
   private final long referenceCount;
@@ -44,12 +46,18 @@ final class Job {
    */
   Job(Dataset<Row> references, Dataset<Row> queries, Columns columns) {
     String side = queries == references ? "references" : "queries";
-    boolean isDouble = columns.isDouble(references, "references");
-    isDouble |= columns.isDouble(queries, side);
+    Columns.Found p = columns.in(references, "references");
+    Columns.Found q = queries == references ? p : columns.in(queries, side);
+    boolean isDouble = p.isDouble() || q.isDouble();
     spark = new JavaSparkContext(queries.sparkSession().sparkContext());
     session = (SparkSession) queries.sparkSession();
-    this.references = columns.select(references, isDouble);
-    this.queries = columns.select(queries, isDouble);
+    referenceIds = Identified.of(p, isDouble, new Input("references", columns, isDouble, 0, ""));
+    queryIds =
+        queries == references
+            ? referenceIds
+            : Identified.of(q, isDouble, new Input(side, columns, isDouble, 0, ""));
+    this.references = referenceIds.rows();
+    this.queries = queryIds.rows();
     referenceCount = this.references.count();
     if (referenceCount == 0) {
       throw new IllegalArgumentException("references: there are no rows");
@@ -57,17 +65,18 @@ final class Job {
     queryCount = this.queries.count();
     Row first = firstOf(this.references, columns);
     int dimension = first.getInt(1);
-    String measured = Input.label(first.getLong(0)) + " of the references";
+    String measured = Input.label(first.getString(0)) + " of the references";
     referenceInput = new Input("references", columns, isDouble, dimension, measured);
     queryInput = new Input(side, columns, isDouble, dimension, measured);
   }
 
-  /** The id and the dimension of some row of the references. */
+  /** The id's text and the dimension of some row of the references. */
   private static Row firstOf(Dataset<Row> references, Columns columns) {
+    boolean isLabeled = references.columns().length > Columns.LABEL;
     List<Row> rows =
         references
             .where(col("id").isNotNull().and(col("mean").isNotNull()))
-            .select(col("id"), functions.size(col("mean")))
+            .select(col(isLabeled ? "label" : "id").cast("string"), functions.size(col("mean")))
             .limit(1)
             .collectAsList();
     if (rows.isEmpty()) {
@@ -78,8 +87,8 @@ final class Job {
     Row first = rows.getFirst();
     if (first.getInt(1) == 0) {
       throw new IllegalArgumentException(
-          "references: id %d: column %s is an empty array"
-              .formatted(first.getLong(0), columns.mean()));
+          "references: id %s: column %s is an empty array"
+              .formatted(first.getString(0), columns.mean()));
     }
     return first;
   }
@@ -149,7 +158,12 @@ final class Job {
         kept);
   }
 
+  /** The result as a dataset, with ids of queries in the column id and of references in the column neighbor. */
   Dataset<Row> result(JavaRDD<InternalRow> rows, StructType schema) {
-    return session.internalCreateDataFrame(rows.rdd(), schema, false);
+    Dataset<Row> result =
+        queryIds.restored(session.internalCreateDataFrame(rows.rdd(), schema, false), "id");
+    return List.of(schema.fieldNames()).contains("neighbor")
+        ? referenceIds.restored(result, "neighbor")
+        : result;
   }
 }

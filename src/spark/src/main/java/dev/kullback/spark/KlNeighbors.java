@@ -27,11 +27,17 @@ import scala.Tuple2;
  * Dataset&lt;Row&gt; nearest = KlNeighbors.of(references).columns("id", "mean", "std").nearest(queries, 10);
  * </pre>
  *
- * <p>Both datasets have three columns of the same names: an id, {@code bigint} or a smaller integer, which no other row
- * of the dataset has; the mean, {@code array<float>} or {@code array<double>} of D elements; and the scales, likewise.
- * They are computed with as float if all four arrays are, and else as double, with the accuracy that
- * {@link dev.kullback the library} promises of each. Queries may be the references: a Gaussian is then its own nearest,
- * unless another one is equal to it and has a lower id.
+ * <p>Both datasets have three columns of the same names: an id, which no other row of the dataset has; the mean, an array of
+ * D numbers; and the scales, likewise. They are computed with as float if all four arrays are {@code array<float>}, and else as
+ * double, with the accuracy that {@link dev.kullback the library} promises of each. Means and scales may be vectors of Spark
+ * ML, dense or sparse, and covariances and factors {@code array<array<double>>}, row by row. Names are found as SQL finds
+ * them: in letters of either case unless {@code spark.sql.caseSensitive} is set, and {@code g.mean} within a struct g; but
+ * first as they stand. Queries may be the references: a Gaussian is then its own nearest, unless another one is equal to it
+ * and has a lower id.
+ *
+ * <p>An id is {@code bigint} or a smaller integer, or of any other type that has an order and is exact: string, decimal, date,
+ * timestamp, struct. Those are numbered in their order, which takes a sort of each dataset, and two joins to give the ids
+ * back in the result, whose ids are bigint below. They take their texts' memory in each block, for messages.
  *
  * <p>Both inputs are cut into blocks by a hash of the id, and each pair of blocks is a task. Tasks of an executor share
  * an engine, which has as many threads for each as {@code spark.task.cpus} says, and the block of references, which is
@@ -230,7 +236,7 @@ public final class KlNeighbors {
    *
    * @param queries the Gaussians q_i
    * @param k the number of neighbors, from 1 to the number of references
-   * @return {@code id bigint, rank int, neighbor bigint, kl double}: a query's id, 1 to k, the reference's id, and the
+   * @return {@code id bigint, rank int, neighbor bigint, kl double}, ids of their own type: a query's id, 1 to k, the reference's id, and the
    *     divergence
    * @throws IllegalArgumentException if k is not in its range, there are no references, or a dataset lacks a column or has
    *     one of another type

@@ -1,5 +1,8 @@
 package dev.kullback.spark;
 
+import static org.apache.spark.sql.functions.col;
+import static org.apache.spark.sql.functions.from_json;
+
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.net.InetSocketAddress;
@@ -8,15 +11,23 @@ import java.net.UnknownHostException;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkException;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.DataFrameReader;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
@@ -47,11 +58,18 @@ final class TopK implements Callable<Integer> {
 
   private static final int CONNECT_MILLIS = 5000;
 
+  /** Ends of names that tell a format, before that of a compression. */
+  private static final Pattern ENDING =
+      Pattern.compile("\\.(parquet|orc|json|ndjson|jsonl|csv)(\\.[a-z0-9]+)?/?$");
+
+  private static final ArrayType ARRAY = DataTypes.createArrayType(DataTypes.DoubleType);
+
   @Option(
       names = "--references",
       paramLabel = "R.parquet",
       required = true,
-      description = "Gaussians p: a file or a folder of files, with columns for id, mean and std.")
+      description =
+          "Gaussians p: a file or a folder of files, with columns for id, mean and std; Parquet, ORC, JSON, or CSV with a header and arrays as [0.1, 0.2].")
   String references;
 
   @Option(
@@ -59,6 +77,13 @@ final class TopK implements Callable<Integer> {
       paramLabel = "Q.parquet",
       description = "Gaussians q, with the same columns; default: the references.")
   @Nullable String queries;
+
+  @Option(
+      names = "--format",
+      paramLabel = "FORMAT",
+      description =
+          "parquet, orc, json or csv of the inputs; default: by the end of their names, or parquet.")
+  @Nullable String format;
 
   @Option(names = "-k", paramLabel = "K", required = true, description = "How many.")
   int k;
@@ -154,6 +179,13 @@ final class TopK implements Callable<Integer> {
         paramLabel = "COLUMN",
         description = "Full covariances, D*D elements row by row.")
     @Nullable String covariance;
+
+    String column() {
+      return Stream.of(std, variance, logVariance, precision, scaleTril, covariance)
+          .filter(Objects::nonNull)
+          .findFirst()
+          .orElse("std");
+    }
 
     KlNeighbors of(KlNeighbors search) {
       if (variance != null) {
@@ -282,15 +314,46 @@ final class TopK implements Callable<Integer> {
     return broadcast ? search.broadcast() : search;
   }
 
-  private static Dataset<Row> read(SparkSession spark, String file) {
+  private Dataset<Row> read(SparkSession spark, String file) {
+    String type = format == null ? formatOf(file) : format.toLowerCase(Locale.ROOT);
     try {
-      return spark.read().parquet(file);
+      DataFrameReader reader = spark.read();
+      return switch (type) {
+        case "parquet" -> reader.parquet(file);
+        case "orc" -> reader.orc(file);
+        case "json" -> reader.json(file);
+        case "csv" ->
+            withArrays(reader.option("header", true).option("inferSchema", true).csv(file));
+        default ->
+            throw new IllegalArgumentException(
+                "--format must be parquet, orc, json or csv, is " + format);
+      };
     } catch (Exception e) {
       if (e instanceof SparkException) { // which Scala does not declare
-        throw new IllegalArgumentException(file + ": cannot be read as Parquet", e);
+        String name = type.equals("parquet") ? "Parquet" : type.toUpperCase(Locale.ROOT);
+        throw new IllegalArgumentException(file + ": cannot be read as " + name, e);
       }
       throw e;
     }
+  }
+
+  /** The format by the end of a name: of a file, or a folder. */
+  private static String formatOf(String file) {
+    Matcher end = ENDING.matcher(file.toLowerCase(Locale.ROOT));
+    return end.find() ? end.group(1).replace("ndjson", "json").replace("jsonl", "json") : "parquet";
+  }
+
+  /** Reads texts in the columns of means and scales as arrays of JSON, as CSV has no arrays of its own. */
+  private Dataset<Row> withArrays(Dataset<Row> csv) {
+    Dataset<Row> arrays = csv;
+    for (StructField field : csv.schema().fields()) {
+      boolean isUsed = field.name().equals(mean) || field.name().equals(scales.column());
+      if (isUsed && field.dataType() instanceof StringType) {
+        Column text = col("`" + field.name().replace("`", "``") + "`");
+        arrays = arrays.withColumn(field.name(), from_json(text, ARRAY));
+      }
+    }
+    return arrays;
   }
 
   private void summarize(SparkSession spark, long m, long n, double seconds) {

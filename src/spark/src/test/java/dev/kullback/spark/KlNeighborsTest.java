@@ -277,9 +277,17 @@ class KlNeighborsTest {
     assertThatThrownBy(() -> KlNeighbors.of(data).nearest(data.drop("std"), 1))
         .hasMessage("queries: no column std; there are id, mean");
     assertThatThrownBy(() -> KlNeighbors.of(data).id("mean").nearest(data, 1))
-        .hasMessage("references: column mean is array<float>; it must be bigint");
+        .hasMessageStartingWith("references: column mean is array<float>; it must be bigint, or ");
     assertThatThrownBy(() -> KlNeighbors.of(data).mean("id").nearest(data, 1))
-        .hasMessage("references: column id is bigint; it must be array<float> or array<double>");
+        .hasMessage(
+            "references: column id is bigint; it must be array<float> or array<double>, or a vector of Spark ML; make an array of it, as by array(column, …)");
+    assertThatThrownBy(
+            () -> KlNeighbors.of(data.withColumn("std", lit("[1, 2, 3]"))).nearest(data, 1))
+        .hasMessageContaining("column std is string; ")
+        .hasMessageEndingWith("parse it, as by from_json(column, 'array<double>')");
+    assertThatThrownBy(() -> KlNeighbors.of(data.withColumn("id", lit(1.5))).nearest(data, 1))
+        .hasMessageContaining("column id is ")
+        .hasMessageEndingWith("cast it to bigint or string");
     assertThatThrownBy(() -> KlNeighbors.of(data).blockRows(0))
         .hasMessage("blockRows must be at least 1, is 0");
     assertThatThrownBy(() -> KlNeighbors.of(data).within(data, Double.NaN))

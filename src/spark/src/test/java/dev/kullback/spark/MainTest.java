@@ -232,6 +232,34 @@ class MainTest {
     assertError("--std", "--references", R, "-k", "1", "--std", "std", "--variance", "std");
   }
 
+  /** Other formats, by the end of a name or an option. */
+  @Test
+  void otherFormats() {
+    Dataset<Row> some = read("Q.parquet").toDF("id", "mean", "std").limit(50);
+    some.write().json(file("q.json"));
+    some.write().orc(file("q.orc"));
+    some.write().orc(file("orc"));
+    some.selectExpr("id", "to_json(mean) AS mean", "to_json(std) AS std")
+        .write()
+        .option("header", true)
+        .csv(file("q.csv"));
+    List<Row> expected = null;
+    for (String name : new String[] {"q.orc", "q.json", "q.csv", "orc"}) {
+      String[] format = name.equals("orc") ? new String[] {"--format", "ORC"} : new String[0];
+      String[] args = {
+        "topk", "--references", file(name), "-k", "2", "--quiet", "-o", file("of." + name)
+      };
+      assertThat(run(Stream.concat(Stream.of(args), Stream.of(format)).toArray(String[]::new)))
+          .as(err)
+          .isZero();
+      // floats print as the shortest decimals, which as doubles are others
+      List<Row> found =
+          read("of." + name).select("id", "rank", "neighbor").orderBy("id", "rank").collectAsList();
+      assertThat(found).hasSize(100).isEqualTo(expected == null ? found : expected);
+      expected = found;
+    }
+  }
+
   /** What can be known before the search is told before it, and nothing stays. */
   @Test
   void outputsAndMastersAreTriedFirst() throws IOException {

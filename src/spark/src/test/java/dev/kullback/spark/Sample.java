@@ -10,6 +10,7 @@ import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
+import java.util.function.LongUnaryOperator;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -83,6 +84,13 @@ record Sample(ScaleKind kind, boolean isDouble, int dimension, List<Member> memb
 
   Sample first(int n) {
     return new Sample(kind, isDouble, dimension, members.subList(0, n));
+  }
+
+  /** The same Gaussians with other ids. */
+  Sample renumbered(LongUnaryOperator ids) {
+    List<Member> others =
+        members.stream().map(m -> new Member(ids.applyAsLong(m.id), m.mean, m.scale)).toList();
+    return new Sample(kind, isDouble, dimension, others);
   }
 
   Sample last(int n) {
