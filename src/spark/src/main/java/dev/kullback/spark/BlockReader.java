@@ -62,7 +62,7 @@ final class BlockReader {
       if (labels.length < ids.length) {
         labels = Arrays.copyOf(labels, ids.length);
       }
-      labels[size] = row.getString(Columns.LABEL);
+      labels[size] = row.isNullAt(Columns.LABEL) ? Long.toString(id) : row.getString(Columns.LABEL);
     }
     copy(row, Columns.MEAN, true, mean);
     copy(row, Columns.SCALE, false, scale);

@@ -8,6 +8,7 @@ import static org.apache.spark.sql.functions.when;
 
 import dev.kullback.ScaleKind;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.AnalysisException;
@@ -32,6 +33,9 @@ record Columns(String id, String mean, String scale, ScaleKind kind) implements 
   static final int SCALE = 2;
   static final int LABEL = 3;
 
+  /** Column of an input whose integer ids are not the user's: the text that names a row in messages. */
+  static final String LABEL_NAME = "kullback label";
+
   /** MLlib's vectors, whose class need not be there. */
   private static final String VECTOR = "org.apache.spark.ml.linalg.VectorUDT";
 
@@ -47,10 +51,16 @@ record Columns(String id, String mean, String scale, ScaleKind kind) implements 
     /** The three columns alone, ids as they are. */
     Dataset<Row> select(boolean asDouble) {
       String type = asDouble ? "array<double>" : "array<float>";
-      return data.select(
-          (isInteger() ? id.cast("bigint") : id).as("id"),
-          mean.cast(type).as("mean"),
-          scale.cast(type).as("scale"));
+      List<Column> columns =
+          new ArrayList<>(
+              List.of(
+                  (isInteger() ? id.cast("bigint") : id).as("id"),
+                  mean.cast(type).as("mean"),
+                  scale.cast(type).as("scale")));
+      if (List.of(data.columns()).contains(LABEL_NAME)) {
+        columns.add(col("`" + LABEL_NAME + "`").as("label"));
+      }
+      return data.select(columns.toArray(Column[]::new));
     }
 
     /** Whether ids are integers, which searches take as they are. */

@@ -2,11 +2,13 @@ package dev.kullback.spark;
 
 import static org.apache.spark.sql.functions.col;
 
+import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
 import java.io.Serializable;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Locale;
 import java.util.UUID;
 import java.util.function.Supplier;
 import org.apache.spark.TaskContext;
@@ -19,6 +21,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.DoubleAccumulator;
 
 /**
  * A search: both inputs in blocks, and a task for each pair of blocks.
@@ -32,6 +35,8 @@ final class Job {
   private final JavaSparkContext spark;
   private final Dataset<Row> references;
   private final Dataset<Row> queries;
+  private final String divergence;
+  private final DoubleAccumulator done;
   private final Identified referenceIds;
   private final Identified queryIds;
   private final Input referenceInput;
@@ -44,7 +49,8 @@ final class Job {
    *
    * @throws IllegalArgumentException if there are no references, or an input lacks a column or has one of another type
    */
-  Job(Dataset<Row> references, Dataset<Row> queries, Columns columns) {
+  Job(Dataset<Row> references, Dataset<Row> queries, Columns columns, Divergence divergence) {
+    this.divergence = divergence.toString();
     String side = queries == references ? "references" : "queries";
     Columns.Found p = columns.in(references, "references");
     Columns.Found q = queries == references ? p : columns.in(queries, side);
@@ -58,16 +64,19 @@ final class Job {
             : Identified.of(q, isDouble, new Input(side, columns, isDouble, 0, ""));
     this.references = referenceIds.rows();
     this.queries = queryIds.rows();
-    referenceCount = this.references.count();
-    if (referenceCount == 0) {
-      throw new IllegalArgumentException("references: there are no rows");
+    done = spark.sc().doubleAccumulator("Kullback: pairs done");
+    try (var _ = new Described(spark, "Kullback: counting rows")) {
+      referenceCount = this.references.count();
+      if (referenceCount == 0) {
+        throw new IllegalArgumentException("references: there are no rows");
+      }
+      queryCount = queries == references ? referenceCount : this.queries.count();
+      Row first = firstOf(this.references, columns);
+      int dimension = first.getInt(1);
+      String measured = Input.label(first.getString(0)) + " of the references";
+      referenceInput = new Input("references", columns, isDouble, dimension, measured);
+      queryInput = new Input(side, columns, isDouble, dimension, measured);
     }
-    queryCount = this.queries.count();
-    Row first = firstOf(this.references, columns);
-    int dimension = first.getInt(1);
-    String measured = Input.label(first.getString(0)) + " of the references";
-    referenceInput = new Input("references", columns, isDouble, dimension, measured);
-    queryInput = new Input(side, columns, isDouble, dimension, measured);
   }
 
   /** The id's text and the dimension of some row of the references. */
@@ -102,32 +111,69 @@ final class Job {
     Iterator<R> of(KlEngine engine, Shared.Loaded q, Shared.Loaded p);
   }
 
+  /**
+   * Prepares a search under a name that Spark's user interface shows for the jobs and the stages that it makes.
+   *
+   * @param what the search does
+   */
+  KlNeighbors.Prepared described(Plan plan, String what, Supplier<Dataset<Row>> search) {
+    String text =
+        String.format(
+            Locale.ROOT,
+            "Kullback: %s, %d × %d blocks of %,d × %,d",
+            what,
+            plan.queryBlocks(),
+            plan.referenceBlocks(),
+            Math.ceilDiv(queryCount, plan.queryBlocks()),
+            Math.ceilDiv(referenceCount, plan.referenceBlocks()));
+    try (var _ = new Described(spark, text)) {
+      return new KlNeighbors.Prepared(
+          search.get(), text, (double) queryCount * referenceCount, done);
+    }
+  }
+
   /** Returns what the search finds for each pair of blocks of the plan. */
   <R> JavaRDD<R> search(Plan plan, boolean broadcast, Search<R> search) {
     JavaRDD<BlockReader> q = blocks(queries, queryInput, queryCount, plan.queryBlocks());
     JavaRDD<BlockReader> p =
         blocks(references, referenceInput, referenceCount, plan.referenceBlocks());
-    String name = UUID.randomUUID().toString();
+    Task task = new Task(UUID.randomUUID().toString(), divergence, done);
     if (broadcast) {
       Broadcast<Object[]> block = spark.broadcast(p.map(reader -> reader.read().arrays()).first());
       Input input = referenceInput;
-      return q.flatMap(reader ->
-          task(search, reader, new Shared.Key(name, 0), () -> Block.of(input, block.value())));
+      return q.flatMap(reader -> task.of(search, reader, 0, () -> Block.of(input, block.value())));
     }
-    return p.cartesian(q)
-        .flatMap(
-            pair -> task(search, pair._2, new Shared.Key(name, pair._1.index()), pair._1::read));
+    return p.cartesian(q).flatMap(pair -> task.of(search, pair._2, pair._1.index(), pair._1::read));
   }
 
-  private static <R> Iterator<R> task(
-      Search<R> search, BlockReader queries, Shared.Key key, Supplier<Block> references) {
-    TaskContext task = TaskContext.get();
-    Shared.Loaded q = Shared.Loaded.of(queries.read());
-    if (q.isEmpty()) {
-      return Collections.emptyIterator();
+  /**
+   * What all tasks of a search have in common.
+   *
+   * @param search its name
+   * @param divergence its name
+   * @param done counts pairs
+   */
+  private record Task(String search, String divergence, DoubleAccumulator done)
+      implements Serializable {
+    /** Searches a block of references for one of queries, and counts its pairs. */
+    <R> Iterator<R> of(Search<R> work, BlockReader queries, int block, Supplier<Block> references) {
+      TaskContext task = TaskContext.get();
+      Shared.Loaded q = Shared.Loaded.of(queries.read(), search);
+      if (q.isEmpty()) {
+        return Collections.emptyIterator();
+      }
+      Shared.Loaded p =
+          Shared.block(
+              new Shared.Key(search, block),
+              () -> Shared.Loaded.of(references.get(), search),
+              task);
+      if (p.isEmpty()) {
+        return Collections.emptyIterator();
+      }
+      Iterator<R> found = work.of(Shared.engine(task, divergence), q, p);
+      done.add((double) q.ids().length * p.ids().length);
+      return found;
     }
-    Shared.Loaded p = Shared.block(key, () -> Shared.Loaded.of(references.get()), task);
-    return p.isEmpty() ? Collections.emptyIterator() : search.of(Shared.engine(task), q, p);
   }
 
   /** A reader of each block; the rows are shuffled to it at once. */

@@ -6,6 +6,7 @@ import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.NoSuchElementException;
@@ -24,6 +25,7 @@ import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.jspecify.annotations.Nullable;
 import scala.collection.immutable.Seq;
 
@@ -65,6 +67,7 @@ final class JoinSearch {
    * @param reverse ranks by {@code KL(p ‖ q)}
    * @param outer keeps rows on the left that match nothing
    * @param mostBytes most bytes of rows that go through the driver
+   * @param counts the plan's metrics
    * @param output expressions of the input's columns
    * @param input the left side's, the right's, and the divergence
    */
@@ -76,15 +79,25 @@ final class JoinSearch {
       boolean reverse,
       boolean outer,
       long mostBytes,
+      Counts counts,
       Seq<Expression> output,
       Seq<Attribute> input)
       implements Serializable {
     Neighbors nearest(KlEngine engine, Gaussians a, Gaussians b, @Nullable Neighbors bounds) {
       NearestOptions options = NearestOptions.of(k).exact();
       options = reverse ? options.reverse() : options;
-      return engine.nearest(a, b, bounds == null ? options : options.after(bounds, 0));
+      Neighbors found = engine.nearest(a, b, bounds == null ? options : options.after(bounds, 0));
+      counts.pairs.add((long) a.size() * b.size());
+      counts.exact.add(
+          bounds == null
+              ? found.values().length
+              : Arrays.stream(found.indices()).filter(j -> j < b.size()).count());
+      return found;
     }
   }
+
+  /** Metrics of the plan, of rows, pairs and exact divergences. */
+  record Counts(SQLMetric rows, SQLMetric pairs, SQLMetric exact) implements Serializable {}
 
   /** Returns the join of few rows, or null where they are too many. */
   static @Nullable RDD<InternalRow> ofFew(
@@ -101,12 +114,16 @@ final class JoinSearch {
     if (queries.gaussians() > 0) {
       queries.batch(); // what is wrong with them is told once
       byte[] sent = few.bytes();
-      right
-          .toJavaRDD()
-          .mapPartitionsWithIndex(
-              (partition, part) -> List.of(lists(request, sent, partition, part)).iterator(), true)
-          .collect()
-          .forEach(lists::offer);
+      String text = "Kullback: search, %d rows on the left".formatted(queries.size());
+      try (var _ = new Described(spark, text)) {
+        right
+            .toJavaRDD()
+            .mapPartitionsWithIndex(
+                (partition, part) -> List.of(lists(request, sent, partition, part)).iterator(),
+                true)
+            .collect()
+            .forEach(lists::offer);
+      }
     }
     Joiner joiner = new Joiner(request);
     List<InternalRow> joined = new ArrayList<>();
@@ -130,7 +147,7 @@ final class JoinSearch {
   /** Searches a partition of references for few queries: one task's work. */
   private static byte[] lists(
       Request request, byte[] few, int partition, Iterator<InternalRow> rows) {
-    KlEngine engine = Shared.engine(TaskContext.get());
+    KlEngine engine = Shared.engine(TaskContext.get(), "kl");
     RowBuffer queries = new RowBuffer(request.q, null, false);
     Gathered.addTo(queries, few, request.q.types().length);
     Gaussians q = queries.batch();
@@ -221,6 +238,7 @@ final class JoinSearch {
 
                 @Override
                 public InternalRow next() {
+                  request.counts.rows.add(1);
                   return projection.apply(rows.next());
                 }
               };
@@ -265,18 +283,23 @@ final class JoinSearch {
     private final GenericInternalRow kl = new GenericInternalRow(1);
     private final GenericInternalRow none;
 
+    private final SQLMetric rows;
+
     Joiner(Request request) {
+      rows = request.counts.rows;
       projection = UnsafeProjection$.MODULE$.create(request.output, request.input);
       none = new GenericInternalRow(request.p.types().length);
     }
 
     UnsafeRow joined(InternalRow left, InternalRow right, double value) {
       kl.update(0, value);
+      rows.add(1);
       return projection.apply(all.apply(both.apply(left, right), kl));
     }
 
     UnsafeRow alone(InternalRow left) {
       kl.setNullAt(0);
+      rows.add(1);
       return projection.apply(all.apply(both.apply(left, none), kl));
     }
   }
@@ -289,7 +312,7 @@ final class JoinSearch {
     private final RowBuffer queries;
     private final UnsafeRow reference;
     private final Joiner joiner;
-    private final KlEngine engine = Shared.engine(TaskContext.get());
+    private final KlEngine engine = Shared.engine(TaskContext.get(), "kl");
 
     private @Nullable Neighbors found;
     private int row;

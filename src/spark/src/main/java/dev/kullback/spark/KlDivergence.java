@@ -1,5 +1,6 @@
 package dev.kullback.spark;
 
+import dev.kullback.ScaleKind;
 import java.io.Serializable;
 import java.util.Collections;
 import java.util.List;
@@ -28,26 +29,39 @@ import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The function {@code kl_divergence(qm, qs, pm, ps)} of {@link KullbackExtensions}, as an expression of Catalyst. */
+/** The functions of {@link KullbackExtensions}, {@code kl_divergence} and {@code kl_divergence_full}, as an expression of Catalyst. */
 @SuppressWarnings("serial") // goes to executors that run the same classes
 final class KlDivergence extends Expression implements ImplicitCastInputTypes, Serializable {
   static final String NAME = "kl_divergence";
+  static final String FULL_NAME = "kl_divergence_full";
 
   static final ExpressionInfo INFO =
-      new ExpressionInfo(
-          KlDivergence.class.getName(),
-          "",
+      info(
           NAME,
-          "_FUNC_(qm, qs, pm, ps) - Returns KL(q || p), in nats, of two diagonal Gaussians by their means and standard deviations.",
-          "",
-          "",
-          "",
-          "math_funcs",
-          "",
-          "",
-          "scala_udf");
+          "_FUNC_(qm, qs, pm, ps) - Returns KL(q || p), in nats, of two diagonal Gaussians by their means and standard deviations.");
+
+  static final ExpressionInfo FULL_INFO =
+      info(
+          FULL_NAME,
+          "_FUNC_(qm, qL, pm, pL) - Returns KL(q || p), in nats, of two Gaussians by their means and the lower factors L of their covariances L*L', D*D elements row by row.");
 
   private static final List<String> ARGUMENTS = List.of("qm", "qs", "pm", "ps");
+  private static final List<String> FULL_ARGUMENTS = List.of("qm", "qL", "pm", "pL");
+
+  private static ExpressionInfo info(String name, String usage) {
+    return new ExpressionInfo(
+        KlDivergence.class.getName(),
+        "",
+        name,
+        usage,
+        "",
+        "",
+        "",
+        "math_funcs",
+        "",
+        "",
+        "scala_udf");
+  }
 
   /** Type of the arguments: a float array stays one; any other array that can be is cast to double. */
   private static final AbstractDataType ARRAY =
@@ -58,17 +72,27 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
                   new ArrayType(DataTypes.FloatType, true))));
 
   private final Seq<Expression> arguments;
+  private final boolean isFull;
   private transient volatile @Nullable PairFunction function;
 
-  private KlDivergence(Seq<Expression> arguments) {
+  private KlDivergence(Seq<Expression> arguments, boolean isFull) {
     this.arguments = arguments;
+    this.isFull = isFull;
   }
 
-  KlDivergence(Gaussian q, Gaussian p) {
-    this(seq(List.of(q.mean(), q.std(), p.mean(), p.std())));
+  KlDivergence(Gaussian q, Gaussian p, boolean isFull) {
+    this(seq(List.of(q.mean(), q.std(), p.mean(), p.std())), isFull);
   }
 
-  /** A Gaussian, by the expressions of its mean and its standard deviation. */
+  boolean isFull() {
+    return isFull;
+  }
+
+  ScaleKind kind() {
+    return isFull ? ScaleKind.SCALE_TRIL : ScaleKind.STD;
+  }
+
+  /** A Gaussian, by the expressions of its mean and its standard deviation, or its factor. */
   record Gaussian(Expression mean, Expression std) {
     /** Whether columns of the plan's output are all that it needs. */
     boolean isOf(QueryPlan<?> plan) {
@@ -79,15 +103,24 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
 
   /** Makes the expression of a call in SQL. */
   static Expression of(Seq<Expression> arguments) {
+    return of(arguments, NAME, false);
+  }
+
+  /** Makes the expression of a call of the function for full covariances. */
+  static Expression ofFull(Seq<Expression> arguments) {
+    return of(arguments, FULL_NAME, true);
+  }
+
+  private static Expression of(Seq<Expression> arguments, String name, boolean isFull) {
     if (arguments.length() != ARGUMENTS.size()) {
       KlDivergence.<RuntimeException>raise(
           QueryCompilationErrors.wrongNumArgsError(
-              NAME, seq(List.<Object>of(ARGUMENTS.size())), arguments.length(), "", "", ""));
+              name, seq(List.<Object>of(ARGUMENTS.size())), arguments.length(), "", "", ""));
     }
     if (arguments.exists(argument -> argument instanceof NamedArgumentExpression)) {
-      KlDivergence.<RuntimeException>raise(QueryCompilationErrors.namedArgumentsNotSupported(NAME));
+      KlDivergence.<RuntimeException>raise(QueryCompilationErrors.namedArgumentsNotSupported(name));
     }
-    return new KlDivergence(arguments);
+    return new KlDivergence(arguments, isFull);
   }
 
   /** Spark's AnalysisException is checked in Java, and not declared where Spark expects it. */
@@ -133,7 +166,10 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
       for (int n = 0; n < isFloat.length; n++) {
         isFloat[n] = JoinSide.isFloat(arguments.apply(n).dataType());
       }
-      made = new PairFunction(NAME, ARGUMENTS, isFloat);
+      made =
+          isFull
+              ? new PairFunction(FULL_NAME, FULL_ARGUMENTS, isFloat, true)
+              : new PairFunction(NAME, ARGUMENTS, isFloat, false);
       function = made;
     }
     return made;
@@ -195,7 +231,7 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
 
   @Override
   public String prettyName() {
-    return NAME;
+    return isFull ? FULL_NAME : NAME;
   }
 
   @Override
@@ -205,17 +241,17 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
 
   @Override
   public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
-    return new KlDivergence(children);
+    return new KlDivergence(children, isFull);
   }
 
   @Override
   public int productArity() {
-    return 1;
+    return 2;
   }
 
   @Override
   public Object productElement(int n) {
-    return List.of(arguments).get(n);
+    return List.of(arguments, isFull).get(n);
   }
 
   @Override
@@ -225,7 +261,9 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
 
   @Override
   public boolean equals(@Nullable Object other) {
-    return other instanceof KlDivergence kl && arguments.equals(kl.arguments);
+    return other instanceof KlDivergence kl
+        && isFull == kl.isFull
+        && arguments.equals(kl.arguments);
   }
 
   @Override

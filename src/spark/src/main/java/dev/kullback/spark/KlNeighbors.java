@@ -1,10 +1,10 @@
 package dev.kullback.spark;
 
+import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
 import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
 import dev.kullback.ScaleKind;
-import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
@@ -17,6 +17,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.DoubleAccumulator;
 import scala.Tuple2;
 
 /**
@@ -79,14 +80,21 @@ public final class KlNeighbors {
 
   private final Dataset<Row> references;
   private final Columns columns;
+  private final Divergence divergence;
   private final boolean reverse;
   private final int blockRows; // 0: by memory
   private final boolean broadcast;
 
   private KlNeighbors(
-      Dataset<Row> references, Columns columns, boolean reverse, int blockRows, boolean broadcast) {
+      Dataset<Row> references,
+      Columns columns,
+      Divergence divergence,
+      boolean reverse,
+      int blockRows,
+      boolean broadcast) {
     this.references = references;
     this.columns = columns;
+    this.divergence = divergence;
     this.reverse = reverse;
     this.blockRows = blockRows;
     this.broadcast = broadcast;
@@ -105,6 +113,7 @@ public final class KlNeighbors {
     return new KlNeighbors(
         Objects.requireNonNull(references, "references"),
         new Columns("id", "mean", "std", ScaleKind.STD),
+        Divergence.KL,
         false,
         0,
         false);
@@ -201,12 +210,28 @@ public final class KlNeighbors {
   }
 
   private KlNeighbors with(Columns c) {
-    return new KlNeighbors(references, c, reverse, blockRows, broadcast);
+    return new KlNeighbors(references, c, divergence, reverse, blockRows, broadcast);
+  }
+
+  /**
+   * {@return these searches by another divergence of q_i and p_j instead of KL} The column kl has it. Results are exact as
+   * with KL, across blocks, too.
+   *
+   * @param d the divergence, in its own unit
+   */
+  public KlNeighbors divergence(Divergence d) {
+    return new KlNeighbors(
+        references,
+        columns,
+        Objects.requireNonNull(d, "divergence"),
+        reverse,
+        blockRows,
+        broadcast);
   }
 
   /** {@return searches by {@code KL(p_j ‖ q_i)} instead; results are still for each query} */
   public KlNeighbors reverse() {
-    return new KlNeighbors(references, columns, true, blockRows, broadcast);
+    return new KlNeighbors(references, columns, divergence, true, blockRows, broadcast);
   }
 
   /**
@@ -219,7 +244,7 @@ public final class KlNeighbors {
     if (n < 1) {
       throw new IllegalArgumentException("blockRows must be at least 1, is " + n);
     }
-    return new KlNeighbors(references, columns, reverse, n, broadcast);
+    return new KlNeighbors(references, columns, divergence, reverse, n, broadcast);
   }
 
   /**
@@ -228,7 +253,7 @@ public final class KlNeighbors {
    * moved. It pays where many executors search few references.
    */
   public KlNeighbors broadcast() {
-    return new KlNeighbors(references, columns, reverse, blockRows, true);
+    return new KlNeighbors(references, columns, divergence, reverse, blockRows, true);
   }
 
   /**
@@ -242,10 +267,24 @@ public final class KlNeighbors {
    *     one of another type
    */
   public Dataset<Row> nearest(Dataset<Row> queries, int k) {
+    return search(queries, k).result();
+  }
+
+  /**
+   * A search that is prepared.
+   *
+   * @param result lists, which are searched for when they are used
+   * @param description says what that does
+   * @param pairs how many it compares
+   * @param done counts those whose comparison is done
+   */
+  record Prepared(Dataset<Row> result, String description, double pairs, DoubleAccumulator done) {}
+
+  Prepared search(Dataset<Row> queries, int k) {
     if (k < 1) {
       throw new IllegalArgumentException("k must be at least 1, is " + k);
     }
-    Job job = new Job(references, queries, columns);
+    Job job = job(queries);
     if (k > job.referenceCount()) {
       throw new IllegalArgumentException(
           "k must be in [1, %d], the number of references, is %d"
@@ -253,23 +292,27 @@ public final class KlNeighbors {
     }
     Plan plan = job.plan(blockRows, broadcast, k * CANDIDATE_BYTES);
     boolean backward = reverse;
-    JavaPairRDD<Integer, Candidates> lists =
-        job.search(plan, broadcast, (engine, q, p) -> one(candidates(engine, q, p, k, backward)))
-            .mapToPair(list -> new Tuple2<>(list.block, list));
-    if (plan.referenceBlocks() > 1) {
-      lists =
-          lists.reduceByKey(
-              new HashPartitioner(plan.queryBlocks()), (a, b) -> Candidates.merge(k, a, b));
-    }
-    return job.result(lists.values().flatMap(Candidates::rows), NEAREST);
+    return job.described(
+        plan,
+        "search",
+        () -> {
+          JavaPairRDD<Integer, Candidates> lists =
+              job.search(
+                      plan,
+                      broadcast,
+                      (engine, q, p) -> one(Candidates.of(engine, q, p, k, backward)))
+                  .mapToPair(list -> new Tuple2<>(list.block, list));
+          if (plan.referenceBlocks() > 1) {
+            lists =
+                lists.reduceByKey(
+                    new HashPartitioner(plan.queryBlocks()), (a, b) -> Candidates.merge(k, a, b));
+          }
+          return job.result(lists.values().flatMap(Candidates::rows), NEAREST);
+        });
   }
 
-  private static Candidates candidates(
-      KlEngine engine, Shared.Loaded q, Shared.Loaded p, int k, boolean reverse) {
-    NearestOptions options = NearestOptions.of(k).exact();
-    Neighbors found = engine.nearest(q.batch(), p.batch(), reverse ? options.reverse() : options);
-    long[] neighbors = Arrays.stream(found.indices()).mapToLong(j -> p.ids()[j]).toArray();
-    return new Candidates(q.index(), q.ids(), found.count(0), neighbors, found.values());
+  private Job job(Dataset<Row> queries) {
+    return new Job(references, queries, columns, divergence);
   }
 
   /**
@@ -287,14 +330,18 @@ public final class KlNeighbors {
     if (!(radius >= 0)) {
       throw new IllegalArgumentException("radius must be at least 0, is " + radius);
     }
-    Job job = new Job(references, queries, columns);
+    Job job = job(queries);
     boolean backward = reverse;
-    JavaRDD<InternalRow> pairs =
-        job.search(
-            job.plan(blockRows, broadcast, 0),
-            broadcast,
-            (engine, q, p) -> pairs(engine, q, p, radius, backward));
-    return job.result(pairs, WITHIN);
+    Plan plan = job.plan(blockRows, broadcast, 0);
+    return job.described(
+            plan,
+            "pairs within " + radius,
+            () ->
+                job.result(
+                    job.search(
+                        plan, broadcast, (engine, q, p) -> pairs(engine, q, p, radius, backward)),
+                    WITHIN))
+        .result();
   }
 
   private static Iterator<InternalRow> pairs(
@@ -330,21 +377,23 @@ public final class KlNeighbors {
     if (reverse) {
       throw new IllegalStateException("logSumExp has no reverse form");
     }
-    Job job = new Job(references, queries, columns);
+    Job job = job(queries);
     Plan plan = job.plan(blockRows, broadcast, Double.BYTES);
-    JavaRDD<InternalRow> rows =
-        job.search(
-                plan,
-                broadcast,
-                (engine, q, p) ->
-                    one(
-                        new Sums(
-                            q.index(), q.ids(), p.index(), engine.logSumExp(q.batch(), p.batch()))))
-            .mapToPair(sums -> new Tuple2<>(sums.block, sums))
-            .groupByKey(new HashPartitioner(plan.queryBlocks()))
-            .values()
-            .flatMap(Sums::rows);
-    return job.result(rows, LOG_SUM_EXP);
+    return job.described(plan, "sums", () -> job.result(sums(job, plan), LOG_SUM_EXP)).result();
+  }
+
+  private JavaRDD<InternalRow> sums(Job job, Plan plan) {
+    return job.search(
+            plan,
+            broadcast,
+            (engine, q, p) ->
+                one(
+                    new Sums(
+                        q.index(), q.ids(), p.index(), engine.logSumExp(q.batch(), p.batch()))))
+        .mapToPair(sums -> new Tuple2<>(sums.block, sums))
+        .groupByKey(new HashPartitioner(plan.queryBlocks()))
+        .values()
+        .flatMap(Sums::rows);
   }
 
   private static <T> Iterator<T> one(T value) {

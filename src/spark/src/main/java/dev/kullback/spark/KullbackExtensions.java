@@ -16,7 +16,10 @@ import scala.runtime.BoxedUnit;
  * array with a null element, of another length, or with a value that is not allowed (σ ≤ 0, NaN) fails the query with an
  * {@link IllegalArgumentException}.
  *
- * <p>A nearest-by join whose distance is this function of both sides becomes a search of {@link KlNeighbors}, where Spark
+ * <p>{@code kl_divergence_full(qm, qL, pm, pL)} is the same of Gaussians with full covariances, by their lower factors L, arrays
+ * of D·D elements row by row; its error grows with the condition numbers.
+ *
+ * <p>A nearest-by join whose distance is one of these functions of both sides becomes a search of {@link KlNeighbors}, where Spark
  * would compute all pairs one by one:
  *
  * <pre>
@@ -43,6 +46,11 @@ public final class KullbackExtensions implements Function1<SparkSessionExtension
     extensions.injectFunction(
         new Tuple3<>(
             new FunctionIdentifier(KlDivergence.NAME), KlDivergence.INFO, KlDivergence::of));
+    extensions.injectFunction(
+        new Tuple3<>(
+            new FunctionIdentifier(KlDivergence.FULL_NAME),
+            KlDivergence.FULL_INFO,
+            KlDivergence::ofFull));
     // The optimizer's first batch replaces nearest-by joins, and rules injected there come later.
     extensions.injectPostHocResolutionRule(_ -> new NearestBy.Resolution());
     extensions.injectOptimizerRule(_ -> new NearestByPushDown());

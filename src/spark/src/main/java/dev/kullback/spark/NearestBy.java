@@ -1,8 +1,8 @@
 package dev.kullback.spark;
 
-import dev.kullback.ScaleKind;
 import dev.kullback.spark.KlDivergence.Gaussian;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Objects;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -27,16 +27,22 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.execution.SQLExecution;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.exchange.REPARTITION_BY_NUM$;
 import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.metric.SQLMetrics;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.util.Utils;
 import org.jspecify.annotations.Nullable;
 import scala.Option;
 import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -89,7 +95,9 @@ final class NearestBy {
       Side right = new Side(join.right());
       KlDivergence distance =
           new KlDivergence(
-              (forward ? left : right).column(kl.q()), (forward ? right : left).column(kl.p()));
+              (forward ? left : right).column(kl.q()),
+              (forward ? right : left).column(kl.p()),
+              kl.isFull());
       return new Project(
           KlDivergence.seq(List.copyOf(CollectionConverters.asJava(join.output()))),
           new KlNearestByJoin(
@@ -167,7 +175,12 @@ final class NearestBy {
           join.k,
           join.distance,
           KlDivergence.seq(output),
-          kl);
+          kl,
+          "left " + size(join.left) + ", right " + size(join.right) + ", estimated");
+    }
+
+    private static String size(LogicalPlan side) {
+      return Utils.bytesToString(side.stats().sizeInBytes());
     }
 
     /** The expression with the search's value in place of calls of the function that would compute it again. */
@@ -268,6 +281,10 @@ final class NearestBy {
     /** Least rows on the right for which those on the left are shuffled to be dealt to all processors. */
     private static final int MANY_REFERENCES = 4096;
 
+    private static final String ROWS = "numOutputRows";
+    private static final String PAIRS = "pairs";
+    private static final String EXACT = "exactDivergences";
+
     private final SparkPlan left;
     private final SparkPlan right;
     private final JoinType joinType;
@@ -275,12 +292,15 @@ final class NearestBy {
     private final KlDivergence distance;
     private final Seq<NamedExpression> list;
     private final Attribute kl;
+    private final String sizes;
+    private @Nullable Map<String, SQLMetric> metrics;
 
     /**
      * @param joinType inner or left outer
      * @param distance between a column of left and one of right
      * @param list what is given of left's columns, right's and kl
      * @param kl stands for the divergence
+     * @param sizes of both sides, for EXPLAIN
      */
     public KlNearestByJoinExec(
         SparkPlan left,
@@ -289,7 +309,8 @@ final class NearestBy {
         int k,
         KlDivergence distance,
         Seq<NamedExpression> list,
-        Attribute kl) {
+        Attribute kl,
+        String sizes) {
       this.left = left;
       this.right = right;
       this.joinType = joinType;
@@ -297,6 +318,22 @@ final class NearestBy {
       this.distance = distance;
       this.list = list;
       this.kl = kl;
+      this.sizes = sizes;
+    }
+
+    /** Numbers of pairs compared, and of divergences that were computed exactly, where the sides are not searched in blocks. */
+    @Override
+    public synchronized Map<String, SQLMetric> metrics() {
+      Map<String, SQLMetric> made = metrics;
+      if (made == null) {
+        java.util.Map<String, SQLMetric> all = new LinkedHashMap<>();
+        all.put(ROWS, SQLMetrics.createMetric(sparkContext(), "number of output rows"));
+        all.put(PAIRS, SQLMetrics.createMetric(sparkContext(), "pairs compared"));
+        all.put(EXACT, SQLMetrics.createMetric(sparkContext(), "exact divergences"));
+        made = Map$.MODULE$.from(CollectionConverters.asScala(all));
+        metrics = made;
+      }
+      return made;
     }
 
     @Override
@@ -316,12 +353,20 @@ final class NearestBy {
               reverse,
               outer,
               mostBytes(),
+              new JoinSearch.Counts(
+                  metrics().apply(ROWS), metrics().apply(PAIRS), metrics().apply(EXACT)),
               KlDivergence.seq(new ArrayList<Expression>(expressions(list))),
               KlDivergence.seq(input));
       RDD<InternalRow> rows = left.execute();
       RDD<InternalRow> others = right.execute();
       JavaSparkContext spark = new JavaSparkContext(sparkContext());
       RDD<InternalRow> joined = JoinSearch.ofFew(request, rows, others, spark);
+      if (joined != null) { // made on the driver
+        SQLMetrics.postDriverMetricUpdates(
+            sparkContext(),
+            sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY()),
+            KlDivergence.seq(List.of(metrics().apply(ROWS))));
+      }
       if (joined == null) {
         joined = JoinSearch.ofBlock(request, this::dealt, others, spark);
       }
@@ -330,7 +375,9 @@ final class NearestBy {
         NumberedRows references = new NumberedRows(right, p);
         joined =
             JoinSearch.project(
-                request, queries.join(references, references.nearest(queries, k, reverse), outer));
+                request,
+                queries.join(
+                    references, references.nearest(queries, k, reverse, distance.kind()), outer));
       }
       return joined;
     }
@@ -377,7 +424,7 @@ final class NearestBy {
           ordinal(columns, gaussian.mean()),
           ordinal(columns, gaussian.std()),
           id,
-          ScaleKind.STD,
+          distance.kind(),
           distance.isDouble());
     }
 
@@ -409,17 +456,17 @@ final class NearestBy {
     @Override
     public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
       return new KlNearestByJoinExec(
-          children.apply(0), children.apply(1), joinType, k, distance, list, kl);
+          children.apply(0), children.apply(1), joinType, k, distance, list, kl, sizes);
     }
 
     @Override
     public int productArity() {
-      return 7;
+      return 8;
     }
 
     @Override
     public Object productElement(int n) {
-      return List.of(left, right, joinType, k, distance, list, kl).get(n);
+      return List.of(left, right, joinType, k, distance, list, kl, sizes).get(n);
     }
 
     @Override

@@ -1,5 +1,6 @@
 package dev.kullback.spark;
 
+import dev.kullback.ScaleKind;
 import dev.kullback.spark.KlDivergence.Gaussian;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -102,22 +103,32 @@ final class NumberedRows {
   }
 
   /** The numbers of the k of these rows that are nearest to each query. */
-  org.apache.spark.sql.Dataset<Row> nearest(NumberedRows queries, int k, boolean reverse) {
+  org.apache.spark.sql.Dataset<Row> nearest(
+      NumberedRows queries, int k, boolean reverse, ScaleKind kind) {
     Dataset<Row> gaussians = gaussians();
     long count = gaussians.count();
     if (count == 0) {
       return rows.sparkSession().range(0).selectExpr("id", "id AS neighbor", "0D AS kl");
     }
     KlNeighbors search = KlNeighbors.of(gaussians);
+    search = kind == ScaleKind.SCALE_TRIL ? search.scaleTril("std") : search;
     return (reverse ? search.reverse() : search)
         .nearest(queries.gaussians(), (int) Math.min(k, count));
   }
 
   private Dataset<Row> gaussians() {
-    return rows.select(
-            ExpressionUtils.column(number).as("id"),
-            ExpressionUtils.column(gaussian.mean()).as("mean"),
-            ExpressionUtils.column(gaussian.std()).as("std"))
+    List<Column> selected =
+        new ArrayList<>(
+            List.of(
+                ExpressionUtils.column(number).as("id"),
+                ExpressionUtils.column(gaussian.mean()).as("mean"),
+                ExpressionUtils.column(gaussian.std()).as("std")));
+    columns.stream()
+        .filter(column -> column.name().equalsIgnoreCase("id"))
+        .findFirst()
+        .map(column -> ExpressionUtils.column(column).cast("string").as(Columns.LABEL_NAME))
+        .ifPresent(selected::add);
+    return rows.select(selected.toArray(Column[]::new))
         .where("mean IS NOT NULL AND std IS NOT NULL");
   }
 

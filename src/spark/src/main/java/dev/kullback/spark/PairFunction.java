@@ -2,8 +2,15 @@ package dev.kullback.spark;
 
 import dev.kullback.Divergence;
 import dev.kullback.ExactDivergence;
+import dev.kullback.FullGaussians;
+import dev.kullback.Gaussians;
+import dev.kullback.InvalidGaussianException;
+import dev.kullback.KlEngine;
+import dev.kullback.NearestOptions;
 import dev.kullback.ScaleKind;
 import java.io.Serializable;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.List;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 
@@ -24,7 +31,10 @@ public final class PairFunction implements Serializable {
   /** Which arguments are arrays of float; the others are of double. */
   private final boolean[] isFloat;
 
-  PairFunction(String name, List<String> arguments, boolean[] isFloat) {
+  private final boolean isFull;
+
+  PairFunction(String name, List<String> arguments, boolean[] isFloat, boolean isFull) {
+    this.isFull = isFull;
     this.name = name;
     this.arguments = arguments.toArray(String[]::new);
     this.isFloat = isFloat.clone();
@@ -55,14 +65,17 @@ public final class PairFunction implements Serializable {
    * Computes {@code KL(q ‖ p)}.
    *
    * @param qm the mean of q
-   * @param qs its standard deviations
+   * @param qs its standard deviations, or its factor
    * @param pm the mean of p
-   * @param ps its standard deviations
+   * @param ps its standard deviations, or its factor
    * @throws IllegalArgumentException if an element is null, or the arrays are not those of Gaussians of one dimension
    */
   public double of(ArrayData qm, ArrayData qs, ArrayData pm, ArrayData ps) {
     Memory memory = MEMORY.get();
     try {
+      if (isFull) {
+        return Full.kl(full(memory, 0, qm, qs, "q"), full(memory, 2, pm, ps, "p"));
+      }
       if (isFloat[0] && isFloat[1] && isFloat[2] && isFloat[3]) {
         return memory.kl.of(
             floats(memory, 0, qm),
@@ -77,6 +90,33 @@ public final class PairFunction implements Serializable {
           doubles(memory, 3, ps));
     } catch (IllegalArgumentException e) {
       throw new IllegalArgumentException("%s: %s".formatted(name, e.getMessage()), e);
+    }
+  }
+
+  /** Holds an engine that the first call with full covariances makes. It computes on the calling thread. */
+  private static final class Full {
+    private static final KlEngine ENGINE = Shared.build(KlEngine.builder());
+    private static final NearestOptions EXACT = NearestOptions.of(1).exact();
+
+    static double kl(Gaussians q, Gaussians p) {
+      return ENGINE.nearest(q, p, EXACT).value(0, 0);
+    }
+  }
+
+  /** Makes a batch of one Gaussian of the arguments n and n + 1. */
+  private Gaussians full(Memory memory, int n, ArrayData mean, ArrayData factor, String role) {
+    double[] m = doubles(memory, n, mean);
+    double[] l = doubles(memory, n + 1, factor);
+    try {
+      if (m.length > 0 && l.length == (long) m.length * m.length) {
+        FullGaussians.checkLowerTriangular(
+            MemorySegment.ofArray(l), m.length, ValueLayout.JAVA_DOUBLE);
+      }
+      return FullGaussians.ofScaleTril(m, l, m.length);
+    } catch (InvalidGaussianException e) {
+      throw new IllegalArgumentException(role + ": " + e.description(), e);
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(role + ": " + e.getMessage(), e);
     }
   }
 

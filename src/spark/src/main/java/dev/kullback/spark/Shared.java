@@ -1,8 +1,10 @@
 package dev.kullback.spark;
 
+import dev.kullback.Divergence;
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import java.io.Serializable;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -25,8 +27,18 @@ import org.jspecify.annotations.Nullable;
 final class Shared {
   private static final long IDLE_SECONDS = 3;
 
-  /** Engines by their number of threads: one, unless stages differ in {@code spark.task.cpus}. */
-  private static final Map<Integer, KlEngine> ENGINES = new ConcurrentHashMap<>();
+  /** Engines, mostly one: stages may differ in {@code spark.task.cpus}. */
+  private static final Map<EngineKey, KlEngine> ENGINES = new ConcurrentHashMap<>();
+
+  private record EngineKey(int threads, String divergence) {}
+
+  /** Bytes of the limits of all searches. */
+  private static final long MOST_LIMITS = 32L << 20;
+
+  /** Limits by the search and the block of queries, the latest last. */
+  private static final Map<Key, double[]> LIMITS = new LinkedHashMap<>(16, 0.75f, true);
+
+  private static long limitBytes;
 
   /** Threads of the engines' helpers, of no fixed number, as several tasks call at once. */
   private static final ExecutorService HELPERS =
@@ -40,10 +52,52 @@ final class Shared {
   /** A block of one search, whose name no other search in this executor has. */
   record Key(String search, int block) implements Serializable {}
 
+  /**
+   * Divergences that a query's neighbors do not exceed, as the k nearest of some references that this executor has searched do not: a
+   * reference beyond its query's limit is not in the result. So the limits that happen to be here change no result, but how many
+   * candidates are given an exact value and sent to be merged. Those of the blocks searched for longest ago are dropped.
+   */
+  record Limits(Key key) {
+    /** Returns the limits of n queries, or null if there are none. */
+    double @Nullable [] get(int n) {
+      synchronized (LIMITS) {
+        double[] limits = LIMITS.get(key);
+        return limits == null || limits.length != n ? null : limits.clone();
+      }
+    }
+
+    /** Lowers the limits to these. */
+    void put(double[] greatest) {
+      synchronized (LIMITS) {
+        double[] limits = LIMITS.get(key);
+        if (limits != null && limits.length == greatest.length) {
+          for (int i = 0; i < limits.length; i++) {
+            limits[i] = Math.min(limits[i], greatest[i]);
+          }
+          return;
+        }
+        LIMITS.put(key, greatest);
+        limitBytes += (long) Double.BYTES * greatest.length;
+        var eldest = LIMITS.values().iterator();
+        while (limitBytes > MOST_LIMITS && eldest.hasNext()) {
+          limitBytes -= (long) Double.BYTES * eldest.next().length;
+          eldest.remove();
+        }
+      }
+    }
+  }
+
   /** A block as the engine takes it; an empty one has no batch. */
-  record Loaded(int index, long[] ids, @Nullable Gaussians batchOrNull) {
-    static Loaded of(Block block) {
-      return new Loaded(block.index(), block.ids(), block.ids().length == 0 ? null : block.batch());
+  record Loaded(int index, long[] ids, @Nullable Gaussians batchOrNull, Limits limits) {
+    /**
+     * @param search name of the search
+     */
+    static Loaded of(Block block, String search) {
+      return new Loaded(
+          block.index(),
+          block.ids(),
+          block.ids().length == 0 ? null : block.batch(),
+          new Limits(new Key(search, block.index())));
     }
 
     boolean isEmpty() {
@@ -75,9 +129,15 @@ final class Shared {
   }
 
   /** An engine with as many threads as a task has processors. */
-  static KlEngine engine(TaskContext task) {
+  static KlEngine engine(TaskContext task, String divergence) {
     return ENGINES.computeIfAbsent(
-        task.cpus(), n -> build(KlEngine.builder().threads(n).executor(HELPERS)));
+        new EngineKey(task.cpus(), divergence),
+        key ->
+            build(
+                KlEngine.builder()
+                    .divergence(Divergence.of(divergence))
+                    .threads(key.threads)
+                    .executor(HELPERS)));
   }
 
   /**

@@ -3,6 +3,7 @@ package dev.kullback.spark;
 import static org.apache.spark.sql.functions.col;
 import static org.apache.spark.sql.functions.from_json;
 
+import dev.kullback.Divergence;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.net.InetSocketAddress;
@@ -19,6 +20,7 @@ import java.util.stream.Stream;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkException;
+import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.DataFrameReader;
 import org.apache.spark.sql.Dataset;
@@ -113,6 +115,15 @@ final class TopK implements Callable<Integer> {
   String mean;
 
   @ArgGroup Scales scales = new Scales();
+
+  @Option(
+      names = "--divergence",
+      paramLabel = "NAME",
+      description = {
+        "Another divergence than KL: reverse-kl, jeffreys, bhattacharyya, hellinger,",
+        "wasserstein-2, renyi:ALPHA or chernoff:ALPHA."
+      })
+  @Nullable String divergence;
 
   @Option(names = "--reverse", description = "By KL(p || q) instead.")
   boolean reverse;
@@ -233,8 +244,7 @@ final class TopK implements Callable<Integer> {
       }
     }
     checkMaster(settings.get("spark.master"));
-    boolean isTerminal = System.getenv("KULLBACK_STDERR_TTY") != null;
-    settings.setIfMissing("spark.ui.showConsoleProgress", Boolean.toString(isTerminal && !quiet));
+    settings.setIfMissing("spark.ui.showConsoleProgress", "false"); // there is a line of our own
     try {
       return SparkSession.builder().config(settings).getOrCreate();
     } catch (Exception e) {
@@ -297,7 +307,12 @@ final class TopK implements Callable<Integer> {
     double seconds;
     try {
       long start = System.nanoTime();
-      folder.write(search(p).nearest(q, k));
+      KlNeighbors.Prepared search = search(p).search(q, k);
+      JavaSparkContext context = new JavaSparkContext(spark.sparkContext());
+      try (var _ = new Described(context, search.description());
+          var _ = progress(search)) {
+        folder.write(search.result());
+      }
       seconds = (System.nanoTime() - start) * 1e-9;
     } finally {
       folder.close();
@@ -307,8 +322,16 @@ final class TopK implements Callable<Integer> {
     }
   }
 
+  private @Nullable Progress progress(KlNeighbors.Prepared search) {
+    boolean isTerminal = System.getenv("KULLBACK_STDERR_TTY") != null;
+    return isTerminal && !quiet
+        ? new Progress(spec.commandLine().getErr(), search.pairs(), search.done()::sum)
+        : null;
+  }
+
   private KlNeighbors search(Dataset<Row> p) {
     KlNeighbors search = scales.of(KlNeighbors.of(p).id(id).mean(mean));
+    search = divergence != null ? search.divergence(Divergence.of(divergence)) : search;
     search = reverse ? search.reverse() : search;
     search = blockRows != null ? search.blockRows(blockRows) : search;
     return broadcast ? search.broadcast() : search;
@@ -363,7 +386,7 @@ final class TopK implements Callable<Integer> {
         Locale.ROOT,
         "%d nearest by %s of %d references to each of %d queries: %.3g pairs in %.3g s, %.3g a second on %d cores%n",
         k,
-        reverse ? "KL(p||q)" : "KL(q||p)",
+        (divergence == null ? "KL" : divergence) + (reverse ? "(p||q)" : "(q||p)"),
         m,
         n,
         pairs,

@@ -12,10 +12,16 @@ import static org.assertj.core.api.Assertions.within;
 import dev.kullback.KlEngine;
 import dev.kullback.Neighbors;
 import dev.kullback.ScaleKind;
+import java.io.PrintWriter;
+import java.io.Writer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerStageSubmitted;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -162,6 +168,40 @@ class KlNeighborsTest {
       }
       assertThat(expected).hasSizeGreaterThan(50);
       assertThat(found).isEqualTo(expected);
+    }
+  }
+
+  /** Jobs and stages say what they do. */
+  @Test
+  void jobsAreDescribed() throws InterruptedException {
+    Dataset<Row> data = Sample.twins(ScaleKind.STD, false, 100, 3, 14).dataset(spark);
+    Set<String> names = ConcurrentHashMap.newKeySet();
+    SparkListener listener =
+        new SparkListener() {
+          @Override
+          public void onStageSubmitted(SparkListenerStageSubmitted stage) {
+            names.add(stage.stageInfo().name());
+            names.add(String.valueOf(stage.properties().get("spark.job.description")));
+          }
+        };
+    spark.sparkContext().addSparkListener(listener);
+    try {
+      KlNeighbors.Prepared search = KlNeighbors.of(data).blockRows(34).search(data, 2);
+      assertThat(search.description()).startsWith("Kullback: search, ").endsWith(" × 34");
+      assertThat(search.result().count()).isEqualTo(200);
+      assertThat(search.done().sum()).isEqualTo(search.pairs()).isEqualTo(10_000);
+      try (Progress progress =
+          new Progress(new PrintWriter(Writer.nullWriter()), 20_000, search.done()::sum)) {
+        assertThat(progress.line()).isEqualTo("Kullback: 1.00e+04 of 2.00e+04 pairs, 50 %");
+      }
+      long end = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+      while (!names.contains(search.description()) && System.nanoTime() < end) {
+        Thread.sleep(20);
+      }
+      assertThat(names).contains(search.description(), "Kullback: counting rows");
+      assertThat(spark.sparkContext().getLocalProperty("spark.job.description")).isNull();
+    } finally {
+      spark.sparkContext().removeSparkListener(listener);
     }
   }
 

@@ -12,11 +12,14 @@ import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import scala.jdk.javaapi.CollectionConverters;
 
 class KullbackExtensionsTest {
   private static SparkSession spark;
@@ -90,6 +93,59 @@ class KullbackExtensionsTest {
     } finally {
       spark.conf().unset(JoinSearch.MOST_BYTES);
     }
+  }
+
+  /** Full covariances by their factors: the function, and the search on each of its ways. */
+  @ParameterizedTest
+  @CsvSource({"false, 1g", "true, 1g", "true, 0"})
+  void fullCovariances(boolean isDouble, String driver) {
+    Sample references = Sample.twins(ScaleKind.SCALE_TRIL, isDouble, 150, 3, 8);
+    Sample queries = references.first(40);
+    references.dataset(spark).orderBy("id").createOrReplaceTempView("factors");
+    queries.dataset(spark).createOrReplaceTempView("some");
+    String text =
+        "SELECT s.id, f.id, KL(s.mean, s.std, f.mean, f.std) FROM some s JOIN factors f"
+            + " EXACT NEAREST 4 BY DISTANCE %sKL(s.mean, s.std, f.mean, f.std)";
+    spark.conf().set(JoinSearch.MOST_BYTES, driver);
+    try {
+      Dataset<Row> search = spark.sql(text.formatted("").replace("KL(", "kl_divergence_full("));
+      assertThat(isSearch(search)).isTrue();
+      List<Sample.Found> found = ranked(ordered(search));
+      assertThat(found).isEqualTo(queries.nearest(references, 4, false));
+      Dataset<Row> own = spark.sql(text.formatted("0 + ").replace("KL(", "kl_divergence_full("));
+      assertThat(isSearch(own)).isFalse();
+      assertThat(ordered(own).stream().map(row -> row.getDouble(2)))
+          .containsExactlyElementsOf(found.stream().map(Sample.Found::kl).toList());
+    } finally {
+      spark.conf().unset(JoinSearch.MOST_BYTES);
+    }
+    assertThatThrownBy(
+            spark.sql(
+                    "SELECT kl_divergence_full(array(0D, 0D), array(1D, 2D, 0D, 1D), array(0D, 0D), array(1D, 0D, 0D, 1D))")
+                ::collect)
+        .hasMessageContaining("kl_divergence_full: q: scaleTril[0][1] is 2.0");
+  }
+
+  /** What EXPLAIN and the user interface show. */
+  @Test
+  void plansHaveSizesAndMetrics() {
+    Dataset<Row> joined =
+        spark.sql(
+            "SELECT q.id FROM q JOIN p EXACT NEAREST 3 BY DISTANCE kl_divergence(q.mean, q.std, p.mean, p.std)");
+    assertThat(joined.queryExecution().executedPlan().toString())
+        .containsPattern("KlNearestByJoin .*left [0-9.]+ K?i?B, right [0-9.]+ K?i?B, estimated");
+    joined.collectAsList();
+    SparkPlan plan = joined.queryExecution().executedPlan();
+    while (!(plan instanceof NearestBy.KlNearestByJoinExec)) {
+      plan =
+          plan instanceof AdaptiveSparkPlanExec adaptive
+              ? adaptive.executedPlan()
+              : CollectionConverters.asJava(plan.children()).getFirst();
+    }
+    // of 40 and 60 rows, those that have both arrays
+    assertThat(plan.metrics().apply("pairs").value()).isEqualTo(30L * 46);
+    assertThat(plan.metrics().apply("numOutputRows").value()).isEqualTo(90L);
+    assertThat(plan.metrics().apply("exactDivergences").value()).isGreaterThan(89);
   }
 
   /** Many references, for which a single partition on the left is dealt to all processors. */
@@ -251,6 +307,18 @@ class KullbackExtensionsTest {
                         + " EXACT NEAREST 1 BY DISTANCE kl_divergence(m, s, p.mean, p.std)")
                 ::collect)
         .hasMessageContaining("queries: id 0: column std: std[2] is 0.0");
+    spark.conf().set(JoinSearch.MOST_BYTES, "0");
+    try { // in blocks, too
+      assertThatThrownBy(
+              spark.sql(
+                      "SELECT * FROM q JOIN p EXACT NEAREST 1 BY DISTANCE"
+                          + " kl_divergence(q.mean, q.std, p.mean, transform(p.std, s -> s * if(p.id = 150, 0, 1)))")
+                  ::collect)
+          .rootCause()
+          .hasMessageContaining("references: id 150: column std: std[0] is 0.0");
+    } finally {
+      spark.conf().unset(JoinSearch.MOST_BYTES);
+    }
   }
 
   @Test
