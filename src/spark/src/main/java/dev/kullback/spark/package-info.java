@@ -7,6 +7,8 @@
  * them, on the engine and the blocks that the tasks of an executor have in {@code Shared}. {@code Candidates} are its
  * result, merged over the blocks of references; {@code Sums} those of sums.
  *
+ * <p>{@code Columns} finds the three columns in an input, and {@code Identified} numbers rows whose ids are no integers.
+ *
  * <p>In SQL, {@code KlDivergence} is the function, and {@code NearestBy} has the rule, the strategy and the nodes that make
  * a search of a join; {@code NearestByPushDown} takes below it what chooses rows on its left. {@code JoinSearch} carries it out
  * where a side is small enough to be {@code Gathered}. Otherwise the rows, which have no ids, get some from
