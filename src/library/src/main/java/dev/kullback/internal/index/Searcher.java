@@ -258,9 +258,7 @@ final class Searcher extends Worker {
     int rows = Math.min(segment.size() - first, n * LANES);
     for (int r = 0; r < rows; r++) {
       float promise = sum[r] - codes.logs(first + r);
-      if ((found < nearest || promise < promises[found - 1])
-          && part.isLive(first + r)
-          && options.accepts(segment.id(first + r))) {
+      if ((found < nearest || promise < promises[found - 1]) && counts(part, first + r)) {
         found = Math.min(found + 1, nearest);
         int at = found - 1;
         for (; at > 0 && promises[at - 1] > promise; at--) {
@@ -292,7 +290,7 @@ final class Searcher extends Worker {
     }
     for (int s = 0; s < found; s++) {
       int row = first + promised[s];
-      query.survivors.add(lows[s], highs[s], segment.id(row), (long) index << 32 | row);
+      query.survivors.add(lows[s], highs[s], (long) index << 32 | row);
       sum[promised[s]] = Float.POSITIVE_INFINITY; // not again
     }
     for (int s = 0; s < lefts; s++) {
@@ -388,14 +386,12 @@ final class Searcher extends Worker {
 
   private void considerCoded(Query query, int index, int row, float s) {
     LiveSegment part = snapshot.segments()[index];
-    Segment segment = part.segment();
     Codes codes = query.coded.codes();
     double low = query.coded.lower(s, codes.slack(row), codes.logs(row), query.bounds);
-    if (low > query.survivors.limit() || !part.isLive(row) || !options.accepts(segment.id(row))) {
+    if (low > query.survivors.limit() || !counts(part, row)) {
       return;
     }
-    long place = (long) index << 32 | row;
-    query.survivors.add(low, Double.POSITIVE_INFINITY, segment.id(row), place);
+    query.survivors.add(low, Double.POSITIVE_INFINITY, (long) index << 32 | row);
     if (!options.isWithin() && ++query.unbounded >= MOST_UNBOUNDED) {
       query.unbounded = 0;
       refine(query);
@@ -470,20 +466,24 @@ final class Searcher extends Worker {
     }
     LiveSegment part = snapshot.segments()[index];
     int row = block.firstRow() + r;
-    long id = part.segment().id(row);
-    if (!part.isLive(row) || !options.accepts(id)) {
+    if (!counts(part, row)) {
       return;
     }
     long place = (long) index << 32 | row;
     double high = query.bounds.upper(block, r, s);
     if (high < Double.POSITIVE_INFINITY || options.isWithin()) {
-      survivors.add(low > Double.NEGATIVE_INFINITY ? low : -Double.MAX_VALUE, high, id, place);
+      survivors.add(low > Double.NEGATIVE_INFINITY ? low : -Double.MAX_VALUE, high, place);
     } else {
-      addPrecise(query, id, place);
+      addPrecise(query, place);
     }
     if (survivors.count >= survivors.room) {
       makeFewer(query);
     }
+  }
+
+  /** Whether a row may be found; its id is read only if it decides, as it is far from what else is read. */
+  private boolean counts(LiveSegment part, int row) {
+    return part.isLive(row) && (options.takesAll() || options.accepts(part.segment().id(row)));
   }
 
   private void makeFewer(Query query) {
@@ -543,12 +543,12 @@ final class Searcher extends Worker {
       double low = survivors.lower[s];
       double high = survivors.upper[s];
       if (isPrecise(low, high)) {
-        survivors.add(low, high, survivors.id[s], survivors.place[s]);
+        survivors.add(low, high, survivors.place[s]);
       } else if (high == Double.POSITIVE_INFINITY) {
         bound(query, survivors.place[s]);
-        survivors.add(this.low, this.high, survivors.id[s], survivors.place[s]);
+        survivors.add(this.low, this.high, survivors.place[s]);
       } else {
-        addPrecise(query, survivors.id[s], survivors.place[s]);
+        addPrecise(query, survivors.place[s]);
       }
     }
   }
@@ -570,9 +570,9 @@ final class Searcher extends Worker {
     return high <= low * (1 + 4 * Pair.PRECISE_ERROR);
   }
 
-  private void addPrecise(Query query, long id, long place) {
+  private void addPrecise(Query query, long place) {
     double kl = precise(query, place);
-    query.survivors.add(atLeast(kl), atMost(kl), id, place);
+    query.survivors.add(atLeast(kl), atMost(kl), place);
   }
 
   /** A reference's divergence to {@link Pair#PRECISE_ERROR}. */
@@ -598,7 +598,7 @@ final class Searcher extends Worker {
     return precise > 0 && precise < Double.MIN_NORMAL;
   }
 
-  /** Gives the survivors their exact values, and drops those that are not within the radius. */
+  /** Gives the survivors their exact values and their ids, and drops those that are not within the radius. */
   private void round(Query query) {
     Survivors survivors = query.survivors;
     double value = Double.NaN;
@@ -612,7 +612,10 @@ final class Searcher extends Worker {
         value = value(query, reference);
       }
       before = last;
-      survivors.add(value, value, survivors.id[s], survivors.place[s]);
+      survivors.add(value, value, survivors.place[s]);
+    }
+    for (int s = 0; s < survivors.count; s++) {
+      survivors.id[s] = segment(survivors.place[s]).id((int) survivors.place[s]);
     }
   }
 
@@ -635,7 +638,7 @@ final class Searcher extends Worker {
 
   /** Reads a reference into a slot; the one before, if it was of its kind and precision, is in the other. */
   private DiagonalBatch reference(long place) {
-    Segment segment = snapshot.segments()[(int) (place >>> 32)].segment();
+    Segment segment = segment(place);
     DiagonalBatch[] two = slots(segment);
     DiagonalBatch older = two[0];
     two[0] = two[1];
@@ -644,6 +647,10 @@ final class Searcher extends Worker {
     bytesRead += 2 * segment.rowBytes();
     last = two;
     return older;
+  }
+
+  private Segment segment(long place) {
+    return snapshot.segments()[(int) (place >>> 32)].segment();
   }
 
   private DiagonalBatch[] slots(Segment segment) {

@@ -18,6 +18,8 @@ final class Survivors {
   double[] lower = new double[FIRST];
 
   double[] upper = new double[FIRST];
+
+  /** Ids, of a search that is done; 0 before. */
   long[] id = new long[FIRST];
 
   /** The segment's number and the row, in the high and the low half. */
@@ -73,7 +75,7 @@ final class Survivors {
   }
 
   /** Adds a survivor, if its lower bound counts. */
-  void add(double low, double high, long itsId, long itsPlace) {
+  void add(double low, double high, long itsPlace) {
     if (low > limit) {
       return;
     }
@@ -86,14 +88,14 @@ final class Survivors {
     }
     lower[count] = low;
     upper[count] = high;
-    id[count] = itsId;
+    id[count] = 0;
     place[count++] = itsPlace;
     push(high);
   }
 
   void addAll(Survivors others) {
     for (int s = 0; s < others.count; s++) {
-      add(others.lower[s], others.upper[s], others.id[s], others.place[s]);
+      add(others.lower[s], others.upper[s], others.place[s]);
     }
   }
 
@@ -161,7 +163,7 @@ final class Survivors {
   }
 
   /**
-   * Sorts by lower bounds and then ids, or by ids alone.
+   * Sorts by lower bounds and then ids, or by ids alone; before there are ids, by places in their stead.
    *
    * @param look called now and then, as a million take a second; it may throw, and the survivors are lost
    */
@@ -196,7 +198,10 @@ final class Survivors {
   }
 
   private boolean isBefore(int a, int b, boolean byId) {
-    return (byId || lower[a] == lower[b]) ? id[a] < id[b] : lower[a] < lower[b];
+    if (!byId && lower[a] != lower[b]) {
+      return lower[a] < lower[b];
+    }
+    return id[a] == id[b] ? place[a] < place[b] : id[a] < id[b];
   }
 
   private void swap(int a, int b) {

@@ -41,8 +41,8 @@ import jdk.incubator.vector.VectorSpecies;
  * the two of a panel at 512 bits, its four at 256, and four of eight at 128. Four of two panels at 512 bits take 0.95 of the time from a
  * cache, but 1.9 from memory, where only one stream at a time is foreseen (1,000,000 × 64, Zen 4).
  *
- * <p>Native and mapped panels have loops in methods of their own. With both in one, C2's graph is so large that it once left a vector of each
- * word boxed (JDK 25.0.3, 128 bits, Zen 4).
+ * <p>Native and mapped panels have loops in methods of their own. With both in one, C2 left a vector of each word boxed in a
+ * process that had run much else before (JDK 25.0.3, 128 bits, Zen 4 and Zen 5).
  */
 public final class CodeScanKernel implements CodeScan {
   private static final VectorSpecies<Float> S = Species.FLOAT;

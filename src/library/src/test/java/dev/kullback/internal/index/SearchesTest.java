@@ -429,7 +429,7 @@ class SearchesTest {
     Random random = new Random(1);
     for (int s = 0; s < n; s++) {
       double value = random.nextDouble();
-      survivors.add(value, value, s, s);
+      survivors.add(value, value, s);
     }
     int[] looks = {0};
     survivors.sort(false, () -> looks[0]++);
@@ -546,7 +546,7 @@ class SearchesTest {
         Segment segment = part.segment();
         Codes codes = segment.codes();
         if (codes == null) {
-          assertThat(segment.size()).isLessThan(1024);
+          assertThat(segment.size()).isLessThan(256);
           continue;
         }
         DiagonalBatch p = DiagonalBatch.ofSlot(c.d, segment.kind(), segment.isDouble());
