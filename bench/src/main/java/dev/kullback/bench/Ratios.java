@@ -121,6 +121,29 @@ final class Ratios {
     list.add(Comparison.of("torch-full-aligned", "kl-full-aligned", "5x3"));
     list.add(
         Comparison.of("torch-full-aligned", "kl-full-aligned", "256x32", Bound.AT_LEAST, 6, 5));
+    // Other divergences: over the matrix product, KL, and what libtorch's users write.
+    for (String name : DivergenceContenders.NAMES) {
+      list.add(Comparison.of(name + "-prepared", "openblas-rect", "1024x256"));
+      list.add(Comparison.of("torch-" + name, name + "-prepared", "1024x256"));
+      list.add(Comparison.of(name + "-full-prepared", "openblas-dgemm", "256x32"));
+      boolean isFigure = name.equals("bhattacharyya");
+      list.add(
+          Comparison.of(
+              "torch-" + name + "-full",
+              name + "-full-prepared",
+              "256x32",
+              isFigure ? Bound.AT_LEAST : Bound.NONE,
+              isFigure ? 50 : 0));
+    }
+    list.add(
+        Comparison.of("jeffreys-prepared", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 1.5));
+    list.add(
+        Comparison.of(
+            "wasserstein-2-prepared", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 1.1));
+    list.add(
+        Comparison.of("bhattacharyya-prepared", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 4));
+    list.add(
+        Comparison.of("jeffreys-full-prepared", "kl-full-prepared", "256x32", Bound.AT_MOST, 2.2));
     // Reductions over the matrix of the same batches.
     list.add(Comparison.of("nearest-10", "kl-prepared", "4096x128", Bound.AT_MOST, 1.15));
     list.add(Comparison.of("nearest-10", "kl-prepared", "1024x256"));

@@ -3,7 +3,10 @@ package dev.kullback.internal.vector.full;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.numerics.Cholesky;
 
-/** Some rows of q as Chernoff kernels read them, one after the other: {@code −Σ} packed, {@code −μ}, and the diagonal of Σ⁻¹ times w_k. For one thread. */
+/**
+ * Some rows of q as Chernoff kernels read them, one after the other: {@code −Σ} and {@code −μ} in an order of the kernel, and then of each
+ * dimension −Σ_kk and {@code w_k (Σ⁻¹)_kk}. For one thread.
+ */
 final class ChernoffRows {
   private static final int MR = ProductKernels.MR;
   private static final int NR = FullColumns.NR;
@@ -15,33 +18,52 @@ final class ChernoffRows {
   private int first;
   private int length;
 
-  /** Packs rows from {@code first} on, as many as fit, and returns their end. */
-  int pack(FullOperands operands, int first, int most) {
+  /**
+   * Packs rows from {@code first} on, a multiple of MR, as many as fit, and returns their end.
+   *
+   * @param order entries of the packed Σ and, after them, of μ; −1 for 0, and −2 for −1
+   */
+  int pack(FullOperands operands, int[] order, int first, int most) {
     FullRows rows = operands.rows();
     FullColumns columns = operands.otherColumns();
     int d = columns.centre().length;
-    int triangle = Cholesky.packedLength(d);
     this.first = first;
-    length = triangle + 2 * d;
-    int count = Math.min(Math.clamp(MOST / length, 1, BlockKernel.MOST_ROWS), most - first);
+    length = order.length + 2 * d;
+    int count = MR * Math.clamp(MOST / (MR * length), 1, BlockKernel.MOST_ROWS / MR);
+    int end = Math.min(first + count, most);
     if (values.length < count * length) {
       values = new double[count * length];
     }
-    for (int i = first, to = 0; i < first + count; i++) {
-      int from = i / MR * MR * triangle + i % MR;
-      for (int k = 0; k < triangle; k++) {
-        values[to++] = -rows.covariance()[from + k * MR];
-      }
-      from = i / MR * MR * d + i % MR;
-      for (int h = 0; h < d; h++) {
-        values[to++] = -rows.mean()[from + h * MR];
-      }
-      from = i / NR * NR * FullColumns.length(d) + i % NR;
-      for (int h = 0, k = 0; h < d; k += ++h + 1) {
-        values[to++] = columns.values()[from + k * NR] * ChernoffTerms.weight(d, h);
+    for (int row = first; row < end; row += MR) { // the rows of a panel at once, which share lines
+      pack(rows, columns, order, row, Math.min(row + MR, end), d);
+    }
+    return end;
+  }
+
+  private void pack(FullRows rows, FullColumns columns, int[] order, int row, int end, int d) {
+    int triangle = Cholesky.packedLength(d);
+    int begin = at(row);
+    int stop = at(end);
+    int covariance = row / MR * MR * triangle;
+    int mean = row / MR * MR * d - triangle * MR;
+    int s = begin;
+    for (int k : order) {
+      double[] in = k < triangle ? rows.covariance() : rows.mean();
+      int from = (k < triangle ? covariance : mean) + k * MR;
+      for (int to = s++; to < stop; to += length) {
+        values[to] = k < 0 ? k + 1 : -in[from++];
       }
     }
-    return first + count;
+    int precision = row / NR * NR * FullColumns.length(d) + row % NR;
+    for (int h = 0, k = 0; h < d; k += ++h + 1, s++) {
+      double weight = ChernoffTerms.weight(d, h);
+      int from = covariance + k * MR;
+      int inverse = precision + k * NR;
+      for (int to = s; to < stop; to += length) {
+        values[to] = -rows.covariance()[from++];
+        values[to + d] = columns.values()[inverse++] * weight;
+      }
+    }
   }
 
   /** Where a row begins. */

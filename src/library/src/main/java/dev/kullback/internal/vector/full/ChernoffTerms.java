@@ -19,9 +19,10 @@ import dev.kullback.internal.plain.FullPair;
  *   <li>So ln det S changes by at most {@code Σ_ij (D + 8 + min(i, j)) |H⁻¹_ij|}. With {@code |H⁻¹_ij| ≤ √(h_i h_j)}, h the diagonal of H⁻¹,
  *       this is at most {@code Σ_k w_k h_k}, {@code w_k = D (D + 8) + kD − k(k + 1)/2}. As Σq and scale·Σp are at most S, {@code h_k ≤ s_k
  *       min((Σq⁻¹)_kk, (Σp⁻¹)_kk/scale)}: that is {@code change}.
- *   <li>Relatively, {@code dᵀS⁻¹d} changes by at most {@code (2D + 8) (Σ_k |y_k| √s_k)² / yᵀSy}, {@code y = S⁻¹d}, so by Cauchy's inequality
- *       with weights 1/(Σq⁻¹)_kk by at most {@code (2D + 8) r Σ_k s_k (Σq⁻¹)_kk}, r of {@link FullCorrelations}; likewise by those of p. The
- *       sum with w_k is {@code changeQ} and {@code changeP}. The solve adds {@code (3D + 6) Σ_k h_k}.
+ *   <li>Relatively, {@code dᵀS⁻¹d} changes by at most {@code Σ_ij (D + 8 + min(i, j)) |y_i| √s_i |y_j| √s_j / yᵀSy}, {@code y = S⁻¹d}, so
+ *       by Cauchy's inequality with weights 1/(Σq⁻¹)_kk by at most {@code r Σ_k (D + 8 + k) s_k (Σq⁻¹)_kk}, r of {@link FullCorrelations};
+ *       likewise by those of p. Sums with w_k instead, {@code changeQ} and {@code changeP}, are multiplied by the greatest ratio, that of k =
+ *       D − 1. The solve adds {@code (3D + 6) Σ_k h_k}.
  *   <li>{@code Σ⁻¹ = WᵀW} is within FullColumns.inverseError.
  * </ul>
  */
@@ -60,7 +61,7 @@ final class ChernoffTerms {
 
   /** Returns the factor that makes changeQ and changeP the relative change of {@code dᵀS⁻¹d}. */
   static double ofSquares(int d) {
-    return (2 * d + 8) / (d * (d + 8.0));
+    return (2 * d + 7) / (d * (d + 8.0) + 0.5 * d * (d - 1.0));
   }
 
   /** Returns the factor that makes the change what the solve adds to it. */

@@ -25,16 +25,11 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   private static final VectorSpecies<Long> L = Species.LONG;
   private static final int V = S.length();
   private static final int MR = ProductKernels.MR;
+  private static final int NR = FullColumns.NR;
   private static final int LAST = ChernoffTerms.LAST;
 
-  /** Columns of a block on the diagonal: the sums of 4 x 4 entries need 32 registers. */
+  /** Columns of a tile: the sums of 4 x 4 entries need 32 registers. */
   private static final int COLUMNS = VectorWidth.REGISTERS == 32 ? 4 : 2;
-
-  /** Most rows whose factors are computed beside each other: at D = 32, 4 took 1.2 times as long (Zen 5). */
-  private static final int BESIDE = 2;
-
-  /** Doubles that factors beside each other take at most. */
-  private static final int MOST = 1 << 14;
 
   private final Worker worker;
   private final DivergencePair pair;
@@ -42,22 +37,27 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   private final ChernoffRows rows = new ChernoffRows();
 
   /**
-   * Vectors of some rows, for each the factor, below it what the means' difference becomes, and of each column −1/√pivot and the pivot; see
-   * {@link ChernoffMicroKernels}.
+   * Vectors of the factor by four rows, and after it, of each column, the entry of the means' row, −1/√pivot and the pivot; see {@link
+   * ChernoffMicroKernels}. Dimensions are padded to whole blocks, as if independent of the others.
    */
-  private double[] factors = {};
+  private double[] factor = {};
 
-  /** Vectors of the columns' {@code (Σ⁻¹)_kk/scale} times w_k. */
-  private double[] precision = {};
+  /** Vectors of the columns as {@link ChernoffRows} has rows, with {@code scale·Σ}. */
+  private double[] panel = {};
 
-  /** The product of the pivots' mantissas, and then ½ ln det S; the sum of their exponents; dᵀS⁻¹d and then C, and the changes, of vectors of pairs; see {@link ChernoffTerms}. */
-  private final double[] halves = new double[BESIDE * V];
+  /** Entries of the packed Σ and of μ in the order in which the micro-kernels read them; of so many dimensions. */
+  private int[] order = {};
 
-  private final double[] exponents = new double[BESIDE * V];
-  private final double[] squares = new double[BESIDE * V];
-  private final double[] change = new double[BESIDE * V];
-  private final double[] changeQ = new double[BESIDE * V];
-  private final double[] changeP = new double[BESIDE * V];
+  private int dimension;
+
+  /** The product of the pivots' mantissas, and then ½ ln det S; the sum of their exponents; dᵀS⁻¹d and then C; and the changes. */
+  private final double[] halves = new double[V];
+
+  private final double[] exponents = new double[V];
+  private final double[] squares = new double[V];
+  private final double[] change = new double[V];
+  private final double[] changeQ = new double[V];
+  private final double[] changeP = new double[V];
 
   /** Negative where an entry is to be recomputed. */
   private final long[] signs = new long[V];
@@ -72,121 +72,136 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   public void block(
       FullOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     int d = operands.q().dimension();
-    int beside = Math.clamp(MOST / (length(d) * V), 1, BESIDE);
-    if (precision.length < d * V) {
-      precision = new double[d * V];
-    }
-    if (factors.length < beside * length(d) * V) {
-      factors = new double[beside * length(d) * V];
-    }
-    FullRows p = operands.otherRows();
+    begin(d);
     for (int first = row0; first < row1; ) {
-      int end = rows.pack(operands, first, row1);
+      int end = rows.pack(operands, order, first, row1);
       for (int j = column0; j < column1; j += V) {
-        packPrecision(operands.columns(), j, d);
-        for (int i = first; i < end; i += beside) {
-          int count = Math.min(beside, end - i);
-          worker.pass(count * Checkpoint.ofSolve(d));
-          factor(i, count, p, j, d);
-          for (int n = 0; n < count; n++) {
-            total(n, rows.at(i + n), p, j, d);
-            logarithm(n);
-          }
-          for (int n = 0; n < count; n++) {
-            store(operands, n, i + n, j, Math.min(V, column1 - j), out);
-          }
+        packPanel(operands.otherRows(), operands.columns(), j, d);
+        for (int i = first; i < end; i++) {
+          worker.pass(Checkpoint.ofSolve(d));
+          factor(rows.at(i));
+          total(rows.at(i), d);
+          logarithm();
+          store(operands, i, j, Math.min(V, column1 - j), out);
         }
       }
       first = end;
     }
   }
 
-  /** Vectors of a pair. */
-  private static int length(int d) {
-    return FullColumns.length(d) + 2 * d;
+  /** Vectors of the factor before row r, a multiple of 4. */
+  private static int rowsBefore(int r) {
+    return r * (r + 4) / 2;
   }
 
-  private void packPrecision(FullColumns p, int j, int d) {
-    int panel = j / FullColumns.NR * FullColumns.NR * FullColumns.length(d) + j % FullColumns.NR;
-    for (int h = 0, k = 0; h < d; k += ++h + 1) {
-      DoubleVector.fromArray(S, p.values(), panel + k * FullColumns.NR)
-          .div(terms.scale)
-          .mul(ChernoffTerms.weight(d, h))
-          .intoArray(precision, h * V);
+  private void begin(int d) {
+    if (dimension == d) {
+      return;
     }
-  }
-
-  /**
-   * Computes the factors of {@code count} rows and the columns from j on, a block of columns of all before the next: each pivot waits for the
-   * one before, so another row's are computed meanwhile.
-   */
-  private void factor(int first, int count, FullRows p, int j, int d) {
-    double[] q = rows.values;
-    double[] covariance = p.covariance();
-    double[] l = factors;
-    int triangle = Cholesky.packedLength(d);
-    int from = j / MR * MR * triangle + j % MR;
-    int means = j / MR * MR * d + j % MR - triangle * MR; // those of entry k at k·MR, too
-    double scale = -terms.scale;
-    for (int c = 0; c < d; c += COLUMNS) {
-      for (int n = 0; n < count; n++) {
-        int at = rows.at(first + n);
-        int to = n * length(d) * V;
-        switch (Math.min(d - c, COLUMNS)) {
-          case 1 -> ChernoffMicroKernels.diagonal1(q, at, covariance, from, scale, l, to, d, c);
-          case 2 -> ChernoffMicroKernels.diagonal2(q, at, covariance, from, scale, l, to, d, c);
-          case 3 -> ChernoffMicroKernels.diagonal3(q, at, covariance, from, scale, l, to, d, c);
-          default -> ChernoffMicroKernels.diagonal4(q, at, covariance, from, scale, l, to, d, c);
+    dimension = d;
+    int padded = Math.ceilDiv(d, 4) * 4;
+    order = new int[FullColumns.length(padded)];
+    factor = new double[(rowsBefore(padded) + 3 * padded) * V];
+    panel = new double[(order.length + 2 * d) * V];
+    int s = 0;
+    for (int c = 0; c < padded; c += 4) {
+      for (int i = 0; i < 4; i++) {
+        for (int j = 0; j <= i; j++) {
+          order[s++] = entry(c + i, c + j, d);
         }
       }
-      for (int n = 0; n < count; n++) {
-        int at = rows.at(first + n);
-        int to = n * length(d) * V;
-        int r = c + COLUMNS;
-        r =
-            COLUMNS == 4
-                ? ChernoffMicroKernels.tiles4x4(q, at, covariance, from, scale, l, to, d, c, r, d)
-                : ChernoffMicroKernels.tiles4x2(q, at, covariance, from, scale, l, to, d, c, r, d);
-        single(at, covariance, from, scale, to, d, c, r, d);
-        single(at, p.mean(), means, 1, to, d, c, d, d + 1);
+      for (int j = 0; j < 4; j++) {
+        order[s++] = c + j < d ? Cholesky.packedLength(d) + c + j : -1;
+      }
+      for (int i = c + 4; i < padded; i++) {
+        for (int j = 0; j < 4; j++) {
+          order[s++] = entry(i, c + j, d);
+        }
       }
     }
   }
 
-  /** Computes rows r … end − 1 one by one. */
-  private void single(
-      int at, double[] p, int from, double scale, int to, int d, int c, int r, int end) {
-    double[] q = rows.values;
-    double[] l = factors;
-    switch (Math.min(d - c, COLUMNS)) {
-      case 1 -> ChernoffMicroKernels.tiles1x1(q, at, p, from, scale, l, to, d, c, r, end);
-      case 2 -> ChernoffMicroKernels.tiles1x2(q, at, p, from, scale, l, to, d, c, r, end);
-      case 3 -> ChernoffMicroKernels.tiles1x3(q, at, p, from, scale, l, to, d, c, r, end);
-      default -> ChernoffMicroKernels.tiles1x4(q, at, p, from, scale, l, to, d, c, r, end);
+  private static int entry(int r, int c, int d) {
+    return r < d ? Cholesky.packedLength(r) + c : r == c ? -2 : -1;
+  }
+
+  private void packPanel(FullRows rows, FullColumns columns, int j, int d) {
+    int triangle = Cholesky.packedLength(d);
+    int covariance = j / MR * MR * triangle + j % MR;
+    int mean = j / MR * MR * d + j % MR;
+    int to = 0;
+    for (int k : order) {
+      if (k >= triangle) {
+        DoubleVector.fromArray(S, rows.mean(), mean + (k - triangle) * MR).intoArray(panel, to);
+      } else if (k >= 0) {
+        DoubleVector.fromArray(S, rows.covariance(), covariance + k * MR)
+            .mul(-terms.scale)
+            .intoArray(panel, to);
+      } else {
+        DoubleVector.zero(S).intoArray(panel, to);
+      }
+      to += V;
+    }
+    int precision = j / NR * NR * FullColumns.length(d) + j % NR;
+    for (int h = 0, k = 0; h < d; k += ++h + 1, to += V) {
+      DoubleVector.fromArray(S, rows.covariance(), covariance + k * MR)
+          .mul(-terms.scale)
+          .intoArray(panel, to);
+      DoubleVector.fromArray(S, columns.values(), precision + k * NR)
+          .div(terms.scale)
+          .mul(ChernoffTerms.weight(d, h))
+          .intoArray(panel, to + d * V);
     }
   }
 
-  /** Computes the sums and products of what {@link #factor} has left of its n-th row. */
-  private void total(int n, int at, FullRows p, int j, int d) {
+  /** Computes the factors of the row that is packed at {@code at} and the columns of the panel. */
+  private void factor(int at) {
     double[] q = rows.values;
-    double[] l = factors;
-    int triangle = Cholesky.packedLength(d);
-    int from = j / MR * MR * triangle + j % MR;
-    int to = n * length(d);
-    int means = to + triangle;
-    int pivots = to + triangle + 2 * d;
+    double[] p = panel;
+    double[] l = factor;
+    int padded = Math.ceilDiv(dimension, 4) * 4;
+    int means = rowsBefore(padded) * V;
+    int s = 0;
+    for (int c = 0; c < padded; c += 4) {
+      int columns = rowsBefore(c) * V;
+      int inverse = means + (padded + c) * V;
+      int pivots = inverse + padded * V;
+      ChernoffMicroKernels.diagonal(q, at + s, p, s * V, l, columns, means, inverse, pivots, c);
+      s += 14;
+      for (int r = c + 4; r < padded; r += 4, s += 16) {
+        int row = rowsBefore(r) * V;
+        if (COLUMNS == 4) {
+          ChernoffMicroKernels.tile4x4(q, at + s, p, s * V, l, row, columns, inverse, c);
+        } else {
+          ChernoffMicroKernels.tile4x2(q, at + s, p, s * V, l, row, columns, inverse, c);
+          int h = 2 * V;
+          ChernoffMicroKernels.tile4x2(
+              q, at + s + 2, p, s * V + h, l, row, columns + h, inverse + h, c + 2);
+        }
+      }
+    }
+  }
+
+  /** Computes the sums and products of what {@link #factor} has left. */
+  private void total(int at, int d) {
+    double[] q = rows.values;
+    double[] l = factor;
+    int from = order.length;
+    int padded = Math.ceilDiv(d, 4) * 4;
+    int means = rowsBefore(padded);
+    int pivots = means + 2 * padded;
     DoubleVector square = DoubleVector.zero(S);
     DoubleVector changed = DoubleVector.zero(S);
     DoubleVector changedQ = DoubleVector.zero(S);
     DoubleVector changedP = DoubleVector.zero(S);
     DoubleVector product = DoubleVector.broadcast(S, 1);
     DoubleVector powers = DoubleVector.zero(S);
-    for (int h = 0, k = 0; h < d; k += ++h + 1) {
+    for (int h = 0; h < d; h++) {
       DoubleVector x = DoubleVector.fromArray(S, l, (means + h) * V);
       square = x.fma(x, square);
-      DoubleVector a = DoubleVector.broadcast(S, q[at + triangle + d + h]);
-      DoubleVector b = DoubleVector.fromArray(S, precision, h * V);
-      x = DoubleVector.fromArray(S, p.covariance(), from + k * MR).mul(terms.scale).sub(q[at + k]);
+      DoubleVector a = DoubleVector.broadcast(S, q[at + from + d + h]);
+      DoubleVector b = DoubleVector.fromArray(S, panel, (from + d + h) * V);
+      x = DoubleVector.fromArray(S, panel, (from + h) * V).add(q[at + from + h]).neg();
       changedQ = x.fma(a, changedQ);
       changedP = x.fma(b, changedP);
       changed = x.fma(a.min(b), changed);
@@ -207,23 +222,23 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
                   .reinterpretShape(S, 0);
       product = product.mul(x);
     }
-    square.intoArray(squares, n * V);
-    changed.intoArray(change, n * V);
-    changedQ.intoArray(changeQ, n * V);
-    changedP.intoArray(changeP, n * V);
-    product.intoArray(halves, n * V);
-    powers.intoArray(exponents, n * V);
+    square.intoArray(squares, 0);
+    changed.intoArray(change, 0);
+    changedQ.intoArray(changeQ, 0);
+    changedP.intoArray(changeP, 0);
+    product.intoArray(halves, 0);
+    powers.intoArray(exponents, 0);
   }
 
-  /** Replaces the n-th product of mantissas by {@code ½ ln det S}, as {@link ChernoffTerms#half} has it. */
-  private void logarithm(int n) {
-    LongVector bits = (LongVector) DoubleVector.fromArray(S, halves, n * V).reinterpretShape(L, 0);
+  /** Replaces the product of mantissas by {@code ½ ln det S}, as {@link ChernoffTerms#half} has it. */
+  private void logarithm() {
+    LongVector bits = (LongVector) DoubleVector.fromArray(S, halves, 0).reinterpretShape(L, 0);
     LongVector exponent =
         bits.add(FullPair.EXPONENT_OFFSET).lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS);
     DoubleVector k =
         ((DoubleVector) exponent.or(FullPair.INTEGER).reinterpretShape(S, 0))
             .sub(FullPair.INTEGER_OFFSET)
-            .add(DoubleVector.fromArray(S, exponents, n * V));
+            .add(DoubleVector.fromArray(S, exponents, 0));
     DoubleVector m =
         (DoubleVector)
             bits.sub(
@@ -237,25 +252,24 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     for (int i = LAST - 1; i >= 0; i--) {
       tail = t.fma(tail, DoubleVector.broadcast(S, FullPair.series(i)));
     }
-    t.mul(tail).mul(s).add(s).add(k.mul(0.5 * FullPair.LN2)).intoArray(halves, n * V);
+    t.mul(tail).mul(s).add(s).add(k.mul(0.5 * FullPair.LN2)).intoArray(halves, 0);
   }
 
   /** Stores the divergences of row i and the columns from j on, as {@link ChernoffTerms#value} has them. */
-  private void store(FullOperands operands, int n, int i, int j, int count, BlockTarget out) {
+  private void store(FullOperands operands, int i, int j, int count, BlockTarget out) {
     FullRows q = operands.rows();
     FullRows p = operands.otherRows();
     FullColumns a = operands.otherColumns();
     FullColumns b = operands.columns();
     int d = b.centre().length;
-    int at = n * V;
     double more = operands.moreTolerance(); // not a choice of vectors, which C2 may box
-    DoubleVector half = DoubleVector.fromArray(S, halves, at);
+    DoubleVector half = DoubleVector.fromArray(S, halves, 0);
     DoubleVector offset =
         DoubleVector.fromArray(S, p.offset(), j)
             .mul(terms.weightP)
             .add(terms.weightQ * q.offset()[i]);
     DoubleVector c =
-        DoubleVector.fromArray(S, squares, at)
+        DoubleVector.fromArray(S, squares, 0)
             .mul(0.5 * terms.weightP)
             .add(half.add(terms.constant(d)).add(offset));
     DoubleVector noise =
@@ -263,11 +277,11 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
             .mul(terms.weightP)
             .add(terms.weightQ * q.noise()[i])
             .add(half.abs().mul(4 * ChernoffTerms.UNIT).add(terms.noise(d)));
-    DoubleVector changed = DoubleVector.fromArray(S, change, at);
+    DoubleVector changed = DoubleVector.fromArray(S, change, 0);
     DoubleVector relative =
-        DoubleVector.fromArray(S, changeP, at)
+        DoubleVector.fromArray(S, changeP, 0)
             .mul(DoubleVector.fromArray(S, operands.correlationsP(), j))
-            .min(DoubleVector.fromArray(S, changeQ, at).mul(operands.correlationsQ()[i]))
+            .min(DoubleVector.fromArray(S, changeQ, 0).mul(operands.correlationsQ()[i]))
             .mul(ChernoffTerms.ofSquares(d))
             .add(changed.mul(ChernoffTerms.ofSolve(d)));
     DoubleVector tolerance =
@@ -279,12 +293,10 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     LongVector rest =
         (LongVector) c.mul(tolerance).sub(changed.mul(0.5).add(noise)).reinterpretShape(L, 0);
     rest.or(rest.add(Epilogue.UP_TO_INFINITY)).intoArray(signs, 0);
-    c.intoArray(squares, at);
+    c.intoArray(squares, 0);
     for (int k = 0; k < count; k++) {
       double value =
-          signs[k] < 0
-              ? pair.of(operands.q(), i, operands.p(), j + k)
-              : terms.finish(squares[at + k]);
+          signs[k] < 0 ? pair.of(operands.q(), i, operands.p(), j + k) : terms.finish(squares[k]);
       out.put(i, j + k, value);
     }
   }

@@ -7,6 +7,7 @@ import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
+import java.util.stream.IntStream;
 
 /** {@link FullChernoffKernel} without vectors, pair by pair: the same operations in the same order, so the same bits. */
 public final class FullColdChernoff implements BlockKernel<FullOperands> {
@@ -18,13 +19,16 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
   private final ChernoffTerms terms;
   private final ChernoffRows rows = new ChernoffRows();
 
-  /** A column's packed Σ, μ, and the diagonal of {@code Σ⁻¹/scale} times w_k. */
+  /** A column's packed {@code −scale·Σ}, μ, and the diagonal of {@code Σ⁻¹/scale} times w_k. */
   private double[] column = {};
 
   /** The factor by columns of D + 1 entries, the last of which is the means'; the pivots. */
   private double[] factor = {};
 
   private double[] pivots = {};
+
+  /** Entries of the packed Σ and of μ as they lie. */
+  private int[] order = {};
 
   public FullColdChernoff(Measure measure, Worker worker, DivergencePair pair) {
     this.worker = worker;
@@ -36,13 +40,14 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
   public void block(
       FullOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     int d = operands.q().dimension();
-    if (pivots.length < d) {
+    if (pivots.length != d) {
+      order = IntStream.range(0, FullColumns.length(d)).toArray();
       column = new double[FullColumns.length(d) + d];
       factor = new double[d * (d + 1)];
       pivots = new double[d];
     }
     for (int first = row0; first < row1; ) {
-      int end = rows.pack(operands, first, row1);
+      int end = rows.pack(operands, order, first, row1);
       for (int j = column0; j < column1; j++) {
         packColumn(operands.otherRows(), operands.columns(), j, d);
         for (int i = first; i < end; i++) {
@@ -66,7 +71,7 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
     int to = 0;
     int from = j / MR * MR * triangle + j % MR;
     for (int k = 0; k < triangle; k++) {
-      column[to++] = rows.covariance()[from + k * MR];
+      column[to++] = rows.covariance()[from + k * MR] * -terms.scale;
     }
     from = j / MR * MR * d + j % MR;
     for (int h = 0; h < d; h++) {
@@ -85,7 +90,7 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
     for (int c = 0; c < d; c++) {
       int to = c * (d + 1);
       for (int r = c, k = Cholesky.packedLength(c) + c; r < d; k += ++r) {
-        l[to + r] = Math.fma(p[k], -terms.scale, q[at + k]);
+        l[to + r] = p[k] + q[at + k];
       }
       int means = Cholesky.packedLength(d) + c;
       l[to + d] = p[means] + q[at + means];
@@ -116,8 +121,8 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
     for (int h = 0, k = 0; h < d; k += ++h + 1) {
       double x = factor[h * (d + 1) + d];
       squares = Math.fma(x, x, squares);
-      double s = column[k] * terms.scale - q[at + k];
-      double a = q[at + more + h];
+      double s = -(column[k] + q[at + k]);
+      double a = q[at + more + d + h];
       double b = column[more + h];
       changeQ = Math.fma(s, a, changeQ);
       changeP = Math.fma(s, b, changeP);
