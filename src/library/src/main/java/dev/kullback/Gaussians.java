@@ -2,6 +2,7 @@ package dev.kullback;
 
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.numerics.Measure;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
@@ -91,14 +92,14 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    * {@code 64·N} more. Without vectors, it takes {@code 8·N·D} for a diagonal batch, and nothing for full covariances.
    * {@link #memoryBytes()} tells the sum afterwards. Large batches take 5 ns for each element at best (diagonal ones).
    *
-   * <p>Two things are not built: what pairs of a diagonal and a full Gaussian need besides, which
+   * <p>Three things are not built: what divergences other than KL read, what pairs of a diagonal and a full Gaussian need besides, which
    * {@link KlEngine#warmUp(Gaussians, Gaussians)} builds, and what a CUDA device holds.
    *
    * @throws java.util.concurrent.CancellationException within some milliseconds if the calling thread is interrupted;
    *     its status stays set, and what was built by then stays with the batch
    */
   default void prepare() {
-    Platform.prepare(KlEngine.batch(this));
+    Platform.prepare(Measure.KL, KlEngine.batch(this));
   }
 
   /**

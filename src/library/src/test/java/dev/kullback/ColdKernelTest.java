@@ -19,11 +19,13 @@ import java.util.List;
 import java.util.Random;
 import java.util.function.Supplier;
 import java.util.stream.DoubleStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * The vector kernels and the cold ones give the same bits, so that a service's results do not change when C2 has compiled the former. A
@@ -103,6 +105,41 @@ class ColdKernelTest {
         }
       }
     }
+  }
+
+  static Stream<Divergence> divergences() {
+    return Stream.of(
+        Divergence.WASSERSTEIN_2,
+        Divergence.JEFFREYS,
+        Divergence.BHATTACHARYYA,
+        Divergence.HELLINGER,
+        Divergence.renyi(0.999),
+        Divergence.chernoff(0.2),
+        Divergence.chernoff(0.03));
+  }
+
+  /** Divergences other than KL, in every regime and of every shape, though not of each in each. */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void matrix(Divergence divergence) {
+    int turn = 0;
+    for (Regime regime : Regime.values()) {
+      for (boolean isDouble : new boolean[] {false, true}) {
+        int[] shape = SHAPES[++turn % SHAPES.length];
+        if (regime.appliesTo(isDouble)) {
+          List<Regime.Pair> pairs = regime.kindPairs();
+          Regime.Case drawn =
+              regime.draw(pairs.get(turn % pairs.size()), isDouble, shape[0], shape[1], shape[2]);
+          String what = "%s, %s, %s".formatted(divergence, regime, Arrays.toString(shape));
+          check(divergence, what, drawn.q(), drawn.p(), ColdKernelTest::pairwise);
+          check(divergence, what + ", itself", drawn.p(), drawn.p(), ColdKernelTest::pairwise32);
+        }
+      }
+    }
+    Batch single = Regime.VAE.draw(false, 9, 37, 33).q();
+    Batch twice = Regime.VAE.draw(true, 9, 37, 33).p();
+    check(divergence, "float and double", single, twice, ColdKernelTest::pairwise);
+    check(divergence, "double and float", twice, single, ColdKernelTest::pairwise);
   }
 
   /** Selects the pairs that have each kind once on either side; the next regime takes others. */
@@ -293,16 +330,24 @@ class ColdKernelTest {
   }
 
   private static void check(String what, Batch q, Batch p, Call call) {
-    check(what, q::gaussians, q == p ? null : p::gaussians, call);
+    check(Divergence.KL, what, q, p, call);
   }
 
-  /** Asserts the same bits of vector and cold kernels, each on batches made anew; where p is null, on q and itself. */
+  private static void check(Divergence divergence, String what, Batch q, Batch p, Call call) {
+    check(divergence, what, q::gaussians, q == p ? null : p::gaussians, call);
+  }
+
   private static void check(String what, Supplier<Gaussians> q, Supplier<Gaussians> p, Call call) {
     check(Divergence.KL, what, q, p, call);
   }
 
+  /** Asserts the same bits of vector and cold kernels, each on batches made anew; where p is null, on q and itself. */
   private static void check(
-      Divergence divergence, String what, Supplier<Gaussians> q, Supplier<Gaussians> p, Call call) {
+      Divergence divergence,
+      String what,
+      Supplier<Gaussians> q,
+      Supplier<Gaussians> p,
+      Call call) {
     assumeTrue(Platform.mayHaveVectors());
     double[][] found = new double[2][];
     for (int way = 0; way < 2; way++) {

@@ -3,6 +3,7 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.vector.MeasureOperands;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
@@ -36,6 +37,10 @@ final class BackgroundWarmUp {
   private static final KernelGroup[] FULL_JEFFREYS = {KernelGroup.FULL, KernelGroup.FULL_JEFFREYS};
   private static final KernelGroup[] SMALL = {KernelGroup.SMALL};
   private static final KernelGroup[] DOUBLE = {KernelGroup.DOUBLE};
+  private static final KernelGroup[] NONE = {};
+  private static final KernelGroup[] WASSERSTEIN_2 = {KernelGroup.WASSERSTEIN_2};
+  private static final KernelGroup[] JEFFREYS = {KernelGroup.JEFFREYS};
+  private static final KernelGroup[] CHERNOFF = {KernelGroup.CHERNOFF};
   private static final KernelGroup[] FLOAT = {
     KernelGroup.FLOAT, KernelGroup.PACKING, KernelGroup.REFINEMENT, KernelGroup.DOUBLE
   };
@@ -87,7 +92,8 @@ final class BackgroundWarmUp {
 
   private static KernelGroup[] groups(Measure measure, Batch q, Batch p) {
     boolean full = q instanceof FullBatch || p instanceof FullBatch;
-    return full ? full(measure) : diagonal(q.isDouble() || p.isDouble(), q.dimension());
+    boolean wide = q.isDouble() || p.isDouble();
+    return full ? full(measure) : diagonal(measure, wide, q.dimension());
   }
 
   private static KernelGroup[] full(Measure measure) {
@@ -95,6 +101,15 @@ final class BackgroundWarmUp {
       case KL, REVERSE_KL, WASSERSTEIN_2 -> FULL;
       case JEFFREYS -> FULL_JEFFREYS;
       case CHERNOFF, RENYI, HELLINGER -> FULL_CHERNOFF;
+    };
+  }
+
+  private static KernelGroup[] diagonal(Measure measure, boolean wide, int dimension) {
+    return switch (measure.family()) {
+      case WASSERSTEIN_2 -> WASSERSTEIN_2;
+      case JEFFREYS -> JEFFREYS;
+      case CHERNOFF, RENYI, HELLINGER -> MeasureOperands.has(measure) ? CHERNOFF : NONE;
+      case KL, REVERSE_KL -> diagonal(wide, dimension);
     };
   }
 
@@ -143,8 +158,8 @@ final class BackgroundWarmUp {
   }
 
   /** Waits for all that calls on diagonal batches of float need. */
-  static void await(int dimension) {
-    await(diagonal(false, dimension), dimension);
+  static void await(Measure measure, int dimension) {
+    await(diagonal(measure, false, dimension), dimension);
   }
 
   /** Waits for all that calls of an engine may need. */

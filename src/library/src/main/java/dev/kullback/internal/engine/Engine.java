@@ -187,7 +187,7 @@ public final class Engine implements AutoCloseable {
   /** Calls with made-up batches of this shape until the VM has compiled what they run. */
   public void warmUp(int n, int m, int dimension) {
     if (ready != null) {
-      BackgroundWarmUp.await(dimension);
+      BackgroundWarmUp.await(measure, dimension);
     }
     WarmUp.run(this, n, m, dimension);
   }
@@ -197,14 +197,14 @@ public final class Engine implements AutoCloseable {
     if (ready != null) {
       BackgroundWarmUp.await(measure, q, p);
     }
-    Platform.prepare(q);
-    Platform.prepare(p);
+    Platform.prepare(measure, q);
+    Platform.prepare(measure, p);
     if (backend == Platform.Choice.VECTOR
         && q.getClass() != p.getClass()
         && q.isExpandable()
         && p.isExpandable()) {
-      Platform.prepare(q.full());
-      Platform.prepare(p.full());
+      Platform.prepare(measure, q.full());
+      Platform.prepare(measure, p.full());
     }
     if (q instanceof DiagonalBatch
         && p instanceof DiagonalBatch

@@ -14,6 +14,7 @@ import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.plain.ZeroKernel;
+import dev.kullback.internal.vector.MeasureOperands;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.work.Worker;
@@ -97,6 +98,13 @@ final class Kernels {
 
   /** Chooses the kernel of a divergence other than KL. */
   private Operands<?> prepareOther(Batch q, Batch p) {
+    if (vectors != null
+        && q instanceof DiagonalBatch a
+        && p instanceof DiagonalBatch b
+        && MeasureOperands.has(measure)) {
+      BackgroundWarmUp.begin(measure, a, b);
+      return vectors.prepare(a, b);
+    }
     boolean isFull = q instanceof FullBatch || p instanceof FullBatch;
     if (vectors == null
         || !isFull
@@ -136,7 +144,7 @@ final class Kernels {
           case ZERO -> zero;
           case SCALAR -> pair;
           case DEVICE -> Objects.requireNonNull(cuda);
-          case SMALL, FLOAT, DOUBLE, FULL, FULL_CHERNOFF, FULL_JEFFREYS ->
+          case SMALL, FLOAT, DOUBLE, FULL, FULL_CHERNOFF, FULL_JEFFREYS, MEASURE ->
               Objects.requireNonNull(vectors).of(operands.kind());
         };
     return (BlockKernel<Operands<?>>) kernel;

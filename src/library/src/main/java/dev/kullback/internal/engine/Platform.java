@@ -7,9 +7,11 @@ import dev.kullback.internal.cuda.CudaLibrary;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
+import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.FloatPanels;
+import dev.kullback.internal.vector.MeasureOperands;
 import dev.kullback.internal.vector.RangeKernel;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
@@ -314,10 +316,15 @@ public final class Platform {
   }
 
   /** Makes all that calls may need of a batch. */
-  public static void prepare(Batch batch) {
+  public static void prepare(Measure measure, Batch batch) {
     batch.prepare();
     if (mayHaveVectors()) {
       switch (batch) {
+        case DiagonalBatch d when !measure.isKl() -> {
+          if (MeasureOperands.has(measure)) {
+            MeasureOperands.prepare(measure, d, KernelGroup.of(measure).isCompiled());
+          }
+        }
         case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
             SmallOperands.prepare(d);
         case DiagonalBatch d -> TileOperands.prepare(d, KernelGroup.PACKING.isCompiled());

@@ -11,6 +11,9 @@ import dev.kullback.internal.plain.Pair;
 import dev.kullback.internal.plain.Pairs;
 import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.ColdKernel;
+import dev.kullback.internal.vector.MeasureColdKernel;
+import dev.kullback.internal.vector.MeasureKernel;
+import dev.kullback.internal.vector.MeasureOperands;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.SmallOperands;
@@ -54,6 +57,9 @@ final class ReadyKernels {
   private final Pairs coldPairs;
   private final RowScan coldScan = new ScalarScan(VectorWidth.BITS / Double.SIZE);
 
+  private @Nullable MeasureOperands measureOperands;
+  private @Nullable MeasureColdKernel coldMeasure;
+  private @Nullable MeasureKernel measureTiles;
   private @Nullable FullColdKernel coldFull;
   private @Nullable VectorKernel tiles;
   private @Nullable SmallKernel small;
@@ -80,6 +86,13 @@ final class ReadyKernels {
   }
 
   Operands<?> prepare(DiagonalBatch q, DiagonalBatch p) {
+    if (!measure.isKl()) {
+      if (measureOperands == null) {
+        measureOperands = new MeasureOperands(measure);
+      }
+      measureOperands.prepare(q, p, ready.test(KernelGroup.of(measure)), worker);
+      return measureOperands;
+    }
     if (q.dimension() <= SmallKernel.MOST_DIMENSIONS) {
       smallOperands.prepare(q, p, worker);
       return smallOperands;
@@ -112,6 +125,7 @@ final class ReadyKernels {
       case DOUBLE -> ready.test(KernelGroup.DOUBLE) ? tiles() : cold;
       case FULL -> ready.test(KernelGroup.FULL) ? full() : coldFull();
       case FULL_CHERNOFF, FULL_JEFFREYS -> otherFull(kind);
+      case MEASURE -> ready.test(KernelGroup.of(measure)) ? measureTiles() : coldMeasure();
       case ZERO, SCALAR, DEVICE -> throw new IllegalArgumentException(kind.name());
     };
   }
@@ -185,7 +199,27 @@ final class ReadyKernels {
     return coldOtherFull;
   }
 
+  private MeasureKernel measureTiles() {
+    if (measureTiles == null) {
+      measureTiles = new MeasureKernel(measure, worker, other);
+    }
+    return measureTiles;
+  }
+
+  private MeasureColdKernel coldMeasure() {
+    if (coldMeasure == null) {
+      coldMeasure = new MeasureColdKernel(worker, other);
+    }
+    return coldMeasure;
+  }
+
   void clear() {
+    if (measureOperands != null) {
+      measureOperands.clear();
+    }
+    if (measureTiles != null) {
+      measureTiles.clear();
+    }
     tileOperands.clear();
     smallOperands.clear();
     fullOperands.clear();

@@ -121,6 +121,12 @@ final class WarmUpTrial {
         yield matrices(d, false, FAR, MIXED, CLOSE, NEAR)
             && matrices(d, true, FAR, MIXED, CLOSE, NEAR);
       }
+      case WASSERSTEIN_2 -> measure(Measure.WASSERSTEIN_2);
+      case JEFFREYS -> measure(Measure.JEFFREYS);
+      case CHERNOFF ->
+          measure(Measure.BHATTACHARYYA)
+              && measure(Measure.HELLINGER)
+              && measure(new Measure(Measure.Family.RENYI, 0.25));
       case SCANS -> {
         double[] values = random.doubles(160, 0, 3).toArray();
         long[] keys = random.longs(RowScan.FEW, 0, Long.MAX_VALUE).toArray();
@@ -180,6 +186,28 @@ final class WarmUpTrial {
           () -> matrices(cold, q, p, wide, RangeCheck.PLAIN),
           () -> matrices(ready, q, p, wide, new RangeKernel()))) {
         return false;
+      }
+    }
+    return true;
+  }
+
+  /** Tries a measure other than KL, in double and then in float, which recomputes entries in double. */
+  private boolean measure(Measure measure) {
+    Engine vectors = new Engine(measure, Platform.Choice.VECTOR, 1, null, _ -> true);
+    Engine plain = new Engine(measure, Platform.Choice.VECTOR, 1, null, _ -> false);
+    int most = Math.clamp(dimension, TWO_CHUNKS, MOST_DIMENSIONS);
+    for (int k = 0; k < 4; k++) {
+      int d = k < 2 ? FEW_DIMENSIONS : most;
+      boolean wide = k % 2 == 0;
+      MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
+      for (double[] spread : new double[][] {FAR, MIXED, CLOSE}) {
+        MadeUpGaussians q = normal.around(ROWS, random, spread);
+        MadeUpGaussians p = normal.around(COLUMNS, random, spread);
+        if (!tryOut(
+            () -> matrices(plain, q, p, wide, RangeCheck.PLAIN),
+            () -> matrices(vectors, q, p, wide, RangeCheck.PLAIN))) {
+          return false;
+        }
       }
     }
     return true;

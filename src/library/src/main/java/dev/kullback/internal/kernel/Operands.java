@@ -28,7 +28,9 @@ public class Operands<G extends Batch> {
     /** Jeffreys' divergence of full covariances, as two matrix products. */
     FULL_JEFFREYS,
     /** Whatever the device computes. */
-    DEVICE
+    DEVICE,
+    /** Diagonal pairs, in tiles, of a measure other than KL. */
+    MEASURE
   }
 
   private Kind kind = Kind.ZERO;

@@ -20,7 +20,6 @@ public final class Epilogue {
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final VectorSpecies<Long> L = Species.LONG;
 
-  private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
   private static final int NR = FloatPanels.NR;
   private static final int NR64 = DoublePanels.NR;
 
@@ -74,23 +73,26 @@ public final class Epilogue {
   static boolean store(Tile t, TileSums<?> sums) {
     BlockTarget out = t.out();
     double[] r = sums.r[0];
-    Packed<?> q = sums.q();
-    Packed<?> p = sums.p();
+    double[] offsetQ = sums.offsetQ;
+    double[] offsetP = sums.offsetP;
+    double[] noiseQ = sums.noiseQ;
+    double[] noiseP = sums.noiseP;
     double margin = sums.margin;
+    DoubleVector factors = DoubleVector.broadcast(S, sums.factor);
     int nr = sums.width;
     int vectors = t.columns / S.length() * S.length();
     LongVector open = LongVector.zero(L);
     for (int j = 0; j < vectors; j += S.length()) {
-      DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + j);
-      DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + j);
+      DoubleVector offsets = DoubleVector.fromArray(S, offsetP, t.column + j);
+      DoubleVector noises = DoubleVector.fromArray(S, noiseP, t.column + j);
       int to = out.at(t.row, t.column + j);
       for (int i = 0; i < t.rows; i++, to += out.stride) {
         DoubleVector kl =
             DoubleVector.fromArray(S, r, i * nr + j)
-                .fma(HALVES, offsets.add(q.offsetQ()[t.row + i]));
+                .fma(factors, offsets.add(offsetQ[t.row + i]));
         LongVector rest =
             (LongVector)
-                kl.mul(margin).sub(noises.add(q.noiseQ()[t.row + i])).reinterpretShape(L, 0);
+                kl.mul(margin).sub(noises.add(noiseQ[t.row + i])).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         if (out.wide) {
           kl.intoArray(out.out64, to);
@@ -103,8 +105,8 @@ public final class Epilogue {
     for (int j = vectors; j < t.columns; j++) { // scalar tail
       int column = t.column + j;
       for (int i = 0; i < t.rows; i++) {
-        double kl = r[i * nr + j] * 0.5 + (p.offsetP()[column] + q.offsetQ()[t.row + i]);
-        certain &= PairKl.isCertain(kl, p.noiseP()[column] + q.noiseQ()[t.row + i], margin);
+        double kl = Math.fma(r[i * nr + j], sums.factor, offsetP[column] + offsetQ[t.row + i]);
+        certain &= PairKl.isCertain(kl, noiseP[column] + noiseQ[t.row + i], margin);
         out.put(t.row + i, column, kl);
       }
     }
@@ -118,21 +120,24 @@ public final class Epilogue {
   static boolean storeWhole(Tile t, FloatKernels sums) {
     float[] acc = sums.acc;
     BlockTarget out = t.out();
-    Packed<?> q = sums.q();
-    Packed<?> p = sums.p();
+    double[] offsetQ = sums.offsetQ;
+    double[] offsetP = sums.offsetP;
+    double[] noiseQ = sums.noiseQ;
+    double[] noiseP = sums.noiseP;
     double margin = sums.margin;
+    DoubleVector factors = DoubleVector.broadcast(S, sums.factor);
     LongVector open = LongVector.zero(L);
     for (int i = 0; i < t.rows; i++) {
-      double offset = q.offsetQ()[t.row + i];
-      double noise = q.noiseQ()[t.row + i];
+      double offset = offsetQ[t.row + i];
+      double noise = noiseQ[t.row + i];
       int to = out.at(t.row + i, t.column);
       for (int j = 0; j < NR; j += S.length()) {
         DoubleVector kl =
             ((DoubleVector)
                     FloatVector.fromArray(HALF, acc, i * NR + j)
                         .convertShape(VectorOperators.F2D, S, 0))
-                .fma(HALVES, DoubleVector.fromArray(S, p.offsetP(), t.column + j).add(offset));
-        DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + j).add(noise);
+                .fma(factors, DoubleVector.fromArray(S, offsetP, t.column + j).add(offset));
+        DoubleVector noises = DoubleVector.fromArray(S, noiseP, t.column + j).add(noise);
         LongVector rest = (LongVector) kl.mul(margin).sub(noises).reinterpretShape(L, 0);
         open = open.or(rest).or(rest.add(UP_TO_INFINITY));
         if (out.wide) {
@@ -153,25 +158,28 @@ public final class Epilogue {
   static VectorKernel.@Nullable Rung storeDouble(
       Tile t, FloatKernels floats, DoubleKernels doubles) {
     BlockTarget out = t.out();
-    Packed<?> q = doubles.q();
-    Packed<?> p = doubles.p();
+    double[] offsetQ = doubles.offsetQ;
+    double[] offsetP = doubles.offsetP;
+    double[] noiseQ = doubles.noiseQ;
+    double[] noiseP = doubles.noiseP;
     double margin = doubles.margin;
-    double[] noiseQ32 = floats.q().noiseQ();
+    DoubleVector factors = DoubleVector.broadcast(S, doubles.factor);
+    double[] noiseQ32 = floats.noiseQ;
     double foreseen = floats.margin * FORESIGHT;
     LongVector open = LongVector.zero(L);
     LongVector mayBeFloat = LongVector.zero(L);
     for (int j = 0; j < NR; j += S.length()) {
       double[] r = doubles.r[j / NR64];
-      DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), t.column + j);
-      DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), t.column + j);
-      DoubleVector noises32 = DoubleVector.fromArray(S, floats.p().noiseP(), t.column + j);
+      DoubleVector offsets = DoubleVector.fromArray(S, offsetP, t.column + j);
+      DoubleVector noises = DoubleVector.fromArray(S, noiseP, t.column + j);
+      DoubleVector noises32 = DoubleVector.fromArray(S, floats.noiseP, t.column + j);
       int to = out.at(t.row, t.column + j);
       for (int i = 0; i < t.rows; i++, to += out.stride) {
         int row = t.row + i;
         DoubleVector kl =
             DoubleVector.fromArray(S, r, i * NR64 + j % NR64)
-                .fma(HALVES, offsets.add(q.offsetQ()[row]));
-        DoubleVector noise = noises.add(q.noiseQ()[row]);
+                .fma(factors, offsets.add(offsetQ[row]));
+        DoubleVector noise = noises.add(noiseQ[row]);
         LongVector rest = (LongVector) kl.mul(margin).sub(noise).reinterpretShape(L, 0);
         LongVector beyond =
             (LongVector)

@@ -71,7 +71,7 @@ final class FloatKernels extends TileSums<float[]> {
   private int computed;
 
   FloatKernels(int panels) {
-    super(panels, NR);
+    super(panels, NR, 0.5);
   }
 
   /** Begins a block, whose first row is a multiple of MR. */
@@ -87,7 +87,7 @@ final class FloatKernels extends TileSums<float[]> {
     if (rows.length < needed) {
       rows = new float[needed];
     }
-    float[] columns = q().values();
+    float[] columns = valuesQ();
     int at = 0;
     for (int a = t.row; a < t.row + t.rows; a += MR) {
       int k = (a - a % NR) * 2 * d + a % NR;
@@ -161,7 +161,7 @@ final class FloatKernels extends TileSums<float[]> {
       float[] sums,
       int to,
       boolean first) {
-    float[] columns = p().values();
+    float[] columns = valuesP();
     if (MR == 4 && columnCount > V) {
       FloatMicroKernels.tile4x2Fenced(rows, r, columns, c, length, sums, to, first);
     } else if (MR == 4) {

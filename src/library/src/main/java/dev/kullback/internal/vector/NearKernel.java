@@ -170,16 +170,16 @@ final class NearKernel {
     Arrays.setAll(rows, i -> i);
     compute(t, q, p, t.rows);
     BlockTarget out = t.out();
-    double[] noiseQ32 = floats.q().noiseQ();
-    double[] noiseQ64 = doubles.q().noiseQ();
+    double[] noiseQ32 = floats.noiseQ;
+    double[] noiseQ64 = doubles.noiseQ;
     double foreseen32 = floats.margin * Epilogue.FORESIGHT;
     double foreseen64 = doubles.margin * Epilogue.FORESIGHT;
     double least = leastKl(q.dimension());
     LongVector open = LongVector.zero(L);
     LongVector low = LongVector.zero(L);
     for (int j = 0; j < NR; j += D.length()) {
-      DoubleVector noises32 = DoubleVector.fromArray(D, floats.p().noiseP(), t.column + j);
-      DoubleVector noises64 = DoubleVector.fromArray(D, doubles.p().noiseP(), t.column + j);
+      DoubleVector noises32 = DoubleVector.fromArray(D, floats.noiseP, t.column + j);
+      DoubleVector noises64 = DoubleVector.fromArray(D, doubles.noiseP, t.column + j);
       int to = out.at(t.row, t.column + j);
       for (int i = 0; i < t.rows; i++, to += out.stride) {
         int row = t.row + i;

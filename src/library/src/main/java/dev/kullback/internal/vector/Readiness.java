@@ -1,5 +1,7 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.numerics.Measure;
+
 /**
  * Whether the vector kernels are compiled. Before C2 has them they take 10 to 10,000 times as long, 30 ns an operation by C1 and 5 µs
  * in the interpreter; until then cold kernels compute, by the same operations in the same order, so to the same bits.
@@ -34,8 +36,21 @@ public final class Readiness {
     SCANS,
     /** {@link VectorKernel} of floats, where entries are recomputed. */
     REFINEMENT,
+    /** {@link MeasureKernel} of the squared Wasserstein distance, of Jeffreys' divergence, and of what is made of Chernoff's. */
+    WASSERSTEIN_2,
+    JEFFREYS,
+    CHERNOFF,
     /** {@link PanelScanKernel}. Nothing but an index asks for it. */
     INDEX;
+
+    /** Returns the group of a measure that {@link MeasureKernel} computes. */
+    public static KernelGroup of(Measure measure) {
+      return switch (Summand.of(measure)) {
+        case WASSERSTEIN_2 -> WASSERSTEIN_2;
+        case JEFFREYS -> JEFFREYS;
+        case CHERNOFF -> CHERNOFF;
+      };
+    }
 
     @SuppressWarnings("ImmutableEnumChecker") // once a process, as what C2 has compiled
     private volatile boolean isCompiled;

@@ -24,7 +24,7 @@ final class Tile {
   private static final VectorSpecies<Double> S = Species.DOUBLE;
   private static final VectorSpecies<Float> HALF = Species.HALF_FLOAT;
   private static final VectorSpecies<Long> L = Species.LONG;
-  private static final DoubleVector HALVES = DoubleVector.broadcast(S, 0.5);
+  private static final DoubleVector ONE = DoubleVector.broadcast(S, 1);
   private static final LongVector ZERO = LongVector.zero(L);
 
   /** Value of an open entry: a NaN whose sign bit is set. */
@@ -126,23 +126,26 @@ final class Tile {
 
   /** Settles those of rows [from, to), by the very operations of {@link Epilogue#store}. */
   int settle(TileSums<?> sums, int from, int to) {
-    Packed<?> q = sums.q();
-    Packed<?> p = sums.p();
+    double[] offsetQ = sums.offsetQ;
+    double[] offsetP = sums.offsetP;
+    double[] noiseQ = sums.noiseQ;
+    double[] noiseP = sums.noiseP;
     double margin = sums.margin;
+    DoubleVector factors = DoubleVector.broadcast(S, sums.factor);
     int nr = sums.width;
     LongVector open = LongVector.zero(L);
     for (int j = 0; j < columns; j += S.length()) {
-      DoubleVector offsets = DoubleVector.fromArray(S, p.offsetP(), column + j);
-      DoubleVector noises = DoubleVector.fromArray(S, p.noiseP(), column + j);
+      DoubleVector offsets = DoubleVector.fromArray(S, offsetP, column + j);
+      DoubleVector noises = DoubleVector.fromArray(S, noiseP, column + j);
       double[] r = sums.r[j / nr];
       int k = from * nr + j % nr;
       int at = from * width + j;
       for (int i = from; i < to; i++, k += nr, at += width) {
         DoubleVector now =
-            DoubleVector.fromArray(S, r, k).fma(HALVES, offsets.add(q.offsetQ()[row + i]));
+            DoubleVector.fromArray(S, r, k).fma(factors, offsets.add(offsetQ[row + i]));
         LongVector rest =
             (LongVector)
-                now.mul(margin).sub(noises.add(q.noiseQ()[row + i])).reinterpretShape(L, 0);
+                now.mul(margin).sub(noises.add(noiseQ[row + i])).reinterpretShape(L, 0);
         LongVector isOpen =
             ZERO.sub(rest.or(rest.add(Epilogue.UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
         LongVector before = (LongVector) DoubleVector.fromArray(S, kl, at).reinterpretShape(L, 0);
@@ -175,6 +178,34 @@ final class Tile {
       for (int i = 0; i < rows; i++) {
         target.put(row + i, column + j, kl[i * width + j]);
       }
+    }
+  }
+
+  /** Makes Hellinger's distances of the entries that are settled, by the operations of {@link Exponential#hellinger}. */
+  void toHellinger() {
+    DoubleVector most = DoubleVector.broadcast(S, Exponential.MOST);
+    DoubleVector round = DoubleVector.broadcast(S, Exponential.ROUND);
+    double[] coefficients = Exponential.INVERSE_FACTORIALS;
+    for (int at = 0; at < rows * width; at += S.length()) {
+      DoubleVector x = DoubleVector.fromArray(S, kl, at).min(most);
+      DoubleVector rounded = x.fma(DoubleVector.broadcast(S, Exponential.LOG2_E), round);
+      DoubleVector n = rounded.sub(round);
+      DoubleVector r =
+          n.fma(
+              DoubleVector.broadcast(S, Logarithm.LN2_LOW),
+              n.fma(DoubleVector.broadcast(S, Logarithm.LN2_HIGH), x.neg()));
+      DoubleVector p = DoubleVector.broadcast(S, coefficients[coefficients.length - 1]);
+      for (int k = coefficients.length - 2; k >= 0; k--) {
+        p = p.fma(r, DoubleVector.broadcast(S, coefficients[k]));
+      }
+      p = p.mul(r).fma(r, r);
+      DoubleVector power =
+          (DoubleVector)
+              LongVector.broadcast(L, 1023)
+                  .sub((LongVector) rounded.reinterpretShape(L, 0))
+                  .lanewise(VectorOperators.LSHL, 52)
+                  .reinterpretShape(S, 0);
+      power.neg().fma(p, ONE.sub(power)).sqrt().intoArray(kl, at);
     }
   }
 

@@ -1,0 +1,113 @@
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.BlockTarget;
+import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.numerics.Measure.Family;
+import dev.kullback.internal.plain.DivergencePair;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
+
+/**
+ * Computes blocks of the divergences other than KL, tile by tile by the Vector API; entries whose error bound exceeds the contract are
+ * computed again in double, and what that leaves open by the pair.
+ */
+public final class MeasureKernel implements BlockKernel<MeasureOperands> {
+  private final Worker worker;
+  private final DivergencePair pair;
+  private final boolean isHellinger;
+  private final Tile tile = new Tile();
+  private final FloatMeasureSums floats;
+  private final DoubleMeasureSums doubles;
+
+  public MeasureKernel(Measure measure, Worker worker, DivergencePair pair) {
+    this.worker = worker;
+    this.pair = pair;
+    isHellinger = measure.family() == Family.HELLINGER;
+    floats = new FloatMeasureSums(measure);
+    doubles = new DoubleMeasureSums(measure);
+  }
+
+  /** Drops a call's batches and arrays. */
+  public void clear() {
+    tile.end();
+    floats.end();
+    doubles.end();
+  }
+
+  @Override
+  public void block(
+      MeasureOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
+    int d = operands.q().dimension();
+    boolean wide = operands.isWide();
+    tile.begin(out, row0, row1, wide ? DoublePanels.NR : FloatPanels.NR);
+    doubles.end();
+    if (wide) {
+      doubles.begin(operands);
+    } else {
+      floats.begin(operands);
+    }
+    for (int column = column0; column < column1; column += tile.width) {
+      tile.begin(column, column1, operands.q() == operands.p());
+      worker.pass((long) tile.rows * tile.width * d);
+      if (wide) {
+        doubles.compute(tile, 0, tile.rows);
+        settle(operands, doubles);
+      } else {
+        floats.compute(tile, 0, tile.rows);
+        settle(operands, floats);
+      }
+    }
+  }
+
+  /** Stores a tile, by the sums of its first form as far as their error bounds allow. */
+  private void settle(MeasureOperands operands, TileSums<?> sums) {
+    if (!isHellinger && Epilogue.store(tile, sums)) {
+      tile.storeDiagonal();
+      return;
+    }
+    tile.open();
+    int open = tile.settle(sums);
+    if (open > 0 && sums != doubles) {
+      if (!doubles.isBegun()) {
+        doubles.begin(operands);
+      }
+      open = 0;
+      for (int from = 0; from < tile.rows; from += FloatPanels.MR) {
+        if (tile.open(from) > 0) {
+          int to = Math.min(from + FloatPanels.MR, tile.rows);
+          doubles.compute(tile, from, to);
+          open += tile.settle(doubles, from, to);
+        }
+      }
+    }
+    if (isHellinger) {
+      tile.toHellinger();
+    }
+    if (open > 0) {
+      settlePairs(operands);
+    }
+    tile.store();
+  }
+
+  private void settlePairs(MeasureOperands operands) {
+    DiagonalBatch q = operands.q();
+    DiagonalBatch p = operands.p();
+    for (int i = 0; i < tile.rows; i++) {
+      for (int j = 0; j < tile.columns; j++) {
+        if (tile.isOpen(i, j)) {
+          worker.pass(Checkpoint.ofPlain(q.dimension()));
+          tile.settle(i, j, value(pair, q, tile.row + i, p, tile.column + j));
+        }
+      }
+    }
+  }
+
+  /** Returns the divergence of a pair, and 0 of equal parameters in the time of comparing them. */
+  static double value(DivergencePair pair, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    boolean isEqual =
+        q.kind() == p.kind() && q.isDouble() == p.isDouble() && q.isEqual(i, p, j);
+    return isEqual ? 0 : pair.stable(q, i, p, j);
+  }
+}
