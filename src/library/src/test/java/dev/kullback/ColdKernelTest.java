@@ -343,11 +343,7 @@ class ColdKernelTest {
 
   /** Asserts the same bits of vector and cold kernels, each on batches made anew; where p is null, on q and itself. */
   private static void check(
-      Divergence divergence,
-      String what,
-      Supplier<Gaussians> q,
-      Supplier<Gaussians> p,
-      Call call) {
+      Divergence divergence, String what, Supplier<Gaussians> q, Supplier<Gaussians> p, Call call) {
     assumeTrue(Platform.mayHaveVectors());
     double[][] found = new double[2][];
     for (int way = 0; way < 2; way++) {

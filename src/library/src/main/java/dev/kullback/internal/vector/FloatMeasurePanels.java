@@ -16,7 +16,8 @@ final class FloatMeasurePanels {
   /** Dimensions packed at a time. */
   private static final int PACK = 256;
 
-  private static final PanelForm<DiagonalBatch, float[], float[]> STDS = form(Summand.WASSERSTEIN_2);
+  private static final PanelForm<DiagonalBatch, float[], float[]> STDS =
+      form(Summand.WASSERSTEIN_2);
   private static final PanelForm<DiagonalBatch, float[], float[]> VARIANCES =
       form(Summand.CHERNOFF);
   private static final PanelForm<DiagonalBatch, float[], float[]> BOTH = form(Summand.JEFFREYS);

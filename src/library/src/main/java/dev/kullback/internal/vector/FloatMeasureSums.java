@@ -37,7 +37,7 @@ final class FloatMeasureSums extends TileSums<float[]> {
 
   private final Summand summand;
   private final double alpha;
-  private final float[] acc = new float[Tile.CAPACITY + V];
+  final float[] acc = new float[Tile.CAPACITY + V];
 
   /** Of {@link Summand#CHERNOFF}: what is divided by the products, the products without their exponents, and these. */
   private final float[] numerators;
@@ -131,7 +131,18 @@ final class FloatMeasureSums extends TileSums<float[]> {
       if (summand == Summand.CHERNOFF) {
         double bias = EXPONENT + (double) Math.ceilDiv(d, Summand.RUN) * Float.MAX_EXPONENT;
         MeasureMicroKernels.addLogarithms(
-            sums, products, exponents, bias, alpha, d, logQ, t.row, from, to, logP, t.column + k * NR);
+            sums,
+            products,
+            exponents,
+            bias,
+            alpha,
+            d,
+            logQ,
+            t.row,
+            from,
+            to,
+            logP,
+            t.column + k * NR);
       }
       for (int i = from; i < to && t.isDiagonal; i++) {
         int j = t.row + i - t.column - k * NR;
@@ -140,6 +151,29 @@ final class FloatMeasureSums extends TileSums<float[]> {
         }
       }
     }
+  }
+
+  /** Whether the sums of a tile as wide as a panel can be left in {@link #acc}. */
+  boolean isWhole(Tile t) {
+    return summand != Summand.CHERNOFF && d <= PROMOTED && t.columns == NR;
+  }
+
+  /** Computes such a tile. */
+  void computeWhole(Tile t) {
+    if (!arePacked) {
+      packRows(t);
+      arePacked = true;
+    }
+    sums(t, 0, t.rows, 0, 0, d);
+    int end = t.isDiagonal ? t.rows : 0;
+    for (int i = Math.max(0, t.column - t.row); i < end && t.row + i < t.column + NR; i++) {
+      acc[i * NR + t.row + i - t.column] = CERTAIN;
+    }
+  }
+
+  /** Promotes such a tile. */
+  void promote(Tile t) {
+    Epilogue.promote(acc, r[0], 0, t.rows * NR, true);
   }
 
   /** Sums the terms of up to PROMOTED dimensions from h on. */
@@ -167,7 +201,7 @@ final class FloatMeasureSums extends TileSums<float[]> {
   private void wasserstein(int r, int c, int count, int length, int to, boolean first) {
     float[] columns = valuesP();
     if (MR == 4 && count > V) {
-      MeasureMicroKernels.wasserstein4x2Fenced(rows, r, columns, c, length, acc, to, first);
+      MeasureMicroKernels.wasserstein4x2(rows, r, columns, c, length, acc, to, first);
     } else if (MR == 4) {
       MeasureMicroKernels.wasserstein4x1(rows, r, columns, c, length, acc, to, first);
     } else if (count > V) {

@@ -67,7 +67,8 @@ public final class MeasureColdKernel implements BlockKernel<MeasureOperands> {
       MeasureOperands.Rows p,
       int j,
       double margin) {
-    double value = Math.fma(sum, MeasureOperands.factor(operands.measure()), p.offset()[j] + q.offset()[i]);
+    double value =
+        Math.fma(sum, MeasureOperands.factor(operands.measure()), p.offset()[j] + q.offset()[i]);
     return PairKl.isCertain(value, p.noise()[j] + q.noise()[i], margin) ? value : Double.NaN;
   }
 }

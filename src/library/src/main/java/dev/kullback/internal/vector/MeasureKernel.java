@@ -55,10 +55,23 @@ public final class MeasureKernel implements BlockKernel<MeasureOperands> {
         doubles.compute(tile, 0, tile.rows);
         settle(operands, doubles);
       } else {
-        floats.compute(tile, 0, tile.rows);
-        settle(operands, floats);
+        settleFloats(operands);
       }
     }
+  }
+
+  private void settleFloats(MeasureOperands operands) {
+    if (floats.isWhole(tile)) {
+      floats.computeWhole(tile);
+      if (Epilogue.storeWhole(tile, floats, floats.acc)) {
+        tile.storeDiagonal();
+        return;
+      }
+      floats.promote(tile);
+    } else {
+      floats.compute(tile, 0, tile.rows);
+    }
+    settle(operands, floats);
   }
 
   /** Stores a tile, by the sums of its first form as far as their error bounds allow. */
@@ -106,8 +119,7 @@ public final class MeasureKernel implements BlockKernel<MeasureOperands> {
 
   /** Returns the divergence of a pair, and 0 of equal parameters in the time of comparing them. */
   static double value(DivergencePair pair, DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    boolean isEqual =
-        q.kind() == p.kind() && q.isDouble() == p.isDouble() && q.isEqual(i, p, j);
+    boolean isEqual = q.kind() == p.kind() && q.isDouble() == p.isDouble() && q.isEqual(i, p, j);
     return isEqual ? 0 : pair.stable(q, i, p, j);
   }
 }

@@ -144,8 +144,7 @@ final class Tile {
         DoubleVector now =
             DoubleVector.fromArray(S, r, k).fma(factors, offsets.add(offsetQ[row + i]));
         LongVector rest =
-            (LongVector)
-                now.mul(margin).sub(noises.add(noiseQ[row + i])).reinterpretShape(L, 0);
+            (LongVector) now.mul(margin).sub(noises.add(noiseQ[row + i])).reinterpretShape(L, 0);
         LongVector isOpen =
             ZERO.sub(rest.or(rest.add(Epilogue.UP_TO_INFINITY)).lanewise(VectorOperators.LSHR, 63));
         LongVector before = (LongVector) DoubleVector.fromArray(S, kl, at).reinterpretShape(L, 0);

@@ -100,7 +100,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     if (rung == Rung.FLOAT) {
       floats.compute(tile, 0, tile.rows);
       if (whole && operands.q().dimension() <= FloatPanels.PROMOTED) {
-        stored = Epilogue.storeWhole(tile, floats);
+        stored = Epilogue.storeWhole(tile, floats, floats.acc);
       } else {
         floats.promote(tile);
         stored = Epilogue.store(tile, floats);
