@@ -166,8 +166,15 @@ final class BackgroundWarmUp {
   static void awaitAll(Measure measure, int dimension) {
     EnumSet<KernelGroup> groups = EnumSet.allOf(KernelGroup.class);
     groups.removeAll(
-        EnumSet.of(KernelGroup.INDEX, KernelGroup.FULL_CHERNOFF, KernelGroup.FULL_JEFFREYS));
+        EnumSet.of(
+            KernelGroup.INDEX,
+            KernelGroup.FULL_CHERNOFF,
+            KernelGroup.FULL_JEFFREYS,
+            KernelGroup.WASSERSTEIN_2,
+            KernelGroup.JEFFREYS,
+            KernelGroup.CHERNOFF));
     groups.addAll(List.of(full(measure)));
+    groups.addAll(List.of(diagonal(measure, true, dimension)));
     await(groups.toArray(KernelGroup[]::new), dimension);
   }
 
