@@ -204,7 +204,7 @@ public final class KlNeighbors {
     return scale(column, ScaleKind.COVARIANCE);
   }
 
-  private KlNeighbors scale(String column, ScaleKind kind) {
+  KlNeighbors scale(String column, ScaleKind kind) {
     Objects.requireNonNull(column, "column");
     return with(new Columns(columns.id(), columns.mean(), column, kind));
   }

@@ -126,17 +126,30 @@ final class OutputFolder {
     if (named != null) {
       Stream.of(named).map(FileStatus::getPath).forEach(paths::add);
     }
-    for (String file : read.inputFiles()) {
-      paths.add(new Path(URI.create(file)));
+    if (overlaps(paths) || overlaps(files(read))) {
+      throw new IllegalArgumentException(
+          "%s: is or holds the input %s, or lies in it; give another output"
+              .formatted(name, input));
     }
+  }
+
+  /** Whether a dataset reads files that the output would replace. */
+  boolean holdsFilesOf(Dataset<Row> read) throws IOException {
+    return overlaps(files(read));
+  }
+
+  private static List<Path> files(Dataset<Row> read) {
+    return Stream.of(read.inputFiles()).map(file -> new Path(URI.create(file))).toList();
+  }
+
+  private boolean overlaps(List<Path> paths) throws IOException {
     for (Path path : paths) {
       Path file = real(path);
       if (isWithin(file, target) || isWithin(target, file)) {
-        throw new IllegalArgumentException(
-            "%s: is or holds the input %s, or lies in it; give another output"
-                .formatted(name, input));
+        return true;
       }
     }
+    return false;
   }
 
   private static boolean isWithin(Path path, Path folder) {

@@ -9,6 +9,9 @@
  *
  * <p>{@code Columns} finds the three columns in an input, and {@code Identified} numbers rows whose ids are no integers.
  *
+ * <p>{@link dev.kullback.spark.KlNeighborsEstimator} and {@link dev.kullback.spark.KlNeighborsModel} are the same as stages of MLlib, and
+ * {@code ModelParams} says what their parameters mean.
+ *
  * <p>In SQL, {@code KlDivergence} is the function, and {@code NearestBy} has the rule, the strategy and the nodes that make
  * a search of a join; {@code NearestByPushDown} takes below it what chooses rows on its left. {@code JoinSearch} carries it out
  * where a side is small enough to be {@code Gathered}. Otherwise the rows, which have no ids, get some from
