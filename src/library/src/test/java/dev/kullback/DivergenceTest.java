@@ -96,6 +96,33 @@ class DivergenceTest {
     }
   }
 
+  /** Values of 2^1023 and more, of which no part may overflow, and beyond double's range. */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void overflowsOnlyBeyondDouble(Divergence divergence) {
+    double[] scale = {1, 1};
+    Batch zero = new Batch(Kind.STD, true, new double[2], scale, 2);
+    Batch one = new Batch(Kind.STD, true, new double[] {1e145, 0}, scale, 2);
+    double square = DivergenceOracle.pairwise(divergence, one, zero)[0] * 1e-290;
+    for (double due : new double[] {1, 1.5, 10}) {
+      double far = Math.sqrt(due / square) * 1e154;
+      Batch q = new Batch(Kind.STD, true, new double[] {0, far}, scale, 2);
+      double[] expected = DivergenceOracle.pairwise(divergence, q, zero);
+      FullGaussians fullQ = FullBatch.of(q).gaussians();
+      FullGaussians fullP = FullBatch.of(zero).gaussians();
+      try (KlEngine engine = engine(divergence)) {
+        double[] out = engine.pairwise(q.gaussians(), zero.gaussians(), new double[1]);
+        Check.matrix("diagonal " + due, 1, expected, out, Precision.DOUBLE);
+        Check.matrix(
+            "full " + due, 1, expected, engine.pairwise(fullQ, fullP, out), Precision.DOUBLE);
+        Neighbors exact =
+            engine.nearest(q.gaussians(), zero.gaussians(), NearestOptions.of(1).exact());
+        out[0] = exact.value(0, 0);
+        Check.matrix("exact " + due, 1, expected, out, Precision.DOUBLE);
+      }
+    }
+  }
+
   static Stream<Arguments> fullBatches() {
     return divergences()
         .flatMap(d -> Stream.of(FullBatch.Kind.values()).map(kind -> Arguments.of(d, kind)));

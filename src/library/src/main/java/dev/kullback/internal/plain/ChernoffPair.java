@@ -52,12 +52,12 @@ final class ChernoffPair extends StablePair {
     double y = scales.standardize(mq, mp);
     double greater = scales.isGreaterQ ? weightQ : weightP;
     double smaller = scales.isGreaterQ ? weightP : weightQ;
-    double square = y * y / (greater + smaller * scales.ratio);
+    double weight = 0.5 * weightQ * weightP / (greater + smaller * scales.ratio);
     double gap =
         smaller <= 0.5
             ? gap(smaller, -scales.less, -scales.log())
             : gap(greater, scales.less / scales.ratio, scales.log());
-    return weightQ * weightP * square + gap;
+    return y * (weight * y) + 0.5 * gap;
   }
 
   /**
@@ -78,16 +78,11 @@ final class ChernoffPair extends StablePair {
   }
 
   @Override
-  double finish(double sum) {
-    return measure.ofChernoff(0.5 * sum);
-  }
-
-  @Override
   double diagonal(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     double sum = sum(q, i, p, j);
     return measure.family() == Family.HELLINGER && sum < LEAST
         ? tinyHellinger(q, i, p, j)
-        : finish(sum);
+        : measure.ofChernoff(sum);
   }
 
   /** Returns Hellinger's distance of Gaussians so near that {@code B = ⅛ Σ [y² + ½ (1 − v/V)²]} may underflow, and the distance does not. */
@@ -106,7 +101,7 @@ final class ChernoffPair extends StablePair {
   @Override
   double full(Batch q, int i, Batch p, int j) {
     double c = pair.divergence(q, i, p, j, weightQ, weightP);
-    return measure.family() == Family.HELLINGER && c < LEAST ? pair.root() : finish(2 * c);
+    return measure.family() == Family.HELLINGER && c < LEAST ? pair.root() : measure.ofChernoff(c);
   }
 
   @Override

@@ -97,6 +97,7 @@ final class FullChernoff {
    * <p>whose second sum is, to leading order, w times the first, at most half.
    */
   private double near(FullPair.Factor a, FullPair.Factor b, double w, double heavy) {
+    double weight = 0.5 * w * heavy;
     double first = 0;
     double second = 0;
     double squares = 0;
@@ -125,11 +126,11 @@ final class FullChernoff {
       double more = w * f - taken;
       pivots[r] = 1 + more;
       x[r] = z;
-      squares += z * (z / pivots[r]);
+      squares += z * (weight * (z / pivots[r]));
       first += 2 * FullPair.excess(e, a.high(row + r), b.high(row + r));
       second += taken + PairKl.lessLog(more);
     }
-    return 0.5 * (w * heavy * squares + Math.max(0, w * first - second));
+    return squares + 0.5 * Math.max(0, w * first - second);
   }
 
   /** Returns C by the factor of Σ*: L_b's updated by the columns of L_a (J. Dongarra et al., LINPACK Users' Guide, 1979, DCHUD). */
@@ -152,6 +153,7 @@ final class FullChernoff {
       }
       Cholesky.update(l, x, column, dimension);
     }
+    double weight = 0.5 * w * heavy;
     double squares = 0;
     double logs = 0;
     for (int r = 0, row = 0; r < dimension; row += ++r) {
@@ -161,10 +163,10 @@ final class FullChernoff {
       }
       int k = row + r;
       x[r] = z / l[k];
-      squares += x[r] * x[r];
+      squares += x[r] * (weight * x[r]);
       logs += logRatio(l[k], b.high(k) * scales[r]) - w * logRatio(a.high(k), b.high(k));
     }
-    return 0.5 * (w * heavy) * squares + logs;
+    return squares + logs;
   }
 
   private static double logRatio(double a, double b) {

@@ -35,13 +35,8 @@ final class JeffreysPair extends StablePair {
       return Double.POSITIVE_INFINITY;
     }
     double y = scales.standardize(mq, mp);
-    double square = y * y;
-    return scales.less / ratio * scales.less + (square + square / ratio);
-  }
-
-  @Override
-  double finish(double sum) {
-    return 0.5 * sum;
+    double square = 0.5 * y * y;
+    return 0.5 * scales.less / ratio * scales.less + (square + square / ratio);
   }
 
   @Override

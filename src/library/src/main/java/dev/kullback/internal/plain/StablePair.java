@@ -21,20 +21,15 @@ abstract class StablePair extends DivergencePair {
     this.exact = exact;
   }
 
-  /** Returns a dimension's term. */
+  /** Returns a dimension's term, which overflows only where the divergence does. */
   abstract double term(Scale kindQ, double mq, double sq, Scale kindP, double mp, double sp);
-
-  /** Makes the divergence of the sum of the terms, or of what {@link #full} returned. */
-  double finish(double sum) {
-    return sum;
-  }
 
   /** Returns the divergence of Gaussians of which at least one has a full covariance. */
   abstract double full(Batch q, int i, Batch p, int j);
 
   /** Returns the divergence of diagonal Gaussians. */
   double diagonal(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    return finish(sum(q, i, p, j));
+    return sum(q, i, p, j);
   }
 
   final double sum(DiagonalBatch q, int i, DiagonalBatch p, int j) {
