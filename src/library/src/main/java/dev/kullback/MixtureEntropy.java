@@ -2,8 +2,8 @@ package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.plain.Chernoff;
-import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.Platform;
 import java.util.Arrays;
 import java.util.Objects;
 
@@ -116,12 +116,12 @@ public final class MixtureEntropy {
       throw new IllegalArgumentException(
           "engine computes %s; the upper bound is of KL".formatted(engine.divergence()));
     }
-    double[] log = new double[weights.length];
-    for (int i = 0; i < log.length; i++) {
-      log[i] = Math.log(weights[i]);
-    }
-    double[] overlap = engine.weightedLogSumExp(components, components, log);
-    return conditionalEntropy() - mean(overlap);
+    return bound(engine);
+  }
+
+  private double bound(KlEngine engine) {
+    double[] log = Arrays.stream(weights).map(Math::log).toArray();
+    return conditionalEntropy() - mean(engine.weightedLogSumExp(components, components, log));
   }
 
   /**
@@ -142,8 +142,7 @@ public final class MixtureEntropy {
    * C_α(p_i ‖ p_j) = ½ α(1−α) (μ_i − μ_j)ᵀ Σ⁻¹ (μ_i − μ_j) + ½ ln(det Σ / (det Σ_i^(1−α) det Σ_j^α))
    * </pre>
    *
-   * <p>It is computed in double, pair by pair, on the calling thread. It takes {@code O(M²D)} time, and {@code O(M²D³)}
-   * for full covariances.
+   * <p>It is computed on the calling thread, as an engine of {@link Divergence#chernoff} does, by vectors where they run.
    *
    * @param alpha α, in [0, 1]; 0 and 1 give the {@link #conditionalEntropy()}
    * @return the lower bound
@@ -157,21 +156,12 @@ public final class MixtureEntropy {
     if (alpha == 0 || alpha == 1) {
       return conditionalEntropy(); // 0·∞ would be NaN
     }
-    Chernoff chernoff = Chernoff.of(batch, alpha);
-    Checkpoint checkpoint = new Checkpoint();
-    double[] overlap = new double[weights.length];
-    for (int i = 0; i < overlap.length; i++) {
-      Checkpoint.checkInterrupt(Thread.currentThread());
-      double sum = 0; // of terms from 0 to 1, one of which, j = i, is 1
-      for (int j = 0; weights[i] > 0 && j < overlap.length; j++) {
-        if (weights[j] > 0) {
-          checkpoint.pass(Batch.terms(batch, batch));
-          sum += weights[j] * (i == j ? 1 : Math.exp(-Math.max(0, chernoff.divergence(i, j))));
-        }
-      }
-      overlap[i] = Math.log(sum);
+    Divergence chernoff = Divergence.chernoff(alpha);
+    Platform.Choice backend =
+        Platform.mayHaveVectors() ? Platform.Choice.VECTOR : Platform.Choice.SCALAR;
+    try (KlEngine engine = new KlEngine(new Engine(chernoff.measure, backend, 1, null), chernoff)) {
+      return bound(engine);
     }
-    return conditionalEntropy() - mean(overlap);
   }
 
   /** Returns {@code Σ_i c_i x_i}. */
