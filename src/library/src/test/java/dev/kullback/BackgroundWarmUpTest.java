@@ -2,11 +2,13 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.testing.BackgroundWarmUpProbe;
 import dev.kullback.testing.ChildJvm;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -42,16 +44,25 @@ class BackgroundWarmUpTest {
         .containsSubsequence("call: no thread", "same", "warmUp: no thread", "same");
   }
 
-  private List<String> run(String background, int calls) throws Exception {
+  @Tag("long")
+  @Test
+  void anEngineWaitsForItsOwnVectorsAlone() throws Exception {
+    assertThat(run("true", 1, Measure.WASSERSTEIN_2.family().name()))
+        .containsExactly("FULL", "SCANS", "WASSERSTEIN_2");
+  }
+
+  private List<String> run(String background, int calls, String... measure) throws Exception {
     List<String> arguments =
-        List.of(
-            "--add-modules",
-            "jdk.incubator.vector",
-            "-D%s=%s".formatted(Readiness.PROPERTY, background),
-            "-cp",
-            System.getProperty("java.class.path"),
-            BackgroundWarmUpProbe.class.getName(),
-            Integer.toString(calls));
+        new ArrayList<>(
+            List.of(
+                "--add-modules",
+                "jdk.incubator.vector",
+                "-D%s=%s".formatted(Readiness.PROPERTY, background),
+                "-cp",
+                System.getProperty("java.class.path"),
+                BackgroundWarmUpProbe.class.getName(),
+                Integer.toString(calls)));
+    arguments.addAll(List.of(measure));
     ChildJvm jvm = ChildJvm.run(scratch, Duration.ofSeconds(100), arguments);
     assertThat(jvm.status()).as("%s", jvm).isZero();
     assertThat(jvm.err().lines()).as("%s", jvm).hasSize(1); // of the incubator module

@@ -3,6 +3,10 @@ package dev.kullback.testing;
 import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.vector.Readiness.KernelGroup;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.function.BooleanSupplier;
@@ -20,8 +24,18 @@ public final class BackgroundWarmUpProbe {
     System.out.println(what + (isUnderWay() ? ": under way" : ": no thread"));
   }
 
-  /** Prints whether the thread is there, and whether results stay the same. */
+  /** Prints whether the thread is there, and whether results stay the same; or, of a measure, what an engine has waited for. */
   public static void main(String[] arguments) {
+    if (arguments.length > 1) {
+      Measure measure = new Measure(Measure.Family.valueOf(arguments[1]), 0);
+      try (Engine engine = new Engine(measure, Platform.Choice.VECTOR, 1, null)) {
+        engine.awaitVectors(8);
+      }
+      Arrays.stream(KernelGroup.values())
+          .filter(KernelGroup::isCompiled)
+          .forEach(System.out::println);
+      return;
+    }
     DiagonalGaussians q = Batch.random(false, 21, 33, 0, new Random(1)).gaussians();
     DiagonalGaussians p = Batch.random(false, 300, 33, 3, new Random(2)).gaussians();
     Backend.AUTO.describe();

@@ -11,7 +11,6 @@ import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Collections;
 import java.util.EnumSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -164,17 +163,12 @@ final class BackgroundWarmUp {
 
   /** Waits for all that calls of an engine may need. */
   static void awaitAll(Measure measure, int dimension) {
-    EnumSet<KernelGroup> groups = EnumSet.allOf(KernelGroup.class);
-    groups.removeAll(
-        EnumSet.of(
-            KernelGroup.INDEX,
-            KernelGroup.FULL_CHERNOFF,
-            KernelGroup.FULL_JEFFREYS,
-            KernelGroup.WASSERSTEIN_2,
-            KernelGroup.JEFFREYS,
-            KernelGroup.CHERNOFF));
-    groups.addAll(List.of(full(measure)));
-    groups.addAll(List.of(diagonal(measure, true, dimension)));
+    EnumSet<KernelGroup> groups = EnumSet.noneOf(KernelGroup.class);
+    Collections.addAll(groups, full(measure));
+    Collections.addAll(groups, diagonal(measure, false, dimension));
+    if (measure.isKl()) {
+      groups.add(KernelGroup.SMALL);
+    }
     await(groups.toArray(KernelGroup[]::new), dimension);
   }
 
