@@ -420,27 +420,25 @@ struct FullRows {
   static constexpr int ENTRIES = 256;
 
   Full q, p;
-  double *a; // [depth][padded], of rows from `first` on
-  RowTerms *terms;
-  int64_t first, padded;
+  ProductRows to;
 
-  KB_FN int64_t across() const { return ceilDiv(padded, LANES); }
+  KB_FN int64_t across() const { return ceilDiv(to.padded, LANES); }
   int64_t blocks() const { return across() * ceilDiv(p.depth, ENTRIES); }
 
   template <class Block>
   KB_FN void operator()(Block &block) const {
     block.lanes([&](int t) {
       int64_t column = block.index % across() * LANES + t % LANES;
-      int64_t i = first + column;
+      int64_t i = to.first + column;
       int k0 = (int)(block.index / across()) * ENTRIES;
-      if (column >= padded) {
+      if (column >= to.padded) {
         return;
       }
       for (int k = k0 + t / LANES; k < k0 + ENTRIES && k < p.depth; k += WARPS) {
-        a[k * padded + column] = i < q.size && k < q.k ? entry(k, i) : 0;
+        to.values[k * to.padded + column] = i < q.size && k < q.k ? entry(k, i) : 0;
       }
       if (k0 == 0 && t < LANES) {
-        terms[column] = i < q.size ? termsOf(i) : RowTerms{};
+        to.terms[column] = i < q.size ? termsOf(i) : RowTerms{};
       }
     });
   }
