@@ -214,6 +214,11 @@ final class FloatMeasureSums extends TileSums<float[]> {
   /** Returns how many columns it has computed. */
   private int jeffreys(int r, int c, int count, int length, int to, boolean first) {
     float[] columns = valuesP();
+    if (MR == 4 && count > V) {
+      MeasureMicroKernels.jeffreys2x2(rows, r, columns, c, length, acc, to, first);
+      MeasureMicroKernels.jeffreys2x2(rows, r + 2, columns, c, length, acc, to + 2 * NR, first);
+      return 2 * V;
+    }
     if (MR == 4) {
       MeasureMicroKernels.jeffreys4x1(rows, r, columns, c, length, acc, to, first);
       return V;
