@@ -71,6 +71,16 @@ public:
     }
   }
 
+  template <class F>
+  bool isOpen(const F &f) {
+    for (int t = 0; t < THREADS; t++) {
+      if (f(t)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   int add(int &counter, int n) {
     counter += n;
     return counter - n;

@@ -61,6 +61,11 @@ struct DeviceBlock {
     return other;
   }
 
+  template <class F>
+  __device__ bool isOpen(const F &f) {
+    return f((int)threadIdx.x);
+  }
+
   __device__ int add(int &counter, int n) { return atomicAdd(&counter, n); }
 
   template <class V, class T>
@@ -91,7 +96,7 @@ constexpr int RESIDENT<Product<2, 4, true>> = 1;
 template <class P>
 constexpr int RESIDENT<Refine<DiagonalPairs<P, NearForm<double>>>> = 1;
 
-// These are to run beside a product, whose 222 registers a thread on sm_90 leave them 32. Other chips may have no more than 1536 threads.
+// These are to run beside a product, whose 224 registers a thread on sm_90 leave them 32. Other chips may have no more than 1536 threads.
 #if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
 constexpr int REDUCING = 8;
 #else

@@ -246,7 +246,7 @@ struct Call {
       }
     } else if (small < medium && small < cost<4, 4>()) {
       tiles<1, 1, false>(q, p, depth, bound, pairs);
-    } else if (medium < cost<4, 4>() || !isFastInDouble(on)) { // others have less than its 105 KiB of shared memory
+    } else if (medium < cost<4, 4>() || !isFastInDouble(on)) { // others have less than its 106 KiB of shared memory
       tiles<2, 2, false>(q, p, depth, bound, pairs);
     } else {
       tiles<4, 4, false>(q, p, depth, bound, pairs);

@@ -268,9 +268,12 @@ struct Product {
   struct Shared {
     Stage stages[STAGES];
     RowTerms row[ROWS];
-    ColumnTerms column[COLUMNS];
+    ColumnTerms column[COLUMNS + COLUMNS / Map::RUN]; // see place
     int flagged;
   };
+
+  // One of padding after a lane's, so that lanes side by side read from different banks.
+  KB_FN static int place(int column) { return column + column / Map::RUN; }
 
   ChosenRows chosen;
   ProductColumns p;
@@ -309,8 +312,8 @@ struct Product {
       if (t == 0) {
         shared.flagged = 0;
       }
-      copyAll<ROWS>(block, t, shared.row, q.terms + corner.i - q.first);
-      copyAll<COLUMNS>(block, t, shared.column, p.terms + corner.j);
+      copyAll<ROWS>(block, t, shared.row, q.terms + corner.i - q.first, [](int n) { return n; });
+      copyAll<COLUMNS>(block, t, shared.column, p.terms + corner.j, place);
     });
     for (int s = 0; s < STAGES - 1; s++) { // a group even where nothing is left to load
       block.lanes([&](int t) {
@@ -343,11 +346,11 @@ struct Product {
     flags.record(block, shared.flagged, [&](int t) { finish(block, shared, t, own[t], corner); });
   }
 
-  template <int COUNT, class Block, class T>
-  KB_FN static void copyAll(Block &block, int t, T *to, const T *from) {
+  template <int COUNT, class Block, class T, class Place>
+  KB_FN static void copyAll(Block &block, int t, T *to, const T *from, Place place) {
     constexpr int PARTS = sizeof(T) / 16;
     for (int n = t; n < COUNT * PARTS; n += THREADS) {
-      block.copy(t, (Vec<double, 2> *)to + n, (const double *)from + 2 * n);
+      block.copy(t, (Vec<double, 2> *)(to + place(n / PARTS)) + n % PARTS, (const double *)from + 2 * n);
     }
   }
 
@@ -412,7 +415,7 @@ struct Product {
     bool isWhole = out.hasRuns(region, corner, ROWS, COLUMNS, RUN);
     bool hasDiagonal = same && corner.i < corner.j + COLUMNS && corner.j < corner.i + ROWS;
     ColumnBound p[2 * N];
-    KB_UNROLL for (int c = 0; c < 2 * N; c++) p[c] = ColumnBound(bound, shared.column[Map::column(t, c)]);
+    KB_UNROLL for (int c = 0; c < 2 * N; c++) p[c] = ColumnBound(bound, shared.column[place(Map::column(t, c))]);
     int toDiagonal = hasDiagonal ? (int)(corner.i - corner.j) : ROWS + COLUMNS;
     int64_t start = out.at(corner.i + Map::row(t, 0), corner.j + Map::column(t, 0));
     uint32_t flagged[2] = {};

@@ -92,9 +92,11 @@ struct DiagonalPairs {
   static constexpr int MICRO = 4; // of a thread in it
   static constexpr int DEPTH = 2 * RUN;
 
+  // Lines are so much longer that threads which store in eight of them, and load 16 bytes side by side, use all banks.
   template <class Form>
   struct Operands {
-    typename Form::T row[Form::ROW][DEPTH][SIDE + 4], column[Form::COLUMN][DEPTH][SIDE + 4];
+    static constexpr int LINE = SIDE + 16 / sizeof(typename Form::T);
+    typename Form::T row[Form::ROW][DEPTH][LINE], column[Form::COLUMN][DEPTH][LINE];
   };
 
   struct Squares {
@@ -114,6 +116,7 @@ struct DiagonalPairs {
   int same;
 
   struct State {
+    Pair pair;
     double part, total, kl;
   };
 
@@ -127,50 +130,49 @@ struct DiagonalPairs {
     return isCertain(kl, q.noiseQ(i, unit) + p.noiseP(j, unit), margin) ? kl : FLAG;
   }
 
+  KB_FN double judge(const DiagonalPairs &, int64_t, int64_t, double sum) const { return sum; }
+
   // ---- A warp a pair ----
 
   template <class Block, class At, class Put>
   KB_FN void operator()(Block &block, At at, Put put) const {
     typename Block::template Own<State> own(block);
     block.lanes([&](int t) {
-      Pair x = at(t / LANES);
+      Pair x = own[t].pair = at(t / LANES);
       own[t].kl = x.valid && !(same && x.i == x.j) ? FLAG : 0;
     });
     if (isNear) {
-      sum(block, own, at, near);
-      block.lanes([&](int t) { settle(own[t], at(t / LANES), near); });
+      settle(block, own, near);
     }
-    DifferenceForm difference{q.kind, p.kind};
-    sum(block, own, at, difference);
-    block.lanes([&](int t) { settle(own[t], at(t / LANES), difference); });
-    sum(block, own, at, *this);
+    settle(block, own, DifferenceForm{q.kind, p.kind});
+    settle(block, own, *this);
     block.lanes([&](int t) {
-      Pair x = at(t / LANES);
-      if (x.valid && t % LANES == 0) {
-        put(x, own[t].kl == own[t].kl ? own[t].kl : own[t].total);
+      if (own[t].pair.valid && t % LANES == 0) {
+        put(own[t].pair, own[t].kl);
       }
     });
   }
 
-  template <class Form>
-  KB_FN void settle(State &own, Pair x, const Form &form) const {
-    if (own.kl != own.kl) {
-      own.kl = judge(form, x.i, x.j, own.total);
+  // The pairs that are still open, a run of dimensions a lane.
+  template <class Block, class Own, class Form>
+  KB_FN void settle(Block &block, Own &own, const Form &form) const {
+    if (!block.isOpen([&](int t) { return own[t].kl != own[t].kl; })) {
+      return;
     }
-  }
-
-  template <class Block, class Own, class At, class Form>
-  KB_FN void sum(Block &block, Own &own, At at, const Form &form) const {
     block.lanes([&](int t) { own[t].total = 0; });
     for (int h0 = 0; h0 < q.dimension; h0 += RUN * LANES) {
       block.lanes([&](int t) {
-        Pair x = at(t / LANES);
         int h = h0 + t % LANES * RUN;
         int end = q.dimension - h < RUN ? q.dimension : h + RUN;
-        own[t].part = own[t].kl == own[t].kl ? 0 : partOf(form, x, h, end);
+        own[t].part = own[t].kl == own[t].kl ? 0 : partOf(form, own[t].pair, h, end);
       });
       block.sumInOrder(own, (int)ceilDiv(q.dimension - h0, RUN));
     }
+    block.lanes([&](int t) {
+      if (own[t].kl != own[t].kl) {
+        own[t].kl = judge(form, own[t].pair.i, own[t].pair.j, own[t].total);
+      }
+    });
   }
 
   template <class Form>
@@ -211,7 +213,7 @@ struct DiagonalPairs {
     block.lanes([&](int t) {
       open[t] = 0;
       KB_NO_UNROLL for (int n = 0; n < MICRO * MICRO; n++) {
-        Pair x = entry(square, t, n);
+        Pair x = entry<Form>(square, t, n);
         open[t] |= (unsigned)(x.valid && out.isFlagged(x.i, x.j)) << n;
         shared.totals[n][t] = 0;
       }
@@ -237,7 +239,7 @@ struct DiagonalPairs {
     }
     block.each([&](int t) {
       KB_NO_UNROLL for (int n = 0; n < MICRO * MICRO; n++) {
-        Pair x = entry(square, t, n);
+        Pair x = entry<Form>(square, t, n);
         double kl = open[t] >> n & 1 ? judge(form, x.i, x.j, shared.totals[n][t]) : FLAG;
         if (kl == kl) {
           out.put(x.i, x.j, kl);
@@ -246,19 +248,28 @@ struct DiagonalPairs {
     });
   }
 
+  // Where number n of the rows or columns of one of 16 groups of threads is: groups have 16 bytes side by side.
+  template <class T>
+  KB_FN static int place(int group, int n) {
+    constexpr int WIDTH = 16 / sizeof(T);
+    return n / WIDTH * 16 * WIDTH + group * WIDTH + n % WIDTH;
+  }
+
   // Thread t's entries of a square.
+  template <class Form>
   KB_FN static Pair entry(const Region &square, int t, int n) {
-    int64_t i = square.row0 + t / 16 * MICRO + n / MICRO;
-    int64_t j = square.column0 + t % 16 * MICRO + n % MICRO;
+    int64_t i = square.row0 + place<typename Form::T>(t / 16, n / MICRO);
+    int64_t j = square.column0 + place<typename Form::T>(t % 16, n % MICRO);
     return {i, j, square.has(i, j)};
   }
 
   // Operands of a side for some dimensions; 0 beyond the square and the dimensions, which adds nothing.
-  template <class G, class T, int COUNT, class Make>
+  template <class G, class T, int COUNT, int LINE, class Make>
   KB_FN void side(
-      int t, const G &g, int64_t first, int64_t count, int h0, T (&to)[COUNT][DEPTH][SIDE + 4], Make make) const {
-    int h = t % DEPTH;
-    KB_NO_UNROLL for (int n = t / DEPTH; n < SIDE; n += THREADS / DEPTH) {
+      int t, const G &g, int64_t first, int64_t count, int h0, T (&to)[COUNT][DEPTH][LINE], Make make) const {
+    constexpr int LINES = 8; // of a warp, in which a line has THREADS / DEPTH at once
+    int h = t * DEPTH / (LINES * THREADS) * LINES + t % LINES;
+    KB_NO_UNROLL for (int n = t / LINES % (THREADS / DEPTH); n < SIDE; n += THREADS / DEPTH) {
       T o[COUNT] = {};
       if (n < count && h0 + h < q.dimension) {
         make(g.meanAt(first + n, h0 + h), g.scaleAt(first + n, h0 + h), o);
@@ -287,11 +298,14 @@ struct DiagonalPairs {
     return open;
   }
 
-  template <class T, int COUNT>
-  KB_FN static void load(const T (&from)[COUNT][DEPTH][SIDE + 4], int h, int group, T (&to)[MICRO][COUNT]) {
+  template <class T, int COUNT, int LINE>
+  KB_FN static void load(const T (&from)[COUNT][DEPTH][LINE], int h, int group, T (&to)[MICRO][COUNT]) {
+    constexpr int WIDTH = 16 / sizeof(T);
     KB_UNROLL for (int c = 0; c < COUNT; c++) {
-      auto four = *(const Vec<T, MICRO> *)&from[c][h][group * MICRO];
-      KB_UNROLL for (int n = 0; n < MICRO; n++) to[n][c] = four.x[n];
+      KB_UNROLL for (int n = 0; n < MICRO; n += WIDTH) {
+        auto some = *(const Vec<T, WIDTH> *)&from[c][h][place<T>(group, n)];
+        KB_UNROLL for (int k = 0; k < WIDTH; k++) to[n + k][c] = some.x[k];
+      }
     }
   }
 };

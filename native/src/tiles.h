@@ -51,9 +51,20 @@ KB_FN void storeVector(float *to, const float (&v)[4]) {
   asm volatile("st.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
 }
 
-template <int W>
-KB_FN void storeVector(double *to, const double (&v)[W]) {
-  KB_UNROLL for (int n = 0; n < W; n += 2) asm volatile("st.v2.f64 [%0], {%1, %2};" ::"l"(to + n), "d"(v[n]), "d"(v[n + 1]) : "memory");
+KB_FN void storeVector(double *to, const double (&v)[2]) {
+  asm volatile("st.v2.f64 [%0], {%1, %2};" ::"l"(to), "d"(v[0]), "d"(v[1]) : "memory");
+}
+
+// Two lanes, whose fours are side by side, store those of the even lane and then those of the odd one, two each: whole sectors of 32 bytes.
+KB_FN void storeVector(double *to, const double (&v)[4]) {
+  bool isOdd = threadIdx.x % 2;
+  double two[2][2];
+  KB_UNROLL for (int n = 0; n < 2; n++) {
+    double other = __shfl_xor_sync(0xffffffff, isOdd ? v[n] : v[n + 2], 1);
+    two[0][n] = isOdd ? other : v[n];
+    two[1][n] = isOdd ? v[n + 2] : other;
+  }
+  KB_UNROLL for (int n = 0; n < 2; n++) storeVector(to + (isOdd ? 4 * n - 2 : 4 * n), two[n]);
 }
 #else
 template <class T, int W>
