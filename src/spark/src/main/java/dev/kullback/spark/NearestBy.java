@@ -101,7 +101,25 @@ final class NearestBy {
       return new Project(
           KlDivergence.seq(List.copyOf(CollectionConverters.asJava(join.output()))),
           new KlNearestByJoin(
-              left.plan(), right.plan(), join.joinType(), join.numResults(), distance));
+              left.plan(),
+              right.plan(),
+              join.joinType(),
+              join.numResults(),
+              distance,
+              KlDivergence.seq(ids(join.left(), join.right()))));
+    }
+
+    /** The columns that name rows in messages, so that they are there even if nobody selects them. */
+    private static List<Attribute> ids(LogicalPlan... sides) {
+      List<Attribute> ids = new ArrayList<>();
+      for (LogicalPlan side : sides) {
+        List<Attribute> columns = CollectionConverters.asJava(side.output());
+        int id = idOrdinal(columns);
+        if (id >= 0) {
+          ids.add(columns.get(id));
+        }
+      }
+      return ids;
     }
   }
 
@@ -191,6 +209,16 @@ final class NearestBy {
     }
   }
 
+  /** Returns the ordinal of the column that names rows in messages, or −1. */
+  private static int idOrdinal(List<Attribute> columns) {
+    for (int c = 0; c < columns.size(); c++) {
+      if (columns.get(c).name().equalsIgnoreCase("id")) {
+        return c;
+      }
+    }
+    return -1;
+  }
+
   /** Columns of both sides, null where there is no row of one, as {@link NearestByJoin} has them. */
   private static Seq<Attribute> output(QueryPlan<?> left, QueryPlan<?> right) {
     List<Attribute> output = new ArrayList<>();
@@ -206,18 +234,26 @@ final class NearestBy {
     private final JoinType joinType;
     private final int k;
     private final KlDivergence distance;
+    private final Seq<Attribute> ids;
 
     /**
      * @param joinType inner or left outer
      * @param distance between a column of left and one of right
+     * @param ids columns that are needed for messages
      */
     public KlNearestByJoin(
-        LogicalPlan left, LogicalPlan right, JoinType joinType, int k, KlDivergence distance) {
+        LogicalPlan left,
+        LogicalPlan right,
+        JoinType joinType,
+        int k,
+        KlDivergence distance,
+        Seq<Attribute> ids) {
       this.left = left;
       this.right = right;
       this.joinType = joinType;
       this.k = k;
       this.distance = distance;
+      this.ids = ids;
     }
 
     LogicalPlan left() {
@@ -229,7 +265,7 @@ final class NearestBy {
     }
 
     KlNearestByJoin withLeft(LogicalPlan plan) {
-      return new KlNearestByJoin(plan, right, joinType, k, distance);
+      return new KlNearestByJoin(plan, right, joinType, k, distance, ids);
     }
 
     /** The columns of the left's Gaussians. */
@@ -250,17 +286,17 @@ final class NearestBy {
 
     @Override
     public LogicalPlan withNewChildrenInternal(IndexedSeq<LogicalPlan> children) {
-      return new KlNearestByJoin(children.apply(0), children.apply(1), joinType, k, distance);
+      return new KlNearestByJoin(children.apply(0), children.apply(1), joinType, k, distance, ids);
     }
 
     @Override
     public int productArity() {
-      return 5;
+      return 6;
     }
 
     @Override
     public Object productElement(int n) {
-      return List.of(left, right, joinType, k, distance).get(n);
+      return List.of(left, right, joinType, k, distance, ids).get(n);
     }
 
     @Override
@@ -412,18 +448,12 @@ final class NearestBy {
     private JoinSide side(String name, SparkPlan plan, Gaussian gaussian) {
       List<Attribute> columns = CollectionConverters.asJava(plan.output());
       DataType[] types = columns.stream().map(Attribute::dataType).toArray(DataType[]::new);
-      int id = -1;
-      for (int c = 0; c < types.length; c++) {
-        if (columns.get(c).name().equalsIgnoreCase("id")) {
-          id = id < 0 ? c : id;
-        }
-      }
       return new JoinSide(
           name,
           types,
           ordinal(columns, gaussian.mean()),
           ordinal(columns, gaussian.std()),
-          id,
+          idOrdinal(columns),
           distance.kind(),
           distance.isDouble());
     }

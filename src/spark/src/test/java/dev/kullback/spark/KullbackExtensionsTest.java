@@ -307,6 +307,12 @@ class KullbackExtensionsTest {
                         + " EXACT NEAREST 1 BY DISTANCE kl_divergence(m, s, p.mean, p.std)")
                 ::collect)
         .hasMessageContaining("queries: id 0: column std: std[2] is 0.0");
+    assertThatThrownBy( // by an id that is not selected
+            spark.sql(
+                    "SELECT p.id FROM q JOIN p EXACT NEAREST 1 BY DISTANCE"
+                        + " kl_divergence(q.mean, transform(q.std, s -> s * if(q.id = 37, 0, 1)), p.mean, p.std)")
+                ::collect)
+        .hasMessageContaining("queries: id 37: column std: std[0] is 0.0");
     spark.conf().set(JoinSearch.MOST_BYTES, "0");
     try { // in blocks, too
       assertThatThrownBy(
