@@ -57,11 +57,12 @@ def _columns(side, data, names):
 
 
 def _column(side, columns, name, role):
-    """Quotes the name of a column as it stands, or else that of a field within one, for a text that is formatted once more."""
+    """Quotes the name of a column, or else that of a field within one, for a text that is formatted once more."""
     if not isinstance(name, str):
         raise TypeError(f"{role} must be a column's name, is {name!r}")
-    parts = [name] if name in columns else name.split(".")
-    if parts[0].lower() not in (column.lower() for column in columns) or "" in parts:
+    known = {column.lower() for column in columns}
+    parts = [name] if name.lower() in known else name.split(".")
+    if parts[0].lower() not in known or "" in parts:
         raise ValueError(f"{side}: no column {name}; there are {', '.join(columns)}")
     quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
     return quoted.replace("{", "{{").replace("}", "}}")

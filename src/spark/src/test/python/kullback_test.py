@@ -50,6 +50,8 @@ class NearestTest(unittest.TestCase):
     def test_letters_of_either_case(self):
         q, p = frames("ID", "Mean", "STD")
         self.assertIn("`id` AS id, `mean` AS mean, `std` AS std", kullback.nearest(q, p, 1))
+        q, p = frames("Row.Key", "mean", "std")
+        self.assertIn("`row.key` AS id", kullback.nearest(q, p, 1, id="row.key"))
 
     def test_errors(self):
         q, p = frames("id", "mean", "std")
