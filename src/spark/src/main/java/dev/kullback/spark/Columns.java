@@ -71,6 +71,10 @@ record Columns(String id, String mean, String scale, ScaleKind kind) implements 
 
   /** Finds the columns; throws where an input lacks one or has one of another type. */
   Found in(Dataset<Row> data, String side) {
+    if (data.isStreaming()) {
+      throw new IllegalArgumentException(
+          side + ": is a stream; take its batches, as by writeStream().foreachBatch(...)");
+    }
     Column ids = column(data, id, side);
     DataType idType = type(data, ids);
     if (!(idType instanceof IntegralType) && !isId(idType)) {
@@ -146,8 +150,11 @@ record Columns(String id, String mean, String scale, ScaleKind kind) implements 
       return column;
     }
     if (isMatrix && isRows(type)) {
-      // rows of other lengths would come out as a matrix of the right number of elements, maybe
-      return when(exists(column, row -> size(row).notEqual(size(column))), functions.array())
+      // rows of other lengths would come out as a matrix of the right number of elements, maybe,
+      // and with a null row as no matrix
+      return when(
+              exists(column, row -> row.isNull().or(size(row).notEqual(size(column)))),
+              functions.array())
           .otherwise(flatten(column));
     }
     throw new IllegalArgumentException(

@@ -9,12 +9,14 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
+import org.apache.spark.sql.catalyst.util.TypeUtils;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.jspecify.annotations.Nullable;
 import scala.Tuple2;
+import scala.math.Ordering;
 
 /**
  * An input whose rows have integers as ids: its own, or in place of ids of another type their numbers in the order of these, so that ties
@@ -54,10 +56,13 @@ record Identified(Dataset<Row> rows, @Nullable Dataset<Row> ids) {
     return session.internalCreateDataFrame(numbered.rdd(), schema, false);
   }
 
-  /** Adds the numbers, and refuses an id that is there twice: equal ones are neighbors. */
+  /**
+   * Adds the numbers, and refuses an id that is there twice: those that SQL takes for equal, maybe of other bytes, are neighbors.
+   */
   private static final class Checked implements Iterator<InternalRow> {
     private final Iterator<Tuple2<InternalRow, Long>> rows;
     private final DataType type;
+    private final Ordering<Object> order;
     private final Input described;
     private final JoinedRow joined = new JoinedRow();
     private final GenericInternalRow number = new GenericInternalRow(1);
@@ -66,6 +71,7 @@ record Identified(Dataset<Row> rows, @Nullable Dataset<Row> ids) {
     Checked(Iterator<Tuple2<InternalRow, Long>> rows, DataType type, Input described) {
       this.rows = rows;
       this.type = type;
+      order = TypeUtils.getInterpretedOrdering(type);
       this.described = described;
     }
 
@@ -81,7 +87,7 @@ record Identified(Dataset<Row> rows, @Nullable Dataset<Row> ids) {
       if (id == null) {
         throw described.nullId();
       }
-      if (id.equals(last)) {
+      if (last != null && order.equiv(id, last)) {
         throw described.twice(String.valueOf(Labels.text(next._1, Columns.ID, type)));
       }
       last = id;

@@ -76,7 +76,7 @@ public final class KlNeighborsModel extends Model<KlNeighborsModel>
     Columns.Found found = ModelParams.columns(this).in(rows, "queries");
     Column isGaussian = found.mean().isNotNull().and(found.scale().isNotNull());
     Dataset<Row> lists =
-        ModelParams.search(this, references.toDF(getIdCol(), getMeanCol(), getScaleCol()))
+        ModelParams.search(this, named())
             .nearest(rows.where(isGaussian), getK())
             .groupBy("id")
             .agg(sort_array(collect_list(struct(col("rank"), col("neighbor"), col("kl")))))
@@ -88,6 +88,13 @@ public final class KlNeighborsModel extends Model<KlNeighborsModel>
     return rows.join(lists, found.id().equalTo(col(QUERY)).and(isGaussian), "left_outer")
         .withColumn(getOutputCol(), neighbors)
         .drop(QUERY, LIST);
+  }
+
+  /** The references with the names of the parameters; one column may be means and scales. */
+  private Dataset<Row> named() {
+    return getMeanCol().equals(getScaleCol())
+        ? references.select("id", "mean").toDF(getIdCol(), getMeanCol())
+        : references.toDF(getIdCol(), getMeanCol(), getScaleCol());
   }
 
   @Override

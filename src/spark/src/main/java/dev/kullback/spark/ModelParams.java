@@ -60,7 +60,15 @@ final class ModelParams {
   }
 
   static Function1<String, Object> divergence(String name) {
-    return valid(name, value -> Divergence.of(value) != null, "the name of a divergence");
+    return valid(name, value -> isDivergence(name, value), "the name of a divergence");
+  }
+
+  private static boolean isDivergence(String param, String value) {
+    try {
+      return Divergence.of(value) != null;
+    } catch (IllegalArgumentException e) {
+      throw new IllegalArgumentException(param + ": " + e.getMessage(), e);
+    }
   }
 
   static void setDefaults(KlNeighborsParams<?> params) {

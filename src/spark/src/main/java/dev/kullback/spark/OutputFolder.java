@@ -18,6 +18,10 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import scala.jdk.javaapi.CollectionConverters;
 
 /** Folder of Parquet files for a result, which is there whole or not at all. */
 final class OutputFolder {
@@ -139,7 +143,19 @@ final class OutputFolder {
   }
 
   private static List<Path> files(Dataset<Row> read) {
-    return Stream.of(read.inputFiles()).map(file -> new Path(URI.create(file))).toList();
+    Stream<String> named = Stream.of(read.inputFiles());
+    // a dataset that is cached names none, though its files are read where the cache has lost them
+    // or has yet to be filled
+    LogicalPlan plan =
+        ((org.apache.spark.sql.classic.Dataset<Row>) read).queryExecution().analyzed();
+    Stream<String> cached =
+        CollectionConverters.asJava(plan.collectLeaves()).stream()
+            .flatMap(leaf ->
+                leaf instanceof LogicalRelation table
+                        && table.relation() instanceof HadoopFsRelation files
+                    ? Stream.of(files.location().inputFiles())
+                    : Stream.empty());
+    return Stream.concat(named, cached).map(file -> new Path(URI.create(file))).toList();
   }
 
   private boolean overlaps(List<Path> paths) throws IOException {

@@ -29,6 +29,8 @@ import org.apache.spark.sql.types.DataTypes;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The estimator and the model find what {@link KlNeighbors} finds. */
 class KlNeighborsModelTest {
@@ -145,6 +147,9 @@ class KlNeighborsModelTest {
             .transform(q);
     assertThat(result.columns()).containsExactly("key", "g", "near");
     assertThat(Sample.found(rows(result.toDF("id", "g", "neighbors")))).isEqualTo(expected);
+    // means that are scales, too
+    assertThat(Sample.found(rows(estimator().setMeanCol("std").fit(references).transform(queries))))
+        .isEqualTo(Sample.found(KlNeighbors.of(references).mean("std").nearest(queries, K)));
   }
 
   @Test
@@ -178,12 +183,39 @@ class KlNeighborsModelTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> model.transform(queries.drop("std")))
         .withMessage("queries: no column std; there are id, mean, extra");
+    Dataset<Row> stream =
+        spark
+            .readStream()
+            .format("rate")
+            .load()
+            .selectExpr("value AS id", "array(0) AS mean", "array(1) AS std");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> model.transform(stream))
+        .withMessage(
+            "queries: is a stream; take its batches, as by writeStream().foreachBatch(...)");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> estimator().fit(stream))
+        .withMessageStartingWith("references: is a stream; ");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> estimator().setIdCol("x").fit(references))
         .withMessage("references: no column x; there are id, mean, std");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> estimator().setOutputCol("MEAN").fit(references))
         .withMessage("outputCol: there is a column MEAN already; give another name");
+  }
+
+  /** Lists come back by ids that SQL takes for equal, whatever their bytes are. */
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"cast('twin' AS binary)", "collate(IF(id % 2 = 0, 'twin', 'TWIN'), 'UTF8_LCASE')"})
+  void idsOfQueriesThatAreEqualAreRefused(String id) {
+    KlNeighborsModel model = estimator().fit(references);
+    Dataset<Row> twins =
+        queries.where("id % 2 = 0").limit(1).union(queries.where("id % 2 <> 0").limit(1));
+    assertThat(twins.count()).isEqualTo(2);
+    assertThatThrownBy(() -> model.transform(twins.withColumn("id", expr(id))).collectAsList())
+        .rootCause()
+        .hasMessageContaining("is there more than once, in column id");
   }
 
   @Test
@@ -218,7 +250,7 @@ class KlNeighborsModelTest {
             "scaleKind must be one of std, variance, logVariance, precision, scaleTril, covariance, is sigma");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> estimator.set(estimator.divergence(), "renyi:2"))
-        .withMessage("alpha must be in (0, 1), is 2.0");
+        .withMessage("divergence: alpha must be in (0, 1), is 2.0");
   }
 
   @Test
@@ -255,6 +287,11 @@ class KlNeighborsModelTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> loaded.write().overwrite().save(path))
         .withMessage(path + ": holds the references of this model; save it to another folder");
+    loaded.references().cache(); // has no files in its plan, and reads them still
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> loaded.write().overwrite().save(path))
+        .withMessageEndingWith("save it to another folder");
+    loaded.references().unpersist();
     assertThat(Files.exists(Path.of(path, "data", "_SUCCESS"))).isTrue();
     loaded.setK(2).save(other);
     model.write().overwrite().save(other);

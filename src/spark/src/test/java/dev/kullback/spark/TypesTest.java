@@ -91,6 +91,17 @@ class TypesTest {
             () -> KlNeighbors.of(ragged).scaleTril("std").nearest(rows, K).collectAsList())
         .rootCause()
         .hasMessageContaining("column std has 0 elements; it must have 9");
+    Dataset<Row> holed =
+        rows.withColumn("std", expr("array(std[0], cast(null AS array<float>), std[2])"));
+    assertThatThrownBy(() ->
+            new KlNeighborsEstimator()
+                .setK(K)
+                .setScaleKind("scaleTril")
+                .fit(rows)
+                .transform(holed)
+                .collectAsList())
+        .rootCause()
+        .hasMessageContaining("column std has 0 elements; it must have 9");
     assertThatThrownBy(() -> KlNeighbors.of(rows).nearest(rows, K))
         .hasMessageEndingWith("take it apart by flatten(column)");
   }
