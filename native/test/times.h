@@ -166,7 +166,7 @@ struct Timed {
       int64_t i = below(b.n);
       int64_t j = below(b.n);
       double value = b.wide ? ((double *)result)[i * b.n + j] : ((float *)result)[i * b.n + j];
-      Quad exact = kl(b, i, b, j, &condition);
+      Real exact = kl(b, i, b, j, &condition);
       record("timed: " + what, errorOf(value, exact, b.wide), allowed(b, b, condition, b.wide), describe(b, b, i, j));
     }
   }

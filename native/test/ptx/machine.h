@@ -53,7 +53,7 @@ struct Instruction {
   Kind kind = PLAIN;
   Space space = GLOBAL;
   bool guarded = false, guardNegated = false, negated = false;
-  uint8_t size = 0, parts = 1; // of a memory access: bytes and elements
+  uint8_t parts = 1; // elements of a memory access
   bool isSigned = false;
   int guard = -1, target = -1, mode = 0, line = 0, file = 0, sourceLine = 0;
   int64_t offset = 0, otherOffset = 0;
@@ -62,12 +62,15 @@ struct Instruction {
   Instruction() { std::fill(o, o + 16, -1); }
 };
 
+using Register = uint64_t[LANES];
+
 struct Kernel {
   std::string name;
   std::vector<Instruction> code;
+  std::vector<std::unique_ptr<Register[]>> files; // registers of a block's warps, which launch after launch uses
   std::vector<int> parameterOffset, parameterSize;
   int parameterBytes = 0, registers = 0, predicates = 0;
-  int granule = 4; // of shared memory, bytes
+  int shift = 3; // of shared memory: a cell has 2^shift bytes
   std::map<int, uint64_t> constants; // by register
   uint64_t launches = 0, instructions = 0;
 };
@@ -88,9 +91,19 @@ constexpr uint16_t SEVERAL = 0xffff;
 
 struct Allocation {
   std::vector<char> bytes;
-  std::vector<Cell> cells; // of 2 bytes
+  std::vector<Cell> cells;
+  int shift = 3; // a cell has 2^shift bytes, as many as the least that was read or written at once
+
+  explicit Allocation(size_t size) : bytes(size, (char)0xff), cells(size / 8 + 1) {}
 
   uintptr_t at() const { return (uintptr_t)bytes.data(); }
+
+  void halveCells() {
+    shift--;
+    std::vector<Cell> halves((bytes.size() >> shift) + 1);
+    for (size_t n = 0; n < halves.size(); n++) halves[n] = cells[n / 2];
+    cells = std::move(halves);
+  }
 };
 
 constexpr uint32_t OF_HOST = 1; // epoch
@@ -124,8 +137,6 @@ inline State &state() {
 
 // ---- Warps ----
 
-using Register = uint64_t[LANES];
-
 struct Copy {
   uint32_t to;
   int lane, group;
@@ -142,7 +153,7 @@ struct Block {
 struct Warp {
   Block &block;
   int number;
-  std::unique_ptr<Register[]> registers;
+  Register *registers;
   std::vector<Lanes> predicates = {};
   Lanes live = 0, atBarrier = 0, waiting = 0; // waiting: for other lanes of an instruction
   int at[LANES] = {}, group[LANES] = {};
@@ -168,6 +179,7 @@ inline void report(Warp &w, const Instruction &in, const char *what, int lane = 
 template <class F>
 inline void each(Lanes lanes, F f) {
   if (lanes == ALL) {
+#pragma GCC ivdep // a lane writes none of what another reads, in whatever order they go
     for (int l = 0; l < LANES; l++) f(l);
   } else {
     for (; lanes != 0; lanes &= lanes - 1) f(__builtin_ctz(lanes));
@@ -423,10 +435,10 @@ inline void touch(Warp &w, const Instruction &in, int lane, Cell &c, Access acce
   c.pending = access == COPY;
 }
 
-// Where `size` bytes lie; null out of bounds.
-inline char *reach(Warp &w, const Instruction &in, int lane, Space space, uint64_t at, int size, Access access) {
+// Where `size` bytes in elements of `element` lie; null out of bounds.
+inline char *reach(Warp &w, const Instruction &in, int lane, Space space, uint64_t at, int size, int element, Access access) {
   Block &b = w.block;
-  if (at % size != 0) {
+  if ((at & (size - 1)) != 0) { // a power of two
     report(w, in, "misaligned", lane);
   }
   if (space == PARAMETER) {
@@ -446,18 +458,19 @@ inline char *reach(Warp &w, const Instruction &in, int lane, Space space, uint64
     }
     to = &b.shared[at];
     cells = b.cells.data();
-    first = at / b.kernel.granule;
-    last = (at + size - 1) / b.kernel.granule;
+    first = at >> b.kernel.shift;
+    last = (at + size - 1) >> b.kernel.shift;
   } else {
     Allocation *a = state().find(at, size);
     if (a == nullptr) {
       report(w, in, access == READ ? "read of no allocation" : "write to no allocation", lane);
       return nullptr;
     }
+    while (element >> a->shift == 0) a->halveCells();
     to = (char *)at;
     cells = a->cells.data();
-    first = (at - a->at()) / 2;
-    last = (at - a->at() + size - 1) / 2;
+    first = (at - a->at()) >> a->shift;
+    last = (at - a->at() + size - 1) >> a->shift;
   }
   for (uint64_t n = first; n <= last; n++) touch(w, in, lane, cells[n], access, space == SHARED);
   return to;
@@ -468,27 +481,29 @@ inline uint64_t address(Warp &w, const Instruction &in, int lane, int base, int6
   return (in.space == SHARED ? (uint32_t)at : at) + offset;
 }
 
-// o: address, then registers
-inline void load(Warp &w, const Instruction &in, Lanes lanes) {
+// Elements of that many bytes; o: address, then registers
+template <int SIZE>
+void load(Warp &w, const Instruction &in, Lanes lanes) {
   each(lanes, [&](int l) {
-    const char *from = reach(w, in, l, in.space, address(w, in, l, in.o[0], in.offset), in.size * in.parts, READ);
+    const char *from = reach(w, in, l, in.space, address(w, in, l, in.o[0], in.offset), SIZE * in.parts, SIZE, READ);
     for (int n = 0; n < in.parts; n++) {
       uint64_t x = 0;
       if (from == nullptr) {
         x = 0x7ff4dead7fa5dead;
       } else {
-        memcpy(&x, from + n * in.size, in.size);
+        memcpy(&x, from + n * SIZE, SIZE);
       }
-      int spare = 64 - 8 * in.size;
-      w.registers[in.o[1 + n]][l] = in.isSigned ? (uint64_t)((int64_t)(x << spare) >> spare) : x;
+      constexpr int SPARE = 64 - 8 * SIZE;
+      w.registers[in.o[1 + n]][l] = in.isSigned ? (uint64_t)((int64_t)(x << SPARE) >> SPARE) : x;
     }
   });
 }
 
-inline void store(Warp &w, const Instruction &in, Lanes lanes) {
+template <int SIZE>
+void store(Warp &w, const Instruction &in, Lanes lanes) {
   each(lanes, [&](int l) {
-    char *to = reach(w, in, l, in.space, address(w, in, l, in.o[0], in.offset), in.size * in.parts, WRITE);
-    for (int n = 0; n < in.parts && to != nullptr; n++) memcpy(to + n * in.size, &w.registers[in.o[1 + n]][l], in.size);
+    char *to = reach(w, in, l, in.space, address(w, in, l, in.o[0], in.offset), SIZE * in.parts, SIZE, WRITE);
+    for (int n = 0; n < in.parts && to != nullptr; n++) memcpy(to + n * SIZE, &w.registers[in.o[1 + n]][l], SIZE);
   });
 }
 
@@ -497,7 +512,7 @@ inline void atomicAdd(Warp &w, const Instruction &in, Lanes lanes) {
   int first = seed() == 0 ? 0 : below(LANES);
   for (int n = 0; n < LANES; n++) {
     int l = (first + n) % LANES;
-    char *to = lanes >> l & 1 ? reach(w, in, l, in.space, address(w, in, l, in.o[0], in.offset), 4, ATOMIC) : nullptr;
+    char *to = lanes >> l & 1 ? reach(w, in, l, in.space, address(w, in, l, in.o[0], in.offset), 4, 4, ATOMIC) : nullptr;
     if (to != nullptr) {
       uint32_t before, sum;
       memcpy(&before, to, 4);
@@ -515,8 +530,8 @@ inline void atomicAdd(Warp &w, const Instruction &in, Lanes lanes) {
 inline void copyAsync(Warp &w, const Instruction &in, Lanes lanes) {
   each(lanes, [&](int l) {
     uint32_t at = (uint32_t)w.registers[in.o[0]][l] + (uint32_t)in.offset;
-    const char *from = reach(w, in, l, GLOBAL, w.registers[in.o[1]][l] + in.otherOffset, 16, READ);
-    char *to = reach(w, in, l, SHARED, at, 16, COPY);
+    const char *from = reach(w, in, l, GLOBAL, w.registers[in.o[1]][l] + in.otherOffset, 16, 8, READ);
+    char *to = reach(w, in, l, SHARED, at, 16, 8, COPY);
     if (from != nullptr && to != nullptr) {
       Copy c{at, l, w.group[l], {}};
       memcpy(c.data, from, 16);
@@ -537,9 +552,9 @@ inline void waitForCopies(Warp &w, const Instruction &in, Lanes lanes) {
       return true;
     }
     memcpy(&w.block.shared[c.to], c.data, 16);
-    int granule = w.block.kernel.granule;
-    for (int n = 0; n < 16 / granule; n++) {
-      Cell &cell = w.block.cells[c.to / granule + n];
+    int shift = w.block.kernel.shift;
+    for (int n = 0; n < 16 >> shift; n++) {
+      Cell &cell = w.block.cells[(c.to >> shift) + n];
       cell.pending = false;
       cell.written = state().now;
       cell.writer = (uint16_t)w.thread(c.lane);
@@ -614,11 +629,14 @@ public:
     for (size_t n = 0; n < kernel.parameterOffset.size(); n++) {
       memcpy(&block.parameters[kernel.parameterOffset[n]], arguments[n], kernel.parameterSize[n]);
     }
-    block.cells.resize(shared / kernel.granule + 1);
+    block.cells.resize((shared >> kernel.shift) + 1);
     for (int n = 0; n * LANES < threads; n++) {
-      warps.push_back({block, n, std::make_unique<Register[]>(kernel.registers), std::vector<Lanes>(kernel.predicates)});
+      if (n == (int)kernel.files.size()) {
+        kernel.files.push_back(std::make_unique<Register[]>(kernel.registers));
+        memset(kernel.files[n].get(), 0xff, sizeof(Register) * kernel.registers);
+      }
+      warps.push_back({block, n, kernel.files[n].get(), std::vector<Lanes>(kernel.predicates)});
       Warp &w = warps.back();
-      memset(w.registers.get(), 0xff, sizeof(Register) * kernel.registers);
       for (auto [r, value] : kernel.constants) std::fill(w.registers[r], w.registers[r] + LANES, value);
       for (int l = 0; l < LANES; l++) w.registers[TID][l] = w.thread(l);
     }

@@ -106,6 +106,13 @@ inline Run conversion(const std::string &to, const std::string &from) {
   return ofType(to, [&](auto zero) { return ofType(from, [&](auto x) -> Run { return convert<decltype(zero), decltype(x)>; }); });
 }
 
+inline Run access(bool isLoad, int size) {
+  return size == 8   ? (isLoad ? load<8> : store<8>)
+         : size == 4 ? (isLoad ? load<4> : store<4>)
+         : size == 2 ? (isLoad ? load<2> : store<2>)
+                     : (isLoad ? load<1> : store<1>);
+}
+
 class Parser {
 public:
   std::vector<std::unique_ptr<Kernel>> kernels;
@@ -391,19 +398,20 @@ private:
       }
       bool isLoad = op == "ld";
       in.space = has("shared") ? SHARED : has("param") ? PARAMETER : GLOBAL;
-      in.size = (uint8_t)sizeOf(type);
+      int size = sizeOf(type);
       in.isSigned = type[0] == 's';
       in.o[0] = address(args[isLoad ? 1 : 0], in.offset);
       std::vector<int> values = list(args[isLoad ? 0 : 1]);
       in.parts = (uint8_t)values.size();
       std::copy(values.begin(), values.end(), in.o + 1);
-      in.run = isLoad ? load : store;
-      if (in.space == SHARED && in.size == 2) {
-        kernel->granule = 2;
+      in.run = access(isLoad, size);
+      if (in.space == SHARED) {
+        kernel->shift = std::min(kernel->shift, __builtin_ctz(size));
       }
     } else if ((op == "atom" || op == "red") && has("add") && has("shared") && type == "u32") {
       bool hasResult = op == "atom";
       in.space = SHARED;
+      kernel->shift = std::min(kernel->shift, 2);
       in.o[0] = address(args[hasResult], in.offset);
       in.o[1] = operand(args[hasResult + 1]);
       in.o[2] = hasResult ? operand(args[0]) : -1;

@@ -12,6 +12,7 @@
 // The process ends with 70 if anything was found, or if a kernel has not run. Between two events as many milliseconds pass as thousands
 // of instructions were run by warps.
 #include <cuda_runtime_api.h>
+#include <malloc.h>
 
 #include <mutex>
 
@@ -23,6 +24,9 @@ using namespace ptx;
 
 std::recursive_mutex mutex; // as calls may come from several threads
 using Lock = std::lock_guard<std::recursive_mutex>;
+
+// Memory that is freed is kept for the next allocation: the system would clear it again, page by page.
+[[maybe_unused]] const int kept[] = {mallopt(M_MMAP_MAX, 0), mallopt(M_TRIM_THRESHOLD, INT_MAX)};
 
 uint64_t instructions = 0;
 thread_local cudaError_t lastError = cudaSuccess;
@@ -115,9 +119,10 @@ Function *function(const void *host) {
 // Whether the host may copy from or to there, and that what it wrote is initialised.
 bool isWithin(const void *memory, size_t bytes, bool isWrite) {
   Allocation *a = state().find((uintptr_t)memory, bytes);
-  for (size_t n = 0; a != nullptr && isWrite && n < bytes; n++) {
-    Cell &c = a->cells[((uintptr_t)memory - a->at() + n) / 2];
-    c.written = std::max(c.written, OF_HOST);
+  if (a != nullptr && isWrite) {
+    size_t first = (uintptr_t)memory - a->at();
+    while ((first | bytes) >> a->shift << a->shift != (first | bytes)) a->halveCells();
+    for (size_t n = first >> a->shift; n < (first + bytes) >> a->shift; n++) a->cells[n].written = std::max(a->cells[n].written, OF_HOST);
   }
   return a != nullptr;
 }
@@ -216,9 +221,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
   if (bytes > (size_t)4 << 30) {
     return failed(cudaErrorMemoryAllocation);
   }
-  auto a = std::make_unique<Allocation>();
-  a->bytes.assign(bytes, (char)0xff);
-  a->cells.resize(bytes / 2 + 1);
+  auto a = std::make_unique<Allocation>(bytes);
   *memory = a->bytes.data();
   state().allocations[a->at()] = std::move(a);
   return cudaSuccess;
