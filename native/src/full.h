@@ -420,25 +420,27 @@ struct FullRows {
   static constexpr int ENTRIES = 256;
 
   Full q, p;
-  ProductRows to;
+  double *a; // [depth][padded], of rows from `first` on
+  RowTerms *terms;
+  int64_t first, padded;
 
-  KB_FN int64_t across() const { return ceilDiv(to.padded, LANES); }
+  KB_FN int64_t across() const { return ceilDiv(padded, LANES); }
   int64_t blocks() const { return across() * ceilDiv(p.depth, ENTRIES); }
 
   template <class Block>
   KB_FN void operator()(Block &block) const {
     block.lanes([&](int t) {
       int64_t column = block.index % across() * LANES + t % LANES;
-      int64_t i = to.first + column;
+      int64_t i = first + column;
       int k0 = (int)(block.index / across()) * ENTRIES;
-      if (column >= to.padded) {
+      if (column >= padded) {
         return;
       }
       for (int k = k0 + t / LANES; k < k0 + ENTRIES && k < p.depth; k += WARPS) {
-        to.values[k * to.padded + column] = i < q.size && k < q.k ? entry(k, i) : 0;
+        a[k * padded + column] = i < q.size && k < q.k ? entry(k, i) : 0;
       }
       if (k0 == 0 && t < LANES) {
-        to.terms[column] = i < q.size ? termsOf(i) : RowTerms{};
+        terms[column] = i < q.size ? termsOf(i) : RowTerms{};
       }
     });
   }

@@ -374,10 +374,10 @@ void measure() {
 }
 
 
-// What a matrix of data other than usual takes, as a multiple of usual data's: time, or under the interpreter of PTX instructions, full
-// batches being smaller there.
+// What a matrix of data other than usual takes, as a multiple of usual data's: time, or under the interpreter of PTX instructions, of a
+// smaller one.
 void measureKinds(bool isCounted) {
-  int64_t n = 1024;
+  const int64_t n = isCounted ? 256 : 1024;
   const int d = 128;
   Stopwatch watch;
   double usual = 0;
@@ -421,7 +421,6 @@ void measureKinds(bool isCounted) {
     measure("1 in 128 near-duplicates", some, some);
     measure("means at 1000", of(n, 1000, 1, 0.05, 0.1), of(n, 1000, 1, 0.05, 0.1));
   }
-  n = isCounted ? 128 : 1024;
   for (bool wide : {false, true}) {
     Batch f = factors(n, 32, wide, 10, 0);
     measure("full, usual", f, factors(n, 32, wide, 10, 0), true);
