@@ -12,12 +12,12 @@ import java.util.Arrays;
  * </pre>
  *
  * <p>(D. Dowson, B. Landau, "The Fréchet distance between multivariate normal distributions", Journal of Multivariate Analysis 12, 1982).
- * The last trace is the sum of the singular values of {@code L_aᵀ L_b}, which are right to some {@code D}
- * roundings of the greatest. Where B is small beside the traces, it is {@code tr (XΣbX)} of the symmetric X with {@code XΣb + ΣbX + XΣbX =
- * Σa − Σb}: the optimal map is I + X. In the axes of Σb, the equation without its last term is solved element by element; the last is
- * found by iteration. Nothing there cancels, as {@code Σa − Σb} is made of L_a − L_b. An order of the parameters decides which is b, so that
- * no bit depends on the roles. The relative error of B is some {@code D·cond(L)} roundings there, and {@code D·cond(L)²} where it is not
- * small in each direction but small beside the traces. Holds the working memory of one thread.
+ * The last trace is the sum of the singular values of {@code L_bᵀ L_a}, which is right to some {@code D} roundings of the other traces.
+ * Where B is small beside these, it is {@code tr (XΣbX)} of the symmetric X with {@code XΣb + ΣbX + XΣbX = Σa − Σb}: the optimal map is I + X.
+ * In the axes of Σb, the equation without its last term is solved element by element; the last is found by iteration. Nothing there
+ * cancels, as {@code Σa − Σb} is made of L_a − L_b. An order of the parameters decides which is b, so that no bit depends on the roles. The
+ * relative error of B is some {@code D·cond(L)} roundings there, and {@code D·cond(L)²} where it is not small in each direction but small
+ * beside the traces. Holds the working memory of one thread.
  */
 final class Bures {
   /** Part of the traces above which B may be their difference from the singular values' sum. */
@@ -29,8 +29,11 @@ final class Bures {
   private static final int MOST_ITERATIONS = 100;
   private static final int MOST_SWEEPS = 60;
 
-  /** Steps for an eigenvalue, of which two or three suffice. */
-  private static final int MOST_STEPS = 60;
+  /** Steps for an eigenvalue, of which one or two suffice mostly, and 33 did for all matrices tried. */
+  private static final int MOST_STEPS = 200;
+
+  /** Squared length that counts as 0, where the greatest element of a factor is in [1, 2). */
+  private static final double NOTHING = 0x1p-200;
 
   private static final double HALF_ULP = 0x1p-53;
 
@@ -44,19 +47,26 @@ final class Bures {
   private final FullPair.Factor p = new FullPair.Factor();
   private int d;
 
-  /** Matrices by columns, [D, D]: those rotated, the rotations, and what is made of them. */
-  private double[] columns = {};
+  /** Matrices, of which these two are by columns: what is reflected or rotated, and L_a − L_b, which is rotated with L_b. */
+  private double[][] columns = {};
 
-  private double[] rotations = {};
-  private double[] first = {};
-  private double[] second = {};
-  private double[] third = {};
+  private double[][] changes = {};
+  private double[][] first = {};
+  private double[][] second = {};
+  private double[][] third = {};
   private double[] norms = {};
 
-  /** Of a symmetric matrix [2D, 2D]: what is beside its diagonal, and its eigenvalues. */
-  private double[] off = {};
+  /** Factors of what is added to the columns, {@code w vᵀ + y xᵀ}. */
+  private double[] v = {};
 
-  private double[] diagonal = {};
+  private double[] w = {};
+  private double[] x = {};
+  private double[] y = {};
+
+  /** Squares of the elements on and beside a diagonal in turn, and room for the next ones. */
+  private double[] z = {};
+
+  private double[] next = {};
 
   void clear() {
     q.clear();
@@ -66,14 +76,18 @@ final class Bures {
   double distance(Batch batchQ, int i, Batch batchP, int j) {
     d = batchQ.dimension();
     if (norms.length < d) {
+      columns = new double[d][d];
+      changes = new double[d][d];
+      first = new double[d][d];
+      second = new double[d][d];
+      third = new double[d][d];
       norms = new double[d];
-      off = new double[2 * d];
-      diagonal = new double[2 * d];
-      columns = new double[d * d];
-      rotations = new double[d * d];
-      first = new double[d * d];
-      second = new double[d * d];
-      third = new double[d * d];
+      v = new double[d];
+      w = new double[d];
+      x = new double[d];
+      y = new double[d];
+      z = new double[2 * d];
+      next = new double[2 * d];
     }
     q.set(batchQ, i);
     p.set(batchP, j);
@@ -85,9 +99,8 @@ final class Bures {
       double x = q.mean(h) - p.mean(h);
       means += x * x;
     }
-    boolean isBefore = q.isBefore(p, d);
-    FullPair.Factor a = isBefore ? q : p;
-    FullPair.Factor b = isBefore ? p : q;
+    FullPair.Factor a = q.isBefore(p, d) ? q : p;
+    FullPair.Factor b = a == q ? p : q;
     double most = 0;
     for (int k = 0; k < Cholesky.packedLength(d); k++) {
       most = Math.max(most, Math.max(Math.abs(a.high(k)), Math.abs(b.high(k))));
@@ -98,180 +111,194 @@ final class Bures {
 
   /** Returns B of covariances scaled by a power of two. */
   private double bures(FullPair.Factor a, FullPair.Factor b, double scale) {
-    double traces = 0;
-    for (int k = 0; k < Cholesky.packedLength(d); k++) {
-      double x = a.high(k) * scale;
-      double y = b.high(k) * scale;
-      traces += x * x + y * y;
-    }
-    product(a, b, scale);
+    double traces = product(a, b, scale);
     bidiagonalize();
-    double far = Math.max(0, traces - 2 * sumOfSingularValues());
+    double nothing = HALF_ULP * traces / d;
+    double far = Math.max(0, traces - 2 * sumOfRoots(z, next, 0, d - 1, 0, nothing * nothing));
     double near = far > FAR * traces ? Double.NaN : near(a, b, scale);
     return Double.isNaN(near) ? far : near;
   }
 
-  /** Sets the columns to L_aᵀ L_b. */
-  private void product(FullPair.Factor a, FullPair.Factor b, double scale) {
-    Arrays.fill(columns, 0, d * d, 0);
-    for (int k = 0, row = 0; k < d; row += ++k) {
-      for (int c = 0; c <= k; c++) {
-        double y = b.high(row + c) * scale;
-        for (int r = 0; r <= k; r++) {
-          columns[c * d + r] += a.high(row + r) * scale * y;
-        }
+  /** Sets the columns to L_bᵀ L_a, two rows of the factors at a time, and returns the sum of all squares of both. */
+  private double product(FullPair.Factor a, FullPair.Factor b, double scale) {
+    double traces = 0;
+    Arrays.fill(v, 0, d, 0);
+    Arrays.fill(w, 0, d, 0);
+    for (int k = 0, at = 0; k < d; k++) {
+      boolean isSecond = (d - k) % 2 == 1;
+      double[] left = isSecond ? x : v;
+      double[] right = isSecond ? y : w;
+      for (int c = 0; c <= k; c++, at++) {
+        left[c] = a.high(at) * scale;
+        right[c] = b.high(at) * scale;
+        traces += left[c] * left[c] + right[c] * right[c];
+      }
+      Arrays.fill(columns[k], 0, d, 0);
+      if (isSecond) {
+        add(0, k + 1);
+      }
+    }
+    return traces;
+  }
+
+  /** Adds {@code w vᵀ + y xᵀ} to what is from one row and column to another. */
+  private void add(int from, int end) {
+    for (int c = from; c < end; c++) {
+      double[] column = columns[c];
+      double left = v[c];
+      double right = x[c];
+      for (int r = from; r < end; r++) {
+        column[r] += left * w[r] + right * y[r];
       }
     }
   }
 
   /**
-   * Reflects columns and rows in turn until two diagonals are left, which go to {@link #off} one element after the other (G. Golub, W.
-   * Kahan, "Calculating the singular values and pseudo-inverse of a matrix", 1965).
+   * Reflects rows and columns in turn until two diagonals are left, whose squares go to {@link #z} (G. Golub, W. Kahan, "Calculating the
+   * singular values and pseudo-inverse of a matrix", 1965).
    */
   private void bidiagonalize() {
-    double[] m = columns;
-    double[] sums = norms;
     for (int k = 0; k < d; k++) {
       double norm = 0;
-      for (int r = k; r < d; r++) {
-        norm += m[k * d + r] * m[k * d + r];
+      for (int c = k; c < d; c++) {
+        v[c] = columns[c][k];
+        norm += v[c] * v[c];
       }
-      double pivot = -Math.copySign(Math.sqrt(norm), m[k * d + k]);
-      off[2 * k] = pivot;
-      double half = norm - pivot * m[k * d + k]; // of the squared length of the reflection's vector
-      m[k * d + k] -= pivot;
-      for (int c = k + 1; c < d && half > 0; c++) {
-        double sum = 0;
-        for (int r = k; r < d; r++) {
-          sum += m[k * d + r] * m[c * d + r];
-        }
-        sum /= half;
-        for (int r = k; r < d; r++) {
-          m[c * d + r] -= sum * m[k * d + r];
+      z[2 * k] = norm;
+      double inverse = reflection(v, k, norm);
+      Arrays.fill(w, 0, d, 0);
+      for (int c = k; c < d; c++) {
+        double[] column = columns[c];
+        double factor = v[c] * inverse;
+        for (int r = k + 1; r < d; r++) {
+          w[r] += factor * column[r];
         }
       }
-      if (k + 1 == d) {
-        return;
+      for (int r = k + 1; r < d; r++) {
+        y[r] = columns[k][r] + v[k] * w[r];
       }
-      norm = 0;
+      norm = dot(y, y, k + 1);
+      z[2 * k + 1] = norm;
+      inverse = reflection(y, k + 1, norm);
+      double wy = dot(w, y, k + 1);
       for (int c = k + 1; c < d; c++) {
-        norm += m[c * d + k] * m[c * d + k];
+        x[c] = inverse * (dot(columns[c], y, k + 1) + v[c] * wy);
       }
-      pivot = -Math.copySign(Math.sqrt(norm), m[(k + 1) * d + k]);
-      off[2 * k + 1] = pivot;
-      half = norm - pivot * m[(k + 1) * d + k];
-      m[(k + 1) * d + k] -= pivot;
-      Arrays.fill(sums, 0);
-      for (int c = k + 1; c < d && half > 0; c++) {
-        for (int r = k + 1; r < d; r++) {
-          sums[r] += m[c * d + r] * m[c * d + k];
-        }
-      }
-      for (int c = k + 1; c < d && half > 0; c++) {
-        double x = m[c * d + k] / half;
-        for (int r = k + 1; r < d; r++) {
-          m[c * d + r] -= sums[r] * x;
-        }
-      }
+      add(k + 1, d);
     }
+  }
+
+  /** Makes a vector from k on that of its reflection; returns the negative inverse of half its squared length, or 0 for none. */
+  private static double reflection(double[] of, int k, double norm) {
+    if (norm < NOTHING) {
+      return 0;
+    }
+    double pivot = Math.copySign(Math.sqrt(norm), of[k]);
+    of[k] += pivot;
+    return -1 / (pivot * of[k]);
+  }
+
+  private double dot(double[] a, double[] b, int from) {
+    double sum = 0;
+    for (int k = from; k < d; k++) {
+      sum += a[k] * b[k];
+    }
+    return sum;
   }
 
   /**
-   * Returns half the sum of the absolute eigenvalues of the symmetric matrix with the elements {@link #off} beside a diagonal of zeros:
-   * each singular value of the two diagonals is one, and so is its negative. By the QL algorithm with implicit shifts (A. Dubrulle, 1970).
+   * Returns the sum of {@code √(shift + λ)} over the eigenvalues λ of {@code BBᵀ}, where B has √z in two diagonals from start to end, by
+   * the algorithm dqds (B. Parlett, O. Marques, "An implementation of the dqds algorithm", 2000). Only shifts are subtracted, so a step
+   * changes a root by some roundings of it. An element e beside q is dropped where {@code e ≤ nothing}, or {@code e·max(q, e) ≤
+   * nothing·shift} of the last: that changes the sum by at most 1.5 √nothing, as roots are no smaller than √shift. In the same loop follows a
+   * step without a shift, as the first alone would wait for its divisions.
    */
-  private double sumOfSingularValues() {
-    int n = 2 * d;
-    double[] e = off;
-    double[] values = diagonal;
-    Arrays.fill(values, 0, n, 0);
-    e[n - 1] = 0;
-    double size = 0;
-    for (int k = 0; k < n; k++) {
-      size = Math.max(size, Math.abs(e[k]));
-    }
-    double least = HALF_ULP * size;
-    for (int l = 0; l < n; l++) {
-      for (int step = 0; step < MOST_STEPS; step++) {
-        int m = l;
-        while (m < n - 1 && Math.abs(e[m]) > least) {
-          m++;
-        }
-        if (m == l) {
-          break;
-        }
-        double g = (values[l + 1] - values[l]) / (2 * e[l]);
-        double r = Math.hypot(g, 1);
-        g = values[m] - values[l] + e[l] / (g + Math.copySign(r, g));
-        double sin = 1;
-        double cos = 1;
-        double shift = 0;
-        int k = m - 1;
-        for (; k >= l; k--) {
-          double f = sin * e[k];
-          double b = cos * e[k];
-          r = Math.hypot(f, g);
-          e[k + 1] = r;
-          if (r == 0) {
-            values[k + 1] -= shift;
-            e[m] = 0;
-            break;
-          }
-          sin = f / r;
-          cos = g / r;
-          g = values[k + 1] - shift;
-          r = (values[k] - g) * sin + 2 * cos * b;
-          shift = sin * r;
-          values[k + 1] = g + shift;
-          g = cos * r - b;
-        }
-        if (k < l) {
-          values[l] -= shift;
-          e[l] = g;
-          e[m] = 0;
-        }
+  private static double sumOfRoots(
+      double[] z, double[] next, int start, int end, double shift, double nothing) {
+    double sum = 0;
+    double s = -1;
+    double most = Double.MAX_VALUE;
+    boolean isAgain = false;
+    for (int steps = 0; end > start; steps++) {
+      int last = 2 * end;
+      double q = z[last];
+      double e = z[last - 1];
+      int k = end;
+      if (e > nothing && e * Math.max(q, e) > nothing * shift && steps < MOST_STEPS) {
+        do {
+          k--;
+        } while (k > start && z[2 * k - 1] > nothing);
+      }
+      if (k > start) {
+        sum += sumOfRoots(z, next, k, end, shift, nothing);
+        end = k - 1;
+        z[2 * k - 1] = 0;
+        next[2 * k - 1] = 0;
+        steps = 0;
+        continue;
+      }
+      if (s < 0) { // the least eigenvalue of the last two rows, less the influence of those before
+        double before = z[last - 2];
+        double influence = end > start + 1 ? Math.sqrt(before * z[last - 3]) : 0;
+        double half = 0.5 * (before + e - influence - q);
+        double root = Math.sqrt(half * half + q * e);
+        s = Math.clamp(half > 0 ? q - q * e / (half + root) : q + half - root, 0, most);
+      }
+      double x = z[2 * start] - s;
+      double t = x + z[2 * start + 1];
+      double y = t;
+      double least = x;
+      for (k = 2 * start; k < last; k += 2) {
+        least = Math.min(least, x);
+        double off = z[k + 1] * z[k + 2] / t + NOTHING;
+        x = x * z[k + 2] / t - s;
+        t = x + z[k + 3];
+        double u = y + off;
+        next[k] = u;
+        next[k + 1] = off * (t / u);
+        y *= t / u;
+      }
+      next[last] = y;
+      if (!(least >= 0 && x >= 0)) { // s was above the least eigenvalue; s + x is not if only x < 0
+        double less = least < 0 ? 0.25 * s : Math.max(0, (s + x) * (1 - 4 * HALF_ULP));
+        s = isAgain ? 0 : less;
+        isAgain = true;
+      } else {
+        double[] old = z;
+        z = next;
+        next = old;
+        shift += s;
+        s = -1;
+        most = isAgain ? 0.5 * Math.min(least, x) : Double.MAX_VALUE;
+        isAgain = false;
       }
     }
-    double sum = 0;
-    for (int k = 0; k < n; k++) {
-      sum += Math.abs(values[k]);
-    }
-    return 0.5 * sum;
+    return sum + Math.sqrt(shift + z[2 * start]);
   }
 
-  /** Rotates pairs of columns until all are orthogonal, and sets their norms (M. Hestenes, 1958). */
+  /** Rotates pairs of columns until all are orthogonal, the changes with them, and sets their norms (M. Hestenes, 1958). */
   private void orthogonalize() {
-    Arrays.fill(rotations, 0, d * d, 0);
-    for (int k = 0; k < d; k++) {
-      rotations[k * d + k] = 1;
-    }
     boolean isDone = false;
     for (int sweep = 0; sweep < MOST_SWEEPS && !isDone; sweep++) {
       isDone = true;
       for (int k = 0; k < d; k++) {
         for (int l = k + 1; l < d; l++) {
-          isDone &= !rotate(k * d, l * d);
+          isDone &= !rotate(k, l);
         }
       }
     }
     for (int k = 0; k < d; k++) {
-      norms[k] = Math.sqrt(dot(k * d, k * d));
+      norms[k] = Math.sqrt(dot(columns[k], columns[k], 0));
     }
-  }
-
-  private double dot(int a, int b) {
-    double sum = 0;
-    for (int r = 0; r < d; r++) {
-      sum += columns[a + r] * columns[b + r];
-    }
-    return sum;
   }
 
   /** Rotates two columns so that they are orthogonal; returns whether they were not. */
-  private boolean rotate(int a, int b) {
-    double aa = dot(a, a);
-    double bb = dot(b, b);
-    double ab = dot(a, b);
+  private boolean rotate(int k, int l) {
+    double[] a = columns[k];
+    double[] b = columns[l];
+    double aa = dot(a, a, 0);
+    double bb = dot(b, b, 0);
+    double ab = dot(a, b, 0);
     if (!(Math.abs(ab) > ORTHOGONAL * Math.sqrt(aa) * Math.sqrt(bb))) {
       return false;
     }
@@ -279,38 +306,43 @@ final class Bures {
     double tan = Math.copySign(1, zeta) / (Math.abs(zeta) + Math.hypot(1, zeta));
     double cos = 1 / Math.sqrt(1 + tan * tan);
     double sin = cos * tan;
-    turn(columns, a, b, cos, sin);
-    turn(rotations, a, b, cos, sin);
+    turn(a, b, cos, sin);
+    turn(changes[k], changes[l], cos, sin);
     return true;
   }
 
-  private void turn(double[] of, int a, int b, double cos, double sin) {
+  private void turn(double[] a, double[] b, double cos, double sin) {
     for (int r = 0; r < d; r++) {
-      double x = of[a + r];
-      double y = of[b + r];
-      of[a + r] = cos * x - sin * y;
-      of[b + r] = sin * x + cos * y;
+      double x = a[r];
+      a[r] = cos * x - sin * b[r];
+      b[r] = sin * x + cos * b[r];
     }
   }
 
   /** Returns B by the map X, or NaN where it is too far from 0. */
   private double near(FullPair.Factor a, FullPair.Factor b, double scale) {
-    Arrays.fill(columns, 0, d * d, 0);
-    for (int r = 0, row = 0; r < d; row += ++r) {
-      for (int c = 0; c <= r; c++) {
-        columns[c * d + r] = b.high(row + c) * scale;
+    for (int r = 0, k = 0; r < d; r++) {
+      for (int c = 0; c < d; c++) {
+        columns[c][r] = c > r ? 0 : b.high(k) * scale;
+        changes[c][r] = c > r ? 0 : (a.high(k) - b.high(k) + (a.low(k) - b.low(k))) * scale;
+        k += c > r ? 0 : 1;
       }
     }
     orthogonalize(); // L_b W = V S
-    difference(a, b, scale);
-    // Vᵀ (Σa − Σb) V = A S + S Aᵀ + A Aᵀ with A = Vᵀ (L_a − L_b) W, in first; X in second
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c < d; c++) {
+        third[r][c] = dot(columns[r], changes[c], 0) / norms[r]; // A = Vᵀ (L_a − L_b) W
+      }
+    }
+    // Vᵀ (Σa − Σb) V = A S + S Aᵀ + A Aᵀ, in first; X in second
     double widest = 0;
     for (int r = 0; r < d; r++) {
       double sum = 0;
       for (int c = 0; c < d; c++) {
-        double x = first[r * d + c] / squares(r, c);
-        second[r * d + c] = x;
-        sum += Math.abs(x);
+        double mixed = third[r][c] * norms[c] + norms[r] * third[c][r];
+        first[r][c] = mixed + dot(third[r], third[c], 0);
+        second[r][c] = first[r][c] / squares(r, c);
+        sum += Math.abs(second[r][c]);
       }
       widest = Math.max(widest, sum);
     }
@@ -322,20 +354,20 @@ final class Bures {
       double change = 0;
       for (int r = 0; r < d; r++) {
         for (int c = 0; c <= r; c++) {
-          double x = first[r * d + c];
+          double x = first[r][c];
           for (int k = 0; k < d; k++) {
-            x -= second[r * d + k] * norms[k] * (norms[k] * second[c * d + k]);
+            x -= second[r][k] * norms[k] * (norms[k] * second[c][k]);
           }
           x /= squares(r, c);
-          third[r * d + c] = x;
-          third[c * d + r] = x;
-          double step = x - second[r * d + c];
+          third[r][c] = x;
+          third[c][r] = x;
+          double step = x - second[r][c];
           double weight = r == c ? norms[r] * norms[r] : squares(r, c);
           size += x * x * weight;
           change += step * step * weight;
         }
       }
-      double[] next = third;
+      double[][] next = third;
       third = second;
       second = next;
       if (change <= SETTLED * size) {
@@ -347,38 +379,5 @@ final class Bures {
 
   private double squares(int r, int c) {
     return norms[r] * norms[r] + norms[c] * norms[c];
-  }
-
-  /** Sets {@link #first} to Σa − Σb in the axes of Σb. */
-  private void difference(FullPair.Factor a, FullPair.Factor b, double scale) {
-    Arrays.fill(second, 0, d * d, 0); // (L_a − L_b) W by rows
-    for (int r = 0, row = 0; r < d; row += ++r) {
-      for (int c = 0; c <= r; c++) {
-        int k = row + c;
-        double x = (a.high(k) - b.high(k) + (a.low(k) - b.low(k))) * scale;
-        for (int l = 0; l < d; l++) {
-          second[r * d + l] += x * rotations[l * d + c];
-        }
-      }
-    }
-    for (int i = 0; i < d; i++) {
-      for (int l = 0; l < d; l++) {
-        double sum = 0;
-        for (int r = 0; r < d; r++) {
-          sum += columns[i * d + r] * second[r * d + l];
-        }
-        third[i * d + l] = sum / norms[i];
-      }
-    }
-    for (int i = 0; i < d; i++) {
-      for (int l = 0; l <= i; l++) {
-        double sum = third[i * d + l] * norms[l] + norms[i] * third[l * d + i];
-        for (int k = 0; k < d; k++) {
-          sum += third[i * d + k] * third[l * d + k];
-        }
-        first[i * d + l] = sum;
-        first[l * d + i] = sum;
-      }
-    }
   }
 }
