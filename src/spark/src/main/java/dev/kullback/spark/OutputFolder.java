@@ -54,17 +54,37 @@ final class OutputFolder {
       throw new IllegalArgumentException(
           name + ": is a root, or a link to nothing; give another output");
     }
-    if (!overwrite && exists()) {
+    if (!overwrite && exists(target)) {
       throw new IllegalArgumentException(name + ": is there; --overwrite replaces it");
     }
     fresh = beside("tmp");
   }
 
-  private boolean exists() throws IOException {
+  private boolean exists(Path path) throws IOException {
     try {
-      return files.exists(target);
+      return files.exists(path);
     } catch (ParentNotDirectoryException e) { // a file, with a name behind it
       return false;
+    }
+  }
+
+  /**
+   * Makes the folder as {@link #open} will, and deletes it with those above it that were not there.
+   *
+   * @throws IllegalArgumentException if it cannot be made
+   */
+  void tryOut() throws IOException {
+    List<Path> missing = new ArrayList<>();
+    for (Path above = target.getParent();
+        above != null && !exists(above);
+        above = above.getParent()) {
+      missing.add(above);
+    }
+    try {
+      open();
+    } finally {
+      close();
+      missing.forEach(above -> discard(above, false));
     }
   }
 
@@ -91,7 +111,7 @@ final class OutputFolder {
 
   /** Deletes what was written of a result that is not complete. */
   void close() {
-    discard(fresh);
+    discard(fresh, true);
     files.cancelDeleteOnExit(fresh);
   }
 
@@ -268,9 +288,10 @@ final class OutputFolder {
     }
   }
 
-  private void discard(Path fresh) {
+  /** Deletes a folder, with all in it, or if it is empty. */
+  private void discard(Path folder, boolean whole) {
     try {
-      files.delete(fresh, true);
+      files.delete(folder, whole);
     } catch (IOException e) { // what led here says more
     }
   }

@@ -21,6 +21,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkException;
 import org.apache.spark.api.java.JavaSparkContext;
+import org.apache.spark.deploy.SparkHadoopUtil;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.DataFrameReader;
 import org.apache.spark.sql.Dataset;
@@ -216,11 +217,17 @@ final class TopK implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException {
-    run(session());
+    SparkConf settings = settings();
+    // by the configuration that the session will have, as its start takes longer than to find that
+    // nothing can be written
+    OutputFolder folder =
+        new OutputFolder(output, overwrite, SparkHadoopUtil.get().newConfiguration(settings));
+    folder.tryOut();
+    run(session(settings), folder);
     return 0;
   }
 
-  private SparkSession session() {
+  private SparkConf settings() {
     SparkConf settings = new SparkConf();
     settings.setIfMissing("spark.app.name", "kullback topk");
     conf.forEach(settings::set);
@@ -245,6 +252,10 @@ final class TopK implements Callable<Integer> {
     }
     checkMaster(settings.get("spark.master"));
     settings.setIfMissing("spark.ui.showConsoleProgress", "false"); // there is a line of our own
+    return settings;
+  }
+
+  private static SparkSession session(SparkConf settings) {
     try {
       return SparkSession.builder().config(settings).getOrCreate();
     } catch (Exception e) {
@@ -292,9 +303,7 @@ final class TopK implements Callable<Integer> {
         "--master %s: no master answers (%s)".formatted(master, reason));
   }
 
-  private void run(SparkSession spark) throws IOException {
-    OutputFolder folder =
-        new OutputFolder(output, overwrite, spark.sparkContext().hadoopConfiguration());
+  private void run(SparkSession spark, OutputFolder folder) throws IOException {
     Dataset<Row> p = read(spark, references);
     folder.refuseInput(references, p);
     Dataset<Row> q = p;

@@ -274,8 +274,11 @@ class MainTest {
     }
     assertThat(file).hasContent("x");
     assertThat(run("topk", "--references", R, "-k", "9999", "-o", file("o.parquet"))).isEqualTo(2);
+    String deep = file("new/deep/o.parquet");
+    assertThat(run("topk", "--references", file("none"), "-k", "1", "-o", deep)).isEqualTo(2);
     try (Stream<Path> files = Files.list(folder)) {
-      assertThat(files.map(Path::toString)).noneMatch(name -> name.contains("kullback-tmp"));
+      assertThat(files.map(Path::toString))
+          .noneMatch(name -> name.contains("kullback-tmp") || name.endsWith("new"));
     }
     assertError(
         "--master spark://127.0.0.1:1,127.0.0.1:2: no master answers (127.0.0.1:2: Connection refused)",
