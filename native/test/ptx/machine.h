@@ -633,8 +633,8 @@ public:
     for (int n = 0; n * LANES < threads; n++) {
       if (n == (int)kernel.files.size()) {
         kernel.files.push_back(std::make_unique<Register[]>(kernel.registers));
-        memset(kernel.files[n].get(), 0xff, sizeof(Register) * kernel.registers);
       }
+      memset(kernel.files[n].get(), 0xff, sizeof(Register) * kernel.registers);
       warps.push_back({block, n, kernel.files[n].get(), std::vector<Lanes>(kernel.predicates)});
       Warp &w = warps.back();
       for (auto [r, value] : kernel.constants) std::fill(w.registers[r], w.registers[r] + LANES, value);
