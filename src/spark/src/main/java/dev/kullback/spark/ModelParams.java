@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -89,7 +90,7 @@ final class ModelParams {
   }
 
   private static ScaleKind kind(KlNeighborsParams<?> params) {
-    return KINDS.getOrDefault(params.getScaleKind(), ScaleKind.STD);
+    return Objects.requireNonNull(KINDS.get(params.getScaleKind())); // as scaleKind() has checked
   }
 
   static KlNeighbors search(KlNeighborsParams<?> params, Dataset<Row> references) {

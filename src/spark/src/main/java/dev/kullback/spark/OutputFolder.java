@@ -175,7 +175,7 @@ final class OutputFolder {
                         && table.relation() instanceof HadoopFsRelation files
                     ? Stream.of(files.location().inputFiles())
                     : Stream.empty());
-    return Stream.concat(named, cached).map(file -> new Path(URI.create(file))).toList();
+    return Stream.concat(named, cached).distinct().map(file -> new Path(URI.create(file))).toList();
   }
 
   private boolean overlaps(List<Path> paths) throws IOException {

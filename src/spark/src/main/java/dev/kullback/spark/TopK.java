@@ -218,6 +218,7 @@ final class TopK implements Callable<Integer> {
   @Override
   public Integer call() throws IOException {
     SparkConf settings = settings();
+    checkMaster(settings.get("spark.master"));
     // by the configuration that the session will have, as its start takes longer than to find that
     // nothing can be written
     OutputFolder folder =
@@ -250,7 +251,6 @@ final class TopK implements Callable<Integer> {
         settings.setIfMissing("spark.jars", jar.get());
       }
     }
-    checkMaster(settings.get("spark.master"));
     settings.setIfMissing("spark.ui.showConsoleProgress", "false"); // there is a line of our own
     return settings;
   }
