@@ -4,17 +4,22 @@ import java.io.IOException;
 import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.StandardCopyOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.JobExecutionStatus;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkStatusTracker;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
@@ -26,6 +31,9 @@ import scala.jdk.javaapi.CollectionConverters;
 /** Folder of Parquet files for a result, which is there whole or not at all. */
 final class OutputFolder {
   private static final String LOCAL = "file";
+
+  /** Time that tasks of a failed job get to end, before what they wrote is deleted. */
+  private static final Duration AT_MOST = Duration.ofSeconds(10);
 
   /** Names of the files that Spark writes with Parquet. */
   private static final Pattern WRITTEN =
@@ -228,7 +236,19 @@ final class OutputFolder {
    */
   void write(Dataset<Row> result) throws IOException {
     Path old = beside("old");
-    result.write().mode(SaveMode.Append).parquet(fresh.toString());
+    SparkContext context = result.sparkSession().sparkContext();
+    String tag = UUID.randomUUID().toString();
+    boolean isComplete = false;
+    context.addJobTag(tag);
+    try {
+      result.write().mode(SaveMode.Append).parquet(fresh.toString());
+      isComplete = true;
+    } finally {
+      context.removeJobTag(tag);
+      if (!isComplete) {
+        awaitTasks(context.statusTracker(), tag);
+      }
+    }
     boolean replaces = overwrite && files.exists(target);
     if (replaces) {
       refuseOthers(); // by now something else may be there
@@ -245,6 +265,32 @@ final class OutputFolder {
     if (replaces) {
       drop(old);
     }
+  }
+
+  /** Waits for tasks of jobs that failed, as one that has just begun makes a file, and the folder for it, after both were deleted. */
+  private static void awaitTasks(SparkStatusTracker tracker, String tag) {
+    long deadline = System.nanoTime() + AT_MOST.toNanos();
+    try {
+      while (isActive(tracker, tag) && System.nanoTime() < deadline) {
+        Thread.sleep(20);
+      }
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static boolean isActive(SparkStatusTracker tracker, String tag) {
+    return IntStream.of(tracker.getJobIdsForTag(tag)).anyMatch(id -> isActive(tracker, id));
+  }
+
+  private static boolean isActive(SparkStatusTracker tracker, int job) {
+    return tracker
+        .getJobInfo(job)
+        .exists(info ->
+            info.status() == JobExecutionStatus.RUNNING
+                || IntStream.of(info.stageIds())
+                    .anyMatch(id ->
+                        tracker.getStageInfo(id).exists(stage -> stage.numActiveTasks() > 0)));
   }
 
   private Path beside(String suffix) {

@@ -8,9 +8,14 @@ import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.RawLocalFileSystem;
+import org.apache.hadoop.util.Progressable;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
@@ -27,6 +32,12 @@ class OutputFolderTest {
     static int renames;
     static List<Integer> failing = List.of();
     static boolean keeps;
+
+    /** Whether the first task makes its file after the output is deleted, or a second, and the others make theirs when it waits. */
+    static boolean isLate;
+
+    static final CountDownLatch BEGUN = new CountDownLatch(1);
+    static final CountDownLatch DELETED = new CountDownLatch(1);
 
     @Override
     public URI getUri() {
@@ -47,7 +58,43 @@ class OutputFolderTest {
 
     @Override
     public boolean delete(org.apache.hadoop.fs.Path path, boolean recursive) throws IOException {
-      return !(keeps && path.getName().endsWith("-old")) && super.delete(path, recursive);
+      boolean isDeleted =
+          !(keeps && path.getName().endsWith("-old")) && super.delete(path, recursive);
+      if (isLate && path.getName().endsWith("-tmp")) {
+        DELETED.countDown();
+      }
+      return isDeleted;
+    }
+
+    @Override
+    public FSDataOutputStream create(
+        org.apache.hadoop.fs.Path path,
+        boolean overwrites,
+        int bufferSize,
+        short replication,
+        long blockSize,
+        Progressable progress)
+        throws IOException {
+      if (isLate && path.getName().startsWith("part-00000")) {
+        BEGUN.countDown();
+        await(DELETED, 1);
+      } else if (isLate) {
+        await(BEGUN, 10);
+      }
+      return super.create(path, overwrites, bufferSize, replication, blockSize, progress);
+    }
+
+    /** Waits, also where the task is interrupted meanwhile. */
+    private static void await(CountDownLatch latch, int seconds) {
+      boolean isInterrupted = false;
+      long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
+      while (latch.getCount() > 0 && System.nanoTime() < end) {
+        LockSupport.parkNanos(1_000_000);
+        isInterrupted |= Thread.interrupted();
+      }
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
   }
 
@@ -61,6 +108,7 @@ class OutputFolderTest {
     configuration.setClass("fs.flaky.impl", Flaky.class, org.apache.hadoop.fs.FileSystem.class);
     Flaky.failing = List.of();
     Flaky.keeps = false;
+    Flaky.isLate = false;
     output("flaky:").write(rows(1));
     Flaky.renames = 0;
   }
@@ -138,6 +186,16 @@ class OutputFolderTest {
         .hasMessageContaining("out is written, but what it replaced cannot be deleted: flaky:");
     assertThat(count(folder.resolve("out"))).isEqualTo(2);
     assertThat(others()).singleElement().asString().endsWith(".kullback-old");
+  }
+
+  /** A task makes its file, and the folder for it, after the one beside it has failed. */
+  @Test
+  void aTaskThatOutlivesItsJobLeavesNothing() throws IOException {
+    Flaky.isLate = true;
+    Dataset<Row> bad = spark.range(0, 2, 1, 2).selectExpr("assert_true(id < 1) AS id");
+    assertThatThrownBy(() -> output("flaky:").write(bad)).isInstanceOf(Exception.class);
+    assertThat(Flaky.BEGUN.getCount()).isZero();
+    assertThat(others()).isEmpty();
   }
 
   /** The job fails with an error of Spark's that no Java code declares. */
