@@ -78,6 +78,27 @@ class DivergenceTest {
     }
   }
 
+  static Stream<Arguments> largerMatrices() {
+    return Stream.concat(
+            divergences(),
+            Stream.of(
+                Divergence.chernoff(0.05), Divergence.chernoff(0x1p-5), Divergence.renyi(1e-4)))
+        .flatMap(d ->
+            Stream.of(Regime.VAE, Regime.ALIKE, Regime.EVERY_SPREAD)
+                .map(regime -> Arguments.of(d, regime)));
+  }
+
+  /** Whole tiles of the micro-kernels and their ends, more dimensions than a chunk has, and small orders. */
+  @ParameterizedTest(name = "{0}, {1}")
+  @MethodSource("largerMatrices")
+  void meetsTheContractOfLargerMatrices(Divergence divergence, Regime regime) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      Regime.Case drawn = regime.draw(regime.kindPairs().getFirst(), isDouble, 17, 33, 150);
+      String what = "%s, %s, double: %s".formatted(divergence, regime, isDouble);
+      check(divergence, what, drawn.q(), drawn.p());
+    }
+  }
+
   private static void check(Divergence divergence, String what, Batch q, Batch p) {
     double[] expected = DivergenceOracle.pairwise(divergence, q, p);
     DiagonalGaussians a = q.gaussians();

@@ -32,8 +32,10 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Chernoff</b>, {@code R = (1−α) Σ d²/s + ln Π s + D ln α − 2(1−α) Σ ln σq − 2α Σ ln σp} with {@code s = wvq + vp}, {@code w = (1 − α)/α}. No product leaves the
  * range of its type where all variances are in a window, see {@link #MOST_EXPONENT32}. A factor of the product has ε of v, w, its product
- * and sum, and is in one product more. A quotient has 4 roundings and those of s, and each dimension of its run makes two. Noises are for
- * α other than ½, of which s has two roundings more, a third of the whole at least: the margin makes up for it.
+ * and sum, and is in one product more. A quotient has 4 roundings and those of s, and each dimension of its run makes two. With {@code L = D|ln α|},
+ * {@code a = 2(1−α)|Σ ln σq|} and {@code b = 2α|Σ ln σp|}, the logarithm of the product is at most {@code L + a + b + 2C}; it, D ln α and the additions are
+ * within {@code (4L + 5a + 4b + 4)u}, of which R's factor takes half. Noises are for α other than ½, of which s has two roundings more, a third
+ * of the whole at least: the margin makes up for it, and for L of ½ its bound for smaller α does.
  */
 public final class MeasureOperands extends Operands<DiagonalBatch> {
   private static final double U32 = 0x1p-24;
@@ -48,6 +50,9 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
   private static final double LEAST_ALPHA = 0x1p-20;
 
   private static final double LEAST_ALPHA32 = 0.125;
+
+  /** Least α of which the noise of logarithms is bounded apart: smaller ones have more, as ln α has. */
+  private static final double USUAL_ALPHA = 0x1p-5;
 
   /**
    * Greatest |log₂ σ²| of the variances that are multiplied: eight of their weighted sums and a number below 2 make at most 2^126, and at
@@ -78,25 +83,26 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
     static final Forms DOUBLE = new Forms(Precision.DOUBLE);
 
     private final Precision precision;
-    private final DerivedForm<DiagonalBatch, Rows> wasserstein = form(Summand.WASSERSTEIN_2);
-    private final DerivedForm<DiagonalBatch, Rows> jeffreys = form(Summand.JEFFREYS);
-    private final DerivedForm<DiagonalBatch, Rows> chernoff = form(Summand.CHERNOFF);
+    private final DerivedForm<DiagonalBatch, Rows> wasserstein = form(Summand.WASSERSTEIN_2, 0);
+    private final DerivedForm<DiagonalBatch, Rows> jeffreys = form(Summand.JEFFREYS, 0);
+    private final DerivedForm<DiagonalBatch, Rows> chernoff = form(Summand.CHERNOFF, USUAL_ALPHA);
+    private final DerivedForm<DiagonalBatch, Rows> smallAlpha = form(Summand.CHERNOFF, LEAST_ALPHA);
 
     private Forms(Precision precision) {
       this.precision = precision;
     }
 
-    private DerivedForm<DiagonalBatch, Rows> form(Summand summand) {
+    private DerivedForm<DiagonalBatch, Rows> form(Summand summand, double leastAlpha) {
       return new DerivedForm<>(
-          g -> rows(summand, precision, g),
+          g -> rows(summand, precision, g, leastAlpha),
           r -> (long) Double.BYTES * (2 * r.offset.length + r.log.length));
     }
 
-    Rows of(Summand summand, DiagonalBatch g) {
-      return switch (summand) {
+    Rows of(Measure measure, DiagonalBatch g) {
+      return switch (Summand.of(measure)) {
         case WASSERSTEIN_2 -> wasserstein.of(g);
         case JEFFREYS -> jeffreys.of(g);
-        case CHERNOFF -> chernoff.of(g);
+        case CHERNOFF -> (measure.alpha() < USUAL_ALPHA ? smallAlpha : chernoff).of(g);
       };
     }
   }
@@ -133,11 +139,11 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
     Summand summand = Summand.of(measure);
     if (!batch.isDouble()) {
       FloatMeasurePanels.of(summand).of(batch, vectors);
-      Forms.FLOAT.of(summand, batch);
-      Forms.REFINED.of(summand, batch);
+      Forms.FLOAT.of(measure, batch);
+      Forms.REFINED.of(measure, batch);
     }
     DoubleMeasurePanels.of(summand).of(batch, vectors);
-    Forms.DOUBLE.of(summand, batch);
+    Forms.DOUBLE.of(measure, batch);
   }
 
   public void prepare(DiagonalBatch q, DiagonalBatch p, boolean vectors, Worker worker) {
@@ -195,11 +201,11 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
   }
 
   Rows rows32(DiagonalBatch g) {
-    return Forms.FLOAT.of(summand, g);
+    return Forms.FLOAT.of(measure, g);
   }
 
   Rows rows64(DiagonalBatch g) {
-    return (isDouble() ? Forms.DOUBLE : Forms.REFINED).of(summand, g);
+    return (isDouble() ? Forms.DOUBLE : Forms.REFINED).of(measure, g);
   }
 
   /** Returns what R is multiplied by. */
@@ -265,7 +271,8 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
     return Math.min(9 + d, 53);
   }
 
-  private static Rows rows(Summand summand, Precision precision, DiagonalBatch g) {
+  private static Rows rows(
+      Summand summand, Precision precision, DiagonalBatch g, double leastAlpha) {
     int d = g.dimension();
     double[] offset = new double[Math.ceilDiv(g.size(), FloatPanels.NR) * FloatPanels.NR];
     double[] noise = new double[offset.length];
@@ -286,13 +293,15 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
           noise[i] = wide ? 4.5 * 9 * u * u * d / margin : unitsOfJeffreys(d) * U32 * d;
         }
         case CHERNOFF -> {
-          double logs = 8 * U64 * (Math.abs(g.logDet(i)) + 3.5 * d + 1) + g.logDetBound(i);
+          double logs = 8 * U64 * (Math.abs(g.logDet(i)) + 1) + g.logDetBound(i);
+          double logAlpha = -Math.log(leastAlpha) * d * U64;
           log[i] = g.logDet(i);
           boolean isHeld =
               wide
                   ? exponent(g, i) <= MOST_EXPONENT64
                   : exponent(g, i) <= MOST_EXPONENT32 && d <= MOST_DIMENSIONS32;
-          noise[i] = isHeld ? 0.2525 * (wide ? 6 : 5) * u * d + UNEQUAL * logs : Double.NaN;
+          noise[i] =
+              isHeld ? 0.2525 * (wide ? 6 : 5) * u * d + UNEQUAL * logs + logAlpha : Double.NaN;
         }
       }
       if (wide ? g.beyond64().get(i) : g.beyond32().get(i)) {
