@@ -338,7 +338,7 @@ class BackendSelectionTest {
       arguments.add(Probe.class.getName());
     }
     arguments.addAll(Arrays.asList(backends));
-    ChildJvm jvm = ChildJvm.run(scratch, Duration.ofSeconds(60), arguments);
+    ChildJvm jvm = ChildJvm.run(scratch, Duration.ofMinutes(4), arguments);
     assertThat(jvm.status()).as("%s%n%s", arguments, jvm).isZero();
     return new Result(jvm.out().lines().toList(), jvm.err().lines().toList());
   }
