@@ -28,7 +28,7 @@ import java.util.function.IntConsumer;
  * <p>of A. R. Runnalls, "Kullback-Leibler approach to Gaussian mixture reduction", IEEE Transactions on Aerospace and Electronic Systems 43
  * (2007) 989–999, equation 21. It is {@code w_i KL(N_i ‖ N_ij) + w_j KL(N_j ‖ N_ij)}, in nats, never negative, and 0 for equal Gaussians.
  * For weights of sum 1, it bounds how much further the mixture is from the reduced one, by KL, than it was. It is proportional to the
- * weights, whose sum may be any: a tracker's intensity has the number of targets.
+ * weights, whose sum need not be 1: a tracker's intensity has the number of targets.
  *
  * <p>Of diagonal components, P is diagonal: variances are those of the merged component, and covariances between dimensions are dropped.
  * The cost is that of the diagonal P_ij.
@@ -47,6 +47,9 @@ import java.util.function.IntConsumer;
 public final class MixtureReduction {
   /** Largest absolute value of a mean: its square, over or under a variance, is within double's range. */
   private static final double MOST_MEAN = 0x1p250;
+
+  /** Largest sum of weights, and its inverse the least: costs are in double's range. */
+  private static final double MOST_SUM = 0x1p500;
 
   private final Gaussians components;
   private final double[] weights;
@@ -87,7 +90,7 @@ public final class MixtureReduction {
    * Reduces a mixture to at most K components.
    *
    * @param components N Gaussians
-   * @param weights w, N finite numbers ≥ 0, not all 0. Components of weight 0 cost nothing to merge, and are merged first
+   * @param weights w, N finite numbers ≥ 0 of a sum in [2⁻⁵⁰⁰, 2⁵⁰⁰]. Components of weight 0 cost nothing to merge, and are merged first
    * @param size K, at least 1
    * @return the reduced mixture
    * @throws IllegalArgumentException if the arguments are not such; if the components are deterministic, or have means, variances or
@@ -148,9 +151,11 @@ public final class MixtureReduction {
       }
       sum += weights[i];
     }
-    if (!(sum > 0 && sum <= Double.MAX_VALUE)) {
+    if (!(sum >= 1 / MOST_SUM && sum <= MOST_SUM)) {
       throw new IllegalArgumentException(
-          "the sum of weights is " + sum + "; it must be finite and > 0: scale them");
+          "the sum of weights is "
+              + sum
+              + "; it must be in [2^-500, 2^500]: scale them all by one number");
     }
   }
 

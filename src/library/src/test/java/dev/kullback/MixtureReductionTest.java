@@ -292,6 +292,28 @@ class MixtureReductionTest {
     }
   }
 
+  /** Products of weights and variances are 0 in double, and moments are right. */
+  @Test
+  void momentsOfLightComponents() {
+    double[] means = {0, 1, 10, 1e9};
+    double[] variances = {1, 1, 2, 1};
+    double unit = 0x1p-240;
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mix mix = new Mix(new double[] {0.25, 0.125, 0.5, 1}, means, variances, isFull);
+      MixtureReduction expected = mix.reduce(2, INFINITY);
+      Mix light =
+          new Mix(
+              new double[] {0x1p-602, 0x1p-603, 0x1p-601, 1},
+              DoubleStream.of(means).map(m -> unit * m).toArray(),
+              DoubleStream.of(variances).map(v -> unit * unit * v).toArray(),
+              isFull);
+      MixtureReduction got = light.reduce(2, INFINITY);
+      assertThat(got.assignments()).containsExactly(0, 0, 0, 1);
+      assertThat(got.means()[0]).isEqualTo(unit * expected.means()[0]);
+      assertThat(got.covariances()[0]).isEqualTo(unit * unit * expected.covariances()[0]);
+    }
+  }
+
   /** What is not merged comes back as it was given. */
   @Test
   void whatIsLeftAloneIsUnchanged() {
@@ -764,6 +786,8 @@ class MixtureReductionTest {
     reject("the sum of weights is 0.0; it must be", g, new double[3], 1, 1);
     double[] huge = {Double.MAX_VALUE, Double.MAX_VALUE, 1};
     reject("the sum of weights is Infinity; it must be", g, huge, 1, 1);
+    double[] tiny = {1e-160, 0, 0};
+    reject("the sum of weights is 1.0E-160; it must be in [2^-500, 2^500]", g, tiny, 1, 1);
     double[] zero = new double[3];
     reject(
         "components are deterministic",

@@ -59,7 +59,7 @@ public abstract class Components {
 
   private final int[] column;
 
-  /** Sums of products of weights, and their rounding errors. */
+  /** Sums of products of shares of a weight, and their rounding errors. */
   private final double[] sum;
 
   private final double[] error;
@@ -192,17 +192,17 @@ public abstract class Components {
     clearSums();
     for (int k = 0; k < owner.length; k++) {
       if (owner[k] == i) {
+        double share =
+            originalWeight[k] / weight[i]; // first, as small weights of small squares underflow
         for (int h = 0; h < dimension; h++) {
           add(
               h,
-              originalWeight[k]
-                  * (originalMean[k * dimension + h] - originalMean[heaviest * dimension + h]));
+              share * (originalMean[k * dimension + h] - originalMean[heaviest * dimension + h]));
         }
       }
     }
     for (int h = 0; h < dimension; h++) {
-      mean[i * dimension + h] =
-          originalMean[heaviest * dimension + h] + (sum[h] + error[h]) / weight[i];
+      mean[i * dimension + h] = originalMean[heaviest * dimension + h] + (sum[h] + error[h]);
     }
   }
 
@@ -210,22 +210,22 @@ public abstract class Components {
     clearSums();
     for (int k = 0; k < owner.length; k++) {
       if (owner[k] == i) {
+        double share = originalWeight[k] / weight[i];
         for (int h = 0; h < dimension; h++) {
           shift[h] = originalMean[k * dimension + h] - mean[i * dimension + h];
         }
         for (int e = 0; e < length; e++) {
           add(
               e,
-              originalWeight[k]
+              share
                   * (originalCovariance[k * length + e]
                       - originalCovariance[heaviest * length + e]));
-          add(e, originalWeight[k] * (shift[row[e]] * shift[column[e]]));
+          add(e, share * (shift[row[e]] * shift[column[e]]));
         }
       }
     }
     for (int e = 0; e < length; e++) {
-      covariance[i * length + e] =
-          originalCovariance[heaviest * length + e] + (sum[e] + error[e]) / weight[i];
+      covariance[i * length + e] = originalCovariance[heaviest * length + e] + (sum[e] + error[e]);
     }
   }
 
