@@ -25,13 +25,20 @@ public final class VariationalBound {
 
   private static final double GROWTH = 2;
 
-  /** Least part of ω_b that an element keeps, so that it can grow again. */
+  /** Least part of π_a that an element keeps, so that it can grow again. */
   private static final double FLOOR = 1e-300;
+
+  /** Divergence above which an element keeps nothing: so little would count, too. */
+  private static final double MOST_KEPT = 1e280;
 
   private final double[] pi;
   private final double[] omega;
+
+  /** D, or the greatest double where it is infinite: there, φ is 0. */
   private final double[] d;
-  private final double[] phi;
+
+  /** {@code φ_ab/π_a}. */
+  private final double[] shares;
 
   /** {@code ln(Φ_b/ω_b)}. */
   private final double[] logs;
@@ -40,13 +47,18 @@ public final class VariationalBound {
   public VariationalBound(double[] pi, double[] omega, double[] d) {
     this.pi = pi;
     this.omega = omega;
-    this.d = d;
-    phi = new double[d.length];
-    Arrays.setAll(phi, k -> pi[k / omega.length] * omega[k % omega.length]);
+    this.d = Arrays.stream(d).map(x -> Math.min(x, Double.MAX_VALUE)).toArray();
+    shares = new double[d.length];
+    Arrays.setAll(shares, k -> d[k] <= Double.MAX_VALUE ? omega[k % omega.length] : 0);
     logs = new double[omega.length];
   }
 
   public double compute() {
+    for (int a = 0; a < pi.length; a++) {
+      if (!normalize(a)) {
+        return Double.POSITIVE_INFINITY;
+      }
+    }
     Checkpoint checkpoint = new Checkpoint();
     double least = Double.POSITIVE_INFINITY;
     double step = 1;
@@ -55,7 +67,7 @@ public final class VariationalBound {
       checkpoint.pass(Checkpoint.ofPlain(d.length));
       least = Math.min(least, evaluate());
       double gap = gap();
-      if (!(gap > TOLERANCE * Math.max(1, least))) { // or NaN, of infinite divergences
+      if (gap <= TOLERANCE * Math.max(1, least)) {
         break;
       }
       step = gap < last ? GROWTH * step : 1;
@@ -65,17 +77,32 @@ public final class VariationalBound {
     return Math.max(0, least);
   }
 
+  /** Makes the sum of a row's shares 1; returns false if all are 0. */
+  private boolean normalize(int a) {
+    int row = a * omega.length;
+    double sum = 0;
+    for (int k = row; k < row + omega.length; k++) {
+      sum += shares[k];
+    }
+    for (int k = row; k < row + omega.length; k++) {
+      shares[k] /= sum;
+    }
+    return sum > 0;
+  }
+
   /** Returns J, and sets the logarithms. */
   private double evaluate() {
     Arrays.fill(logs, 0);
     double value = 0;
     for (int k = 0; k < d.length; k++) {
-      logs[k % omega.length] += phi[k];
-      value += phi[k] * d[k];
+      double phi = pi[k / omega.length] * shares[k];
+      logs[k % omega.length] += phi;
+      value += phi * d[k];
     }
     for (int b = 0; b < omega.length; b++) {
       double sum = logs[b];
-      logs[b] = Math.log(sum / omega[b]);
+      // finite for a column of no share
+      logs[b] = Math.log(Math.max(sum, Double.MIN_VALUE)) - Math.log(omega[b]);
       value += sum * logs[b];
     }
     return value;
@@ -94,24 +121,20 @@ public final class VariationalBound {
     for (int a = 0, k = 0; a < pi.length; a++) {
       double least = least(a);
       for (int b = 0; b < omega.length; b++, k++) {
-        gap += phi[k] * (d[k] + logs[b] - least);
+        gap += pi[a] * shares[k] * (d[k] + logs[b] - least);
       }
     }
     return gap;
   }
 
   private void advance(double step) {
-    for (int a = 0, row = 0; a < pi.length; a++, row += omega.length) {
+    for (int a = 0, k = 0; a < pi.length; a++) {
       double least = least(a);
-      double sum = 0;
-      for (int b = 0, k = row; b < omega.length; b++, k++) {
-        double factor = Math.exp(-step * (d[k] + logs[b] - least));
-        phi[k] = Math.max(phi[k] * factor, FLOOR * omega[b]);
-        sum += phi[k];
+      for (int b = 0; b < omega.length; b++, k++) {
+        double share = shares[k] * Math.exp(-step * (d[k] + logs[b] - least));
+        shares[k] = d[k] <= MOST_KEPT ? Math.max(share, FLOOR) : share;
       }
-      for (int k = row; k < row + omega.length; k++) {
-        phi[k] *= pi[a] / sum;
-      }
+      normalize(a);
     }
   }
 }
