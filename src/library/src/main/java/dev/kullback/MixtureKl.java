@@ -177,33 +177,35 @@ public final class MixtureKl {
    * @param seed the seed of the generator
    * @return the estimates of the N·M entries, that of (m, n) as number {@code m·M + n}, unbiased, with standard errors from the samples'
    *     variance and a bound on rounding. An error below 1e-12 or so is that bound
-   * @throws IllegalArgumentException if there are fewer samples
+   * @throws IllegalArgumentException if there are fewer samples, or if one is drawn of a component of f with a standard deviation, or an
+   *     element of a factor's diagonal, outside [2⁻¹⁰⁰⁰, 2¹⁰⁰⁰]
    */
   public MonteCarlo monteCarlo(int samples, long seed) {
     if (samples < 2) {
       throw new IllegalArgumentException("samples must be at least 2, is " + samples);
     }
-    Densities own = Densities.of(components, logs(pi));
-    Densities other = Densities.of(otherComponents, logs(omega));
+    Densities own = Densities.of(components, components, logs(pi));
+    Densities other = Densities.of(otherComponents, components, logs(omega));
     SplittableRandom seeds = new SplittableRandom(seed);
     Checkpoint checkpoint = new Checkpoint();
     double[] estimates = new double[f.size() * g.size()];
     double[] errors = new double[estimates.length];
-    double[] x = new double[f.dimension()];
+    double[] t = new double[f.dimension()];
     for (int m = 0; m < f.size(); m++) {
       SplittableRandom random = seeds.split();
       RunningMean[] means = new RunningMean[g.size()];
       Arrays.setAll(means, _ -> new RunningMean());
       double[] floors = new double[g.size()];
       for (long s = 1; s <= samples; s++) {
-        own.sample(choose(random.nextDouble(), m), random, x);
-        double logF = own.log(x, f.offset(m), f.offset(m + 1));
+        int a = choose(random.nextDouble(), m);
+        own.sample(a, random, t);
+        double logF = own.log(a, t, f.offset(m), f.offset(m + 1));
         boolean isChecked = Long.bitCount(s) == 1; // some of the samples, the first and ever fewer
-        double floor = isChecked ? own.rounding(x, f.offset(m), f.offset(m + 1)) : 0;
+        double floor = isChecked ? own.rounding(a, t, f.offset(m), f.offset(m + 1)) : 0;
         for (int n = 0; n < g.size(); n++) {
-          means[n].add(logF - other.log(x, g.offset(n), g.offset(n + 1)));
+          means[n].add(logF - other.log(a, t, g.offset(n), g.offset(n + 1)));
           if (isChecked) {
-            double both = floor + other.rounding(x, g.offset(n), g.offset(n + 1));
+            double both = floor + other.rounding(a, t, g.offset(n), g.offset(n + 1));
             floors[n] = both >= floors[n] ? both : floors[n];
           }
         }

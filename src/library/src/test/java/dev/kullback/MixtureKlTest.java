@@ -358,15 +358,17 @@ class MixtureKlTest {
     }
   }
 
-  @Test
-  void farComponents() {
+  /** The divergences of components are 1e10, 1e306 or infinite, and do not count. */
+  @ParameterizedTest
+  @ValueSource(doubles = {1e5, 1e153, 1e200})
+  void farComponents(double far) {
     double[] ones = {1, 1};
     Mixture f =
         Mixture.of(
-            DiagonalGaussians.ofStd(new double[] {0, 1e5}, ones, 1), new double[] {0.5, 0.5});
+            DiagonalGaussians.ofStd(new double[] {0, far}, ones, 1), new double[] {0.5, 0.5});
     Mixture g =
         Mixture.of(
-            DiagonalGaussians.ofStd(new double[] {1, 1e5}, ones, 1), new double[] {0.25, 0.75});
+            DiagonalGaussians.ofStd(new double[] {1, far}, ones, 1), new double[] {0.25, 0.75});
     double exact = 0.5 * (0.5 + Math.log(2)) + 0.5 * Math.log(0.5 / 0.75);
     try (KlEngine engine = KlEngine.builder().build()) {
       MixtureKl kl = MixtureKl.of(f, g);
@@ -374,6 +376,16 @@ class MixtureKlTest {
           new double[][] {kl.variational(engine), kl.matchedPairs(engine), kl.upperBound(engine)}) {
         assertThat(got[0]).isCloseTo(exact, within(1e-12));
       }
+    }
+  }
+
+  @Test
+  void allComponentsAreFar() {
+    double[] ones = {1, 1};
+    Mixture f =
+        Mixture.of(
+            DiagonalGaussians.ofStd(new double[] {0, 1e5}, ones, 1), new double[] {0.5, 0.5});
+    try (KlEngine engine = KlEngine.builder().build()) {
       Mixture none =
           Mixture.of(
               DiagonalGaussians.ofStd(new double[] {1e200}, new double[] {1}, 1), new double[] {1});
@@ -384,6 +396,53 @@ class MixtureKlTest {
       assertThat(infinite.monteCarlo(10, 1).estimate(0)).isInfinite();
       assertThat(infinite.monteCarlo(10, 1).standardError(0)).isInfinite();
     }
+  }
+
+  /** Weights whose products are 0 in double, of components that are near ones and infinitely far ones. */
+  @Test
+  void tinyWeights() {
+    double[] ones = {1, 1};
+    double[] w = {1, 1e-200};
+    Mixture f = Mixture.of(DiagonalGaussians.ofStd(new double[] {0, 5}, ones, 1), w);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      for (double far : new double[] {3, 1e200}) {
+        Mixture g = Mixture.of(DiagonalGaussians.ofStd(new double[] {1, far}, ones, 1), w);
+        MixtureKl kl = MixtureKl.of(f, g);
+        for (double[] got :
+            new double[][] {
+              kl.variational(engine), kl.matchedPairs(engine), kl.upperBound(engine)
+            }) {
+          assertThat(got[0]).isCloseTo(0.5, within(1e-6));
+        }
+      }
+    }
+  }
+
+  /** The unit of the data does not matter, even where variances are beyond double's range. */
+  @ParameterizedTest
+  @ValueSource(doubles = {1e-300, 1e-160, 1e160, 1e300})
+  void extremeScales(double unit) {
+    double[] w = {0.5, 0.5};
+    double[] mean = {0, 1, 1, 3};
+    double[] std = {1, 2, 1, 1};
+    double[] scaledMean = DoubleStream.of(mean).map(m -> unit * m).toArray();
+    double[] scaledStd = DoubleStream.of(std).map(s -> unit * s).toArray();
+    double[] logs = DoubleStream.of(std).map(s -> 2 * (Math.log(s) + Math.log(unit))).toArray();
+    Mixture f = Mixture.of(DiagonalGaussians.ofStd(mean, std, 2), w);
+    Mixture stated = Mixture.of(DiagonalGaussians.ofStd(scaledMean, scaledStd, 2), w);
+    Mixture byLogs = Mixture.of(DiagonalGaussians.ofLogVariance(scaledMean, logs, 2), w);
+    Mixture g = Mixture.of(DiagonalGaussians.ofStd(new double[] {1, 1, 0, 5}, std, 2), w);
+    Mixture other =
+        Mixture.of(
+            DiagonalGaussians.ofStd(new double[] {unit, unit, 0, 5 * unit}, scaledStd, 2), w);
+    double expected = MixtureKl.of(f, g).productOfGaussians()[0];
+    for (Mixture scaled : new Mixture[] {stated, byLogs}) {
+      assertThat(MixtureKl.of(scaled, other).productOfGaussians()[0])
+          .isCloseTo(expected, within(1e-11));
+    }
+    MonteCarlo sampled = MixtureKl.of(f, g).monteCarlo(100, 1);
+    assertThat(MixtureKl.of(stated, other).monteCarlo(100, 1).estimate(0))
+        .isCloseTo(sampled.estimate(0), within(1e-12));
   }
 
   @Test
@@ -531,6 +590,28 @@ class MixtureKlTest {
     assertThat(sampled.standardError(0)).isBetween(1e-16, 1e-12);
   }
 
+  /** A sample keeps its distance from a mean whose last bit is more than a standard deviation. */
+  @Test
+  void samplesOfLargeMeans() {
+    for (boolean isFull : new boolean[] {false, true}) {
+      Mixture f = large(isFull, 1e-17);
+      Mixture g = large(isFull, 2e-17);
+      MonteCarlo sampled = MixtureKl.of(f, g).monteCarlo(10_000, 1);
+      double exact = Math.log(2) + 0.125 - 0.5;
+      assertThat(sampled.estimate(0))
+          .isCloseTo(exact, within(4 * sampled.standardError(0)))
+          .isCloseTo(exact, within(0.03));
+    }
+  }
+
+  private static Mixture large(boolean isFull, double std) {
+    double[] mean = {1, 1e6};
+    double[] stds = {std, 1e6 * std};
+    return Mixture.of(
+        isFull ? FullGaussians.ofScaleTril(mean, stds, 1) : DiagonalGaussians.ofStd(mean, stds, 1),
+        new double[] {0.5, 0.5});
+  }
+
   @Test
   void reproducible() {
     MixtureKl kl = MixtureKl.of(TEN, SIX_AND_FOUR);
@@ -582,6 +663,17 @@ class MixtureKlTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> MixtureKl.of(f, f).monteCarlo(1, 1))
         .withMessage("samples must be at least 2, is 1");
+    double[] tiny = {1, 0x1p-1010, 1};
+    for (Gaussians extreme :
+        List.of(
+            DiagonalGaussians.ofStd(new double[3], tiny, 1),
+            FullGaussians.ofScaleTril(new double[3], tiny, 1))) {
+      Mixture unsampled = Mixture.of(extreme, w);
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> MixtureKl.of(unsampled, f).monteCarlo(100, 1))
+          .withMessage(
+              "f's components[1] has a standard deviation outside [2^-1000, 2^1000] in dimension 0, so it cannot be sampled; rescale the data");
+    }
     try (KlEngine jeffreys = KlEngine.builder().divergence(Divergence.JEFFREYS).build()) {
       for (Consumer<KlEngine> method :
           List.<Consumer<KlEngine>>of(

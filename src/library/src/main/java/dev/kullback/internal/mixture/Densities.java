@@ -6,55 +6,108 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import java.util.SplittableRandom;
 
-/** Logarithms of the densities of mixtures, at points, without {@code −½ D ln 2π}, and samples of components. Used by one thread. */
+/**
+ * Logarithms of the densities of mixtures, at points, without {@code −½ D ln 2π}, and samples of components. A point is a component that it
+ * is a sample of and its distance t from that component's mean: their sum would round t away where a mean is large beside a standard
+ * deviation. Used by one thread.
+ */
 public abstract class Densities {
   private static final double HALF_ULP = 0x1p-53;
 
   /** Roundings of a term at most; its sum has D more. */
   private static final int ROUNDINGS = 16;
 
+  private static final double LEAST_STD = 0x1p-1000;
+
   final int dimension;
+
+  /** {@code x − μ}, as {@code (μ_a − μ) + t} of a sample of component a, and then the magnitudes of what is added there. */
+  final double[] shift;
 
   /** {@code L⁻¹(x − μ)}, and how much a rounding of an ulp of what is added there changes it, in ulps. */
   final double[] y;
 
   final double[] growth;
   private final Batch batch;
+  private final double[] means;
+  private final double[] sampledMeans;
   private final double[] logWeights;
 
   /** A component's logarithms, of weight and density together. */
   private final double[] terms;
 
-  private Densities(Batch batch, double[] logWeights) {
+  private Densities(Batch batch, Batch sampled, double[] logWeights) {
     this.batch = batch;
+    means = means(batch);
+    sampledMeans = sampled == batch ? means : means(sampled);
     this.logWeights = logWeights;
     dimension = batch.dimension();
+    shift = new double[dimension];
     y = new double[dimension];
     growth = new double[dimension];
     terms = new double[batch.size()];
   }
 
-  public static Densities of(Batch batch, double[] logWeights) {
+  /**
+   * Makes the densities of a batch's components.
+   *
+   * @param sampled the components that points are samples of
+   */
+  public static Densities of(Batch batch, Batch sampled, double[] logWeights) {
     return switch (batch) {
-      case DiagonalBatch d -> new Diagonal(d, logWeights);
-      case FullBatch f -> new Full(f, logWeights);
+      case DiagonalBatch d -> new Diagonal(d, sampled, logWeights);
+      case FullBatch f -> new Full(f, sampled, logWeights);
     };
   }
 
-  /** Sets {@link #y}. */
-  abstract void standardize(int k, double[] x);
+  private static double[] means(Batch batch) {
+    return switch (batch) {
+      case DiagonalBatch d -> d.mean64();
+      case FullBatch f -> f.mean();
+    };
+  }
 
-  /** Sets {@link #growth}, after y. */
-  abstract void magnify(int k, double[] x);
+  /** Sets {@link #y}, after the shift. */
+  abstract void standardize(int k);
 
-  /** Draws a point of component k. */
-  public abstract void sample(int k, SplittableRandom random, double[] x);
+  /** Sets {@link #growth}, after y, of the shift's magnitudes. */
+  abstract void magnify(int k);
 
-  /** Returns {@code ln Σ_k w_k N_k(x)} of the components k in [from, to). */
-  public final double log(double[] x, int from, int to) {
+  /**
+   * Draws the distance of a point of component k from its mean.
+   *
+   * @throws IllegalArgumentException if a standard deviation is out of range
+   */
+  public abstract void sample(int k, SplittableRandom random, double[] t);
+
+  /** Throws if samples of a standard deviation, or of an element of a factor's diagonal, are not held by normal doubles. */
+  static void checkStd(double std, int k, int h) {
+    if (!(std >= LEAST_STD && std <= 1 / LEAST_STD)) {
+      throw new IllegalArgumentException(
+          "f's components[%d] has a standard deviation outside [2^-1000, 2^1000] in dimension %d, so it cannot be sampled; rescale the data"
+              .formatted(k, h));
+    }
+  }
+
+  private void standardize(int k, int a, double[] t) {
+    for (int h = 0, i = k * dimension, j = a * dimension; h < dimension; h++, i++, j++) {
+      shift[h] = sampledMeans[j] - means[i] + t[h];
+    }
+    standardize(k);
+  }
+
+  private void magnify(int k, int a) {
+    for (int h = 0, i = k * dimension, j = a * dimension; h < dimension; h++, i++, j++) {
+      shift[h] = Math.abs(sampledMeans[j] - means[i]) + Math.abs(shift[h]);
+    }
+    magnify(k);
+  }
+
+  /** Returns {@code ln Σ_k w_k N_k(x)} of the components k in [from, to), at a sample of a. */
+  public final double log(int a, double[] t, int from, int to) {
     double most = Double.NEGATIVE_INFINITY;
     for (int k = from; k < to; k++) {
-      standardize(k, x);
+      standardize(k, a, t);
       double squares = 0;
       for (double z : y) {
         squares += z * z;
@@ -66,14 +119,14 @@ public abstract class Densities {
   }
 
   /** Bounds the rounding error of {@link #log}, whose derivative by a component's term is the component's share. */
-  public final double rounding(double[] x, int from, int to) {
-    double log = log(x, from, to);
+  public final double rounding(int a, double[] t, int from, int to) {
+    double log = log(a, t, from, to);
     double sum = Math.abs(log);
     for (int k = from; k < to; k++) {
       double share = Math.exp(terms[k] - log);
       if (share > 0) {
-        standardize(k, x);
-        magnify(k, x);
+        standardize(k, a, t);
+        magnify(k, a);
         double magnitude = Math.abs(logWeights[k]) + Math.abs(batch.logDet(k));
         for (int h = 0; h < dimension; h++) {
           magnitude += Math.abs(y[h]) * (Math.abs(y[h]) + growth[h]);
@@ -87,30 +140,31 @@ public abstract class Densities {
   private static final class Diagonal extends Densities {
     private final DiagonalBatch batch;
 
-    Diagonal(DiagonalBatch batch, double[] logWeights) {
-      super(batch, logWeights);
+    Diagonal(DiagonalBatch batch, Batch sampled, double[] logWeights) {
+      super(batch, sampled, logWeights);
       this.batch = batch;
     }
 
     @Override
-    void standardize(int k, double[] x) {
+    void standardize(int k) {
       for (int h = 0, i = k * dimension; h < dimension; h++, i++) {
-        y[h] = batch.kind().standardize(x[h] - batch.mean(i), batch.scale(i));
+        y[h] = batch.kind().standardize(shift[h], batch.scale(i));
       }
     }
 
     @Override
-    void magnify(int k, double[] x) {
-      for (int h = 0; h < dimension; h++) {
-        growth[h] = Math.abs(y[h]);
+    void magnify(int k) {
+      for (int h = 0, i = k * dimension; h < dimension; h++, i++) {
+        growth[h] = batch.kind().standardize(shift[h], batch.scale(i));
       }
     }
 
     @Override
-    public void sample(int k, SplittableRandom random, double[] x) {
+    public void sample(int k, SplittableRandom random, double[] t) {
       for (int h = 0, i = k * dimension; h < dimension; h++, i++) {
         double std = 1 / batch.kind().standardize(1, batch.scale(i));
-        x[h] = batch.mean(i) + std * random.nextGaussian();
+        checkStd(std, k, h);
+        t[h] = std * random.nextGaussian();
       }
     }
   }
@@ -118,16 +172,16 @@ public abstract class Densities {
   private static final class Full extends Densities {
     private final FullBatch batch;
 
-    Full(FullBatch batch, double[] logWeights) {
-      super(batch, logWeights);
+    Full(FullBatch batch, Batch sampled, double[] logWeights) {
+      super(batch, sampled, logWeights);
       this.batch = batch;
     }
 
     @Override
-    void standardize(int k, double[] x) {
+    void standardize(int k) {
       int at = k * Cholesky.packedLength(dimension);
       for (int r = 0; r < dimension; at += ++r) {
-        double t = x[r] - batch.mean()[k * dimension + r];
+        double t = shift[r];
         for (int c = 0; c < r; c++) {
           t -= batch.scaleTril()[at + c] * y[c];
         }
@@ -136,10 +190,10 @@ public abstract class Densities {
     }
 
     @Override
-    void magnify(int k, double[] x) {
+    void magnify(int k) {
       int at = k * Cholesky.packedLength(dimension);
       for (int r = 0; r < dimension; at += ++r) {
-        double t = Math.abs(x[r] - batch.mean()[k * dimension + r]);
+        double t = shift[r];
         for (int c = 0; c < r; c++) {
           t += Math.abs(batch.scaleTril()[at + c]) * (Math.abs(y[c]) + growth[c]);
         }
@@ -148,15 +202,15 @@ public abstract class Densities {
     }
 
     @Override
-    public void sample(int k, SplittableRandom random, double[] x) {
+    public void sample(int k, SplittableRandom random, double[] t) {
       int at = k * Cholesky.packedLength(dimension);
       for (int r = 0; r < dimension; at += ++r) {
         y[r] = random.nextGaussian();
-        double t = 0;
+        checkStd(batch.scaleTril()[at + r], k, r);
+        t[r] = 0;
         for (int c = 0; c <= r; c++) {
-          t += batch.scaleTril()[at + c] * y[c];
+          t[r] += batch.scaleTril()[at + c] * y[c];
         }
-        x[r] = batch.mean()[k * dimension + r] + t;
       }
     }
   }

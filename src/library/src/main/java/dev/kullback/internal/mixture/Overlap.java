@@ -45,13 +45,34 @@ public abstract class Overlap {
 
     @Override
     public double log(int i, int j) {
+      if (q.beyond64().get(i) || p.beyond64().get(j)) {
+        return logOfExtremes(i, j);
+      }
       double squares = 0;
       for (int h = 0, a = i * dimension, b = j * dimension; h < dimension; h++, a++, b++) {
         double d = q.mean(a) - p.mean(b);
         diagonal[h] = q.kind().variance(q.scale(a)) + p.kind().variance(p.scale(b));
-        squares += d * d / diagonal[h];
+        squares += d * (d / diagonal[h]);
       }
       return log(squares, DoubleLogProduct.of(diagonal, 0, dimension, false));
+    }
+
+    /**
+     * Computes it where variances may be beyond double's range: of logarithms, and with the greater variance as the unit.
+     */
+    private double logOfExtremes(int i, int j) {
+      double squares = 0;
+      double logDet = 0;
+      for (int h = 0, a = i * dimension, b = j * dimension; h < dimension; h++, a++, b++) {
+        double ratio = q.kind().logVariance(q.scale(a)) - p.kind().logVariance(p.scale(b));
+        DiagonalBatch wide = ratio >= 0 ? q : p;
+        double scale = wide.scale(ratio >= 0 ? a : b);
+        double sum = 1 + Math.exp(-Math.abs(ratio));
+        double y = wide.kind().standardize(q.mean(a) - p.mean(b), scale);
+        squares += y * (y / sum);
+        logDet += wide.kind().logVariance(scale) + Math.log(sum);
+      }
+      return log(squares, logDet);
     }
   }
 
