@@ -8,7 +8,10 @@ import dev.kullback.testing.Engines;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CancellationException;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class VerifyTest {
   @Test
@@ -44,6 +47,17 @@ class VerifyTest {
       assertThat(found.toString().lines())
           .hasSameSizeAs(found.operations())
           .allMatch(line -> line.endsWith(" ok"));
+    }
+  }
+
+  @Tag("long")
+  @ParameterizedTest
+  @ValueSource(strings = {"jeffreys", "hellinger", "wasserstein-2"})
+  void everyDivergenceIsRight(String divergence) {
+    try (KlEngine engine =
+        KlEngine.builder().divergence(Divergence.of(divergence)).threads(2).build()) {
+      Verification found = engine.verify(Duration.ofMillis(1));
+      assertThat(found.isRight()).as("%s", found).isTrue();
     }
   }
 

@@ -89,7 +89,10 @@ final class Case {
     SplittableRandom random = new SplittableRandom(100L * round + d);
     MadeUpGaussians normal = MadeUpGaussians.normal(d, full);
     MadeUpGaussians center = kind.isNear() ? normal.around(1, random, 1) : normal;
-    double spread = kind.isNear() ? NEAR : kind == Kind.ALIKE_FLOAT ? ALIKE : 1;
+    // Hellinger's distances of unlike Gaussians round to 1, which has no order that double could
+    // tell
+    boolean isAlike = kind == Kind.ALIKE_FLOAT || measure.equals(Measure.HELLINGER);
+    double spread = kind.isNear() ? NEAR : isAlike ? ALIKE : 1;
     MadeUpGaussians a = center.around(n, random, spread).withDuplicates();
     MadeUpGaussians b = isSelf ? a : center.around(m, random, spread).withDuplicates();
     makeQ = () -> batch(a, kind.isFull(true), scaleQ, kind.isDouble && kind != Kind.MIXED);
