@@ -474,7 +474,9 @@ struct FullPairs {
 
   // There is no faster way for many.
   template <class Block>
-  KB_FN void settleSquare(Block &, Squares &, const Region &, const Output &) const {}
+  KB_FN bool settleSquare(Block &, Squares &, const Region &, const Output &) const {
+    return true;
+  }
 
   template <class Block, class At, class Put>
   KB_FN void operator()(Block &block, At at, Put put) const {

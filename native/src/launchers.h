@@ -195,13 +195,6 @@ private:
   Arena arena;
 };
 
-template <class P, class Near = NearForm<float>>
-DiagonalPairs<P, Near> diagonalPairs(const Diagonal &q, const P &p, bool isNear, int same) {
-  double unit = unit64(q.dimension);
-  bool wide = q.wide || p.wide;
-  return {q, p, Near(q.kind), isNear, wide, unit, (wide ? DOUBLE_TOLERANCE : REFINED_TOLERANCE) - unit, same};
-}
-
 // A call's region, and what its kernels share.
 template <class Launch>
 struct Call {
@@ -404,11 +397,10 @@ int32_t kullback_cuda_pairwise(
   }
   Diagonal diagonalQ = diagonal(q, memoryQ);
   Diagonal diagonalP = diagonal(p, memoryP);
-  bool isNear = q->kind == p->kind;
   if (q->wide || p->wide) {
-    diagonalRegion(call, diagonalQ, diagonalP, diagonalPairs<Diagonal, NearForm<double>>(diagonalQ, diagonalP, isNear, same));
+    diagonalRegion(call, diagonalQ, diagonalP, DiagonalPairs<Diagonal, NearForm<double>>(diagonalQ, diagonalP, true, same));
   } else {
-    diagonalRegion(call, diagonalQ, diagonalP, diagonalPairs(diagonalQ, diagonalP, isNear, same));
+    diagonalRegion(call, diagonalQ, diagonalP, DiagonalPairs<Diagonal, NearForm<float>>(diagonalQ, diagonalP, true, same));
   }
   return launch.status;
 }
@@ -431,7 +423,7 @@ int32_t kullback_cuda_aligned(
     FullPairs pairs{full(q, memoryQ), full(p, memoryP), work.solving, same};
     launch(Aligned<FullPairs>{pairs, output, q->size, least(blocks, work.solvers)});
   } else {
-    auto pairs = diagonalPairs(diagonal(q, memoryQ), diagonal(p, memoryP), false, same);
+    DiagonalPairs<Diagonal, NearForm<float>> pairs(diagonal(q, memoryQ), diagonal(p, memoryP), false, same);
     launch(Aligned<decltype(pairs)>{pairs, output, q->size, blocks});
   }
   return launch.status;
@@ -449,7 +441,7 @@ int32_t kullback_cuda_standard(const kullback_cuda_batch *q, void *out, int32_t 
     launch(StandardFull{full(q, memory), output});
   } else {
     Diagonal g = diagonal(q, memory);
-    auto pairs = diagonalPairs(g, UnitNormal{g.kind, g.dimension}, false, 0);
+    DiagonalPairs<UnitNormal, NearForm<float>> pairs(g, UnitNormal{g.kind, g.dimension}, false, 0);
     launch(Aligned<decltype(pairs)>{pairs, output, q->size, ceilDiv(q->size, WARPS)});
   }
   return launch.status;

@@ -185,9 +185,13 @@ constexpr double LN2_HIGH = 0x1.62e42fef00000p-1;
 constexpr double LN2_MIDDLE = 0x1.473de6af00000p-34;
 constexpr double LN2_LOW = 0x1.3c7673007e5edp-69;
 
-// e^s by s = k ln 2 + 2²⁴ r, the series of e^r − 1, and e^2r − 1 = 2p + p² of p = e^r − 1.
+// A power of two, or the nearest within double's range.
+KB_FN double powerOfTwo(int e) { return fromBits((int64_t)((e < -1022 ? -1022 : e > 1023 ? 1023 : e) + 1023) << 52); }
+
+// e^s by s = k ln 2 + 2⁹ r, the series of e^r − 1, and e^2r − 1 = 2p + p² of p = e^r − 1.
 KB_FN Variance exactExp(double s) {
-  constexpr int HALVINGS = 24;
+  constexpr int HALVINGS = 9;
+  constexpr double SIXTH_REST = 0x1.5555555555555p-57; // 1/6 less what double has of it; a quarter of it 1/24 less that
   if (fabs(s) > 1e5) { // far beyond every other kind
     return {1, 0, s > 0 ? 1 << 20 : -(1 << 20)};
   }
@@ -197,16 +201,22 @@ KB_FN Variance exactExp(double s) {
   double r = a - b;
   double t = a - r;
   double rest = a - (r + t) + (t - b) - k * LN2_LOW;
-  r *= 0x1p-24;
-  rest *= 0x1p-24;
-  double square = r * r;
-  double squareRest = fma(r, r, -square) + 2 * r * rest;
-  double tail = r * square * (1 / 6.0 + r / 24);
-  double p = r + 0.5 * square;
-  double low = r - p + 0.5 * square + (rest + 0.5 * squareRest + tail);
+  r *= powerOfTwo(-HALVINGS);
+  rest *= powerOfTwo(-HALVINGS);
+  // |r| < 2^-10.5, so that of r⁵/120 and on, rounded, 2⁻¹⁰² is lost
+  double tail = r * (1 / 120.0 + r * (1 / 720.0 + r * (1 / 5040.0 + r / 40320)));
+  double p = 1 / 24.0 + tail;
+  double low = 1 / 24.0 - p + tail + 0.25 * SIXTH_REST;
+  KB_NO_UNROLL for (int n = 3; n >= 0; n--) {
+    double product = p * r;
+    double c = n == 3 ? 1 / 6.0 : n == 2 ? 0.5 : n;
+    low = fma(p, r, -product) + (low * r + p * rest) + (n == 3 ? SIXTH_REST : 0);
+    p = c + product;
+    low += c - p + product;
+  }
   for (int i = 0; i < HALVINGS; i++) {
-    square = p * p;
-    squareRest = fma(p, p, -square) + 2 * p * low;
+    double square = p * p;
+    double squareRest = fma(p, p, -square) + 2 * p * low;
     double sum = 2 * p + square;
     double sumRest = 2 * p - sum + square + (2 * low + squareRest);
     p = sum + sumRest;
@@ -372,11 +382,7 @@ KB_FN double scaledDifference(double a, double b, double t) {
 }
 
 // A power of two near 1/x, within double's range.
-KB_FN double inversePower(double x) {
-  int e = -exponentOf(x);
-  e = e < -1022 ? -1022 : e > 1023 ? 1023 : e;
-  return fromBits((int64_t)(e + 1023) << 52);
-}
+KB_FN double inversePower(double x) { return powerOfTwo(-exponentOf(x)); }
 
 // Relative error allowed for batches of double: 1e-12 times the condition number ‖L‖‖L⁻¹‖, up to where it would show. The bounds
 // are those of the worst case.

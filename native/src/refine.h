@@ -9,12 +9,12 @@ namespace kullback {
 // Dimensions that are summed one after the other; then these sums are.
 constexpr int RUN = 8;
 
-// Two forms of the terms of ½R or of KL, as a sum over dimensions in T from a row's and a column's operands.
+// Forms of twice KL's terms, as a sum over dimensions in T from a row's and a column's operands, DEPTH dimensions at a time in a square.
 
-// [(μq − μp)² + vq]·(1/vp), in double.
+// [(μq − μp)² + vq]·(1/vp), in double; of R, so without the logarithms.
 struct DifferenceForm {
   using T = double;
-  static constexpr int ROW = 2, COLUMN = 2; // operands
+  static constexpr int ROW = 2, COLUMN = 2, DEPTH = 2 * RUN; // operands
   int kindQ, kindP;
 
   KB_FN void row(double m, double s, T (&o)[ROW]) const {
@@ -32,97 +32,169 @@ struct DifferenceForm {
     return fma(fma(d, d, q[1]), p[1], sum);
   }
 
-  // A run's sum as it is added to the others.
-  KB_FN static double run(T sum) { return sum; }
+  // Whether an entry may be in this form, by a run's sum and by that of all so far.
+  KB_FN static bool stays(T, double) { return true; }
 };
 
-// The terms of KL where variances are alike and stated in the same way: differences of what is stated are exact, no term is negative
-// and nothing cancels. With z = (sq − sp)/sp, or sq − sp of log-variances, ½(x − ln(1+x)) of x = σq²/σp² − 1 is z² times a series. Where z
-// is within MOST its terms beyond those here are less than 2e-6 of it in float and 1e-15 in double, and roundings, of which z² and y² take
-// 12 and a run 16, 1.7e-6 and 4e-15. The series is above c/3, c being its first term, for any z; so a run's sum below c·MOST²/4 tells that
-// every z is.
-template <class T_>
+// (μq − μp)²/vp + x − ln(1+x), x = σq²/σp² − 1, where no term is negative and nothing cancels. The latter two are z² times a series,
+// economized (C. Lanczos 1938) on |z| ≤ MOST to a relative error of 2e-6 in float and 1e-13 in double, where z is
+//
+//     PARTS 1   (sq − sp)/sp, or sq − sp of log-variances: differences of what both batches state in the same way are exact
+//     PARTS 2   x, of variances high + low: in double from some 100 bits, in float from 48, so with an error of 2⁻⁴⁶, which takes
+//               2⁻⁴⁶·√(D·KL) of KL, 4e-6 of one that is no less than D·LEAST
+//
+// Roundings, of which a term takes 14 and a run 16, are 1.8e-6 and 4e-15. FAR has the logarithm itself where |z| > MOST, to 1e-13 of its
+// term, and any entry up to `limit`. Else a run's sum tells whether every z is within MOST: the series is above c/3, c being its first
+// term, for any z, so that sum is above c·MOST²/3 if one is not.
+template <class T_, int PARTS = 1, bool FAR = false>
 struct NearForm {
   using T = T_;
-  static constexpr int ROW = 2, COLUMN = 4;
-  static constexpr int TERMS = sizeof(T) == sizeof(float) ? 5 : 9;
-  static constexpr T MOST = sizeof(T) == sizeof(float) ? 0x1p-4 : 0x1p-6;
-  int kind;
+  static constexpr bool IS_FLOAT = sizeof(T) == sizeof(float);
+  static constexpr int ROW = 1 + PARTS, COLUMN = 4, DEPTH = FAR ? RUN : 2 * RUN;
+  static constexpr int TERMS = IS_FLOAT ? 5 : FAR ? 14 : 7;
+  static constexpr double MOST = IS_FLOAT ? 0x1.cp-4 : FAR ? 0x1p-2 : 0x1.6p-6;
+  static constexpr double LEAST = IS_FLOAT && PARTS == 2 ? 0x1p-56 : 0;
+  int kindQ, kindP;
+  double limit = LARGEST; // of twice KL
   T series[TERMS];
 
-  explicit NearForm(int kind) : kind(kind) {
+  NearForm(int kindQ, int kindP) : kindQ(kindQ), kindP(kindP) {
+    constexpr int ALL = 3 * TERMS;
+    int kind = PARTS == 1 ? kindQ : VARIANCE;
+    double c[ALL];
     double factorial = 2;
-    for (int n = 0; n < TERMS; factorial *= ++n + 2) {
+    for (int n = 0; n < ALL; factorial *= ++n + 2) {
       double alternating = n % 2 == 0 ? 1 : -1;
-      series[n] = (T)(kind == STD            ? (n == 0 ? 1 : alternating / (n + 2)) // z²/2 + z − ln(1+z)
-                      : kind == VARIANCE     ? alternating * 0.5 / (n + 2)           // ½ [z − ln(1+z)]
-                      : kind == LOG_VARIANCE ? 0.5 / factorial                       // ½ [e^z − 1 − z]
-                                             : alternating * 0.5 * (n + 1) / (n + 2)); // ½ [ln(1+z) − z/(1+z)]
+      c[n] = kind == STD            ? (n == 0 ? 2 : 2 * alternating / (n + 2)) // z² + 2z − 2 ln(1+z)
+             : kind == VARIANCE     ? alternating / (n + 2)                    // z − ln(1+z)
+             : kind == LOG_VARIANCE ? 1 / factorial                            // e^z − 1 − z
+                                    : alternating * (n + 1) / (n + 2);         // ln(1+z) − z/(1+z)
     }
+    for (int n = ALL - 1; n >= TERMS; n--) { // less a multiple of the Chebyshev polynomial T_n(z/MOST)
+      double t = c[n];
+      for (int k = n; k >= 2; k -= 2) {
+        t *= -MOST * MOST * k * (k - 1) / ((n - k + 2) * (n + k - 2));
+        c[k - 2] -= t;
+      }
+    }
+    for (int n = 0; n < TERMS; n++) series[n] = (T)c[n];
   }
 
   KB_FN void row(double m, double s, T (&o)[ROW]) const {
     o[0] = (T)m;
-    o[1] = (T)s;
+    state(kindQ, s, &o[1]);
   }
 
   KB_FN void column(double m, double s, T (&o)[COLUMN]) const {
+    double r = 1 / s;
     o[0] = (T)m;
-    o[1] = (T)s;
-    o[2] = kind == LOG_VARIANCE ? 1 : (T)(1 / s);
-    o[3] = (T)(0.7071067811865476 * inverseStd(kind, s));
+    o[2] = kindP == LOG_VARIANCE ? 1 : (T)r;
+    state(kindP, s, &o[1]);
+    o[3] = (T)(kindP == STD ? r * r : precision(kindP, s));
+  }
+
+  // What is stated, or its variance in two parts.
+  KB_FN static void state(int kind, double s, T *o) {
+    o[0] = (T)s;
+    if (PARTS == 2) {
+      Variance v = IS_FLOAT ? Variance{variance(kind, s), 0, 0} : exactVariance(kind, s);
+      double unit = powerOfTwo(v.exponent);
+      o[0] = (T)(v.high * unit);
+      o[1] = (T)(v.high * unit - o[0] + v.low * unit);
+    }
   }
 
   KB_FN T add(const T (&q)[ROW], const T (&p)[COLUMN], T sum) const {
-    T y = (q[0] - p[0]) * p[3];
-    T z = (q[1] - p[1]) * p[2];
+    T d = q[0] - p[0];
+    sum = fusedMultiplyAdd(d * p[3], d, sum);
+    T z = PARTS == 1 ? (q[1] - p[1]) * p[2] : (q[1] - p[1] + (q[PARTS] - p[2])) * p[3];
+    T square = z * z;
+    if (FAR && !(square <= MOST * MOST)) {
+      return sum <= limit ? sum + (z - log(q[1] * p[3])) : sum;
+    }
     T x = series[TERMS - 1];
     KB_UNROLL for (int n = TERMS - 2; n >= 0; n--) x = fusedMultiplyAdd(x, z, series[n]);
-    return fusedMultiplyAdd(z * z, x, fusedMultiplyAdd(y, y, sum));
+    return fusedMultiplyAdd(square, x, sum);
   }
 
-  KB_FN double run(T sum) const { return sum < series[0] * (MOST * MOST / 4) ? sum : FLAG; }
+  KB_FN bool stays(T run, double total) const { return FAR ? total <= limit : run < series[0] * (T)(MOST * MOST / 3); }
 };
 
-// The divergences of diagonal batches, in the first form that is right for a pair: near, where it is asked for; difference; and term by
-// term without cancellation.
+// The divergences of diagonal batches, in the first form that is right for a pair: near and far, where they are asked for; difference; and
+// term by term without cancellation.
 template <class P, class Near>
 struct DiagonalPairs {
+  using Parts = NearForm<typename Near::T, 2>;
+  using Far = NearForm<double, 2, true>;
+
   static constexpr int SIDE = 64; // of a square
   static constexpr int MICRO = 4; // of a thread in it
-  static constexpr int DEPTH = 2 * RUN;
 
   // Lines are so much longer that threads which store in eight of them, and load 16 bytes side by side, use all banks.
   template <class Form>
   struct Operands {
     static constexpr int LINE = SIDE + 16 / sizeof(typename Form::T);
-    typename Form::T row[Form::ROW][DEPTH][LINE], column[Form::COLUMN][DEPTH][LINE];
+    typename Form::T row[Form::ROW][Form::DEPTH][LINE], column[Form::COLUMN][Form::DEPTH][LINE];
   };
 
   struct Squares {
     union {
       Operands<Near> near;
+      Operands<Parts> parts;
+      Operands<Far> far;
       Operands<DifferenceForm> difference;
     };
     double totals[MICRO * MICRO][THREADS]; // a thread has no registers for them
-    int open[2]; // threads that have open entries
+    int open[2], left; // threads that have entries which may be in a form, which are in none so far
   };
 
   Diagonal q;
   P p;
   Near near;
-  bool isNear, wide;
+  Parts parts;
+  Far far;
+  bool isNear;
   double unit, margin;
   int same;
+
+  DiagonalPairs(const Diagonal &q, const P &p, bool isNear, int same)
+      : q(q),
+        p(p),
+        near(q.kind, p.kind),
+        parts(q.kind, p.kind),
+        far(q.kind, p.kind),
+        isNear(isNear),
+        unit(unit64(q.dimension)),
+        margin((q.wide || p.wide ? DOUBLE_TOLERANCE : REFINED_TOLERANCE) - unit),
+        same(same) {
+    // From where on the difference form is right, if no ln σ² is beyond ±50: see noiseQ and noiseP. It takes less than the far form.
+    if (margin > 0) {
+      far.limit = q.dimension * (unit + 0x1p-53 * 512) / margin;
+    }
+  }
 
   struct State {
     Pair pair;
     double part, total, kl;
   };
 
+  // Runs settle(form, operands) with one form after the other for as long as it says that entries are left, and says it.
+  template <class Settle>
+  KB_FN bool settleAll(Settle settle) const {
+    using S = Squares;
+    bool isLeft = true;
+    if (isNear) {
+      isLeft = (q.kind == p.kind ? settle(near, &S::near) : settle(parts, &S::parts)) && settle(far, &S::far);
+    }
+    return isLeft && settle(DifferenceForm{q.kind, p.kind}, &S::difference);
+  }
+
   // A form's value; NaN if it is not right.
-  KB_FN double judge(const Near &, int64_t i, int64_t j, double sum) const {
-    return sum >= q.least(i, wide) + p.least(j, wide) ? sum : FLAG;
+  template <class T, int PARTS, bool FAR>
+  KB_FN double judge(const NearForm<T, PARTS, FAR> &form, int64_t i, int64_t j, double sum) const {
+    constexpr bool WIDE = sizeof(T) == sizeof(double);
+    double least = q.least(i, WIDE) + p.least(j, WIDE) + q.dimension * form.LEAST;
+    return sum >= 2 * least && sum <= form.limit ? 0.5 * sum : FLAG;
   }
 
   KB_FN double judge(const DifferenceForm &, int64_t i, int64_t j, double sum) const {
@@ -141,11 +213,9 @@ struct DiagonalPairs {
       Pair x = own[t].pair = at(t / LANES);
       own[t].kl = x.valid && !(same && x.i == x.j) ? FLAG : 0;
     });
-    if (isNear) {
-      settle(block, own, near);
+    if (settleAll([&](const auto &form, auto) { return settle(block, own, form); })) {
+      settle(block, own, *this);
     }
-    settle(block, own, DifferenceForm{q.kind, p.kind});
-    settle(block, own, *this);
     block.lanes([&](int t) {
       if (own[t].pair.valid && t % LANES == 0) {
         put(own[t].pair, own[t].kl);
@@ -153,12 +223,9 @@ struct DiagonalPairs {
     });
   }
 
-  // The pairs that are still open, a run of dimensions a lane.
+  // The pairs that are still open, a run of dimensions a lane; whether any is left.
   template <class Block, class Own, class Form>
-  KB_FN void settle(Block &block, Own &own, const Form &form) const {
-    if (!block.isOpen([&](int t) { return own[t].kl != own[t].kl; })) {
-      return;
-    }
+  KB_FN bool settle(Block &block, Own &own, const Form &form) const {
     block.lanes([&](int t) { own[t].total = 0; });
     for (int h0 = 0; h0 < q.dimension; h0 += RUN * LANES) {
       block.lanes([&](int t) {
@@ -173,6 +240,7 @@ struct DiagonalPairs {
         own[t].kl = judge(form, own[t].pair.i, own[t].pair.j, own[t].total);
       }
     });
+    return block.isOpen([&](int t) { return own[t].kl != own[t].kl; });
   }
 
   template <class Form>
@@ -184,7 +252,7 @@ struct DiagonalPairs {
       form.column(p.meanAt(x.j, h), p.scaleAt(x.j, h), column);
       sum = form.add(row, column, sum);
     }
-    return form.run(sum);
+    return form.stays(sum, sum) ? sum : FLAG;
   }
 
   KB_FN double partOf(const DiagonalPairs &, Pair x, int h, int end) const {
@@ -197,40 +265,40 @@ struct DiagonalPairs {
 
   // ---- A square at once ----
 
-  // What can be settled of the flagged entries of a square by the first two forms.
+  // The flagged entries of a square by all forms but the last; whether any is left.
   template <class Block>
-  KB_FN void settleSquare(Block &block, Squares &shared, const Region &square, const Output &out) const {
-    if (isNear) {
-      settleSquare(block, shared, shared.near, near, square, out);
-    }
-    settleSquare(block, shared, shared.difference, DifferenceForm{q.kind, p.kind}, square, out);
+  KB_FN bool settleSquare(Block &block, Squares &shared, const Region &square, const Output &out) const {
+    return settleAll([&](const auto &form, auto operands) {
+      return settleSquare(block, shared, shared.*operands, form, square, out);
+    });
   }
 
   template <class Block, class Form>
-  KB_FN void settleSquare(
+  KB_FN bool settleSquare(
       Block &block, Squares &shared, Operands<Form> &operands, const Form &form, const Region &square, const Output &out) const {
-    typename Block::template Own<unsigned> open(block); // entries
-    block.lanes([&](int t) {
-      open[t] = 0;
+    typename Block::template Own<unsigned> flagged(block), open(block); // entries
+    block.each([&](int t) {
+      flagged[t] = 0;
       KB_NO_UNROLL for (int n = 0; n < MICRO * MICRO; n++) {
         Pair x = entry<Form>(square, t, n);
-        open[t] |= (unsigned)(x.valid && out.isFlagged(x.i, x.j)) << n;
+        flagged[t] |= (unsigned)(x.valid && out.isFlagged(x.i, x.j)) << n;
         shared.totals[n][t] = 0;
       }
+      open[t] = flagged[t];
     });
     bool isOpen = true;
-    for (int h0 = 0; h0 < q.dimension && isOpen; h0 += DEPTH) {
-      int turn = h0 / DEPTH % 2;
+    for (int h0 = 0; h0 < q.dimension && isOpen; h0 += Form::DEPTH) {
+      int turn = h0 / Form::DEPTH % 2;
       block.each([&](int t) {
         if (t == 0) {
-          shared.open[turn] = 0;
+          shared.open[turn] = shared.left = 0;
         }
         side(t, q, square.row0, square.rows(), h0, operands.row, [&](double m, double s, auto &o) { form.row(m, s, o); });
         side(t, p, square.column0, square.columns(), h0, operands.column,
              [&](double m, double s, auto &o) { form.column(m, s, o); });
       });
       block.each([&](int t) {
-        KB_NO_UNROLL for (int h = 0; h < DEPTH; h += RUN) open[t] &= addRun(operands, form, h, t, shared.totals);
+        KB_NO_UNROLL for (int h = 0; h < Form::DEPTH && open[t] != 0; h += RUN) open[t] &= addRun(operands, form, h, t, shared.totals);
         if (open[t] != 0) {
           block.add(shared.open[turn], 1);
         }
@@ -238,14 +306,19 @@ struct DiagonalPairs {
       isOpen = shared.open[turn] > 0;
     }
     block.each([&](int t) {
-      KB_NO_UNROLL for (int n = 0; n < MICRO * MICRO; n++) {
+      KB_NO_UNROLL for (unsigned n = 0; open[t] >> n != 0; n++) {
         Pair x = entry<Form>(square, t, n);
         double kl = open[t] >> n & 1 ? judge(form, x.i, x.j, shared.totals[n][t]) : FLAG;
         if (kl == kl) {
           out.put(x.i, x.j, kl);
+          flagged[t] ^= 1u << n;
         }
       }
+      if (flagged[t] != 0) {
+        block.add(shared.left, 1);
+      }
     });
+    return shared.left > 0;
   }
 
   // Where number n of the rows or columns of one of 16 groups of threads is: groups have 16 bytes side by side.
@@ -264,7 +337,7 @@ struct DiagonalPairs {
   }
 
   // Operands of a side for some dimensions; 0 beyond the square and the dimensions, which adds nothing.
-  template <class G, class T, int COUNT, int LINE, class Make>
+  template <class G, class T, int COUNT, int DEPTH, int LINE, class Make>
   KB_FN void side(
       int t, const G &g, int64_t first, int64_t count, int h0, T (&to)[COUNT][DEPTH][LINE], Make make) const {
     constexpr int LINES = 8; // of a warp, in which a line has THREADS / DEPTH at once
@@ -278,32 +351,39 @@ struct DiagonalPairs {
     }
   }
 
-  // Which entries' sums are not NaN.
+  // Which entries may be in the form.
   template <class Form>
   KB_FN static unsigned addRun(
       const Operands<Form> &operands, const Form &form, int h0, int t, double (&totals)[MICRO * MICRO][THREADS]) {
     using T = typename Form::T;
     T sums[MICRO * MICRO] = {};
     KB_NO_UNROLL for (int h = h0; h < h0 + RUN; h++) {
-      T row[MICRO][Form::ROW], column[MICRO][Form::COLUMN];
-      load(operands.row, h, t / 16, row);
-      load(operands.column, h, t % 16, column);
-      KB_UNROLL for (int n = 0; n < MICRO * MICRO; n++) sums[n] = form.add(row[n / MICRO], column[n % MICRO], sums[n]);
+      constexpr int TOGETHER = 16 / sizeof(T); // rows, for there are no registers for more
+      T column[MICRO][Form::COLUMN];
+      load(operands.column, h, t % 16, 0, column);
+      KB_UNROLL for (int r = 0; r < MICRO; r += TOGETHER) {
+        T row[TOGETHER][Form::ROW];
+        load(operands.row, h, t / 16, r, row);
+        KB_UNROLL for (int n = r * MICRO; n < (r + TOGETHER) * MICRO; n++) {
+          sums[n] = form.add(row[n / MICRO - r], column[n % MICRO], sums[n]);
+        }
+      }
     }
     unsigned open = 0;
     KB_UNROLL for (int n = 0; n < MICRO * MICRO; n++) {
-      double total = totals[n][t] += form.run(sums[n]);
-      open |= (unsigned)(total == total) << n;
+      double total = totals[n][t] += sums[n];
+      open |= (unsigned)form.stays(sums[n], total) << n;
     }
     return open;
   }
 
-  template <class T, int COUNT, int LINE>
-  KB_FN static void load(const T (&from)[COUNT][DEPTH][LINE], int h, int group, T (&to)[MICRO][COUNT]) {
+  // Operands of some of a group's rows or columns.
+  template <class T, int COUNT, int DEPTH, int LINE, int SOME>
+  KB_FN static void load(const T (&from)[COUNT][DEPTH][LINE], int h, int group, int first, T (&to)[SOME][COUNT]) {
     constexpr int WIDTH = 16 / sizeof(T);
     KB_UNROLL for (int c = 0; c < COUNT; c++) {
-      KB_UNROLL for (int n = 0; n < MICRO; n += WIDTH) {
-        auto some = *(const Vec<T, WIDTH> *)&from[c][h][place<T>(group, n)];
+      KB_UNROLL for (int n = 0; n < SOME; n += WIDTH) {
+        auto some = *(const Vec<T, WIDTH> *)&from[c][h][place<T>(group, first + n)];
         KB_UNROLL for (int k = 0; k < WIDTH; k++) to[n + k][c] = some.x[k];
       }
     }
@@ -381,7 +461,9 @@ struct Refine {
     if (square.rows() <= 0 || square.columns() <= 0) {
       return;
     }
-    pairs.settleSquare(block, shared.squares, square, out);
+    if (!pairs.settleSquare(block, shared.squares, square, out)) {
+      return;
+    }
     block.each([&](int t) {
       if (t == 0) {
         shared.entryCount = 0;

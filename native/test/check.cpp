@@ -679,11 +679,78 @@ void checkRegimes() {
       compare("terms alike", alike(0, 1.0 / 3), alike(0, 1.0 / 3.2), 8);
       for (double std : {1e-3, 1e3}) { // log-determinants of one sign, and bounds of both precisions
         Batch one = diagonal(9, d, 0, wide, around(0, 0.1 * std), logNormal(std, 0.1));
-        Batch other = jittered(one, 1e-6, 0, !wide);
-        compare("near-duplicates of float and double, all std small or large", one, other, 20);
-        compare("near-duplicates of float and double, all std small or large", other, one, 20);
+        for (double jitter : {1e-6, 3e-2, 6e-2}) {
+          Batch other = jittered(one, jitter, 0, !wide);
+          compare("near-duplicates of float and double, all std small or large", one, other, 20);
+          compare("near-duplicates of float and double, all std small or large", other, one, 20);
+        }
       }
     }
+  }
+}
+
+Real realVariance(int kind, Real s) {
+  return kind == KULLBACK_STD ? s * s : kind == KULLBACK_VARIANCE ? s : kind == KULLBACK_LOG_VARIANCE ? std::exp(s) : 1 / s;
+}
+
+// Near-duplicates in any two statements, up to where the forms end.
+void checkNear() {
+  for (int turn = 0; turn < 2 * 4 * 4 * 3; turn++) {
+    bool wide = turn % 2;
+    int kindQ = turn / 2 % 4;
+    int kindP = turn / 8 % 4;
+    int d = std::vector<int>{1, 40, 130}[turn / 32];
+    auto copies = [&](int64_t n, int kind, const Element &std) {
+      Batch b = diagonal(1, d, kind, wide, around(0, 1), std);
+      for (; b.n < n; b.n++) {
+        b.mean.insert(b.mean.end(), b.mean.begin(), b.mean.begin() + d);
+        b.scale.insert(b.scale.end(), b.scale.begin(), b.scale.begin() + d);
+      }
+      return b;
+    };
+    Batch one = copies(19, kindQ, logNormal(0.5, 0.5));
+    for (double jitter : {0.0, 1e-14, 1e-10, 1e-7, 1e-4, 3e-3, 1e-2, 3e-2}) {
+      compare("near-duplicates in two statements", jittered(one, jitter, kindQ, wide), jittered(one, jitter, kindP, wide), 12);
+    }
+    for (double z : {0.0214, 0.0217, 0.109, 0.11, 0.249, 0.251, 0.7, 3.0, 1e3}) { // σ² of one dimension in another ratio
+      Batch p = jittered(one, 1e-5, kindP, wide);
+      for (int64_t i = 0; i < p.n; i++) {
+        double v = (double)variance(p.kind, p.scale[i * d + i % d]);
+        p.scale[i * d + i % d] = rounded(scaleOf(kindP, std::sqrt(i % 2 ? v * (1 + z) : z < 0.5 ? v * (1 - z) : v / (1 + z))), wide);
+      }
+      compare("near-duplicates but in one dimension", one, p, 12);
+    }
+    // σ² that both statements hold; and one as close as the type has it, where float in two parts ends
+    bool isLog = kindQ == KULLBACK_LOG_VARIANCE || kindP == KULLBACK_LOG_VARIANCE;
+    auto equal = [&](int kind) { return copies(19, kind, [&] { return isLog ? 1 : 0.25; }); };
+    Batch p = equal(kindP);
+    Batch q = equal(kindQ);
+    q.mean = p.mean;
+    compare("equal in two statements", q, p, 12);
+    for (int64_t i = 0; i < p.n; i++) {
+      double &s = p.scale[i * d + i % d];
+      double ulp = wide ? 0x1p-52 : 0x1p-23;
+      s = kindP == KULLBACK_LOG_VARIANCE ? std::ldexp(ulp, -3 * (int)(i % 3)) : s * (1 + (i % 3 + 1) * ulp);
+    }
+    compare("equal but for a last bit in two statements", q, p, 12);
+    // the closest of many floats that are not equal; of doubles they would be closer than 100 bits tell
+    for (int h = 0; h < d && !wide; h++) {
+      Real closest = INFINITE;
+      for (int n = 0; n < 1000; n++) {
+        double std = logNormal(0.5, 0.5)();
+        double a = rounded(scaleOf(kindQ, std), wide);
+        double b = rounded(scaleOf(kindP, std), wide);
+        Real z = std::fabs(realVariance(kindQ, a) / realVariance(kindP, b) - 1);
+        if (z > 0 && z < closest) {
+          closest = z;
+          for (int64_t i = 0; i < p.n; i++) {
+            q.scale[i * d + h] = a;
+            p.scale[i * d + h] = b;
+          }
+        }
+      }
+    }
+    compare("closest in two statements", q, p, 12);
   }
 }
 
@@ -1058,6 +1125,7 @@ int main(int count, char **arguments) {
   const Mode modes[] = {
       {"shapes", [] { checkArguments(); checkShapes(); }, true},
       {"regimes", checkRegimes, true},
+      {"near", checkNear, true},
       {"full", checkFull, true},
       {"large", [] { checkLarge(); checkTilesCount(); checkConcurrency(); checkHuge(); }, true},
       {"tiles", checkTiles, true},
@@ -1075,7 +1143,7 @@ int main(int count, char **arguments) {
     }
   }
   if (!known) {
-    printf("usage: %s [shapes | regimes | full | large | tiles | reductions | small | time | kinds | kinds-counted]\n", arguments[0]);
+    printf("usage: %s [shapes | regimes | near | full | large | tiles | reductions | small | time | kinds | kinds-counted]\n", arguments[0]);
     return 2;
   }
   printf("%-56s %8s %10s %s\n", "regime", "pairs", "worst", "of allowed");
