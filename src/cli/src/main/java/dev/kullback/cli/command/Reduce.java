@@ -20,6 +20,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -36,7 +37,7 @@ import picocli.CommandLine.Spec;
     name = "reduce",
     description = {
       "Reduces the mixture of q's Gaussians to fewer, by merging the two that cost least.",
-      "The cost is Runnalls' bound on the divergence, in nats. Weight, mean and covariance of the mixture are preserved.",
+      "The cost is Runnalls' bound on the divergence, in nats. Weight, mean and covariance of the mixture are preserved, of diagonal Gaussians the variances.",
     },
     customSynopsis = {
       "kullback reduce --mean Q.npy --cov P.npy [--weights C.npy] [--to K] [--max-cost B]",
@@ -157,20 +158,31 @@ final class Reduce implements Callable<Integer> {
     }
   }
 
-  private static void write(MixtureReduction reduced, Batch q, OutputFiles out) {
+  private void write(MixtureReduction reduced, Batch q, OutputFiles out) {
     int k = reduced.size();
     int d = q.dimension();
     boolean isDouble = q.isDouble();
     ValueLayout element = Npy.floats(isDouble);
     ScaleKind kind = q.files().kind();
-    put(out.get(0), Npy.header(element, k, d), reduced.means(), x -> x, isDouble);
+    double[] scales = Arrays.stream(reduced.covariances()).map(fromVariance(kind)).toArray();
+    double[] weights = reduced.weights();
+    if (!isDouble) {
+      int length = scales.length / k;
+      for (int s = 0; s < scales.length; s++) {
+        boolean isPositive = !kind.isFull() || s % length % (d + 1) == 0; // as the diagonal is
+        requireFloat(outScale, "scale", s / length, scales[s], isPositive);
+      }
+      for (int c = 0; c < k; c++) {
+        requireFloat(outWeights, "weight", c, weights[c], true);
+      }
+    }
+    put(out.get(0), Npy.header(element, k, d), reduced.means(), isDouble);
     put(
         out.get(1),
         kind.isFull() ? Npy.header(element, k, d, d) : Npy.header(element, k, d),
-        reduced.covariances(),
-        fromVariance(kind),
+        scales,
         isDouble);
-    put(out.get(2), Npy.header(element, k), reduced.weights(), x -> x, isDouble);
+    put(out.get(2), Npy.header(element, k), weights, isDouble);
     if (out.size() > 3) {
       out.get(3).write(Npy.header(ValueLayout.JAVA_INT, q.size()));
       for (int row : reduced.assignments()) {
@@ -179,11 +191,22 @@ final class Reduce implements Callable<Integer> {
     }
   }
 
-  private static void put(
-      OutputFile file, byte[] header, double[] values, DoubleUnaryOperator f, boolean isDouble) {
+  /** Throws where a number would be written as infinite or, of those that are positive, as 0. */
+  private static void requireFloat(
+      Path file, String what, int component, double value, boolean isPositive) {
+    float rounded = (float) value;
+    if (Float.isInfinite(rounded) || (isPositive && value > 0 && rounded == 0)) {
+      throw new UserError(
+          file,
+          "component %d has a %s of %s, which float32 cannot hold: give means of float64"
+              .formatted(component, what, value));
+    }
+  }
+
+  private static void put(OutputFile file, byte[] header, double[] values, boolean isDouble) {
     file.write(header);
     for (double value : values) {
-      file.put(f.applyAsDouble(value), isDouble);
+      file.put(value, isDouble);
     }
   }
 

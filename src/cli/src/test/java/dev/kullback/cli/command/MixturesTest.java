@@ -28,6 +28,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** The commands on mixtures. */
@@ -142,6 +143,28 @@ class MixturesTest extends CommandFixture {
     assertThat((Double) facts.get("total_cost")).isCloseTo(expected(2).totalCost(), within(1e-5));
     assertThat(facts.get("out_scale")).isEqualTo(folder.resolve("os.npy").toString());
     assertThat(run(line + " --quiet")).isEqualTo(new Result(0, "", ""));
+  }
+
+  /** What float32 cannot hold is refused, not written as infinite or 0. */
+  @ParameterizedTest
+  @CsvSource({
+    "--var, 1e30, 1, 0.5, 'os.npy: component 0 has a scale of 2.5'",
+    "--precision, 1e30, 1, 0.5, 'os.npy: component 0 has a scale of 3.99'",
+    "--scale-tril, 1e-25, 1e-25, 0.5, 'os.npy: component 0 has a scale of 1.25'",
+    "--std, 1, 1, 1e-60, 'ow.npy: component 0 has a weight of 2.0E-60, which float32 cannot hold'",
+    "--std, 1, 1, 1e60, 'ow.npy: component 0 has a weight of 2.0E60, which float32 cannot hold'"
+  })
+  void reduceBeyondFloat(String kind, double far, double scale, double weight, String message)
+      throws IOException {
+    NpyFiles.write(folder.resolve("m.npy"), "<f4", new long[] {2, 1}, 0, far);
+    boolean isFull = kind.equals("--scale-tril");
+    long[] shape = isFull ? new long[] {2, 1, 1} : new long[] {2, 1};
+    NpyFiles.write(folder.resolve("k.npy"), "<f4", shape, scale, scale);
+    saveWeights("c.npy", weight, weight);
+    String line = "reduce --to 1 --weights c.npy " + kind + " k.npy" + OUT;
+    assertUserError(line + "--mean m.npy", message, "give means of float64");
+    NpyFiles.write(folder.resolve("m.npy"), "<f8", new long[] {2, 1}, 0, far);
+    succeed(line + "--mean m.npy");
   }
 
   static Stream<List<String>> badReduce() {
