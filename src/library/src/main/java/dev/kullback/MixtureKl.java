@@ -50,7 +50,8 @@ public final class MixtureKl {
    * @param f N mixtures, the rows
    * @param g M mixtures of the same dimension, the columns
    * @return the divergences, which are computed by their methods
-   * @throws IllegalArgumentException if the dimensions differ, or if the matrix has more elements than an array
+   * @throws IllegalArgumentException if the dimensions differ, or if the matrix has more elements than an array. Methods that need the
+   *     divergences of components throw it if there are more of these
    */
   public static MixtureKl of(Mixture f, Mixture g) {
     Objects.requireNonNull(f, "f");
@@ -60,11 +61,15 @@ public final class MixtureKl {
           "f has dimension %d but g has %d; they must be the same"
               .formatted(f.dimension(), g.dimension()));
     }
-    if ((long) f.size() * g.size() > Integer.MAX_VALUE - 8) {
-      throw new IllegalArgumentException(
-          "%d x %d divergences do not fit an array; split f".formatted(f.size(), g.size()));
-    }
+    requireArray((long) f.size() * g.size(), "of mixtures");
     return new MixtureKl(f, g);
+  }
+
+  private static void requireArray(long length, String what) {
+    if (length > Integer.MAX_VALUE - 8) {
+      throw new IllegalArgumentException(
+          "%d divergences %s do not fit an array; give fewer at once".formatted(length, what));
+    }
   }
 
   /**
@@ -246,7 +251,8 @@ public final class MixtureKl {
       throw new IllegalArgumentException(
           "engine computes %s; divergences of mixtures need KL".formatted(engine.divergence()));
     }
-    double[] out = new double[Math.multiplyExact(pi.length, omega.length)];
+    requireArray((long) pi.length * omega.length, "of f's components from g's");
+    double[] out = new double[pi.length * omega.length];
     return engine.pairwise(f.components(), g.components(), out);
   }
 
@@ -268,7 +274,8 @@ public final class MixtureKl {
       int count = f.offset(m + 1) - f.offset(m);
       length += (long) count * count;
     }
-    int[] pairs = new int[Math.toIntExact(length)];
+    requireArray(length, "of f's components from each other");
+    int[] pairs = new int[(int) length];
     for (int m = 0, k = 0; m < f.size(); m++) {
       for (int a = f.offset(m); a < f.offset(m + 1); a++) {
         for (int b = f.offset(m); b < f.offset(m + 1); b++) {

@@ -674,6 +674,22 @@ class MixtureKlTest {
           .withMessage(
               "f's components[1] has a standard deviation outside [2^-1000, 2^1000] in dimension 0, so it cannot be sampled; rescale the data");
     }
+    int count = 50_000;
+    double[] equal = new double[count];
+    Arrays.fill(equal, 1.0 / count);
+    double[] std = new double[count];
+    Arrays.fill(std, 1);
+    Mixture many = Mixture.of(DiagonalGaussians.ofStd(new double[count], std, 1), equal);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> MixtureKl.of(many, many).matchedPairs(engine))
+          .withMessage(
+              "2500000000 divergences of f's components from g's do not fit an array; give fewer at once");
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> MixtureKl.of(many, f).variational(engine))
+          .withMessage(
+              "2500000000 divergences of f's components from each other do not fit an array; give fewer at once");
+    }
     try (KlEngine jeffreys = KlEngine.builder().divergence(Divergence.JEFFREYS).build()) {
       for (Consumer<KlEngine> method :
           List.<Consumer<KlEngine>>of(

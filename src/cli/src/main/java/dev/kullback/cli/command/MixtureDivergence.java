@@ -237,7 +237,8 @@ final class MixtureDivergence extends PairCommand {
       return array.element() instanceof ValueLayout.OfInt element
           ? array.data().toArray(element)
           : Arrays.stream(array.data().toArray((ValueLayout.OfLong) array.element()))
-              .mapToInt(offset -> Math.clamp(offset, -1, Integer.MAX_VALUE)) // to be refused
+              .mapToInt(offset ->
+                  Math.clamp(offset, Integer.MIN_VALUE, Integer.MAX_VALUE)) // to be refused
               .toArray();
     }
   }
