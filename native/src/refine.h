@@ -32,8 +32,8 @@ struct DifferenceForm {
     return fma(fma(d, d, q[1]), p[1], sum);
   }
 
-  // Whether an entry may be in this form, by a run's sum and by that of all so far.
-  KB_FN static bool stays(T, double) { return true; }
+  // Whether an entry with such a sum of a run may be in this form.
+  KB_FN static bool stays(T) { return true; }
 };
 
 // (μq − μp)²/vp + x − ln(1+x), x = σq²/σp² − 1, where no term is negative and nothing cancels. The latter two are z² times a series,
@@ -44,8 +44,8 @@ struct DifferenceForm {
 //               2⁻⁴⁶·√(D·KL) of KL, 4e-6 of one that is no less than D·LEAST
 //
 // Roundings, of which a term takes 14 and a run 16, are 1.8e-6 and 4e-15. FAR has the logarithm itself where |z| > MOST, to 1e-13 of its
-// term, and any entry up to `limit`. Else a run's sum tells whether every z is within MOST: the series is above c/3, c being its first
-// term, for any z, so that sum is above c·MOST²/3 if one is not.
+// term. Else a run's sum tells whether every z is within MOST: the series is above c/3, c being its first term, for any z, so that sum is
+// above c·MOST²/3 if one is not.
 template <class T_, int PARTS = 1, bool FAR = false>
 struct NearForm {
   using T = T_;
@@ -55,7 +55,6 @@ struct NearForm {
   static constexpr double MOST = IS_FLOAT ? 0x1.cp-4 : FAR ? 0x1p-2 : 0x1.6p-6;
   static constexpr double LEAST = IS_FLOAT && PARTS == 2 ? 0x1p-56 : 0;
   int kindQ, kindP;
-  double limit = LARGEST; // of twice KL
   T series[TERMS];
 
   NearForm(int kindQ, int kindP) : kindQ(kindQ), kindP(kindP) {
@@ -110,17 +109,17 @@ struct NearForm {
     T z = PARTS == 1 ? (q[1] - p[1]) * p[2] : (q[1] - p[1] + (q[PARTS] - p[2])) * p[3];
     T square = z * z;
     if (FAR && !(square <= MOST * MOST)) {
-      return sum <= limit ? sum + (z - log(q[1] * p[3])) : sum;
+      return sum + (z - log(q[1] * p[3]));
     }
     T x = series[TERMS - 1];
     KB_UNROLL for (int n = TERMS - 2; n >= 0; n--) x = fusedMultiplyAdd(x, z, series[n]);
     return fusedMultiplyAdd(square, x, sum);
   }
 
-  KB_FN bool stays(T run, double total) const { return FAR ? total <= limit : run < series[0] * (T)(MOST * MOST / 3); }
+  KB_FN bool stays(T run) const { return FAR || run < series[0] * (T)(MOST * MOST / 3); }
 };
 
-// The divergences of diagonal batches, in the first form that is right for a pair: near and far, where they are asked for; difference; and
+// The divergences of diagonal batches, in the first form that is right for a pair: near, where it is asked for; difference; far, likewise; and
 // term by term without cancellation.
 template <class P, class Near>
 struct DiagonalPairs {
@@ -166,12 +165,7 @@ struct DiagonalPairs {
         isNear(isNear),
         unit(unit64(q.dimension)),
         margin((q.wide || p.wide ? DOUBLE_TOLERANCE : REFINED_TOLERANCE) - unit),
-        same(same) {
-    // From where on the difference form is right, if no ln σ² is beyond ±50: see noiseQ and noiseP. It takes less than the far form.
-    if (margin > 0) {
-      far.limit = q.dimension * (unit + 0x1p-53 * 512) / margin;
-    }
-  }
+        same(same) {}
 
   struct State {
     Pair pair;
@@ -182,11 +176,9 @@ struct DiagonalPairs {
   template <class Settle>
   KB_FN bool settleAll(Settle settle) const {
     using S = Squares;
-    bool isLeft = true;
-    if (isNear) {
-      isLeft = (q.kind == p.kind ? settle(near, &S::near) : settle(parts, &S::parts)) && settle(far, &S::far);
-    }
-    return isLeft && settle(DifferenceForm{q.kind, p.kind}, &S::difference);
+    bool isLeft = !isNear || (q.kind == p.kind ? settle(near, &S::near) : settle(parts, &S::parts));
+    isLeft = isLeft && settle(DifferenceForm{q.kind, p.kind}, &S::difference);
+    return isLeft && (!isNear || settle(far, &S::far));
   }
 
   // A form's value; NaN if it is not right.
@@ -194,7 +186,7 @@ struct DiagonalPairs {
   KB_FN double judge(const NearForm<T, PARTS, FAR> &form, int64_t i, int64_t j, double sum) const {
     constexpr bool WIDE = sizeof(T) == sizeof(double);
     double least = q.least(i, WIDE) + p.least(j, WIDE) + q.dimension * form.LEAST;
-    return sum >= 2 * least && sum <= form.limit ? 0.5 * sum : FLAG;
+    return sum >= 2 * least && sum <= LARGEST ? 0.5 * sum : FLAG;
   }
 
   KB_FN double judge(const DifferenceForm &, int64_t i, int64_t j, double sum) const {
@@ -252,7 +244,7 @@ struct DiagonalPairs {
       form.column(p.meanAt(x.j, h), p.scaleAt(x.j, h), column);
       sum = form.add(row, column, sum);
     }
-    return form.stays(sum, sum) ? sum : FLAG;
+    return form.stays(sum) ? sum : FLAG;
   }
 
   KB_FN double partOf(const DiagonalPairs &, Pair x, int h, int end) const {
@@ -265,11 +257,14 @@ struct DiagonalPairs {
 
   // ---- A square at once ----
 
-  // The flagged entries of a square by all forms but the last; whether any is left.
+  // The flagged entries of a square by all forms but the last; whether any is left, as they are when they are too few for all to be done.
   template <class Block>
   KB_FN bool settleSquare(Block &block, Squares &shared, const Region &square, const Output &out) const {
+    bool isFirst = true;
     return settleAll([&](const auto &form, auto operands) {
-      return settleSquare(block, shared, shared.*operands, form, square, out);
+      bool isFew = !isFirst && shared.left <= THREADS / 16;
+      isFirst = false;
+      return isFew || settleSquare(block, shared, shared.*operands, form, square, out);
     });
   }
 
@@ -371,8 +366,8 @@ struct DiagonalPairs {
     }
     unsigned open = 0;
     KB_UNROLL for (int n = 0; n < MICRO * MICRO; n++) {
-      double total = totals[n][t] += sums[n];
-      open |= (unsigned)form.stays(sums[n], total) << n;
+      totals[n][t] += sums[n];
+      open |= (unsigned)form.stays(sums[n]) << n;
     }
     return open;
   }
