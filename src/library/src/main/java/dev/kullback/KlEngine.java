@@ -573,8 +573,14 @@ public final class KlEngine implements AutoCloseable {
    * @param samples S, the samples of each pair, at least 2
    * @param seed the seed of the generator
    * @return N estimates and their standard errors
+   * @throws IllegalStateException if the engine computes another divergence than KL
    */
   public MonteCarlo monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
+    if (!divergence.equals(Divergence.KL)) {
+      throw new IllegalStateException(
+          "the engine computes %s; samples estimate KL, which needs an engine of it"
+              .formatted(divergence));
+    }
     checkAligned(q, p);
     if (samples < 2) {
       throw new IllegalArgumentException("samples must be at least 2, is " + samples);

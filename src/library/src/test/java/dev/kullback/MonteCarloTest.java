@@ -2,6 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.internal.plain.Sampler;
@@ -204,6 +205,11 @@ class MonteCarloTest {
             new float[3 * D], new float[3 * D], D, ScalePolicy.DETERMINISTIC_IF_ZERO);
     try (KlEngine engine = KlEngine.builder().build()) {
       assertThatIllegalArgumentException().isThrownBy(() -> engine.monteCarlo(q, q, 1, 0));
+      try (KlEngine other = KlEngine.builder().divergence(Divergence.JEFFREYS).build()) {
+        assertThatIllegalStateException()
+            .isThrownBy(() -> other.monteCarlo(q, q, 9, 0))
+            .withMessageStartingWith("the engine computes jeffreys; samples estimate KL");
+      }
       assertThatIllegalArgumentException()
           .isThrownBy(() -> engine.monteCarlo(q, batch.rows(0, 2).gaussians(), 9, 0));
       assertThat(engine.monteCarlo(zero, q, 9, 0).estimate(2)).isZero();
