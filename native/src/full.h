@@ -5,10 +5,11 @@
 
 namespace kullback {
 
-// By Gaussian: what RowTerms and ColumnTerms are made of. The rows' weight has ‖m_q‖² added for the centre of p's means.
+// By Gaussian: what RowTerms and ColumnTerms are made of. The rows' weight has ‖m_q‖² added for the centre of p's means, and where p's
+// batch is near they are none of it.
 struct FullMoments {
   double offsetQ, noiseQ, weightQ;
-  double offsetP, noiseP, weightP, inverseError, tolerance;
+  double offsetP, noiseP, weightP, inverseError, residual, condition;
 };
 
 // A full batch in device memory, K = D(D+1)/2 + D:
@@ -21,10 +22,13 @@ struct FullMoments {
 //     solved     [N][D]         W m
 //     triangle   [K]            row and column of entry k of a packed triangle
 //     centre     [D]            the mean of the means
+//     spreads    [LANES + 1]    KL(Gaussian N/2 ‖ some others), at most 1; and the mean of these
 //     moments    [N]
+//
+// Where the batch is near, W and W m give way to F and y, and the columns are those of the near form (NearFull).
 struct Full {
   const double *mean, *scaleTril, *scaleTrilLow;
-  double *rows, *columns, *solved, *centre;
+  double *rows, *columns, *solved, *centre, *spreads;
   int *triangle;
   FullMoments *moments;
   ColumnTerms *terms;
@@ -33,11 +37,23 @@ struct Full {
 
   KB_FN const double *factor(int64_t i) const { return scaleTril + i * length; }
   KB_FN const double *low(int64_t i) const { return scaleTrilLow == nullptr ? nullptr : scaleTrilLow + i * length; }
+  KB_FN FullGaussian gaussian(int64_t i) const { return {mean + i * dimension, factor(i), low(i)}; }
+  KB_FN bool isBeyond(int64_t i) const { return !(moments[i].offsetQ == moments[i].offsetQ); } // FULL_MOST
   KB_FN double *inverse(int64_t i) const { return rows + i * length; }
 
   // Where entry (r, c) of a lower triangle is in one whose rows are its columns, last ones first: a lower triangle, too, in which a column
   // lies in one piece.
   KB_FN int64_t turned(int r, int c) const { return packedLength(dimension - 1 - c) + (dimension - 1 - r); }
+
+  // Column c of F, or y for c = D.
+  KB_FN Walk solution(int64_t i, int c) const {
+    return c == dimension ? Walk{solved + i * dimension, 1, 0} : Walk{inverse(i) + turned(0, c), -1, 0};
+  }
+
+  // The Gaussian that others are relative to where the batch is near. A mean would be far from all if one is far from the others.
+  KB_FN int64_t middle() const { return size / 2; }
+  KB_FN int samples() const { return size < LANES ? (int)size : LANES; } // by which that is told
+  KB_FN bool isNear() const { return spreads[LANES] <= 0.25; }
 };
 
 // Error bounds, in units of rounding, with g = roundings(K), norms ‖·‖ of Frobenius, and ν(L) ≥ ‖|L||Lᵀ|‖:
@@ -52,6 +68,20 @@ struct Full {
 
 // The share of ‖m_q‖² in a row's weight.
 KB_FN double meanWeight(const Full &q) { return 0.5 * PRODUCT_UNIT * (2 * roundings(q.k, q.wide) + 4); }
+
+// A lane's part of KL(q ‖ p), by columns in rounds of y, 0, 1, …, 30; 31, …, 62; … Column c goes to at(c).
+template <bool SCALED, class At>
+KB_FN double solveColumns(int lane, int d, const FullGaussian &q, const FullGaussian &p, const At &at) {
+  double sum = 0;
+  for (int round = 0; round <= d; round += LANES) {
+    int n = round + lane;
+    int c = n == 0 ? d : n - 1;
+    if (n <= d) {
+      sum += solveColumn<SCALED>(c, round == 0 ? 0 : round - 1, d, q, p, at(c));
+    }
+  }
+  return sum;
+}
 
 // The centre and the table of the triangle: a warp has a dimension, a lane every 32nd Gaussian and then entry of the row.
 struct CentreFull {
@@ -82,6 +112,47 @@ struct CentreFull {
       }
     });
   }
+};
+
+// Tells how far some Gaussians are from the middle: a warp has one of them, a lane every 32nd column of its F. F's diagonal may do.
+struct SpreadFull {
+  static constexpr int LEAST = 16; // of fewer columns, pairs one by one cost no more than rows of their own
+
+  Full g;
+
+  int64_t blocks() const { return ceilDiv(g.samples(), WARPS); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    typename Block::template Own<Sum<double>> own(block);
+    int n = (int)block.index * WARPS;
+    FullGaussian middle = g.gaussian(g.middle());
+    block.lanes([&](int t) {
+      int64_t i = sample(n + t / LANES);
+      for (int h = t % LANES; i < g.size && h < g.dimension; h += LANES) {
+        double s = middle.factor[packedLength(h) + h];
+        double pivot = g.factor(i)[packedLength(h) + h];
+        own[t].x += factorExcess((s - pivot) / pivot, s, pivot);
+      }
+    });
+    block.reduce(own);
+    block.lanes([&](int t) {
+      int64_t i = sample(n + t / LANES);
+      if (own[t].x < 1 && g.size >= LEAST && i < g.size) {
+        own[t].x = solveColumns<false>(t % LANES, g.dimension, middle, g.gaussian(i), [&](int c) { return g.solution(i, c); });
+      } else {
+        own[t].x = 1; // of each lane
+      }
+    });
+    block.reduce(own);
+    block.lanes([&](int t) {
+      if (t % LANES == 0) { // also of none
+        g.spreads[n + t / LANES] = own[t].x < 1 ? own[t].x : 1; // or NaN
+      }
+    });
+  }
+
+  KB_FN int64_t sample(int n) const { return n * g.size / g.samples(); }
 };
 
 // W = L⁻¹, W m, −Wᵀ(W m) and what of the moments does not need Σ and P: a warp has a Gaussian, a lane every 32nd of its rows.
@@ -147,6 +218,11 @@ struct InvertFull {
       int64_t i = first + t / LANES;
       if (t % LANES == 0 && i < g.size) {
         g.moments[i] = moments(own[t]);
+      }
+      if (block.index == 0 && t == 0) {
+        double sum = 0;
+        for (int n = 0; n < g.samples(); n++) sum += g.spreads[n];
+        g.spreads[LANES] = sum / g.samples();
       }
     });
   }
@@ -231,33 +307,113 @@ struct InvertFull {
     m.noiseP = bound + 4 * PRODUCT_UNIT * (fabs(logDet) + d + s.mahalanobis) +
                0.5 * PRODUCT_UNIT * s.means * 5 * d * s.w.spread() + residual * s.mahalanobis;
     m.weightP = 1.5 * d / roundings(g.k, true) * s.w.spread(); // a row's weight has no fewer
-    m.inverseError = residual;
-    m.tolerance = fullTolerance(s.l.norm() * s.w.norm());
+    m.inverseError = m.residual = residual;
+    m.condition = s.l.norm() * s.w.norm();
     return m;
   }
 };
 
-// The products F Fᵀ of a batch's triangular factors, packed, in squares of 32: Σ = LLᵀ; or ½P = ½WᵀW with twice what is off the diagonal,
-// from W turned around. A block has one square of four Gaussians, for they lie side by side in what it writes; a thread 4 × 4 of one.
+// The near form, where p's batch is near: q and p relative to its middle c. With
+//
+//     E = L_c⁻¹(L_q − L_c),  u = L_c⁻¹(μ_q − μ_c),  A = E + Eᵀ + EEᵀ + uuᵀ       Σ_q = L_c (I + A − uuᵀ) L_cᵀ
+//     F = L_p⁻¹(L_c − L_p),  y = L_p⁻¹(μ_c − μ_p),  B = F + Fᵀ + FᵀF              P = L_c⁻ᵀ (I + B) L_c⁻¹
+//
+//     KL(q ‖ p) = KL(q ‖ c) + KL(c ‖ p) + ½ tr(A B) + uᵀ(y + Fᵀy)
+//
+// which is the same product, and no part of it is larger than the squares of the two's distances from c:
+//
+//     a_i = [ A, packed;                                     u       ]
+//     b_j = [ ½B, packed, twice what is off the diagonal;    y + Fᵀy ]
+//
+// Error bounds, with the residuals ρ of moments (by substitution there are no more roundings): E and u are within ρ_c of their norms, F
+// and y within ρ_p. With s = 2 KL(q ‖ c) ≥ ‖E‖² + ‖u‖²
+//
+//     ‖A‖ ≤ 2‖E‖ + ‖E‖² + ‖u‖²,   √(½‖A‖² + ‖u‖²) ≤ w(s) = √s (√2 + √s),       A within 3ρ_c of that bound
+//
+// and likewise of p, with s = 2 KL(c ‖ p) ≥ ‖F‖² + ‖y‖²; B and y + Fᵀy within 3ρ_p. So the product's error is within
+// (g + 3ρ_c + 3ρ_p)·w·w. That of KL(q ‖ c) is within 2ρ_c of it and some roundings, of which factorExcess takes up to 512.
+
+KB_FN double nearWeight(double kl) {
+  double root = sqrt(2 * kl);
+  return root * (1.4142135623730951 + root);
+}
+
+KB_FN double nearNoise(double kl, double residual, int d) { return kl * (2 * residual + PRODUCT_UNIT * (d + 600)); }
+
+// A near batch's F, y, y + Fᵀy and moments: a warp has a Gaussian, a lane every 32nd column of F.
+struct NearFull {
+  Full g;
+
+  int64_t blocks() const { return ceilDiv(g.size, WARPS); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    if (!g.isNear()) {
+      return;
+    }
+    typename Block::template Own<Sum<double>> own(block);
+    int64_t first = block.index * WARPS;
+    int d = g.dimension;
+    block.each([&](int t) {
+      int64_t i = first + t / LANES;
+      if (i < g.size) {
+        own[t].x = solveColumns<false>(t % LANES, d, g.gaussian(g.middle()), g.gaussian(i), [&](int c) { return g.solution(i, c); });
+      }
+    });
+    block.lanes([&](int t) {
+      int64_t i = first + t / LANES;
+      for (int c = t % LANES; i < g.size && c < d; c += LANES) {
+        const double *y = g.solved + i * d;
+        const double *f = g.inverse(i) + g.turned(0, c);
+        double sum = y[c];
+        for (int r = c; r < d; r++) {
+          sum = fma(f[-r], y[r], sum);
+        }
+        g.columns[(g.length + c) * g.padded + i] = sum;
+      }
+    });
+    block.reduce(own);
+    block.lanes([&](int t) {
+      int64_t i = first + t / LANES;
+      if (t % LANES == 0 && i < g.size) {
+        FullMoments &o = g.moments[i];
+        double both = o.residual + g.moments[g.middle()].residual;
+        o.offsetP = g.isBeyond(i) || g.isBeyond(g.middle()) ? FLAG : own[t].x;
+        o.noiseP = nearNoise(own[t].x, o.residual, d);
+        o.weightP = (PRODUCT_UNIT * roundings(g.k, g.wide) + 3 * both) * nearWeight(own[t].x);
+        o.inverseError = 0;
+      }
+    });
+  }
+};
+
+// The products F Fᵀ of triangular factors, packed, in squares of 32: Σ = LLᵀ; ½P = ½WᵀW with twice what is off the diagonal, from W turned
+// around, and where the batch is near ½B likewise; or A of a near batch's rows. A block has one square of four Gaussians, for they lie side
+// by side in what it writes; a thread 4 × 4 of one.
 struct SquareFull {
+  enum Of { ROWS, COLUMNS, NEAR_ROWS };
+
   static constexpr int SIDE = 32;
   static constexpr int GROUP = 4;
   static constexpr int MICRO = 4;
   static constexpr int DEPTH = 16;
 
   Full g;
-  int columns; // or rows
+  Of of;
+  const double *factors; // [size][D(D+1)/2]
+  double *to;            // [D(D+1)/2][padded]
+  int64_t size, count, padded; // zero from Gaussian `size` on
 
-  // Planes are a double longer than a multiple of 128 bytes: threads side by side read from one each.
-  struct Plane {
-    double at[DEPTH][SIDE + 2], rest;
+  // Planes are 32 bytes longer than a multiple of 128: of 8 threads, which read 16 bytes each, four side by side do so from one each.
+  struct alignas(16) Plane {
+    double at[DEPTH][SIDE + 2], rest[4];
   };
 
   struct Shared {
     Plane row[GROUP], column[GROUP];
   };
 
-  KB_FN int64_t groups() const { return g.padded / GROUP; }
+  KB_FN int64_t groups() const { return count / GROUP; }
 
   int64_t blocks() const { return groups() * packedLength(ceilDiv(g.dimension, SIDE)); }
 
@@ -266,25 +422,37 @@ struct SquareFull {
     struct Sums {
       double x[MICRO][MICRO];
     };
+    bool isNear = of != ROWS && g.isNear();
+    if (of == NEAR_ROWS && !isNear) {
+      return;
+    }
     Shared &shared = block.template shared<Shared>();
     typename Block::template Own<Sums> own(block);
     int64_t i0 = block.index % groups() * GROUP;
     int square = (int)(block.index / groups());
     int r0 = g.triangle[square] >> 16 << 5; // the squares make a triangle, too
     int c0 = (g.triangle[square] & 0xffff) << 5;
-    int depth = i0 < g.size ? g.dimension : 0; // padding is zero
+    const Plane *column = r0 == c0 ? shared.row : shared.column;
+    int depth = i0 < size ? g.dimension : 0; // padding is zero
     for (int h0 = 0; h0 < c0 + SIDE && h0 < depth; h0 += DEPTH) {
       block.each([&](int t) {
         load(t, i0, r0, h0, shared.row);
-        load(t, i0, c0, h0, shared.column);
+        if (r0 != c0) {
+          load(t, i0, c0, h0, shared.column);
+        }
       });
       block.each([&](int t) {
         int n = t % GROUP;
-        for (int h = 0; h < DEPTH; h++) {
-          KB_UNROLL for (int a = 0; a < MICRO; a++) {
-            KB_UNROLL for (int b = 0; b < MICRO; b++) {
-              double &x = own[t].x[a][b];
-              x = fma(shared.row[n].at[h][rowOf(t, a)], shared.column[n].at[h][columnOf(t, b)], x);
+        int last = r0 + rowOf(t, MICRO - 1) - h0; // the rest of the warp's rows is 0
+        KB_NO_UNROLL for (int first = 0; first < DEPTH && first <= last; first += MICRO) {
+          KB_UNROLL for (int h = first; h < first + MICRO; h++) {
+            double row[MICRO], other[MICRO];
+            KB_UNROLL for (int a = 0; a < MICRO; a += 2) {
+              two(shared.row[n].at[h][rowOf(t, a)], row[a], row[a + 1]);
+              two(column[n].at[h][columnOf(t, a)], other[a], other[a + 1]);
+            }
+            KB_UNROLL for (int a = 0; a < MICRO; a++) {
+              KB_UNROLL for (int b = 0; b < MICRO; b++) own[t].x[a][b] = fma(row[a], other[b], own[t].x[a][b]);
             }
           }
         }
@@ -297,34 +465,47 @@ struct SquareFull {
           int r = r0 + rowOf(t, a);
           int c = c0 + columnOf(t, b);
           if (r < g.dimension && c <= r) {
-            store(i, r, c, own[t].x[a][b]);
+            store(i, r, c, own[t].x[a][b], isNear);
           }
         }
       }
     });
   }
 
-  KB_FN static int rowOf(int t, int a) { return t / GROUP / (SIDE / MICRO) * MICRO + a; }
-  KB_FN static int columnOf(int t, int b) { return t / GROUP % (SIDE / MICRO) * MICRO + b; }
+  KB_FN static int rowOf(int t, int a) { return t / LANES * MICRO + a; }
+  KB_FN static int columnOf(int t, int b) { return b / 2 * (SIDE / 2) + t % LANES / GROUP * 2 + b % 2; }
+
+  KB_FN static void two(const double &from, double &a, double &b) {
+    auto both = *(const Vec<double, 2> *)&from;
+    a = both.x[0];
+    b = both.x[1];
+  }
 
   // Entries h0, h0 + 1, … of rows from `first` on, always the same h of a thread; 0 beyond the triangle and the batch.
   KB_FN void load(int t, int64_t i0, int first, int h0, Plane (&to)[GROUP]) const {
     int h = h0 + t % DEPTH;
-    const double *factors = columns ? g.inverse(i0) : g.factor(i0);
     KB_UNROLL for (int k = 0; k < SIDE; k += THREADS / DEPTH) {
       int row = t / DEPTH + k;
       int r = first + row;
       bool within = r < g.dimension && h <= r;
-      const double *from = factors + packedLength(r) + h;
-      KB_UNROLL for (int n = 0; n < GROUP; n++) to[n].at[t % DEPTH][row] = within && i0 + n < g.size ? from[n * g.length] : 0;
+      const double *from = factors + i0 * g.length + packedLength(r) + h;
+      KB_UNROLL for (int n = 0; n < GROUP; n++) to[n].at[t % DEPTH][row] = within && i0 + n < size ? from[n * g.length] : 0;
     }
   }
 
-  KB_FN void store(int64_t i, int r, int c, double x) const {
-    if (columns) {
-      g.columns[g.turned(r, c) * g.padded + i] = r == c ? 0.5 * x : x;
+  KB_FN void store(int64_t i, int r, int c, double x, bool isNear) const {
+    int64_t k = packedLength(r) + c;
+    if (isNear && i < size) {
+      double f = factors[i * g.length + k];
+      x += r == c ? 2 * f : f;
+      if (of == NEAR_ROWS) {
+        x = fma(to[(g.length + r) * padded + i], to[(g.length + c) * padded + i], x);
+      }
+    }
+    if (of == COLUMNS) {
+      to[g.turned(r, c) * padded + i] = r == c ? 0.5 * x : x;
     } else {
-      g.rows[(packedLength(r) + c) * g.padded + i] = x;
+      to[k * padded + i] = x;
     }
   }
 };
@@ -400,9 +581,12 @@ struct FinishFull {
         double precision = sqrt(columns);
         FullMoments &o = g.moments[i];
         o.weightQ += 0.5 * PRODUCT_UNIT * units * sqrt(rows);
-        o.weightP += precision;
-        o.noiseP += 0.5 * PRODUCT_UNIT * means * (units + 4) * precision;
-        g.terms[i] = {o.offsetP, upper(o.noiseP), upper(o.weightP), upper(o.inverseError), (float)o.tolerance};
+        if (!g.isNear()) {
+          o.weightP += precision;
+          o.noiseP += 0.5 * PRODUCT_UNIT * means * (units + 4) * precision;
+        }
+        double tolerance = fullTolerance(o.condition, g.isNear());
+        g.terms[i] = {o.offsetP, upper(o.noiseP), upper(o.weightP), upper(o.inverseError), (float)tolerance};
       }
     });
   }
@@ -415,25 +599,28 @@ struct FinishFull {
 //
 //     ½ [tr(P Σ_q) + (m_q − m_p)ᵀ P (m_q − m_p)] = a_i · b_j + ½ m_pᵀ P m_p
 //
-// A block has 32 rows and ENTRIES of each, a lane a row, a warp every eighth of the entries.
+// A block has 32 rows and ENTRIES of each, a lane a row, a warp every eighth of the entries; none where p's batch is near.
 struct FullRows {
   static constexpr int ENTRIES = 256;
 
   Full q, p;
-  double *a; // [depth][padded], of rows from `first` on
+  double *a; // [depth][padded], of `count` rows from `first` on
   RowTerms *terms;
-  int64_t first, padded;
+  int64_t first, count, padded;
 
-  KB_FN int64_t across() const { return ceilDiv(padded, LANES); }
+  KB_FN int64_t across() const { return ceilDiv(count, LANES); }
   int64_t blocks() const { return across() * ceilDiv(p.depth, ENTRIES); }
 
   template <class Block>
   KB_FN void operator()(Block &block) const {
+    if (p.isNear()) {
+      return;
+    }
     block.lanes([&](int t) {
       int64_t column = block.index % across() * LANES + t % LANES;
       int64_t i = first + column;
       int k0 = (int)(block.index / across()) * ENTRIES;
-      if (column >= padded) {
+      if (column >= count) {
         return;
       }
       for (int k = k0 + t / LANES; k < k0 + ENTRIES && k < p.depth; k += WARPS) {
@@ -464,7 +651,52 @@ struct FullRows {
   }
 };
 
-// KL(q_i ‖ p_j) by triangular solves, a column a lane, in rounds of y, 0, 1, …, 30; 31, …, 62; …
+// The rows of the product where p's batch is near, except for A, which SquareFull makes of E: a warp has a row, a lane every 32nd column
+// of E.
+struct NearRows {
+  Full q, p;
+  double *a, *e; // [depth][padded], [padded][D(D+1)/2], of `count` rows from `first` on, which are zero from row `end` on
+  RowTerms *terms;
+  int64_t first, end, count, padded;
+
+  int64_t blocks() const { return ceilDiv(count, WARPS); }
+
+  template <class Block>
+  KB_FN void operator()(Block &block) const {
+    if (!p.isNear()) {
+      return;
+    }
+    typename Block::template Own<Sum<double>> own(block);
+    int d = p.dimension;
+    block.lanes([&](int t) {
+      int64_t n = block.index * WARPS + t / LANES;
+      bool isRow = n < count && first + n < end;
+      if (isRow) {
+        own[t].x = solveColumns<false>(
+            t % LANES, d, q.gaussian(first + n), p.gaussian(p.middle()), [&](int c) {
+              return c == d ? Walk{a + p.length * padded + n, padded, 0} : Walk{e + n * p.length + c, 1, 1};
+            });
+      }
+      for (int k = (isRow ? p.k : (int)p.length) + t % LANES; n < count && k < p.depth; k += LANES) {
+        a[k * padded + n] = 0;
+      }
+    });
+    block.reduce(own);
+    block.lanes([&](int t) {
+      int64_t n = block.index * WARPS + t / LANES;
+      if (t % LANES == 0 && n < count) {
+        terms[n] = first + n < end ? termsOf(first + n, own[t].x) : RowTerms{};
+      }
+    });
+  }
+
+  KB_FN RowTerms termsOf(int64_t i, double kl) const {
+    double noise = nearNoise(kl, p.moments[p.middle()].residual, p.dimension);
+    return {q.isBeyond(i) ? FLAG : kl, upper(noise), upper(nearWeight(kl))};
+  }
+};
+
+// KL(q_i ‖ p_j) by triangular solves: a warp has a pair, a lane every 32nd column.
 struct FullPairs {
   struct Squares {};
 
@@ -481,21 +713,15 @@ struct FullPairs {
   template <class Block, class At, class Put>
   KB_FN void operator()(Block &block, At at, Put put) const {
     typename Block::template Own<Sum<double>> own(block);
-    int d = q.dimension;
     block.lanes([&](int t) {
       Pair x = at(t / LANES);
       own[t] = {};
       if (x.valid && !(same && x.i == x.j)) {
-        double *e = scratch + (block.index * WARPS + t / LANES) * d * LANES + t % LANES;
-        for (int round = 0; round <= d; round += LANES) {
-          int n = round + t % LANES;
-          int first = round == 0 ? 0 : round - 1;
-          if (n <= d) {
-            own[t].x += solveColumn(
-                n == 0 ? d : n - 1, first, d, q.mean + x.i * d, q.factor(x.i), q.low(x.i), p.mean + x.j * d, p.factor(x.j),
-                p.low(x.j), e, LANES);
-          }
-        }
+        double *e = scratch + (block.index * WARPS + t / LANES) * q.dimension * LANES + t % LANES;
+        auto column = [&](int) { return Walk{e, LANES, 0}; };
+        bool isBeyond = q.isBeyond(x.i) || p.isBeyond(x.j);
+        own[t].x = isBeyond ? solveColumns<true>(t % LANES, q.dimension, q.gaussian(x.i), p.gaussian(x.j), column)
+                            : solveColumns<false>(t % LANES, q.dimension, q.gaussian(x.i), p.gaussian(x.j), column);
       }
     });
     block.reduce(own);

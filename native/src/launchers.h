@@ -99,6 +99,7 @@ inline Full full(const kullback_cuda_batch *b, Arena &arena) {
   g.solved = arena.take<double>(b->size, b->dimension);
   g.triangle = arena.take<int>(g.k);
   g.centre = arena.take<double>(b->dimension);
+  g.spreads = arena.take<double>(LANES + 1);
   g.moments = arena.take<FullMoments>(b->size);
   return g;
 }
@@ -161,6 +162,7 @@ inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 struct Workspace {
   double *solving = nullptr; // [solvers][WARPS][D][LANES], of full batches
   double *rows = nullptr;    // [depth][paddedRows], likewise
+  double *factors = nullptr; // [paddedRows][D(D+1)/2], of rows relative to a centre
   RowTerms *terms = nullptr;
   int *counts;
   uint16_t *entries;
@@ -175,11 +177,13 @@ struct Workspace {
       solvers = least(ceilDiv(least(product(rowCount, columnCount), SATURATED / 2), WARPS), most < 1 ? 1 : most);
       solving = this->arena.take<double>(solvers, each);
       // Rows of the product go in bands within 512 MiB.
-      int64_t depth = roundUp(packedLength(q->dimension) + q->dimension, PRODUCT_DEPTH);
-      int64_t fit = (512 << 20) / (depth * (int64_t)sizeof(double)) / LARGEST_TILE * LARGEST_TILE;
+      int64_t length = packedLength(q->dimension);
+      int64_t depth = roundUp(length + q->dimension, PRODUCT_DEPTH);
+      int64_t fit = (512 << 20) / ((depth + length) * (int64_t)sizeof(double)) / LARGEST_TILE * LARGEST_TILE;
       band = least(rowCount, fit < LARGEST_TILE ? LARGEST_TILE : fit);
       paddedRows = padded(band + ALIGN);
       rows = this->arena.take<double>(paddedRows, depth);
+      factors = this->arena.take<double>(paddedRows, length);
       terms = this->arena.take<RowTerms>(paddedRows);
     }
     // Smaller tiles are more, but no more entries.
@@ -301,7 +305,12 @@ void fullRegion(C &call, const Full &q, const Full &p) {
     call.region.row0 = row;
     call.region.rowEnd = least(row + call.work.band, all.rowEnd);
     int64_t first = row / ALIGN * ALIGN;
-    call.launch(FullRows{q, p, call.work.rows, call.work.terms, first, call.work.paddedRows});
+    const Workspace &w = call.work;
+    int64_t end = call.region.rowEnd;
+    int64_t count = roundUp(end - first, LARGEST_TILE); // what tiles read
+    call.launch(FullRows{q, p, w.rows, w.terms, first, count, w.paddedRows});
+    call.launch(NearRows{q, p, w.rows, w.factors, w.terms, first, end, count, w.paddedRows});
+    call.launch(SquareFull{p, SquareFull::NEAR_ROWS, w.factors, w.rows, end - first, count, w.paddedRows});
     ProductBound bound = {upper(2 * PRODUCT_UNIT), 0, (float)(wide ? 0 : FULL_FLOAT_TOLERANCE)};
     call.multiply({call.work.rows, call.work.terms, call.work.paddedRows, first}, {p.columns, p.terms, p.padded}, p.depth, bound,
                   wide, FullPairs{q, p, call.work.solving, call.same});
@@ -346,9 +355,11 @@ int32_t kullback_cuda_prepare(const kullback_cuda_batch *b, void *stream) {
   if (isFull(b)) {
     Full g = full(b, memory);
     launch(CentreFull{g});
+    launch(SpreadFull{g});
     launch(InvertFull{g});
-    launch(SquareFull{g, 1});
-    launch(SquareFull{g, 0});
+    launch(NearFull{g});
+    launch(SquareFull{g, SquareFull::COLUMNS, g.inverse(0), g.columns, g.size, g.padded, g.padded});
+    launch(SquareFull{g, SquareFull::ROWS, g.scaleTril, g.rows, g.size, g.padded, g.padded});
     launch(CompleteFull{g});
     launch(FinishFull{g});
   } else {

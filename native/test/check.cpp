@@ -562,9 +562,24 @@ Batch jitteredFactors(const Batch &b, double jitter) {
     m = rounded(m + jitter * normal(), b.wide);
   }
   for (auto &l : o.scale) {
-    l = rounded(l * (1 + jitter * normal()), b.wide);
+    l = rounded(l * std::exp(jitter * normal()), b.wide);
   }
   return o;
+}
+
+// So many of a batch's first Gaussian, moved by so much of their σ.
+Batch alike(const Batch &like, int64_t n, double jitter) {
+  Batch b{n, like.d, like.kind, like.wide, {}, {}, {}};
+  for (int64_t i = 0; i < n; i++) {
+    b.mean.insert(b.mean.end(), like.mean.begin(), like.mean.begin() + like.d);
+    b.scale.insert(b.scale.end(), like.scale.begin(), like.scale.begin() + like.length());
+  }
+  b = jitteredFactors(b, jitter);
+  for (int64_t k = 0; k < n * b.d; k++) {
+    int64_t h = k % b.d;
+    b.mean[k] = rounded(like.mean[h] + jitter * like.scale[h * (h + 3) / 2] * normal(), b.wide);
+  }
+  return b;
 }
 
 // The same as computed factors: in two parts, the second of which is what double does not hold of the sum.
@@ -754,6 +769,41 @@ void checkNear() {
   }
 }
 
+// Batches that are near, at the edge of it, or not; with Gaussians far from them among them, on either side.
+void checkNearFull(int d, bool wide, int64_t sample) {
+  auto replace = [&](Batch &b, int64_t i, const Batch &by) {
+    std::copy(by.mean.begin(), by.mean.begin() + d, b.mean.begin() + i * d);
+    std::copy(by.scale.begin(), by.scale.begin() + by.length(), b.scale.begin() + i * by.length());
+  };
+  for (double condition : {1.0, 30.0, 1e3, 1e6}) {
+    if (!wide && condition > 1e3) {
+      continue;
+    }
+    char name[64];
+    snprintf(name, sizeof name, "full, near, cond %.0e", condition * condition);
+    Batch one = factors(1, d, wide, condition, 0);
+    Batch far = factors(20, d, wide, condition, 0);
+    for (double jitter : {0.3, 1e-2, 1e-7, 0.0}) {
+      Batch q = alike(one, 33, jitter);
+      Batch p = alike(one, 40, jitter);
+      compare(name, q, p, sample);
+      compare(name, p, p, sample, true);
+      compare(std::string(name) + ", q far", far, p, sample);
+      replace(p, 5, far);
+      replace(q, 32, far);
+      compare(std::string(name) + ", one far", q, p, sample);
+      replace(p, p.n / 2, far); // what others would be relative to
+      compare(std::string(name) + ", one far", q, p, sample);
+    }
+    Batch q = alike(one, 15, 1e-2);
+    compare(std::string(name) + ", in parts", inParts(alike(one, 33, 1e-9)), inParts(alike(one, 20, 1e-9)), sample);
+    compare(std::string(name) + ", in parts", inParts(alike(one, 33, 0)), inParts(alike(one, 20, 0)), sample);
+    compare(std::string(name) + ", few", q, alike(one, 1, 1e-2), sample);
+    compare(std::string(name) + ", few", q, alike(one, 15, 1e-2), sample);
+    compare(std::string(name) + ", few", q, alike(one, 16, 1e-2), sample);
+  }
+}
+
 void checkFull() {
   for (bool wide : {false, true}) {
     int turn = 0;
@@ -783,6 +833,7 @@ void checkFull() {
       for (double jitter : {1e-2, 1e-5, 1e-9}) {
         compare("full, near-duplicates", q, jitteredFactors(q, jitter), sample);
       }
+      checkNearFull(d, wide, sample / 3);
       for (double mean : {500.0, 1000.0}) {
         compare("full, means at 500, 1000", factors(20, d, wide, 30, mean), factors(21, d, wide, 30, mean), sample);
       }
@@ -1031,6 +1082,7 @@ void checkSmall() {
       compare("small, full, q is p", near, near, 6, true);
       compare("small, full, near-duplicates", near, jitteredFactors(near, 1e-9), 6);
       compare("small, full, in parts", inParts(near), inParts(near), 6);
+      compare("small, full, alike", alike(near, 9, 1e-3), alike(near, 17, 1e-3), 6);
     }
     compare("small, full, wide", factors(3, 66, wide, 10, 0), factors(2, 66, wide, 10, 0), 6);
   }
