@@ -61,10 +61,10 @@ public:
   }
 
   template <class T>
-  void sumInOrder(Own<T> &own, int n) {
-    for (int first = 0; first < THREADS; first += LANES) {
-      for (int lane = 0; lane < n && lane < LANES; lane++) {
-        for (int t = first; t < first + LANES; t++) {
+  void sumInOrder(Own<T> &own, int n, int width) {
+    for (int first = 0; first < THREADS; first += width) {
+      for (int lane = 0; lane < n && lane < width; lane++) {
+        for (int t = first; t < first + width; t++) {
           own[t].total += own[first + lane].part;
         }
       }
@@ -72,7 +72,7 @@ public:
   }
 
   template <class F>
-  bool isOpen(const F &f) {
+  bool isOpen(const F &f, int) {
     for (int t = 0; t < THREADS; t++) {
       if (f(t)) {
         return true;

@@ -8,8 +8,8 @@
 //     Own<T> x(block); x[t]    a thread's own variable
 //     shared<T>()              the block's shared memory, once in a kernel
 //     reduce(own)              leaves the sum (operator+) over each warp with all its threads, in a fixed order
-//     sumInOrder(own, n)       adds `part` of a warp's first n threads to `total` of all of them, one after the other
-//     isOpen(f)                whether f(t) of a warp's threads, all of which say the same; in the emulation of any thread
+//     sumInOrder(own, n, w)    adds `part` of the first n of w threads side by side to `total` of all w, one after the other
+//     isOpen(f, w)             whether f(t) of any thread of a warp, w of which side by side say the same; in the emulation of the block
 //     add(counter, n)          the counter before n was added atomically
 //     copy(t, to, from), commit(t), wait<k>(t)
 //                              asynchronous copies of 16 bytes to shared memory, in groups; wait until at most k groups are under way

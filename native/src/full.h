@@ -5,8 +5,8 @@
 
 namespace kullback {
 
-// By Gaussian: what RowTerms and ColumnTerms are made of. The rows' weight has ‖m_q‖² added for the centre of p's means, and where p's
-// batch is near they are none of it.
+// By Gaussian: what RowTerms and ColumnTerms are made of. The rows' weight has ‖m_q‖² added for the centre of p's means; where p's batch is
+// near, NearRows makes all of a row's terms anew.
 struct FullMoments {
   double offsetQ, noiseQ, weightQ;
   double offsetP, noiseP, weightP, inverseError, residual, condition;
@@ -22,7 +22,7 @@ struct FullMoments {
 //     solved     [N][D]         W m
 //     triangle   [K]            row and column of entry k of a packed triangle
 //     centre     [D]            the mean of the means
-//     spreads    [LANES + 1]    KL(Gaussian N/2 ‖ some others), at most 1; and the mean of these
+//     spreads    [LANES + 1]    KL(Gaussian N/2 ‖ some others), LANES where it is 1 or more; and the mean of these
 //     moments    [N]
 //
 // Where the batch is near, W and W m give way to F and y, and the columns are those of the near form (NearFull).
@@ -70,14 +70,14 @@ struct Full {
 KB_FN double meanWeight(const Full &q) { return 0.5 * PRODUCT_UNIT * (2 * roundings(q.k, q.wide) + 4); }
 
 // A lane's part of KL(q ‖ p), by columns in rounds of y, 0, 1, …, 30; 31, …, 62; … Column c goes to at(c).
-template <bool SCALED, class At>
+template <bool SCALED, bool FUSED, class At>
 KB_FN double solveColumns(int lane, int d, const FullGaussian &q, const FullGaussian &p, const At &at) {
   double sum = 0;
   for (int round = 0; round <= d; round += LANES) {
     int n = round + lane;
     int c = n == 0 ? d : n - 1;
     if (n <= d) {
-      sum += solveColumn<SCALED>(c, round == 0 ? 0 : round - 1, d, q, p, at(c));
+      sum += solveColumn<SCALED, FUSED>(c, round == 0 ? 0 : round - 1, d, q, p, at(c));
     }
   }
   return sum;
@@ -139,7 +139,7 @@ struct SpreadFull {
     block.lanes([&](int t) {
       int64_t i = sample(n + t / LANES);
       if (own[t].x < 1 && g.size >= LEAST && i < g.size) {
-        own[t].x = solveColumns<false>(t % LANES, g.dimension, middle, g.gaussian(i), [&](int c) { return g.solution(i, c); });
+        own[t].x = solveColumns<false, true>(t % LANES, g.dimension, middle, g.gaussian(i), [&](int c) { return g.solution(i, c); });
       } else {
         own[t].x = 1; // of each lane
       }
@@ -147,12 +147,13 @@ struct SpreadFull {
     block.reduce(own);
     block.lanes([&](int t) {
       if (t % LANES == 0) { // also of none
-        g.spreads[n + t / LANES] = own[t].x < 1 ? own[t].x : 1; // or NaN
+        g.spreads[n + t / LANES] = own[t].x < 1 ? own[t].x : LANES; // or NaN; one of these rules the near form out
       }
     });
   }
 
-  KB_FN int64_t sample(int n) const { return n * g.size / g.samples(); }
+  // With no fixed stride, in which a batch of several kinds by turns would show one of them.
+  KB_FN int64_t sample(int n) const { return n * g.size / g.samples() + n % (g.size / g.samples()); }
 };
 
 // W = L⁻¹, W m, −Wᵀ(W m) and what of the moments does not need Σ and P: a warp has a Gaussian, a lane every 32nd of its rows.
@@ -320,7 +321,7 @@ struct InvertFull {
 //
 //     KL(q ‖ p) = KL(q ‖ c) + KL(c ‖ p) + ½ tr(A B) + uᵀ(y + Fᵀy)
 //
-// which is the same product, and no part of it is larger than the squares of the two's distances from c:
+// which is the same product, and no part of it is larger than the squares of the two's distances from c, where these are below 1:
 //
 //     a_i = [ A, packed;                                     u       ]
 //     b_j = [ ½B, packed, twice what is off the diagonal;    y + Fᵀy ]
@@ -357,7 +358,7 @@ struct NearFull {
     block.each([&](int t) {
       int64_t i = first + t / LANES;
       if (i < g.size) {
-        own[t].x = solveColumns<false>(t % LANES, d, g.gaussian(g.middle()), g.gaussian(i), [&](int c) { return g.solution(i, c); });
+        own[t].x = solveColumns<false, true>(t % LANES, d, g.gaussian(g.middle()), g.gaussian(i), [&](int c) { return g.solution(i, c); });
       }
     });
     block.lanes([&](int t) {
@@ -672,7 +673,7 @@ struct NearRows {
       int64_t n = block.index * WARPS + t / LANES;
       bool isRow = n < count && first + n < end;
       if (isRow) {
-        own[t].x = solveColumns<false>(
+        own[t].x = solveColumns<false, true>(
             t % LANES, d, q.gaussian(first + n), p.gaussian(p.middle()), [&](int c) {
               return c == d ? Walk{a + p.length * padded + n, padded, 0} : Walk{e + n * p.length + c, 1, 1};
             });
@@ -704,6 +705,8 @@ struct FullPairs {
   double *scratch; // [warp][D][LANES]
   int same;
 
+  KB_FN int pairsOfBlock() const { return WARPS; }
+
   // There is no faster way for many.
   template <class Block>
   KB_FN bool settleSquare(Block &, Squares &, const Region &, const Output &) const {
@@ -720,8 +723,8 @@ struct FullPairs {
         double *e = scratch + (block.index * WARPS + t / LANES) * q.dimension * LANES + t % LANES;
         auto column = [&](int) { return Walk{e, LANES, 0}; };
         bool isBeyond = q.isBeyond(x.i) || p.isBeyond(x.j);
-        own[t].x = isBeyond ? solveColumns<true>(t % LANES, q.dimension, q.gaussian(x.i), p.gaussian(x.j), column)
-                            : solveColumns<false>(t % LANES, q.dimension, q.gaussian(x.i), p.gaussian(x.j), column);
+        own[t].x = isBeyond ? solveColumns<true, false>(t % LANES, q.dimension, q.gaussian(x.i), p.gaussian(x.j), column)
+                            : solveColumns<false, false>(t % LANES, q.dimension, q.gaussian(x.i), p.gaussian(x.j), column);
       }
     });
     block.reduce(own);

@@ -45,8 +45,11 @@ struct DeviceBlock {
   }
 
   template <class T>
-  __device__ void sumInOrder(Own<T> &own, int n) {
-    for (int lane = 0; lane < n && lane < LANES; lane++) own.value.total += __shfl_sync(0xffffffff, own.value.part, lane);
+  __device__ void sumInOrder(Own<T> &own, int n, int width) {
+    int first = (int)threadIdx.x % LANES & -width;
+    for (int lane = 0; lane < n && lane < width; lane++) {
+      own.value.total += __shfl_sync(0xffffffff, own.value.part, first + lane);
+    }
   }
 
   // The value of the lane whose number differs in the bits of the mask.
@@ -62,8 +65,10 @@ struct DeviceBlock {
   }
 
   template <class F>
-  __device__ bool isOpen(const F &f) {
-    return f((int)threadIdx.x);
+  __device__ bool isOpen(const F &f, int width) {
+    int open = f((int)threadIdx.x);
+    for (int mask = width; mask < LANES; mask *= 2) open |= __shfl_xor_sync(0xffffffff, open, mask);
+    return open != 0;
   }
 
   __device__ int add(int &counter, int n) { return atomicAdd(&counter, n); }

@@ -176,7 +176,7 @@ struct Workspace {
       int64_t most = least((64 << 20) / (each * (int64_t)sizeof(double)), 528);
       solvers = least(ceilDiv(least(product(rowCount, columnCount), SATURATED / 2), WARPS), most < 1 ? 1 : most);
       solving = this->arena.take<double>(solvers, each);
-      // Rows of the product go in bands within 512 MiB.
+      // Rows of the product, and the factors that they may be made of, go in bands within 512 MiB, or of one tile.
       int64_t length = packedLength(q->dimension);
       int64_t depth = roundUp(length + q->dimension, PRODUCT_DEPTH);
       int64_t fit = (512 << 20) / ((depth + length) * (int64_t)sizeof(double)) / LARGEST_TILE * LARGEST_TILE;
@@ -428,14 +428,13 @@ int32_t kullback_cuda_aligned(
   Output output = vector(launch, out, q->size, out_wide);
   Arena memoryQ = arena(launch, q);
   Arena memoryP = arena(launch, p);
-  int64_t blocks = ceilDiv(q->size, WARPS);
   if (isFull(q)) {
     Workspace work(q, q->size, 1, {launch.reach<char>(scratch, kullback_cuda_scratch_bytes(q, p, q->size, 1))});
     FullPairs pairs{full(q, memoryQ), full(p, memoryP), work.solving, same};
-    launch(Aligned<FullPairs>{pairs, output, q->size, least(blocks, work.solvers)});
+    launch(Aligned<FullPairs>{pairs, output, q->size, least(ceilDiv(q->size, WARPS), work.solvers)});
   } else {
     DiagonalPairs<Diagonal, NearForm<float>> pairs(diagonal(q, memoryQ), diagonal(p, memoryP), false, same);
-    launch(Aligned<decltype(pairs)>{pairs, output, q->size, blocks});
+    launch(Aligned<decltype(pairs)>{pairs, output, q->size, ceilDiv(q->size, pairs.pairsOfBlock())});
   }
   return launch.status;
 }
@@ -453,7 +452,7 @@ int32_t kullback_cuda_standard(const kullback_cuda_batch *q, void *out, int32_t 
   } else {
     Diagonal g = diagonal(q, memory);
     DiagonalPairs<UnitNormal, NearForm<float>> pairs(g, UnitNormal{g.kind, g.dimension}, false, 0);
-    launch(Aligned<decltype(pairs)>{pairs, output, q->size, ceilDiv(q->size, WARPS)});
+    launch(Aligned<decltype(pairs)>{pairs, output, q->size, ceilDiv(q->size, pairs.pairsOfBlock())});
   }
   return launch.status;
 }

@@ -385,7 +385,7 @@ KB_FN double scaledDifference(double a, double b, double t) {
 KB_FN double inversePower(double x) { return powerOfTwo(-exponentOf(x)); }
 
 // Relative error allowed for batches of double: 1e-12 times the condition number ‖L‖‖L⁻¹‖, up to where it would show. The bounds
-// are those of the worst case; in the near form most of them is what substitution may lose, which pairs one by one would not do without.
+// are those of the worst case; in the near form most of a bound is what substitution may lose, and pairs one by one lose that, too.
 KB_FN double fullTolerance(double condition, bool isNear) {
   double most = isNear ? 1e5 : 100;
   return DOUBLE_TOLERANCE * (condition > most ? most : condition >= 1 ? condition : 1);
@@ -418,8 +418,9 @@ struct Walk {
 //
 // Returns the column's part of it. The solution goes to e, from entry c or 0 on. Lanes that solve columns from `first` on walk the rows
 // together, eight at once, which is 3 instructions a term on sm_90. SCALED: rows are scaled by powers of two, exactly, so that nothing
-// overflows that KL does not, and go one by one; without, for Gaussians within FULL_MOST.
-template <bool SCALED>
+// overflows that KL does not, and go one by one; without, for Gaussians within FULL_MOST. FUSED: products are not rounded, which saves an
+// instruction; rounded, that of a quotient and its divisor mostly is the dividend, and ill-conditioned factors may be solved exactly.
+template <bool SCALED, bool FUSED>
 KB_FN double solveColumn(int c, int first, int d, const FullGaussian &q, const FullGaussian &p, Walk e) {
   constexpr int ROWS = SCALED ? 1 : 8;
   bool isMean = c == d;
@@ -428,7 +429,7 @@ KB_FN double solveColumn(int c, int first, int d, const FullGaussian &q, const F
   const double *less = isMean ? p.mean : p.factor + c;
   const double *low = isMean || q.low == nullptr ? nullptr : q.low + c;
   const double *lowLess = isMean || p.low == nullptr ? nullptr : p.low + c;
-  // Entry k of the right-hand side, at `at`, times a power of two: to three roundings however close the two are.
+  // Entry k of the right-hand side, at `at`, times a power of two: to three roundings of what is stated however close the two are.
   auto difference = [&](int at, double t) {
     double x = SCALED ? scaledDifference(right[at], less[at], t) : right[at] - less[at];
     if (low != nullptr) {
@@ -438,11 +439,11 @@ KB_FN double solveColumn(int c, int first, int d, const FullGaussian &q, const F
   };
   double excess = 0;
   double squares = 0;
+  double diagonal = 0; // of E, of which the excess has the square
   if (!isMean) {
     int at = (int)packedLength(c);
-    double x = difference(at, 1) / less[at];
-    excess = factorExcess(x, right[at], less[at]);
-    squares = -x * x; // which the excess has
+    diagonal = difference(at, 1) / less[at];
+    excess = factorExcess(diagonal, right[at], less[at]);
   }
   first = first / ROWS * ROWS;
   e.skip(first);
@@ -462,7 +463,7 @@ KB_FN double solveColumn(int c, int first, int d, const FullGaussian &q, const F
       if (SCALED) {
         sums[n] += x == 0 ? 0 : rows[n][l] * scales[n] * x; // the factor may have overflowed
       } else {
-        sums[n] = fma(rows[n][l], x, sums[n]);
+        sums[n] = FUSED ? fma(rows[n][l], x, sums[n]) : sums[n] + rows[n][l] * x;
       }
     };
     KB_NO_UNROLL for (int l0 = first; l0 < k0; l0 += ROWS) {
@@ -479,11 +480,11 @@ KB_FN double solveColumn(int c, int first, int d, const FullGaussian &q, const F
       if (k < d) {
         double t = scales[n];
         double y = (difference(isMean ? k : at, t) - sums[n]) * (1 / (rows[n][n] * t));
-        y = k >= start ? y : 0;
+        y = k == c ? diagonal : k >= start ? y : 0;
         if (k >= start) {
           *x.at = y;
         }
-        squares = fma(y, y, squares);
+        squares = k == c ? squares : fma(y, y, squares);
         x.next();
         KB_UNROLL for (int m = n + 1; m < ROWS; m++) add(m, n, y);
         at += k + 1;

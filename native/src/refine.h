@@ -1,4 +1,4 @@
-// What tiles flag is computed again: a few entries by a warp each; of a tile with many, all in squares. Either way in the same
+// What tiles flag is computed again: a few entries one by one; of a tile with many, all in squares. Either way in the same
 // operations and order, so that an entry's bits do not depend on its neighbours.
 #pragma once
 
@@ -43,9 +43,9 @@ struct DifferenceForm {
 //     PARTS 2   x, of variances high + low: in double from some 100 bits, in float from 48, so with an error of 2⁻⁴⁶, which takes
 //               2⁻⁴⁶·√(D·KL) of KL, 4e-6 of one that is no less than D·LEAST
 //
-// Roundings, of which a term takes 14 and a run 16, are 1.8e-6 and 4e-15. FAR has the logarithm itself where |z| > MOST, to 1e-13 of its
-// term. Else a run's sum tells whether every z is within MOST: the series is above c/3, c being its first term, for any z, so that sum is
-// above c·MOST²/3 if one is not.
+// Roundings, of which a term takes 14, a run 16 and adding D/8 runs as many in double, are 1.8e-6 and 4e-15 + D·2⁻⁵⁶. FAR has the logarithm
+// itself where |z| > MOST, to 1e-13 of its term. Else a run's sum tells whether every z is within MOST: the series is above c/3, c being
+// its first term, for any z, so that sum is above c·MOST²/3 if one is not.
 template <class T_, int PARTS = 1, bool FAR = false>
 struct NearForm {
   using T = T_;
@@ -92,7 +92,7 @@ struct NearForm {
     o[3] = (T)(kindP == STD ? r * r : precision(kindP, s));
   }
 
-  // What is stated, or its variance in two parts.
+  // The scale as it is stated, or its variance in two parts.
   KB_FN static void state(int kind, double s, T *o) {
     o[0] = (T)s;
     if (PARTS == 2) {
@@ -155,6 +155,7 @@ struct DiagonalPairs {
   bool isNear;
   double unit, margin;
   int same;
+  int laneBits = 0; // of a pair's lanes: as many as it has runs, up to a warp's
 
   DiagonalPairs(const Diagonal &q, const P &p, bool isNear, int same)
       : q(q),
@@ -165,7 +166,9 @@ struct DiagonalPairs {
         isNear(isNear),
         unit(unit64(q.dimension)),
         margin((q.wide || p.wide ? DOUBLE_TOLERANCE : REFINED_TOLERANCE) - unit),
-        same(same) {}
+        same(same) {
+    while (RUN << laneBits < q.dimension && 1 << laneBits < LANES) laneBits++;
+  }
 
   struct State {
     Pair pair;
@@ -196,20 +199,23 @@ struct DiagonalPairs {
 
   KB_FN double judge(const DiagonalPairs &, int64_t, int64_t, double sum) const { return sum; }
 
-  // ---- A warp a pair ----
+  // ---- Pair by pair: a warp has one, or several of few dimensions ----
+
+  KB_FN int lanes() const { return 1 << laneBits; } // of a pair
+  KB_FN int pairsOfBlock() const { return THREADS >> laneBits; }
 
   template <class Block, class At, class Put>
   KB_FN void operator()(Block &block, At at, Put put) const {
     typename Block::template Own<State> own(block);
     block.lanes([&](int t) {
-      Pair x = own[t].pair = at(t / LANES);
+      Pair x = own[t].pair = at(t >> laneBits);
       own[t].kl = x.valid && !(same && x.i == x.j) ? FLAG : 0;
     });
     if (settleAll([&](const auto &form, auto) { return settle(block, own, form); })) {
       settle(block, own, *this);
     }
     block.lanes([&](int t) {
-      if (own[t].pair.valid && t % LANES == 0) {
+      if (own[t].pair.valid && t % lanes() == 0) {
         put(own[t].pair, own[t].kl);
       }
     });
@@ -219,20 +225,20 @@ struct DiagonalPairs {
   template <class Block, class Own, class Form>
   KB_FN bool settle(Block &block, Own &own, const Form &form) const {
     block.lanes([&](int t) { own[t].total = 0; });
-    for (int h0 = 0; h0 < q.dimension; h0 += RUN * LANES) {
+    for (int h0 = 0; h0 < q.dimension; h0 += RUN * lanes()) {
       block.lanes([&](int t) {
-        int h = h0 + t % LANES * RUN;
+        int h = h0 + t % lanes() * RUN;
         int end = q.dimension - h < RUN ? q.dimension : h + RUN;
         own[t].part = own[t].kl == own[t].kl ? 0 : partOf(form, own[t].pair, h, end);
       });
-      block.sumInOrder(own, (int)ceilDiv(q.dimension - h0, RUN));
+      block.sumInOrder(own, (int)ceilDiv(q.dimension - h0, RUN), lanes());
     }
     block.lanes([&](int t) {
       if (own[t].kl != own[t].kl) {
         own[t].kl = judge(form, own[t].pair.i, own[t].pair.j, own[t].total);
       }
     });
-    return block.isOpen([&](int t) { return own[t].kl != own[t].kl; });
+    return block.isOpen([&](int t) { return own[t].kl != own[t].kl; }, lanes());
   }
 
   template <class Form>
@@ -385,8 +391,8 @@ struct DiagonalPairs {
   }
 };
 
-// Computes the flagged entries again: of a tile with few, those of its list, a warp an entry; of others a square of 64 at a time, a thread
-// 4 × 4 of it, and what is left of it a warp an entry. Blocks stride over the tiles.
+// Computes the flagged entries again: of a tile with few, those of its list one by one; of others a square of 64 at a time, a thread
+// 4 × 4 of it, and what is left of it one by one. Blocks stride over the tiles.
 template <class Pairs>
 struct Refine {
   static constexpr int SIDE = 64;
@@ -479,19 +485,19 @@ struct Refine {
 
   template <class Block>
   KB_FN void compute(Block &block, Pair corner, int columns, const uint16_t *entries, int from, int to) const {
-    for (int n = from; n < to; n += WARPS) {
+    for (int n = from; n < to; n += pairs.pairsOfBlock()) {
       pairs(
           block,
-          [&](int warp) {
-            int entry = n + warp < to ? entries[n + warp] : 0;
-            return Pair{corner.i + entry / columns, corner.j + entry % columns, n + warp < to};
+          [&](int k) {
+            int entry = n + k < to ? entries[n + k] : 0;
+            return Pair{corner.i + entry / columns, corner.j + entry % columns, n + k < to};
           },
           [&](const Pair &x, double kl) { out.put(x.i, x.j, kl); });
     }
   }
 };
 
-// out[i] = KL(q_i ‖ p_i), a warp each; blocks stride over the pairs.
+// out[i] = KL(q_i ‖ p_i), pair by pair; blocks stride over the pairs.
 template <class Pairs>
 struct Aligned {
   Pairs pairs;
@@ -503,10 +509,11 @@ struct Aligned {
 
   template <class Block>
   KB_FN void operator()(Block &block) const {
-    for (int64_t first = block.index * WARPS; first < size; first += launched * WARPS) {
+    int count = pairs.pairsOfBlock();
+    for (int64_t first = block.index * count; first < size; first += launched * count) {
       pairs(
           block,
-          [&](int warp) { return Pair{first + warp, first + warp, first + warp < size}; },
+          [&](int k) { return Pair{first + k, first + k, first + k < size}; },
           [&](const Pair &x, double kl) { out.put(0, x.i, kl); });
     }
   }

@@ -775,7 +775,7 @@ void checkNearFull(int d, bool wide, int64_t sample) {
     std::copy(by.mean.begin(), by.mean.begin() + d, b.mean.begin() + i * d);
     std::copy(by.scale.begin(), by.scale.begin() + by.length(), b.scale.begin() + i * by.length());
   };
-  for (double condition : {1.0, 30.0, 1e3, 1e6}) {
+  for (double condition : {1.0, 30.0, 100.0, 1e3, 1e6}) {
     if (!wide && condition > 1e3) {
       continue;
     }
@@ -926,6 +926,17 @@ void checkTilesCount() {
     check("float and double", posteriors(100, 70, false), posteriors(100, 70, true));
   }
   check("full", factors(100, 20, false, 10, 0), factors(100, 20, false, 10, 0));
+  // near ones, by the product relative to one of them and in squares; single pairs have neither
+  Batch one = factors(1, 20, false, 10, 0);
+  check("full, near", alike(one, 100, 1e-2), alike(one, 100, 1e-2));
+  for (bool wide : {false, true}) {
+    Batch equal = diagonal(1, 70, KULLBACK_STD, wide, around(0, 1), logNormal(0.5, 0.5));
+    for (; equal.n < 100; equal.n++) {
+      equal.mean.insert(equal.mean.end(), equal.mean.begin(), equal.mean.begin() + equal.d);
+      equal.scale.insert(equal.scale.end(), equal.scale.begin(), equal.scale.begin() + equal.d);
+    }
+    check("near", jittered(equal, 1e-5, KULLBACK_STD, wide), jittered(equal, 1e-5, KULLBACK_STD, wide));
+  }
 }
 
 // Calls on several streams at once, of batches that they share, give the bits of calls one by one.
@@ -935,6 +946,7 @@ void checkConcurrency() {
       jittered(diagonal(200, 40, KULLBACK_STD, false, around(0, 1), logNormal(0.5, 0.5)), 1e-5, KULLBACK_STD, false),
       diagonal(150, 40, KULLBACK_VARIANCE, true, around(0, 1e-3), logNormal(1, 1e-3)),
       factors(100, 12, false, 10, 0),
+      alike(factors(1, 12, false, 10, 0), 90, 1e-2),
   };
   std::vector<std::unique_ptr<OnDevice>> on;
   std::vector<Result> expected;
@@ -1195,7 +1207,8 @@ int main(int count, char **arguments) {
     }
   }
   if (!known) {
-    printf("usage: %s [shapes | regimes | near | full | large | tiles | reductions | small | time | kinds | kinds-counted]\n", arguments[0]);
+    printf("usage: %s [shapes | regimes | near | full | large | tiles | reductions | small | time | kinds | kinds-counted]\n",
+        arguments[0]);
     return 2;
   }
   printf("%-56s %8s %10s %s\n", "regime", "pairs", "worst", "of allowed");
