@@ -101,6 +101,9 @@ constexpr int RESIDENT<Product<2, 4, true>> = 1;
 template <class P>
 constexpr int RESIDENT<Refine<DiagonalPairs<P, NearForm<double>>>> = 1;
 
+template <>
+constexpr int RESIDENT<Refine<FullPairs>> = 1;
+
 // These are to run beside a product, whose 224 registers a thread on sm_90 leave them 32. Other chips may have no more than 1536 threads.
 #if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
 constexpr int REDUCING = 8;

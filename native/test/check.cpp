@@ -926,17 +926,9 @@ void checkTilesCount() {
     check("float and double", posteriors(100, 70, false), posteriors(100, 70, true));
   }
   check("full", factors(100, 20, false, 10, 0), factors(100, 20, false, 10, 0));
-  // near ones, by the product relative to one of them and in squares; single pairs have neither
+  // near ones, by the product relative to one of them
   Batch one = factors(1, 20, false, 10, 0);
   check("full, near", alike(one, 100, 1e-2), alike(one, 100, 1e-2));
-  for (bool wide : {false, true}) {
-    Batch equal = diagonal(1, 70, KULLBACK_STD, wide, around(0, 1), logNormal(0.5, 0.5));
-    for (; equal.n < 100; equal.n++) {
-      equal.mean.insert(equal.mean.end(), equal.mean.begin(), equal.mean.begin() + equal.d);
-      equal.scale.insert(equal.scale.end(), equal.scale.begin(), equal.scale.begin() + equal.d);
-    }
-    check("near", jittered(equal, 1e-5, KULLBACK_STD, wide), jittered(equal, 1e-5, KULLBACK_STD, wide));
-  }
 }
 
 // Calls on several streams at once, of batches that they share, give the bits of calls one by one.
