@@ -9,7 +9,7 @@ namespace kullback {
 // near, NearRows makes all of a row's terms anew.
 struct FullMoments {
   double offsetQ, noiseQ, weightQ;
-  double offsetP, noiseP, weightP, inverseError, residual, condition;
+  double offsetP, noiseP, weightP, residual, condition;
 };
 
 // A full batch in device memory, K = D(D+1)/2 + D:
@@ -156,7 +156,8 @@ struct SpreadFull {
   KB_FN int64_t sample(int n) const { return n * g.size / g.samples() + n % (g.size / g.samples()); }
 };
 
-// W = L⁻¹, W m, −Wᵀ(W m) and what of the moments does not need Σ and P: a warp has a Gaussian, a lane every 32nd of its rows.
+// W = L⁻¹, W m, −Wᵀ(W m), what of the moments does not need Σ and P, and the mean of the spreads: a warp has a Gaussian, a lane every 32nd
+// of its rows.
 struct InvertFull {
   Full g;
 
@@ -308,7 +309,7 @@ struct InvertFull {
     m.noiseP = bound + 4 * PRODUCT_UNIT * (fabs(logDet) + d + s.mahalanobis) +
                0.5 * PRODUCT_UNIT * s.means * 5 * d * s.w.spread() + residual * s.mahalanobis;
     m.weightP = 1.5 * d / roundings(g.k, true) * s.w.spread(); // a row's weight has no fewer
-    m.inverseError = m.residual = residual;
+    m.residual = residual;
     m.condition = s.l.norm() * s.w.norm();
     return m;
   }
@@ -382,7 +383,6 @@ struct NearFull {
         o.offsetP = g.isBeyond(i) || g.isBeyond(g.middle()) ? FLAG : own[t].x;
         o.noiseP = nearNoise(own[t].x, o.residual, d);
         o.weightP = (PRODUCT_UNIT * roundings(g.k, g.wide) + 3 * both) * nearWeight(own[t].x);
-        o.inverseError = 0;
       }
     });
   }
@@ -581,13 +581,14 @@ struct FinishFull {
         double units = roundings(g.k, g.wide);
         double precision = sqrt(columns);
         FullMoments &o = g.moments[i];
+        bool isNear = g.isNear(); // where the weight has the residual
         o.weightQ += 0.5 * PRODUCT_UNIT * units * sqrt(rows);
-        if (!g.isNear()) {
+        if (!isNear) {
           o.weightP += precision;
           o.noiseP += 0.5 * PRODUCT_UNIT * means * (units + 4) * precision;
         }
-        double tolerance = fullTolerance(o.condition, g.isNear());
-        g.terms[i] = {o.offsetP, upper(o.noiseP), upper(o.weightP), upper(o.inverseError), (float)tolerance};
+        float inverseError = isNear ? 0 : upper(o.residual);
+        g.terms[i] = {o.offsetP, upper(o.noiseP), upper(o.weightP), inverseError, (float)fullTolerance(o.condition, isNear)};
       }
     });
   }

@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.mixture.Densities;
 import dev.kullback.internal.mixture.LogSumExp;
 import dev.kullback.internal.mixture.Overlap;
@@ -66,7 +67,7 @@ public final class MixtureKl {
   }
 
   private static void requireArray(long length, String what) {
-    if (length > Integer.MAX_VALUE - 8) {
+    if (length > Arguments.MOST_PAIRS) {
       throw new IllegalArgumentException(
           "%d divergences %s do not fit an array; give fewer at once".formatted(length, what));
     }
