@@ -1071,7 +1071,18 @@ class MainTest extends CommandFixture {
     }
     assertUserError("standard -o o.npy --divergence kld" + batch, "there is no divergence 'kld'");
     assertUserError("standard -o o.npy --divergence renyi:1" + batch, "in (0, 1)");
-    assertUserError("entropy --divergence jeffreys" + batch, "--divergence jeffreys: the bounds");
+  }
+
+  /** What has no use for another divergence than KL does not offer one. */
+  @ParameterizedTest
+  @ValueSource(strings = {"entropy", "mixture-kl -o o.npy"})
+  void noOtherDivergence(String command) throws IOException {
+    assertThat(run(command + " --help").out())
+        .contains("--backend", "--threads", "nats")
+        .doesNotContain("--divergence", "hellinger");
+    assertUserError(
+        command + " --mean q.npy --std s.npy --divergence jeffreys",
+        "Unknown options: '--divergence', 'jeffreys'; see kullback " + command.split(" ")[0]);
   }
 
   @Test

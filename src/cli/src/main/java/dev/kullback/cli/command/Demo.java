@@ -64,7 +64,7 @@ final class Demo implements Callable<Integer> {
       description = "For digits-kl.npy and digits-kl.png; default: target/demo in the repository.")
   @Nullable Path output;
 
-  @Mixin EngineOptions engineOptions;
+  @Mixin EngineOptions.WithDivergence engineOptions;
   @Spec CommandSpec spec;
 
   @Override

@@ -13,8 +13,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 import picocli.CommandLine.TypeConversionException;
 
-/** The options of the engine. */
-final class EngineOptions {
+/** The options of an engine of KL; {@link WithDivergence} has that of other divergences, too. */
+sealed class EngineOptions {
   private static final int MAX_THREADS = 1024;
 
   @Option(
@@ -24,21 +24,36 @@ final class EngineOptions {
       description = "auto, vector, scalar or cuda; default: auto.")
   Backend backend;
 
-  @Option(
-      names = "--divergence",
-      paramLabel = "NAME",
-      defaultValue = "kl",
-      converter = Name.class,
-      description =
-          "kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2 (squared), renyi:ALPHA or chernoff:ALPHA"
-              + " in place of KL; default: kl.")
-  Divergence divergence;
-
   @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
   int threads = everyCore();
 
   @Spec(Spec.Target.MIXEE)
   CommandSpec spec;
+
+  /** The options of an engine of any divergence. */
+  static final class WithDivergence extends EngineOptions {
+    @Option(
+        names = "--divergence",
+        paramLabel = "NAME",
+        defaultValue = "kl",
+        converter = Name.class,
+        description =
+            "kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2 (squared), renyi:ALPHA or chernoff:ALPHA"
+                + " in place of KL; default: kl. All but hellinger and wasserstein-2 are in nats.")
+    Divergence divergence;
+
+    @Override
+    Divergence divergence() {
+      return divergence;
+    }
+
+    /** Refuses another divergence than KL, for a command that has use for no other. */
+    void requireKl(String why) {
+      if (!divergence.equals(Divergence.KL)) {
+        throw new UserError("--divergence " + divergence + ": " + why);
+      }
+    }
+  }
 
   static final class Name implements ITypeConverter<Divergence> {
     @Override
@@ -51,15 +66,13 @@ final class EngineOptions {
     }
   }
 
-  /** Refuses another divergence than KL, for a command that has use for no other. */
-  void requireKl(String why) {
-    if (!divergence.equals(Divergence.KL)) {
-      throw new UserError("--divergence " + divergence + ": " + why);
-    }
+  Divergence divergence() {
+    return Divergence.KL;
   }
 
   /** Returns the divergence of q and p as summaries write it. */
   String formula(String q, String p) {
+    Divergence divergence = divergence();
     if (divergence.equals(Divergence.KL)) {
       return "KL(%s||%s)".formatted(q, p);
     }
@@ -91,7 +104,7 @@ final class EngineOptions {
   /** Throws as {@link KlEngine.Builder#build()} does where the backend cannot run. */
   KlEngine engine(Backend backend) {
     requireThreads(threads);
-    return KlEngine.builder().backend(backend).threads(threads).divergence(divergence).build();
+    return KlEngine.builder().backend(backend).threads(threads).divergence(divergence()).build();
   }
 
   static int everyCore() {

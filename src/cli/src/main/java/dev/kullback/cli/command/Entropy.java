@@ -62,7 +62,6 @@ final class Entropy implements Callable<Integer> {
     BatchOptions.Files files = qOptions.files();
     Input.limitStdin(0, BatchOptions.inputs(files, List.of()));
     List<Path> weightFiles = weightOptions.files();
-    engineOptions.requireKl("the bounds are those of KL and of --alpha's Chernoff divergence");
     if (!(alpha >= 0 && alpha <= 1)) {
       throw new UserError("--alpha is " + alpha + ": give 0 to 1");
     }

@@ -21,7 +21,7 @@ import picocli.CommandLine.Spec;
       "  kullback info --json",
     })
 final class InfoCommand implements Runnable {
-  @Mixin EngineOptions engineOptions;
+  @Mixin EngineOptions.WithDivergence engineOptions;
   @Spec CommandSpec spec;
 
   @Override

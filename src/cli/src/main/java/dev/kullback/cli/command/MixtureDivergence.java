@@ -28,7 +28,7 @@ import picocli.CommandLine.Option;
 @Command(
     name = "mixture-kl",
     description = {
-      "Writes approximations or estimates of KL(f_m || g_n) of mixtures, [N,M].",
+      "Writes approximations or estimates of KL(f_m || g_n) of mixtures, in nats, [N,M].",
       "f has q's Gaussians as components, g those of p: one mixture, or as many as --offsets tells.",
     },
     customSynopsis = {
@@ -118,6 +118,10 @@ final class MixtureDivergence extends PairCommand {
 
   private Method method = Method.VARIATIONAL;
 
+  MixtureDivergence() {
+    super(new EngineOptions());
+  }
+
   @Override
   Map.@Nullable Entry<String, Path> secondOutput() {
     method =
@@ -151,7 +155,6 @@ final class MixtureDivergence extends PairCommand {
       OutputFile output,
       @Nullable OutputFile second,
       Report report) {
-    engineOptions.requireKl("mixtures have KL alone");
     boolean same = inputs.p().isEmpty();
     if (same && (pWeights != null || pOffsets != null)) {
       throw new UserError("--p-weights and --p-offsets are of p: give --p-mean and its scale");

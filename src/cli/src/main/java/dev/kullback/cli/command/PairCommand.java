@@ -33,8 +33,17 @@ abstract class PairCommand implements Callable<Integer> {
   @Mixin BatchOptions.P pOptions;
   @Mixin ResultOptions result;
   @Mixin PolicyOptions policyOptions;
-  @Mixin EngineOptions engineOptions;
+  @Mixin final EngineOptions engineOptions;
   @Spec CommandSpec spec;
+
+  /** Makes a command of any divergence. */
+  PairCommand() {
+    this(new EngineOptions.WithDivergence());
+  }
+
+  PairCommand(EngineOptions engineOptions) {
+    this.engineOptions = engineOptions;
+  }
 
   /** Returns the option and the name of the output beside {@code -o}, or null. */
   abstract Map.@Nullable Entry<String, Path> secondOutput();

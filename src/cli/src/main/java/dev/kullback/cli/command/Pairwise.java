@@ -80,7 +80,7 @@ final class Pairwise extends PairCommand {
   }
 
   private String title() {
-    Divergence divergence = engineOptions.divergence;
+    Divergence divergence = engineOptions.divergence();
     return divergence.equals(Divergence.KL)
         ? "KL(q \u2016 p), nats"
         : engineOptions.formula("q", "p");

@@ -9,7 +9,6 @@ final class ResultOptions {
       names = {"-o", "--output"},
       paramLabel = "OUT.npy",
       required = true,
-      description =
-          "The result, in nats but for hellinger and wasserstein-2; float64 if q or p is, else float32.")
+      description = "The result; float64 if q or p is, else float32.")
   Path output;
 }

@@ -34,7 +34,7 @@ abstract class RowCommand implements Callable<Integer> {
   @Mixin BatchOptions.Q qOptions;
   @Mixin ResultOptions result;
   @Mixin PolicyOptions policyOptions;
-  @Mixin EngineOptions engineOptions;
+  @Mixin EngineOptions.WithDivergence engineOptions;
   @Spec CommandSpec spec;
 
   /** A result: its formula, and a value for each row, float or double. */

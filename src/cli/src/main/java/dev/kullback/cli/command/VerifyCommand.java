@@ -44,7 +44,7 @@ final class VerifyCommand implements Callable<Integer> {
       description = "How long it takes, about, all backends together; default: 20.")
   double seconds = 20;
 
-  @Mixin EngineOptions engineOptions;
+  @Mixin EngineOptions.WithDivergence engineOptions;
   @Spec CommandSpec spec;
 
   @Override
@@ -88,7 +88,7 @@ final class VerifyCommand implements Callable<Integer> {
       tried.add(facts);
     });
     report.put("right", wrong.isEmpty()).put("backends", tried);
-    report.put("divergence", engineOptions.divergence);
+    report.put("divergence", engineOptions.divergence());
     report.line(
         wrong.isEmpty()
             ? "all right: " + String.join(", ", right)
