@@ -5,46 +5,47 @@ import dev.kullback.cli.terminal.UserError;
 import java.util.List;
 import picocli.CommandLine.Option;
 
-/** The options that say which scales to accept. */
-public final class PolicyOptions {
-  /** The option alone that is also for diagonal batches without a p. */
-  public static final class Clamp {
-    @Option(
-        names = "--clamp",
-        description =
-            "Raise std to 1e-8, clamp log-variance to [-30, 20]; default: reject std <= 0.")
-    boolean clamp;
-
-    public ScalePolicy policy() {
-      return clamp ? ScalePolicy.CLAMPED : ScalePolicy.STRICT;
-    }
-  }
-
+/** The option that says which scales to accept; {@link WithDeterministic} has another for commands that take std 0. */
+public sealed class PolicyOptions {
   @Option(
       names = "--clamp",
       description =
           "Raise std to 1e-8, clamp log-variance to [-30, 20]; default: reject std <= 0."
-              + " For whichever of q and p has scales; not for matrices.")
+              + " For scales, not for matrices.")
   boolean clamp;
 
-  @Option(
-      names = "--deterministic",
-      description =
-          "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is.")
-  public boolean deterministic;
+  /** The options of commands that have a result where q is deterministic. */
+  public static final class WithDeterministic extends PolicyOptions {
+    @Option(
+        names = "--deterministic",
+        description =
+            "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is.")
+    boolean deterministic;
 
-  /** Returns the policy for q and p, which has no files where it is q or N(0,I). */
-  public ScalePolicy policy(BatchOptions.Files q, List<BatchOptions.Files> p) {
-    if (clamp && deterministic) {
-      throw new UserError("give --clamp or --deterministic, not both");
+    @Override
+    public ScalePolicy policy() {
+      if (clamp && deterministic) {
+        throw new UserError("give --clamp or --deterministic, not both");
+      }
+      return deterministic ? ScalePolicy.DETERMINISTIC_IF_ZERO : super.policy();
     }
-    if ((clamp || deterministic)
+  }
+
+  /** Returns the policy that is asked for. */
+  public ScalePolicy policy() {
+    return clamp ? ScalePolicy.CLAMPED : ScalePolicy.STRICT;
+  }
+
+  /** Returns the policy for q and p, which has no files where it is q or N(0,I), or there is none. */
+  public final ScalePolicy policy(BatchOptions.Files q, List<BatchOptions.Files> p) {
+    ScalePolicy policy = policy();
+    if (policy != ScalePolicy.STRICT
         && q.kind().isFull()
         && p.stream().allMatch(f -> f.kind().isFull())) {
-      throw new UserError("--clamp and --deterministic are for scales, not for matrices");
+      throw new UserError(
+          (policy == ScalePolicy.CLAMPED ? "--clamp" : "--deterministic")
+              + " is for scales, not for matrices");
     }
-    return clamp
-        ? ScalePolicy.CLAMPED
-        : deterministic ? ScalePolicy.DETERMINISTIC_IF_ZERO : ScalePolicy.STRICT;
+    return policy;
   }
 }

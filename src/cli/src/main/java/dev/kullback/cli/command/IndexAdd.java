@@ -49,14 +49,14 @@ final class IndexAdd implements Callable<Integer> {
   boolean replace;
 
   @Mixin BatchOptions.Diagonal q;
-  @Mixin PolicyOptions.Clamp clamp;
+  @Mixin PolicyOptions policyOptions;
   @Spec CommandSpec spec;
 
   @Override
   public Integer call() {
     Report report = new Report(spec);
     report.start();
-    IndexRows rows = new IndexRows(q.files(), clamp.policy(), Ids.read(ids));
+    IndexRows rows = new IndexRows(q.files(), policyOptions.policy(), Ids.read(ids));
     try (KlIndex index = folder.open()) {
       folder.requireDimension(index, rows.files().mean(), Batch.dimension(rows.files()));
       if (!replace) {

@@ -61,7 +61,7 @@ final class IndexCreate implements Callable<Integer> {
       description = "The dimension of an empty index, without all of these.")
   @Nullable Integer dimension;
 
-  @Mixin PolicyOptions.Clamp clamp;
+  @Mixin PolicyOptions policyOptions;
   @Spec CommandSpec spec;
 
   @Override
@@ -102,7 +102,7 @@ final class IndexCreate implements Callable<Integer> {
     }
     BatchOptions.Files files = scales.files(mean);
     Ids given = ids == null ? Ids.ofRows(mean, Batch.rows(files)) : Ids.read(ids);
-    return new IndexRows(files, clamp.policy(), given);
+    return new IndexRows(files, policyOptions.policy(), given);
   }
 
   private int dimension() {

@@ -116,7 +116,7 @@ final class IndexSearch implements Callable<Integer> {
       description = "The values, in nats, float64.")
   Path output;
 
-  @Mixin PolicyOptions.Clamp clamp;
+  @Mixin PolicyOptions policyOptions;
 
   @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
   int threads = EngineOptions.everyCore();
@@ -141,7 +141,7 @@ final class IndexSearch implements Callable<Integer> {
         Arena arena = Arena.ofShared();
         OutputFile values = new OutputFile(output);
         OutputFile ids = indices == null ? null : new OutputFile(indices, values)) {
-      Batch queries = Batch.load(files, clamp.policy(), arena);
+      Batch queries = Batch.load(files, policyOptions.policy(), arena);
       long[] own = excludedByRow == null ? null : own(excludedByRow, queries);
       folder.describe(report, index);
       report.put("rows", queries.size()).put("threads", threads).put("reverse", reverse);

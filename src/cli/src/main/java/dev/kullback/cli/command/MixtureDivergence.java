@@ -5,6 +5,7 @@ import dev.kullback.Mixture;
 import dev.kullback.MixtureKl;
 import dev.kullback.MonteCarlo;
 import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
 import dev.kullback.cli.output.OutputFile;
@@ -119,7 +120,7 @@ final class MixtureDivergence extends PairCommand {
   private Method method = Method.VARIATIONAL;
 
   MixtureDivergence() {
-    super(new EngineOptions());
+    super(new PolicyOptions(), new EngineOptions());
   }
 
   @Override

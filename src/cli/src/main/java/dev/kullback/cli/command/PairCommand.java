@@ -32,16 +32,17 @@ abstract class PairCommand implements Callable<Integer> {
   @Mixin BatchOptions.Q qOptions;
   @Mixin BatchOptions.P pOptions;
   @Mixin ResultOptions result;
-  @Mixin PolicyOptions policyOptions;
+  @Mixin final PolicyOptions policyOptions;
   @Mixin final EngineOptions engineOptions;
   @Spec CommandSpec spec;
 
-  /** Makes a command of any divergence. */
+  /** Makes a command on Gaussians, of any divergence. */
   PairCommand() {
-    this(new EngineOptions.WithDivergence());
+    this(new PolicyOptions.WithDeterministic(), new EngineOptions.WithDivergence());
   }
 
-  PairCommand(EngineOptions engineOptions) {
+  PairCommand(PolicyOptions policyOptions, EngineOptions engineOptions) {
+    this.policyOptions = policyOptions;
     this.engineOptions = engineOptions;
   }
 

@@ -93,7 +93,7 @@ final class Reduce implements Callable<Integer> {
       description = "Where goes, for each row of q, the row that it is part of, int32 [N].")
   @Nullable Path indices;
 
-  @Mixin PolicyOptions.Clamp policyOptions;
+  @Mixin PolicyOptions policyOptions;
   @Spec CommandSpec spec;
 
   @Override
@@ -102,8 +102,8 @@ final class Reduce implements Callable<Integer> {
     List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, List.of()));
     inputs.addAll(weightOptions.files());
     Input.limitStdin(0, inputs);
-    ScalePolicy policy = policyOptions.policy();
-    checkOptions(files, policy);
+    ScalePolicy policy = policyOptions.policy(files, List.of());
+    checkOptions();
     Map<String, Path> outputs = new LinkedHashMap<>();
     outputs.put("output", output);
     outputs.put("out_scale", outScale);
@@ -127,7 +127,7 @@ final class Reduce implements Callable<Integer> {
     }
   }
 
-  private void checkOptions(BatchOptions.Files files, ScalePolicy policy) {
+  private void checkOptions() {
     if (to == null && maxCost == null) {
       throw new UserError("give --to or --max-cost, or both");
     }
@@ -136,9 +136,6 @@ final class Reduce implements Callable<Integer> {
     }
     if (maxCost != null && !(maxCost >= 0)) {
       throw new UserError("--max-cost is " + maxCost + ": give 0 or more");
-    }
-    if (policy == ScalePolicy.CLAMPED && files.kind().isFull()) {
-      throw new UserError("--clamp is for scales, not for matrices");
     }
   }
 

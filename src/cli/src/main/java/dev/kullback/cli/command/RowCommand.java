@@ -33,7 +33,7 @@ import picocli.CommandLine.Spec;
 abstract class RowCommand implements Callable<Integer> {
   @Mixin BatchOptions.Q qOptions;
   @Mixin ResultOptions result;
-  @Mixin PolicyOptions policyOptions;
+  @Mixin PolicyOptions.WithDeterministic policyOptions;
   @Mixin EngineOptions.WithDivergence engineOptions;
   @Spec CommandSpec spec;
 

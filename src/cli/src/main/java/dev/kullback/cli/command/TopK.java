@@ -6,6 +6,7 @@ import static java.util.Objects.requireNonNullElse;
 import dev.kullback.KlEngine;
 import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
+import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.References;
@@ -113,7 +114,8 @@ final class TopK extends PairCommand {
       throw new UserError(
           "--p-first tells which part of a whole p is: give --p-mean and its scale");
     }
-    if (policyOptions.deterministic && (pFirst != null || files.size() > 1 || !shard.isWhole())) {
+    if (policyOptions.policy() == ScalePolicy.DETERMINISTIC_IF_ZERO
+        && (pFirst != null || files.size() > 1 || !shard.isWhole())) {
       throw new UserError(
           "--deterministic looks at a whole batch: leave out --shard, --p-first and further files of p");
     }

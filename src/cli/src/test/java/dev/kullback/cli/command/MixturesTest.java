@@ -276,6 +276,7 @@ class MixturesTest extends CommandFixture {
         List.of(good + "--method best", "--method is best: give variational, upper-bound, prod"),
         List.of(good + "--standard-errors e.npy", "--standard-errors are of --method monte-carlo"),
         List.of(good + "--method monte-carlo --samples 1", "--samples is 1: give at least 2"),
+        List.of(good + "--deterministic", "Unknown option: '--deterministic'"),
         List.of(good + "--p-weights c.npy", "--p-weights and --p-offsets are of p: give --p-mean"),
         List.of(good + "--weights c.npy", "c.npy: the sum of weights is 1.5; it must be 1"),
         List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),

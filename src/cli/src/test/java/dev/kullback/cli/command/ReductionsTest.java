@@ -552,8 +552,9 @@ class ReductionsTest extends CommandFixture {
         List.of(good + "--log-weights c.npy", "c.npy: the sum of weights is 8.", "it must be 1"),
         List.of(good + "--weights p.npy", "p.npy: has shape (5, 6), but ", "q.npy has 7 rows"),
         List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),
-        List.of("entropy --mean q.npy --std z.npy --deterministic -o o.npy", "z.npy: components"),
-        List.of(good + "--clamp --deterministic", "not both"),
+        List.of("entropy --mean q.npy --var z.npy -o o.npy", "z.npy: components[0] has a variance"),
+        List.of("entropy --mean q.npy --cov z.npy --clamp -o o.npy", "--clamp is for scales, not"),
+        List.of(good + "--deterministic", "Unknown option: '--deterministic'"),
         List.of("entropy" + Q + "-o none/o.npy", "none/o.npy: its folder "));
   }
 
@@ -562,7 +563,9 @@ class ReductionsTest extends CommandFixture {
   void badEntropy(List<String> lineAndMessages) throws IOException {
     double[] c = {0.25, 0.25, -0.25, 0.25, 0.25, 0.25, 0};
     NpyFiles.write(folder.resolve("c.npy"), "<f4", new long[] {N}, c);
-    save("z.npy", "<f4", N, new double[N * D]);
+    double[] tiny = new double[N * D];
+    Arrays.fill(tiny, 1e-200);
+    save("z.npy", "<f8", N, tiny);
     assertUserError(
         lineAndMessages.get(0),
         lineAndMessages.subList(1, lineAndMessages.size()).toArray(String[]::new));
