@@ -25,6 +25,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParseResult;
 
 @Command(
     name = "mixture-kl",
@@ -100,21 +101,21 @@ final class MixtureDivergence extends PairCommand {
       names = "--samples",
       order = FIRST,
       paramLabel = "S",
-      description = "Of each mixture of q, for monte-carlo; default: 10000.")
+      description = "How many of each mixture of q; with monte-carlo alone; default: 10000.")
   int samples = 10_000;
 
   @Option(
       names = "--seed",
       order = FIRST,
       paramLabel = "X",
-      description = "Of the samples; default: 0.")
+      description = "Of the samples; with monte-carlo alone; default: 0.")
   long seed;
 
   @Option(
       names = "--standard-errors",
       order = FIRST,
       paramLabel = "E.npy",
-      description = "Where the estimates' standard errors go, [N,M].")
+      description = "Where the estimates' standard errors go, [N,M]; with monte-carlo alone.")
   @Nullable Path standardErrors;
 
   private Method method = Method.VARIATIONAL;
@@ -135,8 +136,13 @@ final class MixtureDivergence extends PairCommand {
                         .formatted(
                             methodName,
                             Arrays.toString(Method.values()).replaceAll("[\\[\\]]", ""))));
-    if (standardErrors != null && method != Method.MONTE_CARLO) {
-      throw new UserError("--standard-errors are of --method monte-carlo");
+    ParseResult given = spec.commandLine().getParseResult();
+    for (String option : List.of("--samples", "--seed", "--standard-errors")) {
+      if (given.hasMatchedOption(option) && method != Method.MONTE_CARLO) {
+        throw new UserError(
+            "%s is for --method monte-carlo, not %s: give that method, or leave out %1$s"
+                .formatted(option, method));
+      }
     }
     if (samples < 2) {
       throw new UserError("--samples is " + samples + ": give at least 2");

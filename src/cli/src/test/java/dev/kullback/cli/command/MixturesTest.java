@@ -233,7 +233,8 @@ class MixturesTest extends CommandFixture {
     assertThat(values(read("o.npy", 1, 1))).containsExactly(expected[0], within(1e-11));
     String[] methods = {"variational", "upper-bound", "product", "matched", "monte-carlo"};
     for (int m = 0; m < methods.length; m++) {
-      succeed(line + "--samples 50 --seed 3 --method " + methods[m]);
+      String sampled = methods[m].equals("monte-carlo") ? " --samples 50 --seed 3" : "";
+      succeed(line + "--method " + methods[m] + sampled);
       assertThat(values(read("o.npy", 1, 1))).containsExactly(expected[m], within(1e-11));
     }
     succeed(line + "--samples 50 --seed 3 --method monte-carlo --standard-errors e.npy");
@@ -274,7 +275,13 @@ class MixturesTest extends CommandFixture {
     String good = "mixture-kl" + Q + "-o o.npy ";
     return Stream.of(
         List.of(good + "--method best", "--method is best: give variational, upper-bound, prod"),
-        List.of(good + "--standard-errors e.npy", "--standard-errors are of --method monte-carlo"),
+        List.of(
+            good + "--standard-errors e.npy",
+            "--standard-errors is for --method monte-carlo, not variational: give that method, or leave"),
+        List.of(good + "--samples 10000", "--samples is for --method monte-carlo, not variational"),
+        List.of(
+            good + "--method matched --seed 0", "--seed is for --method monte-carlo, not matched"),
+        List.of(good + "--method product --samples 1", "--samples is for --method monte-carlo"),
         List.of(good + "--method monte-carlo --samples 1", "--samples is 1: give at least 2"),
         List.of(good + "--deterministic", "Unknown option: '--deterministic'"),
         List.of(good + "--p-weights c.npy", "--p-weights and --p-offsets are of p: give --p-mean"),
