@@ -64,8 +64,8 @@ public final class MixtureEntropy {
    * Makes the mixture of the Gaussians of a batch with the given weights.
    *
    * @param components M Gaussians
-   * @param weights c, M numbers ≥ 0 whose sum is 1 to 1e-5. They are copied and divided by their sum. A component of
-   *     weight 0 does not count
+   * @param weights c, M numbers ≥ 0 whose sum is 1 to 1e-5, as for a {@link Mixture}. They are copied and divided by
+   *     their sum. A component of weight 0 does not count
    * @return the mixture
    * @throws IllegalArgumentException if the weights are not such, or the components are deterministic, or diagonal with
    *     a variance outside [2⁻⁵⁰⁰, 2⁵⁰⁰]

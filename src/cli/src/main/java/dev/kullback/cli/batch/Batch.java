@@ -5,14 +5,12 @@ import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
-import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
 import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -222,37 +220,7 @@ public record Batch(
     }
   }
 
-  /** The weights of its Gaussians, or their logarithms, from a file. */
-  public double[] weights(Path file, boolean log) {
-    Input.limitStdin(0, List.of(file));
-    try (Arena arena = Arena.ofConfined()) {
-      Npy.Array array = Npy.read(file, f -> Npy.readFloats(f, arena));
-      if (!Arrays.equals(array.shape(), new long[] {size})) {
-        throw new UserError(
-            file,
-            "has shape %s, but %s has %d rows: it must be (%3$d,)"
-                .formatted(text(array.shape()), files.mean(), size));
-      }
-      double[] weights = new double[size];
-      for (int i = 0; i < size; i++) {
-        double weight = array.value(i);
-        if (!(weight < Double.POSITIVE_INFINITY && (log || weight >= 0))) {
-          throw new UserError(
-              file,
-              "element %d: %s is %s: it must be %s (counted from 0)"
-                  .formatted(
-                      i,
-                      log ? "log-weight" : "weight",
-                      weight,
-                      log ? "finite or -Infinity" : "finite and >= 0"));
-        }
-        weights[i] = weight;
-      }
-      return weights;
-    }
-  }
-
-  private static String text(long[] shape) {
+  static String text(long[] shape) {
     return new NpyHeader("", false, shape).shapeText();
   }
 

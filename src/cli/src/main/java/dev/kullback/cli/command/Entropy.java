@@ -29,7 +29,10 @@ import picocli.CommandLine.Spec;
 
 @Command(
     name = "entropy",
-    description = "Bounds the entropy of the mixture of q's Gaussians, in nats.",
+    description = {
+      "Bounds the entropy of the mixture of q's Gaussians, in nats.",
+      "Weights have the sum 1 but for the rounding of their type, float16 included, and are divided by it.",
+    },
     customSynopsis = "kullback entropy --mean Q.npy --std S.npy [--weights C.npy] [-o E.npy] [...]",
     sortOptions = false,
     footer = {
@@ -115,7 +118,9 @@ final class Entropy implements Callable<Integer> {
     return files.isEmpty()
         ? equal
         : mixture(
-            components, weightOptions.read(q), files.getFirst()); // which may refuse their sum
+            components,
+            weightOptions.read(q).ofMixtures(0, q.size()),
+            files.getFirst()); // which may refuse their sum
   }
 
   /** Makes a mixture; what the library refuses is told of {@code file}. */

@@ -4,6 +4,7 @@ import dev.kullback.KlEngine;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.RowBlocks;
+import dev.kullback.cli.batch.Weights;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Terminal;
 import java.lang.foreign.Arena;
@@ -56,7 +57,8 @@ final class LogSumExp extends RowCommand {
   @Override
   Rows compute(KlEngine engine, Batch q, Arena arena) {
     Batch p = q.columns(pFiles(), arena);
-    double @Nullable [] weights = logWeights == null ? null : p.weights(logWeights, true);
+    double @Nullable [] weights =
+        logWeights == null ? null : Weights.read(logWeights, true, p).given();
     try (Progress progress = Terminal.of(spec).progress(q.size())) {
       int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 1);
       String formula =

@@ -6,6 +6,7 @@ import dev.kullback.MixtureKl;
 import dev.kullback.MonteCarlo;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.batch.Weights;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
 import dev.kullback.cli.output.OutputFile;
@@ -72,7 +73,9 @@ final class MixtureDivergence extends PairCommand {
       names = "--weights",
       order = FIRST,
       paramLabel = "C.npy",
-      description = "Weights of q's Gaussians, of sum 1 in each mixture; default: equal ones.")
+      description =
+          "Weights of q's Gaussians; in each mixture of sum 1 but for the rounding of their type, float16 included, and"
+              + " divided by it; default: equal ones.")
   @Nullable Path weights;
 
   @Option(
@@ -224,7 +227,9 @@ final class MixtureDivergence extends PairCommand {
       Batch batch, @Nullable Path weightFile, @Nullable Path offsetFile) {
     int[] offsets = offsetFile == null ? new int[] {0, batch.size()} : offsets(offsetFile);
     double[] weights =
-        weightFile != null ? batch.weights(weightFile, false) : equal(batch, offsets);
+        weightFile != null
+            ? Weights.read(weightFile, false, batch).ofMixtures(offsets)
+            : equal(batch, offsets);
     try {
       return Mixture.of(batch.gaussians(), weights, offsets);
     } catch (IllegalArgumentException e) {

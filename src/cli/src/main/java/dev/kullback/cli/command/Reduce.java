@@ -143,7 +143,7 @@ final class Reduce implements Callable<Integer> {
   private MixtureReduction reduce(Batch q) {
     int size = to == null ? 1 : to;
     double most = maxCost == null ? Double.POSITIVE_INFINITY : maxCost;
-    double[] weights = weightOptions.read(q);
+    double[] weights = weightOptions.read(q).values();
     try (Progress progress = Terminal.of(spec).progress(Math.max(0, q.size() - size))) {
       return MixtureReduction.runnalls(
           q.gaussians(), weights, size, most, left -> progress.advance(left < q.size() ? 1 : 0));

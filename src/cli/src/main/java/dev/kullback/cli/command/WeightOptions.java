@@ -1,9 +1,9 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.Weights;
 import dev.kullback.cli.terminal.UserError;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
@@ -30,16 +30,10 @@ final class WeightOptions {
   }
 
   /** Reads the weights of a batch's Gaussians, or makes equal ones. */
-  double[] read(Batch q) {
+  Weights read(Batch q) {
     List<Path> files = files();
-    double[] c = new double[q.size()];
-    if (files.isEmpty()) {
-      Arrays.fill(c, 1.0 / c.length);
-      return c;
-    }
-    boolean isLog = weights == null;
-    double[] given = q.weights(files.getFirst(), isLog);
-    Arrays.setAll(c, i -> isLog ? Math.exp(given[i]) : given[i]);
-    return c;
+    return files.isEmpty()
+        ? Weights.equal(q.size())
+        : Weights.read(files.getFirst(), weights == null, q);
   }
 }

@@ -22,8 +22,9 @@ public final class Npy {
    * An array in memory, in C order whatever the file's order.
    *
    * @param element float, double, int or long in the file's byte order
+   * @param isHalf whether the floats are the file's float16
    */
-  public record Array(long[] shape, ValueLayout element, MemorySegment data) {
+  public record Array(long[] shape, ValueLayout element, boolean isHalf, MemorySegment data) {
     /** Returns an element of a float or double array, by its position in C order. */
     public double value(long index) {
       return element instanceof ValueLayout.OfFloat f
@@ -37,6 +38,7 @@ public final class Npy {
       return new Array(
           Npy.withRows(shape, to - from),
           element,
+          isHalf,
           data.asSlice(from * rowBytes, (to - from) * rowBytes));
     }
 

@@ -180,7 +180,7 @@ public final class NpyReader implements Closeable {
       if (!in.isFile() || isTransposed()) {
         Npy.Array part = all(temporary).withRows(from, to);
         MemorySegment data = arena.allocate(part.data().byteSize(), 8).copyFrom(part.data());
-        return new Npy.Array(part.shape(), part.element(), data);
+        return new Npy.Array(part.shape(), part.element(), part.isHalf(), data);
       }
       read = from * (size / rows);
       in.skip(read);
@@ -232,7 +232,10 @@ public final class NpyReader implements Closeable {
     MemorySegment wide = isHalf() ? widened(data, arena) : data;
     ValueLayout type = isHalf() ? ValueLayout.JAVA_FLOAT : element;
     return new Npy.Array(
-        shape, type, isTransposed() ? toCOrder(wide, shape, type.byteSize(), arena) : wide);
+        shape,
+        type,
+        isHalf(),
+        isTransposed() ? toCOrder(wide, shape, type.byteSize(), arena) : wide);
   }
 
   /** Converts each float16 to the equal float32. */

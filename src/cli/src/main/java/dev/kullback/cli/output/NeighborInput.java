@@ -113,7 +113,7 @@ public final class NeighborInput implements Closeable {
     } catch (IOException e) {
       throw new UserError(file, e);
     }
-    return new Npy.Array(shape, from.element(), data);
+    return new Npy.Array(shape, from.element(), false, data);
   }
 
   private void checkEntry(int index, Npy.Array v, int at, int column) {

@@ -30,6 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The commands on mixtures. */
 @Tag("module")
@@ -269,6 +270,38 @@ class MixturesTest extends CommandFixture {
         .containsPattern("7 samples a row; standard errors up to \\S+");
     assertThat(facts.get("rows")).isEqualTo(3.0);
     assertThat(facts.get("columns")).isEqualTo(3.0);
+  }
+
+  /** Weights of float16 are further from sum 1 than the library accepts, and are divided by it. */
+  @ParameterizedTest
+  @ValueSource(strings = {"<f2", ">f2"})
+  void weightsOfFloat16(String descr) throws IOException {
+    double[] w = {1 / 3.0, 1 / 3.0, 1 / 3.0, 1, 0.7, 0.1, 0.2};
+    NpyFiles.write(folder.resolve("w.npy"), descr, new long[] {N}, w);
+    NpyFiles.write(folder.resolve("f.npy"), "<i4", new long[] {4}, 0, 3, 4, 7);
+    save("q.npy", "<f8", N, qMean);
+    double[] halves = values(read("w.npy", N));
+    double[] normal = halves.clone();
+    int[] offsets = {0, 3, 4, 7};
+    for (int m = 0; m < 3; m++) {
+      double sum = Arrays.stream(halves, offsets[m], offsets[m + 1]).sum();
+      assertThat(Math.abs(sum - 1) > 1e-5).isEqualTo(m != 1);
+      for (int i = offsets[m]; i < offsets[m + 1]; i++) {
+        normal[i] /= sum;
+      }
+    }
+    Mixture f = Mixture.of(DiagonalGaussians.ofStd(qMean, qStd, D), normal, offsets);
+    String line = "mixture-kl --weights w.npy --offsets f.npy" + Q + "-o o.npy ";
+    succeed(line);
+    assertThat(values(read("o.npy", 3, 3))).containsExactly(expected(f, f)[0], within(1e-10));
+    succeed(line + "--p-mean q.npy --p-std s.npy --p-weights w.npy --p-offsets f.npy");
+    assertThat(values(read("o.npy", 3, 3))).containsExactly(expected(f, f)[0], within(1e-10));
+
+    saveWeights("w.npy", halves); // in a type that would have held a sum of 1
+    assertUserError(line, "w.npy: the sum of weights of mixture 0 is 0.9997", "it must be 1");
+    w[0] -= 0.003;
+    NpyFiles.write(folder.resolve("w.npy"), descr, new long[] {N}, w);
+    assertUserError(line, "w.npy: the sum of weights of mixture 0 is 0.996", "it must be 1");
   }
 
   static Stream<List<String>> badMixtureKl() {

@@ -146,7 +146,7 @@ class PairwiseTest {
   }
 
   private static Batch batch(ScaleKind kind, int size, int dimension) {
-    Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, MemorySegment.NULL);
+    Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, false, MemorySegment.NULL);
     Path file = Path.of("none.npy");
     BatchOptions.Files files = new BatchOptions.Files(file, kind, file);
     return new Batch(files, ScalePolicy.STRICT, 0, size, dimension, none, none);

@@ -15,6 +15,7 @@ import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.RowBlocks;
+import dev.kullback.cli.batch.Weights;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
 import dev.kullback.cli.output.NeighborOutput;
@@ -582,6 +583,59 @@ class ReductionsTest extends CommandFixture {
     assertUserError("entropy -o o.npy --weights c.npy" + Q, "c.npy: element 0: weight is NaN");
     assertUserError(
         "entropy -o o.npy --log-weights c.npy" + Q, "c.npy: element 0: log-weight is NaN");
+  }
+
+  /** Rounded to float16, weights and logarithms of them have another sum than 1. */
+  @ParameterizedTest
+  @CsvSource({"3, --weights", "1100, --weights", "3, --log-weights", "1100, --log-weights"})
+  void weightsOfFloat16(int n, String option) throws IOException {
+    save("q.npy", "<f4", n, new double[n]);
+    double[] ones = new double[n];
+    Arrays.fill(ones, 1);
+    save("s.npy", "<f4", n, ones);
+    boolean isLog = option.equals("--log-weights");
+    double[] weights = new double[n];
+    Arrays.fill(weights, isLog ? -Math.log(n) : 1.0 / n);
+    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {n}, weights);
+    double[] halves = values(read("c.npy", n));
+    double sum = Arrays.stream(halves).map(c -> isLog ? Math.exp(c) : c).sum();
+    assertThat(Math.abs(sum - 1)).isGreaterThan(1e-5);
+    String line = "entropy -o o.npy --backend scalar" + Q + option + " c.npy";
+    succeed(line + " --alpha 0");
+    double entropy = 0.5 * (1 + Math.log(2 * Math.PI)); // of N(0, 1), which all components are
+    assertThat(values(read("o.npy", 2))[0]).isCloseTo(entropy, within(1e-9));
+    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {n}, halves);
+    assertUserError(line, "c.npy: the sum of weights is ", "it must be 1");
+  }
+
+  /** So many weights are below the normal ones of float16, and have larger relative errors. */
+  @Test
+  void smallWeightsOfFloat16() throws IOException {
+    int n = 100_000;
+    double[] weights = new double[n];
+    Arrays.fill(weights, 1.0 / n);
+    Path file = NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {n}, weights);
+    Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, true, MemorySegment.NULL);
+    BatchOptions.Files files = new BatchOptions.Files(file, ScaleKind.STD, file);
+    Batch batch = new Batch(files, ScalePolicy.STRICT, 0, n, 1, none, none);
+    Weights read = Weights.read(file, false, batch);
+    assertThat(Math.abs(Arrays.stream(read.values()).sum() - 1)).isGreaterThan(0x1p-10);
+    assertThat(read.ofMixtures(0, n)).containsExactly(weights, within(1e-14));
+  }
+
+  /** Weights of float16 whose sum is 0, infinite or wrong by more than rounding are refused. */
+  @Test
+  void weightsOfFloat16OfAnotherSum() throws IOException {
+    String line = "entropy -o o.npy" + Q;
+    double[] c = new double[N];
+    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, c);
+    assertUserError(line + "--weights c.npy", "c.npy: the sum of weights is 0.0; it must be 1");
+    Arrays.fill(c, 2000);
+    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, c);
+    assertUserError(line + "--log-weights c.npy", "c.npy: the sum of weights is Infinity; it must");
+    Arrays.fill(c, 0.998 / N);
+    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, c);
+    assertUserError(line + "--weights c.npy", "c.npy: the sum of weights is 0.99", "it must be 1");
   }
 
   // --- blocks of rows
