@@ -20,8 +20,8 @@
  * batch with one device current.
  *
  * No entry is ever NaN or negative, for parameters that are finite and scales that are positive: overflow gives +infinity. An
- * entry's bits do not depend on the region; those of diagonal batches depend on the two Gaussians and on the precision of the two
- * batches alone, those of full batches on p's other Gaussians and their order, too.
+ * entry's bits do not depend on the region, nor on q's other Gaussians, but on the two Gaussians, on the precision of the two batches,
+ * and on p's other Gaussians and their order.
  */
 #ifndef KULLBACK_CUDA_H
 #define KULLBACK_CUDA_H

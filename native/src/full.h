@@ -606,9 +606,8 @@ struct FullRows {
   static constexpr int ENTRIES = 256;
 
   Full q, p;
-  double *a; // [depth][padded], of `count` rows from `first` on
-  RowTerms *terms;
-  int64_t first, count, padded;
+  ProductRows to;
+  int64_t count; // of rows
 
   KB_FN int64_t across() const { return ceilDiv(count, LANES); }
   int64_t blocks() const { return across() * ceilDiv(p.depth, ENTRIES); }
@@ -620,16 +619,16 @@ struct FullRows {
     }
     block.lanes([&](int t) {
       int64_t column = block.index % across() * LANES + t % LANES;
-      int64_t i = first + column;
+      int64_t i = to.first + column;
       int k0 = (int)(block.index / across()) * ENTRIES;
       if (column >= count) {
         return;
       }
       for (int k = k0 + t / LANES; k < k0 + ENTRIES && k < p.depth; k += WARPS) {
-        a[k * padded + column] = i < q.size && k < q.k ? entry(k, i) : 0;
+        to.values[k * to.padded + column] = i < q.size && k < q.k ? entry(k, i) : 0;
       }
       if (k0 == 0 && t < LANES) {
-        terms[column] = i < q.size ? termsOf(i) : RowTerms{};
+        to.terms[column] = i < q.size ? termsOf(i) : RowTerms{};
       }
     });
   }
@@ -657,9 +656,9 @@ struct FullRows {
 // of E.
 struct NearRows {
   Full q, p;
-  double *a, *e; // [depth][padded], [padded][D(D+1)/2], of `count` rows from `first` on, which are zero from row `end` on
-  RowTerms *terms;
-  int64_t first, end, count, padded;
+  ProductRows to;
+  double *e;          // [padded][D(D+1)/2], of the same rows
+  int64_t end, count; // of rows, which are zero from row `end` on
 
   int64_t blocks() const { return ceilDiv(count, WARPS); }
 
@@ -672,22 +671,22 @@ struct NearRows {
     int d = p.dimension;
     block.lanes([&](int t) {
       int64_t n = block.index * WARPS + t / LANES;
-      bool isRow = n < count && first + n < end;
+      bool isRow = n < count && to.first + n < end;
       if (isRow) {
         own[t].x = solveColumns<false, true>(
-            t % LANES, d, q.gaussian(first + n), p.gaussian(p.middle()), [&](int c) {
-              return c == d ? Walk{a + p.length * padded + n, padded, 0} : Walk{e + n * p.length + c, 1, 1};
+            t % LANES, d, q.gaussian(to.first + n), p.gaussian(p.middle()), [&](int c) {
+              return c == d ? Walk{to.values + p.length * to.padded + n, to.padded, 0} : Walk{e + n * p.length + c, 1, 1};
             });
       }
       for (int k = (isRow ? p.k : (int)p.length) + t % LANES; n < count && k < p.depth; k += LANES) {
-        a[k * padded + n] = 0;
+        to.values[k * to.padded + n] = 0;
       }
     });
     block.reduce(own);
     block.lanes([&](int t) {
       int64_t n = block.index * WARPS + t / LANES;
       if (t % LANES == 0 && n < count) {
-        terms[n] = first + n < end ? termsOf(first + n, own[t].x) : RowTerms{};
+        to.terms[n] = to.first + n < end ? termsOf(to.first + n, own[t].x) : RowTerms{};
       }
     });
   }

@@ -73,6 +73,8 @@ inline Diagonal diagonal(const kullback_cuda_batch *b, Arena &arena) {
     g.b = arena.take<double>(g.padded, g.depth);
     g.rows = arena.take<RowTerms>(g.padded);
     g.columns = arena.take<ColumnTerms>(g.padded);
+    g.centre = arena.take<Centre>(g.dimension);
+    g.isCentred = arena.take<int>(1);
   } else if (!b->wide) {
     g.depth = (int)roundUp(b->dimension, DifferenceTiles::DEPTH);
     g.operands = arena.take<float>(3 * g.padded, g.depth);
@@ -161,12 +163,11 @@ inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 // What pairwise works with besides the batches, for a region of so many rows and columns or fewer.
 struct Workspace {
   double *solving = nullptr; // [solvers][WARPS][D][LANES], of full batches
-  double *rows = nullptr;    // [depth][paddedRows], likewise
-  double *factors = nullptr; // [paddedRows][D(D+1)/2], of rows relative to a centre
-  RowTerms *terms = nullptr;
+  double *factors = nullptr; // [padded][D(D+1)/2], of full rows relative to p's centre
+  ProductRows rows = {};     // [depth][padded], likewise
   int *counts;
   uint16_t *entries;
-  int64_t solvers = 0, paddedRows = 0, band;
+  int64_t solvers = 0, band;
 
   Workspace(const kullback_cuda_batch *q, int64_t rowCount, int64_t columnCount, Arena arena) : arena(arena) {
     band = rowCount;
@@ -176,18 +177,21 @@ struct Workspace {
       int64_t most = least((64 << 20) / (each * (int64_t)sizeof(double)), 528);
       solvers = least(ceilDiv(least(product(rowCount, columnCount), SATURATED / 2), WARPS), most < 1 ? 1 : most);
       solving = this->arena.take<double>(solvers, each);
-      // Rows of the product, and the factors that they may be made of, go in bands within 512 MiB, or of one tile.
-      int64_t length = packedLength(q->dimension);
-      int64_t depth = roundUp(length + q->dimension, PRODUCT_DEPTH);
-      int64_t fit = (512 << 20) / ((depth + length) * (int64_t)sizeof(double)) / LARGEST_TILE * LARGEST_TILE;
+    }
+    if (isFull(q) || isFastInDouble(device())) {
+      // Rows of the product, and the factors that they may be made of, go in bands within 512 MiB, of diagonal batches 64 MiB, or of one tile.
+      int64_t length = isFull(q) ? packedLength(q->dimension) : 0;
+      int64_t depth = roundUp(isFull(q) ? length + q->dimension : 2 * q->dimension, PRODUCT_DEPTH);
+      int64_t most = (isFull(q) ? 512 : 64) << 20;
+      int64_t fit = most / ((depth + length) * (int64_t)sizeof(double)) / LARGEST_TILE * LARGEST_TILE;
       band = least(rowCount, fit < LARGEST_TILE ? LARGEST_TILE : fit);
-      paddedRows = padded(band + ALIGN);
-      rows = this->arena.take<double>(paddedRows, depth);
-      factors = this->arena.take<double>(paddedRows, length);
-      terms = this->arena.take<RowTerms>(paddedRows);
+      rows.padded = padded(band + ALIGN);
+      rows.values = this->arena.take<double>(rows.padded, depth);
+      factors = isFull(q) ? this->arena.take<double>(rows.padded, length) : nullptr;
+      rows.terms = this->arena.take<RowTerms>(rows.padded);
     }
     // Smaller tiles are more, but no more entries.
-    int64_t tiles = product(ceilDiv(band + ALIGN, LARGEST_TILE), ceilDiv(columnCount + ALIGN, LARGEST_TILE));
+    int64_t tiles = product(ceilDiv(rowCount + ALIGN, LARGEST_TILE), ceilDiv(columnCount + ALIGN, LARGEST_TILE));
     constexpr int64_t AREA = LARGEST_TILE * LARGEST_TILE;
     counts = this->arena.take<int>(tiles, AREA / (SMALLEST_TILE * SMALLEST_TILE));
     entries = this->arena.take<uint16_t>(tiles, Flags::mostOf(AREA));
@@ -229,7 +233,7 @@ struct Call {
   // Queues the product with the best tile, and what computes again the entries that it flags.
   template <class Pairs>
   void multiply(
-      const ProductRows &q, const ProductColumns &p, int depth, const ProductBound &bound, bool wide, const Pairs &pairs) {
+      const ChosenRows &q, const ProductColumns &p, int depth, const ProductBound &bound, bool wide, const Pairs &pairs) {
     double small = cost<1, 1>();
     double medium = cost<2, 2>();
     if (wide) {
@@ -248,7 +252,7 @@ struct Call {
   }
 
   template <int M, int N, bool CHUNKED, class Pairs>
-  void tiles(const ProductRows &q, const ProductColumns &p, int depth, const ProductBound &bound, const Pairs &pairs) {
+  void tiles(const ChosenRows &q, const ProductColumns &p, int depth, const ProductBound &bound, const Pairs &pairs) {
     Tiling t = tiling<M, N>(region);
     launch(Product<M, N, CHUNKED>{q, p, depth, bound, same, t, out, flags(t)});
     refine(t, pairs);
@@ -281,13 +285,34 @@ struct Call {
   int64_t most(const FullPairs &) const { return least(2 * on.multiprocessors, work.solvers); }
 };
 
+// Runs f(rows), which makes and uses rows of the product, for one band of them after the other.
+template <class C, class F>
+void inBands(C &call, int64_t band, F f) {
+  Region all = call.region;
+  for (int64_t row = all.row0; row < all.rowEnd; row += band) {
+    call.region.row0 = row;
+    call.region.rowEnd = least(row + band, all.rowEnd);
+    ProductRows rows = call.work.rows;
+    rows.first = row / ALIGN * ALIGN;
+    f(rows);
+  }
+}
+
 template <class Pairs, class C>
 void diagonalRegion(C &call, const Diagonal &q, const Diagonal &p, const Pairs &pairs) {
   bool wide = q.wide || p.wide;
   if (q.product) {
     ProductBound bound = {upper(productUnit(q.dimension, wide)), upper(productShare(q.dimension, wide)),
                           (float)(wide ? DOUBLE_TOLERANCE : FLOAT_TOLERANCE)};
-    call.multiply({q.a, q.rows, q.padded, 0}, {p.b, p.columns, p.padded}, q.depth, bound, wide, pairs);
+    ProductRows own = {q.a, q.rows, q.padded, 0};
+    inBands(call, call.same ? call.region.rows() : call.work.band, [&](const ProductRows &rows) {
+      ChosenRows chosen = {own, rows, {}};
+      if (!call.same) {
+        call.launch(PrepareDiagonal{q, p.centre, rows, p.isCentred});
+        chosen = {own, rows, {q.isCentred, p.isCentred}};
+      }
+      call.multiply(chosen, {p.b, p.columns, p.padded}, q.depth, bound, wide, pairs);
+    });
   } else if (wide) {
     Tiling t = {call.region, Refine<Pairs>::SIDE, Refine<Pairs>::SIDE};
     call.launch(FlagAll{t, call.out, call.flags(t), call.same});
@@ -299,22 +324,16 @@ void diagonalRegion(C &call, const Diagonal &q, const Diagonal &p, const Pairs &
 
 template <class C>
 void fullRegion(C &call, const Full &q, const Full &p) {
-  Region all = call.region;
   bool wide = q.wide || p.wide;
-  for (int64_t row = all.row0; row < all.rowEnd; row += call.work.band) {
-    call.region.row0 = row;
-    call.region.rowEnd = least(row + call.work.band, all.rowEnd);
-    int64_t first = row / ALIGN * ALIGN;
-    const Workspace &w = call.work;
+  ProductBound bound = {upper(2 * PRODUCT_UNIT), 0, (float)(wide ? 0 : FULL_FLOAT_TOLERANCE)};
+  inBands(call, call.work.band, [&](const ProductRows &rows) {
     int64_t end = call.region.rowEnd;
-    int64_t count = roundUp(end - first, LARGEST_TILE); // what tiles read
-    call.launch(FullRows{q, p, w.rows, w.terms, first, count, w.paddedRows});
-    call.launch(NearRows{q, p, w.rows, w.factors, w.terms, first, end, count, w.paddedRows});
-    call.launch(SquareFull{p, SquareFull::NEAR_ROWS, w.factors, w.rows, end - first, count, w.paddedRows});
-    ProductBound bound = {upper(2 * PRODUCT_UNIT), 0, (float)(wide ? 0 : FULL_FLOAT_TOLERANCE)};
-    call.multiply({call.work.rows, call.work.terms, call.work.paddedRows, first}, {p.columns, p.terms, p.padded}, p.depth, bound,
-                  wide, FullPairs{q, p, call.work.solving, call.same});
-  }
+    int64_t count = roundUp(end - rows.first, LARGEST_TILE); // what tiles read
+    call.launch(FullRows{q, p, rows, count});
+    call.launch(NearRows{q, p, rows, call.work.factors, end, count});
+    call.launch(SquareFull{p, SquareFull::NEAR_ROWS, call.work.factors, rows.values, end - rows.first, count, rows.padded});
+    call.multiply({rows, {}, {}}, {p.columns, p.terms, p.padded}, p.depth, bound, wide, FullPairs{q, p, call.work.solving, call.same});
+  });
 }
 
 // ---- Reductions ----
@@ -364,12 +383,10 @@ int32_t kullback_cuda_prepare(const kullback_cuda_batch *b, void *stream) {
     launch(FinishFull{g});
   } else {
     Diagonal g = diagonal(b, memory);
-    if (!g.wide) {
-      launch(TransposeDiagonal<float>{g});
-    } else if (g.product) {
-      launch(TransposeDiagonal<double>{g});
+    if (g.product) {
+      launch(CentreDiagonal{g});
     }
-    launch(MeasureDiagonal{g});
+    launch(PrepareDiagonal{g, g.centre, {g.a, g.rows, g.padded, 0}, nullptr});
   }
   return launch.status;
 }

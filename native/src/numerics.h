@@ -135,16 +135,14 @@ KB_FN double unitScale(int kind) { return kind == LOG_VARIANCE ? 0 : 1; }
 // ln σ².
 KB_FN double logVariance(int kind, double s) { return logRatio(kind, s, unitScale(kind)); }
 
-// σq²/σp² − 1, to a relative error of a few roundings however close the two are.
-KB_FN double excess(int kind, double q, double p) {
+// σq²/σp² − 1, to a relative error of a few roundings however close the two are. `low`: what q's scale has, less what p's has, beyond double.
+KB_FN double excess(int kind, double q, double p, double low = 0) {
+  double d = q - p + low;
   switch (kind) {
-    case STD: {
-      double a = (q - p) / p;
-      return a * (a + 2);
-    }
-    case LOG_VARIANCE: return expm1(q - p);
-    case PRECISION: return (p - q) / q;
-    default: return (q - p) / p;
+    case STD: return d / p * (d / p + 2);
+    case LOG_VARIANCE: return expm1(d);
+    case PRECISION: return -d / q;
+    default: return d / p;
   }
 }
 

@@ -176,9 +176,17 @@ KB_FN void multiplyFragments(
 
 // a of rows from `first` on, [depth][padded], and of columns b; zero where they pad.
 struct ProductRows {
-  const double *values;
-  const RowTerms *terms;
+  double *values;
+  RowTerms *terms;
   int64_t padded, first;
+};
+
+// Rows, or others if either mark is set; null where there are none.
+struct ChosenRows {
+  ProductRows rows, others;
+  const int *marks[2];
+
+  KB_FN ProductRows get() const { return marks[0] != nullptr && (*marks[0] | *marks[1]) ? others : rows; }
 };
 
 struct ProductColumns {
@@ -267,7 +275,7 @@ struct Product {
   // One of padding after a lane's, so that lanes side by side read from different banks.
   KB_FN static int place(int column) { return column + column / Map::RUN; }
 
-  ProductRows q;
+  ChosenRows chosen;
   ProductColumns p;
   int depth; // a multiple of DEPTH
   ProductBound bound;
@@ -284,6 +292,7 @@ struct Product {
     typename Block::template Own<Sums> own(block);
     Pair corner = tiling.corner(block.index);
     int stages = depth / DEPTH;
+    ProductRows q = chosen.get();
     // What is loaded next, and where it goes: by steps. In the 128² tile's loop on sm_90 the first tensor instruction is the 27th of 235;
     // with indices from the start, and loads before it, it would be the 118th of 269 (SASS).
     const double *rows = q.values + corner.i - q.first;

@@ -480,6 +480,11 @@ void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sa
             errorOf(results.at(0, i), exact, wide),
             allowed(q, p, condition, wide),
             describe(q, p, i, j));
+        record(
+            name + precisionOf(q, p, wide),
+            errorOf(all.at(i, i), exact, wide),
+            allowed(q, p, condition, wide),
+            describe(q, p, i, j));
       }
     }
     Result toUnit = standard(onQ, wide);
@@ -530,7 +535,7 @@ Batch jittered(const Batch &b, double jitter, int kind, bool wide) {
     double std = std::sqrt((double)variance(b.kind, b.scale[k]));
     o.mean.push_back(rounded(b.mean[k] + jitter * std * normal(), wide));
     bool keep = kind == b.kind && jitter == 0;
-    o.scale.push_back(rounded(keep ? b.scale[k] : scaleOf(kind, std * (1 + jitter * normal())), wide));
+    o.scale.push_back(rounded(keep ? b.scale[k] : scaleOf(kind, std * std::exp(jitter * normal())), wide));
   }
   return o;
 }
@@ -590,6 +595,17 @@ Batch inParts(const Batch &b) {
     o.low.push_back(l * 0x1p-54 * normal());
   }
   return o;
+}
+
+// A batch's rows again and again, n in all.
+Batch repeated(Batch b, int64_t n) {
+  for (int64_t size = b.n * b.d, k = 0; b.n < n; b.n++) {
+    for (int h = 0; h < b.d; h++, k++) {
+      b.mean.push_back(b.mean[k % size]);
+      b.scale.push_back(b.scale[k % size]);
+    }
+  }
+  return b;
 }
 
 Element around(double centre, double spread) {
@@ -708,24 +724,18 @@ Real realVariance(int kind, Real s) {
   return kind == KULLBACK_STD ? s * s : kind == KULLBACK_VARIANCE ? s : kind == KULLBACK_LOG_VARIANCE ? std::exp(s) : 1 / s;
 }
 
-// Near-duplicates in any two statements, up to where the forms end.
-void checkNear() {
+// Near-duplicates in any two statements, up to where the forms end: alike, so that products are relative to a centre, and in clusters that have
+// none.
+void checkNear(int clusters) {
   for (int turn = 0; turn < 2 * 4 * 4 * 3; turn++) {
     bool wide = turn % 2;
     int kindQ = turn / 2 % 4;
     int kindP = turn / 8 % 4;
     int d = std::vector<int>{1, 40, 130}[turn / 32];
-    auto copies = [&](int64_t n, int kind, const Element &std) {
-      Batch b = diagonal(1, d, kind, wide, around(0, 1), std);
-      for (; b.n < n; b.n++) {
-        b.mean.insert(b.mean.end(), b.mean.begin(), b.mean.begin() + d);
-        b.scale.insert(b.scale.end(), b.scale.begin(), b.scale.begin() + d);
-      }
-      return b;
-    };
+    auto copies = [&](int64_t n, int kind, const Element &std) { return repeated(diagonal(clusters, d, kind, wide, around(0, 1), std), n); };
     Batch one = copies(19, kindQ, logNormal(0.5, 0.5));
     for (double jitter : {0.0, 1e-14, 1e-10, 1e-7, 1e-4, 3e-3, 1e-2, 3e-2}) {
-      compare("near-duplicates in two statements", jittered(one, jitter, kindQ, wide), jittered(one, jitter, kindP, wide), 12);
+      compare("near-duplicates in two statements", jittered(one, jitter, kindQ, wide), jittered(one, jitter, kindP, wide), 8);
     }
     for (double z : {0.0214, 0.0217, 0.109, 0.11, 0.249, 0.251, 0.7, 3.0, 1e3}) { // σ² of one dimension in another ratio
       Batch p = jittered(one, 1e-5, kindP, wide);
@@ -733,7 +743,7 @@ void checkNear() {
         double v = (double)variance(p.kind, p.scale[i * d + i % d]);
         p.scale[i * d + i % d] = rounded(scaleOf(kindP, std::sqrt(i % 2 ? v * (1 + z) : z < 0.5 ? v * (1 - z) : v / (1 + z))), wide);
       }
-      compare("near-duplicates but in one dimension", one, p, 12);
+      compare("near-duplicates but in one dimension", one, p, 8);
     }
     // σ² that both statements hold; and one as close as the type has it, where float in two parts ends
     bool isLog = kindQ == KULLBACK_LOG_VARIANCE || kindP == KULLBACK_LOG_VARIANCE;
@@ -741,13 +751,13 @@ void checkNear() {
     Batch p = equal(kindP);
     Batch q = equal(kindQ);
     q.mean = p.mean;
-    compare("equal in two statements", q, p, 12);
+    compare("equal in two statements", q, p, 8);
     for (int64_t i = 0; i < p.n; i++) {
       double &s = p.scale[i * d + i % d];
       double ulp = wide ? 0x1p-52 : 0x1p-23;
       s = kindP == KULLBACK_LOG_VARIANCE ? std::ldexp(ulp, -3 * (int)(i % 3)) : s * (1 + (i % 3 + 1) * ulp);
     }
-    compare("equal but for a last bit in two statements", q, p, 12);
+    compare("equal but for a last bit in two statements", q, p, 8);
     // the closest of many floats that are not equal; of doubles they would be closer than 100 bits tell
     for (int h = 0; h < d && !wide; h++) {
       Real closest = INFINITE;
@@ -765,7 +775,40 @@ void checkNear() {
         }
       }
     }
-    compare("closest in two statements", q, p, 12);
+    compare("closest in two statements", q, p, 8);
+  }
+}
+
+// Batches that are alike, at the edge of it, or not, with others among them on either side; far from 0, and as large and small as a centre may be.
+void checkCentre() {
+  for (int turn = 0; turn < 4 * 4 * 4; turn++) {
+    int kindQ = turn % 4;
+    int kindP = turn / 4 % 4;
+    bool wideQ = turn / 16 % 2;
+    bool wideP = turn / 32;
+    for (double size : {1.0, 1e-15, 1e15, 1e64, 1e66, 1e-64, 1e-66}) {
+      if (!(wideQ && wideP) && std::fabs(std::log10(size)) > 16) {
+        continue;
+      }
+      int d = 1 + below(40);
+      Batch one = diagonal(1, d, kindP, wideP, around(3 * size, size), logNormal(0.5 * size, 0.5));
+      for (double spread : {1e-3, 0.1, 0.3, 0.6}) {
+        Batch p = jittered(repeated(one, 1 + below(60)), spread, kindP, wideP);
+        Batch q = jittered(repeated(one, 30), spread, kindQ, wideQ);
+        for (Batch *b : {&p, &q}) {
+          Batch other = diagonal(b->n, d, b->kind, b->wide, around(0, 20 * size), logNormal(size, 2));
+          for (int64_t i = below(20); i < b->n; i += 20) {
+            std::copy_n(other.mean.begin() + i * d, d, b->mean.begin() + i * d);
+            std::copy_n(other.scale.begin() + i * d, d, b->scale.begin() + i * d);
+          }
+        }
+        compare("alike but a few", q, p, 20);
+        compare("alike but a few, near (i, i)", p, jittered(p, 1e-7, kindQ, wideP), 10);
+        if (spread < 0.01) {
+          compare("alike but a few, q is p", q, q, 20, true);
+        }
+      }
+    }
   }
 }
 
@@ -926,15 +969,11 @@ void checkTilesCount() {
     check("float and double", posteriors(100, 70, false), posteriors(100, 70, true));
   }
   check("full", factors(100, 20, false, 10, 0), factors(100, 20, false, 10, 0));
-  // near ones, by the product relative to one of them and in squares; single pairs have neither
+  // near ones, full by the product relative to one of them, diagonal ones of two clusters in squares; single pairs have neither
   Batch one = factors(1, 20, false, 10, 0);
   check("full, near", alike(one, 100, 1e-2), alike(one, 100, 1e-2));
   for (bool wide : {false, true}) {
-    Batch equal = diagonal(1, 70, KULLBACK_STD, wide, around(0, 1), logNormal(0.5, 0.5));
-    for (; equal.n < 100; equal.n++) {
-      equal.mean.insert(equal.mean.end(), equal.mean.begin(), equal.mean.begin() + equal.d);
-      equal.scale.insert(equal.scale.end(), equal.scale.begin(), equal.scale.begin() + equal.d);
-    }
+    Batch equal = repeated(diagonal(2, 70, KULLBACK_STD, wide, around(0, 1), logNormal(0.5, 0.5)), 100);
     // in double some 40 of 100 have other bits, as both forms err by little
     check("near", jittered(equal, 1e-5, KULLBACK_STD, wide), jittered(equal, 1e-5, KULLBACK_STD, wide), wide ? 5 : 2);
   }
@@ -1190,7 +1229,7 @@ int main(int count, char **arguments) {
   const Mode modes[] = {
       {"shapes", [] { checkArguments(); checkShapes(); }, true},
       {"regimes", checkRegimes, true},
-      {"near", checkNear, true},
+      {"near", [] { checkNear(1); checkNear(2); checkCentre(); }, true},
       {"full", checkFull, true},
       {"large", [] { checkLarge(); checkTilesCount(); checkConcurrency(); checkHuge(); }, true},
       {"tiles", checkTiles, true},

@@ -172,29 +172,36 @@ long double leastThatStays(const ProductBound &bound, const RowTerms &row, const
 void checkBounds() {
   std::mt19937_64 random(5);
   auto uniform = [&](double a, double b) { return std::uniform_real_distribution<double>(a, b)(random); };
+  auto below = [&](int n) { return (int)(random() % n); };
   auto around = [&](double size) { return uniform(-1, 1) * size * std::pow(10, uniform(-6, 2)); };
   int kept = 0;
   for (int n = 0; n < 100000; n++) {
     bool wide = n % 2;
     int d = (int)std::exp2(uniform(0, 22));
-    auto moments = [&] {
-      Moments m = {};
-      m.logDet = around(d);
-      m.logDetBound = 0x1p-53 * (d + 16 + 4 * std::fabs(m.logDet));
-      return m;
-    };
-    Moments q = moments();
-    Moments p = moments();
-    double w = std::fabs(around(100 * d));
+    auto small = [&] { return std::pow(10, uniform(-20, 2)); };
+    ProductSums sums[2];
+    for (ProductSums &s : sums) {
+      s.far.count = below(3) == 0 ? 0 : d;
+      s.far.product.exponent = s.far.count == 0 ? 0 : around(d);
+      s.w = s.far.count == 0 ? small() : std::fabs(around(100 * d));
+      s.nearQ = s.nearP = small();
+      s.weightQ = s.weightP = small();
+    }
+    const ProductSums &q = sums[0];
+    ProductSums &p = sums[1];
+    p.far.count = q.far.count;
     ProductBound bound = {upper(productUnit(d, wide)), upper(productShare(d, wide)), (float)(wide ? DOUBLE_TOLERANCE : FLOAT_TOLERANCE)};
-    long double kl = leastThatStays<true>(bound, productRow(q, d, wide), productColumn(p, w, d, wide));
-    long double weight = (long double)q.logDet - p.logDet + 0.5L * d + 5 / 6.0L * w;
+    long double kl = leastThatStays<true>(bound, q.row(STD, 0, d, wide), p.column(STD, 0, d, wide));
+    double halfQ = q.far.value(STD);
+    double halfP = p.far.value(STD);
+    long double weight = (long double)halfQ - halfP + 0.5L * q.far.count + 5 / 6.0L * p.w + q.weightQ + p.weightP;
     kl = kl > 0 ? std::fmax(kl, -weight) : 0; // three times their sum is no less than magnitudes
     long double u = 0x1p-53L * (1 + 1 / 32.0L);
     long double share = 3 * u * productUnits(d, wide);
-    long double error = (share + u) * kl + q.logDetBound + p.logDetBound +
-                        4 * u * (std::fabs(q.logDet) + std::fabs(p.logDet) + 0.5L * d + w) + u * (d / 32.0L + 16) * w +
-                        share * weight;
+    long double near = q.nearQ + p.nearP;
+    long double error = (share + u) * kl + q.far.bound(STD) + p.far.bound(STD) +
+                        4 * u * (std::fabs(halfQ) + std::fabs(halfP) + 0.5L * q.far.count + p.w + near) + u * (d / 32.0L + 16) * p.w +
+                        u * (d / 32.0L + 1200) * near + share * weight;
     expect(kl == 0 || error <= (wide ? (long double)DOUBLE_TOLERANCE : (long double)FLOAT_TOLERANCE) * (1 + 0x1p-24L) * kl,
            "a diagonal pair's bound", d, wide);
     kept += kl > 0;

@@ -374,10 +374,10 @@ void measure() {
 }
 
 
-// What a matrix of data other than usual takes, as a multiple of usual data's: time, or under the interpreter of PTX instructions, of a
-// smaller one.
+// What a matrix of data other than usual takes, as a multiple of usual data's: time, or under the interpreter of PTX instructions, full
+// batches being smaller there.
 void measureKinds(bool isCounted) {
-  const int64_t n = isCounted ? 256 : 1024;
+  int64_t n = 1024;
   const int d = 128;
   Stopwatch watch;
   double usual = 0;
@@ -400,13 +400,7 @@ void measureKinds(bool isCounted) {
     auto of = [&](int64_t count, double m, double spread, double s, double t) {
       return diagonal(count, d, KULLBACK_STD, wide, around(m, spread), logNormal(s, t));
     };
-    auto copies = [&](Batch b) {
-      for (int64_t size = b.n; b.n < n; b.n += size) {
-        b.mean.insert(b.mean.end(), b.mean.begin(), b.mean.begin() + size * d);
-        b.scale.insert(b.scale.end(), b.scale.begin(), b.scale.begin() + size * d);
-      }
-      return b;
-    };
+    auto copies = [&](const Batch &b) { return repeated(b, n); };
     Batch q = of(n, 0, 1, 0.5, 0.5);
     measure("usual", q, of(n, 0, 1, 0.5, 0.5), true);
     Batch collapsed = of(n, 0, 1e-3, 1, 1e-3);
@@ -420,7 +414,30 @@ void measureKinds(bool isCounted) {
     Batch some = jittered(copies(of(128, 0, 1, 0.5, 0.5)), 1e-5, KULLBACK_STD, wide);
     measure("1 in 128 near-duplicates", some, some);
     measure("means at 1000", of(n, 1000, 1, 0.05, 0.1), of(n, 1000, 1, 0.05, 0.1));
+    Batch equal = copies(of(1, 0, 1, 0.5, 0.5));
+    measure("equal", equal, Batch(equal));
+    measure("equal, stated differently", equal, jittered(equal, 0, KULLBACK_LOG_VARIANCE, wide));
+    for (int64_t clusters : {2, 8}) {
+      for (double jitter : {1e-2, 1e-5}) {
+        Batch b = jittered(copies(of(clusters, 0, 1, 0.5, 0.5)), jitter, KULLBACK_STD, wide);
+        char name[60];
+        snprintf(name, sizeof name, "%d clusters to %.0e", (int)clusters, jitter);
+        measure(name, b, b);
+      }
+    }
+    Batch outliers = jittered(equal, 1e-5, KULLBACK_STD, wide);
+    Batch far = of(n, 0, 5, 0.5, 1);
+    for (int64_t i = 0; i < n; i += 50) {
+      std::copy_n(far.mean.begin() + i * d, d, outliers.mean.begin() + i * d);
+      std::copy_n(far.scale.begin() + i * d, d, outliers.scale.begin() + i * d);
+    }
+    measure("near-duplicates but 2 % of them", outliers, outliers);
+    Batch but = jittered(equal, 1e-5, KULLBACK_STD, wide);
+    for (int64_t i = 0; i < n; i++) but.mean[i * d] = rounded(3 * normal(), wide);
+    measure("near-duplicates but in one dimension", but, but);
+    measure("the same, stated differently", but, jittered(but, 0, KULLBACK_LOG_VARIANCE, wide));
   }
+  n = isCounted ? 256 : 1024;
   for (bool wide : {false, true}) {
     Batch f = factors(n, 32, wide, 10, 0);
     measure("full, usual", f, factors(n, 32, wide, 10, 0), true);

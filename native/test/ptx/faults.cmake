@@ -43,5 +43,5 @@ plant("halves of a fragment swapped" "VIOLATION tiles of 128 x 128" "${product};
 plant("a list one entry on" "VIOLATION entry[^\n]* is nan" "${product};st.global.u16" "(%[a-z0-9]+)\\]" "\\1+2]")
 plant("a store beyond the allocation" "write to no allocation[^\n]*Product" "${product};st.global.u16" "(%[a-z0-9]+)\\]" "\\1+1073741824]")
 plant("a copy to an odd place" "misaligned[^\n]*Product" "${product};cp.async.cg" "\\[(%[a-z0-9]+)\\]" "[\\1+8]")
-plant("a mask of half the lanes" "masks of lanes[^\n]*MeasureDiagonal"
-    "entry _ZN8kullback6kernelINS_15MeasureDiagonal;shfl.sync" "[^ ]+;" "65535;")
+plant("a mask of half the lanes" "masks of lanes[^\n]*PrepareDiagonal"
+    "entry _ZN8kullback6kernelINS_15PrepareDiagonal;shfl.sync" "[^ ]+;" "65535;")
