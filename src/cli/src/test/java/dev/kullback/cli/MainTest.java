@@ -1086,6 +1086,14 @@ class MainTest extends CommandFixture {
   }
 
   @Test
+  void theDemoIsOfKl() throws IOException {
+    assertThat(run("demo --help").out()).contains("--backend").doesNotContain("--divergence");
+    assertUserError(
+        "demo --divergence jeffreys",
+        "Unknown options: '--divergence', 'jeffreys'; see kullback demo");
+  }
+
+  @Test
   void jsonOfTheNumbers() throws IOException {
     save("q.npy", "<f4", N, new double[N * D]);
     double[] std = new double[N * D];

@@ -64,12 +64,11 @@ final class Demo implements Callable<Integer> {
       description = "For digits-kl.npy and digits-kl.png; default: target/demo in the repository.")
   @Nullable Path output;
 
-  @Mixin EngineOptions.WithDivergence engineOptions;
+  @Mixin EngineOptions engineOptions;
   @Spec CommandSpec spec;
 
   @Override
   public Integer call() throws IOException {
-    engineOptions.requireKl("the demo's reference rows are of KL");
     Report report = new Report(spec);
     Path from = data != null ? data : home("--data").resolve("src/demo/data");
     Path to = output != null ? output : home("--out").resolve("target/demo");

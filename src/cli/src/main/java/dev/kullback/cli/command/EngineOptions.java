@@ -46,13 +46,6 @@ sealed class EngineOptions {
     Divergence divergence() {
       return divergence;
     }
-
-    /** Refuses another divergence than KL, for a command that has use for no other. */
-    void requireKl(String why) {
-      if (!divergence.equals(Divergence.KL)) {
-        throw new UserError("--divergence " + divergence + ": " + why);
-      }
-    }
   }
 
   static final class Name implements ITypeConverter<Divergence> {
