@@ -20,6 +20,8 @@ struct Centre {
   int isNear, isUsed;
 };
 
+KB_FN bool isNear(const Centre *c) { return c != nullptr && c->isNear; }
+
 // A diagonal batch in device memory:
 //
 //     mean, scale   [N][D]             as given
@@ -30,8 +32,8 @@ struct Centre {
 //     a             [depth][padded]    as q, relative to the batch's own centre
 //     b             [depth][padded]    as p, likewise
 //     rows, columns [padded]
-//     centre        [D]
-//     isCentred     [1]                whether the centre is other than N(0, 1) anywhere
+//     centre        [D]                null for batches that have none whatever they hold
+//     isCentred     [1]                whether it is other than N(0, 1) anywhere
 //
 // or for tiles in difference form, in float
 //
@@ -94,15 +96,15 @@ struct Relative {
   double d = 0, ratio = 0; // d or d/σc; a + 1, or b + 1 of p
 
   Relative() = default;
-  KB_FN Relative(const Centre &c, bool isP, int kind, double m, double s)
-      : excess(isP ? precision(kind, s) : variance(kind, s)), d(m - c.mean), ratio(excess) {
-    if (c.isNear) {
-      double high = c.high[kind];
-      d *= c.inverseStd;
-      ratio *= c.high[isP ? VARIANCE : PRECISION];
+  KB_FN Relative(const Centre *c, bool isP, int kind, double m, double s)
+      : excess(isP ? precision(kind, s) : variance(kind, s)), d(c == nullptr ? m : m - c->mean), ratio(excess) {
+    if (isNear(c)) {
+      double high = c->high[kind];
+      d *= c->inverseStd;
+      ratio *= c->high[isP ? VARIANCE : PRECISION];
       excess = !(fabs(ratio - 1) < 0.5) ? ratio - 1
-               : isP                    ? kullback::excess(kind, high, s, c.low[kind])
-                                        : kullback::excess(kind, s, high, -c.low[kind]);
+               : isP                    ? kullback::excess(kind, high, s, c->low[kind])
+                                        : kullback::excess(kind, s, high, -c->low[kind]);
     }
   }
 
@@ -168,16 +170,16 @@ struct ProductSums {
     return {far + o.far, w + o.w, nearQ + o.nearQ, nearP + o.nearP, weightQ + o.weightQ, weightP + o.weightP};
   }
 
-  KB_FN void addQ(const Centre &c, const Relative &q) {
-    if (c.isNear) {
+  KB_FN void addQ(const Centre *c, const Relative &q) {
+    if (isNear(c)) {
       nearQ += q.own() + 0.5 * q.d * q.d;
       weightQ += (0.5 * q.d * q.d + 0.25 * q.excess * q.excess) / 3;
     }
   }
 
-  KB_FN void addP(const Centre &c, const Relative &p) {
+  KB_FN void addP(const Centre *c, const Relative &p) {
     w = fma(p.d * p.d, p.ratio, w);
-    if (c.isNear) {
+    if (isNear(c)) {
       nearP += p.own();
       weightP += 0.25 / 3 * p.excess * p.excess;
     }
@@ -333,7 +335,7 @@ struct CentreDiagonal {
 // lane every 32nd of its dimensions.
 struct PrepareDiagonal {
   Diagonal g;
-  const Centre *centre;
+  const Centre *centre; // null where there is none
   ProductRows to;
   const int *other; // whether that one has a centre
 
@@ -351,6 +353,8 @@ struct PrepareDiagonal {
               isCentred | o.isCentred};
     }
   };
+
+  KB_FN const Centre *at(int h) const { return centre == nullptr ? nullptr : centre + h; }
 
   KB_FN int dimensions() const { return g.product ? g.depth / 2 : g.depth; }
 
@@ -403,11 +407,11 @@ struct PrepareDiagonal {
     }
     double *a = to.values + 2 * h * to.padded + column;
     double *b = g.b + 2 * h * g.padded + column;
-    Relative q = within ? Relative(centre[h], false, g.kind, m, s) : Relative();
+    Relative q = within ? Relative(at(h), false, g.kind, m, s) : Relative();
     a[0] = fma(q.d, q.d, q.excess);
     a[to.padded] = q.d;
     if (other == nullptr) {
-      Relative p = within ? Relative(centre[h], true, g.kind, m, s) : Relative();
+      Relative p = within ? Relative(at(h), true, g.kind, m, s) : Relative();
       b[0] = 0.5 * p.excess;
       b[g.padded] = -p.d * p.ratio;
     }
@@ -446,20 +450,21 @@ struct PrepareDiagonal {
   }
 
   KB_FN void add(Measured &own, int h, double m, double s) const {
-    if (g.product && centre[h].isNear) {
+    const Centre *c = at(h);
+    if (isNear(c)) {
       own.near.add(g.kind, s);
     } else {
       own.sums.far.add(g.kind, s);
     }
     if (g.product) {
-      own.sums.addQ(centre[h], Relative(centre[h], false, g.kind, m, s));
+      own.sums.addQ(c, Relative(c, false, g.kind, m, s));
     }
     if (other != nullptr) {
       return;
     }
     if (g.product) {
-      own.sums.addP(centre[h], Relative(centre[h], true, g.kind, m, s));
-      own.isCentred |= centre[h].isUsed;
+      own.sums.addP(c, Relative(c, true, g.kind, m, s));
+      own.isCentred |= c != nullptr && c->isUsed;
     }
     own.beyond32 |= isBeyond(g.kind, s, RANGE32);
     own.beyond64 |= isBeyond(g.kind, s, RANGE64);

@@ -51,6 +51,9 @@ inline void describe(const char *name, const Device &d, char *to, int64_t capaci
   to[n] = 0;
 }
 
+// Fewest Gaussians of a batch that may have a centre: fewer are soon computed again, and a launch more would take longer.
+constexpr int64_t LEAST_CENTRED = 128;
+
 inline Diagonal diagonal(const kullback_cuda_batch *b, Arena &arena) {
   Diagonal g = {};
   g.size = b->size;
@@ -73,7 +76,7 @@ inline Diagonal diagonal(const kullback_cuda_batch *b, Arena &arena) {
     g.b = arena.take<double>(g.padded, g.depth);
     g.rows = arena.take<RowTerms>(g.padded);
     g.columns = arena.take<ColumnTerms>(g.padded);
-    g.centre = arena.take<Centre>(g.dimension);
+    g.centre = b->size < LEAST_CENTRED ? nullptr : arena.take<Centre>(g.dimension);
     g.isCentred = arena.take<int>(1);
   } else if (!b->wide) {
     g.depth = (int)roundUp(b->dimension, DifferenceTiles::DEPTH);
@@ -305,9 +308,10 @@ void diagonalRegion(C &call, const Diagonal &q, const Diagonal &p, const Pairs &
     ProductBound bound = {upper(productUnit(q.dimension, wide)), upper(productShare(q.dimension, wide)),
                           (float)(wide ? DOUBLE_TOLERANCE : FLOAT_TOLERANCE)};
     ProductRows own = {q.a, q.rows, q.padded, 0};
-    inBands(call, call.same ? call.region.rows() : call.work.band, [&](const ProductRows &rows) {
+    bool mayDiffer = !call.same && (q.centre != nullptr || p.centre != nullptr);
+    inBands(call, mayDiffer ? call.work.band : call.region.rows(), [&](const ProductRows &rows) {
       ChosenRows chosen = {own, rows, {}};
-      if (!call.same) {
+      if (mayDiffer) {
         call.launch(PrepareDiagonal{q, p.centre, rows, p.isCentred});
         chosen = {own, rows, {q.isCentred, p.isCentred}};
       }
@@ -383,7 +387,7 @@ int32_t kullback_cuda_prepare(const kullback_cuda_batch *b, void *stream) {
     launch(FinishFull{g});
   } else {
     Diagonal g = diagonal(b, memory);
-    if (g.product) {
+    if (g.centre != nullptr) {
       launch(CentreDiagonal{g});
     }
     launch(PrepareDiagonal{g, g.centre, {g.a, g.rows, g.padded, 0}, nullptr});
