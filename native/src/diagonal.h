@@ -11,13 +11,13 @@ struct Moments {
   double logDet, logDetBound, held32, held64, least32, least64;
 };
 
-// What operands of the product are relative to, a Gaussian c by dimension. Where a batch is alike in a dimension (`isNear`), its scale is the
-// median of some of the batch's, and high + low state it in each kind, to some 100 bits; elsewhere it is 1. The mean is 0 unless the batch is
-// alike or its means are far from 0.
+// The Gaussian c that operands of the product are relative to, by dimension. Where a batch is alike in a dimension (`isNear`), its scale
+// is the median of some of the batch's, and high + low state it in each kind, to some 100 bits; elsewhere it is 1. The mean is 0 unless the
+// batch is alike or its means are far from 0.
 struct Centre {
   double mean, inverseStd;
   double high[4], low[4];
-  int isNear, isUsed;
+  int isNear;
 };
 
 KB_FN bool isNear(const Centre *c) { return c != nullptr && c->isNear; }
@@ -160,7 +160,7 @@ struct LogDeterminant {
   }
 };
 
-// What a Gaussian's terms of the product need, summed over its dimensions: of those that are not near, the determinant; of others, what is
+// Sums over a Gaussian's dimensions for its terms of the product: of those that are not near, the determinant; of others, the parts that are
 // not multiplied and the weights; w of all.
 struct ProductSums {
   LogDeterminant far;
@@ -222,6 +222,7 @@ struct UnitNormal {
 // centre's, and their distances from it tell how much alike the batch is; four lanes then state it in a kind each.
 struct CentreDiagonal {
   static constexpr double MOST = 300; // of |ln σ²|
+  static constexpr double FAR = 4;    // a mean is so many σ from 0, and so many times the means' distances from the centre
 
   Diagonal g;
 
@@ -294,15 +295,15 @@ struct CentreDiagonal {
 
   KB_FN void state(int kind, Centre &c, const Median &median, const Spread &sum) const {
     bool isNear = sum.divergence <= 0.25 * count() && fabs(logVariance(g.kind, median.scale)) <= MOST;
-    bool isFar = fabs(median.mean) * count() > 4 * sum.distance;
+    double share = median.mean * median.mean * precision(g.kind, median.scale);
+    bool isFar = share > FAR * FAR && fabs(median.mean) * count() > FAR * sum.distance;
     Variance e = isNear ? restated(kind, median.scale) : Variance{1, 0, 0};
     c.high[kind] = scalbn(e.high, e.exponent);
     c.low[kind] = scalbn(e.low, e.exponent);
     if (kind == STD) {
       c.inverseStd = 1 / c.high[STD];
       c.isNear = isNear;
-      c.isUsed = isNear || isFar;
-      c.mean = c.isUsed ? median.mean : 0;
+      c.mean = isNear || isFar ? median.mean : 0;
     }
   }
 
@@ -329,10 +330,10 @@ struct CentreDiagonal {
   }
 };
 
-// What the product has of a batch: as q and p relative to its own centre, with the moments; or, as `other` says, of its rows as q relative to
-// another batch's, unless neither of the two has one. A block has a square of 32 Gaussians by 32 dimensions, which it transposes by way of
-// shared memory, a warp lines of it, a lane a dimension as it loads and a Gaussian as it stores; or else 8 Gaussians' sums, a warp one, a
-// lane every 32nd of its dimensions.
+// A batch's operands of the product: as q and p relative to its own centre, with the moments; or, as `other` says, of its rows as q relative
+// to another batch's, unless neither of the two has one. A block has a square of 32 Gaussians by 32 dimensions, which it transposes by way
+// of shared memory, a warp lines of it, a lane a dimension as it loads and a Gaussian as it stores; or else 8 Gaussians' sums, a warp one,
+// a lane every 32nd of its dimensions.
 struct PrepareDiagonal {
   Diagonal g;
   const Centre *centre; // null where there is none
@@ -344,12 +345,12 @@ struct PrepareDiagonal {
   };
 
   struct Measured {
-    LogDeterminant near;
+    LogDeterminant all;
     ProductSums sums;
     int beyond32 = 0, beyond64 = 0, tiny32 = 0, tiny64 = 0, isCentred = 0;
 
     KB_FN Measured operator+(const Measured &o) const {
-      return {near + o.near, sums + o.sums, beyond32 | o.beyond32, beyond64 | o.beyond64, tiny32 | o.tiny32, tiny64 | o.tiny64,
+      return {all + o.all, sums + o.sums, beyond32 | o.beyond32, beyond64 | o.beyond64, tiny32 | o.tiny32, tiny64 | o.tiny64,
               isCentred | o.isCentred};
     }
   };
@@ -451,9 +452,7 @@ struct PrepareDiagonal {
 
   KB_FN void add(Measured &own, int h, double m, double s) const {
     const Centre *c = at(h);
-    if (isNear(c)) {
-      own.near.add(g.kind, s);
-    } else {
+    if (g.product && !isNear(c)) {
       own.sums.far.add(g.kind, s);
     }
     if (g.product) {
@@ -462,9 +461,10 @@ struct PrepareDiagonal {
     if (other != nullptr) {
       return;
     }
+    own.all.add(g.kind, s); // in this order whatever is near, so that it depends on the Gaussian alone
     if (g.product) {
       own.sums.addP(c, Relative(c, true, g.kind, m, s));
-      own.isCentred |= c != nullptr && c->isUsed;
+      own.isCentred |= c != nullptr && (c->isNear || c->mean != 0);
     }
     own.beyond32 |= isBeyond(g.kind, s, RANGE32);
     own.beyond64 |= isBeyond(g.kind, s, RANGE64);
@@ -478,15 +478,14 @@ struct PrepareDiagonal {
 
   KB_FN static bool isBetween(double x, double most) { return x > 0 && x < most; }
 
-  KB_FN Moments moments(const Measured &all) const {
-    LogDeterminant log = all.sums.far + all.near;
+  KB_FN Moments moments(const Measured &own) const {
     Moments m;
-    m.logDet = log.value(g.kind);
-    m.logDetBound = log.bound(g.kind);
-    m.held32 = all.beyond32 ? FLAG : 0;
-    m.held64 = all.beyond64 ? FLAG : 0;
-    m.least32 = m.held32 + (all.tiny32 ? g.dimension * 0x1p-100 : 0);
-    m.least64 = m.held64 + (all.tiny64 ? g.dimension * 0x1p-900 : 0);
+    m.logDet = own.all.value(g.kind);
+    m.logDetBound = own.all.bound(g.kind);
+    m.held32 = own.beyond32 ? FLAG : 0;
+    m.held64 = own.beyond64 ? FLAG : 0;
+    m.least32 = m.held32 + (own.tiny32 ? g.dimension * 0x1p-100 : 0);
+    m.least64 = m.held64 + (own.tiny64 ? g.dimension * 0x1p-900 : 0);
     return m;
   }
 };

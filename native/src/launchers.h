@@ -182,7 +182,8 @@ struct Workspace {
       solving = this->arena.take<double>(solvers, each);
     }
     if (isFull(q) || isFastInDouble(device())) {
-      // Rows of the product, and the factors that they may be made of, go in bands within 512 MiB, of diagonal batches 64 MiB, or of one tile.
+      // Rows of the product, and the factors that they may be made of, go in bands within 512 MiB, of diagonal batches 64 MiB, or of
+      // one tile.
       int64_t length = isFull(q) ? packedLength(q->dimension) : 0;
       int64_t depth = roundUp(isFull(q) ? length + q->dimension : 2 * q->dimension, PRODUCT_DEPTH);
       int64_t most = (isFull(q) ? 512 : 64) << 20;

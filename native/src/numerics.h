@@ -135,7 +135,7 @@ KB_FN double unitScale(int kind) { return kind == LOG_VARIANCE ? 0 : 1; }
 // ln σ².
 KB_FN double logVariance(int kind, double s) { return logRatio(kind, s, unitScale(kind)); }
 
-// σq²/σp² − 1, to a relative error of a few roundings however close the two are. `low`: what q's scale has, less what p's has, beyond double.
+// σq²/σp² − 1, to a relative error of a few roundings however close the two are. `low` is of the difference of the scales, beyond double.
 KB_FN double excess(int kind, double q, double p, double low = 0) {
   double d = q - p + low;
   switch (kind) {

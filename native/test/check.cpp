@@ -418,6 +418,15 @@ std::string precisionOf(const Batch &q, const Batch &p, bool wide) {
 }
 
 // Every result of two batches, in float and in double; so many entries of each against the reference.
+// `count` of a batch's rows, from `first` on.
+Batch someOf(const Batch &b, int64_t first, int64_t count) {
+  auto part = [&](const std::vector<double> &all, int64_t length) {
+    auto begin = all.begin() + (all.empty() ? 0 : first * length);
+    return std::vector<double>(begin, all.empty() ? begin : begin + count * length);
+  };
+  return {count, b.d, b.kind, b.wide, part(b.mean, b.d), part(b.scale, b.length()), part(b.low, b.length())};
+}
+
 void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sample, bool same = false) {
   OnDevice onQ(q);
   std::unique_ptr<OnDevice> other(same ? nullptr : new OnDevice(p));
@@ -472,6 +481,20 @@ void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sa
         }
       }
     }
+    // without most of q's others, to the same bits
+    Result toUnit = standard(onQ, wide);
+    if (!same && (!q.isFull() || q.d <= 100)) { // larger ones do not fit beside each other
+      int64_t count = 1 + below(std::min<int64_t>(2, q.n - row0));
+      OnDevice few(someOf(q, row0, count));
+      Result alone = pairwise(few, onP, 0, count, 0, p.n, false, wide);
+      Result ofFew = standard(few, wide);
+      for (int64_t i = 0; i < count; i++) {
+        expect(ofFew.at(0, i) == toUnit.at(0, row0 + i), name + ": standard depends on q's others");
+        for (int64_t j = 0; j < p.n; j++) {
+          expect(alone.at(i, j) == all.at(row0 + i, j), name + ": an entry depends on q's others");
+        }
+      }
+    }
     if (q.n == p.n) {
       Result results = aligned(onQ, onP, same, wide);
       for (auto &[i, j, exact, condition] : pairs) {
@@ -487,7 +510,6 @@ void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sa
             describe(q, p, i, j));
       }
     }
-    Result toUnit = standard(onQ, wide);
     for (auto &[i, j, exact, condition] : toOne) {
       record(
           "standard" + precisionOf(q, q, wide),
@@ -724,8 +746,8 @@ Real realVariance(int kind, Real s) {
   return kind == KULLBACK_STD ? s * s : kind == KULLBACK_VARIANCE ? s : kind == KULLBACK_LOG_VARIANCE ? std::exp(s) : 1 / s;
 }
 
-// Near-duplicates in any two statements, up to where the forms end: alike, so that products are relative to a centre, and in clusters that have
-// none.
+// Near-duplicates in any two statements, up to where the forms end: alike, so that products are relative to a centre, and in clusters that
+// have none.
 void checkNear(int clusters) {
   for (int turn = 0; turn < 2 * 4 * 4 * 3; turn++) {
     bool wide = turn % 2;
@@ -780,7 +802,8 @@ void checkNear(int clusters) {
   }
 }
 
-// Batches that are alike, at the edge of it, or not, with others among them on either side; far from 0, and as large and small as a centre may be.
+// Batches that are alike, at the edge of it, or not, with others among them on either side; far from 0, and as large and small as a centre
+// may be.
 void checkCentre() {
   for (int turn = 0; turn < 4 * 4 * 4; turn++) {
     int kindQ = turn % 4;
@@ -980,6 +1003,16 @@ void checkTilesCount() {
     Batch equal = repeated(diagonal(2, 70, KULLBACK_STD, wide, around(0, 1), logNormal(0.5, 0.5)), 100);
     // in double some 40 of 100 have other bits, as both forms err by little
     check("near", jittered(equal, 1e-5, KULLBACK_STD, wide), jittered(equal, 1e-5, KULLBACK_STD, wide), wide ? 5 : 2);
+    // alike ones relative to a centre, which half of them have elsewhere
+    Batch p = jittered(someOf(equal, 0, 1), 0, KULLBACK_STD, wide);
+    p = jittered(repeated(p, 300), 0.1, KULLBACK_STD, wide);
+    OnDevice onP(p);
+    OnDevice half(someOf(p, 0, 150));
+    Result whole = pairwise(onP, onP, 0, 300, 0, 300, false, true);
+    Result part = pairwise(onP, half, 0, 300, 0, 150, false, true);
+    int64_t different = 0;
+    for (int64_t k = 0; k < 300 * 150; k++) different += whole.at(k / 150, k % 150) != part.at(k / 150, k % 150);
+    expect(isSlowInDouble ? different == 0 : different > 300 * 150 / 2, "a centre is not used, or where there is none");
   }
 }
 
