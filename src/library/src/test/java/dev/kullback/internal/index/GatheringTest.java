@@ -7,6 +7,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -74,6 +75,24 @@ class GatheringTest {
     return callers.submit(() -> gathering.nearest(index.snapshot(), query, options));
   }
 
+  private record Waiting(Future<Found> answer, Thread thread) {}
+
+  /** Asks, and returns when that thread waits for others. */
+  private Waiting asked(
+      Gathering gathering, DiagonalBatch query, SearchOptions options, Thread.State state)
+      throws InterruptedException, ExecutionException {
+    CompletableFuture<Thread> thread = new CompletableFuture<>();
+    Future<Found> answer =
+        callers.submit(() -> {
+          thread.complete(Thread.currentThread());
+          return gathering.nearest(index.snapshot(), query, options);
+        });
+    while (thread.get().getState() != state) {
+      Thread.onSpinWait();
+    }
+    return new Waiting(answer, thread.get());
+  }
+
   private void check(Future<Found> answer, DiagonalBatch query, SearchOptions options)
       throws InterruptedException, ExecutionException {
     Found found = answer.get();
@@ -130,31 +149,20 @@ class GatheringTest {
     SearchOptions options = SearchOptions.nearest(5);
     Gathering gathering = new Gathering(searches, HOUR);
     Future<?> first = hold(gathering);
-    Thread[] leader = new Thread[1];
-    CountDownLatch leads = new CountDownLatch(1);
-    Future<Found> interrupted =
-        callers.submit(() -> {
-          leader[0] = Thread.currentThread();
-          leads.countDown();
-          return gathering.nearest(index.snapshot(), Content.batch(1), options);
-        });
-    leads.await();
-    while (leader[0].getState() != Thread.State.TIMED_WAITING) {
-      Thread.onSpinWait();
-    }
-    Future<Found> follower = ask(gathering, Content.batch(2), options);
+    Waiting leader = asked(gathering, Content.batch(1), options, Thread.State.TIMED_WAITING);
+    Waiting follower = asked(gathering, Content.batch(2), options, Thread.State.WAITING);
     SearchOptions hurried =
         new SearchOptions(
             5, Double.POSITIVE_INFINITY, false, null, null, System.nanoTime() + 1_000_000, 0);
     assertThatThrownBy(() -> ask(gathering, Content.batch(3), hurried).get())
         .hasCauseInstanceOf(CancellationException.class)
         .hasMessageContaining("deadline");
-    assertThat(follower.isDone()).isFalse();
-    leader[0].interrupt();
-    assertThatThrownBy(interrupted::get)
+    assertThat(follower.answer.isDone()).isFalse();
+    leader.thread.interrupt();
+    assertThatThrownBy(leader.answer::get)
         .hasCauseInstanceOf(CancellationException.class)
         .hasMessageContaining("interrupted");
-    check(follower, Content.batch(2), options);
+    check(follower.answer, Content.batch(2), options);
     release.countDown();
     first.get();
   }
