@@ -218,7 +218,7 @@ struct UnitNormal {
   KB_FN double least(int64_t, bool) const { return FLAG; }
 };
 
-// The centre: a warp has a dimension, a lane one of up to 32 Gaussians of the batch. The medians of their means and of their scales are the
+// The centre: a warp has a dimension, a lane one of 32 Gaussians of the batch. The medians of their means and of their scales are the
 // centre's, and their distances from it tell how much alike the batch is; four lanes then state it in a kind each.
 struct CentreDiagonal {
   static constexpr double MOST = 300; // of |ln σ²|
@@ -239,12 +239,8 @@ struct CentreDiagonal {
     KB_FN Spread operator+(const Spread &o) const { return {divergence + o.divergence, distance + o.distance}; }
   };
 
-  KB_FN int count() const { return g.size < LANES ? (int)g.size : LANES; }
-
   // The Gaussian that lane n has, by multiples of the golden ratio, so that no cluster that recurs has them all.
-  KB_FN int64_t sample(int n) const {
-    return g.size <= LANES ? n : (int64_t)(((uint64_t)((uint32_t)n * 0x9e3779b9u) * (uint64_t)g.size) >> 32);
-  }
+  KB_FN int64_t sample(int n) const { return (int64_t)(((uint64_t)((uint32_t)n * 0x9e3779b9u) * (uint64_t)g.size) >> 32); }
 
   int64_t blocks() const { return ceilDiv(g.dimension, WARPS); }
 
@@ -253,7 +249,7 @@ struct CentreDiagonal {
     typename Block::template Own<Median> median(block);
     typename Block::template Own<Spread> spread(block);
     int h0 = (int)block.index * WARPS;
-    auto has = [&](int t) { return h0 + t / LANES < g.dimension && t % LANES < count(); };
+    auto has = [&](int t) { return h0 + t / LANES < g.dimension; };
     block.lanes([&](int t) {
       if (has(t)) {
         median[t] = own(t % LANES, h0 + t / LANES);
@@ -267,7 +263,7 @@ struct CentreDiagonal {
     });
     block.reduce(spread);
     block.lanes([&](int t) {
-      if (has(t - t % LANES) && t % LANES < 4) {
+      if (has(t) && t % LANES < 4) {
         state(t % LANES, g.centre[h0 + t / LANES], median[t], spread[t]);
       }
     });
@@ -278,12 +274,12 @@ struct CentreDiagonal {
     double m = g.meanAt(sample(n), h);
     double s = g.scaleAt(sample(n), h);
     int below[2] = {};
-    for (int k = 0; k < count(); k++) {
+    for (int k = 0; k < LANES; k++) {
       double other[2] = {g.meanAt(sample(k), h), g.scaleAt(sample(k), h)};
       below[0] += other[0] < m || (other[0] == m && k < n);
       below[1] += other[1] < s || (other[1] == s && k < n);
     }
-    return {below[0] == count() / 2 ? m : 0, below[1] == count() / 2 ? s : 0};
+    return {below[0] == LANES / 2 ? m : 0, below[1] == LANES / 2 ? s : 0};
   }
 
   KB_FN Spread spreadOf(int64_t i, int h, const Median &c) const {
@@ -294,9 +290,9 @@ struct CentreDiagonal {
   }
 
   KB_FN void state(int kind, Centre &c, const Median &median, const Spread &sum) const {
-    bool isNear = sum.divergence <= 0.25 * count() && fabs(logVariance(g.kind, median.scale)) <= MOST;
+    bool isNear = sum.divergence <= 0.25 * LANES && fabs(logVariance(g.kind, median.scale)) <= MOST;
     double share = median.mean * median.mean * precision(g.kind, median.scale);
-    bool isFar = share > FAR * FAR && fabs(median.mean) * count() > FAR * sum.distance;
+    bool isFar = share > FAR * FAR && fabs(median.mean) * LANES > FAR * sum.distance;
     Variance e = isNear ? restated(kind, median.scale) : Variance{1, 0, 0};
     c.high[kind] = scalbn(e.high, e.exponent);
     c.low[kind] = scalbn(e.low, e.exponent);

@@ -417,7 +417,6 @@ std::string precisionOf(const Batch &q, const Batch &p, bool wide) {
   return (q.wide || p.wide) && !wide ? in + ", to float" : in;
 }
 
-// Every result of two batches, in float and in double; so many entries of each against the reference.
 // `count` of a batch's rows, from `first` on.
 Batch someOf(const Batch &b, int64_t first, int64_t count) {
   auto part = [&](const std::vector<double> &all, int64_t length) {
@@ -427,6 +426,7 @@ Batch someOf(const Batch &b, int64_t first, int64_t count) {
   return {count, b.d, b.kind, b.wide, part(b.mean, b.d), part(b.scale, b.length()), part(b.low, b.length())};
 }
 
+// Every result of two batches, in float and in double; so many entries of each against the reference.
 void compare(const std::string &name, const Batch &q, const Batch &p, int64_t sample, bool same = false) {
   OnDevice onQ(q);
   std::unique_ptr<OnDevice> other(same ? nullptr : new OnDevice(p));
@@ -758,7 +758,7 @@ void checkNear(int clusters) {
     Batch one = copies(19, kindQ, logNormal(0.5, 0.5));
     Batch several = clusters == 1 ? repeated(one, 128) : one; // as many as may have a centre
     for (double jitter : {0.0, 1e-14, 1e-10, 1e-7, 1e-4, 3e-3, 1e-2, 3e-2}) {
-      compare("near-duplicates in two statements", jittered(one, jitter, kindQ, wide), jittered(several, jitter, kindP, wide), 8);
+      compare("near-duplicates in two statements", jittered(one, jitter, kindQ, wide), jittered(several, jitter, kindP, wide), 12);
     }
     for (double z : {0.0214, 0.0217, 0.109, 0.11, 0.249, 0.251, 0.7, 3.0, 1e3}) { // σ² of one dimension in another ratio
       Batch p = jittered(several, 1e-5, kindP, wide);
@@ -766,7 +766,7 @@ void checkNear(int clusters) {
         double v = (double)variance(p.kind, p.scale[i * d + i % d]);
         p.scale[i * d + i % d] = rounded(scaleOf(kindP, std::sqrt(i % 2 ? v * (1 + z) : z < 0.5 ? v * (1 - z) : v / (1 + z))), wide);
       }
-      compare("near-duplicates but in one dimension", one, p, 8);
+      compare("near-duplicates but in one dimension", one, p, 12);
     }
     // σ² that both statements hold; and one as close as the type has it, where float in two parts ends
     bool isLog = kindQ == KULLBACK_LOG_VARIANCE || kindP == KULLBACK_LOG_VARIANCE;
@@ -774,13 +774,13 @@ void checkNear(int clusters) {
     Batch p = equal(kindP);
     Batch q = equal(kindQ);
     q.mean = p.mean;
-    compare("equal in two statements", q, p, 8);
+    compare("equal in two statements", q, p, 12);
     for (int64_t i = 0; i < p.n; i++) {
       double &s = p.scale[i * d + i % d];
       double ulp = wide ? 0x1p-52 : 0x1p-23;
       s = kindP == KULLBACK_LOG_VARIANCE ? std::ldexp(ulp, -3 * (int)(i % 3)) : s * (1 + (i % 3 + 1) * ulp);
     }
-    compare("equal but for a last bit in two statements", q, p, 8);
+    compare("equal but for a last bit in two statements", q, p, 12);
     // the closest of many floats that are not equal; of doubles they would be closer than 100 bits tell
     for (int h = 0; h < d && !wide; h++) {
       Real closest = INFINITE;
@@ -798,7 +798,7 @@ void checkNear(int clusters) {
         }
       }
     }
-    compare("closest in two statements", q, p, 8);
+    compare("closest in two statements", q, p, 12);
   }
 }
 
