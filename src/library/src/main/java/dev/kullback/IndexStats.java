@@ -13,6 +13,8 @@ package dev.kullback;
  * @param survivors how many divergences were computed exactly, as their bounds did not exclude them
  * @param bytesRead how many bytes of segments searches have read at most: of codes, floats and given values
  * @param uncommitted how many Gaussians were added or removed since the last commit, replaced ones counting twice
+ * @param failedMerges how many merges of segments failed since the index was opened or made, for want of memory or of room on the disk; the
+ *     index is whole, and tries again, but searches are slower while segments are many
  */
 public record IndexStats(
     long size,
@@ -24,4 +26,5 @@ public record IndexStats(
     long queries,
     long survivors,
     long bytesRead,
-    long uncommitted) {}
+    long uncommitted,
+    long failedMerges) {}

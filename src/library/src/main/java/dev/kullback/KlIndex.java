@@ -186,7 +186,7 @@ public final class KlIndex implements AutoCloseable {
 
   /** {@return the number of references} */
   public long size() {
-    return index.snapshot().size();
+    return index.size();
   }
 
   /** {@return whether there is a reference with this id} */
@@ -297,14 +297,15 @@ public final class KlIndex implements AutoCloseable {
    * @throws CancellationException if the deadline passes, or the calling thread is interrupted; the message tells which
    */
   public IndexNeighbors search(Gaussians queries, IndexQuery query) {
-    Snapshot state = index.snapshot();
-    DiagonalBatch batch = diagonal(queries, "queries");
-    SearchOptions options = Objects.requireNonNull(query, "query").begin();
-    Found found =
-        gathering != null && batch.size() == 1 && options.k() > 0 && options.takesAll()
-            ? gathering.nearest(state, batch, options)
-            : searches.search(state, batch, options);
-    return new IndexNeighbors(found.start(), found.ids(), found.values());
+    try (Snapshot state = index.acquire()) {
+      DiagonalBatch batch = diagonal(queries, "queries");
+      SearchOptions options = Objects.requireNonNull(query, "query").begin();
+      Found found =
+          gathering != null && batch.size() == 1 && options.k() > 0 && options.takesAll()
+              ? gathering.nearest(state, batch, options)
+              : searches.search(state, batch, options);
+      return new IndexNeighbors(found.start(), found.ids(), found.values());
+    }
   }
 
   /**
@@ -323,7 +324,7 @@ public final class KlIndex implements AutoCloseable {
   @SuppressWarnings("TooManyParameters") // arrays, with where they begin
   public int query(
       float[] mean, int meanAt, float[] std, int stdAt, int k, long[] ids, float[] kl) {
-    Snapshot state = index.snapshot();
+    index.checkOpen();
     checkRange("mean", Objects.requireNonNull(mean, "mean").length, meanAt);
     checkRange("std", Objects.requireNonNull(std, "std").length, stdAt);
     if (k < 1) {
@@ -331,9 +332,11 @@ public final class KlIndex implements AutoCloseable {
     }
     Arguments.checkLength("ids", k, Objects.requireNonNull(ids, "ids").length);
     Arguments.checkLength("kl", k, Objects.requireNonNull(kl, "kl").length);
-    return gathering == null
-        ? searches.query(state, mean, meanAt, std, stdAt, k, FORWARD, ids, kl)
-        : gathered(gathering, state, row(mean, meanAt), row(std, stdAt), k, ids, kl);
+    try (Snapshot state = index.acquire()) {
+      return gathering == null
+          ? searches.query(state, mean, meanAt, std, stdAt, k, FORWARD, ids, kl)
+          : gathered(gathering, state, row(mean, meanAt), row(std, stdAt), k, ids, kl);
+    }
   }
 
   private float[] row(float[] values, int at) {
@@ -389,7 +392,12 @@ public final class KlIndex implements AutoCloseable {
 
   /** {@return what the index holds now, and what its searches have done since it was made or opened} */
   public IndexStats stats() {
-    Snapshot state = index.snapshot();
+    try (Snapshot state = index.acquire()) {
+      return stats(state);
+    }
+  }
+
+  private IndexStats stats(Snapshot state) {
     long deleted = 0;
     long heap = 0;
     long nativeBytes = 0;
@@ -414,7 +422,8 @@ public final class KlIndex implements AutoCloseable {
         searches.queries(),
         searches.survivors(),
         searches.bytesRead(),
-        index.changes());
+        index.changes(),
+        index.failedMerges());
   }
 
   /**

@@ -346,8 +346,8 @@ class KlIndexTest {
       fill(index);
       index.commit();
       IndexStats stats = index.stats();
-      assertThat(stats.mappedBytes()).isGreaterThan(16L * N * D);
-      assertThat(stats.nativeBytes()).isZero();
+      assertThat(stats.mappedBytes()).isZero(); // it is small
+      assertThat(stats.nativeBytes()).isGreaterThan(16L * N * D);
       assertThat(stats.uncommitted()).isZero();
       expected = index.nearest(queries.gaussians(), 10);
     }

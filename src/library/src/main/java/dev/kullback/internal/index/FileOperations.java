@@ -17,8 +17,51 @@ class FileOperations {
   /** Bytes written at once: a buffer has fewer than 2³¹. */
   private static final long CHUNK = 1 << 26;
 
+  private static final long ZEROS = 1 << 16;
+
+  /** Makes a folder, and those above it that are not there; a power failure does not lose them. */
   void createFolder(Path folder) throws IOException {
-    Files.createDirectories(folder);
+    Path absolute = folder.toAbsolutePath();
+    Path above = absolute.getParent();
+    while (above != null && Files.notExists(above)) {
+      above = above.getParent();
+    }
+    Files.createDirectories(absolute);
+    for (Path made = absolute.getParent(); above != null && made != null; made = made.getParent()) {
+      sync(made);
+      if (made.equals(above)) {
+        return;
+      }
+    }
+  }
+
+  /** Whether a file can get another name while it is mapped. */
+  boolean renamesMapped() {
+    return !WINDOWS;
+  }
+
+  /** Writes a file of zeros, so that the disk has room for what is to be put there through a mapping. */
+  void fill(Path file, long bytes) throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(
+            file,
+            StandardOpenOption.CREATE,
+            StandardOpenOption.WRITE,
+            StandardOpenOption.TRUNCATE_EXISTING)) {
+      ByteBuffer zeros = ByteBuffer.allocate((int) Math.min(bytes, ZEROS));
+      for (long left = bytes; left > 0; ) {
+        zeros.clear().limit((int) Math.min(left, zeros.capacity()));
+        left -= channel.write(zeros);
+      }
+    }
+  }
+
+  /** Makes durable what was put into a file through a mapping. */
+  void force(Path file, MemorySegment mapped) throws IOException {
+    mapped.force();
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+      channel.force(true);
+    }
   }
 
   /** Writes a file anew; when this returns, a power failure does not lose what it holds. */

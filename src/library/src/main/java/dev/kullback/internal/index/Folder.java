@@ -12,19 +12,28 @@ import java.nio.ByteOrder;
 import java.nio.LongBuffer;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
+import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.regex.Pattern;
 import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
@@ -33,146 +42,347 @@ import org.jspecify.annotations.Nullable;
  * written to again: a commit writes new ones, makes them durable, and then replaces the manifest in one step. So whenever the process ends,
  * the manifest is that of the last commit or of the one before, and all that it names is there.
  *
- * <p>Used by one thread at a time.
+ * <p>Only a commit changes anything in a folder that is there: opening it, reading and closing it do not. A commit deletes what an earlier
+ * manifest of this index named, and what an unfinished commit left under names of its own. A folder whose files no manifest explains is
+ * refused, as someone may have put another manifest there.
+ *
+ * <p>Used by one thread at a time, but for {@link #scratch}.
  */
 final class Folder implements AutoCloseable {
   private static final String MANIFEST = "manifest";
   private static final String LOCK = "lock";
   private static final String TEMPORARY = ".tmp";
-
-  /** All that an index ever has in its folder. */
-  private static final Pattern NAMES =
-      Pattern.compile("(manifest|(segment|deleted)-[0-9]{6,19}\\.bin)(\\.tmp)?|lock");
+  private static final String RESTORE = "; restore the folder from a copy";
 
   /** Bytes whose checksum is computed between two looks at the interruption of the thread: a millisecond or so. */
   private static final long CHUNK = 1 << 23;
 
-  /** Folders open in this process: a lock of the system's keeps other processes out, and would be lost if one opened the file again. */
+  /** Bytes of a file that is read into memory, as mapping it would take longer and there may be many: 7 for each order of magnitude. */
+  private static final long MOST_READ = 1 << 17;
+
+  /** How often a reader begins anew while another process commits. */
+  private static final int ATTEMPTS = 100;
+
+  /** Folders open for writing in this process: a lock of the system's keeps other processes out, and would be lost if one opened the file again. */
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
 
   private final Path path;
   private final FileOperations files;
-  private final FileChannel lock;
+  private final Memory memory;
+  private final boolean isReader;
+
+  /** The locked file; null for a reader, and where there was none, or none that may be written to, until a commit. */
+  private @Nullable FileChannel lock;
+
   private Manifest manifest;
+
+  /** The content of the manifest's file. */
+  private byte[] text;
+
+  /** A manifest that may have taken the place of this one, as the step failed that was to put it there; null if there is none. */
+  private @Nullable Manifest doubtful;
 
   /** The number of the next file; never one that was used, as an old file may be mapped yet. */
   private long next;
 
   /** Files that were written since the last commit and that no manifest has named. */
-  private final List<Path> unnamed = new ArrayList<>();
+  private final List<Unnamed> unnamed = new ArrayList<>();
 
-  private Folder(Path path, FileOperations files, FileChannel lock, Manifest manifest) {
+  /** Whether a commit has begun to write a temporary manifest. */
+  private boolean hasTemporary;
+
+  /** Files of memory that no commit has named. */
+  private final Set<Memory.Scratch> scratches = ConcurrentHashMap.newKeySet();
+
+  /** Names of files that a manifest, or the unfinished one of a commit, has named, and that are to be deleted. */
+  private final Set<String> obsolete = new LinkedHashSet<>();
+
+  /** Whether a commit has looked for what other processes left. */
+  private boolean isTidy;
+
+  private Folder(Path path, FileOperations files, Memory memory, boolean isReader, State state) {
     this.path = path;
     this.files = files;
-    this.lock = lock;
-    this.manifest = manifest;
-    next = manifest.next();
+    this.memory = memory;
+    this.isReader = isReader;
+    manifest = state.manifest;
+    text = state.text;
+    next = state.next;
+    obsolete.addAll(state.leftovers);
   }
 
   // --- opening
 
+  /** A file that is to be named, which has a temporary name until then; with the memory that it is of, if it is of any. */
+  private static final class Unnamed {
+    final String name;
+    final Memory.@Nullable Scratch scratch;
+    boolean isRenamed;
+
+    Unnamed(String name, Memory.@Nullable Scratch scratch) {
+      this.name = name;
+      this.scratch = scratch;
+    }
+  }
+
   /**
-   * Opens the folder of an index, or makes one.
+   * What a folder's manifest says, and what else lies there.
+   *
+   * @param leftovers files that are to be deleted, by the manifest or as an unfinished commit has written them
+   * @param next above the number of each file
+   */
+  @SuppressWarnings("ArrayRecordComponent") // compared by its content where it is compared
+  private record State(Manifest manifest, byte[] text, Set<String> leftovers, long next) {}
+
+  /**
+   * Opens the folder of an index to change it, or makes one. A folder that may only be read is opened, too; a commit then fails.
    *
    * @param dimension of the index to make if there is none; 0 to make none
    * @throws UncheckedIOException if the folder is none of an index, is open already, or cannot be read
    */
-  static Folder open(Path given, int dimension, FileOperations files) {
+  static Folder open(Path given, int dimension, FileOperations files, Memory memory) {
+    return reading(
+        given,
+        () -> {
+          Path path = real(given, dimension, files);
+          if (!OPEN.add(path)) {
+            throw refused(
+                path, "is open in this process already; use that index, or close it first");
+          }
+          try {
+            return locked(path, dimension, files, memory);
+          } catch (Throwable e) {
+            OPEN.remove(path);
+            throw e;
+          }
+        });
+  }
+
+  /** Opens the folder of an index to read the last commit, whoever else has it open. */
+  static Folder openReadOnly(Path given, FileOperations files, Memory memory) {
+    return reading(
+        given,
+        () -> {
+          Path path = real(given, 0, files);
+          return new Folder(path, files, memory, true, look(path));
+        });
+  }
+
+  /** Work with files that may fail. */
+  private interface Reading<T> {
+    T get() throws IOException;
+  }
+
+  private static <T> T reading(Path given, Reading<T> work) {
     try {
-      if (Files.notExists(given)) {
-        if (dimension == 0) {
-          throw refused(
-              given, "there is no such folder; KlIndex.builder(dimension).open makes one");
-        }
-        files.createFolder(given);
-      }
-      if (!Files.isDirectory(given)) {
-        throw refused(given, "is not a folder; give that of an index");
-      }
-      Path path = given.toRealPath();
-      checkIndex(path, dimension > 0);
-      if (!OPEN.add(path)) {
-        throw refused(path, "is open in this process already; use that index, or close it first");
-      }
-      try {
-        return locked(path, dimension, files);
-      } catch (Throwable e) {
-        OPEN.remove(path);
-        throw e;
-      }
+      return work.get();
     } catch (IOException e) {
       throw failed(given, e);
     } catch (DirectoryIteratorException e) {
-      throw failed(given, new IOException(e));
+      throw failed(given, Objects.requireNonNull(e.getCause()));
     }
   }
 
-  private static void checkIndex(Path path, boolean mayBeEmpty) throws IOException {
-    if (Files.exists(path.resolve(MANIFEST))) {
-      return;
-    }
-    if (!mayBeEmpty) {
-      throw refused(path, "is no folder of an index: it has no file named " + MANIFEST);
-    }
-    try (DirectoryStream<Path> names = Files.newDirectoryStream(path)) {
-      for (Path name : names) {
-        String text = name.getFileName().toString();
-        // these two are left where making an index was cut short
-        if (!text.equals(LOCK) && !text.equals(MANIFEST + TEMPORARY)) {
-          throw refused(
-              path,
-              "has no file named %s, but has %s; take an empty folder for a new index"
-                  .formatted(MANIFEST, text));
-        }
+  /** Returns the path of a folder that is there, after it was made if there is none. */
+  private static Path real(Path given, int dimension, FileOperations files) throws IOException {
+    try {
+      if (!Files.readAttributes(given, BasicFileAttributes.class).isDirectory()) {
+        throw refused(given, "is not a folder; give that of an index");
       }
+    } catch (NoSuchFileException e) {
+      if (Files.isSymbolicLink(given)) {
+        throw refused(
+            given,
+            "is a link to %s, which is not there; make that folder, or remove the link"
+                .formatted(Files.readSymbolicLink(given)));
+      }
+      if (dimension == 0) {
+        throw refused(given, "there is no such folder; KlIndex.builder(dimension).open makes one");
+      }
+      files.createFolder(given);
     }
+    return given.toRealPath();
   }
 
   @SuppressWarnings("resource") // the folder's from then on
-  private static Folder locked(Path path, int dimension, FileOperations files) throws IOException {
-    FileChannel lock =
-        FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+  private static Folder locked(Path path, int dimension, FileOperations files, Memory memory)
+      throws IOException {
+    boolean isNew = readIfThere(path.resolve(MANIFEST)) == null;
+    if (isNew) {
+      checkNew(path, dimension);
+    }
+    FileChannel lock = lock(path, isNew);
     try {
-      lock(path, lock);
-      Manifest manifest;
-      if (Files.exists(path.resolve(MANIFEST))) {
-        manifest = readManifest(path.resolve(MANIFEST));
-      } else {
-        manifest = new Manifest(dimension, 0, 1, null, List.of());
-        writeManifest(path, manifest, files);
+      if (isNew && readIfThere(path.resolve(MANIFEST)) == null) {
+        Manifest first = new Manifest(dimension, 0, 1, null, List.of(), List.of());
+        writeManifest(path, first, files);
         showManifest(path, files);
       }
-      if (dimension > 0 && manifest.dimension() != dimension) {
+      State state = look(path);
+      if (dimension > 0 && state.manifest.dimension() != dimension) {
         throw new IllegalArgumentException(
             "%s is an index of dimension %d, not %d"
-                .formatted(path, manifest.dimension(), dimension));
+                .formatted(path, state.manifest.dimension(), dimension));
       }
-      Folder folder = new Folder(path, files, lock, manifest);
-      folder.tidy();
+      Folder folder = new Folder(path, files, memory, false, state);
+      folder.lock = lock;
       return folder;
     } catch (Throwable e) {
-      lock.close();
+      if (lock != null) {
+        lock.close();
+      }
       throw e;
     }
   }
 
-  private static void lock(Path path, FileChannel channel) throws IOException {
-    boolean locked;
-    try {
-      locked = channel.tryLock() != null;
-    } catch (OverlappingFileLockException e) { // by another class loader's copy of this class
-      locked = false;
+  /** Refuses a folder without a manifest if there is none to be made, or if it has files that look like an index's. */
+  private static void checkNew(Path path, int dimension) throws IOException {
+    if (dimension == 0) {
+      throw refused(path, "is no folder of an index: it has no file named " + MANIFEST);
     }
-    if (!locked) {
-      throw refused(path, "is open in another process; close it there first");
+    for (String name : names(path)) {
+      if (Manifest.number(name) >= 0) {
+        throw refused(
+            path,
+            "has no file named %s, but has %s: restore the %1$s, or take another folder for a new index"
+                .formatted(MANIFEST, name));
+      }
+    }
+    byte[] begun = readIfThere(path.resolve(MANIFEST + TEMPORARY));
+    if (begun != null && !Manifest.isBegun(begun)) {
+      throw refused(
+          path.resolve(MANIFEST + TEMPORARY),
+          "is none of an index, which needs the name; move it, or take another folder");
     }
   }
 
-  private static Manifest readManifest(Path file) throws IOException {
+  /**
+   * Locks the folder against other writers.
+   *
+   * @param create whether to make the file if there is none, for a commit, or leave that to it
+   * @return null if there is no file, or it must not be written to
+   */
+  private static @Nullable FileChannel lock(Path path, boolean create) throws IOException {
+    FileChannel channel;
     try {
-      return Manifest.of(Files.readAllBytes(file));
+      Path file = path.resolve(LOCK);
+      channel =
+          create
+              ? FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)
+              : FileChannel.open(file, StandardOpenOption.WRITE);
+    } catch (FileSystemException e) {
+      boolean isReadOnly =
+          e instanceof NoSuchFileException
+              || e instanceof AccessDeniedException
+              || !Files.isWritable(path);
+      if (create || !isReadOnly) {
+        throw e;
+      }
+      return null;
+    }
+    try {
+      if (channel.tryLock() == null) {
+        throw refused(path, "is open in another process; close it there first");
+      }
+      return channel;
+    } catch (OverlappingFileLockException e) {
+      channel.close();
+      throw refused(
+          path,
+          "is open in this process already, by this library in another class loader; close it there first");
+    } catch (Throwable e) {
+      channel.close();
+      throw e;
+    }
+  }
+
+  /** Returns the content of a file, or null if there is none. */
+  private static byte @Nullable [] readIfThere(Path file) throws IOException {
+    try {
+      return Files.readAllBytes(file);
+    } catch (NoSuchFileException e) {
+      return null;
+    }
+  }
+
+  /** Reads the names of files of segments or deleted rows, whole or unfinished. */
+  private static Set<String> names(Path path) throws IOException {
+    Set<String> found = new TreeSet<>();
+    try (DirectoryStream<Path> names = Files.newDirectoryStream(path)) {
+      for (Path file : names) {
+        String name = file.getFileName().toString();
+        if (isOurs(name)) {
+          found.add(name);
+        }
+      }
+    }
+    return found;
+  }
+
+  private static boolean isOurs(String name) {
+    String whole =
+        name.endsWith(TEMPORARY) ? name.substring(0, name.length() - TEMPORARY.length()) : name;
+    return Manifest.number(whole) >= 0;
+  }
+
+  /** Reads the manifest, and checks that it explains the files in the folder. Begins anew where another process commits meanwhile. */
+  private static State look(Path path) throws IOException {
+    Path file = path.resolve(MANIFEST);
+    for (int attempt = 1; ; attempt++) {
+      byte[] text = readIfThere(file);
+      if (text == null) {
+        throw refused(path, "is no folder of an index: it has no file named " + MANIFEST);
+      }
+      Manifest manifest = parse(file, text);
+      Set<String> leftovers = new TreeSet<>(manifest.obsolete());
+      leftovers.addAll(unfinished(path, manifest));
+      Set<String> there = names(path);
+      there.removeIf(name -> name.endsWith(TEMPORARY));
+      leftovers.retainAll(there);
+      there.removeAll(leftovers);
+      there.removeAll(manifest.files());
+      there.removeIf(name -> Files.notExists(path.resolve(name)));
+      if (there.isEmpty()) {
+        long next = manifest.next();
+        for (String name : leftovers) {
+          next = Math.max(next, Manifest.number(name) + 1);
+        }
+        return new State(manifest, text, leftovers, next);
+      }
+      if (attempt == ATTEMPTS || Arrays.equals(text, readIfThere(file))) {
+        throw refused(
+            path,
+            "has %s, which its %s does not name: that is older than the files, or of another index; restore the %2$s that belongs to them, or the folder, from a copy"
+                .formatted(there.iterator().next(), MANIFEST));
+      }
+    }
+  }
+
+  /** Names what a commit that did not end was to name, and the file before the manifest would have. */
+  private static Set<String> unfinished(Path path, Manifest manifest) throws IOException {
+    byte[] text = readIfThere(path.resolve(MANIFEST + TEMPORARY));
+    if (text == null) {
+      return Set.of();
+    }
+    try {
+      Manifest begun = Manifest.of(text);
+      if (begun.generation() != manifest.generation() + 1) {
+        return Set.of();
+      }
+      Set<String> names = new HashSet<>(begun.files());
+      names.addAll(begun.obsolete());
+      names.removeAll(manifest.files());
+      return names;
+    } catch (IllegalArgumentException e) { // it was not written whole, so nothing was named yet
+      return Set.of();
+    }
+  }
+
+  private static Manifest parse(Path file, byte[] text) {
+    try {
+      return Manifest.of(text);
     } catch (IllegalArgumentException e) {
-      throw refused(file, e.getMessage() + "; restore the folder from a copy");
+      throw refused(file, e.getMessage() + RESTORE);
     }
   }
 
@@ -180,76 +390,183 @@ final class Folder implements AutoCloseable {
     return manifest.dimension();
   }
 
+  boolean isReader() {
+    return isReader;
+  }
+
   /** The files of the segments that the last commit wrote or kept. */
   List<SegmentFile> segments() {
     return manifest.segments();
   }
 
-  /** Maps the segments of {@link #segments}, less the rows that were deleted. Reads their headers alone. */
+  /**
+   * Reads the segments of {@link #segments}, less the rows that were deleted: small ones into memory, of others the header, as they are
+   * mapped. The caller is to release each. A reader takes the manifest of a later commit where another process makes one meanwhile.
+   */
   List<LiveSegment> read() {
-    LongBuffer words = readDeleted();
-    List<LiveSegment> live = new ArrayList<>();
-    for (int s = 0; s < segments().size(); s++) {
-      Segment segment = map(segments().get(s));
-      int deleted = manifest.deleted(s);
-      live.add(
-          deleted == 0
-              ? new LiveSegment(segment)
-              : new LiveSegment(segment, bits(words, segment, deleted), segment.size() - deleted));
+    for (int attempt = 1; ; attempt++) {
+      try {
+        return readOnce();
+      } catch (UncheckedIOException e) {
+        if (!isReader || attempt == ATTEMPTS || !isReplaced()) {
+          throw e;
+        }
+        manifestIsReplaced();
+      }
     }
-    return live;
   }
 
-  /** Maps the file of a segment. */
+  private boolean isReplaced() {
+    return reading(path, () -> !Arrays.equals(text, readIfThere(path.resolve(MANIFEST))));
+  }
+
+  private void manifestIsReplaced() {
+    State state = reading(path, () -> look(path));
+    manifest = state.manifest;
+    text = state.text;
+  }
+
+  private List<LiveSegment> readOnce() {
+    List<LiveSegment> live = new ArrayList<>();
+    try {
+      LongBuffer words = LongBuffer.wrap(readDeleted());
+      for (int s = 0; s < segments().size(); s++) {
+        Segment segment = map(segments().get(s));
+        live.add(new LiveSegment(segment));
+        int deleted = manifest.deleted(s);
+        if (deleted > 0) {
+          long[] bits = bits(words, segment, deleted);
+          live.set(s, new LiveSegment(segment, bits, segment.size() - deleted));
+        }
+      }
+      return live;
+    } catch (Throwable e) {
+      live.forEach(part -> part.segment().release());
+      throw e;
+    }
+  }
+
+  /** Maps the file of a segment, or reads it if it is small. The caller is to release the segment. */
   Segment map(SegmentFile file) {
     Path at = path.resolve(file.name());
-    MemorySegment image = map(at, file.length());
-    Segment segment;
+    Memory.Block block =
+        withContent(
+            at,
+            file.length(),
+            channel ->
+                file.length() <= MOST_READ
+                    ? load(at, channel, file.length())
+                    : memory.map(channel, MapMode.READ_ONLY, file.length(), null));
     try {
-      segment = Segment.read(image);
-    } catch (IllegalArgumentException e) {
-      throw refused(at, e.getMessage() + "; restore the folder from a copy");
+      MemorySegment image = block.segment();
+      Segment segment = segment(at, block);
+      boolean same =
+          segment.dimension() == manifest.dimension()
+              && segment.size() == file.rows()
+              && crc(head(image)) == file.head()
+              && (image.isMapped() || crc(image) == file.crc());
+      if (!same) {
+        throw changed(at);
+      }
+      return segment;
+    } catch (Throwable e) {
+      block.release();
+      throw e;
     }
-    boolean same =
-        segment.dimension() == manifest.dimension()
-            && segment.size() == file.rows()
-            && crc(head(image)) == file.head();
-    if (!same) {
-      throw changed(at);
-    }
-    return segment;
   }
 
-  private static MemorySegment map(Path file, long length) {
+  /**
+   * Maps the file that a segment was written to, so that it needs no memory of its own, or returns null if the segment is small, in a file
+   * already, or cannot be mapped: searches go on reading it where it is.
+   */
+  @Nullable Segment mapped(SegmentFile file, Segment written) {
+    if (file.length() <= MOST_READ || written.block().segment().isMapped()) {
+      return null;
+    }
+    try {
+      return map(file);
+    } catch (RuntimeException | OutOfMemoryError e) { // it has been committed all the same
+      return null;
+    }
+  }
+
+  private static Segment segment(Path at, Memory.Block block) {
+    try {
+      return Segment.read(block);
+    } catch (IllegalArgumentException e) {
+      throw refused(at, e.getMessage() + RESTORE);
+    }
+  }
+
+  private Memory.Block load(Path at, FileChannel channel, long length) throws IOException {
+    Memory.Block block = memory.allocate(length);
+    try {
+      ByteBuffer buffer = block.segment().asByteBuffer();
+      while (buffer.hasRemaining()) {
+        if (channel.read(buffer) < 0) {
+          throw changed(at);
+        }
+      }
+      return block;
+    } catch (Throwable e) {
+      block.release();
+      throw e;
+    }
+  }
+
+  /** Does something with a file of the index. */
+  private interface Content<T> {
+    T of(FileChannel channel) throws IOException;
+  }
+
+  private static <T> T withContent(Path file, long length, Content<T> work) {
     try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
       if (channel.size() != length) {
         throw refused(
-            file,
-            "has %d bytes and should have %d; restore the folder from a copy"
-                .formatted(channel.size(), length));
+            file, "has %d bytes and should have %d".formatted(channel.size(), length) + RESTORE);
       }
-      // unmapped when nobody reaches it any more, whatever threads had it
-      return channel.map(FileChannel.MapMode.READ_ONLY, 0, length, Arena.ofAuto());
+      return work.of(channel);
     } catch (NoSuchFileException e) {
-      throw refused(file, "is missing; restore the folder from a copy");
+      throw missing(file);
     } catch (IOException e) {
       throw failed(file, e);
     }
   }
 
-  private LongBuffer readDeleted() {
-    DeletionsFile file = manifest.deletions();
-    if (file == null) {
-      return LongBuffer.allocate(0);
-    }
-    MemorySegment image = map(path.resolve(file.name()), file.length());
-    if (crc(image) != file.crc()) {
-      throw changed(path.resolve(file.name()));
-    }
-    return image.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
+  /** Throws if the checksum of a file differs. */
+  private static void check(Path file, long length, int crc) {
+    withContent(
+        file,
+        length,
+        channel -> {
+          try (Arena arena = Arena.ofConfined()) {
+            if (crc(channel.map(MapMode.READ_ONLY, 0, length, arena)) != crc) {
+              throw changed(file);
+            }
+          }
+          return true;
+        });
   }
 
-  /** Reads the next bits, which must be those of a segment with so many deleted rows. */
+  private long[] readDeleted() {
+    DeletionsFile file = manifest.deletions();
+    if (file == null) {
+      return new long[0];
+    }
+    Path at = path.resolve(file.name());
+    check(at, file.length(), file.crc());
+    try {
+      LongBuffer words =
+          ByteBuffer.wrap(Files.readAllBytes(at)).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
+      long[] read = new long[words.remaining()];
+      words.get(read);
+      return read;
+    } catch (IOException e) {
+      throw failed(at, e);
+    }
+  }
+
+  /** Reads the next bits, which must be those of a segment with {@code deleted} deleted rows. */
   private long[] bits(LongBuffer words, Segment segment, int deleted) {
     long[] bits = new long[Deletions.words(segment.size())];
     boolean there = words.remaining() >= bits.length;
@@ -265,21 +582,112 @@ final class Folder implements AutoCloseable {
   /** Reads all that the manifest names, and throws if a checksum differs. */
   void verify() {
     for (SegmentFile file : segments()) {
-      Path at = path.resolve(file.name());
-      if (crc(map(at, file.length())) != file.crc()) {
-        throw changed(at);
-      }
+      check(path.resolve(file.name()), file.length(), file.crc());
     }
-    read();
+    readOnce().forEach(part -> part.segment().release());
+  }
+
+  // --- memory in files
+
+  /** Whether {@link #scratch} can be used. */
+  boolean hasScratch() {
+    return lock != null && files.renamesMapped();
+  }
+
+  /**
+   * Makes memory for a segment in a file, so that its size is limited by the disk alone, and a commit need not write it. The file is deleted
+   * when the memory is given back, unless a commit has named it. May be called by any thread.
+   *
+   * @throws UncheckedIOException if there is no room
+   */
+  Memory.Block scratch(long bytes) {
+    Path file = path.resolve(SegmentFile.NAME.formatted(number()) + TEMPORARY);
+    Memory.Scratch scratch = new Memory.Scratch(file, files);
+    scratches.add(scratch);
+    try {
+      files.fill(file, bytes);
+      try (FileChannel channel =
+          FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        return memory.map(channel, MapMode.READ_WRITE, bytes, scratch);
+      }
+    } catch (IOException e) {
+      scratch.delete();
+      throw failed(file, e);
+    } catch (Throwable e) {
+      scratch.delete();
+      throw e;
+    }
+  }
+
+  private synchronized long number() {
+    return next++;
+  }
+
+  private synchronized long next() {
+    return next;
   }
 
   // --- committing
 
+  /**
+   * Makes sure that a commit can be made.
+   *
+   * @throws UncheckedIOException if the folder must not be written to, or another process has committed
+   */
+  void checkWritable() {
+    reading(
+        path,
+        () -> {
+          if (lock == null) {
+            lock = lock(path, true);
+          }
+          checkManifest();
+          return true;
+        });
+  }
+
+  /**
+   * Refuses to commit where the manifest is not the one that was read or written last: its commit would be lost. So it is where a lock was
+   * removed, or is none, as on some network shares.
+   */
+  private void checkManifest() throws IOException {
+    byte[] now = readIfThere(path.resolve(MANIFEST));
+    if (doubtful != null && Arrays.equals(now, doubtful.text())) {
+      adopt(doubtful);
+    } else if (!Arrays.equals(now, text)) {
+      throw refused(
+          path.resolve(MANIFEST),
+          "was %s by another process since it was opened here, despite the lock; nothing was committed: open the folder anew, and make the changes again"
+              .formatted(now == null ? "removed" : "replaced"));
+    }
+  }
+
+  private void adopt(Manifest committed) {
+    obsolete.addAll(manifest.files());
+    obsolete.removeAll(committed.files());
+    manifest = committed;
+    text = committed.text();
+    doubtful = null;
+  }
+
   /** Writes a segment to a file of its own, which is none of the index before {@link #commit} names it. */
   SegmentFile write(Segment segment) {
-    String name = SegmentFile.NAME.formatted(next++);
-    MemorySegment image = segment.image();
-    write(name, image);
+    MemorySegment image = segment.block().segment();
+    Memory.Scratch scratch = segment.block().scratch();
+    String name;
+    if (scratch == null || Files.notExists(scratch.file())) {
+      name = SegmentFile.NAME.formatted(number());
+      write(name, image);
+    } else {
+      String temporary = scratch.file().getFileName().toString();
+      name = temporary.substring(0, temporary.length() - TEMPORARY.length());
+      try {
+        files.force(scratch.file(), image);
+      } catch (IOException e) {
+        throw failed(scratch.file(), e);
+      }
+      unnamed.add(new Unnamed(name, scratch));
+    }
     return new SegmentFile(name, image.byteSize(), segment.size(), crc(head(image)), crc(image));
   }
 
@@ -290,40 +698,87 @@ final class Folder implements AutoCloseable {
    * @param states the same segments with their deleted rows
    */
   void commit(List<SegmentFile> segments, LiveSegment[] states) {
+    Set<String> before = manifest.files();
     for (SegmentFile file : segments) { // which the next manifest would name in vain
-      if (Files.notExists(path.resolve(file.name()))) {
-        throw refused(path.resolve(file.name()), "is missing; restore the folder from a copy");
+      Path at = path.resolve(file.name());
+      if (before.contains(file.name()) && Files.notExists(at)) {
+        throw missing(at);
       }
     }
     DeletionsFile deletions = writeDeleted(states);
+    Set<String> after = new TreeSet<>(obsolete);
+    after.addAll(before);
+    segments.forEach(file -> after.remove(file.name()));
     Manifest committed =
         new Manifest(
             manifest.dimension(),
             manifest.generation() + 1,
-            next,
+            next(),
             deletions,
-            List.copyOf(segments));
-    try {
-      files.sync(path); // a manifest must not be durable before the names of what it names
-      writeManifest(path, committed, files);
-      unnamed.clear(); // from here on, the manifest in the folder may name them
-      showManifest(path, files);
-    } catch (IOException e) {
-      throw failed(path, e);
-    }
-    manifest = committed;
+            List.copyOf(segments),
+            List.copyOf(after));
+    reading(
+        path,
+        () -> {
+          replaceManifest(committed);
+          return true;
+        });
     tidy();
+  }
+
+  /**
+   * Gives new files their names, and replaces the manifest. In between, the temporary manifest explains these files, and tells this
+   * from a folder with an older manifest.
+   */
+  private void replaceManifest(Manifest committed) throws IOException {
+    hasTemporary = true;
+    writeManifest(path, committed, files);
+    files.sync(path);
+    for (Unnamed file : unnamed) {
+      files.rename(path.resolve(file.name + TEMPORARY), path.resolve(file.name));
+      file.isRenamed = true;
+    }
+    files.sync(path); // a manifest must not be durable before the names of what it names
+    checkManifest();
+    for (Unnamed file : unnamed) {
+      if (file.scratch != null) {
+        file.scratch.keep();
+        scratches.remove(file.scratch);
+      }
+    }
+    unnamed.clear(); // from here on, the manifest in the folder may name them
+    doubtful = committed;
+    showManifest(path, files);
+    adopt(committed);
+    hasTemporary = false;
   }
 
   /** Deletes what a commit that failed has written, as the disk may be full, but nothing that a manifest may name. */
   void discard() {
-    unnamed.forEach(this::delete);
+    for (Unnamed file : unnamed) {
+      Path temporary = path.resolve(file.name + TEMPORARY);
+      Path whole = path.resolve(file.name);
+      try {
+        if (file.scratch == null) {
+          files.delete(temporary);
+          files.delete(whole);
+        } else if (file.isRenamed) {
+          files.rename(whole, temporary);
+        }
+      } catch (IOException e) {
+        obsolete.add(file.name);
+      }
+    }
     unnamed.clear();
+    if (hasTemporary && doubtful == null) {
+      delete(MANIFEST + TEMPORARY);
+    }
+    hasTemporary = false;
   }
 
   private @Nullable DeletionsFile writeDeleted(LiveSegment[] states) {
     List<Integer> counts = new ArrayList<>();
-    long words = 0;
+    int words = 0;
     for (LiveSegment part : states) {
       counts.add(part.segment().size() - part.live());
       words += part.deleted() == null ? 0 : part.deleted().length;
@@ -331,25 +786,23 @@ final class Folder implements AutoCloseable {
     if (words == 0) {
       return null;
     }
-    MemorySegment image = Arena.ofAuto().allocate(Long.BYTES * words, Long.BYTES);
-    LongBuffer buffer = image.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
+    byte[] bytes = new byte[Math.multiplyExact(Long.BYTES, words)];
+    LongBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
     for (LiveSegment part : states) {
       if (part.deleted() != null) {
         buffer.put(part.deleted());
       }
     }
-    String name = DeletionsFile.NAME.formatted(next++);
+    String name = DeletionsFile.NAME.formatted(number());
+    MemorySegment image = MemorySegment.ofArray(bytes);
     write(name, image);
     return new DeletionsFile(name, image.byteSize(), crc(image), counts);
   }
 
   private void write(String name, MemorySegment image) {
-    Path temporary = path.resolve(name + TEMPORARY);
-    unnamed.add(temporary);
-    unnamed.add(path.resolve(name));
+    unnamed.add(new Unnamed(name, null));
     try {
-      files.write(temporary, image);
-      files.rename(temporary, path.resolve(name));
+      files.write(path.resolve(name + TEMPORARY), image);
     } catch (IOException e) {
       throw failed(path.resolve(name), e);
     }
@@ -366,38 +819,54 @@ final class Folder implements AutoCloseable {
     files.sync(path);
   }
 
-  /** Deletes what is ours and the manifest does not name, or leaves it to a later call, such as a mapped file on Windows. */
+  /** Deletes what is obsolete, or leaves it to a later call, such as a mapped file on Windows. */
   private void tidy() {
-    Set<String> named = manifest.files();
-    try (DirectoryStream<Path> names = Files.newDirectoryStream(path)) {
-      for (Path file : names) {
-        String name = file.getFileName().toString();
-        boolean kept = name.equals(MANIFEST) || name.equals(LOCK) || named.contains(name);
-        if (!kept && isOurs(name)) {
-          delete(file);
-        }
+    obsolete.removeIf(this::delete);
+    if (!isTidy) {
+      isTidy = true;
+      try {
+        deleteUnfinished();
+      } catch (IOException | DirectoryIteratorException e) {
+        // what was committed is committed
       }
-    } catch (IOException | DirectoryIteratorException e) {
-      // what was committed is committed
     }
   }
 
-  private void delete(Path file) {
+  /** Deletes temporary files that were left before the last commit. */
+  private void deleteUnfinished() throws IOException {
+    FileTime committed = Files.getLastModifiedTime(path.resolve(MANIFEST));
+    for (String name : names(path)) {
+      boolean isOld =
+          name.endsWith(TEMPORARY)
+              && scratches.stream().noneMatch(scratch -> scratch.file().endsWith(name))
+              && Files.getLastModifiedTime(path.resolve(name)).compareTo(committed) <= 0;
+      if (isOld) {
+        delete(name);
+      }
+    }
+  }
+
+  /** Deletes a file, and returns whether it is gone. */
+  private boolean delete(String name) {
     try {
-      files.delete(file);
+      files.delete(path.resolve(name));
+      return true;
     } catch (IOException e) {
-      // the next call tries again
+      return false;
     }
-  }
-
-  static boolean isOurs(String name) {
-    return NAMES.matcher(name).matches();
   }
 
   @Override
   public void close() {
+    scratches.forEach(Memory.Scratch::delete);
+    scratches.clear();
+    if (isReader) {
+      return;
+    }
     try {
-      lock.close();
+      if (lock != null) {
+        lock.close();
+      }
     } catch (IOException e) {
       throw failed(path, e);
     } finally {
@@ -422,7 +891,11 @@ final class Folder implements AutoCloseable {
   }
 
   private static UncheckedIOException changed(Path file) {
-    return refused(file, "was changed: its checksum is wrong; restore the folder from a copy");
+    return refused(file, "was changed: its checksum is wrong" + RESTORE);
+  }
+
+  private static UncheckedIOException missing(Path file) {
+    return refused(file, "is missing" + RESTORE);
   }
 
   private static UncheckedIOException refused(Path file, String reason) {
@@ -436,6 +909,20 @@ final class Folder implements AutoCloseable {
       return new CancellationException(
           "interrupted; the index in %s is as before or as it was to be".formatted(file));
     }
-    return new UncheckedIOException(file + ": " + e, e);
+    return new UncheckedIOException(file + ": " + reason(file, e), e);
+  }
+
+  private static String reason(Path file, IOException e) {
+    if (!(e instanceof FileSystemException failure)) {
+      return e.toString();
+    }
+    String reason =
+        failure.getReason() != null
+            ? failure.getReason()
+            : e instanceof AccessDeniedException
+                ? "permission denied"
+                : e.getClass().getSimpleName();
+    String other = failure.getFile();
+    return other == null || other.equals(file.toString()) ? reason : reason + " (" + other + ')';
   }
 }

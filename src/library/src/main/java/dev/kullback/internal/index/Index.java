@@ -10,7 +10,7 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.Function;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -33,12 +33,18 @@ public final class Index implements AutoCloseable {
   /** Failures, one after the other, up to which the pause is doubled. */
   private static final int MOST_FAILURES = 10;
 
+  /** Bytes of a merged segment up to which it is made in memory outside the heap, where there is a folder to make others in. */
+  private static final long MOST_IN_MEMORY = 1 << 24;
+
+  private static final long[] NONE = {};
+
   private final int dimension;
   private final @Nullable Folder folder;
-  private final Function<List<LiveSegment>, Segment> merger;
+  private final BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger;
+  private final Memory memory;
   private final MergePolicy policy;
 
-  private volatile Snapshot snapshot = Snapshot.EMPTY;
+  private volatile Snapshot snapshot;
   private volatile boolean closed;
 
   /** Held while the state changes: shortly. */
@@ -67,28 +73,43 @@ public final class Index implements AutoCloseable {
   /** What the last commit wrote. */
   private LiveSegment[] committed = {};
 
+  /** Merges that failed since the index was made or opened. */
+  private final AtomicLong failedMerges = new AtomicLong();
+
   /**
    * A merge that has begun.
    *
    * @param before the state of the parts then
+   * @param held keeps the memory of these; null if the writer's lock does
    */
-  private record Merge(List<Part> group, List<LiveSegment> before) {
-    static Merge of(List<Part> group) {
-      return new Merge(group, group.stream().map(part -> part.live).toList());
+  private record Merge(List<Part> group, List<LiveSegment> before, @Nullable Snapshot held) {
+    static Merge of(List<Part> group, @Nullable Snapshot held) {
+      return new Merge(group, group.stream().map(part -> part.live).toList(), held);
+    }
+
+    void end() {
+      if (held != null) {
+        held.close();
+      }
     }
   }
 
   private Index(
-      int dimension, @Nullable Folder folder, Function<List<LiveSegment>, Segment> merger) {
+      int dimension,
+      @Nullable Folder folder,
+      BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
+      Memory memory) {
     this.dimension = dimension;
     this.folder = folder;
     this.merger = merger;
+    this.memory = memory;
     policy = new MergePolicy(dimension);
+    snapshot = new Snapshot(new LiveSegment[0], 0, memory);
   }
 
   /** Makes an index in memory. */
   public static Index inMemory(int dimension) {
-    return new Index(dimension, null, Segment::merge);
+    return new Index(dimension, null, Segment::merge, new Memory());
   }
 
   /** Opens the index of a folder; if there is none, makes one of this dimension, unless it is 0. */
@@ -96,14 +117,31 @@ public final class Index implements AutoCloseable {
     return open(path, dimension, new FileOperations(), Segment::merge);
   }
 
+  /** Opens the index of a folder to search what was committed last. */
+  public static Index openReadOnly(Path path) {
+    Memory memory = new Memory();
+    return of(Folder.openReadOnly(path, new FileOperations(), memory), Segment::merge, memory);
+  }
+
   static Index open(
-      Path path, int dimension, FileOperations files, Function<List<LiveSegment>, Segment> merger) {
-    Folder folder = Folder.open(path, dimension, files);
+      Path path,
+      int dimension,
+      FileOperations files,
+      BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger) {
+    Memory memory = new Memory();
+    return of(Folder.open(path, dimension, files, memory), merger, memory);
+  }
+
+  private static Index of(
+      Folder folder,
+      BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
+      Memory memory) {
     try {
-      Index index = new Index(folder.dimension(), folder, merger);
+      Index index = new Index(folder.dimension(), folder, merger, memory);
       index.load(folder);
       return index;
     } catch (Throwable e) {
+      memory.close();
       folder.close();
       throw e;
     }
@@ -120,6 +158,9 @@ public final class Index implements AutoCloseable {
       size += committed[s].live();
     }
     publish(new Part[0], committed, read, size);
+    for (LiveSegment part : committed) {
+      part.segment().release();
+    }
   }
 
   // --- what others see
@@ -128,15 +169,29 @@ public final class Index implements AutoCloseable {
     return dimension;
   }
 
-  /** The state now. */
-  public Snapshot snapshot() {
-    Snapshot state = snapshot; // first, as closing empties it
-    checkOpen();
+  /** Returns the state now, which the caller is to close when it has read what it needs of it. */
+  public Snapshot acquire() {
+    Snapshot state = snapshot;
+    while (!state.acquire()) { // it has just been replaced
+      state = snapshot;
+    }
+    if (closed) {
+      state.close();
+      checkOpen();
+    }
     return state;
   }
 
+  public long size() {
+    try (Snapshot state = acquire()) {
+      return state.size();
+    }
+  }
+
   public boolean contains(long id) {
-    return contains(snapshot(), id);
+    try (Snapshot state = acquire()) {
+      return contains(state, id);
+    }
   }
 
   private static boolean contains(Snapshot state, long id) {
@@ -153,6 +208,10 @@ public final class Index implements AutoCloseable {
     return changes.get();
   }
 
+  public long failedMerges() {
+    return failedMerges.get();
+  }
+
   public void checkOpen() {
     if (closed) {
       throw new IllegalStateException("this KlIndex is closed");
@@ -163,48 +222,70 @@ public final class Index implements AutoCloseable {
 
   /** Adds a batch under new ids. */
   public void add(long[] ids, DiagonalBatch batch) {
-    Segment added = segment(ids, batch);
-    lock(writer);
-    try {
-      checkOpen();
-      for (int s = 0; s < ids.length; s++) {
-        if (contains(snapshot, ids[s])) {
-          throw new IllegalArgumentException(
-              "ids[%d] = %d is in the index already; replace takes ids that are"
-                  .formatted(s, ids[s]));
-        }
-      }
-      change(new long[0], added);
-    } finally {
-      writer.unlock();
-    }
+    change(ids, batch, false);
   }
 
   /** Removes what is there under these ids, and adds the batch, in one step. */
   public void replace(long[] ids, DiagonalBatch batch) {
+    change(ids, batch, true);
+  }
+
+  private void change(long[] ids, DiagonalBatch batch, boolean replace) {
+    checkWriter();
+    if (ids.length == 0) {
+      return;
+    }
     Segment added = segment(ids, batch);
-    lock(writer);
     try {
-      checkOpen();
-      change(ids, added);
+      lock(writer);
+      try {
+        checkOpen();
+        if (!replace) {
+          checkNew(ids);
+        }
+        change(replace ? ids : NONE, added);
+      } finally {
+        writer.unlock();
+      }
     } finally {
-      writer.unlock();
+      added.release(); // the snapshot keeps it
+      memory.reclaim();
+    }
+  }
+
+  private void checkNew(long[] ids) {
+    for (int s = 0; s < ids.length; s++) {
+      if (contains(snapshot, ids[s])) {
+        throw new IllegalArgumentException(
+            "ids[%d] = %d is in the index already; replace takes ids that are"
+                .formatted(s, ids[s]));
+      }
     }
   }
 
   /** Removes what is there under these ids, and tells how many were. */
   public int remove(long... ids) {
+    checkWriter();
     lock(writer);
     try {
       checkOpen();
       return change(ids, null);
     } finally {
       writer.unlock();
+      memory.reclaim();
+    }
+  }
+
+  private void checkWriter() {
+    checkOpen();
+    if (folder != null && folder.isReader()) {
+      throw new IllegalStateException(
+          "this KlIndex was opened to be read only; KlIndex.open or KlIndex.builder(dimension).open opens one that can be changed");
     }
   }
 
   /** Makes a segment of a batch, by ascending ids. */
-  private static Segment segment(long[] ids, DiagonalBatch batch) {
+  private Segment segment(long[] ids, DiagonalBatch batch) {
     long[] sorted = ids.clone();
     Arrays.sort(sorted);
     int[] rows = new int[ids.length];
@@ -214,7 +295,7 @@ public final class Index implements AutoCloseable {
       }
       rows[Arrays.binarySearch(sorted, ids[s])] = s;
     }
-    return Segment.of(sorted, batch, rows);
+    return Segment.of(memory::allocate, sorted, batch, rows);
   }
 
   private static IllegalArgumentException duplicate(long[] ids, long id) {
@@ -251,15 +332,18 @@ public final class Index implements AutoCloseable {
   private void publish(Part[] changed, LiveSegment[] live, List<Part> after, long size) {
     Part[] next = after.toArray(new Part[0]);
     LiveSegment[] segments = new LiveSegment[next.length];
-    Snapshot state = new Snapshot(segments, size);
+    Snapshot state = new Snapshot(segments, size, memory);
     for (int s = 0; s < changed.length; s++) {
       changed[s].live = live[s];
     }
     for (int s = 0; s < next.length; s++) {
       segments[s] = next[s].live;
     }
+    state.retainSegments();
     parts = next;
+    Snapshot before = snapshot;
     snapshot = state;
+    before.replaced();
   }
 
   // --- merges
@@ -267,8 +351,8 @@ public final class Index implements AutoCloseable {
   /** Merges what is small, or all that is due where there are too many segments; has the rest merged by a thread. */
   private void mergeDue() {
     long most = parts.length > MOST_SEGMENTS ? Long.MAX_VALUE : MergePolicy.SMALL;
-    tryMerges(() -> policy.due(parts, Math.min(most, mostTerms())));
-    if (mergeThread == null && policy.due(parts, mostTerms()) != null) {
+    tryMerges(() -> policy.due(parts, most, leastFailing()));
+    if (mergeThread == null && policy.due(parts, Long.MAX_VALUE, leastFailing()) != null) {
       startMerging();
     }
   }
@@ -289,16 +373,34 @@ public final class Index implements AutoCloseable {
     List<Part> group = null;
     try {
       for (group = next.get(); group != null; group = next.get()) {
-        Merge merge = Merge.of(group);
-        exchange(merge, merger.apply(merge.before()));
+        Merge merge = Merge.of(group, null);
+        exchange(merge, merge(merge));
       }
     } catch (Throwable e) {
       pause(e, group == null ? 0 : policy.terms(group));
     }
   }
 
+  /** Makes a segment of those of a merge: in a file if it is large and there is a folder. */
+  private Segment merge(Merge merge) {
+    return merger.apply(
+        merge.before(),
+        bytes ->
+            bytes > MOST_IN_MEMORY && folder != null && folder.hasScratch()
+                ? folder.scratch(bytes)
+                : memory.allocate(bytes));
+  }
+
   /** Puts a merged segment in the place of its parts, less the rows that were deleted in the meantime. */
   private void exchange(Merge merge, Segment merged) {
+    try {
+      publish(merge, merged);
+    } finally {
+      merged.release(); // the snapshot keeps it
+    }
+  }
+
+  private void publish(Merge merge, Segment merged) {
     LiveSegment live = new LiveSegment(merged);
     for (int s = 0; s < merge.before().size(); s++) {
       live = Deletions.carry(merge.before().get(s), merge.group().get(s).live, live);
@@ -319,7 +421,7 @@ public final class Index implements AutoCloseable {
     Merge merge = null;
     try {
       for (merge = begin(); merge != null; merge = begin()) {
-        end(merge, merger.apply(merge.before()));
+        end(merge, merge(merge));
       }
     } catch (Throwable e) { // its parts are as they were
       abandon(merge, e);
@@ -329,12 +431,12 @@ public final class Index implements AutoCloseable {
   private @Nullable Merge begin() {
     writer.lock();
     try {
-      List<Part> group = closed ? null : policy.due(parts, mostTerms());
+      List<Part> group = closed ? null : policy.due(parts, Long.MAX_VALUE, leastFailing());
       if (group == null) {
         mergeThread = null;
         return null;
       }
-      Merge merge = Merge.of(group);
+      Merge merge = Merge.of(group, acquire());
       for (Part part : group) {
         part.merging = true;
       }
@@ -347,11 +449,15 @@ public final class Index implements AutoCloseable {
   private void end(Merge merge, Segment merged) {
     writer.lock();
     try {
-      if (!closed) {
+      if (closed) {
+        merged.release();
+      } else {
         exchange(merge, merged);
       }
     } finally {
       writer.unlock();
+      merge.end();
+      memory.reclaim();
     }
   }
 
@@ -367,6 +473,10 @@ public final class Index implements AutoCloseable {
       pause(e, merge == null ? 0 : policy.terms(merge.group()));
     } finally {
       writer.unlock();
+      if (merge != null) {
+        merge.end();
+      }
+      memory.reclaim();
     }
   }
 
@@ -377,6 +487,7 @@ public final class Index implements AutoCloseable {
         CancellationException) { // its thread was interrupted, by close or by whoever called
       return;
     }
+    failedMerges.incrementAndGet();
     long pause = PAUSE << failures;
     failures = Math.min(failures + 1, MOST_FAILURES);
     failedTerms = terms;
@@ -390,10 +501,10 @@ public final class Index implements AutoCloseable {
                 + e);
   }
 
-  /** Terms up to which merges are made now. */
-  private long mostTerms() {
+  /** Terms from which on no merges are made now, as one failed. */
+  private long leastFailing() {
     boolean pauses = failures > 0 && System.nanoTime() - pauseEnd < 0;
-    return pauses ? failedTerms - 1 : Long.MAX_VALUE;
+    return pauses ? failedTerms : Long.MAX_VALUE;
   }
 
   // --- files
@@ -405,34 +516,33 @@ public final class Index implements AutoCloseable {
    */
   public boolean commit() {
     Folder to = folder("commit");
+    checkWriter();
     lock(committer);
     try {
       Part[] taken;
-      LiveSegment[] states;
+      Snapshot state;
       long counted;
       lock(writer);
       try {
         checkOpen();
-        tryMerges(() -> policy.unwritten(parts, mostTerms()));
+        tryMerges(() -> policy.unwritten(parts, leastFailing()));
         taken = parts;
-        states = snapshot.segments();
+        state = acquire();
         counted = changes.get();
       } finally {
         writer.unlock();
       }
-      boolean changed = !isCommitted(states);
-      if (changed) {
-        try {
-          states = write(to, taken, states);
-        } catch (Throwable e) {
-          to.discard();
-          throw e;
+      try (state) {
+        boolean changed = !isCommitted(state.segments());
+        if (changed) {
+          settle(taken, write(to, taken, state.segments()));
         }
+        changes.addAndGet(-counted);
+        return changed;
       }
-      settle(taken, states, counted);
-      return changed;
     } finally {
       committer.unlock();
+      memory.reclaim();
     }
   }
 
@@ -450,39 +560,47 @@ public final class Index implements AutoCloseable {
     return true;
   }
 
-  /** Commits these states of parts, and returns them with the segments mapped. */
-  private static LiveSegment[] write(Folder to, Part[] taken, LiveSegment[] states) {
+  /** Commits these states of parts, and returns them with large segments mapped, which the caller is to release. */
+  private static List<LiveSegment> write(Folder to, Part[] taken, LiveSegment[] states) {
+    to.checkWritable();
     List<SegmentFile> files = new ArrayList<>();
-    LiveSegment[] mapped = states.clone();
-    for (int s = 0; s < taken.length; s++) {
-      SegmentFile file = taken[s].file;
-      if (file == null) {
-        file = to.write(states[s].segment());
-        mapped[s] = new LiveSegment(to.map(file), states[s].deleted(), states[s].live());
+    try {
+      for (int s = 0; s < taken.length; s++) {
+        SegmentFile file = taken[s].file;
+        files.add(file == null ? to.write(states[s].segment()) : file);
       }
-      files.add(file);
+      to.commit(files, states);
+    } catch (Throwable e) {
+      to.discard();
+      throw e;
     }
-    to.commit(files, states);
+    List<LiveSegment> mapped = new ArrayList<>();
     for (int s = 0; s < taken.length; s++) {
+      Segment segment = taken[s].file == null ? to.mapped(files.get(s), states[s].segment()) : null;
       taken[s].file = files.get(s);
+      if (segment == null) {
+        segment = states[s].segment();
+        segment.retain();
+      }
+      mapped.add(new LiveSegment(segment, states[s].deleted(), states[s].live()));
     }
     return mapped;
   }
 
   /** Has searches read the mapped files of what was committed, whatever rows were deleted since. */
-  private void settle(Part[] taken, LiveSegment[] states, long counted) {
+  private void settle(Part[] taken, List<LiveSegment> states) {
     writer.lock(); // not to be interrupted: it has been committed
     try {
       LiveSegment[] live = new LiveSegment[taken.length];
       for (int s = 0; s < taken.length; s++) {
         LiveSegment now = taken[s].live;
-        live[s] = new LiveSegment(states[s].segment(), now.deleted(), now.live());
+        live[s] = new LiveSegment(states.get(s).segment(), now.deleted(), now.live());
       }
       publish(taken, live, Arrays.asList(parts), snapshot.size());
-      changes.addAndGet(-counted);
-      committed = states;
+      committed = states.toArray(new LiveSegment[0]);
     } finally {
       writer.unlock();
+      states.forEach(part -> part.segment().release());
     }
   }
 
@@ -520,7 +638,9 @@ public final class Index implements AutoCloseable {
           return;
         }
         closed = true;
-        snapshot = Snapshot.EMPTY;
+        Snapshot last = snapshot;
+        snapshot = new Snapshot(new LiveSegment[0], 0, memory);
+        last.replaced();
         parts = new Part[0];
         running = mergeThread;
       } finally {
@@ -530,6 +650,7 @@ public final class Index implements AutoCloseable {
         running.interrupt();
         join(running);
       }
+      memory.close();
       if (folder != null) {
         folder.close();
       }
@@ -538,7 +659,7 @@ public final class Index implements AutoCloseable {
     }
   }
 
-  private static void join(Thread thread) {
+  static void join(Thread thread) {
     boolean interrupted = false;
     while (thread.isAlive()) {
       try {

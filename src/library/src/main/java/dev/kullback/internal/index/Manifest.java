@@ -4,9 +4,13 @@ import static dev.kullback.internal.batch.DiagonalBatch.MOST_DIMENSIONS;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
@@ -20,6 +24,7 @@ import org.jspecify.annotations.Nullable;
  * next N                                         the number of the next file
  * deleted NAME LENGTH CRC                        if rows are deleted: their bits, segment by segment
  * segment NAME LENGTH ROWS DELETED HEAD CRC      one line a segment; HEAD is the checksum of its first bytes
+ * obsolete NAME                                  one line a file that an earlier manifest named and that may be there yet
  * checksum CRC                                   of the lines before
  * </pre>
  *
@@ -28,19 +33,25 @@ import org.jspecify.annotations.Nullable;
  * @param dimension D, at least 1
  * @param next above the number in every name of a file
  * @param deletions the file of bits, or null if no row is deleted
+ * @param obsolete names of files to be deleted
  */
 record Manifest(
     int dimension,
     long generation,
     long next,
     @Nullable DeletionsFile deletions,
-    List<SegmentFile> segments) {
+    List<SegmentFile> segments,
+    List<String> obsolete) {
   static final int VERSION = 1;
 
   /** Greatest number of a commit or a file, far from where counting on would overflow. */
   private static final long MOST_NUMBER = 1L << 56;
 
   private static final String MAGIC = "kullback-index";
+
+  /** Files that a manifest names; the greatest numbers fit a long. */
+  private static final Pattern NAMES = Pattern.compile("(segment|deleted)-([0-9]{6,18})\\.bin");
+
   private static final String TORN = "is incomplete or was changed";
 
   /** A file that holds the image of a segment. */
@@ -48,7 +59,8 @@ record Manifest(
     /** Bytes at the beginning that have a checksum of their own, which opening compares: the header lies there. */
     static final long HEAD = 4096;
 
-    static final String NAME = "segment-%06d.bin";
+    static final String PREFIX = "segment-";
+    static final String NAME = PREFIX + "%06d.bin";
   }
 
   /**
@@ -57,13 +69,15 @@ record Manifest(
    * @param counts the number of deleted rows of each segment of the manifest
    */
   record DeletionsFile(String name, long length, int crc, List<Integer> counts) {
-    static final String NAME = "deleted-%06d.bin";
+    static final String PREFIX = "deleted-";
+    static final String NAME = PREFIX + "%06d.bin";
   }
 
   int deleted(int segment) {
     return deletions == null ? 0 : deletions.counts().get(segment);
   }
 
+  /** Returns the names of the files that make up the index. */
   Set<String> files() {
     Set<String> names = new HashSet<>();
     for (SegmentFile segment : segments) {
@@ -89,8 +103,18 @@ record Manifest(
           "segment %s %d %d %d %08x %08x\n"
               .formatted(f.name(), f.length(), f.rows(), deleted(s), f.head(), f.crc()));
     }
+    for (String name : obsolete) {
+      text.append("obsolete %s\n".formatted(name));
+    }
     text.append("checksum %08x\n".formatted(crc(bytes(text.toString()))));
     return bytes(text.toString());
+  }
+
+  /** Whether a text is the beginning of one, be it empty. */
+  static boolean isBegun(byte[] bytes) {
+    byte[] magic = bytes(MAGIC + ' ');
+    int n = Math.min(magic.length, bytes.length);
+    return Arrays.equals(bytes, 0, n, magic, 0, n);
   }
 
   /**
@@ -123,12 +147,18 @@ record Manifest(
     boolean deletes = lines.length > 3 && lines[3].startsWith("deleted ");
     List<SegmentFile> segments = new ArrayList<>();
     List<Integer> counts = new ArrayList<>();
-    for (int k = deletes ? 4 : 3; k < lines.length; k++) {
+    int k = deletes ? 4 : 3;
+    for (; k < lines.length && !lines[k].startsWith("obsolete "); k++) {
       String[] w = words(lines[k], "segment", 7);
       long rows = number(w[3], 1, Integer.MAX_VALUE);
       counts.add((int) number(w[4], 0, deletes ? rows - 1 : 0));
       long length = number(w[2], 0, Long.MAX_VALUE);
-      segments.add(new SegmentFile(name(w[1]), length, (int) rows, hex(w[5]), hex(w[6])));
+      String name = name(w[1], SegmentFile.PREFIX, next);
+      segments.add(new SegmentFile(name, length, (int) rows, hex(w[5]), hex(w[6])));
+    }
+    List<String> obsolete = new ArrayList<>();
+    for (; k < lines.length; k++) {
+      obsolete.add(name(words(lines[k], "obsolete", 2)[1], "", next));
     }
     long names = segments.stream().map(SegmentFile::name).distinct().count();
     check(names == segments.size(), "names a segment twice");
@@ -137,9 +167,21 @@ record Manifest(
       String[] w = words(lines[3], "deleted", 4);
       deletions =
           new DeletionsFile(
-              name(w[1]), number(w[2], 0, Long.MAX_VALUE), hex(w[3]), List.copyOf(counts));
+              name(w[1], DeletionsFile.PREFIX, next),
+              number(w[2], 0, Long.MAX_VALUE),
+              hex(w[3]),
+              List.copyOf(counts));
     }
-    return new Manifest((int) dimension, generation, next, deletions, List.copyOf(segments));
+    Manifest read =
+        new Manifest(
+            (int) dimension,
+            generation,
+            next,
+            deletions,
+            List.copyOf(segments),
+            List.copyOf(obsolete));
+    check(Collections.disjoint(obsolete, read.files()), "has a file that is obsolete");
+    return read;
   }
 
   private static String[] words(String line, String first, int count) {
@@ -168,10 +210,17 @@ record Manifest(
     }
   }
 
-  /** Lets no name lead out of the folder. */
-  private static String name(String word) {
-    check(Folder.isOurs(word), "names the file " + word + ", which is none of an index");
+  /** Lets no name lead out of the folder, or be that of a later commit's file. */
+  private static String name(String word, String prefix, long next) {
+    boolean valid = word.startsWith(prefix) && NAMES.matcher(word).matches();
+    check(valid && number(word) < next, "names the file " + word + ", which is none of an index");
     return word;
+  }
+
+  /** Returns the number of the file of a segment or of deleted rows; −1 for other names. */
+  static long number(String name) {
+    Matcher matcher = NAMES.matcher(name);
+    return matcher.matches() ? Long.parseLong(matcher.group(2)) : -1;
   }
 
   private static void check(boolean valid, String reason) {

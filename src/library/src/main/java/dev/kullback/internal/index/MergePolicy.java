@@ -2,6 +2,7 @@ package dev.kullback.internal.index;
 
 import dev.kullback.internal.numerics.Scale;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,6 +23,8 @@ final class MergePolicy {
   /** Logarithm to base 2 of the number of segments that are merged, and of the quotient of two orders of magnitude. */
   private static final int LOG_FACTOR = 3;
 
+  private static final int GROUP = 1 << LOG_FACTOR;
+
   /** Rows that a merge makes at most. */
   private static final long MOST_ROWS = 1 << 30;
 
@@ -38,13 +41,19 @@ final class MergePolicy {
     }
   }
 
-  /** Returns segments of one kind to be merged next, if they have no more than so many terms. */
-  @Nullable List<Part> due(Part[] parts, long mostTerms) {
+  /**
+   * Returns segments of one kind to be merged next.
+   *
+   * @param most terms that a merge makes at most
+   * @param failing terms from which on merges fail: of a group of as many, fewer segments are merged
+   */
+  @Nullable List<Part> due(Part[] parts, long most, long failing) {
     Map<Group, List<Part>> groups = new HashMap<>();
     for (Part part : parts) {
       int live = part.live.live();
       if (!part.merging) {
-        if (2L * live < part.live.segment().size() && (long) live * dimension <= mostTerms) {
+        long terms = (long) live * dimension;
+        if (2L * live < part.live.segment().size() && terms <= most && terms < failing) {
           return List.of(part);
         }
         int magnitude = (31 - Integer.numberOfLeadingZeros(live)) / LOG_FACTOR;
@@ -52,16 +61,27 @@ final class MergePolicy {
       }
     }
     for (List<Part> group : groups.values()) {
-      if (group.size() >= 1 << LOG_FACTOR && isAtMost(group, mostTerms)) {
-        return group;
+      List<Part> least = group.size() < GROUP ? List.of() : least(group, failing);
+      if (least.size() > 1 && terms(least) <= most) {
+        return least;
       }
     }
     return null;
   }
 
-  private boolean isAtMost(List<Part> group, long mostTerms) {
-    long terms = terms(group);
-    return terms <= MOST_ROWS * dimension && terms <= mostTerms;
+  /** Takes the smallest of a group: as many as are merged at once, or fewer that make less than {@code failing} terms. */
+  private List<Part> least(List<Part> group, long failing) {
+    List<Part> sorted = new ArrayList<>(group);
+    sorted.sort(Comparator.comparingInt(part -> part.live.live()));
+    long limit = Math.min(failing, MOST_ROWS * dimension + 1);
+    int n = 0;
+    for (long terms = 0; n < GROUP; n++) {
+      terms += (long) sorted.get(n).live.live() * dimension;
+      if (terms >= limit) {
+        break;
+      }
+    }
+    return sorted.subList(0, n);
   }
 
   /** Counts the terms that a merge makes. */
@@ -69,8 +89,8 @@ final class MergePolicy {
     return group.stream().mapToLong(part -> (long) part.live.live() * dimension).sum();
   }
 
-  /** Returns segments that a commit would write to many files, if they have no more than so many terms. */
-  @Nullable List<Part> unwritten(Part[] parts, long mostTerms) {
+  /** Returns segments that a commit would write to many files, if they have less than {@code failing} terms. */
+  @Nullable List<Part> unwritten(Part[] parts, long failing) {
     Map<Group, List<Part>> groups = new HashMap<>();
     for (Part part : parts) {
       if (part.file == null && !part.merging) {
@@ -78,7 +98,8 @@ final class MergePolicy {
       }
     }
     for (List<Part> group : groups.values()) {
-      if (group.size() > 1 && isAtMost(group, Math.min(SMALL_COMMIT, mostTerms))) {
+      long terms = terms(group);
+      if (group.size() > 1 && terms <= SMALL_COMMIT && terms < failing) {
         return group;
       }
     }

@@ -4,7 +4,6 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -49,7 +48,6 @@ public final class Segment {
   static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  private static final int ALIGNMENT = 64;
   static final int LANES = PanelScan.LANES;
 
   /** "KLSEGMNT" in the order of bytes. */
@@ -62,13 +60,14 @@ public final class Segment {
     Scale.STD, Scale.VARIANCE, Scale.LOG_VARIANCE, Scale.PRECISION
   };
 
-  private static final long HEADER = ALIGNMENT;
+  private static final long HEADER = Memory.ALIGNMENT;
   private static final long LEAST = 28;
   private static final long CODED = 32;
 
   /** Rows that decide the order of the dimensions, at most. */
   private static final int MOST_SAMPLED = 4096;
 
+  private final Memory.Block block;
   private final MemorySegment image;
   private final int size;
   private final int dimension;
@@ -89,9 +88,9 @@ public final class Segment {
   private final long panels;
   private final @Nullable Codes codes;
 
-  /** A segment of a given image, or of one to be filled. */
+  /** A segment of an image that is there, or of one to be filled. */
   private Segment(
-      @Nullable MemorySegment given,
+      Memory.Allocator memory,
       int size,
       int dimension,
       Scale kind,
@@ -112,63 +111,84 @@ public final class Segment {
     panels = scales + aligned(values);
     long panelsEnd = panels + panels() * panelBytes();
     long end = panelsEnd + (isCoded ? Codes.bytes(size, dimension) : 0);
-    image = given != null ? given : Arena.ofAuto().allocate(end, ALIGNMENT);
+    order = new int[dimension];
+    block = memory.allocate(end);
+    image = block.segment();
     if (image.byteSize() != end) {
       throw new IllegalArgumentException(
           "has %d bytes where %d Gaussians of dimension %d have %d; it is cut off or damaged"
               .formatted(image.byteSize(), size, dimension, end));
     }
-    order = new int[dimension];
     MemorySegment.copy(image, INT, HEADER, order, 0, dimension);
     codes = isCoded ? new Codes(image, panelsEnd, dimension) : null;
   }
 
   /** A segment to be filled. */
-  private Segment(int size, int dimension, Scale kind, boolean isDouble) {
-    this(null, size, dimension, kind, isDouble, Codes.areWorthwhile(size, dimension));
+  private Segment(Memory.Allocator memory, int size, int dimension, Scale kind, boolean isDouble) {
+    this(memory, size, dimension, kind, isDouble, Codes.areWorthwhile(size, dimension));
   }
 
   static long aligned(long bytes) {
-    return Math.ceilDiv(bytes, ALIGNMENT) * ALIGNMENT;
+    return Math.ceilDiv(bytes, Memory.ALIGNMENT) * Memory.ALIGNMENT;
   }
 
   /**
-   * Makes a segment of rows of a batch.
+   * Makes a segment of rows of a batch, which the caller is to {@link #release}.
    *
    * @param ids ascending and unique
    * @param rows {@code ids[s]} is the id of row {@code rows[s]}
    */
-  public static Segment of(long[] ids, DiagonalBatch batch, int[] rows) {
-    Segment made = new Segment(ids.length, batch.dimension(), batch.kind(), batch.isDouble());
+  public static Segment of(Memory.Allocator memory, long[] ids, DiagonalBatch batch, int[] rows) {
+    Segment made =
+        new Segment(memory, ids.length, batch.dimension(), batch.kind(), batch.isDouble());
+    return made.filled(() -> made.copyRows(ids, batch, rows));
+  }
+
+  /** Fills the image, whose memory is given back if that fails. */
+  private Segment filled(Runnable fill) {
+    try {
+      fill.run();
+      derive();
+      return this;
+    } catch (Throwable e) {
+      release();
+      throw e;
+    }
+  }
+
+  private void copyRows(long[] ids, DiagonalBatch batch, int[] rows) {
     int d = batch.dimension();
     for (int s = 0; s < ids.length; s++) {
       long from = (long) rows[s] * d;
-      made.putId(s, ids[s], batch.logDet(rows[s]), batch.logDetBound(rows[s]));
-      long at = made.means + s * made.rowBytes();
-      long scaleAt = made.scales + s * made.rowBytes();
-      if (batch.isDouble()) {
-        MemorySegment.copy(batch.mean64(), (int) from, made.image, DOUBLE, at, d);
-        MemorySegment.copy(batch.scale64(), (int) from, made.image, DOUBLE, scaleAt, d);
+      putId(s, ids[s], batch.logDet(rows[s]), batch.logDetBound(rows[s]));
+      long at = means + s * rowBytes();
+      long scaleAt = scales + s * rowBytes();
+      if (isDouble) {
+        MemorySegment.copy(batch.mean64(), (int) from, image, DOUBLE, at, d);
+        MemorySegment.copy(batch.scale64(), (int) from, image, DOUBLE, scaleAt, d);
       } else {
-        MemorySegment.copy(batch.mean32(), (int) from, made.image, FLOAT, at, d);
-        MemorySegment.copy(batch.scale32(), (int) from, made.image, FLOAT, scaleAt, d);
+        MemorySegment.copy(batch.mean32(), (int) from, image, FLOAT, at, d);
+        MemorySegment.copy(batch.scale32(), (int) from, image, FLOAT, scaleAt, d);
       }
     }
-    made.derive();
-    return made;
   }
 
   /**
-   * Makes one segment of the live rows of several.
+   * Makes one segment of the live rows of several, which the caller is to {@link #release}.
    *
    * @param parts at least one, all of one dimension, kind and precision, without an id that is live in two
    */
-  public static Segment merge(List<LiveSegment> parts) {
+  public static Segment merge(List<LiveSegment> parts, Memory.Allocator memory) {
     Segment first = parts.getFirst().segment();
     int live = Math.toIntExact(parts.stream().mapToLong(LiveSegment::live).sum());
-    Segment made = new Segment(live, first.dimension, first.kind, first.isDouble);
+    Segment made = new Segment(memory, live, first.dimension, first.kind, first.isDouble);
+    return made.filled(() -> made.copyLive(parts));
+  }
+
+  private void copyLive(List<LiveSegment> parts) {
     int[] next = new int[parts.size()];
-    for (int s = 0; s < live; s++) {
+    Checkpoint checkpoint = new Checkpoint();
+    for (int s = 0; s < size; s++) {
       int least = -1;
       for (int k = 0; k < next.length; k++) {
         LiveSegment part = parts.get(k);
@@ -181,18 +201,18 @@ public final class Segment {
           least = k;
         }
       }
-      made.copyRow(s, parts.get(least).segment(), next[least]++);
+      copyRow(s, parts.get(least).segment(), next[least]++);
+      checkpoint.pass(Checkpoint.ofPlain(dimension));
     }
-    made.derive();
-    return made;
   }
 
   /**
-   * Reads a segment, which remains in the image.
+   * Reads a segment, which remains in the block, and whose user the caller remains.
    *
    * @throws IllegalArgumentException if it is none of this version, or has not the length that it tells
    */
-  public static Segment read(MemorySegment image) {
+  static Segment read(Memory.Block block) {
+    MemorySegment image = block.segment();
     if (image.byteSize() < HEADER || image.get(LONG, 0) != MAGIC) {
       throw new IllegalArgumentException("is no segment of an index");
     }
@@ -216,7 +236,7 @@ public final class Segment {
         || (long) size * dimension > image.byteSize()) {
       throw new IllegalArgumentException("has a damaged header");
     }
-    Segment read = new Segment(image, size, dimension, KINDS[kind], wide == 1, coded == 1);
+    Segment read = new Segment(bytes -> block, size, dimension, KINDS[kind], wide == 1, coded == 1);
     if (!Arrays.equals(
         Arrays.stream(read.order).sorted().toArray(), IntStream.range(0, dimension).toArray())) {
       throw new IllegalArgumentException("has a damaged order of dimensions");
@@ -342,6 +362,21 @@ public final class Segment {
   /** The content, also of the file. */
   public MemorySegment image() {
     return image;
+  }
+
+  /** The memory of the image. */
+  Memory.Block block() {
+    return block;
+  }
+
+  /** Becomes a user of the memory; see {@link Memory.Block#retain}. */
+  void retain() {
+    block.retain();
+  }
+
+  /** Ends a use of the memory, be it that of whoever made this. */
+  void release() {
+    block.release();
   }
 
   public int size() {

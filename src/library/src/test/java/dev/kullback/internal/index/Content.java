@@ -7,11 +7,15 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
+import java.lang.foreign.MemorySegment;
 import java.util.Map;
 import java.util.TreeMap;
 
 /** Contents of an index that tests can compare: a version under each id, which is the log-variance of its first dimension. */
 final class Content {
+  /** Memory of segments that are of no index, and stay. */
+  static final Memory MEMORY = new Memory();
+
   private Content() {}
 
   /** Gaussians of these versions, of one dimension or of more. */
@@ -37,6 +41,25 @@ final class Content {
 
   static DiagonalBatch batch(long... versions) {
     return batch(1, false, versions);
+  }
+
+  static Map<Long, Long> of(Index index) {
+    try (Snapshot state = index.acquire()) {
+      return of(state);
+    }
+  }
+
+  static int segments(Index index) {
+    try (Snapshot state = index.acquire()) {
+      return state.segments().length;
+    }
+  }
+
+  /** A copy of an image, in memory that stays. */
+  static Memory.Block block(MemorySegment image) {
+    Memory.Block block = MEMORY.allocate(image.byteSize());
+    block.segment().copyFrom(image);
+    return block;
   }
 
   /** The version under each id; fails where one id is live twice, or a count is wrong. */

@@ -45,17 +45,19 @@ class FolderTest {
       assertThat(index.changes()).isEqualTo(MANY.length + 4);
       assertThat(index.commit()).isTrue();
       assertThat(index.changes()).isZero();
-      committed = Content.of(index.snapshot());
+      committed = Content.of(index);
       assertThat(committed).hasSize(MANY.length);
       index.add(new long[] {7}, Content.batch(7)); // never committed
     }
     for (int dimension : new int[] {0, 1}) {
       try (Index index = Index.open(folder, dimension)) {
         assertThat(index.dimension()).isEqualTo(1);
-        assertThat(Content.of(index.snapshot())).isEqualTo(committed);
+        assertThat(Content.of(index)).isEqualTo(committed);
         index.verify();
-        for (LiveSegment part : index.snapshot().segments()) {
-          assertThat(part.segment().image().isMapped()).isTrue();
+        try (Snapshot state = index.acquire()) {
+          for (LiveSegment part : state.segments()) { // small ones are read into memory
+            assertThat(part.segment().image().isMapped()).isEqualTo(part.segment().size() > 2);
+          }
         }
       }
     }
@@ -102,13 +104,13 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
       assertThat(index.commit()).isFalse();
       assertThat(written).isEmpty();
-      assertThat(Content.of(index.snapshot())).containsEntry(7L, 8L).hasSize(MANY.length + 1);
+      assertThat(Content.of(index)).containsEntry(7L, 8L).hasSize(MANY.length + 1);
       index.remove(LongStream.range(0, 10_000).toArray());
       index.commit();
       assertThat(names()).containsExactlyInAnyOrder("lock", "manifest");
     }
     try (Index index = Index.open(scratch, 0)) {
-      assertThat(index.snapshot().size()).isZero();
+      assertThat(index.size()).isZero();
     }
   }
 
@@ -126,10 +128,50 @@ class FolderTest {
   void foldersThatAreNoIndex() throws IOException {
     refused(scratch.resolve("none"), 0, "there is no such folder");
     refused(scratch, 0, "is no folder of an index: it has no file named manifest");
-    Path file = Files.writeString(scratch.resolve("letter.txt"), "Dear");
-    refused(scratch, 1, "has no file named manifest, but has letter.txt");
-    refused(file, 1, "is not a folder");
-    assertThat(names()).containsExactly("letter.txt");
+    refused(Files.writeString(scratch.resolve("letter.txt"), "Dear"), 1, "is not a folder");
+    Path link = Files.createSymbolicLink(scratch.resolve("link"), Path.of("nowhere"));
+    refused(link, 1, "is a link to nowhere, which is not there");
+    refused(scratch.resolve("n".repeat(300)), 1, "File name too long");
+    assertThat(names()).containsExactlyInAnyOrder("letter.txt", "link");
+  }
+
+  /** What systems and people put into folders is left alone; what may be of another index is not. */
+  @Test
+  void foldersThatAreNotEmpty() throws IOException {
+    Map<String, String> others = new TreeMap<>();
+    for (String name :
+        List.of(
+            ".DS_Store",
+            ".nfs000001",
+            ".gitkeep",
+            "README.md",
+            "segment",
+            "deleted-1.txt",
+            "lock")) {
+      others.put(name, "of another program");
+      Files.writeString(scratch.resolve(name), "of another program");
+    }
+    Files.createDirectories(scratch.resolve("lost+found"));
+    Files.createDirectories(scratch.resolve(".snapshot/segment-000001.bin"));
+    try (Index index = Index.open(scratch, 1)) {
+      index.add(MANY, Content.batch(MANY));
+      index.commit();
+      index.remove(MANY);
+      index.commit();
+    }
+    Index.openReadOnly(scratch).close();
+    for (String name : others.keySet()) {
+      assertThat(scratch.resolve(name)).hasContent(others.get(name));
+    }
+    assertThat(scratch.resolve(".snapshot/segment-000001.bin")).isDirectory();
+    assertThat(scratch.resolve("lost+found")).isDirectory();
+    Path orphans = Files.createDirectory(scratch.resolve("orphans"));
+    Files.createFile(orphans.resolve("segment-000001.bin"));
+    refused(orphans, 1, "has no file named manifest, but has segment-000001.bin: restore");
+    Path foreign = Files.createDirectory(scratch.resolve("foreign"));
+    Files.writeString(foreign.resolve("manifest.tmp"), "of another program");
+    refused(foreign, 1, "manifest.tmp: is none of an index");
+    assertThat(foreign.resolve("manifest.tmp")).hasContent("of another program");
   }
 
   @Test
@@ -162,7 +204,7 @@ class FolderTest {
   static final class Open {
     public static void main(String[] args) {
       try (Index index = Index.open(Path.of(args[0]), 0)) {
-        System.out.println("opened " + index.snapshot().size());
+        System.out.println("opened " + index.size());
       } catch (UncheckedIOException e) {
         System.out.println(e.getMessage());
       }
@@ -222,7 +264,7 @@ class FolderTest {
     Files.write(segment, before);
     try (Index index = Index.open(scratch, 1)) {
       index.verify();
-      assertThat(index.snapshot().size()).isEqualTo(MANY.length - 1);
+      assertThat(index.size()).isEqualTo(MANY.length - 1);
     }
   }
 
@@ -369,7 +411,7 @@ class FolderTest {
       }
     }
     try (Index again = Index.open(folder, 1)) {
-      Map<Long, Long> content = Content.of(again.snapshot());
+      Map<Long, Long> content = Content.of(again);
       if (ended) {
         int n = commits.size();
         assertThat(commits.subList(Math.max(0, n - 2), n)).contains(content);
@@ -389,7 +431,7 @@ class FolderTest {
       }
       Map<Long, Long> expected = new TreeMap<>(content);
       expected.put(1L, 9L);
-      assertThat(Content.of(again.snapshot())).isEqualTo(expected);
+      assertThat(Content.of(again)).isEqualTo(expected);
     }
     return ended;
   }
@@ -410,7 +452,7 @@ class FolderTest {
   }
 
   private static void commit(Index index, List<Map<Long, Long>> commits) {
-    commits.add(Content.of(index.snapshot()));
+    commits.add(Content.of(index));
     index.commit();
   }
 
@@ -446,12 +488,12 @@ class FolderTest {
         assertThat(segmentsAndDeletions()).isEqualTo(before);
       }
       files.left = Integer.MAX_VALUE;
-      expected = Content.of(index.snapshot());
+      expected = Content.of(index);
       assertThat(index.commit()).isTrue();
-      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      assertThat(Content.of(index)).isEqualTo(expected);
     }
     try (Index index = Index.open(scratch, 1)) {
-      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      assertThat(Content.of(index)).isEqualTo(expected);
       index.verify();
     }
   }
@@ -487,7 +529,7 @@ class FolderTest {
     }
     try (Index index = Index.open(scratch, 1)) {
       index.verify();
-      assertThat(index.snapshot().size()).isEqualTo(MANY.length);
+      assertThat(index.size()).isEqualTo(MANY.length);
       Files.delete(scratch.resolve(segmentsAndDeletions().iterator().next()));
       index.add(new long[] {-1}, Content.batch(1));
       String manifest = Files.readString(scratch.resolve("manifest"));

@@ -27,6 +27,7 @@ class GatheringTest {
 
   private final Searches searches = new Searches(1, 1, null);
   private final Index index = Index.inMemory(1);
+  private final Snapshot snapshot;
   private final ExecutorService callers = Executors.newCachedThreadPool();
 
   /** Holds up a search, as filters are asked in its course. */
@@ -37,6 +38,7 @@ class GatheringTest {
   GatheringTest() {
     long[] ids = LongStream.range(0, N).toArray();
     index.add(ids, Content.batch(LongStream.range(0, N).map(id -> id % 50).toArray()));
+    snapshot = index.acquire();
   }
 
   @AfterEach
@@ -44,6 +46,7 @@ class GatheringTest {
     release.countDown();
     callers.shutdownNow();
     searches.close();
+    snapshot.close();
     index.close();
   }
 
@@ -65,14 +68,13 @@ class GatheringTest {
             null,
             null,
             0);
-    Future<?> call =
-        callers.submit(() -> gathering.nearest(index.snapshot(), Content.batch(1), slow));
+    Future<?> call = callers.submit(() -> gathering.nearest(snapshot, Content.batch(1), slow));
     held.await();
     return call;
   }
 
   private Future<Found> ask(Gathering gathering, DiagonalBatch query, SearchOptions options) {
-    return callers.submit(() -> gathering.nearest(index.snapshot(), query, options));
+    return callers.submit(() -> gathering.nearest(snapshot, query, options));
   }
 
   private record Waiting(Future<Found> answer, Thread thread) {}
@@ -85,7 +87,7 @@ class GatheringTest {
     Future<Found> answer =
         callers.submit(() -> {
           thread.complete(Thread.currentThread());
-          return gathering.nearest(index.snapshot(), query, options);
+          return gathering.nearest(snapshot, query, options);
         });
     while (thread.get().getState() != state) {
       Thread.onSpinWait();
@@ -96,7 +98,7 @@ class GatheringTest {
   private void check(Future<Found> answer, DiagonalBatch query, SearchOptions options)
       throws InterruptedException, ExecutionException {
     Found found = answer.get();
-    Found alone = searches.search(index.snapshot(), query, options);
+    Found alone = searches.search(snapshot, query, options);
     assertThat(found.ids()).isEqualTo(alone.ids());
     assertThat(found.values()).isEqualTo(alone.values());
     assertThat(found.start()).isEqualTo(alone.start());

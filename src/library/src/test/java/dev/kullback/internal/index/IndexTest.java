@@ -67,7 +67,7 @@ class IndexTest {
             Arrays.stream(ids).forEach(expected::remove);
           }
         }
-        assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+        assertThat(Content.of(index)).isEqualTo(expected);
         assertThat(index.contains(ids[0])).isEqualTo(expected.containsKey(ids[0]));
       }
     }
@@ -87,7 +87,7 @@ class IndexTest {
   void refusesIdsThatAreThereOrComeTwice() {
     try (Index index = Index.inMemory(1)) {
       index.add(new long[] {4, 17}, Content.batch(1, 2));
-      Snapshot before = index.snapshot();
+      long before = index.changes();
       assertThatIllegalArgumentException()
           .isThrownBy(() -> index.add(new long[] {1, 2, 3, 17}, Content.batch(5, 6, 7, 8)))
           .withMessage("ids[3] = 17 is in the index already; replace takes ids that are");
@@ -103,9 +103,9 @@ class IndexTest {
             })
             .withMessage("ids[3] = 7 is also ids[1]; ids must be unique");
       }
-      assertThat(index.snapshot()).isSameAs(before);
+      assertThat(index.changes()).isEqualTo(before);
       assertThat(index.remove(17, 17, 5, 17)).isEqualTo(1);
-      assertThat(Content.of(index.snapshot())).isEqualTo(Map.of(4L, 1L));
+      assertThat(Content.of(index)).isEqualTo(Map.of(4L, 1L));
     }
   }
 
@@ -115,15 +115,19 @@ class IndexTest {
     try (Index index = Index.inMemory(1)) {
       long[] ids = LongStream.range(0, 200).toArray();
       index.add(ids, Content.batch(ids));
-      Snapshot whole = index.snapshot();
-      Map<Long, Long> before = Content.of(whole);
-      index.remove(LongStream.range(50, 150).toArray());
-      Snapshot half = index.snapshot();
-      Map<Long, Long> after = Content.of(half);
-      index.replace(new long[] {3}, Content.batch(500));
-      assertThat(Content.of(whole)).isEqualTo(before).hasSize(200);
-      assertThat(Content.of(half)).isEqualTo(after).hasSize(100);
-      assertThat(index.snapshot().size()).isEqualTo(100);
+      try (Snapshot whole = index.acquire()) {
+        Map<Long, Long> before = Content.of(whole);
+        index.remove(LongStream.range(50, 150).toArray());
+        try (Snapshot half = index.acquire()) {
+          Map<Long, Long> after = Content.of(half);
+          for (int k = 0; k < 100; k++) { // merges take the place of all segments
+            index.replace(new long[] {3}, Content.batch(500));
+          }
+          assertThat(Content.of(whole)).isEqualTo(before).hasSize(200);
+          assertThat(Content.of(half)).isEqualTo(after).hasSize(100);
+          assertThat(index.size()).isEqualTo(100);
+        }
+      }
     }
   }
 
@@ -133,7 +137,7 @@ class IndexTest {
     try (Index index = Index.inMemory(1)) {
       for (long id = 0; id < 5000; id++) {
         index.replace(new long[] {id % 3000}, Content.batch(id));
-        assertThat(index.snapshot().segments().length).isLessThan(45);
+        assertThat(Content.segments(index)).isLessThan(45);
       }
       for (int k = 0; k < 20; k++) {
         long[] ids = LongStream.range(0, LARGE).map(id -> id * 20 + 10_000).toArray();
@@ -142,12 +146,15 @@ class IndexTest {
         }
         index.add(ids, Content.batch(ids));
       }
-      await(() -> index.snapshot().segments().length < 45);
+      await(() -> Content.segments(index) < 45);
       index.remove(LongStream.range(10_000, 10_000 + 15L * LARGE).toArray());
-      await(() ->
-          Arrays.stream(index.snapshot().segments())
-              .allMatch(part -> 2 * part.live() >= part.segment().size()));
-      assertThat(Content.of(index.snapshot())).hasSize(3000 + 5 * LARGE);
+      await(() -> {
+        try (Snapshot state = index.acquire()) {
+          return Arrays.stream(state.segments())
+              .allMatch(part -> 2 * part.live() >= part.segment().size());
+        }
+      });
+      assertThat(Content.of(index)).hasSize(3000 + 5 * LARGE);
     }
   }
 
@@ -161,12 +168,12 @@ class IndexTest {
             scratch,
             1,
             new FileOperations(),
-            parts -> {
+            (parts, memory) -> {
               if (parts.getFirst().segment().size() == LARGE) {
                 merging.countDown();
                 awaitLatch(changed);
               }
-              return Segment.merge(parts);
+              return Segment.merge(parts, memory);
             })) {
       Map<Long, Long> expected = new TreeMap<>();
       for (int k = 0; k < 8; k++) {
@@ -183,13 +190,13 @@ class IndexTest {
       index.replace(replaced, Content.batch(new long[10]));
       put(expected, replaced, new long[10]);
       index.commit(); // the parts of the merge become mapped files meanwhile
-      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      assertThat(Content.of(index)).isEqualTo(expected);
       changed.countDown();
-      await(() -> index.snapshot().segments().length == 2);
-      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      await(() -> Content.segments(index) == 2);
+      assertThat(Content.of(index)).isEqualTo(expected);
     }
     try (Index index = Index.open(scratch, 1)) {
-      assertThat(index.snapshot().size()).isEqualTo(8 * LARGE - (3 * LARGE - LARGE / 2));
+      assertThat(index.size()).isEqualTo(8 * LARGE - (3 * LARGE - LARGE / 2));
     }
   }
 
@@ -203,12 +210,12 @@ class IndexTest {
             scratch,
             1,
             new FileOperations(),
-            parts -> {
+            (parts, memory) -> {
               if (failing.get()) {
                 failures.incrementAndGet();
                 throw new OutOfMemoryError("made up");
               }
-              return Segment.merge(parts);
+              return Segment.merge(parts, memory);
             })) {
       Map<Long, Long> expected = new TreeMap<>();
       for (int k = 0; k < 30; k++) {
@@ -220,14 +227,14 @@ class IndexTest {
       }
       await(() -> failures.get() > 0);
       index.commit();
-      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      assertThat(Content.of(index)).isEqualTo(expected);
       failing.set(false);
       await(() -> {
         index.replace(new long[] {1}, Content.batch(1));
-        return index.snapshot().segments().length < 20;
+        return Content.segments(index) < 20;
       });
       expected.put(1L, 1L);
-      assertThat(Content.of(index.snapshot())).isEqualTo(expected);
+      assertThat(Content.of(index)).isEqualTo(expected);
     }
   }
 
@@ -240,12 +247,12 @@ class IndexTest {
             scratch,
             1,
             new FileOperations(),
-            parts -> {
+            (parts, memory) -> {
               if (parts.getFirst().segment().size() >= LARGE) {
                 failures.incrementAndGet();
                 throw new OutOfMemoryError("made up");
               }
-              return Segment.merge(parts);
+              return Segment.merge(parts, memory);
             })) {
       for (int k = 0; k < 8; k++) {
         long[] ids = LongStream.range((long) k * LARGE, (k + 1L) * LARGE).toArray();
@@ -254,9 +261,9 @@ class IndexTest {
       await(() -> failures.get() > 0);
       for (int k = 0; k < 3000; k++) {
         index.replace(new long[] {-k}, Content.batch(k));
-        assertThat(index.snapshot().segments().length).isLessThan(45);
+        assertThat(Content.segments(index)).isLessThan(45);
       }
-      assertThat(Content.of(index.snapshot())).hasSize(8 * LARGE + 2999); // 0 was there
+      assertThat(Content.of(index)).hasSize(8 * LARGE + 2999); // 0 was there
     }
   }
 
@@ -278,7 +285,7 @@ class IndexTest {
             () -> {
               long last = 0;
               while (!stop.get()) {
-                Map<Long, Long> content = Content.of(index.snapshot());
+                Map<Long, Long> content = Content.of(index);
                 content.keySet().retainAll(members);
                 assertThat(content).hasSize(group);
                 long version = content.get(0L);
@@ -307,7 +314,7 @@ class IndexTest {
       for (Future<?> read : reads) {
         read.get();
       }
-      assertThat(Content.of(index.snapshot())).hasSize(group + 100);
+      assertThat(Content.of(index)).hasSize(group + 100);
     }
   }
 
@@ -330,13 +337,15 @@ class IndexTest {
   void aClosedIndexAnswersNothing() {
     Index index = Index.inMemory(1);
     index.add(new long[] {1}, Content.batch(1));
-    Snapshot snapshot = index.snapshot();
-    index.close();
-    index.close();
-    assertThat(Content.of(snapshot)).isEqualTo(Map.of(1L, 1L)); // a query under way
+    try (Snapshot snapshot = index.acquire()) {
+      index.close();
+      index.close();
+      assertThat(Content.of(snapshot)).isEqualTo(Map.of(1L, 1L)); // a query under way
+    }
     for (Runnable call :
         List.<Runnable>of(
-            index::snapshot,
+            index::acquire,
+            index::size,
             () -> index.contains(1),
             () -> index.add(new long[] {2}, Content.batch(2)),
             () -> index.replace(new long[] {2}, Content.batch(2)),

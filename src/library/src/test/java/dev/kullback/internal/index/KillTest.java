@@ -48,7 +48,7 @@ class KillTest {
     for (int k = 0; k < times; k++) {
       long told = liveAndDie(folder, random.nextInt(LONGEST_LIFE));
       try (Index index = Index.open(folder, 0)) {
-        Map<Long, Long> content = Content.of(index.snapshot());
+        Map<Long, Long> content = Content.of(index);
         long survived = content.getOrDefault(0L, 0L);
         String what = "kill %d, commits told of: %d".formatted(k, told);
         assertThat(survived)
@@ -150,7 +150,7 @@ class KillTest {
 
     public static void main(String[] args) {
       Life life = new Life(Index.open(Path.of(args[0]), 0));
-      long commits = Content.of(life.index.snapshot()).getOrDefault(0L, 0L);
+      long commits = Content.of(life.index).getOrDefault(0L, 0L);
       System.out.println("open");
       while (true) {
         change(life, ++commits);

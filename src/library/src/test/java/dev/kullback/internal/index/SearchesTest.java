@@ -256,14 +256,14 @@ class SearchesTest {
           long[] bits = Arrays.copyOf(deleted.toLongArray(), Math.ceilDiv(rows.length, 64));
           segments.add(
               new LiveSegment(
-                  Segment.of(its2, all.batch, rows),
+                  Segment.of(Content.MEMORY::allocate, its2, all.batch, rows),
                   deleted.isEmpty() ? null : bits,
                   rows.length - deleted.cardinality()));
         }
       }
       int[] left = IntStream.range(0, m).filter(i -> !removed.get(i)).toArray();
       liveIds = Arrays.stream(left).mapToLong(i -> ids[i]).toArray();
-      snapshot = new Snapshot(segments.toArray(new LiveSegment[0]), left.length);
+      snapshot = new Snapshot(segments.toArray(new LiveSegment[0]), left.length, null);
       live = Rows.of(kind, isDouble, rows(mean, left), rows(std, left), d).gaussians;
     }
 
@@ -453,8 +453,10 @@ class SearchesTest {
     Arrays.fill(std, 1);
     DiagonalBatch batch = Rows.of(ScaleKind.STD, true, mean, std, 1).batch;
     int[] rows = IntStream.range(0, n).toArray();
-    Segment segment = Segment.of(IntStream.range(0, n).asLongStream().toArray(), batch, rows);
-    Snapshot snapshot = new Snapshot(new LiveSegment[] {new LiveSegment(segment)}, n);
+    Segment segment =
+        Segment.of(
+            Content.MEMORY::allocate, IntStream.range(0, n).asLongStream().toArray(), batch, rows);
+    Snapshot snapshot = new Snapshot(new LiveSegment[] {new LiveSegment(segment)}, n, null);
     Searcher searcher = new Searcher(1);
     searcher.startCall();
     for (int queries = 3; queries > 0; queries -= 2) {

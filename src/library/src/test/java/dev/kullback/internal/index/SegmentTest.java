@@ -25,7 +25,12 @@ class SegmentTest {
 
   @Test
   void idsAreFound() {
-    Segment segment = Segment.of(new long[] {-7, 3, Long.MAX_VALUE}, batch(false), rows(2, 0, 1));
+    Segment segment =
+        Segment.of(
+            Content.MEMORY::allocate,
+            new long[] {-7, 3, Long.MAX_VALUE},
+            batch(false),
+            rows(2, 0, 1));
     assertThat(segment.size()).isEqualTo(3);
     assertThat(segment.find(-7)).isEqualTo(0);
     assertThat(segment.find(Long.MAX_VALUE)).isEqualTo(2);
@@ -38,13 +43,17 @@ class SegmentTest {
   @ValueSource(booleans = {false, true})
   void mergedRowsAreTheSame(boolean isDouble) {
     DiagonalBatch batch = batch(isDouble);
-    Segment even = Segment.of(new long[] {0, 2, 4, 6}, batch, rows(0, 2, 4, 6));
-    Segment odd = Segment.of(new long[] {1, 3, 5, 7}, batch, rows(1, 3, 5, 7));
+    Segment even =
+        Segment.of(Content.MEMORY::allocate, new long[] {0, 2, 4, 6}, batch, rows(0, 2, 4, 6));
+    Segment odd =
+        Segment.of(Content.MEMORY::allocate, new long[] {1, 3, 5, 7}, batch, rows(1, 3, 5, 7));
     LiveSegment less = new LiveSegment(even, new long[] {0b1001}, 2);
-    Segment merged = Segment.merge(List.of(less, new LiveSegment(odd)));
-    Segment direct = Segment.of(new long[] {1, 2, 3, 4, 5, 7}, batch, rows(1, 2, 3, 4, 5, 7));
+    Segment merged = Segment.merge(List.of(less, new LiveSegment(odd)), Content.MEMORY::allocate);
+    Segment direct =
+        Segment.of(
+            Content.MEMORY::allocate, new long[] {1, 2, 3, 4, 5, 7}, batch, rows(1, 2, 3, 4, 5, 7));
     assertThat(merged.image().mismatch(direct.image())).isEqualTo(-1);
-    Segment read = Segment.read(direct.image());
+    Segment read = Segment.read(Content.block(direct.image()));
     assertThat(read.isDouble()).isEqualTo(isDouble);
     assertThat(read.kind()).isEqualTo(Scale.STD);
     assertThat(read.dimension()).isEqualTo(D);
@@ -59,7 +68,8 @@ class SegmentTest {
     DiagonalBatch batch = batch(isDouble);
     int n = batch.size();
     long[] ids = new Random(1).longs(n).sorted().toArray();
-    Segment segment = Segment.of(ids, batch, new Random(2).ints(n, 0, n).toArray());
+    Segment segment =
+        Segment.of(Content.MEMORY::allocate, ids, batch, new Random(2).ints(n, 0, n).toArray());
     int[] rows = new Random(2).ints(n, 0, n).toArray();
     int[] order = order(segment);
     for (int s = 0; s < n; s++) {
@@ -96,9 +106,10 @@ class SegmentTest {
             ScalePolicy.STRICT,
             RangeCheck.PLAIN);
     long[] ids = new Random(1).longs(30).sorted().toArray();
-    Segment segment = Segment.of(ids, batch, new Random(2).ints(30, 0, 30).toArray());
+    Segment segment =
+        Segment.of(Content.MEMORY::allocate, ids, batch, new Random(2).ints(30, 0, 30).toArray());
     assertThat(order(segment)).startsWith(3, 1, 2).endsWith(4, 0);
-    assertThat(order(Segment.read(segment.image()))).isEqualTo(order(segment));
+    assertThat(order(Segment.read(Content.block(segment.image())))).isEqualTo(order(segment));
   }
 
   /** Large segments have codes; an image without them, as a smaller segment has, is read as one. */
@@ -115,8 +126,10 @@ class SegmentTest {
             ScalePolicy.STRICT,
             RangeCheck.PLAIN);
     int[] all = IntStream.range(0, n).toArray();
-    Segment segment = Segment.of(IntStream.range(0, n).asLongStream().toArray(), batch, all);
-    Segment read = Segment.read(segment.image());
+    Segment segment =
+        Segment.of(
+            Content.MEMORY::allocate, IntStream.range(0, n).asLongStream().toArray(), batch, all);
+    Segment read = Segment.read(Content.block(segment.image()));
     Codes codes = Objects.requireNonNull(read.codes());
     for (int row = 0; row < n; row++) {
       assertThat((double) codes.logs(row))
@@ -126,10 +139,11 @@ class SegmentTest {
     long panelsEnd = segment.panelAt(segment.panels());
     byte[] bytes = segment.image().asSlice(0, panelsEnd).toArray(ValueLayout.JAVA_BYTE);
     refused(bytes, "cut off");
-    Segment plain = Segment.read(MemorySegment.ofArray(changed(bytes, 32, 0)));
+    Segment plain = Segment.read(Content.block(MemorySegment.ofArray(changed(bytes, 32, 0))));
     assertThat(plain.codes()).isNull();
     assertThat(plain.id(n - 1)).isEqualTo(n - 1);
-    assertThat(Segment.of(new long[] {1, 2}, batch, rows(0, 1)).codes()).isNull();
+    assertThat(Segment.of(Content.MEMORY::allocate, new long[] {1, 2}, batch, rows(0, 1)).codes())
+        .isNull();
   }
 
   private static int[] order(Segment segment) {
@@ -151,9 +165,10 @@ class SegmentTest {
   /** A file that is cut off, longer, of another version or damaged is refused with a reason. */
   @Test
   void foreignImagesAreRefused() {
-    MemorySegment image = Segment.of(new long[] {1, 2}, batch(false), rows(0, 1)).image();
+    MemorySegment image =
+        Segment.of(Content.MEMORY::allocate, new long[] {1, 2}, batch(false), rows(0, 1)).image();
     byte[] bytes = image.toArray(ValueLayout.JAVA_BYTE);
-    assertThat(Segment.read(MemorySegment.ofArray(bytes)).id(1)).isEqualTo(2);
+    assertThat(Segment.read(Content.block(MemorySegment.ofArray(bytes))).id(1)).isEqualTo(2);
     refused(new byte[0], "is no segment");
     refused(new byte[100], "is no segment");
     refused(Arrays.copyOf(bytes, bytes.length - 1), "cut off");
@@ -179,7 +194,7 @@ class SegmentTest {
   }
 
   private static void refused(byte[] bytes, String reason) {
-    assertThatThrownBy(() -> Segment.read(MemorySegment.ofArray(bytes)))
+    assertThatThrownBy(() -> Segment.read(Content.block(MemorySegment.ofArray(bytes))))
         .isInstanceOf(IllegalArgumentException.class)
         .hasMessageContaining(reason);
   }
