@@ -60,6 +60,9 @@ final class Folder implements AutoCloseable {
   /** Bytes of a file that is read into memory, as mapping it would take longer and there may be many: 7 for each order of magnitude. */
   private static final long MOST_READ = 1 << 17;
 
+  /** Bytes of a manifest, at most: of a hundred thousand segments. */
+  private static final long MOST_TEXT = 1 << 24;
+
   /** How often a reader begins anew while another process commits. */
   private static final int ATTEMPTS = 100;
 
@@ -299,6 +302,10 @@ final class Folder implements AutoCloseable {
   /** Returns the content of a file, or null if there is none. */
   private static byte @Nullable [] readIfThere(Path file) throws IOException {
     try {
+      BasicFileAttributes attributes = Files.readAttributes(file, BasicFileAttributes.class);
+      if (!attributes.isRegularFile() || attributes.size() > MOST_TEXT) {
+        throw refused(file, "is not the manifest of an index");
+      }
       return Files.readAllBytes(file);
     } catch (NoSuchFileException e) {
       return null;
@@ -659,6 +666,10 @@ final class Folder implements AutoCloseable {
           path.resolve(MANIFEST),
           "was %s by another process since it was opened here, despite the lock; nothing was committed: open the folder anew, and make the changes again"
               .formatted(now == null ? "removed" : "replaced"));
+    } else if (doubtful != null) { // it has not taken the place
+      obsolete.addAll(doubtful.files());
+      obsolete.removeAll(manifest.files());
+      doubtful = null;
     }
   }
 

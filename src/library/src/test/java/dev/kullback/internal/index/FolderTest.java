@@ -5,24 +5,31 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import dev.kullback.testing.ChildJvm;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -186,18 +193,38 @@ class FolderTest {
     Index.open(folder, 1).close();
   }
 
-  private String openElsewhere(Path folder) throws Exception {
-    return ChildJvm.run(
-            scratch,
-            Duration.ofMinutes(1),
-            List.of(
-                "--add-modules",
-                "jdk.incubator.vector",
-                "-cp",
-                System.getProperty("java.class.path"),
-                Open.class.getName(),
-                folder.toString()))
-        .out();
+  /**
+   * Opens an index in a process of its own, and returns what it prints.
+   *
+   * @param ids to add and to commit
+   */
+  private static String openElsewhere(Path folder, String... ids) throws Exception {
+    return openElsewhere(false, folder, ids);
+  }
+
+  /**
+   * Does so.
+   *
+   * @param restricted whether files that others may only read are to be so for the process, be it root's
+   */
+  private static String openElsewhere(boolean restricted, Path folder, String... ids)
+      throws Exception {
+    List<String> command = new ArrayList<>();
+    if (restricted && System.getProperty("user.name").equals("root")) {
+      command.addAll(List.of("setpriv", "--reuid=65534", "--inh-caps=-all", "--bounding-set=-all"));
+    }
+    command.addAll(
+        List.of(
+            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+            "--add-modules",
+            "jdk.incubator.vector",
+            "-cp",
+            System.getProperty("java.class.path"),
+            Open.class.getName(),
+            folder.toString()));
+    command.addAll(List.of(ids));
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    return new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
   }
 
   /** Opens an index in a process of its own. */
@@ -205,6 +232,12 @@ class FolderTest {
     public static void main(String[] args) {
       try (Index index = Index.open(Path.of(args[0]), 0)) {
         System.out.println("opened " + index.size());
+        for (int k = 1; k < args.length; k++) {
+          long id = Long.parseLong(args[k]);
+          index.add(new long[] {id}, Content.batch(id));
+          index.commit();
+          System.out.println("committed " + id);
+        }
       } catch (UncheckedIOException e) {
         System.out.println(e.getMessage());
       }
@@ -315,6 +348,285 @@ class FolderTest {
           .isThrownBy(index::commit)
           .withMessageContaining("KlIndex.builder(dimension).open(folder)");
       assertThatIllegalStateException().isThrownBy(index::verify);
+    }
+  }
+
+  // --- reading changes nothing
+
+  /** Whatever lies in a folder, opening, reading and closing leave each byte of it. */
+  @Test
+  void readingChangesNothing() throws IOException {
+    readDamaged(40, 1);
+  }
+
+  @Test
+  @Tag("long")
+  void readingChangesNothingInManyFolders() throws IOException {
+    readDamaged(400, 2);
+  }
+
+  private void readDamaged(int folders, long seed) throws IOException {
+    Random random = new Random(seed);
+    List<Map<String, String>> states = states(scratch.resolve("good"));
+    int opened = 0;
+    for (int k = 0; k < folders; k++) {
+      Path folder = Files.createDirectory(scratch.resolve("damaged" + k));
+      Map<String, String> files = new TreeMap<>(states.get(random.nextInt(states.size())));
+      for (int damages = random.nextInt(3); damages >= 0; damages--) {
+        damage(files, states, random);
+      }
+      for (String name : files.keySet()) {
+        Files.writeString(folder.resolve(name), files.get(name), StandardCharsets.ISO_8859_1);
+      }
+      opened += reads(() -> Index.openReadOnly(folder)) ? 1 : 0;
+      assertThat(contents(folder)).as("%s", files.keySet()).isEqualTo(files);
+      opened += reads(() -> Index.open(folder, 0)) ? 1 : 0;
+      reads(() -> Index.open(folder, 2));
+      assertThat(contents(folder)).as("%s", files.keySet()).isEqualTo(files);
+    }
+    assertThat(opened).isBetween(folders / 20, 2 * folders);
+  }
+
+  private static boolean reads(Supplier<Index> open) {
+    try (Index index = open.get()) {
+      Content.of(index);
+      index.verify();
+      return true;
+    } catch (UncheckedIOException | IllegalArgumentException e) {
+      return false;
+    }
+  }
+
+  /** An index after each of some commits. */
+  private static List<Map<String, String>> states(Path folder) throws IOException {
+    List<Map<String, String>> states = new ArrayList<>();
+    try (Index index = Index.open(folder, 1)) {
+      index.add(MANY, Content.batch(MANY));
+      for (int k = 0; k < 4; k++) {
+        index.replace(new long[] {k, k + 3}, Content.batch(k, k));
+        index.commit();
+        states.add(contents(folder));
+      }
+    }
+    return states;
+  }
+
+  private static Map<String, String> contents(Path folder) throws IOException {
+    Map<String, String> contents = new TreeMap<>();
+    try (Stream<Path> files = Files.list(folder)) {
+      for (Path file : files.toList()) {
+        String text = Files.readString(file, StandardCharsets.ISO_8859_1);
+        contents.put(file.getFileName().toString(), text);
+      }
+    }
+    return contents;
+  }
+
+  private static void damage(
+      Map<String, String> files, List<Map<String, String>> states, Random random) {
+    List<String> names = List.copyOf(files.keySet());
+    if (names.isEmpty()) {
+      return;
+    }
+    String name = names.get(random.nextInt(names.size()));
+    String text = files.get(name);
+    Map<String, String> other = states.get(random.nextInt(states.size()));
+    switch (random.nextInt(8)) {
+      case 0 -> files.remove(name);
+      case 1 -> files.put(name, text.substring(0, random.nextInt(text.length() + 1)));
+      case 2 -> {
+        StringBuilder changed = new StringBuilder(text).append('x');
+        changed.setCharAt(random.nextInt(changed.length()), (char) random.nextInt(256));
+        files.put(name, changed.toString());
+      }
+      case 3 -> files.put("manifest", other.get("manifest"));
+      case 4 -> files.put("manifest.tmp", other.get("manifest"));
+      case 5 -> files.putAll(other);
+      case 6 -> files.put("segment-%06d.bin".formatted(random.nextInt(12)), text);
+      default -> files.put("deleted-%06d.bin.tmp".formatted(random.nextInt(12)), text);
+    }
+  }
+
+  /** An earlier manifest, or that of another index, is refused with the reason, and deletes nothing: put back, today's opens. */
+  @Test
+  void manifestsThatAreNotOfTheirFiles() throws IOException {
+    List<Map<String, String>> states = states(scratch);
+    Map<String, String> now = contents(scratch);
+    for (Map<String, String> before : states.subList(0, states.size() - 1)) {
+      Files.writeString(scratch.resolve("manifest"), before.get("manifest"));
+      refused(scratch, 1, "has ", "which its manifest does not name: that is older than the files");
+      Files.writeString(scratch.resolve("manifest"), now.get("manifest"));
+      assertThat(contents(scratch)).isEqualTo(now);
+    }
+    Path other = scratch.resolve("other");
+    Index.open(other, 1).close();
+    String manifest = Files.readString(other.resolve("manifest"));
+    Files.delete(other.resolve("manifest"));
+    Files.delete(other.resolve("lock"));
+    Files.delete(other);
+    Files.writeString(scratch.resolve("manifest"), manifest);
+    refused(scratch, 1, "or of another index; restore the manifest that belongs to them");
+    Files.writeString(scratch.resolve("manifest"), now.get("manifest"));
+    try (Index index = Index.open(scratch, 1)) {
+      index.verify();
+      index.add(new long[] {-5}, Content.batch(5));
+      index.commit();
+    }
+    assertThat(contents(scratch)).hasSizeLessThanOrEqualTo(now.size() + 1);
+  }
+
+  /** Where another writer has committed all the same, as locks do not work everywhere, a commit is refused and loses nothing. */
+  @Test
+  void commitsBesideAnotherWriter() throws Exception {
+    try (Index index = Index.open(scratch, 1)) {
+      index.add(new long[] {1}, Content.batch(1));
+      index.commit();
+      index.add(new long[] {2}, Content.batch(2));
+      Files.delete(scratch.resolve("lock"));
+      assertThat(openElsewhere(scratch, "77")).contains("opened 1").contains("committed");
+      Map<String, String> before = contents(scratch);
+      for (int k = 0; k < 2; k++) {
+        assertThatExceptionOfType(UncheckedIOException.class)
+            .isThrownBy(index::commit)
+            .withMessageContaining("manifest: was replaced by another process since it was opened");
+        assertThat(contents(scratch)).isEqualTo(before);
+      }
+    }
+    try (Index index = Index.open(scratch, 1)) {
+      assertThat(Content.of(index)).isEqualTo(Map.of(1L, 1L, 77L, 77L));
+      index.add(new long[] {2}, Content.batch(2));
+      Files.delete(scratch.resolve("manifest"));
+      assertThatExceptionOfType(UncheckedIOException.class)
+          .isThrownBy(index::commit)
+          .withMessageContaining("manifest: was removed by another process");
+    }
+  }
+
+  /** A commit that may or may not have replaced the manifest is no other writer's. */
+  @Test
+  void commitsAfterOneInDoubt() throws IOException {
+    AtomicInteger renames = new AtomicInteger(-1);
+    FileOperations files =
+        new FileOperations() {
+          @Override
+          void rename(Path from, Path to) throws IOException {
+            boolean fails = to.endsWith("manifest") && renames.get() >= 0;
+            if (!fails || renames.get() == 1) {
+              super.rename(from, to);
+            }
+            if (fails) {
+              throw new IOException("made up");
+            }
+          }
+        };
+    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+      for (int doubt = 0; doubt < 2; doubt++) {
+        index.replace(new long[] {1}, Content.batch(doubt));
+        renames.set(doubt);
+        assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit);
+        renames.set(-1);
+        index.replace(new long[] {2}, Content.batch(doubt));
+        assertThat(index.commit()).isTrue();
+        assertThat(contents(scratch)).hasSize(3); // nothing is left
+      }
+    }
+    try (Index index = Index.open(scratch, 1)) {
+      assertThat(Content.of(index)).isEqualTo(Map.of(1L, 1L, 2L, 1L));
+      index.verify();
+    }
+  }
+
+  /** An index that must not be written to can be read and searched; to commit is an error that says so. */
+  @Test
+  void foldersThatMayOnlyBeRead() throws Exception {
+    Path folder = scratch.resolve("index");
+    try (Index index = Index.open(folder, 1)) {
+      index.add(MANY, Content.batch(MANY));
+      index.commit();
+    }
+    Map<String, String> before = contents(folder);
+    Files.setPosixFilePermissions(scratch, PosixFilePermissions.fromString("rwxr-xr-x"));
+    Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("r-xr-xr-x"));
+    for (String name : before.keySet()) {
+      Files.setPosixFilePermissions(
+          folder.resolve(name), PosixFilePermissions.fromString("r--r--r--"));
+    }
+    try {
+      assertThat(openElsewhere(true, folder, "7"))
+          .contains("opened " + MANY.length)
+          .contains(folder.toRealPath() + ": permission denied (" + folder.toRealPath() + "/lock)");
+      Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("---------"));
+      assertThat(openElsewhere(true, folder, "7"))
+          .contains(": permission denied")
+          .doesNotContain("no file named");
+    } finally {
+      Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwxr-xr-x"));
+    }
+    assertThat(contents(folder)).isEqualTo(before);
+  }
+
+  /** Readers see the last commit, beside a writer too, and change nothing. */
+  @Test
+  void readersBesideAWriter() throws IOException {
+    try (Index index = Index.open(scratch, 1)) {
+      index.add(MANY, Content.batch(MANY));
+      index.commit();
+      Index reader = Index.openReadOnly(scratch);
+      index.remove(3);
+      index.add(new long[] {1}, Content.batch(1));
+      index.commit();
+      try (reader;
+          Index later = Index.openReadOnly(scratch)) {
+        assertThat(reader.size()).isEqualTo(MANY.length);
+        assertThat(later.contains(3)).isFalse();
+        assertThat(later.contains(1)).isTrue();
+        for (Runnable change :
+            List.<Runnable>of(
+                () -> reader.add(new long[] {2}, Content.batch(2)),
+                () -> reader.replace(new long[] {2}, Content.batch(2)),
+                () -> reader.remove(2),
+                reader::commit)) {
+          assertThatIllegalStateException()
+              .isThrownBy(change::run)
+              .withMessageContaining("was opened to be read only");
+        }
+      }
+    }
+  }
+
+  /** Readers that open the folder while commits replace its files see one of these commits, and never an earlier one than before. */
+  @Test
+  void readersWhileAWriterCommits() throws Exception {
+    int group = 5000; // enough to be mapped
+    long[] ids = LongStream.range(0, group).toArray();
+    try (Index index = Index.open(scratch, 1);
+        ExecutorService writers = Executors.newSingleThreadExecutor()) {
+      index.add(ids, Content.batch(new long[group]));
+      index.commit();
+      Future<?> writes =
+          writers.submit(() -> {
+            for (long version = 1; version <= 100; version++) {
+              long[] versions = new long[group];
+              Arrays.fill(versions, version);
+              index.replace(ids, Content.batch(versions));
+              index.commit();
+            }
+          });
+      long last = 0;
+      int seen = 0;
+      while (!writes.isDone() || seen == 0) {
+        try (Index reader = Index.openReadOnly(scratch)) {
+          Map<Long, Long> content = Content.of(reader);
+          long version = content.get(0L);
+          assertThat(content).hasSize(group);
+          assertThat(content.values()).containsOnly(version);
+          assertThat(version).isGreaterThanOrEqualTo(last);
+          seen += version > last ? 1 : 0;
+          last = version;
+        }
+      }
+      writes.get();
+      assertThat(seen).isPositive();
     }
   }
 
