@@ -36,7 +36,7 @@ import org.jspecify.annotations.Nullable;
  * references p, in the order of exact arithmetic and ties by the lower id. Ids and values are exactly those that
  * {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)} with {@link NearestOptions#exact()} gives for one batch of the
  * same Gaussians in the order of their ids. They do not depend on the order of changes, on commits, or on the number of threads.
- * A search reads 8 bytes for each dimension of a reference, in {@code float}, which bounds the divergence from both sides, and
+ * A search reads codes of 2 bytes for each dimension of a reference, or 8 bytes of {@code float}, which bound the divergence, and
  * computes exact values only where these bounds leave open whether a reference belongs to the result.
  *
  * <p><b>References</b> are {@link DiagonalGaussians} of float or double and of any scale, mixed as they come. Ids are any values of
@@ -44,14 +44,18 @@ import org.jspecify.annotations.Nullable;
  * the change has returned sees it. If a change fails, nothing has changed. What searches read is immutable, so they wait for no
  * change, and changes do not wait for searches; but one change waits for another.
  *
- * <p><b>Memory.</b> A reference of float takes {@code 16·D + 32} bytes, one of double {@code 24·D + 32}, and D the dimension.
- * This is memory outside the heap until {@link #commit}, and a mapped file after it. {@code -XX:MaxDirectMemorySize}, by default the
- * size of the heap, limits the former; a change that would exceed it throws {@link OutOfMemoryError}. References that are removed
- * take their memory until their segment is merged with others, which is at the latest when half of its references are removed. A
- * daemon thread of the index merges segments where there is need.
+ * <p><b>Memory.</b> A reference of float takes {@code 18·D + 40} bytes, one of double {@code 26·D + 40}, and D the dimension. This is memory
+ * outside the heap until {@link #commit}, and a mapped file after it, but for segments of up to 128 KiB, which stay in memory.
+ * {@code -XX:MaxDirectMemorySize}, by default the size of the heap, limits the memory of all indexes of the process; a change that would
+ * exceed it throws {@link OutOfMemoryError}. Memory and mappings that no search can reach any more are given back at once, without the
+ * garbage collector, so an index is to be closed. References that are removed take their memory until their segment is merged with
+ * others, which is at the latest when half of its references are removed. A daemon thread of the index merges segments where there is
+ * need; what it makes is in a file, too, if it is large and the index has a folder.
  *
- * <p><b>Files.</b> An index of a folder keeps what {@link #commit} wrote whenever and however the process ends. One index at a time, in any
- * process, may have the folder open. Only one that was opened with a folder has files; others live in memory.
+ * <p><b>Files.</b> An index of a folder keeps what {@link #commit} wrote whenever and however the process ends. Nothing but a commit changes
+ * a folder that has an index, and it deletes only files that an earlier commit of this index has written. One index at a time, in any
+ * process, may have the folder open for changes; any number may have it {@linkplain #openReadOnly open to be read} meanwhile. Only one that
+ * was opened with a folder has files; others live in memory.
  *
  * <p>An index is safe for use by any number of threads at once, virtual ones too. A method throws {@link IllegalStateException} if
  * the index is closed, {@link IllegalArgumentException} if an argument is not as its description says,
@@ -94,13 +98,28 @@ public final class KlIndex implements AutoCloseable {
   /**
    * Opens the index of a folder, to search it with one thread. Reads the manifest and the head of each segment, and maps the rest.
    *
+   * <p>A folder or a file system that may only be read is opened, too; {@link #commit} then fails.
+   *
    * @param folder the folder of an index
-   * @throws UncheckedIOException if there is no index, it is open already, here or in another process, or a file is missing, of a later
-   *     version, or not as it was written
+   * @throws UncheckedIOException if there is no index, it is open already, here or in another process, a file is missing, of a later
+   *     version, or not as it was written, or the manifest is older than the files or of another index; nothing is changed then
    */
   public static KlIndex open(Path folder) {
     Objects.requireNonNull(folder, "folder");
     return new KlIndex(Index.open(folder, 0), new Builder(0));
+  }
+
+  /**
+   * Opens the last commit of the index of a folder, to search it with one thread, whoever else has the folder open. It stays what it is while
+   * others commit; opening it again shows what they did. Nothing in the folder is changed, nor a lock taken.
+   *
+   * <p>Methods that change the index, and {@link #commit}, throw {@link IllegalStateException}.
+   *
+   * @param folder the folder of an index
+   * @throws UncheckedIOException as of {@link #open}, but not if the index is open already
+   */
+  public static KlIndex openReadOnly(Path folder) {
+    return new Builder(0).openReadOnly(folder);
   }
 
   /** The settings of an index. A builder is not safe for use by several threads. */
@@ -167,15 +186,29 @@ public final class KlIndex implements AutoCloseable {
     }
 
     /**
-     * Opens the index of a folder, or makes one in a folder that is empty or not there.
+     * Opens the index of a folder, or makes one in a folder that has none or is not there. Files of other programs may lie in it, and are left
+     * alone.
      *
      * @param folder the folder of the index
      * @return the index, with what was committed
      * @throws IllegalArgumentException if the folder is of an index of another dimension
-     * @throws UncheckedIOException as of {@link KlIndex#open}, or if the folder holds other files
+     * @throws UncheckedIOException as of {@link KlIndex#open}, or if the folder has no manifest, but files with the names of an index's
      */
     public KlIndex open(Path folder) {
       return new KlIndex(Index.open(Objects.requireNonNull(folder, "folder"), dimension), this);
+    }
+
+    /**
+     * Opens the last commit of the index of a folder, as {@link KlIndex#openReadOnly} does.
+     *
+     * @param folder the folder of an index
+     * @return the index, with what was committed
+     * @throws IllegalArgumentException if the folder is of an index of another dimension
+     * @throws UncheckedIOException as of {@link KlIndex#openReadOnly}
+     */
+    public KlIndex openReadOnly(Path folder) {
+      Objects.requireNonNull(folder, "folder");
+      return new KlIndex(Index.openReadOnly(folder, dimension), this);
     }
   }
 
@@ -373,7 +406,9 @@ public final class KlIndex implements AutoCloseable {
    * written. Afterwards, searches read the new files, mapped, and memory outside the heap becomes free. Files that are no longer needed
    * are deleted, on Windows by a later commit if they are mapped yet.
    *
-   * @throws IllegalStateException if the index is in memory alone
+   * @throws IllegalStateException if the index is in memory alone, or was opened to be read only
+   * @throws UncheckedIOException if a file cannot be written, or another process has committed to the folder since it was opened here, as
+   *     may happen where locks do not work; the index is as it was
    * @throws CancellationException if the calling thread is interrupted; the folder then is as before, or as it was to be
    */
   public void commit() {

@@ -24,7 +24,7 @@ import picocli.CommandLine.Spec;
     name = "create",
     description = {
       "Makes an index of the Gaussians q, or an empty one.",
-      "The folder must be new or empty. If the command fails or is interrupted, it is as before.",
+      "The folder must be new, or have no index. If the command fails or is interrupted, it is as before.",
     },
     customSynopsis = {
       "kullback index create FOLDER --mean Q.npy --std S.npy [--ids J.npy] [...]",
@@ -71,7 +71,7 @@ final class IndexCreate implements Callable<Integer> {
     IndexRows rows = rows();
     int d = rows == null ? dimension() : Batch.dimension(rows.files());
     try (NewFolder made = new NewFolder(folder.path);
-        KlIndex index = made.open(() -> folder.open(d, 1))) {
+        KlIndex index = made.open(() -> folder.create(d))) {
       if (rows != null) {
         try (Progress progress = Terminal.of(spec).progress(rows.size())) {
           rows.addTo(index, false, progress);

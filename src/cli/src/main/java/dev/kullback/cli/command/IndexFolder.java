@@ -17,17 +17,32 @@ final class IndexFolder {
   @Parameters(paramLabel = "FOLDER", description = "The folder of the index.")
   Path path;
 
-  /** Opens the index, to be searched by one thread. */
+  /** Opens the index to change it. */
   KlIndex open() {
-    if (Files.notExists(path)) {
-      throw new UserError(path, "no such folder: index create makes an index");
-    }
+    requireFolder();
     return read(() -> KlIndex.open(path));
   }
 
+  /** Opens the index to read it, whoever else has it open. */
+  KlIndex openReadOnly() {
+    requireFolder();
+    return read(() -> KlIndex.openReadOnly(path));
+  }
+
+  private void requireFolder() {
+    if (Files.notExists(path) && !Files.isSymbolicLink(path)) {
+      throw new UserError(path, "no such folder: index create makes an index");
+    }
+  }
+
+  /** Opens the index, which must be of this dimension, to search it with threads. */
+  KlIndex openReadOnly(int dimension, int threads) {
+    return read(() -> KlIndex.builder(dimension).threads(threads).openReadOnly(path));
+  }
+
   /** Opens the index, or makes one. */
-  KlIndex open(int dimension, int threads) {
-    return read(() -> KlIndex.builder(dimension).threads(threads).open(path));
+  KlIndex create(int dimension) {
+    return read(() -> KlIndex.builder(dimension).open(path));
   }
 
   /** Reads the folder; what cannot be read is bad input. */

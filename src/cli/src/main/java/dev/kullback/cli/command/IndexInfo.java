@@ -37,7 +37,7 @@ final class IndexInfo implements Callable<Integer> {
     Report report = new Report(spec);
     report.requireHeard();
     report.start();
-    try (KlIndex index = folder.open()) {
+    try (KlIndex index = folder.openReadOnly()) {
       IndexStats stats = index.stats();
       if (check) {
         folder.check(index);
@@ -45,10 +45,11 @@ final class IndexInfo implements Callable<Integer> {
       report.line("dimension %d", index.dimension());
       report.line("size      %d", index.size());
       report.line("deleted   %d", stats.deleted());
-      report.line("segments  %d, %s MB", stats.segments(), Text.number(stats.mappedBytes() * 1e-6));
+      long bytes = stats.mappedBytes() + stats.nativeBytes(); // small segments are read
+      report.line("segments  %d, %s MB", stats.segments(), Text.number(bytes * 1e-6));
       folder.describe(report, index);
       report.put("segments", stats.segments()).put("deleted", stats.deleted());
-      report.put("bytes", stats.mappedBytes()).put("checked", check);
+      report.put("bytes", bytes).put("checked", check);
       if (check) {
         report.line("checked   in %.3g s: every checksum is right", report.seconds());
         report.put("seconds", report.seconds());

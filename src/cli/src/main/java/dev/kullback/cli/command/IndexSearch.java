@@ -199,10 +199,10 @@ final class IndexSearch implements Callable<Integer> {
   /** Opens the index, which must be there, to be searched by several threads. */
   private KlIndex open(BatchOptions.Files files) {
     int dimension = Batch.dimension(files);
-    try (KlIndex index = folder.open()) {
+    try (KlIndex index = folder.openReadOnly()) {
       folder.requireDimension(index, files.mean(), dimension);
     }
-    return folder.open(dimension, threads);
+    return folder.openReadOnly(dimension, threads);
   }
 
   /** What is searched, for which queries; {@code own} has the id that each leaves out. */

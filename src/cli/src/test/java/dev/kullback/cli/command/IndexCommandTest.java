@@ -577,10 +577,14 @@ class IndexCommandTest extends CommandFixture {
         List.of("info FOLDER", "remove FOLDER --ids j.npy", "add FOLDER --ids j.npy" + P)) {
       assertRefused(line, "index: is no folder of an index: it has no file named manifest");
     }
+    Files.writeString(index.resolve("segment-000001.bin"), "mine");
     assertRefused(
-        "create FOLDER" + P, "index: has no file named manifest, but has notes.txt; take");
+        "create FOLDER" + P, "index: has no file named manifest, but has segment-000001.bin: ");
     Files.writeString(index.resolve("manifest"), "mine");
+    Map<String, String> before = files();
     assertUserError(line("info FOLDER"), "manifest: is not the manifest of an index");
+    assertUserError(line("add FOLDER --ids j.npy" + P), "manifest: is not the manifest of an");
+    assertThat(files()).isEqualTo(before);
     Files.writeString(folder.resolve("plain"), "mine");
     String plain = line("info FOLDER").replace(index.toString(), folder + "/plain");
     assertUserError(plain, "plain: is not a folder");
@@ -620,16 +624,18 @@ class IndexCommandTest extends CommandFixture {
     create();
     Map<String, String> before = files();
     try (KlIndex open = KlIndex.open(index)) {
-      assertUserError(line("info FOLDER"), "index: is open in this process already");
       open.add(new long[] {77}, DiagonalGaussians.ofStd(new float[D], ones(), D));
       assertUserError(line("add FOLDER --replace --ids j.npy" + P), "index: is open in");
+      done("info FOLDER --check"); // reads the last commit
+      done("query FOLDER -k 2 --indices i.npy -o o.npy" + Q);
     }
     assertThat(files()).isEqualTo(before);
     try (FileChannel channel = FileChannel.open(index.resolve("lock"), StandardOpenOption.WRITE)) {
       channel.lock();
-      assertUserError(line("info FOLDER"), "index: is open in another process; close it there");
+      assertUserError(
+          line("remove FOLDER --ids j.npy"), "index: is open in this process already, by this");
+      done("info FOLDER");
     }
-    done("info FOLDER");
   }
 
   private static float[] ones() {

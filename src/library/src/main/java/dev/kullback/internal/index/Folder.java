@@ -162,13 +162,22 @@ final class Folder implements AutoCloseable {
   }
 
   /** Opens the folder of an index to read the last commit, whoever else has it open. */
-  static Folder openReadOnly(Path given, FileOperations files, Memory memory) {
+  static Folder openReadOnly(Path given, int dimension, FileOperations files, Memory memory) {
     return reading(
         given,
         () -> {
           Path path = real(given, 0, files);
-          return new Folder(path, files, memory, true, look(path));
+          return new Folder(path, files, memory, true, checked(path, dimension, look(path)));
         });
+  }
+
+  private static State checked(Path path, int dimension, State state) {
+    if (dimension > 0 && state.manifest.dimension() != dimension) {
+      throw new IllegalArgumentException(
+          "%s is an index of dimension %d, not %d"
+              .formatted(path, state.manifest.dimension(), dimension));
+    }
+    return state;
   }
 
   /** Work with files that may fail. */
@@ -221,13 +230,7 @@ final class Folder implements AutoCloseable {
         writeManifest(path, first, files);
         showManifest(path, files);
       }
-      State state = look(path);
-      if (dimension > 0 && state.manifest.dimension() != dimension) {
-        throw new IllegalArgumentException(
-            "%s is an index of dimension %d, not %d"
-                .formatted(path, state.manifest.dimension(), dimension));
-      }
-      Folder folder = new Folder(path, files, memory, false, state);
+      Folder folder = new Folder(path, files, memory, false, checked(path, dimension, look(path)));
       folder.lock = lock;
       return folder;
     } catch (Throwable e) {

@@ -117,10 +117,11 @@ public final class Index implements AutoCloseable {
     return open(path, dimension, new FileOperations(), Segment::merge);
   }
 
-  /** Opens the index of a folder to search what was committed last. */
-  public static Index openReadOnly(Path path) {
+  /** Opens the index of a folder, of this dimension if it is not 0, to search what was committed last. */
+  public static Index openReadOnly(Path path, int dimension) {
     Memory memory = new Memory();
-    return of(Folder.openReadOnly(path, new FileOperations(), memory), Segment::merge, memory);
+    return of(
+        Folder.openReadOnly(path, dimension, new FileOperations(), memory), Segment::merge, memory);
   }
 
   static Index open(

@@ -166,7 +166,7 @@ class FolderTest {
       index.remove(MANY);
       index.commit();
     }
-    Index.openReadOnly(scratch).close();
+    Index.openReadOnly(scratch, 0).close();
     for (String name : others.keySet()) {
       assertThat(scratch.resolve(name)).hasContent(others.get(name));
     }
@@ -378,7 +378,7 @@ class FolderTest {
       for (String name : files.keySet()) {
         Files.writeString(folder.resolve(name), files.get(name), StandardCharsets.ISO_8859_1);
       }
-      opened += reads(() -> Index.openReadOnly(folder)) ? 1 : 0;
+      opened += reads(() -> Index.openReadOnly(folder, 0)) ? 1 : 0;
       assertThat(contents(folder)).as("%s", files.keySet()).isEqualTo(files);
       opened += reads(() -> Index.open(folder, 0)) ? 1 : 0;
       reads(() -> Index.open(folder, 2));
@@ -571,12 +571,12 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1)) {
       index.add(MANY, Content.batch(MANY));
       index.commit();
-      Index reader = Index.openReadOnly(scratch);
+      Index reader = Index.openReadOnly(scratch, 0);
       index.remove(3);
       index.add(new long[] {1}, Content.batch(1));
       index.commit();
       try (reader;
-          Index later = Index.openReadOnly(scratch)) {
+          Index later = Index.openReadOnly(scratch, 0)) {
         assertThat(reader.size()).isEqualTo(MANY.length);
         assertThat(later.contains(3)).isFalse();
         assertThat(later.contains(1)).isTrue();
@@ -615,7 +615,7 @@ class FolderTest {
       long last = 0;
       int seen = 0;
       while (!writes.isDone() || seen == 0) {
-        try (Index reader = Index.openReadOnly(scratch)) {
+        try (Index reader = Index.openReadOnly(scratch, 0)) {
           Map<Long, Long> content = Content.of(reader);
           long version = content.get(0L);
           assertThat(content).hasSize(group);

@@ -265,7 +265,7 @@ class MemoryTest {
         check(index.size() == (long) n * rows, "size");
         index.verify();
       }
-      try (Index index = Index.openReadOnly(folder)) {
+      try (Index index = Index.openReadOnly(folder, 0)) {
         check(index.size() == (long) n * rows, "size");
         index.verify();
       }
