@@ -75,7 +75,7 @@ final class Folder implements AutoCloseable {
   private final boolean isReader;
 
   /** The locked file; null for a reader, and where there was none, or none that may be written to, until a commit. */
-  private @Nullable FileChannel lock;
+  private volatile @Nullable FileChannel lock;
 
   private Manifest manifest;
 

@@ -89,7 +89,7 @@ public final class Index implements AutoCloseable {
 
     void end() {
       if (held != null) {
-        held.close();
+        held.replaced();
       }
     }
   }
@@ -422,7 +422,12 @@ public final class Index implements AutoCloseable {
     Merge merge = null;
     try {
       for (merge = begin(); merge != null; merge = begin()) {
-        end(merge, merge(merge));
+        try {
+          end(merge, merge(merge));
+        } finally {
+          merge.end();
+          memory.reclaim();
+        }
       }
     } catch (Throwable e) { // its parts are as they were
       abandon(merge, e);
@@ -457,8 +462,6 @@ public final class Index implements AutoCloseable {
       }
     } finally {
       writer.unlock();
-      merge.end();
-      memory.reclaim();
     }
   }
 
@@ -474,10 +477,6 @@ public final class Index implements AutoCloseable {
       pause(e, merge == null ? 0 : policy.terms(merge.group()));
     } finally {
       writer.unlock();
-      if (merge != null) {
-        merge.end();
-      }
-      memory.reclaim();
     }
   }
 
@@ -533,13 +532,15 @@ public final class Index implements AutoCloseable {
       } finally {
         writer.unlock();
       }
-      try (state) {
+      try {
         boolean changed = !isCommitted(state.segments());
         if (changed) {
           settle(taken, write(to, taken, state.segments()));
         }
         changes.addAndGet(-counted);
         return changed;
+      } finally {
+        state.replaced();
       }
     } finally {
       committer.unlock();

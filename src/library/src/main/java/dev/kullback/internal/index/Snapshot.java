@@ -63,7 +63,7 @@ public final class Snapshot implements AutoCloseable {
     }
   }
 
-  /** Ends the use by the index, which is to {@linkplain Memory#reclaim reclaim} memory then. */
+  /** Ends a use by the index itself, which is to {@linkplain Memory#reclaim reclaim} memory then. */
   void replaced() {
     release();
   }
