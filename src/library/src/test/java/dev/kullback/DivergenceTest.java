@@ -144,6 +144,81 @@ class DivergenceTest {
     }
   }
 
+  static Stream<Divergence> all() {
+    return Stream.concat(Stream.of(Divergence.KL), divergences());
+  }
+
+  /** Ratios of variances up to 1e±600 and beyond, in one dimension of several, by every way to a value. */
+  @ParameterizedTest
+  @MethodSource("all")
+  void extremeRatios(Divergence divergence) {
+    Random random = new Random(12);
+    for (boolean isDouble : new boolean[] {false, true}) {
+      for (Kind kind : Kind.values()) {
+        for (Kind other : Kind.values()) {
+          int d = kind == other ? 1 : 6;
+          Batch q = extreme(kind, isDouble, d, random);
+          Batch p = extreme(other, isDouble, d, random);
+          String what = "%s, %s, %s, double: %s".formatted(divergence, kind, other, isDouble);
+          checkExtreme(divergence, what, q, p);
+        }
+      }
+    }
+  }
+
+  /** One Gaussian for each of some extreme scales, which it has in its last dimension. */
+  private static Batch extreme(Kind kind, boolean isDouble, int d, Random random) {
+    double[] extremes =
+        switch (kind) {
+          case LOG_VARIANCE ->
+              isDouble
+                  ? new double[] {-1400, -745, -690, -1e-300, 3, 690, 745, 1400, -5e4, 5e4}
+                  : new double[] {-1400, -103, -88, -1e-38, 3, 88, 103, 1400};
+          default ->
+              isDouble
+                  ? new double[] {5e-324, 1e-310, 1e-300, 1e-160, 1, 3e153, 1e160, 1e300, 1.7e308}
+                  : new double[] {1.4e-45, 1e-40, 1e-38, 1e-20, 1, 3e15, 1e20, 1e38, 3.4e38};
+        };
+    double[] mean = new double[extremes.length * d];
+    double[] scale = new double[mean.length];
+    for (int k = 0; k < mean.length; k++) {
+      boolean isLast = (k + 1) % d == 0;
+      mean[k] = random.nextInt(3) == 0 ? random.nextInt(-2, 3) : 0;
+      scale[k] = isLast ? extremes[k / d] : kind.fromStd.applyAsDouble(random.nextDouble(0.5, 2));
+    }
+    return new Batch(kind, isDouble, mean, scale, d);
+  }
+
+  private static void checkExtreme(Divergence divergence, String what, Batch q, Batch p) {
+    double[] expected = DivergenceOracle.pairwise(divergence, q, p);
+    int m = p.size();
+    DiagonalGaussians a = q.gaussians();
+    DiagonalGaussians b = p.gaussians();
+    try (KlEngine engine = engine(divergence)) {
+      double[] out = engine.pairwise(a, b, new double[expected.length]);
+      for (int at = 0; at < out.length; at++) { // that may be, where twice the value overflows
+        boolean isEither = out[at] > Double.MAX_VALUE && expected[at] > Double.MAX_VALUE / 2;
+        expected[at] = isEither ? Double.POSITIVE_INFINITY : expected[at];
+      }
+      Check.matrix(what, m, expected, out, Precision.ofDoubleResult(q, p));
+      for (NearestOptions options :
+          new NearestOptions[] {NearestOptions.of(m), NearestOptions.of(m).exact()}) {
+        Neighbors found = engine.nearest(a, b, options);
+        for (int r = 0; r < expected.length; r++) {
+          out[r / m * m + found.index(r / m, r % m)] = found.value(r / m, r % m);
+        }
+        Check.matrix(what + ", nearest", m, expected, out, Precision.ofDoubleResult(q, p));
+      }
+      for (int at = 0; at < expected.length; at++) {
+        if (expected[at] >= Double.MIN_NORMAL && expected[at] <= Double.MAX_VALUE / 2) {
+          assertThat(Math.abs(out[at] - expected[at]))
+              .as("%s, exact, (%d, %d): %s for %s", what, at / m, at % m, out[at], expected[at])
+              .isLessThanOrEqualTo(2 * Math.ulp(expected[at]));
+        }
+      }
+    }
+  }
+
   static Stream<Arguments> fullBatches() {
     return divergences()
         .flatMap(d -> Stream.of(FullBatch.Kind.values()).map(kind -> Arguments.of(d, kind)));

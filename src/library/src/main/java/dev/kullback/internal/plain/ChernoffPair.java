@@ -186,8 +186,7 @@ final class ChernoffPair extends StablePair {
         x.multiply(weight);
         sum.add(x);
       } else {
-        x.add(1);
-        ratios.multiply(x);
+        ratios.multiply(ratio);
       }
       return true;
     }

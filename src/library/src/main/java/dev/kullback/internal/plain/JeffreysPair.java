@@ -46,7 +46,6 @@ final class JeffreysPair extends StablePair {
 
   /** The same in twice the precision, with x = V/v − 1; a term is within 2⁻⁹⁰, log-variances' where x is 2⁻⁵. */
   private static final class Exact extends Unrounded {
-    private final DoubleDouble ratio = new DoubleDouble();
     private final DoubleDouble part = new DoubleDouble();
 
     @Override
@@ -57,8 +56,6 @@ final class JeffreysPair extends StablePair {
       if (!setOrdered(kind, sq, other, sp)) {
         return false;
       }
-      ratio.set(x);
-      ratio.add(1);
       part.set(x);
       part.multiply(x);
       part.divide(ratio);

@@ -23,6 +23,9 @@ public abstract class Unrounded {
   /** {@code σq²/σp² − 1}, by {@link #setExcess}, where a formula does not say otherwise. */
   final DoubleDouble x = new DoubleDouble();
 
+  /** 1 + x, by {@link #setAnyExcess}: of a ratio beyond 2^±970, x alone does not have it. */
+  final DoubleDouble ratio = new DoubleDouble();
+
   final DoubleDouble w = new DoubleDouble();
   final DoubleDouble sum = new DoubleDouble();
   private final DoubleDouble z = new DoubleDouble();
@@ -116,10 +119,11 @@ public abstract class Unrounded {
         : a.high() != b.high() ? a.high() < b.high() : a.low() < b.low();
   }
 
-  /** Sets x, of any size; vq and vp are set. */
+  /** Sets x, of any size, and 1 + x to 2⁻⁹⁶; vq and vp are set. */
   final void setAnyExcess(Scale kind, double sq, Scale other, double sp) {
     x.set(vq);
     x.divide(vp);
+    ratio.set(x);
     if (Math.abs(x.toDouble() - 1) < MOST_IN_SERIES) {
       setExcess(kind, sq, other, sp);
     } else {
