@@ -502,6 +502,119 @@ class MixtureReductionTest {
     }
   }
 
+  /** Pairs on both sides of a middle component, of any variances and weights: the lower one merges, unless the outer two cost less. */
+  @Test
+  void mirroredTiesGoToTheLowerIndices() {
+    double[] numbers = {0.3, 0.5, 1, 2, 3, 7};
+    int ties = 0;
+    for (double distance : new double[] {0.01, 0.7, 1, 1.5}) {
+      for (double inner : numbers) {
+        for (double outer : numbers) {
+          for (double weight : numbers) {
+            for (boolean isFull : new boolean[] {false, true}) {
+              double sum = 2 + weight;
+              double[] weights = {1 / sum, weight / sum, 1 / sum};
+              double[] means = {-distance, 0, distance};
+              double[] variances = {outer, inner, outer};
+              Mix mix = new Mix(weights, means, variances, isFull);
+              if (cost(mix, 0, 1) < cost(mix, 0, 2) * (1 - 1e-6)) {
+                ties++;
+                assertThat(mix.reduce(2, INFINITY).assignments())
+                    .as("%s %s", Arrays.toString(weights), Arrays.toString(variances))
+                    .containsExactly(0, 0, 1);
+              }
+            }
+          }
+        }
+      }
+    }
+    assertThat(ties).isGreaterThan(500);
+  }
+
+  private static double cost(Mix mix, int i, int j) {
+    double w = mix.weights[i] + mix.weights[j];
+    double a = mix.weights[i] / w;
+    double b = mix.weights[j] / w;
+    double d = mix.means[j] - mix.means[i];
+    double p = a * mix.covariances[i] + b * mix.covariances[j] + a * b * d * d;
+    return 0.5
+        * w
+        * (Math.log(p) - a * Math.log(mix.covariances[i]) - b * Math.log(mix.covariances[j]));
+  }
+
+  /** Groups of three that are translated, reflected, permuted or reversed copies of each other: they merge one after the other. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void copiesMergeInTheirOrder(boolean isFull) {
+    Random random = new Random(8);
+    for (int n = 0; n < 300; n++) {
+      int d = 1 + n % 3;
+      int copies = 4;
+      Mix group = random(3, d, isFull, 1, random);
+      int length = group.covariances.length / 3;
+      double[] weights = new double[3 * copies];
+      double[] means = new double[3 * copies * d];
+      double[] covariances = new double[3 * copies * length];
+      for (int copy = 0; copy < copies; copy++) {
+        int[] order = random.nextBoolean() ? new int[] {0, 1, 2} : new int[] {2, 1, 0};
+        boolean isSwapped = random.nextBoolean();
+        int[] sign = random.ints(d, 0, 2).map(x -> 2 * x - 1).toArray();
+        for (int k = 0; k < 3; k++) {
+          int from = order[k];
+          int to = 3 * copy + k;
+          // bits that translation keeps, and weights that make pairs of equal weights, too
+          weights[to] = n % 2 == 0 ? 1.0 / 12 : Math.rint(16 * group.weights[from]) / 16 + 0.25;
+          for (int h = 0; h < d; h++) {
+            int g = isSwapped ? d - 1 - h : h;
+            double rounded = Math.rint(0x1p20 * group.means[from * d + h]) * 0x1p-20;
+            means[to * d + g] = sign[h] * rounded + 64 * copy;
+            for (int c = 0; c < d; c++) {
+              int e = isSwapped ? d - 1 - c : c;
+              if (isFull) {
+                covariances[to * length + g * d + e] =
+                    sign[h] * sign[c] * group.covariances[from * length + h * d + c];
+              } else {
+                covariances[to * length + g] = group.covariances[from * length + h];
+              }
+            }
+          }
+        }
+      }
+      double[] costs =
+          new Mix(
+                  Arrays.copyOf(weights, 3),
+                  Arrays.copyOf(means, 3 * d),
+                  Arrays.copyOf(covariances, 3 * length),
+                  isFull)
+              .reduce(1, INFINITY)
+              .costs();
+      if (costs[1] < costs[0] * (1 + 1e-6)) {
+        continue; // a group merges at once
+      }
+      Mix mix = new Mix(weights, means, covariances, isFull);
+      int[] merged = new int[copies];
+      for (int step = 1; step <= 2 * copies; step++) {
+        int[] assignments = mix.reduce(3 * copies - step, INFINITY).assignments();
+        for (int copy = 0; copy < copies; copy++) {
+          int first = 3 * copy;
+          merged[copy] =
+              3
+                  - (int)
+                      IntStream.of(
+                              assignments[first], assignments[first + 1], assignments[first + 2])
+                          .distinct()
+                          .count();
+        }
+        int full = (step - 1) / copies;
+        int more = (step - 1) % copies;
+        assertThat(merged)
+            .as("%d, %d dimensions, step %d", n, d, step)
+            .containsExactly(
+                IntStream.range(0, copies).map(k -> full + (k <= more ? 1 : 0)).toArray());
+      }
+    }
+  }
+
   /** Costs are proportional to the weights, and do not depend on the units of the data; by powers of 2, to the bit. */
   @Test
   void unitsDoNotMatter() {

@@ -20,7 +20,7 @@ import java.util.Arrays;
  * Systems 43, 2007, equation 21).
  *
  * <p>The logarithms cancel where components are alike, so the cost is computed in the coordinates in which the heavier one, i, is
- * N(0, I). With {@code P_i = LLᵀ}, {@code X = L⁻¹(P_j − P_i)L⁻ᵀ}, {@code y = L⁻¹d} and {@code ln|I + X| = tr X − G(X)} it is
+ * N(0, I); of equal weights, the covariances decide which that is, so that no bit depends on the components' order. With {@code P_i = LLᵀ}, {@code X = L⁻¹(P_j − P_i)L⁻ᵀ}, {@code y = L⁻¹d} and {@code ln|I + X| = tr X − G(X)} it is
  *
  * <pre>
  * ½[w ln(1 + ab yᵀ(I + bX)⁻¹y) + w_j G(X) − w G(bX)]
@@ -128,15 +128,21 @@ public abstract class Components {
     return owner[original];
   }
 
-  /** Returns the cost of merging two components, the lower index first. */
+  /** Returns the cost of merging two components. */
   public final double cost(int i, int j) {
-    int heavy = weight[j] > weight[i] ? j : i;
+    int heavy = weight[j] > weight[i] || (weight[j] == weight[i] && isWider(j, i)) ? j : i;
     int light = i + j - heavy;
     if (weight[light] == 0) {
       return 0;
     }
     double cost = 0.5 * doubleCost(heavy, light);
     return cost >= 0 ? cost : Double.POSITIVE_INFINITY; // a NaN of ∞ − ∞
+  }
+
+  private boolean isWider(int i, int j) {
+    return Arrays.compare(
+            covariance, i * length, (i + 1) * length, covariance, j * length, (j + 1) * length)
+        > 0;
   }
 
   /** Returns twice the cost of merging a component into one that is not lighter. */

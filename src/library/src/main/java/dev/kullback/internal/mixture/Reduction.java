@@ -7,11 +7,14 @@ import java.util.function.IntConsumer;
 /**
  * Merges the two components that cost least, again and again. Each row i has the least cost of merging component i with one of a higher
  * index or, once that partner was merged with another, a bound below it. A row is gone through again only when it was merged, or when its
- * bound is the least of all rows' values. Equal costs go to the lower i, then to the lower j.
+ * bound is the least of all rows' values. Costs that may be equal go to the lower i, then to the lower j.
  */
 public final class Reduction {
   /** What a bound must exceed a cost by, relatively, to count as greater: far more than rounding does to either. */
   private static final double MARGIN = 1 + 0x1p-10;
+
+  /** Greatest quotient of two costs that may be equal, of which each is within 1e-12. */
+  private static final double TIE = 1 + 0x1p-38;
 
   private static final int NONE = -1;
 
@@ -25,7 +28,10 @@ public final class Reduction {
   /** Each row's least cost, or a bound below it where the partner is {@link #NONE}; +∞ of the last row, which has no partner. */
   private final double[] least;
 
+  /** The lowest component of such a cost, or of one that may be equal, and its cost. */
   private final int[] partner;
+
+  private final double[] cost;
   private final Checkpoint checkpoint = new Checkpoint();
 
   public Reduction(Components components, int size) {
@@ -35,6 +41,7 @@ public final class Reduction {
     Arrays.setAll(left, i -> i);
     least = new double[size];
     partner = new int[size];
+    cost = new double[size];
   }
 
   /**
@@ -52,10 +59,10 @@ public final class Reduction {
     while (steps < costs.length) {
       int p = cheapest();
       int i = left[p];
-      if (least[i] > most) {
+      if (cost[i] > most) {
         break;
       }
-      costs[steps++] = least[i];
+      costs[steps++] = cost[i];
       merge(p);
       progress.accept(size);
     }
@@ -71,14 +78,16 @@ public final class Reduction {
     return left[p];
   }
 
-  /** Returns the place of the first row of least cost, with its partner. */
+  /** Returns the place of the first row of least cost, or of one that may be equal, with its partner. */
   private int cheapest() {
     while (true) {
+      double most = Double.POSITIVE_INFINITY;
+      for (int p = 0; p < size - 1; p++) {
+        most = Math.min(most, TIE * least[left[p]]);
+      }
       int best = 0;
-      for (int p = 1; p < size - 1; p++) {
-        if (least[left[p]] < least[left[best]]) {
-          best = p;
-        }
+      while (least[left[best]] > most) {
+        best++;
       }
       if (partner[left[best]] != NONE) {
         return best;
@@ -91,6 +100,7 @@ public final class Reduction {
   private void scan(int place) {
     int i = left[place];
     least[i] = Double.POSITIVE_INFINITY;
+    cost[i] = Double.POSITIVE_INFINITY;
     partner[i] = left[place + 1];
     for (int p = place + 1; p < size; p++) {
       offer(i, left[p]);
@@ -98,14 +108,18 @@ public final class Reduction {
     checkpoint.pass(Checkpoint.ofPlain((long) (size - place) * components.dimension()));
   }
 
-  /** Takes j as a row's partner if it costs less than {@link #least}. */
+  /** Takes j as a row's partner if it costs less than {@link #least}, or perhaps as much and is lower. */
   private void offer(int i, int j) {
     if (!components.costsMore(i, j, MARGIN * least[i])) {
-      double cost = components.cost(i, j);
-      if (cost < least[i] || (cost == least[i] && j < partner[i])) {
-        least[i] = cost;
+      double offered = components.cost(i, j);
+      boolean isTie = offered <= TIE * cost[i] && cost[i] <= TIE * offered;
+      if (partner[i] == NONE
+          ? TIE * offered < least[i]
+          : isTie ? j < partner[i] : offered < cost[i]) {
+        cost[i] = offered;
         partner[i] = j;
       }
+      least[i] = Math.min(least[i], offered);
       checkpoint.pass(components.terms());
     }
   }
@@ -123,8 +137,7 @@ public final class Reduction {
         partner[r] = NONE;
       }
       if (p < place) {
-        offer(
-            r, i); // never of the same cost as a bound: then there may be a lower partner, or none
+        offer(r, i); // never at a bound's cost: there may be a lower partner of it, or none
       }
     }
     if (place < size - 1) {
