@@ -24,6 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Each divergence, held to the contract by an oracle, and what all have in common. */
 @Tag("vector")
@@ -196,10 +197,6 @@ class DivergenceTest {
     DiagonalGaussians b = p.gaussians();
     try (KlEngine engine = engine(divergence)) {
       double[] out = engine.pairwise(a, b, new double[expected.length]);
-      for (int at = 0; at < out.length; at++) { // that may be, where twice the value overflows
-        boolean isEither = out[at] > Double.MAX_VALUE && expected[at] > Double.MAX_VALUE / 2;
-        expected[at] = isEither ? Double.POSITIVE_INFINITY : expected[at];
-      }
       Check.matrix(what, m, expected, out, Precision.ofDoubleResult(q, p));
       for (NearestOptions options :
           new NearestOptions[] {NearestOptions.of(m), NearestOptions.of(m).exact()}) {
@@ -217,6 +214,72 @@ class DivergenceTest {
         }
       }
     }
+  }
+
+  /** The same by the ratio of variances, in every way to state them, and by means and variances together. */
+  @ParameterizedTest
+  @ValueSource(strings = {"kl", "reverse-kl", "jeffreys"})
+  void overflowsOnlyBeyondDoubleByVariances(String name) {
+    Divergence divergence = Divergence.of(name);
+    for (Kind kindQ : Kind.values()) {
+      for (Kind kindP : Kind.values()) {
+        for (double due : new double[] {0.8, 1, 1.5, 10}) {
+          double std = Math.sqrt(2 * due) * 1e77;
+          Batch wide = Batch.ofStd(kindQ, true, new double[] {0, 1e76}, new double[] {1, std}, 2);
+          Batch narrow = Batch.ofStd(kindP, true, new double[2], new double[] {1, 1e-77}, 2);
+          boolean isReverse = divergence == Divergence.REVERSE_KL;
+          Batch q = isReverse ? narrow : wide;
+          Batch p = isReverse ? wide : narrow;
+          double[] expected = DivergenceOracle.pairwise(divergence, q, p);
+          assertThat(expected[0] < Double.POSITIVE_INFINITY).isEqualTo(due < 10);
+          String what = "%s, %s, %s".formatted(kindQ, kindP, due);
+          try (KlEngine engine = engine(divergence)) {
+            double[] out = engine.pairwise(q.gaussians(), p.gaussians(), new double[1]);
+            Check.matrix(what, 1, expected, out, Precision.DOUBLE);
+            out[0] =
+                engine
+                    .nearest(q.gaussians(), p.gaussians(), NearestOptions.of(1).exact())
+                    .value(0, 0);
+            Check.matrix("exact " + what, 1, expected, out, Precision.DOUBLE);
+          }
+        }
+      }
+    }
+  }
+
+  /** An exact value is right to the last double before overflow, too. */
+  @ParameterizedTest
+  @ValueSource(strings = {"kl", "jeffreys", "wasserstein-2"})
+  void exactValuesReachTheGreatestDouble(String name) {
+    Divergence divergence = Divergence.of(name);
+    Random random = new Random(8);
+    int finite = 0;
+    for (int trial = 0; trial < 60; trial++) {
+      int d = 1 + trial % 9;
+      double[] mean = random.doubles(d, 0.5, 2).toArray();
+      double[] std = random.doubles(d, 0.5, 2).toArray();
+      Batch zero = new Batch(Kind.STD, true, new double[d], std, d);
+      double[] some = new double[d];
+      Arrays.setAll(some, h -> mean[h] * 1e150);
+      double small =
+          DivergenceOracle.pairwise(divergence, new Batch(Kind.STD, true, some, std, d), zero)[0];
+      double factor = Math.sqrt(Double.MAX_VALUE / small) * 1e150;
+      double ulps = 1 + (random.nextInt(5) - 2) * 0x1p-52;
+      double[] far = new double[d];
+      Arrays.setAll(far, h -> mean[h] * (factor * ulps));
+      Batch q = new Batch(Kind.STD, true, far, std, d);
+      double expected = DivergenceOracle.pairwise(divergence, q, zero)[0];
+      finite += expected < Double.POSITIVE_INFINITY ? 1 : 0;
+      try (KlEngine engine = engine(divergence)) {
+        assertThat(
+                engine
+                    .nearest(q.gaussians(), zero.gaussians(), NearestOptions.of(1).exact())
+                    .value(0, 0))
+            .as("trial %d", trial)
+            .isEqualTo(expected);
+      }
+    }
+    assertThat(finite).isBetween(10, 50);
   }
 
   static Stream<Arguments> fullBatches() {

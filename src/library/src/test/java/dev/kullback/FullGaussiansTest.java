@@ -16,6 +16,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -323,6 +324,25 @@ class FullGaussiansTest {
       assertThat(aligned[i]).isEqualTo(0.0);
     }
     assertThat(Arrays.stream(matrix)).allMatch(kl -> kl >= 0);
+  }
+
+  /** No part of a sum below the greatest double overflows: means, diagonal elements and others. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void overflowsOnlyBeyondDouble(Backend backend) {
+    double far = 1.55e154;
+    double kl = 0.5 * far * far;
+    FullGaussians unit = FullGaussians.ofScaleTril(new double[2], new double[] {1, 0, 0, 1}, 2);
+    try (KlEngine engine = Engines.on(backend)) {
+      for (FullGaussians q :
+          List.of(
+              FullGaussians.ofScaleTril(new double[] {0, far}, new double[] {1, 0, 0, 1}, 2),
+              FullGaussians.ofScaleTril(new double[2], new double[] {far, 0, 0, 1}, 2),
+              FullGaussians.ofScaleTril(new double[2], new double[] {1, 0, far, 1}, 2))) {
+        assertThat(engine.pairwise(q, unit, new double[1])[0]).isCloseTo(kl, offset(1e-12 * kl));
+        assertThat(engine.toStandardNormal(q, new double[1])[0]).isCloseTo(kl, offset(1e-12 * kl));
+      }
+    }
   }
 
   /** Never NaN: magnitudes at both ends of double, and of float. */

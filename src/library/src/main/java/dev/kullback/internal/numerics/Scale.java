@@ -65,6 +65,23 @@ public enum Scale {
     };
   }
 
+  /** ½ σq²/σp², where that is far above 1: it overflows only if its value does. */
+  public double halfRatio(double q, double p) {
+    return switch (this) {
+      case STD -> {
+        double r = q / p;
+        yield 0.5 * r * r;
+      }
+      case VARIANCE -> 0.5 * q / p;
+      case LOG_VARIANCE -> {
+        double d = q - p;
+        double r = Math.exp(0.5 * d);
+        yield 0.5 * r * r * (1 + Compensation.error(q, -p, d));
+      }
+      case PRECISION -> 0.5 * p / q;
+    };
+  }
+
   /** d/σ. */
   public double standardize(double d, double s) {
     return switch (this) {

@@ -48,6 +48,11 @@ public final class Variance extends DoubleDouble {
     return (Math.scalb(q.high(), e) - p.high() + (Math.scalb(q.low(), e) - p.low())) / p.high();
   }
 
+  /** ½ σq²/σp², where that is far above 1. */
+  public static double halfRatio(Variance q, Variance p) {
+    return Math.scalb(0.5 * (q.high() / p.high()), q.exponent() - p.exponent());
+  }
+
   /** ln(σq²/σp²), where it is not near 0. */
   public static double logRatio(Variance q, Variance p) {
     return Math.log(q.high() / p.high()) + (q.exponent() - p.exponent()) * LN2;

@@ -54,7 +54,7 @@ public final class FullPair {
   private final Factor q = new Factor();
   private final Factor p = new Factor();
 
-  /** E, packed as L is; y; and a block of rows' sums of squares by column. */
+  /** E, packed as L is; y; and half a block of rows' sums of squares by column. */
   private double[] e = {};
 
   private double[] y = {};
@@ -217,7 +217,7 @@ public final class FullPair {
       errors += Compensation.error(sum, acc, u);
       sum = u;
     }
-    double kl = sum + errors + 0.5 * (off + offErrors);
+    double kl = sum + errors + (off + offErrors);
     // NaN is ∞ − ∞: within E, or in the error of an infinite sum
     return kl >= 0 ? kl : Double.POSITIVE_INFINITY;
   }
@@ -262,7 +262,7 @@ public final class FullPair {
     for (int c = 0; c < k; c++) {
       double x = e[row + c] * inverse;
       e[row + c] = x;
-      squares[c] += x * x;
+      squares[c] += 0.5 * x * x;
     }
     y[k] = z * inverse;
     double diagonal = lq[a + k] - pivot;
@@ -284,11 +284,11 @@ public final class FullPair {
       double acc = excess(s - 1 + low, s, 1) + 0.5 * m * m;
       int c = 0;
       do {
-        double squares = 0;
+        double halves = 0;
         for (int end = Math.min(r, c + BLOCK); c < end; c++, k++) {
-          squares += l[k] * l[k];
+          halves += 0.5 * l[k] * l[k];
         }
-        acc += 0.5 * squares;
+        acc += halves;
         double t = sum + acc;
         errors += Compensation.error(sum, acc, t);
         sum = t;

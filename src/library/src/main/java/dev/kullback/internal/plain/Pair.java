@@ -132,8 +132,8 @@ public final class Pair extends DivergencePair {
         return kl;
       }
     }
-    double kl = precise(q, i, p, j);
-    return kl < Double.POSITIVE_INFINITY ? exact(q, i, p, j, kl).value : kl;
+    return exact(q, i, p, j, precise(q, i, p, j))
+        .value; // of ∞, too, which precise may give a little early
   }
 
   @Override

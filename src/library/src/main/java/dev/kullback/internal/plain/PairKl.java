@@ -244,7 +244,12 @@ public final class PairKl {
       return alike;
     }
     double x = kind.excess(sq, sp);
-    double half = Math.abs(x) < 0.5 ? 0.5 * lessLog(x) : farTerm(x, kind.logRatio(sq, sp));
+    double half =
+        Math.abs(x) < 0.5
+            ? 0.5 * lessLog(x)
+            : farTerm(
+                x < Double.POSITIVE_INFINITY ? 0.5 * x : kind.halfRatio(sq, sp),
+                kind.logRatio(sq, sp));
     return half + square(q.mean(k), mean, kind, sp);
   }
 
@@ -260,12 +265,12 @@ public final class PairKl {
         vq.isHeld() && vp.isHeld()
             ? Variance.logRatio(vq, vp)
             : kindQ.logVariance(sq) - kindP.logVariance(sp);
-    return farTerm(x, logRatio);
+    return farTerm(x < Double.POSITIVE_INFINITY ? 0.5 * x : Variance.halfRatio(vq, vp), logRatio);
   }
 
-  /** Returns ½ (x − ln(1+x)) of {@code |x| ≥ ½}, which may be infinite, by the logarithm of 1 + x. */
-  private static double farTerm(double x, double logRatio) {
-    return x == Double.POSITIVE_INFINITY ? x : 0.5 * x - 0.5 * logRatio;
+  /** Returns ½ (x − ln(1+x)) of {@code |x| ≥ ½} by ½ x, which may be infinite, and the logarithm of 1 + x. */
+  private static double farTerm(double half, double logRatio) {
+    return half == Double.POSITIVE_INFINITY ? half : half - 0.5 * logRatio;
   }
 
   /**

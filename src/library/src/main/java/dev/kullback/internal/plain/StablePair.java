@@ -110,8 +110,8 @@ abstract class StablePair extends DivergencePair {
 
   @Override
   public final double rounded(Batch q, int i, Batch p, int j) {
-    double value = precise(q, i, p, j);
-    return value < Double.POSITIVE_INFINITY ? exact(q, i, p, j, value).value : value;
+    return exact(q, i, p, j, precise(q, i, p, j))
+        .value; // of ∞, too, which precise may give a little early
   }
 
   @Override
