@@ -2,14 +2,16 @@ package dev.kullback;
 
 import dev.kullback.internal.index.SearchOptions;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongPredicate;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
  * What {@link KlIndex#search} looks for: the k nearest references, or all within a radius. Immutable: each method returns a
- * new query.
+ * new query, of which what this one asks is true, too. So options that are given twice add up.
  *
  * <pre>
  * var query = IndexQuery.nearest(10).filter(id -&gt; id % 2 == 0).deadline(Duration.ofMillis(20));
@@ -56,32 +58,46 @@ public final class IndexQuery {
     return new IndexQuery(SearchOptions.within(radius, MOST_PAIRS), null);
   }
 
-  /** {@return a query by the reverse divergence, {@code KL(p ‖ x_i)}} */
+  /** {@return a query by the reverse divergence, {@code KL(p ‖ x_i)}; a second time changes nothing} */
   public IndexQuery reverse() {
     return with(true, options.filter(), options.excluded(), options.mostPairs());
   }
 
   /**
-   * {@return a query among the references whose ids a filter accepts, instead of the one that this query may have}
+   * {@return a query among those of this query's references whose ids a filter accepts}
    *
-   * <p>The filter is asked about references that could be in the result, any number of times and, where the index has several threads,
+   * <p>If this query has a filter, both must accept an id; the new one is asked only where that did. The filter is asked about references that could be in the result, any number of times and, where the index has several threads,
    * by several at once. What it throws ends the search.
    *
    * @param accepted tells of an id whether the result may contain it
    */
   public IndexQuery filter(LongPredicate accepted) {
     Objects.requireNonNull(accepted, "accepted");
-    return with(options.reverse(), accepted, options.excluded(), options.mostPairs());
+    LongPredicate before = options.filter();
+    LongPredicate both = before == null ? accepted : before.and(accepted);
+    return with(options.reverse(), both, options.excluded(), options.mostPairs());
   }
 
-  /** {@return a query among the references with other ids than this one, such as that of the query itself} */
-  public IndexQuery excluding(long id) {
-    return with(options.reverse(), options.filter(), id, options.mostPairs());
+  /**
+   * {@return a query among those of this query's references that have none of these ids, such as that of the query itself}
+   *
+   * <p>What was excluded before stays so.
+   *
+   * @param ids of the references to leave out, in any order; those that are not in the index, or come twice, do no harm. The array is
+   *     neither kept nor modified
+   */
+  public IndexQuery excluding(long... ids) {
+    Objects.requireNonNull(ids, "ids");
+    long[] all =
+        LongStream.concat(Arrays.stream(options.excluded()), Arrays.stream(ids)).sorted().toArray();
+    return with(options.reverse(), options.filter(), all, options.mostPairs());
   }
 
   /**
    * {@return a query that fails if more than this many references are within its radius, summed over its x_i; searches for the nearest
    * are not affected}
+   *
+   * <p>Of several limits the smallest counts.
    *
    * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
    * @throws IllegalArgumentException if maxPairs is not in [0, 2³¹ − 9]
@@ -91,11 +107,17 @@ public final class IndexQuery {
       throw new IllegalArgumentException(
           "maxPairs must be in [0, %d], is %d".formatted(MOST_PAIRS, maxPairs));
     }
-    return with(options.reverse(), options.filter(), options.excluded(), maxPairs);
+    return with(
+        options.reverse(),
+        options.filter(),
+        options.excluded(),
+        Math.min(maxPairs, options.mostPairs()));
   }
 
   /**
    * {@return a query that ends with a {@link java.util.concurrent.CancellationException} if it takes longer}
+   *
+   * <p>Of several deadlines the soonest counts.
    *
    * @param patience from the call of the search on, more than zero; the search ends some milliseconds after it at the latest
    * @throws IllegalArgumentException if patience is not positive
@@ -104,11 +126,14 @@ public final class IndexQuery {
     if (!Objects.requireNonNull(patience, "patience").isPositive()) {
       throw new IllegalArgumentException("patience must be positive, is " + patience);
     }
-    return new IndexQuery(options, patience);
+    Duration before = this.patience;
+    return before == null || patience.compareTo(before) < 0
+        ? new IndexQuery(options, patience)
+        : this;
   }
 
   private IndexQuery with(
-      boolean reverse, @Nullable LongPredicate filter, @Nullable Long excluded, int mostPairs) {
+      boolean reverse, @Nullable LongPredicate filter, long[] excluded, int mostPairs) {
     return new IndexQuery(
         new SearchOptions(
             options.k(), options.radius(), reverse, filter, excluded, null, mostPairs),

@@ -6,7 +6,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Options of {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)}. Immutable: each method returns new options. A search in
+ * Options of {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)}. Immutable: each method returns new options,
+ * and its arguments replace those of an earlier call, so that the options of one block make those of the next. A search in
  * blocks of references, one after the other or merged, gives exactly the list of the whole:
  *
  * <pre>
@@ -46,7 +47,7 @@ public final class NearestOptions {
     return new NearestOptions(k, NearestQuery.ALL);
   }
 
-  /** {@return options to rank by {@code KL(p_j ‖ q_i)}} */
+  /** {@return options to rank by {@code KL(p_j ‖ q_i)}; a second time changes nothing} */
   public NearestOptions reverse() {
     return new NearestOptions(k, query.reversed());
   }
@@ -59,6 +60,8 @@ public final class NearestOptions {
   /**
    * {@return options to leave out the reference with the index of the query, where the queries are a block of a larger
    * set: {@code j = firstRow + i}, in the numbering of {@link #from}}
+   *
+   * <p>It is the only one that each query leaves out: a later call replaces firstRow.
    *
    * @param firstRow the index of the first query, at least 0
    * @throws IllegalArgumentException if firstRow is negative
@@ -101,7 +104,8 @@ public final class NearestOptions {
    * {@return options to continue an {@link #exact} search: the result is the k nearest of p's and the earlier ones, with
    * indices in the whole set's numbering}
    *
-   * <p>References that the earlier list's k-th value excludes cost nothing beyond their divergence.
+   * <p>The list replaces one that was given before, which it should contain: the result of the block before does, and
+   * {@link Neighbors#merge} joins others. References that the earlier list's k-th value excludes cost nothing beyond their divergence.
    *
    * @param earlier the result of an exact search of the same q, direction and k among other references, or
    *     {@link Neighbors#merge} of such; after one of a smaller k, neighbors are lost without an error

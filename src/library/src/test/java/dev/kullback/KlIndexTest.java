@@ -23,6 +23,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.function.LongPredicate;
 import java.util.stream.IntStream;
@@ -142,6 +143,131 @@ class KlIndexTest {
         IndexNeighbors expected = rest.search(queries.gaussians(), query);
         assertThat(found.ids()).isEqualTo(expected.ids()).isNotEmpty();
         assertThat(found.values()).isEqualTo(expected.values());
+      }
+    }
+  }
+
+  /** What a query asks twice, it asks for both times. */
+  @Test
+  void optionsAddUp() {
+    LongPredicate even = id -> id % 2 == 0;
+    LongPredicate third = id -> id % 3 != 0;
+    int[] left =
+        IntStream.range(0, N)
+            .filter(i -> even.test(ids[i]) && third.test(ids[i]))
+            .filter(i -> i != 100 && i != 30 && i != 200 && i != 201)
+            .toArray();
+    long[] out = ids(200, 30, 201, 30);
+    try (KlIndex index = KlIndex.builder(D).build();
+        KlIndex rest = KlIndex.builder(D).build()) {
+      fill(index);
+      rest.add(ids(left), rows(left));
+      for (IndexQuery query : List.of(IndexQuery.nearest(N), IndexQuery.within(2).reverse())) {
+        IndexQuery all = query.excluding(ids[100]).filter(even).excluding(out).filter(third);
+        out[1] = ids[left[0]]; // the query has its own
+        IndexNeighbors found =
+            index.search(queries.gaussians(), all.excluding(ids[100]).excluding());
+        out[1] = ids[30];
+        IndexNeighbors expected = rest.search(queries.gaussians(), query);
+        assertThat(found.ids()).isEqualTo(expected.ids()).isNotEmpty();
+        assertThat(found.values()).isEqualTo(expected.values());
+        assertThat(index.search(queries.gaussians(), all.reverse()).ids())
+            .isEqualTo(index.search(queries.gaussians(), all.reverse().reverse()).ids());
+      }
+      for (IndexQuery few :
+          List.of(
+              IndexQuery.within(2).limit(0).limit(N * N), IndexQuery.within(2).limit(N).limit(0))) {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> index.search(queries.gaussians(), few))
+            .withMessageContaining("more than 0 pairs");
+      }
+      assertThatNullPointerException()
+          .isThrownBy(() -> IndexQuery.nearest(1).excluding((long[]) null));
+    }
+  }
+
+  /** The call of a filter that outlives the deadline, or is interrupted, is the last. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aSlowFilterOutlivesNeitherDeadlineNorInterruption(boolean interrupt) {
+    try (KlIndex index = KlIndex.builder(D).build()) {
+      index.add(ids, references.gaussians());
+      for (IndexQuery query :
+          List.of(IndexQuery.nearest(12), IndexQuery.nearest(12).reverse(), IndexQuery.within(9))) {
+        Duration patience = Duration.ofMillis(interrupt ? 60_000 : 20);
+        AtomicInteger calls = new AtomicInteger();
+        long begin = System.nanoTime();
+        IndexQuery slow =
+            query
+                .deadline(patience)
+                .filter(id -> {
+                  calls.incrementAndGet();
+                  if (interrupt) {
+                    Thread.currentThread().interrupt();
+                  }
+                  while (!interrupt && System.nanoTime() - begin < 2 * patience.toNanos()) {
+                    Thread.onSpinWait();
+                  }
+                  return true;
+                });
+        assertThatExceptionOfType(CancellationException.class)
+            .isThrownBy(() -> index.search(queries.gaussians(), slow))
+            .withMessageContaining(interrupt ? "interrupted" : "deadline");
+        assertThat(calls.get()).isLessThanOrEqualTo(1);
+        assertThat(Thread.interrupted()).isEqualTo(interrupt);
+      }
+    }
+  }
+
+  /** Divergences near the end of double's range, and beyond it: these are within an infinite radius, and no other. */
+  @Test
+  void answersAsAnEngineAtTheEndOfDouble() {
+    double[] mean = {0, 1.55e154, 0, 9e153, 1e308, 0, 1e150, 3};
+    double[] variance = {1e-154, 1, 3e154, 0.7, 1e-10, 2e154, 1e-4, 2};
+    DiagonalGaussians p = DiagonalGaussians.ofVariance(mean, variance, 1);
+    DiagonalGaussians q =
+        DiagonalGaussians.ofLogVariance(new double[] {0, 0, 1e154}, new double[] {0, 355, -355}, 1);
+    long[] some = LongStream.range(0, mean.length).toArray();
+    try (KlIndex index = KlIndex.builder(1).build();
+        KlEngine engine = KlEngine.builder().build()) {
+      index.add(some, p);
+      for (boolean reverse : new boolean[] {false, true}) {
+        NearestOptions options = NearestOptions.of(mean.length).exact();
+        Neighbors all = engine.nearest(q, p, reverse ? options.reverse() : options);
+        IndexQuery query = IndexQuery.nearest(mean.length);
+        check(index.search(q, reverse ? query.reverse() : query), all, some);
+        assertThat(all.values()).contains(Double.POSITIVE_INFINITY);
+        assertThat(
+                Arrays.stream(all.values()).filter(kl -> kl > 0x1p1023 && kl <= Double.MAX_VALUE))
+            .isNotEmpty();
+        for (double radius :
+            new double[] {1e308, 1.3e308, Double.MAX_VALUE, Double.POSITIVE_INFINITY}) {
+          IndexQuery within = IndexQuery.within(radius);
+          IndexNeighbors found = index.search(q, reverse ? within.reverse() : within);
+          Neighbors expected =
+              reverse ? engine.withinReverse(q, p, radius) : engine.within(q, p, radius);
+          for (int i = 0; i < q.size(); i++) {
+            long[] wanted = new long[mean.length];
+            int n = 0;
+            for (int r = 0; r < all.count(i); r++) {
+              if (all.value(i, r) <= radius) {
+                wanted[n++] = all.index(i, r);
+              }
+            }
+            Arrays.sort(wanted, 0, n);
+            long[] its = Arrays.copyOfRange(found.ids(), found.start(i), found.start(i + 1));
+            assertThat(its).as("radius %s", radius).isEqualTo(Arrays.copyOf(wanted, n));
+            assertThat(
+                    Arrays.copyOfRange(
+                        expected.indices(), expected.start(i), expected.start(i + 1)))
+                .as("engine, radius %s", radius)
+                .isEqualTo(Arrays.stream(its).mapToInt(id -> (int) id).toArray());
+            for (int r = 0; r < n; r++) {
+              double value = found.value(i, r);
+              assertThat(expected.value(i, r)).isBetween(value * (1 - 1e-12), value * (1 + 1e-12));
+            }
+          }
+        }
       }
     }
   }
@@ -478,7 +604,14 @@ class KlIndexTest {
       assertThatExceptionOfType(CancellationException.class)
           .isThrownBy(() -> index.search(queries.gaussians(), hurried))
           .withMessageContaining("deadline");
-      index.search(queries.gaussians(), hurried.deadline(Duration.ofDays(1_000_000)));
+      IndexQuery patient = IndexQuery.nearest(3).deadline(Duration.ofDays(1_000_000));
+      index.search(queries.gaussians(), patient);
+      for (IndexQuery both :
+          List.of(hurried.deadline(Duration.ofDays(1)), patient.deadline(Duration.ofNanos(1)))) {
+        assertThatExceptionOfType(CancellationException.class)
+            .isThrownBy(() -> index.search(queries.gaussians(), both))
+            .withMessageContaining("deadline");
+      }
       Thread.currentThread().interrupt();
       assertThatExceptionOfType(CancellationException.class)
           .isThrownBy(() -> index.nearest(queries.gaussians(), 3))

@@ -23,7 +23,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -238,11 +237,7 @@ final class IndexSearch implements Callable<Integer> {
 
   private IndexQuery options(IndexQuery query) {
     IndexQuery directed = reverse ? query.reverse() : query;
-    if (excluded.size() == 1) {
-      return directed.excluding(excluded.getFirst());
-    }
-    long[] ids = excluded.stream().mapToLong(Long::longValue).sorted().toArray();
-    return ids.length == 0 ? directed : directed.filter(id -> Arrays.binarySearch(ids, id) < 0);
+    return directed.excluding(excluded.stream().mapToLong(Long::longValue).toArray());
   }
 
   private void nearest(

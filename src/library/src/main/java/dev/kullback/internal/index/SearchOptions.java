@@ -1,5 +1,6 @@
 package dev.kullback.internal.index;
 
+import java.util.Arrays;
 import java.util.concurrent.CancellationException;
 import java.util.function.LongPredicate;
 import org.jspecify.annotations.Nullable;
@@ -11,26 +12,29 @@ import org.jspecify.annotations.Nullable;
  * @param radius greatest divergence that a search within a radius finds
  * @param reverse ranks by {@code KL(p_j ‖ q)}
  * @param filter ids that count, asked by several threads; null for all
- * @param excluded id that does not count; null for none
+ * @param excluded ids that do not count, ascending
  * @param deadline {@link System#nanoTime} at which the search ends; null for none
  * @param mostPairs pairs that a search within a radius may find
  */
+@SuppressWarnings("ArrayRecordComponent") // searched by each candidate
 public record SearchOptions(
     int k,
     double radius,
     boolean reverse,
     @Nullable LongPredicate filter,
-    @Nullable Long excluded,
+    long[] excluded,
     @Nullable Long deadline,
     int mostPairs) {
+  private static final long[] NO_IDS = {};
+
   static final SearchOptions NONE = nearest(1);
 
   public static SearchOptions nearest(int k) {
-    return new SearchOptions(k, Double.POSITIVE_INFINITY, false, null, null, null, 0);
+    return new SearchOptions(k, Double.POSITIVE_INFINITY, false, null, NO_IDS, null, 0);
   }
 
   public static SearchOptions within(double radius, int mostPairs) {
-    return new SearchOptions(0, radius, false, null, null, null, mostPairs);
+    return new SearchOptions(0, radius, false, null, NO_IDS, null, mostPairs);
   }
 
   /** Whether the search is for all within the radius. */
@@ -49,11 +53,11 @@ public record SearchOptions(
 
   /** Whether every id counts. */
   public boolean takesAll() {
-    return filter == null && excluded == null;
+    return filter == null && excluded.length == 0;
   }
 
   boolean accepts(long id) {
-    return (excluded == null || excluded != id) && (filter == null || filter.test(id));
+    return Arrays.binarySearch(excluded, id) < 0 && (filter == null || filter.test(id));
   }
 
   void checkDeadline() {

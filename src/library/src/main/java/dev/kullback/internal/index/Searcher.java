@@ -483,7 +483,14 @@ final class Searcher extends Worker {
 
   /** Whether a row may be found; its id is read only if it decides, as it is far from what else is read. */
   private boolean counts(LiveSegment part, int row) {
-    return part.isLive(row) && (options.takesAll() || options.accepts(part.segment().id(row)));
+    if (!part.isLive(row) || options.takesAll()) {
+      return part.isLive(row);
+    }
+    boolean accepted = options.accepts(part.segment().id(row));
+    if (options.filter() != null) {
+      checkTime(); // it may take long
+    }
+    return accepted;
   }
 
   private void makeFewer(Query query) {
@@ -629,6 +636,7 @@ final class Searcher extends Worker {
     double kl = pair.rounded(q, i, p, j);
     double radius = options.radius();
     if (options.isWithin()
+        && radius < Double.POSITIVE_INFINITY
         && Math.abs(kl - radius) <= Pair.PRECISE_ERROR * radius
         && pair.exact(q, i, p, j, kl).isBeyond(radius, Pair.tieTolerance(q.dimension()))) {
       return Double.POSITIVE_INFINITY;

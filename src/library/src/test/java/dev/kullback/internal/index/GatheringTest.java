@@ -65,7 +65,7 @@ class GatheringTest {
                 throw new IllegalStateException(e);
               }
             },
-            null,
+            new long[0],
             null,
             0);
     Future<?> call = callers.submit(() -> gathering.nearest(snapshot, Content.batch(1), slow));
@@ -155,7 +155,13 @@ class GatheringTest {
     Waiting follower = asked(gathering, Content.batch(2), options, Thread.State.WAITING);
     SearchOptions hurried =
         new SearchOptions(
-            5, Double.POSITIVE_INFINITY, false, null, null, System.nanoTime() + 1_000_000, 0);
+            5,
+            Double.POSITIVE_INFINITY,
+            false,
+            null,
+            new long[0],
+            System.nanoTime() + 1_000_000,
+            0);
     assertThatThrownBy(() -> ask(gathering, Content.batch(3), hurried).get())
         .hasCauseInstanceOf(CancellationException.class)
         .hasMessageContaining("deadline");

@@ -306,7 +306,7 @@ class SearchesTest {
       NearestOptions exact = NearestOptions.of(k).exact();
       Neighbors expected =
           ENGINE.nearest(c.queries.gaussians, c.live, reverse ? exact.reverse() : exact);
-      SearchOptions options = options(k, reverse, null, null);
+      SearchOptions options = options(k, reverse, null);
       for (int threads = 1; threads <= 3; threads += 2) {
         try (Searches searches = new Searches(c.d, threads, null)) {
           Found found = searches.search(c.snapshot, c.queries.batch, options);
@@ -343,7 +343,7 @@ class SearchesTest {
               ? ENGINE.withinReverse(c.queries.gaussians, c.live, radius)
               : ENGINE.within(c.queries.gaussians, c.live, radius);
       SearchOptions options =
-          new SearchOptions(0, radius, reverse, null, null, null, Integer.MAX_VALUE);
+          new SearchOptions(0, radius, reverse, null, new long[0], null, Integer.MAX_VALUE);
       for (int threads = 1; threads <= 3; threads += 2) {
         try (Searches searches = new Searches(c.d, threads, null)) {
           Found found = searches.search(c.snapshot, c.queries.batch, options);
@@ -608,7 +608,7 @@ class SearchesTest {
   }
 
   private static SearchOptions options(
-      int k, boolean reverse, @Nullable LongPredicate filter, @Nullable Long excluded) {
+      int k, boolean reverse, @Nullable LongPredicate filter, long... excluded) {
     return new SearchOptions(
         k, Double.POSITIVE_INFINITY, reverse, filter, excluded, null, Integer.MAX_VALUE);
   }
