@@ -37,7 +37,7 @@
  *
  * <p>This holds for every finite entry that is a normal number of the output's type, however close or far apart the
  * Gaussians are. An entry is never negative and never NaN. It is exactly 0 for identical parameters, and +∞ where the
- * value overflows. At the end of the range, it is +∞ already where twice the value overflows.
+ * value overflows.
  *
  * <p>The bits of an entry depend on its two Gaussians, but never on its row, on q's others, or on how the matrix is divided. With
  * full covariances, they also depend on what p's means are centred on; with {@link dev.kullback.Backend#CUDA} and any

@@ -19,15 +19,18 @@ import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.function.LongPredicate;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -618,6 +621,55 @@ class KlIndexTest {
           .withMessageContaining("interrupted");
       assertThat(Thread.interrupted()).isTrue();
       assertThat(index.nearest(queries.gaussians(), 3).size()).isEqualTo(queries.size());
+    }
+  }
+
+  /** Commits and the end of the index on a virtual thread, beside as many that search as there are carriers. */
+  @Tag("long")
+  @Test
+  void searchesOfVirtualThreadsLetOthersRun() throws Exception {
+    int carriers = Runtime.getRuntime().availableProcessors();
+    DiagonalGaussians query = rows(queries, 0);
+    CountDownLatch searching = new CountDownLatch(carriers);
+    KlIndex index = KlIndex.builder(D).open(scratch);
+    index.add(ids(0, 1, 2), rows(0, 1, 2));
+    try (ExecutorService virtual = Executors.newVirtualThreadPerTaskExecutor()) {
+      AtomicBoolean done = new AtomicBoolean();
+      List<Future<?>> searches = new ArrayList<>();
+      for (int k = 0; k < carriers; k++) {
+        searches.add(
+            virtual.submit(() -> {
+              for (int calls = 0; !done.get(); calls++) {
+                if (calls == 50_000) { // compiled code is too fast to yield in each call
+                  searching.countDown();
+                }
+                try {
+                  index.nearest(query, 2);
+                } catch (IllegalStateException e) { // closed
+                  return;
+                }
+              }
+            }));
+      }
+      searching.await();
+      Future<?> changes =
+          virtual.submit(() -> {
+            index.commit();
+            index.remove(ids[0]);
+            index.commit();
+            index.close();
+          });
+      try {
+        changes.get(20, TimeUnit.SECONDS);
+      } finally {
+        done.set(true);
+      }
+      for (Future<?> search : searches) {
+        search.get();
+      }
+    }
+    try (KlIndex again = KlIndex.open(scratch)) {
+      assertThat(again.size()).isEqualTo(2);
     }
   }
 

@@ -29,6 +29,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -346,6 +347,26 @@ class ServiceTest {
               () -> engine.monteCarlo(wide, wide, 30, 1),
               () -> MixtureEntropy.of(full).lowerBound(),
               () -> DiagonalGaussians.ofStd(ones, ones, 16).prepare());
+      for (int k = 0; k < calls.size(); k++) {
+        assertOthersRun("call " + k, calls.get(k));
+      }
+    }
+  }
+
+  /** Calls too short to yield by themselves do so together. */
+  @Test
+  void shortCallsLetOtherVirtualThreadsRun() throws Exception {
+    DiagonalGaussians few = batch(30, 11);
+    DiagonalGaussians one = batch(1, 12);
+    try (KlEngine engine = KlEngine.builder().build();
+        KlIndex index = KlIndex.builder(DIMENSION).build();
+        KlIndex empty = KlIndex.builder(DIMENSION).build()) {
+      index.add(LongStream.range(0, 30).toArray(), few);
+      List<Runnable> calls =
+          List.of(
+              () -> index.nearest(one, 3),
+              () -> empty.within(one, 1),
+              () -> engine.pairwise(one, few));
       for (int k = 0; k < calls.size(); k++) {
         assertOthersRun("call " + k, calls.get(k));
       }

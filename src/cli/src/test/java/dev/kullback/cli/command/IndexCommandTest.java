@@ -169,6 +169,8 @@ class IndexCommandTest extends CommandFixture {
       assertThat(Arrays.copyOfRange(values, 7 * i, 7 * i + 3)).isSorted().doesNotContain(1 / 0.0);
       assertThat(Arrays.copyOfRange(values, 7 * i + 3, 7 * i + 7)).containsOnly(1 / 0.0);
     }
+    done("query FOLDER -k 7 --exclude 7 --exclude=-2 --indices i.npy -o o.npy" + Q);
+    assertThat(longs("i.npy", N, 7)).isEqualTo(ids);
     done("query FOLDER -k 4 --exclude 7 --indices i.npy -o o.npy" + Q);
     assertThat(longs("i.npy", N, 4)).doesNotContain(7).contains(-2);
   }

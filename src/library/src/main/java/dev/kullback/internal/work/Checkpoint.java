@@ -18,11 +18,18 @@ public final class Checkpoint {
   /** Terms that are worth a helper, which begins in 10 µs: 0.3 ms, or 30 µs of plain code in lanes (Zen 3, AVX2). */
   private static final long TASK = 1 << 22;
 
+  /** What beginning and ending a call counts as. */
+  static final long CALL = LOOK / 16;
+
+  private static final long LOOK_NANOS = 20_000;
   private static final long NANOS = 5_000_000;
 
   private long passed;
 
-  /** Time of the last look, if there was one. */
+  /** Work since the last pause, whose time is not known before a call's first look. */
+  private long busy;
+
+  /** Time of the last look, if this call had one. */
   private long last;
 
   private boolean begun;
@@ -43,9 +50,11 @@ public final class Checkpoint {
     return (int) Math.ceilDiv(TASK, panel * terms) * panel;
   }
 
-  /** Begins anew, for another call, perhaps of another thread. */
+  /**
+   * Begins another call, perhaps of another thread. The work of those before it counts on: threads that search in a loop, each call in less
+   * than it takes to be due, would have the carriers for ever.
+   */
   void reset() {
-    passed = 0;
     begun = false;
   }
 
@@ -61,12 +70,14 @@ public final class Checkpoint {
 
   private boolean isDue() {
     long now = System.nanoTime();
-    boolean due = begun && now - last >= NANOS;
-    if (due || !begun) {
-      last = now;
-      begun = true;
+    busy += begun ? now - last : LOOK_NANOS;
+    last = now;
+    begun = true;
+    if (busy < NANOS) {
+      return false;
     }
-    return due;
+    busy = 0;
+    return true;
   }
 
   /** Looks, in work that is no part of a call, or does not know of which. */

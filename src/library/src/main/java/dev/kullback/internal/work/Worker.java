@@ -24,6 +24,9 @@ public class Worker {
 
   public final void startCall() {
     caller = Thread.currentThread();
+    if (checkpoint.isDue(Checkpoint.CALL)) {
+      Checkpoint.yieldCarrier();
+    }
   }
 
   /** Helps with the call of another. */
