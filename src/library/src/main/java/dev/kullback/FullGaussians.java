@@ -19,12 +19,14 @@ import java.lang.foreign.ValueLayout;
  * <p>A factory takes the means μ, row-major {@code [N, D]}, the matrices that its name tells, and D; N is
  * {@code mean.length / D}. All values that are read must be finite.
  * <ul>
- *   <li>{@code ofScaleTril}: factors L, row-major {@code [N, D, D]}, positive on the diagonal. What lies above it is not read.
+ *   <li>{@code ofScaleTril}: factors L, row-major {@code [N, D, D]}, positive on the diagonal and zero above it: a
+ *       covariance or an upper factor is refused. {@code ofScaleTrilIgnoringUpper} does not look above the diagonal.
  *   <li>{@code ofPackedScaleTril}: factors L, row-major {@code [N, D(D+1)/2]} in the order of {@code tril_indices}: (0,0),
  *       (1,0), (1,1), (2,0), …. With {@code logDiagonal}, or without a choice, the diagonal holds {@code ln L_kk}, within
  *       ±700; else it holds {@code L_kk}, positive.
  *   <li>{@code ofCovariance}, {@code ofPrecision}: Σ or {@code Σ⁻¹}, row-major {@code [N, D, D]}, positive definite, and
- *       symmetric up to rounding; the lower triangle is what counts. They are factored in twice the precision of double.
+ *       symmetric up to rounding: {@code |Σ_rc − Σ_cr| ≤ 1e-6 √(Σ_rr Σ_cc)}, or 1e-5 in its place for {@code float}.
+ *       The Gaussian is that of the mean {@code (Σ + Σᵀ)/2}, which is factored in twice the precision of double.
  * </ul>
  *
  * <p>Values are copied and checked; the caller's memory is neither kept nor modified. Arrays of {@code float} make a batch of
@@ -70,6 +72,19 @@ public final class FullGaussians implements Gaussians {
       MemorySegment mean, MemorySegment scaleTril, int dimension, ValueLayout element) {
     return (FullGaussians)
         Gaussians.of(SCALE_TRIL, mean, element, scaleTril, element, dimension, STRICT);
+  }
+
+  /**
+   * {@return a batch as {@code ofScaleTril} makes it, of matrices that may have anything above the diagonal, which is ignored}
+   *
+   * <p>LAPACK's {@code potrf} leaves what was there. A covariance or an upper factor that is given by mistake makes wrong Gaussians here.
+   */
+  public static FullGaussians ofScaleTrilIgnoringUpper(
+      MemorySegment mean, MemorySegment scaleTril, int dimension, ValueLayout element) {
+    Elements means = Elements.of(mean, element, "mean");
+    Elements factors = Elements.of(scaleTril, element, SCALE_TRIL.argument());
+    return new FullGaussians(
+        Factors.of(means, factors, dimension, SCALE_TRIL, Platform::factorization, false));
   }
 
   /**
@@ -158,17 +173,6 @@ public final class FullGaussians implements Gaussians {
       MemorySegment mean, MemorySegment precision, int dimension, ValueLayout element) {
     return (FullGaussians)
         Gaussians.of(PRECISION_MATRIX, mean, element, precision, element, dimension, STRICT);
-  }
-
-  /**
-   * Checks that matrices are zero above their diagonals, where {@code ofScaleTril} does not read them: covariances that
-   * are taken for factors would pass.
-   *
-   * @throws InvalidGaussianException naming the first element above a diagonal that is not zero
-   */
-  public static void checkLowerTriangular(
-      MemorySegment scaleTril, int dimension, ValueLayout element) {
-    Factors.checkLowerTriangular(Elements.of(scaleTril, element, "scaleTril"), dimension);
   }
 
   private static ScaleKind packed(boolean logDiagonal) {

@@ -19,6 +19,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -56,21 +57,111 @@ class FullGaussiansTest {
   }
 
   @Test
-  void theUpperTriangleIsNotRead() {
+  void anythingAboveADiagonalIsRefusedOrIgnored() {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      FullBatch batch = FullBatch.random(isDouble, 3, D, 100, 0, new Random(1));
+      double[] factor = batch.gaussians().batch.scaleTril();
+      double[] all = batch.matrix().clone();
+      for (double above : new double[] {1e-30, -7, Double.NaN, Double.NEGATIVE_INFINITY}) {
+        for (int k = 0; k < all.length; k++) {
+          int r = k / D % D;
+          if (r >= k % D) {
+            continue;
+          }
+          all[k] = above; // from here on ever more
+          double[] one = batch.matrix().clone();
+          one[k] = above;
+          FullBatch wrong =
+              new FullBatch(FullBatch.Kind.SCALE_TRIL, isDouble, batch.mean(), one, D);
+          String place =
+              "scaleTril[%d][%d][%d] (Gaussian %1$d, row %2$d, column %3$d) is %s: not lower triangular"
+                  .formatted(k / D / D, r, k % D, isDouble ? "" + above : "" + (float) above);
+          rejects(place, wrong::gaussians);
+          for (Object[] arrays : arrays(wrong)) {
+            rejects(place, () -> factors(arrays, false));
+            assertThat(factors(arrays, true).batch.scaleTril()).containsExactly(factor);
+          }
+        }
+        FullBatch garbage =
+            new FullBatch(FullBatch.Kind.SCALE_TRIL, isDouble, batch.mean(), all, D);
+        rejects("(Gaussian 0, row 0, column 1)", garbage::gaussians);
+        for (Object[] arrays : arrays(garbage)) {
+          assertThat(factors(arrays, true).batch.scaleTril()).containsExactly(factor);
+        }
+      }
+      Arrays.setAll(all, k -> k / D % D < k % D ? -0.0 : batch.matrix()[k]);
+      FullBatch zeros = new FullBatch(FullBatch.Kind.SCALE_TRIL, isDouble, batch.mean(), all, D);
+      assertThat(zeros.gaussians().batch.scaleTril()).containsExactly(factor);
+    }
+  }
+
+  /** Covariances and upper factors are told what they may be; ignoring what is above the diagonal excuses nothing below it. */
+  @Test
+  void noFactors() {
+    double[] mean = new double[4];
+    double[] covariance = {1, 0, 0, 1, 2, 1, 1, 2};
+    String advice =
+        "; is it a covariance (ofCovariance), or an upper factor, to be transposed? ofScaleTrilIgnoringUpper does not look"
+            + " above the diagonal";
+    rejects(
+        "scaleTril[1][0][1] (Gaussian 1, row 0, column 1) is 1.0: not lower triangular" + advice,
+        () -> FullGaussians.ofScaleTril(mean, covariance, 2));
+    rejects(
+        "(Gaussian 1, row 0, column 1) is 1.0: not lower triangular" + advice,
+        () -> Gaussians.of(ScaleKind.SCALE_TRIL, mean, covariance, 2, ScalePolicy.STRICT));
+    rejects(
+        "(Gaussian 0, row 0, column 1) is 1.0: not lower triangular", // scikit-learn's
+        () -> FullGaussians.ofScaleTril(new float[2], new float[] {2, 1, 0, 0.5f}, 2));
+    MemorySegment means = MemorySegment.ofArray(mean);
+    MemorySegment negative = MemorySegment.ofArray(new double[] {1, 9, 0, 1, 2, 9, 1, -2});
+    rejects(
+        "scaleTril[1][1][1] (Gaussian 1, row 1, column 1) is -2.0; a diagonal element",
+        () -> FullGaussians.ofScaleTrilIgnoringUpper(means, negative, 2, ValueLayout.JAVA_DOUBLE));
+  }
+
+  /** The batch's means and matrices as segments in either order of bytes, with their layout. */
+  private static Object[][] arrays(FullBatch batch) {
+    return Stream.of(ByteOrder.BIG_ENDIAN, ByteOrder.LITTLE_ENDIAN)
+        .map(order -> {
+          ValueLayout.OfFloat f = ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(order);
+          ValueLayout.OfDouble d = ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(order);
+          MemorySegment[] segments = new MemorySegment[2];
+          double[][] values = {batch.mean(), batch.matrix()};
+          for (int k = 0; k < 2; k++) {
+            segments[k] = Arena.ofAuto().allocate(8L * values[k].length);
+            for (int i = 0; i < values[k].length; i++) {
+              if (batch.isDouble()) {
+                segments[k].setAtIndex(d.withByteAlignment(8), i, values[k][i]);
+              } else {
+                segments[k].setAtIndex(f.withByteAlignment(4), i, (float) values[k][i]);
+              }
+            }
+            segments[k] = segments[k].asSlice(0, values[k].length * (batch.isDouble() ? 8L : 4L));
+          }
+          return new Object[] {segments[0], segments[1], batch.isDouble() ? d : f};
+        })
+        .toArray(Object[][]::new);
+  }
+
+  private static FullGaussians factors(Object[] arrays, boolean ignoresUpper) {
+    MemorySegment mean = (MemorySegment) arrays[0];
+    MemorySegment matrix = (MemorySegment) arrays[1];
+    ValueLayout element = (ValueLayout) arrays[2];
+    return ignoresUpper
+        ? FullGaussians.ofScaleTrilIgnoringUpper(mean, matrix, D, element)
+        : FullGaussians.ofScaleTril(mean, matrix, D, element);
+  }
+
+  @Test
+  void argumentsAreCopied() {
     FullBatch batch = FullBatch.random(false, 3, D, 100, 0, new Random(1));
     float[] mean = Batch.narrowed(batch.mean());
     float[] tril = Batch.narrowed(batch.matrix());
     FullGaussians q = FullGaussians.ofScaleTril(mean, tril, D);
-    for (int i = 0; i < 3; i++) {
-      for (int r = 0; r < D; r++) {
-        Arrays.fill(tril, (i * D + r) * D + r + 1, (i * D + r + 1) * D, Float.NaN);
-      }
-    }
-    assertThat(FullGaussians.ofScaleTril(mean, tril, D).batch.scaleTril())
-        .containsExactly(q.batch.scaleTril());
     Arrays.fill(tril, 7);
     Arrays.fill(mean, 7);
-    assertThat(q.batch.mean()).doesNotContain(7); // a copy
+    assertThat(q.batch.mean()).doesNotContain(7);
+    assertThat(q.batch.scaleTril()).containsExactly(batch.gaussians().batch.scaleTril());
   }
 
   @Test
@@ -206,13 +297,175 @@ class FullGaussiansTest {
     assertThatIllegalArgumentException().isThrownBy(call).withMessageContaining(message);
   }
 
-  /** Rounding in the last place passes for symmetric; the lower triangle counts. */
+  /** Of a pair that rounding made different, the mean counts. */
   @Test
   void roundedSymmetry() {
     float[] covariance = {2, 0.3f, Math.nextUp(0.3f), 1};
     FullGaussians q = FullGaussians.ofCovariance(new float[2], covariance, 2);
-    double expected = covariance[2] / Math.sqrt(2);
+    double mean = 0.5 * ((double) covariance[1] + covariance[2]);
+    double expected = mean / Math.sqrt(2);
     assertThat(q.batch.scaleTril()[1]).isEqualTo(expected, offset(1e-16));
+    float a = 0.3f;
+    double[] widened = {1, a, Math.nextUp(a), 1};
+    try (KlEngine engine = KlEngine.builder().build()) {
+      double[] kl =
+          engine.toStandardNormal(
+              FullGaussians.ofCovariance(new double[2], widened, 2), new double[1]);
+      double c = 0.5 * (widened[1] + widened[2]);
+      assertThat(kl[0])
+          .isEqualTo(-0.5 * Math.log1p(-c * c), offset(1e-15))
+          .isEqualTo(0.04715534857807, offset(1e-14));
+    }
+  }
+
+  /** The textbook's Kalman filter, P = (I − KH)P, of a position and its derivatives: a wide prior, an accurate sensor. */
+  @Test
+  void matricesThatProgramsLeave() {
+    for (int d = 2; d <= 4; d++) {
+      double[][] f = new double[d][d];
+      double[][] transposed = new double[d][d];
+      double[][] p = new double[d][d];
+      for (int r = 0; r < d; r++) {
+        p[r][r] = 1e6;
+        double factorial = 1;
+        for (int c = r; c < d; c++) {
+          factorial *= Math.max(1, c - r);
+          transposed[c][r] = f[r][c] = 1 / factorial;
+        }
+      }
+      double most = 0;
+      for (int step = 0; step < 12; step++) {
+        p = product(product(f, p), transposed);
+        double[][] rest = new double[d][d];
+        for (int r = 0; r < d; r++) {
+          rest[r][r] = 1;
+          rest[r][0] -= p[r][0] / (p[0][0] + 1e-4);
+        }
+        p = product(rest, p);
+        double[] flat = Stream.of(p).flatMapToDouble(Arrays::stream).toArray();
+        for (int k = 0; k < d * d; k++) {
+          double scale = Math.sqrt(p[k / d][k / d] * p[k % d][k % d]);
+          most = Math.max(most, Math.abs(p[k / d][k % d] - p[k % d][k / d]) / scale);
+        }
+        checkMean(new double[d], flat, d);
+      }
+      assertThat(most).isBetween(1e-8, 1e-6);
+    }
+  }
+
+  private static double[][] product(double[][] a, double[][] b) {
+    double[][] product = new double[a.length][b[0].length];
+    for (int r = 0; r < a.length; r++) {
+      for (int c = 0; c < b[0].length; c++) {
+        for (int k = 0; k < b.length; k++) {
+          product[r][c] += a[r][k] * b[k][c];
+        }
+      }
+    }
+    return product;
+  }
+
+  /** Asserts that matrices that are not quite symmetric make the Gaussians of their means, to the promised accuracy. */
+  private static void checkMean(double[] mean, double[] matrix, int d) {
+    for (FullBatch.Kind kind :
+        new FullBatch.Kind[] {FullBatch.Kind.COVARIANCE, FullBatch.Kind.PRECISION}) {
+      FullBatch q = new FullBatch(kind, true, mean, matrix, d);
+      double[] unit = new double[d * d];
+      for (int k = 0; k < d; k++) {
+        unit[k * d + k] = 1;
+      }
+      FullBatch p = new FullBatch(FullBatch.Kind.SCALE_TRIL, true, new double[d], unit, d);
+      double[] expected = FullOracle.pairwise(q, p);
+      try (KlEngine engine = KlEngine.builder().build()) {
+        double[] kl = engine.pairwise(q.gaussians(), p.gaussians(), new double[q.size()]);
+        for (int i = 0; i < kl.length; i++) {
+          assertThat(Check.Precision.DOUBLE.error(expected[i], kl[i])).isLessThan(1e-12);
+        }
+      }
+    }
+  }
+
+  /** The mean is not rounded: between ill-conditioned matrices, a rounding of an element would be seen. */
+  @Test
+  void theMeanIsExact() {
+    Random random = new Random(3);
+    for (int d : new int[] {2, 3, 8}) {
+      FullBatch batch = FullBatch.random(true, 9, d, 1e10, 0, random).as(FullBatch.Kind.COVARIANCE);
+      double[] matrix = batch.matrix().clone();
+      for (int k = 0; k < matrix.length; k++) {
+        int i = k / d / d * d * d;
+        int r = k / d % d;
+        int c = k % d;
+        double scale = Math.sqrt(matrix[i + r * d + r] * matrix[i + c * d + c]);
+        double part = r == c ? 0 : 9e-13 * scale * random.nextDouble();
+        matrix[k] += r < c ? part : -part * random.nextDouble();
+      }
+      checkMean(batch.mean(), matrix, d);
+    }
+    // what an element of the mean lies between has no bit for the half
+    double c = 1 - 0x1p-30;
+    double[] half = {1, c, Math.nextDown(c), 1};
+    checkMean(new double[2], half, 2);
+    double[] inverted = {1, -c, -Math.nextUp(c), 1};
+    checkMean(new double[2], inverted, 2);
+  }
+
+  /** Any magnitude: sums of two elements may overflow or lose bits, their mean does not. */
+  @Test
+  void meansOfAnyMagnitude() {
+    double[] expected =
+        FullGaussians.ofCovariance(new double[2], new double[] {1.5, 1 + 1e-7, 1, 1.25}, 2)
+            .batch
+            .scaleTril();
+    for (int exponent : new int[] {1022, 600, -600, -960}) {
+      double scale = Math.scalb(1.0, exponent);
+      double[] matrix = {1.5 * scale, (1 + 1e-7) * scale, scale, 1.25 * scale};
+      double[] factor = FullGaussians.ofCovariance(new double[2], matrix, 2).batch.scaleTril();
+      for (int k = 0; k < 3; k++) {
+        assertThat(Math.scalb(factor[k], -exponent / 2)).isEqualTo(expected[k]);
+      }
+    }
+    double[] uneven = {1e300, 1 + 1e-7, 1, 1e-299};
+    assertThat(FullGaussians.ofCovariance(new double[2], uneven, 2).batch.scaleTril()[1])
+        .isEqualTo((1 + 5e-8) / 1e150, offset(1e-165));
+  }
+
+  /** The limit is relative to the diagonal, 1e-6 for double, and 1e-5 for float. */
+  @Test
+  void theMostAsymmetry() {
+    double[] mean = new double[2];
+    for (double[] at : new double[][] {{1, 1}, {1e8, 1e-4}, {1e-200, 1e-180}, {4e-30, 1e30}}) {
+      double scale = Math.sqrt(at[0]) * Math.sqrt(at[1]);
+      for (double part : new double[] {0, 0.3, -0.6}) {
+        double[] close = {at[0], part * scale, (part + 0.999e-6) * scale, at[1]};
+        FullGaussians.ofCovariance(mean, close, 2);
+        FullGaussians.ofPrecision(mean, close, 2);
+        double[] apart = {at[0], part * scale, (part - 1.002e-6) * scale, at[1]};
+        rejects(
+            "a difference of 1.00e-06 √([1][1]·[0][0]); up to 1.0E-6 passes for rounding",
+            () -> FullGaussians.ofCovariance(mean, apart, 2));
+        rejects(
+            "a difference of 1.00e-06 √([1][1]·[0][0]); up to 1.0E-6 passes for rounding",
+            () -> FullGaussians.ofPrecision(mean, apart, 2));
+      }
+    }
+    FullGaussians.ofCovariance(new float[2], new float[] {4, 1, 1 + 1.99e-5f, 1}, 2);
+    rejects(
+        "precision[0] (Gaussian 0) is not symmetric: [1][0] is 1.0000205 but [0][1] is 1.0, a difference of 1.03e-05"
+            + " √([1][1]·[0][0]); up to 1.0E-5 passes for rounding: if it is that, give (C + Cᵀ)/2",
+        () -> FullGaussians.ofPrecision(new float[2], new float[] {4, 1, 1 + 2.05e-5f, 1}, 2));
+    double[] scipy = {.8, .2, .1, 1.4};
+    rejects("a difference of 0.0945 √", () -> FullGaussians.ofCovariance(mean, scipy, 2));
+    rejects(
+        "a difference of 0.0945 √",
+        () -> FullGaussians.ofCovariance(new float[2], Batch.narrowed(scipy), 2));
+    rejects(
+        "a difference of Infinity √",
+        () -> FullGaussians.ofCovariance(mean, new double[] {0, 1e-9, 0, 1}, 2));
+    double most = Double.MAX_VALUE;
+    rejects(
+        "not symmetric",
+        () -> FullGaussians.ofCovariance(mean, new double[] {most, most, -most, most}, 2));
   }
 
   /** KL is 0 for the same object, equal copies, and equal parameters given otherwise, of any magnitude. */

@@ -55,8 +55,8 @@ public final class Main {
 
   @Mixin final Terminal terminal;
 
-  Main(PrintStream out, PrintStream err) {
-    terminal = new Terminal(out, err);
+  Main(PrintStream out, PrintStream err, String... args) {
+    terminal = new Terminal(out, err, args);
   }
 
   /** Runs the command line and ends the VM. */
@@ -70,7 +70,7 @@ public final class Main {
       out.println(versionLine());
       return new Terminal(out, err).end(0);
     }
-    return new Main(out, err).run(args);
+    return new Main(out, err, args).run(args);
   }
 
   private int run(String[] args) {

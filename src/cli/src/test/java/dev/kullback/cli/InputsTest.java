@@ -56,12 +56,15 @@ class InputsTest extends CommandFixture {
       tril[(at[0] * D + at[1]) * D + at[2]] = value;
       NpyFiles.write(folder.resolve("tril.npy"), descr, shape, tril);
       String element =
-          "tril.npy: Gaussian %d, row %d, column %d is %s: not lower triangular; did you mean "
+          "tril.npy: Gaussian %d, row %d, column %d is %s: not lower triangular; is it a covariance "
               .formatted(at[0], at[1], at[2], text);
-      assertUserError(line, element + "--cov? (counted from 0)");
+      assertUserError(
+          line,
+          element
+              + "(--cov), or an upper factor (transpose it)? np.tril clears what is there (counted from 0)");
       String p = " --p-mean q.npy --p-scale-tril tril.npy -o o.npy";
-      assertUserError("pairwise --mean q.npy --std s.npy" + p, element + "--p-cov?");
-      assertUserError("logsumexp --mean q.npy --std s.npy" + p, element + "--p-cov?");
+      assertUserError("pairwise --mean q.npy --std s.npy" + p, element + "(--p-cov), or");
+      assertUserError("logsumexp --mean q.npy --std s.npy" + p, element + "(--p-cov), or");
     }
   }
 
@@ -200,7 +203,7 @@ class InputsTest extends CommandFixture {
     assertRejected(zip(stored, new Member("d.npy/", new byte[0])), "x.npz:a", "no array is in");
     Member[] many = new Member[1000];
     Arrays.setAll(many, i -> new Member("array" + i + ".npy", mean));
-    assertRejected(zip(stored, many), "x.npz", " it has array0, array1, ", "\u2026");
+    assertRejected(zip(stored, many), "x.npz", " it has array0, array1, ", "array19 and 980 more");
     String far = "../../../" + "x".repeat(60_000);
     assertRejected(zip(stored, new Member(far + ".npy", mean)), "x.npz:far", "/xxxxx", "x\u2026");
     Files.write(folder.resolve("x.npz"), zip(stored, new Member("../../q.npy", mean)));

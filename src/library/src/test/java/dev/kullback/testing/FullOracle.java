@@ -116,7 +116,7 @@ public final class FullOracle {
     return result;
   }
 
-  /** Row-major [D, D]; of factors and symmetric matrices, the lower triangle is what counts. */
+  /** Row-major [D, D]; of symmetric matrices the mean of both triangles is what counts. */
   private BigFloat[] matrix(FullBatch batch, int i) {
     int d = dimension;
     BigFloat[] full = new BigFloat[d * d];
@@ -126,6 +126,9 @@ public final class FullOracle {
       for (int c = 0; c <= r; c++) {
         int k = batch.kind().isPacked() ? r * (r + 1) / 2 + c : r * d + c;
         BigFloat x = BigFloat.of(batch.matrix()[i * batch.stride() + k]);
+        if (symmetric) {
+          x = x.plus(BigFloat.of(batch.matrix()[i * batch.stride() + c * d + r])).half();
+        }
         full[r * d + c] = r == c && batch.kind() == FullBatch.Kind.PACKED_LOG ? x.exp() : x;
         if (c < r) {
           full[c * d + r] = symmetric ? x : BigFloat.ZERO;

@@ -1,14 +1,11 @@
 package dev.kullback.spark;
 
 import dev.kullback.DiagonalGaussians;
-import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import java.io.Serializable;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.reflect.Array;
 import java.util.function.IntFunction;
 import java.util.function.Supplier;
@@ -56,41 +53,29 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, Stri
    * @throws IllegalArgumentException naming the row and the column that is wrong
    */
   Gaussians batch(Object mean, Object scale, IntFunction<String> label) {
-    if (columns.kind() == ScaleKind.SCALE_TRIL) {
-      checkTriangular(scale, label);
-    }
     try {
       return batch(mean, scale);
     } catch (InvalidGaussianException e) {
       boolean isMean = e.argument().equals("mean");
       String column = isMean ? columns.mean() : columns.scale();
-      String advice =
-          isMean || !isNegative(e, scale) ? "" : "; are these log-variances (logVariance)?";
       throw error(
-          label.apply(e.gaussian()), "column %s: %s%s".formatted(column, e.description(), advice));
+          label.apply(e.gaussian()),
+          "column %s: %s%s".formatted(column, e.description(), advice(e, scale)));
     }
   }
 
-  /**
-   * Rejects a matrix that is not lower triangular. The library would not read what is above the diagonal, and so take a covariance for a
-   * factor.
-   */
-  private void checkTriangular(Object scale, IntFunction<String> label) {
-    try {
-      if (isDouble) {
-        MemorySegment factors = MemorySegment.ofArray((double[]) scale);
-        FullGaussians.checkLowerTriangular(factors, dimension, ValueLayout.JAVA_DOUBLE);
-      } else {
-        MemorySegment factors = MemorySegment.ofArray((float[]) scale);
-        FullGaussians.checkLowerTriangular(factors, dimension, ValueLayout.JAVA_FLOAT);
-      }
-    } catch (InvalidGaussianException e) {
-      throw error(
-          label.apply(e.gaussian()),
-          "column %s: row %d, column %d %s; is it a covariance?"
-              .formatted(
-                  columns.scale(), e.element() / dimension, e.element() % dimension, e.reason()));
+  /** Returns what else a scale may be that is none of its kind, or nothing. */
+  private String advice(InvalidGaussianException e, Object scale) {
+    if (e.argument().equals("mean")) {
+      return "";
     }
+    boolean isAboveDiagonal =
+        columns.kind() == ScaleKind.SCALE_TRIL
+            && e.element() >= 0
+            && e.element() % dimension > e.element() / dimension;
+    return isAboveDiagonal
+        ? "; is it a covariance, or an upper factor, to be transposed?"
+        : isNegative(e, scale) ? "; are these log-variances (logVariance)?" : "";
   }
 
   /** Whether a scale is negative and finite that is no logarithm. */

@@ -26,6 +26,7 @@ import picocli.CommandLine.ScopeType;
     synopsisSubcommandLabel = "COMMAND",
     subcommands = TopK.class)
 public final class Main {
+  /** The longest line of Spark's own; what is ours is short, or all of use. */
   private static final int LINE = 200;
 
   @Option(
@@ -134,6 +135,7 @@ public final class Main {
           default -> "unexpected " + e + "; --debug shows where";
         };
     String first = message.lines().findFirst().orElse("").replaceAll("\\p{Cntrl}", "?");
-    return first.length() <= LINE ? first : first.substring(0, LINE) + "…";
+    boolean isOurs = e instanceof IllegalArgumentException || e instanceof ParameterException;
+    return isOurs || first.length() <= LINE ? first : first.substring(0, LINE) + "…";
   }
 }

@@ -9,8 +9,6 @@ import dev.kullback.KlEngine;
 import dev.kullback.NearestOptions;
 import dev.kullback.ScaleKind;
 import java.io.Serializable;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.util.List;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 
@@ -108,10 +106,6 @@ public final class PairFunction implements Serializable {
     double[] m = doubles(memory, n, mean);
     double[] l = doubles(memory, n + 1, factor);
     try {
-      if (m.length > 0 && l.length == (long) m.length * m.length) {
-        FullGaussians.checkLowerTriangular(
-            MemorySegment.ofArray(l), m.length, ValueLayout.JAVA_DOUBLE);
-      }
       return FullGaussians.ofScaleTril(m, l, m.length);
     } catch (InvalidGaussianException e) {
       throw new IllegalArgumentException(role + ": " + e.description(), e);

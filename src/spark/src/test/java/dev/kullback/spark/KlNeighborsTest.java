@@ -284,7 +284,7 @@ class KlNeighborsTest {
             when(col("id").equalTo(id), expr("array(2d, 0.5d, 0.5d, 1d)")).otherwise(col("std")));
     assertCause(
         () -> KlNeighbors.of(good).scaleTril("std").nearest(bad, 1).collectAsList(),
-        "queries: id " + id + ": column std: row 0, column 1 is 0.5: not lower triangular;");
+        "queries: id " + id + ": column std: scaleTril[0][1] is 0.5: not lower triangular; is it a covariance, or an upper factor");
     Dataset<Row> unit = good.withColumn("std", expr("array(1d, 0.5d, 0.5d, 1d)"));
     assertThat(KlNeighbors.of(unit).covariance("std").nearest(unit, 1).count()).isEqualTo(9);
     Dataset<Row> indefinite =

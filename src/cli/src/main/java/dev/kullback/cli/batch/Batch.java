@@ -1,6 +1,5 @@
 package dev.kullback.cli.batch;
 
-import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScaleKind;
@@ -181,6 +180,17 @@ public record Batch(
   private UserError error(InvalidGaussianException e, int from) {
     int row = from + e.gaussian();
     boolean isMean = e.argument().equals("mean");
+    if (files.kind() == ScaleKind.SCALE_TRIL && !isMean && isAboveDiagonal(e)) {
+      return new UserError(
+          files.scale(),
+          "Gaussian %d, row %d, column %d %s; is it a covariance (%s), or an upper factor (transpose it)? np.tril clears what is there (counted from 0)"
+              .formatted(
+                  first + row,
+                  e.element() / dimension,
+                  e.element() % dimension,
+                  e.reason(),
+                  files.option(ScaleKind.COVARIANCE)));
+    }
     if (!isMean && (isFull() || !e.argument().equals(files.kind().argument()))) {
       return new UserError(files.scale(), e.message(first + row));
     }
@@ -224,35 +234,21 @@ public record Batch(
     return new NpyHeader("", false, shape).shapeText();
   }
 
-  /** Checks all but matrices, which are checked where they are factored: makes batches of some rows at a time. */
+  private boolean isAboveDiagonal(InvalidGaussianException e) {
+    return e.element() % dimension > e.element() / dimension;
+  }
+
+  /** Checks all but what is to be factored, which is checked then: makes batches of some rows at a time. */
   private void check() {
-    if (files.kind() == ScaleKind.SCALE_TRIL) {
-      checkTriangular();
+    if (isFull() && files.kind() != ScaleKind.SCALE_TRIL) {
+      return;
     }
     // some rows may be 0 throughout where not all are
     boolean mayBeZero = policy != ScalePolicy.DETERMINISTIC_IF_ZERO || isDeterministic();
-    for (int from = 0, rows; from < size && !isFull(); from += rows) {
-      rows = Math.min(size - from, Math.max(1, CHECKED / dimension));
+    int some = (int) Math.max(1, CHECKED / files.kind().length(dimension));
+    for (int from = 0, rows; from < size; from += rows) {
+      rows = Math.min(size - from, some);
       gaussians(from, from + rows, mayBeZero ? policy : ScalePolicy.STRICT);
-    }
-  }
-
-  /** Finds covariances that are taken for factors: the library does not read what lies above the diagonal. */
-  private void checkTriangular() {
-    try {
-      FullGaussians.checkLowerTriangular(scale.data(), dimension, scale.element());
-    } catch (InvalidGaussianException e) {
-      throw new UserError(
-          files.scale(),
-          "Gaussian %d, row %d, column %d %s; did you mean %s? (counted from 0)"
-              .formatted(
-                  first + e.gaussian(),
-                  e.element() / dimension,
-                  e.element() % dimension,
-                  e.reason(),
-                  files.option(ScaleKind.COVARIANCE)));
-    } catch (IllegalArgumentException e) {
-      throw new UserError(files.scale(), String.valueOf(e.getMessage()));
     }
   }
 

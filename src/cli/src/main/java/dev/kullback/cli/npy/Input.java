@@ -1,5 +1,6 @@
 package dev.kullback.cli.npy;
 
+import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.io.Closeable;
 import java.io.EOFException;
@@ -37,8 +38,10 @@ public final class Input implements Closeable {
   private static final String ARCHIVE = ".npz";
   private static final String ARRAY = ".npy";
 
-  /** Characters of the names of an archive's arrays that an error shows. */
-  private static final int LONGEST_NAMES = 60;
+  /** Names of an archive's arrays that an error shows, and characters of each. */
+  private static final int MOST_NAMES = 20;
+
+  private static final int LONGEST_NAME = 60;
 
   private final ReadableByteChannel channel;
   private long remaining;
@@ -149,8 +152,8 @@ public final class Input implements Closeable {
 
   private static ZipEntry find(ZipFile zip, Path archive, @Nullable String name)
       throws NpyException {
-    List<? extends ZipEntry> arrays = // so many that their names are cut
-        zip.stream().filter(e -> e.getName().endsWith(ARRAY)).limit(LONGEST_NAMES).toList();
+    List<? extends ZipEntry> arrays =
+        zip.stream().filter(e -> e.getName().endsWith(ARRAY)).toList();
     List<? extends ZipEntry> found = name == null ? arrays : named(zip, name);
     if (name != null && found.isEmpty()) {
       found = named(zip, name + ARRAY);
@@ -164,9 +167,13 @@ public final class Input implements Closeable {
     if (arrays.isEmpty()) {
       throw new NpyException("no array is in the archive");
     }
-    String names = arrays.stream().map(Input::arrayName).collect(Collectors.joining(", "));
-    if (names.length() > LONGEST_NAMES) {
-      names = names.substring(0, LONGEST_NAMES) + "\u2026";
+    String names =
+        arrays.stream()
+            .limit(MOST_NAMES)
+            .map(entry -> Text.name(arrayName(entry), LONGEST_NAME))
+            .collect(Collectors.joining(", "));
+    if (arrays.size() > MOST_NAMES) {
+      names += " and %d more".formatted(arrays.size() - MOST_NAMES);
     }
     throw new NpyException(
         name == null

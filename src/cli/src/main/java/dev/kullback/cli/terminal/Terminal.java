@@ -23,7 +23,6 @@ import picocli.CommandLine.ScopeType;
 
 /** The two streams that a run of the command line prints to, and the options that say what to print. */
 public final class Terminal {
-  private static final int LINE = 200;
   private static final int BROKEN_PIPE = 141;
 
   @Option(
@@ -63,9 +62,13 @@ public final class Terminal {
   public final PrintStream out;
   public final PrintStream err;
 
-  public Terminal(PrintStream out, PrintStream err) {
+  /** The words of the command line, which the user knows. */
+  private final List<String> words;
+
+  public Terminal(PrintStream out, PrintStream err, String... words) {
     this.out = out;
     this.err = err;
+    this.words = List.of(words);
   }
 
   /** The terminal of a command. */
@@ -160,6 +163,6 @@ public final class Terminal {
   }
 
   private void say(String message) {
-    err.println(Text.fit("kullback: " + message, LINE));
+    err.println(ErrorLine.of("kullback: " + message, words));
   }
 }

@@ -1,9 +1,9 @@
 package dev.kullback.cli.terminal;
 
+import java.io.File;
 import java.math.BigDecimal;
 import java.math.MathContext;
-import java.util.ArrayDeque;
-import java.util.Deque;
+import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
@@ -11,37 +11,50 @@ import java.util.stream.Collectors;
 public final class Text {
   private static final String CUT = "\u2026";
 
+  /** The longest name of a file that usual file systems have, and its separator. */
+  private static final int LONGEST_FILE = 256;
+
   private Text() {}
 
   /** Writes a text on one line, with characters that are invisible or reorder others as {@code \\uXXXX}. */
   public static String escape(String text) {
-    return fit(text, Integer.MAX_VALUE);
+    return String.join("", shown(text));
   }
 
-  /** Escapes a text and cuts it in the middle to at most {@code length} characters: a message's end says what to do. */
-  public static String fit(String text, int length) {
-    StringBuilder head = new StringBuilder();
-    Deque<String> tail = new ArrayDeque<>();
-    int size = 0; // of the tail
-    int whole = length / 5 * 3;
-    int[] points = text.codePoints().toArray();
-    for (int point : points) {
-      String shown = shown(point);
-      if (tail.isEmpty() && head.length() + shown.length() <= whole) {
-        head.append(shown);
-      } else {
-        tail.add(shown);
-        size += shown.length();
-      }
+  /**
+   * Escapes a name and, where it is longer than {@code length}, cuts its middle. Of a path, what is cut is before the file's name; the array's
+   * of an archive belongs to that.
+   */
+  public static String name(String name, int length) {
+    List<String> all = shown(name);
+    int size = all.stream().mapToInt(String::length).sum();
+    if (size <= length) {
+      return String.join("", all);
     }
-    if (head.length() + size > length) {
-      while (head.length() + CUT.length() + size > length) {
-        size -= tail.remove().length();
-      }
-      head.append(CUT);
+    int archive = name.toLowerCase(Locale.ROOT).lastIndexOf(".npz:");
+    int slash = name.lastIndexOf(File.separatorChar, archive < 0 ? name.length() : archive);
+    boolean isFile = name.length() - slash <= LONGEST_FILE;
+    if (isFile && slash <= 0) {
+      return String.join("", all);
     }
-    tail.forEach(head::append);
-    return head.toString();
+    String tail = isFile ? escape(name.substring(slash)) : end(all, length / 5 * 2);
+    StringBuilder cut = new StringBuilder();
+    for (String next : all) {
+      if (cut.length() + next.length() + CUT.length() + tail.length() > length) {
+        break;
+      }
+      cut.append(next);
+    }
+    return cut.append(CUT).append(tail).toString();
+  }
+
+  /** Returns the last characters, of at most so many chars. */
+  private static String end(List<String> all, int length) {
+    int from = all.size();
+    for (int size = 0; (size += all.get(from - 1).length()) <= length; ) {
+      from--;
+    }
+    return String.join("", all.subList(from, all.size()));
   }
 
   /** Formats numbers alike in all locales. */
@@ -59,6 +72,11 @@ public final class Text {
     return size >= 1e-4 && size < 1e6
         ? new BigDecimal(value).round(new MathContext(4)).stripTrailingZeros().toPlainString()
         : format("%.3e", value).replaceAll("\\.?0*e\\+?(-?)0*", "e$1");
+  }
+
+  /** Returns the characters of a text as they are shown. */
+  private static List<String> shown(String text) {
+    return text.codePoints().mapToObj(Text::shown).toList();
   }
 
   private static String shown(int point) {

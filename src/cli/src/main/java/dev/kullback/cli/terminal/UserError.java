@@ -11,9 +11,6 @@ import java.util.Objects;
 public final class UserError extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
-  /** Characters of a file's name that a message shows. */
-  private static final int NAME = 100;
-
   public UserError(String message) {
     super(message);
   }
@@ -27,7 +24,7 @@ public final class UserError extends RuntimeException {
   }
 
   public static String of(Path file, String message) {
-    return Text.fit(file.toString(), NAME) + ": " + message;
+    return file + ": " + message;
   }
 
   public static String reason(IOException e) {

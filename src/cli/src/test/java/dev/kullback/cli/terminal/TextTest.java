@@ -16,21 +16,37 @@ class TextTest {
   }
 
   @Test
-  void cutsInTheMiddle() {
-    assertThat(Text.fit("0123456789", 10)).isEqualTo("0123456789");
-    assertThat(Text.fit("0123456789a", 10)).isEqualTo("012345…89a");
-    assertThat(Text.fit("", 10)).isEmpty();
+  void cutsAPathBeforeTheFilesName() {
+    assertThat(Text.name("/mnt/abc/d.npy", 14)).isEqualTo("/mnt/abc/d.npy");
+    assertThat(Text.name("/mnt/abc/d.npy", 13)).isEqualTo("/mnt/a…/d.npy");
+    assertThat(Text.name("/mnt/abc/d.npy", 8)).isEqualTo("/…/d.npy");
+    assertThat(Text.name("/mnt/abc/d.npy", 3)).isEqualTo("…/d.npy");
+    assertThat(Text.name("/mnt/abc/d.npz:g/h/mean", 20)).isEqualTo("/mnt…/d.npz:g/h/mean");
+    assertThat(Text.name("/mnt/abc/D.NPZ:mean", 16)).isEqualTo("/mnt…/D.NPZ:mean");
+    assertThat(Text.name("long-name-of-a-file.npy", 10)).isEqualTo("long-name-of-a-file.npy");
+    assertThat(Text.name("/long-name-of-a-file.npy", 10)).isEqualTo("/long-name-of-a-file.npy");
+    assertThat(Text.name("", 10)).isEmpty();
+  }
+
+  /** What is too long for a file's name loses its middle. */
+  @Test
+  void cutsOtherWordsInTheMiddle() {
+    assertThat(Text.name("0123456789".repeat(30), 10)).isEqualTo("01234…6789");
+    assertThat(Text.name("/a/" + "x".repeat(300), 10)).isEqualTo("/a/xx…xxxx");
   }
 
   /** Neither pairs of surrogates nor escapes are torn. */
   @Test
   void cutsBetweenCharacters() {
     for (int length = 10; length < 40; length++) {
-      assertThat(Text.fit("😀".repeat(100), length))
+      assertThat(Text.name("😀".repeat(300), length))
           .matches("(😀)*…(😀)+")
-          .hasSizeBetween(length - 2, length);
-      assertThat(Text.fit("\u202e".repeat(100), length))
+          .hasSizeBetween(length - 3, length);
+      assertThat(Text.name("\u202e".repeat(300), length))
           .matches("(\\\\u202e)*…(\\\\u202e)*")
+          .hasSizeLessThanOrEqualTo(length);
+      assertThat(Text.name("/" + "😀\u202e".repeat(30) + "/x", length))
+          .matches("/(😀\\\\u202e)*(😀)?…/x")
           .hasSizeLessThanOrEqualTo(length);
     }
   }

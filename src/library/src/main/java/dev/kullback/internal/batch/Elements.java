@@ -10,9 +10,6 @@ public final class Elements {
   /** Floats that are read at once on their way to doubles. */
   private static final int CHUNK = 1024;
 
-  private static final MemorySegment ZEROS =
-      MemorySegment.ofArray(new byte[Double.BYTES * CHUNK]).asReadOnly();
-
   private final MemorySegment segment;
   private final ValueLayout layout;
 
@@ -125,19 +122,6 @@ public final class Elements {
         to[at + k] = chunk[k];
       }
     }
-  }
-
-  /** Tells whether no bit of {@code count} elements from an index on is set: +0, all of them. */
-  boolean areZeroBits(long from, long count) {
-    long at = from * layout.byteSize();
-    long end = at + count * layout.byteSize();
-    for (; at < end; at += ZEROS.byteSize()) {
-      long length = Math.min(end - at, ZEROS.byteSize());
-      if (MemorySegment.mismatch(segment, at, at + length, ZEROS, 0, length) >= 0) {
-        return false;
-      }
-    }
-    return true;
   }
 
   /** The shortest decimal that denotes an element. */

@@ -6,7 +6,7 @@ import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleRange;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.work.Checkpoint;
-import java.util.Arrays;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -19,7 +19,8 @@ public final class Factors {
   /** Asymmetry that passes for rounding, relative to {@code √(Σ_rr Σ_cc)}. */
   private static final double ASYMMETRY32 = 1e-5;
 
-  private static final double ASYMMETRY64 = 1e-10;
+  /** The same of doubles, which may have been floats, or be what a Kalman filter or an inversion leaves. */
+  private static final double ASYMMETRY64 = 1e-6;
 
   /** Elements of small matrices that are read at once. */
   private static final int READ_AT_ONCE = 4096;
@@ -62,6 +63,21 @@ public final class Factors {
       int dimension,
       ScaleKind kind,
       Supplier<Factorization> factorization) {
+    return of(mean, matrix, dimension, kind, factorization, true);
+  }
+
+  /**
+   * Makes a batch as the other method does.
+   *
+   * @param isUpperChecked whether square factors must be zero above the diagonal; if not, what is there is ignored
+   */
+  public static FullBatch of(
+      Elements mean,
+      Elements matrix,
+      int dimension,
+      ScaleKind kind,
+      Supplier<Factorization> factorization,
+      boolean isUpperChecked) {
     int n = checkShape(mean.length(), matrix.length(), dimension, kind);
     double[] means = mean.doubles();
     for (int k = 0; k < means.length; k++) {
@@ -71,43 +87,13 @@ public final class Factors {
       }
     }
     Factors made = new Factors(matrix, n, dimension, kind, factorization);
-    boolean isWithin = made.make();
+    boolean isWithin = made.make(isUpperChecked);
     boolean isDouble = mean.isDouble() || matrix.isDouble();
     return new FullBatch(means, made.factors, made.factorsLow, dimension, isDouble, isWithin);
   }
 
-  /** Throws where a matrix has an element other than 0 above its diagonal, which {@link #of} does not read. */
-  public static void checkLowerTriangular(Elements matrix, int d) {
-    Batch.checkDimension(d);
-    Batch.checkSize(1, d, FullBatch.MOST_DIMENSIONS, 1);
-    long square = (long) d * d;
-    if (matrix.length() % square != 0) {
-      throw new IllegalArgumentException(
-          "scaleTril has %d elements, which is not a multiple of %d x %2$d"
-              .formatted(matrix.length(), d));
-    }
-    String advice = "; is it a covariance (ofCovariance)?";
-    double[] row = new double[d];
-    Checkpoint checkpoint = new Checkpoint();
-    for (long k = 0; k < matrix.length(); k += d) {
-      int i = (int) (k / square);
-      int r = (int) (k / d % d);
-      checkpoint.passUninterrupted(d);
-      if (matrix.areZeroBits(k + r + 1, d - r - 1)) {
-        continue;
-      }
-      matrix.read(k, row, d);
-      for (int c = r + 1; c < d; c++) {
-        if (row[c] != 0) { // a -0 is 0
-          String reason = "is " + matrix.text(row[c]) + ": not lower triangular";
-          throw rejected(ScaleKind.SCALE_TRIL, i, r, c, d, reason, advice);
-        }
-      }
-    }
-  }
-
   /** Fills the factors; returns whether all are known to be within ±{@link FullBatch#MOST}. */
-  private boolean make() {
+  private boolean make(boolean isUpperChecked) {
     if (kind == ScaleKind.COVARIANCE || isReversed) {
       factor(Objects.requireNonNull(factorsLow));
       return false;
@@ -115,12 +101,13 @@ public final class Factors {
     if (isPacked(kind)) {
       matrix.read(0, factors, factors.length);
     } else {
-      readLowerTriangles();
+      readLowerTriangles(isUpperChecked);
     }
     return checkFactors() && factorsLow == null;
   }
 
-  private void readLowerTriangles() {
+  private void readLowerTriangles(boolean isUpperChecked) {
+    Checkpoint checkpoint = new Checkpoint();
     int square = d * d;
     double[] given = matrix.array64();
     double[] full =
@@ -130,10 +117,29 @@ public final class Factors {
         at = 0;
         matrix.read((long) i * square, full, (int) Math.min(full.length, (long) (n - i) * square));
       }
-      for (int r = 0; r < d; k += ++r) {
-        System.arraycopy(full, at + r * d, factors, k, r + 1);
+      checkpoint.passUninterrupted(square);
+      for (int r = 0, row = at; r < d; k += ++r, row += d) {
+        System.arraycopy(full, row, factors, k, r + 1);
+        if (isUpperChecked && !DoubleRange.contains(0, 0, full, row + r + 1, row + d)) {
+          throw notTriangular(full, row, i, r);
+        }
       }
     }
+  }
+
+  /** Makes the exception for a row that has an element other than 0, of either sign, to the right of the diagonal. */
+  private InvalidGaussianException notTriangular(double[] full, int row, int i, int r) {
+    int c = r + 1;
+    while (full[row + c] == 0) {
+      c++;
+    }
+    return rejected(
+        i,
+        r,
+        c,
+        "is " + matrix.text(full[row + c]) + ": not lower triangular",
+        "; is it a covariance (ofCovariance), or an upper factor, to be transposed?"
+            + " ofScaleTrilIgnoringUpper does not look above the diagonal");
   }
 
   /** N of the largest batch that fits a Java array when packed in panels; not positive where there is none. */
@@ -226,13 +232,12 @@ public final class Factors {
     for (int first = 0; first < n; first += lanes) {
       checkpoint.passUninterrupted(lanes * Checkpoint.ofSolve(d));
       int count = Math.min(lanes, n - first);
-      Arrays.fill(low, 0);
       for (int i = 0; i < lanes; i++) {
         if (i < count) { // spare lanes repeat the last
           matrix.read((long) (first + i) * d * d, full, d * d);
           checkSymmetric(full, first + i);
         }
-        place(full, high, scales, i, lanes);
+        place(full, high, low, scales, i, lanes);
       }
       if (!cholesky.factor(high, low, d)) {
         for (int i = 0; i < count; i++) {
@@ -254,15 +259,31 @@ public final class Factors {
     }
   }
 
-  /** Writes a matrix's lower triangle to lane i, scaled by factors that go to {@code scales[i·d…]}. */
-  private void place(double[] full, double[] high, double[] scales, int i, int lanes) {
+  /**
+   * Writes the mean of a matrix's two triangles to lane i, scaled by factors that go to {@code scales[i·d…]}. Equal elements are their own
+   * mean; others' is exact, as a sum of two doubles.
+   */
+  private void place(
+      double[] full, double[] high, double[] low, double[] scales, int i, int lanes) {
     for (int r = 0; r < d; r++) {
       double t = Cholesky.inverseRoot(full[r * d + r]);
       scales[i * d + r] = t;
       for (int c = 0; c <= r; c++) {
         double u = scales[i * d + c];
         // the greater first, so that nothing underflows but the product
-        high[entry(r, c) * lanes + i] = full[r * d + c] * Math.max(t, u) * Math.min(t, u);
+        double below = full[r * d + c] * Math.max(t, u) * Math.min(t, u);
+        double above = full[c * d + r] * Math.max(t, u) * Math.min(t, u);
+        int k = entry(r, c) * lanes + i;
+        high[k] = below;
+        low[k] = 0;
+        if (below != above) { // Knuth's TwoSum
+          double a = 0.5 * below;
+          double b = 0.5 * above;
+          double sum = a + b;
+          double part = sum - a;
+          high[k] = sum;
+          low[k] = (a - (sum - part)) + (b - part);
+        }
       }
     }
   }
@@ -302,19 +323,34 @@ public final class Factors {
       for (int c = 0; c <= r; c++) {
         double a = full[r * d + c];
         double b = full[c * d + r];
-        if (a != b && !(Math.abs(a - b) <= asymmetry(full, r, c))) {
-          throw rejected(
-              i,
-              "is not symmetric: [%d][%d] is %s but [%2$d][%1$d] is %s"
-                  .formatted(r, c, matrix.text(a), matrix.text(b)));
+        if (a != b) {
+          checkAsymmetry(i, r, c, a, b, rootScale(full, r) * rootScale(full, c));
         }
       }
     }
   }
 
-  private double asymmetry(double[] full, int r, int c) {
-    double scale = Math.sqrt(Math.abs(full[r * d + r])) * Math.sqrt(Math.abs(full[c * d + c]));
-    return (matrix.isDouble() ? ASYMMETRY64 : ASYMMETRY32) * scale;
+  private double rootScale(double[] full, int r) {
+    return Math.sqrt(Math.abs(full[r * d + r]));
+  }
+
+  private void checkAsymmetry(int i, int r, int c, double below, double above, double scale) {
+    double most = matrix.isDouble() ? ASYMMETRY64 : ASYMMETRY32;
+    double size = Math.abs(below - above);
+    if (!(size <= most * scale)) {
+      throw rejected(
+          i,
+          String.format(
+              Locale.ROOT,
+              "is not symmetric: [%1$d][%2$d] is %3$s but [%2$d][%1$d] is %4$s, a difference of %5$.3g √([%1$d][%1$d]·[%2$d][%2$d]);"
+                  + " up to %6$s passes for rounding: if it is that, give (C + Cᵀ)/2",
+              r,
+              c,
+              matrix.text(below),
+              matrix.text(above),
+              size / scale,
+              most));
+    }
   }
 
   /** Makes the exception for a whole matrix. */
@@ -323,12 +359,11 @@ public final class Factors {
   }
 
   private InvalidGaussianException rejected(int i, int r, int c, double value, String rule) {
-    return rejected(kind, i, r, c, d, "is " + matrix.text(value) + "; " + rule, "");
+    return rejected(i, r, c, "is " + matrix.text(value) + "; " + rule, "");
   }
 
   /** Makes the exception for an element of a matrix. */
-  private static InvalidGaussianException rejected(
-      ScaleKind kind, int i, int r, int c, int d, String reason, String advice) {
+  private InvalidGaussianException rejected(int i, int r, int c, String reason, String advice) {
     int element = isPacked(kind) ? Cholesky.packedLength(r) + c : r * d + c;
     String subscripts = isPacked(kind) ? "[" + element + "]" : "[" + r + "][" + c + "]";
     String place = ", row " + r + ", column " + c;
