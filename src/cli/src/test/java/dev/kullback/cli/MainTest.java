@@ -29,6 +29,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.DoubleUnaryOperator;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -350,7 +351,7 @@ class MainTest extends CommandFixture {
     Result result = run("pairwise --mean q.npy --std s.npy -o o.npy");
     assertThat(result.out())
         .matches(
-            "(?s)KL\\(q\\|\\|p\\): 7 x 7, float32, in \\S+ s; min 0, mean \\S+, max \\S+\\R"
+            "(?s)KL\\(q\\|\\|p\\): 7 x 7, D = 6, float32, in \\S+ s; min 0, mean \\S+, max \\S+\\R"
                 + "wrote \\S+o\\.npy\\R");
   }
 
@@ -500,6 +501,74 @@ class MainTest extends CommandFixture {
     assertUserError(line + " --clamp", "s.npy: row 2, column 1: std is NaN");
   }
 
+  /** Scales that all share, or that each has one of: the line to type. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "std        | 6     | np.broadcast_to(x, (7, 6))",
+        "logvar     | 1 6   | np.broadcast_to(x, (7, 6))",
+        "var        | 7 1   | np.broadcast_to(x, (7, 6))",
+        "var        | 7     | np.broadcast_to(x[:, None], (7, 6))",
+        "std        | 1     | np.broadcast_to(x, (7, 6))",
+        "std        |       | np.broadcast_to(x, (7, 6))",
+        "cov        | 6 6   | np.broadcast_to(x, (7, 6, 6))",
+        "scale-tril | 1 6 6 | np.broadcast_to(x, (7, 6, 6))",
+        "packed-tril| 21    | np.broadcast_to(x, (7, 21))",
+      })
+  void scalesToRepeat(String option, @Nullable String axes, String advice) throws IOException {
+    long[] shape =
+        axes == null
+            ? new long[0]
+            : Stream.of(axes.split(" ")).mapToLong(Long::parseLong).toArray();
+    int count = (int) Arrays.stream(shape).reduce(1, (a, b) -> a * b);
+    NpyFiles.write(folder.resolve("x.npy"), "<f4", shape, floats(count, v -> 1));
+    assertUserError(
+        "standard --mean q.npy --" + option + " x.npy -o o.npy",
+        "x.npy: has shape ",
+        "; to repeat it, save " + advice + "\n");
+  }
+
+  @Test
+  void matricesThatAreNoScales() throws IOException {
+    saveCovariances("<f4");
+    String invert = "both must be [N,D]; invert matrices by np.linalg.inv, and give ";
+    assertUserError("standard --mean q.npy --precision cov.npy -o o.npy", invert + "--cov\n");
+    assertUserError(
+        "pairwise --mean q.npy --std s.npy --p-mean q.npy --p-precision cov.npy -o o.npy",
+        invert + "--p-cov\n");
+    save("x.npy", "<f4", N - 1, new double[N - 1]);
+    assertUserError("standard --mean q.npy --std x.npy -o o.npy", "both must be [N,D]\n");
+  }
+
+  /** Every summary tells how many Gaussians, and of how many dimensions, so that transposed files are seen. */
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "pairwise Q P                            | KL(q||p): 7 x 5, D = 6,",
+        "aligned Q --p-mean q.npy --p-std s.npy  | KL(q_i||p_i): 7, D = 6,",
+        "standard Q                              | KL(q_i||N(0,I)): 7, D = 6,",
+        "topk -k 2 Q P --indices i.npy           | smallest KL(q_i||p_j): 7 x 2 of 5, D = 6,",
+        "within --radius inf Q P --indices i.npy | KL(q_i||p_j) <= Infinity: 35 of 7 x 5, D = 6,",
+        "logsumexp Q P                           | ln sum_j exp(-KL(q_i||p_j)): 7 x 5, D = 6,",
+        "mixture-kl Q P                          | KL(f||g), variational: 1 x 1 mixtures of 7 x 5 Gaussians, D = 6,",
+        "entropy Q                               | mixture of 7 Gaussians of dimension 6,",
+        "reduce --to 2 Q --out-scale x.npy --out-weights w.npy | mixture of 7 Gaussians of dimension 6 reduced to 2,",
+      })
+  void summariesTellTheShape(String command, String summary) {
+    String line =
+        command
+            .replace(" Q", " --mean q.npy --std s.npy")
+            .replace(" P", " --p-mean p.npy --p-std t.npy");
+    assertThat(run(line + " -o o.npy").out()).startsWith(summary);
+    Map<?, ?> facts = (Map<?, ?>) JsonReader.read(run(line + " -o o.npy --json").out().strip());
+    assertThat(((Number) facts.get("dimension")).intValue()).isEqualTo(D);
+    if (line.contains("--p-mean p.npy") && !line.startsWith("mixture-kl")) {
+      assertThat(((Number) facts.get("columns")).intValue()).isEqualTo(M);
+    }
+  }
+
   @Test
   void badShapes() throws IOException {
     String line = "pairwise --mean q.npy --std s.npy -o o.npy";
@@ -510,7 +579,11 @@ class MainTest extends CommandFixture {
     for (long[] shape : new long[][] {{}, {1}}) {
       NpyFiles.write(folder.resolve("q.npy"), "<f4", shape, 1);
       NpyFiles.write(folder.resolve("s.npy"), "<f4", shape, 1);
-      assertUserError(line, "q.npy: has " + shape.length + " axes", "[1,D]");
+      assertUserError(
+          line,
+          "q.npy: has shape "
+              + (shape.length == 0 ? "()" : "(1,)")
+              + ": a batch is [N,D]; reshape N Gaussians of one dimension to [N,1], or one of D dimensions to [1,D]");
     }
     for (long[] shape : new long[][] {{0, 3}, {3, 0}, {0, 0}, {2, 0, 3}}) {
       NpyFiles.write(folder.resolve("q.npy"), "<f4", shape);

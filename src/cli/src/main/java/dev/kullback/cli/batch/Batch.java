@@ -13,6 +13,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.IntStream;
 
 /**
  * The checked parameters of a batch, means of [size, dimension].
@@ -69,7 +70,8 @@ public record Batch(
     if (shape.length < 2) {
       throw new UserError(
           files.mean(),
-          "has " + shape.length + " axes: a batch is [N,D]; reshape one Gaussian to [1,D]");
+          "has shape %s: a batch is [N,D]; reshape N Gaussians of one dimension to [N,1], or one of D dimensions to [1,D]"
+              .formatted(text(shape)));
     }
     long size = shape[0];
     long dimension = dimension(shape);
@@ -83,11 +85,16 @@ public record Batch(
     if (!Arrays.equals(wanted, scaleShape)) {
       String message =
           isFull
-              ? "has shape %s, but with the means in %s, of shape %s, it must be %s"
-              : "has shape %s, but the means in %s have %s: both must be [N,D]";
+              ? "has shape %s, but with the means in %s, of shape %s, it must be %s%s"
+              : "has shape %s, but the means in %s have %s: both must be [N,D]%5$s";
       throw new UserError(
           files.scale(),
-          message.formatted(text(scaleShape), files.mean(), text(shape), text(wanted)));
+          message.formatted(
+              text(scaleShape),
+              files.mean(),
+              text(shape),
+              text(wanted),
+              advice(files, scaleShape, shape, wanted)));
     }
     if (size == 0 || dimension == 0) {
       throw new UserError(files.mean(), "is an empty batch, of shape " + text(shape));
@@ -96,6 +103,29 @@ public record Batch(
       throw new UserError(
           files.mean(), "has shape " + text(shape) + ": N and D must be below 2^31");
     }
+  }
+
+  /** Returns what to do with scales that are shared, or of another kind; nothing where that is not to be seen. */
+  private static String advice(
+      BatchOptions.Files files, long[] scaleShape, long[] shape, long[] wanted) {
+    long[] matrices = {shape[0], dimension(shape), dimension(shape)};
+    if (files.kind() == ScaleKind.PRECISION && Arrays.equals(scaleShape, matrices)) {
+      return "; invert matrices by np.linalg.inv, and give " + files.option(ScaleKind.COVARIANCE);
+    }
+    String repeat = "; to repeat it, save np.broadcast_to(%s, " + text(wanted) + ")";
+    if (isRepeated(scaleShape, wanted)) {
+      return repeat.formatted("x");
+    }
+    boolean isOneEach = scaleShape.length == 1 && scaleShape[0] == shape[0];
+    return isOneEach && !files.kind().isFull() ? repeat.formatted("x[:, None]") : "";
+  }
+
+  /** Whether NumPy repeats an array of a shape to one of a wanted shape. */
+  private static boolean isRepeated(long[] shape, long[] wanted) {
+    int more = wanted.length - shape.length;
+    return more >= 0
+        && IntStream.range(0, shape.length)
+            .allMatch(k -> shape[k] == 1 || shape[k] == wanted[more + k]);
   }
 
   private static Batch of(

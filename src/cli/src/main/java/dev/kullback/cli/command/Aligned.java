@@ -52,7 +52,9 @@ final class Aligned extends RowCommand {
     MemorySegment out = arena.allocate(Batch.element(q, p), q.size());
     try {
       return new Rows(
-          engineOptions.formula("q_i", "p_i"), engine.aligned(q.gaussians(), p.gaussians(), out));
+          engineOptions.formula("q_i", "p_i"),
+          0,
+          engine.aligned(q.gaussians(), p.gaussians(), out));
     } catch (InvalidGaussianException e) {
       throw Batch.error(e, q, 0, p);
     }

@@ -72,7 +72,8 @@ final class IndexAdd implements Callable<Integer> {
       String what =
           replace ? "added %d and replaced %d".formatted(added, replaced) : "added " + added;
       report.line(
-          "%s, in %.3g s; %s has %d now", what, report.seconds(), folder.path, index.size());
+          "%s, in %.3g s; %s has %d of dimension %d now",
+          what, report.seconds(), folder.path, index.size(), index.dimension());
       folder.describe(report, index);
       report.put("added", added).put("replaced", replaced).put("seconds", report.seconds());
       report.end();

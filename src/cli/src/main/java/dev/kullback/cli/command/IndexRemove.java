@@ -43,8 +43,8 @@ final class IndexRemove implements Callable<Integer> {
       int removed = index.remove(given);
       folder.commit(index);
       report.line(
-          "removed %d; %d of the ids were not there; %s has %d now",
-          removed, given.length - removed, folder.path, index.size());
+          "removed %d; %d of the ids were not there; %s has %d of dimension %d now",
+          removed, given.length - removed, folder.path, index.size(), index.dimension());
       folder.describe(report, index);
       report.put("removed", removed).put("missing", given.length - removed);
       report.put("seconds", report.seconds());

@@ -250,7 +250,8 @@ final class IndexSearch implements Callable<Integer> {
     IndexQuery query = options(IndexQuery.nearest(Math.clamp(most, 1, Integer.MAX_VALUE - 8)));
     run(search, query, most, (first, found) -> out.add(found, search.own(), first));
     report.put("k", wanted);
-    out.describe(report, "smallest %s: %d x %d of %d".formatted(formula(), rows, wanted, size));
+    String what = "smallest %s: %d x %d of %d".formatted(formula(), rows, wanted, size);
+    out.describe(report, what, search.queries().dimension());
   }
 
   private void within(
@@ -271,7 +272,7 @@ final class IndexSearch implements Callable<Integer> {
           "%s <= %s: %d of %d x %d"
               .formatted(formula(), Text.number(most), out.stats().count(), rows, size);
       report.put("radius", most);
-      out.stats().describe(report, what, element);
+      out.stats().describe(report, what, search.queries().dimension(), element);
     }
   }
 

@@ -65,7 +65,9 @@ final class LogSumExp extends RowCommand {
           "ln sum_j exp(%s%s)"
               .formatted(weights == null ? "-" : "w_j - ", engineOptions.formula("q_i", "p_j"));
       return new Rows(
-          formula, compute(engine, new RowBlocks(q, p, blockRows, progress), weights, arena));
+          formula,
+          p.size(),
+          compute(engine, new RowBlocks(q, p, blockRows, progress), weights, arena));
     }
   }
 

@@ -199,8 +199,10 @@ final class MixtureDivergence extends PairCommand {
           stats.add(value);
           return value;
         });
-    String what = "KL(f||g), %s: %d x %d".formatted(method, f.size(), g.size());
-    stats.describe(report, what, element);
+    String what =
+        "KL(f||g), %s: %d x %d mixtures of %d x %d Gaussians"
+            .formatted(method, f.size(), g.size(), q.size(), p.size());
+    stats.describe(report, what, q.dimension(), element);
     if (sampled != null) {
       double most = 0;
       for (int k = 0; k < sampled.size(); k++) {

@@ -76,6 +76,7 @@ final class Pairwise extends PairCommand {
     stats.describe(
         report,
         engineOptions.formula("q", "p") + ": " + q.size() + " x " + p.size(),
+        q.dimension(),
         Batch.element(q, p));
   }
 

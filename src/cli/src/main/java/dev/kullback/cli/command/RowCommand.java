@@ -37,8 +37,12 @@ abstract class RowCommand implements Callable<Integer> {
   @Mixin EngineOptions.WithDivergence engineOptions;
   @Spec CommandSpec spec;
 
-  /** A result: its formula, and a value for each row, float or double. */
-  record Rows(String formula, MemorySegment values) {}
+  /**
+   * A result: its formula, and a value for each row, float or double.
+   *
+   * @param columns how many Gaussians of p each is made of, 0 where there is no p or only that of the row
+   */
+  record Rows(String formula, int columns, MemorySegment values) {}
 
   /** Returns the files of p; none where p is q, or there is no p. */
   List<BatchOptions.Files> pFiles() {
@@ -85,9 +89,15 @@ abstract class RowCommand implements Callable<Integer> {
       Stats stats = new Stats();
       stats.add(rows.values(), isDouble);
       byte[] header = Npy.header(element, q.size());
-      report.put("rows", q.size()).put("dimension", q.dimension());
+      int columns = rows.columns();
+      report.put("rows", q.size());
+      if (columns > 0) {
+        report.put("columns", columns);
+      }
+      report.put("dimension", q.dimension());
       engineOptions.describe(report, engine);
-      stats.describe(report, rows.formula() + ": " + q.size(), element);
+      String size = q.size() + (columns > 0 ? " x " + columns : "");
+      stats.describe(report, rows.formula() + ": " + size, q.dimension(), element);
       if (npy != null) {
         npy.write(header);
         npy.write(rows.values());

@@ -26,6 +26,6 @@ final class Standard extends RowCommand {
   Rows compute(KlEngine engine, Batch q, Arena arena) {
     MemorySegment out = arena.allocate(Batch.element(q, q), q.size());
     return new Rows(
-        engineOptions.formula("q_i", "N(0,I)"), engine.toStandardNormal(q.gaussians(), out));
+        engineOptions.formula("q_i", "N(0,I)"), 0, engine.toStandardNormal(q.gaussians(), out));
   }
 }

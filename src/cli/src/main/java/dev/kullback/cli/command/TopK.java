@@ -153,16 +153,17 @@ final class TopK extends PairCommand {
               requireNonNull(columns));
     }
     String what =
-        "smallest %s%s: %d x %d"
+        "smallest %s%s: %d x %d of %d"
             .formatted(
                 reverse ? engineOptions.formula("p_j", "q_i") : engineOptions.formula("q_i", "p_j"),
                 excludeSelf ? ", j != i" : "",
                 q.size(),
-                k);
+                k,
+                p.size());
     report.put("k", k).put("exclude_self", excludeSelf).put("reverse", reverse);
     report.put("exact", exact).put("shard", shard).put("first_row", q.first());
     report.put("p_first", p.first()[0]);
-    out.describe(report, what);
+    out.describe(report, what, q.dimension());
   }
 
   private void check(Path qFile, int qRows, References p) {

@@ -121,7 +121,7 @@ final class Within extends PairCommand {
                   q.size(),
                   p.size());
       report.put("radius", radius).put("reverse", reverse);
-      out.stats().describe(report, what, element);
+      out.stats().describe(report, what, q.dimension(), element);
     }
   }
 

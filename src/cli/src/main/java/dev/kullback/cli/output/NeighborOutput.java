@@ -118,8 +118,24 @@ public final class NeighborOutput {
     }
   }
 
+  /**
+   * Reports the lists, and the time since the report's start.
+   *
+   * @param what their formula and the numbers of Gaussians
+   * @param dimension theirs
+   */
+  public void describe(Report report, String what, int dimension) {
+    stats.describe(report, what, dimension, element);
+    describeFilled(report);
+  }
+
+  /** Reports lists of which no dimension is known. */
   public void describe(Report report, String what) {
     stats.describe(report, what, element);
+    describeFilled(report);
+  }
+
+  private void describeFilled(Report report) {
     if (filled > 0) {
       report.line(
           "%d entries stand for none, with %s -1 and value inf: there are fewer than k",

@@ -36,8 +36,18 @@ public final class Stats {
     return count;
   }
 
-  /** Reports a result, and the time since the report's start. */
-  public void describe(Report report, String what, ValueLayout element) {
+  /**
+   * Reports a result, and the time since the report's start.
+   *
+   * @param what its formula and the numbers of Gaussians
+   * @param dimension theirs
+   */
+  public void describe(Report report, String what, int dimension, ValueLayout element) {
+    describe(report, what + ", D = " + dimension, element);
+  }
+
+  /** Reports a result of which no dimension is known. */
+  void describe(Report report, String what, ValueLayout element) {
     String dtype = Npy.dtype(element);
     double seconds = report.seconds();
     report.line("%s, %s, in %.3g s; %s", what, dtype, seconds, this);

@@ -129,7 +129,7 @@ class IndexCommandTest extends CommandFixture {
     String out = done("query FOLDER -k " + k + Q + options + " --indices i.npy -o o.npy");
     assertThat(out)
         .matches(
-            "(?s)smallest KL\\(\\S+\\): 7 x %d of 5, float64, in \\S+ s; min .*\\Rwrote .*"
+            "(?s)smallest KL\\(\\S+\\): 7 x %d of 5, D = 6, float64, in \\S+ s; min .*\\Rwrote .*"
                 .formatted(k));
     String same = options.replace("--threads 3", "").replace("--threads 1", "");
     long[] want =
@@ -297,16 +297,16 @@ class IndexCommandTest extends CommandFixture {
         "add FOLDER --ids k.npy" + Q,
         "k.npy: row 2: id 7 is in the index already: --replace takes those that are (counted from 0)");
     assertThat(done("add FOLDER --replace --ids k.npy" + Q))
-        .matches("added 5 and replaced 2, in \\S+ s; \\S+index has 10 now\\R");
+        .matches("added 5 and replaced 2, in \\S+ s; \\S+index has 10 of dimension 6 now\\R");
     NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {4}, 100, 0, 55, 100);
     assertThat(done("remove FOLDER --ids gone.npy"))
-        .matches("removed 2; 1 of the ids were not there; \\S+index has 8 now\\R");
+        .matches("removed 2; 1 of the ids were not there; \\S+index has 8 of dimension 6 now\\R");
     ids("new.npy", 0, 1, 2, 3, 4);
     assertRefused(
         "add FOLDER --ids j.npy" + P, "j.npy: row 0: id -9000000000 is in the index already");
     ids("l.npy", 200, 201, 202, 203, 204);
     assertThat(done("add FOLDER --ids l.npy" + P))
-        .matches("added 5, in \\S+ s; \\S+index has 13 now\\R");
+        .matches("added 5, in \\S+ s; \\S+index has 13 of dimension 6 now\\R");
     assertThat(done("remove FOLDER --ids l.npy")).startsWith("removed 5; 0 of");
 
     double[] mean = new double[8 * D];

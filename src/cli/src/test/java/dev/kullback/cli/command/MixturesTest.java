@@ -259,7 +259,8 @@ class MixturesTest extends CommandFixture {
     assertThat(values(read("o.npy", 3, 3))).containsExactly(expected(f, f)[0], within(1e-10));
     Result result = run(line);
     assertThat(result.out())
-        .matches("(?s)KL\\(f\\|\\|g\\), variational: 3 x 3, float64, in \\S+ s; min .*");
+        .matches(
+            "(?s)KL\\(f\\|\\|g\\), variational: 3 x 3 mixtures of 7 x 7 Gaussians, D = 6, float64, in \\S+ s; min .*");
     Map<?, ?> facts =
         (Map<?, ?>) JsonReader.read(run(line + "--method monte-carlo --samples 7 --json").out());
     assertThat(facts.get("command")).isEqualTo("mixture-kl");

@@ -200,7 +200,7 @@ class ReductionsTest extends CommandFixture {
     Result result = run("topk -k 2 --exclude-self" + Q + "--indices i.npy -o o.npy");
     assertThat(result.out())
         .matches(
-            "(?s)smallest KL\\(q_i\\|\\|p_j\\), j != i: 7 x 2, float32, in \\S+ s;"
+            "(?s)smallest KL\\(q_i\\|\\|p_j\\), j != i: 7 x 2 of 7, D = 6, float32, in \\S+ s;"
                 + " min \\S+, mean \\S+, max \\S+\\Rwrote \\S+o\\.npy and \\S+i\\.npy\\R");
   }
 
@@ -296,7 +296,7 @@ class ReductionsTest extends CommandFixture {
     Result result = run(line + "--indices i.npy -o o.npy");
     assertThat(result.out())
         .matches(
-            "(?s)KL\\(q_i\\|\\|p_j\\) <= 0: 0 of 7 x 5, float32, in \\S+ s; no values\\R"
+            "(?s)KL\\(q_i\\|\\|p_j\\) <= 0: 0 of 7 x 5, D = 6, float32, in \\S+ s; no values\\R"
                 + "wrote \\S+o\\.npy and \\S+i\\.npy\\R");
     assertThat(ints("i.npy", 0, 2)).isEmpty();
     assertThat(values(read("o.npy", 0))).isEmpty();
@@ -460,7 +460,7 @@ class ReductionsTest extends CommandFixture {
     NpyFiles.write(folder.resolve("w.npy"), "<f4", new long[] {M}, w);
     Result result = run("logsumexp --log-weights w.npy" + Q + P + "-o o.npy");
     assertThat(result.out())
-        .startsWith("ln sum_j exp(w_j - KL(q_i||p_j)): 7, float32, in ")
+        .startsWith("ln sum_j exp(w_j - KL(q_i||p_j)): 7 x 5, D = 6, float32, in ")
         .contains("mean none", "(7 infinite");
     assertThat(values(read("o.npy", N))).containsOnly(Double.NEGATIVE_INFINITY);
   }
