@@ -153,6 +153,9 @@ public final class MixtureReduction {
       }
       sum += weights[i];
     }
+    if (sum == 0) {
+      throw new IllegalArgumentException("the weights are all 0: the mixture has no component");
+    }
     if (!(sum >= 1 / MOST_SUM && sum <= MOST_SUM)) {
       throw new IllegalArgumentException(
           "the sum of weights is "

@@ -896,7 +896,7 @@ class MixtureReductionTest {
         1);
     reject("weights[2] is NaN; it must be", g, new double[] {1, 0.5, Double.NaN}, 1, 1);
     reject("weights[0] is Infinity; it must be", g, new double[] {INFINITY, 1, 1}, 1, 1);
-    reject("the sum of weights is 0.0; it must be", g, new double[3], 1, 1);
+    reject("the weights are all 0: the mixture has no component", g, new double[3], 1, 1);
     double[] huge = {Double.MAX_VALUE, Double.MAX_VALUE, 1};
     reject("the sum of weights is Infinity; it must be", g, huge, 1, 1);
     double[] tiny = {1e-160, 0, 0};

@@ -27,7 +27,7 @@ public record Ids(Path file, long[] values) {
       if (array.shape().length != 1) {
         throw new UserError(
             file,
-            "has shape %s: ids have one axis, (N,)"
+            "has shape %s: ids have one axis, (N,); of an array x that index query wrote, np.unique(x[x != -1]) are those found"
                 .formatted(new NpyHeader("", false, array.shape()).shapeText()));
       }
       if (array.shape()[0] > Integer.MAX_VALUE - 8) {

@@ -2,11 +2,14 @@ package dev.kullback.cli.batch;
 
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /** The weights of a batch's Gaussians, from a file of them or of their logarithms. */
 public final class Weights {
@@ -19,11 +22,18 @@ public final class Weights {
   /** The greatest distance of a sum from 1 that is taken for rounding, however many weights there are. */
   private static final double MOST_ROUNDING = 0.5;
 
+  /** The greatest absolute logarithm of a sum that a mixture to be reduced may have, just below 500 ln 2. */
+  private static final double MOST_LOG_SUM = 346.5;
+
+  /** Where they are from; null for equal ones. */
+  private final @Nullable Path file;
+
   private final double[] given;
   private final boolean isLog;
   private final boolean isHalf;
 
-  private Weights(double[] given, boolean isLog, boolean isHalf) {
+  private Weights(@Nullable Path file, double[] given, boolean isLog, boolean isHalf) {
+    this.file = file;
     this.given = given;
     this.isLog = isLog;
     this.isHalf = isHalf;
@@ -33,7 +43,7 @@ public final class Weights {
   public static Weights equal(int n) {
     double[] weights = new double[n];
     Arrays.fill(weights, 1.0 / n);
-    return new Weights(weights, false, false);
+    return new Weights(null, weights, false, false);
   }
 
   /** Reads the weights of a batch's Gaussians, or their logarithms. */
@@ -63,7 +73,7 @@ public final class Weights {
         }
         given[i] = weight;
       }
-      return new Weights(given, isLog, array.isHalf());
+      return new Weights(file, given, isLog, array.isHalf());
     }
   }
 
@@ -72,9 +82,53 @@ public final class Weights {
     return given.clone();
   }
 
-  /** Returns the weights, of any sum, a new array. */
-  public double[] values() {
+  private double[] values() {
     return isLog ? Arrays.stream(given).map(Math::exp).toArray() : given();
+  }
+
+  /** Returns the logarithm of the sum of weights, which double may not hold; −∞ where all are 0. */
+  public double logSum() {
+    return logSum(0, given.length);
+  }
+
+  private double logSum(int from, int to) {
+    double[] some = Arrays.copyOfRange(given, from, to);
+    double most = Arrays.stream(some).reduce(isLog ? Double.NEGATIVE_INFINITY : 0, Math::max);
+    double log = isLog ? most : Math.log(most);
+    return Double.isInfinite(log) ? log : log + Math.log(sumOver(some, most));
+  }
+
+  private double sumOver(double[] some, double most) {
+    return Arrays.stream(some).map(w -> over(w, most)).sum();
+  }
+
+  /** Returns the quotient of a weight by another, given as the file has them. */
+  private double over(double weight, double other) {
+    return isLog ? Math.exp(weight - other) : weight / other;
+  }
+
+  /** Whether {@link #ofReduction} has the sum 1, which the file's has not. */
+  public boolean isScaled() {
+    return !(Math.abs(logSum()) <= MOST_LOG_SUM);
+  }
+
+  /**
+   * Returns the weights for a mixture that is reduced: as they are given or, where their sum is so large or small that only their proportions
+   * can be told, of sum 1. Of float16, they are divided by their sum as {@link #ofMixtures} does.
+   */
+  public double[] ofReduction() {
+    if (Double.isInfinite(logSum())) {
+      throw new UserError(
+          Objects.requireNonNull(file),
+          "every %s: the mixture has no component"
+              .formatted(isLog ? "log-weight is -Infinity" : "weight is 0"));
+    }
+    if (!isScaled()) {
+      return rounded(0, given.length);
+    }
+    double most = Arrays.stream(given).max().orElseThrow();
+    double sum = sumOver(given, most);
+    return Arrays.stream(given).map(w -> over(w, most) / sum).toArray();
   }
 
   /**
@@ -85,6 +139,23 @@ public final class Weights {
    * @return a new array
    */
   public double[] ofMixtures(int... offsets) {
+    for (int m = 0; isLog && m < offsets.length - 1; m++) {
+      int from = Math.clamp(offsets[m], 0, given.length);
+      double log = logSum(from, Math.clamp(offsets[m + 1], from, given.length));
+      if (!(Math.abs(Math.expm1(log)) <= MOST_ROUNDING)) {
+        throw new UserError(
+            Objects.requireNonNull(file),
+            "the sum of weights is exp(%s); it must be 1".formatted(Text.number(log))
+                + (Double.isInfinite(log)
+                    ? ""
+                    : ": subtract their logsumexp, %s, from the log-weights".formatted(log)));
+      }
+    }
+    return rounded(offsets);
+  }
+
+  /** Returns the weights, those of float16 divided by the sum of each mixture if their rounding explains it. */
+  private double[] rounded(int... offsets) {
     double[] weights = values();
     for (int m = 0; isHalf && m < offsets.length - 1; m++) {
       int from = Math.clamp(offsets[m], 0, weights.length);

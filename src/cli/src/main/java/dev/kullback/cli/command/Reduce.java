@@ -6,6 +6,7 @@ import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.PolicyOptions;
+import dev.kullback.cli.batch.Weights;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.OutputFile;
@@ -14,6 +15,7 @@ import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -69,7 +71,7 @@ final class Reduce implements Callable<Integer> {
       names = {"-o", "--output"},
       paramLabel = "M.npy",
       required = true,
-      description = "Where the means go, [K,D]; float64 if q is, else float32.")
+      description = "Where the means go, [K,D]. All numbers are float64, as they are computed.")
   Path output;
 
   @Option(
@@ -117,10 +119,11 @@ final class Reduce implements Callable<Integer> {
         OutputFiles out = new OutputFiles(List.copyOf(outputs.values()))) {
       Batch q = Batch.load(files, policy, arena);
       report.start();
-      MixtureReduction reduced = reduce(q);
+      Weights weights = weightOptions.read(q);
+      MixtureReduction reduced = reduce(q, weights);
       write(reduced, q, out);
       out.commit();
-      describe(report, reduced, q);
+      describe(report, reduced, q, weights);
       report.wrote(outputs);
       report.end();
       return 0;
@@ -139,11 +142,11 @@ final class Reduce implements Callable<Integer> {
     }
   }
 
-  /** Reduces the mixture; what the library refuses is told of the file of weights, if it names these, or of scales. */
-  private MixtureReduction reduce(Batch q) {
+  /** Reduces the mixture; what the library refuses is told of the file of weights or means, if it names these, or of scales. */
+  private MixtureReduction reduce(Batch q, Weights given) {
     int size = to == null ? 1 : to;
     double most = maxCost == null ? Double.POSITIVE_INFINITY : maxCost;
-    double[] weights = weightOptions.read(q).values();
+    double[] weights = given.ofReduction();
     try (Progress progress = Terminal.of(spec).progress(Math.max(0, q.size() - size))) {
       return MixtureReduction.runnalls(
           q.gaussians(), weights, size, most, left -> progress.advance(left < q.size() ? 1 : 0));
@@ -151,35 +154,23 @@ final class Reduce implements Callable<Integer> {
       String message = String.valueOf(e.getMessage());
       List<Path> files = weightOptions.files();
       boolean ofWeights = message.contains("weights") && !files.isEmpty();
-      throw new UserError(ofWeights ? files.getFirst() : q.files().scale(), message);
+      Path batch = message.contains(" has mean ") ? q.files().mean() : q.files().scale();
+      throw new UserError(ofWeights ? files.getFirst() : batch, message);
     }
   }
 
   private void write(MixtureReduction reduced, Batch q, OutputFiles out) {
     int k = reduced.size();
     int d = q.dimension();
-    boolean isDouble = q.isDouble();
-    ValueLayout element = Npy.floats(isDouble);
+    ValueLayout element = ValueLayout.JAVA_DOUBLE; // rounded to float, a covariance may be none
     ScaleKind kind = q.files().kind();
     double[] scales = Arrays.stream(reduced.covariances()).map(fromVariance(kind)).toArray();
-    double[] weights = reduced.weights();
-    if (!isDouble) {
-      int length = scales.length / k;
-      for (int s = 0; s < scales.length; s++) {
-        boolean isPositive = !kind.isFull() || s % length % (d + 1) == 0; // as the diagonal is
-        requireFloat(outScale, "scale", s / length, scales[s], isPositive);
-      }
-      for (int c = 0; c < k; c++) {
-        requireFloat(outWeights, "weight", c, weights[c], true);
-      }
-    }
-    put(out.get(0), Npy.header(element, k, d), reduced.means(), isDouble);
+    put(out.get(0), Npy.header(element, k, d), reduced.means());
     put(
         out.get(1),
         kind.isFull() ? Npy.header(element, k, d, d) : Npy.header(element, k, d),
-        scales,
-        isDouble);
-    put(out.get(2), Npy.header(element, k), weights, isDouble);
+        scales);
+    put(out.get(2), Npy.header(element, k), reduced.weights());
     if (out.size() > 3) {
       out.get(3).write(Npy.header(ValueLayout.JAVA_INT, q.size()));
       for (int row : reduced.assignments()) {
@@ -188,22 +179,10 @@ final class Reduce implements Callable<Integer> {
     }
   }
 
-  /** Throws where a number would be written as infinite or, of those that are positive, as 0. */
-  private static void requireFloat(
-      Path file, String what, int component, double value, boolean isPositive) {
-    float rounded = (float) value;
-    if (Float.isInfinite(rounded) || (isPositive && value > 0 && rounded == 0)) {
-      throw new UserError(
-          file,
-          "component %d has a %s of %s, which float32 cannot hold: give means of float64"
-              .formatted(component, what, value));
-    }
-  }
-
-  private static void put(OutputFile file, byte[] header, double[] values, boolean isDouble) {
+  private static void put(OutputFile file, byte[] header, double[] values) {
     file.write(header);
     for (double value : values) {
-      file.put(value, isDouble);
+      file.put(value, true);
     }
   }
 
@@ -216,15 +195,20 @@ final class Reduce implements Callable<Integer> {
     };
   }
 
-  private static void describe(Report report, MixtureReduction reduced, Batch q) {
+  private static void describe(Report report, MixtureReduction reduced, Batch q, Weights weights) {
     double[] costs = reduced.costs();
     double last = costs.length == 0 ? 0 : costs[costs.length - 1];
     double seconds = report.seconds();
-    String dtype = Npy.dtype(Batch.element(q, q));
+    String dtype = Npy.dtype(ValueLayout.JAVA_DOUBLE);
     report.line(
         "mixture of %d Gaussians of dimension %d reduced to %d, %s, in %.3g s",
         q.size(), q.dimension(), reduced.size(), dtype, seconds);
     report.line("cost %.7g nats in all, the last merger %.7g", reduced.totalCost(), last);
+    if (weights.isScaled()) {
+      report.line(
+          "the weights, whose sum is exp(%s), were scaled to the sum 1",
+          Text.number(weights.logSum()));
+    }
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
     report.put("components", reduced.size()).put("total_cost", reduced.totalCost());
     report.put("last_cost", costs.length == 0 ? null : last).put("seconds", seconds);

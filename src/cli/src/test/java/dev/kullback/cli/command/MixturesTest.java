@@ -2,6 +2,7 @@ package dev.kullback.cli.command;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
+import static org.assertj.core.api.Assertions.withinPercentage;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.FullGaussians;
@@ -119,13 +120,13 @@ class MixturesTest extends CommandFixture {
     String line = "reduce --weights c.npy" + Q + OUT;
     double most = (costs[1] + costs[2]) / 2;
     succeed(line + "--max-cost " + most);
-    assertThat(read("ow.npy", N - 2).isDouble()).isFalse();
+    read("ow.npy", N - 2);
     succeed(line + "--to 6 --max-cost " + most);
     read("ow.npy", 6);
     succeed(line + "--max-cost inf".replace("inf", "1e300"));
     read("ow.npy", 1);
     succeed(line + "--to 100");
-    assertThat(values(read("os.npy", N, D))).containsExactly(qStd);
+    assertThat(values(read("os.npy", N, D))).containsExactly(qStd, within(1e-14));
   }
 
   @Test
@@ -134,7 +135,7 @@ class MixturesTest extends CommandFixture {
     String line = "reduce --to 2 --weights c.npy" + Q + OUT;
     assertThat(run(line).out())
         .matches(
-            "(?s)mixture of 7 Gaussians of dimension 6 reduced to 2, float32, in \\S+ s\\R"
+            "(?s)mixture of 7 Gaussians of dimension 6 reduced to 2, float64, in \\S+ s\\R"
                 + "cost \\S+ nats in all, the last merger \\S+\\R"
                 + "wrote \\S+o\\.npy and \\S+os\\.npy and \\S+ow\\.npy\\R");
     Map<?, ?> facts = (Map<?, ?>) JsonReader.read(run(line + " --json").out());
@@ -146,26 +147,115 @@ class MixturesTest extends CommandFixture {
     assertThat(run(line + " --quiet")).isEqualTo(new Result(0, "", ""));
   }
 
-  /** What float32 cannot hold is refused, not written as infinite or 0. */
+  /** What was float32 and what is beyond it is written as it was computed, in double. */
   @ParameterizedTest
   @CsvSource({
-    "--var, 1e30, 1, 0.5, 'os.npy: component 0 has a scale of 2.5'",
-    "--precision, 1e30, 1, 0.5, 'os.npy: component 0 has a scale of 3.99'",
-    "--scale-tril, 1e-25, 1e-25, 0.5, 'os.npy: component 0 has a scale of 1.25'",
-    "--std, 1, 1, 1e-60, 'ow.npy: component 0 has a weight of 2.0E-60, which float32 cannot hold'",
-    "--std, 1, 1, 1e60, 'ow.npy: component 0 has a weight of 2.0E60, which float32 cannot hold'"
+    "--var, 1e30, 1, 0.5, 2.5e59",
+    "--precision, 1e30, 1, 0.5, 4e-60",
+    "--scale-tril, 1e-25, 1e-25, 0.5, 1.25e-50",
+    "--std, 1, 1, 1e-60, 1.118033988749895",
+    "--std, 1, 1, 1e60, 1.118033988749895"
   })
-  void reduceBeyondFloat(String kind, double far, double scale, double weight, String message)
+  void reduceWritesDouble(String kind, double far, double scale, double weight, double merged)
       throws IOException {
-    NpyFiles.write(folder.resolve("m.npy"), "<f4", new long[] {2, 1}, 0, far);
     boolean isFull = kind.equals("--scale-tril");
     long[] shape = isFull ? new long[] {2, 1, 1} : new long[] {2, 1};
-    NpyFiles.write(folder.resolve("k.npy"), "<f4", shape, scale, scale);
     saveWeights("c.npy", weight, weight);
-    String line = "reduce --to 1 --weights c.npy " + kind + " k.npy" + OUT;
-    assertUserError(line + "--mean m.npy", message, "give means of float64");
-    NpyFiles.write(folder.resolve("m.npy"), "<f8", new long[] {2, 1}, 0, far);
-    succeed(line + "--mean m.npy");
+    for (String mean : List.of("<f2", "<f4", "<f8")) {
+      if (mean.equals("<f2") && far != 1) {
+        continue;
+      }
+      NpyFiles.write(folder.resolve("m.npy"), mean, new long[] {2, 1}, 0, far);
+      NpyFiles.write(folder.resolve("k.npy"), "<f4", shape, scale, scale);
+      succeed("reduce --to 1 --weights c.npy --mean m.npy " + kind + " k.npy" + OUT);
+      Npy.Array got = isFull ? read("os.npy", 1, 1, 1) : read("os.npy", 1, 1);
+      assertThat(got.isDouble()).isTrue();
+      assertThat(got.value(0)).isCloseTo(merged, withinPercentage(1e-4)); // inputs are floats
+      assertThat(read("o.npy", 1, 1).isDouble()).isTrue();
+      assertThat(values(read("ow.npy", 1))).containsExactly(2 * weight);
+    }
+  }
+
+  /** Two far components of float32: their covariance is singular in float, and so is not rounded to it. */
+  @ParameterizedTest
+  @ValueSource(strings = {"cov", "scale-tril"})
+  void reduceFarComponents(String kind) throws IOException {
+    NpyFiles.write(folder.resolve("m.npy"), "<f4", new long[] {2, 2}, -1e4, -1e4, 1e4, 1e4);
+    NpyFiles.write(folder.resolve("k.npy"), "<f4", new long[] {2, 2, 2}, 1, 0, 0, 1, 1, 0, 0, 1);
+    succeed("reduce --to 1 --mean m.npy --" + kind + " k.npy" + OUT);
+    assertThat(values(read("o.npy", 1, 2))).containsExactly(0, 0);
+    assertThat(values(read("os.npy", 1, 2, 2))).containsExactly(100000001, 1e8, 1e8, 100000001);
+    String reduced = " --mean o.npy --cov os.npy ";
+    succeed("standard" + reduced + "-o x.npy");
+    assertThat(values(read("x.npy", 1))[0]) // ½ (tr P − 2 − ln det P)
+        .isCloseTo(0.5 * (200000002.0 - 2 - Math.log(200000001)), withinPercentage(1e-10));
+    assertThat(run("entropy --weights ow.npy" + reduced).status()).isZero();
+    succeed(
+        "reduce --to 1 --weights ow.npy -o x.npy --out-scale y.npy --out-weights z.npy" + reduced);
+    assertThat(values(read("y.npy", 1, 2, 2)))
+        .containsExactly(values(read("os.npy", 1, 2, 2)), within(1e-6));
+  }
+
+  /** Only proportions matter: an unnormalized filter's logarithms, and weights of any magnitude. */
+  @ParameterizedTest
+  @CsvSource({
+    "--log-weights, <f8, -5000",
+    "--log-weights, <f4, -5000",
+    "--log-weights, <f8, 800",
+    "--log-weights, <f8, 1e15",
+    "--weights, <f8, 1e-300",
+    "--weights, <f8, 1e308"
+  })
+  void reduceScalesWeights(String option, String type, double most) throws IOException {
+    boolean isLog = option.equals("--log-weights");
+    double[] given = new double[N];
+    for (int i = 0; i < N; i++) {
+      given[i] = isLog ? most - i : most / N * (N - i);
+    }
+    given[N - 1] =
+        isLog ? most - 1000 : most * 1e-20; // too small to matter, even too small for double
+    given[N - 2] = isLog ? Double.NEGATIVE_INFINITY : 0;
+    NpyFiles.write(folder.resolve("c.npy"), type, new long[] {N}, given);
+    String line = "reduce --to 3" + Q + OUT + option + " c.npy";
+    String summary = run(line).out();
+    assertThat(summary)
+        .containsPattern("the weights, whose sum is exp\\(\\S+\\), were scaled to the sum 1");
+    double[] proportions =
+        IntStream.range(0, N)
+            .mapToDouble(i -> isLog ? Math.exp(given[i] - most) : given[i] / most)
+            .toArray();
+    double sum = Arrays.stream(proportions).sum();
+    MixtureReduction expected =
+        MixtureReduction.runnalls(
+            DiagonalGaussians.ofVariance(qMean, variances, D), map(proportions, w -> w / sum), 3);
+    double[] weights = values(read("ow.npy", 3));
+    assertThat(weights).containsExactly(expected.weights(), within(1e-15));
+    assertThat(values(read("o.npy", 3, D))).containsExactly(expected.means(), within(1e-13));
+    assertThat(run("entropy --mean o.npy --std os.npy --weights ow.npy").status()).isZero();
+  }
+
+  /** A weight that float32 cannot hold beside others is one like them; sums that double can hold are preserved. */
+  @Test
+  void reduceKeepsSums() throws IOException {
+    double[] logs = {0, 1, -200, -700, -800, Double.NEGATIVE_INFINITY, 2};
+    saveWeights("l.npy", logs);
+    succeed("reduce --to 7 --log-weights l.npy" + Q + OUT);
+    assertThat(values(read("ow.npy", N))).containsExactly(map(logs, Math::exp));
+    saveWeights("l.npy", map(logs, w -> w - 300));
+    assertThat(run("reduce --to 7 --log-weights l.npy" + Q + OUT).out()).doesNotContain("scaled");
+    assertThat(values(read("ow.npy", N))).containsExactly(map(logs, w -> Math.exp(w - 300)));
+  }
+
+  /** Weights whose sum float16's rounding keeps from 1 are divided by it, so that entropy takes what reduce writes. */
+  @ParameterizedTest
+  @ValueSource(strings = {"--weights", "--log-weights"})
+  void reduceWeightsOfFloat16(String option) throws IOException {
+    double[] thirds = new double[N];
+    Arrays.fill(thirds, option.equals("--weights") ? 1.0 / N : -Math.log(N));
+    NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, thirds);
+    succeed("reduce --to 3" + Q + OUT + option + " c.npy");
+    assertThat(Arrays.stream(values(read("ow.npy", 3))).sum()).isCloseTo(1, within(1e-15));
+    assertThat(run("entropy --mean o.npy --std os.npy --weights ow.npy").status()).isZero();
   }
 
   static Stream<List<String>> badReduce() {
@@ -179,13 +269,20 @@ class MixturesTest extends CommandFixture {
         List.of("reduce --to 2 -o o.npy --out-weights os.npy" + Q, "--out-scale"),
         List.of(good + "--weights c.npy --log-weights c.npy", "not both"),
         List.of(good + "--weights c.npy", "c.npy: element 2: weight is -0.25: it must be finite"),
-        List.of(good + "--weights z.npy", "z.npy: the sum of weights is 0.0; it must be"),
+        List.of(good + "--weights z.npy", "z.npy: every weight is 0: the mixture has no component"),
+        List.of(
+            good + "--log-weights n.npy", "n.npy: every log-weight is -Infinity: the mixture has"),
+        List.of(
+            good + "--log-weights nan.npy", "nan.npy: element 1: log-weight is NaN: it must be"),
         List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),
         List.of(good + "--indices os.npy", "os.npy: is the same file as the other output"),
         List.of(good + "--indices q.npy", "q.npy: is also an input"),
         List.of(good + "--indices none/i.npy", "none/i.npy: its folder"),
         List.of(good + "--indices i.csv", "i.csv: what is written is .npy"),
         List.of("reduce --to 2 --mean q.npy --var v.npy" + OUT, "v.npy: components[3] has a var"),
+        List.of(
+            "reduce --to 2 --mean far.npy --std s.npy" + OUT,
+            "far.npy: components[3] has mean 1.0E80"),
         List.of("reduce --to 2 --mean q.npy --cov v.npy --clamp" + OUT, "--clamp is for scales"),
         List.of(good + "--p-mean p.npy", "--p-mean"));
   }
@@ -195,6 +292,14 @@ class MixturesTest extends CommandFixture {
   void badReduce(List<String> lineAndMessages) throws IOException {
     saveWeights("c.npy", 0.25, 0.25, -0.25, 0.25, 0.25, 0.25, 0);
     saveWeights("z.npy", new double[N]);
+    double[] none = new double[N];
+    Arrays.fill(none, Double.NEGATIVE_INFINITY);
+    saveWeights("n.npy", none);
+    none[1] = Double.NaN;
+    saveWeights("nan.npy", none);
+    double[] far = qMean.clone();
+    far[3 * D] = 1e80;
+    save("far.npy", "<f8", N, far);
     double[] tiny = variances.clone();
     tiny[3 * D] = 1e-200;
     save("v.npy", "<f8", N, tiny);

@@ -550,7 +550,12 @@ class ReductionsTest extends CommandFixture {
         List.of(good + "--alpha NaN", "--alpha is NaN: give 0 to 1"),
         List.of(good + "--weights c.npy --log-weights c.npy", "not both"),
         List.of(good + "--weights c.npy", "c.npy: element 2: weight is -0.25: it must be finite"),
-        List.of(good + "--log-weights c.npy", "c.npy: the sum of weights is 8.", "it must be 1"),
+        List.of(
+            good + "--log-weights c.npy",
+            "c.npy: the sum of weights is exp(2.104); it must be 1: subtract their logsumexp, 2.1040"),
+        List.of(
+            good + "--log-weights far.npy", "far.npy: the sum of weights is exp(-5000)", "-4999.5"),
+        List.of(good + "--log-weights none.npy", "none.npy: the sum of weights is exp(-Infinity)"),
         List.of(good + "--weights p.npy", "p.npy: has shape (5, 6), but ", "q.npy has 7 rows"),
         List.of(good + "--weights s.npy", "s.npy: has shape (7, 6), but "),
         List.of("entropy --mean q.npy --var z.npy -o o.npy", "z.npy: components[0] has a variance"),
@@ -564,6 +569,10 @@ class ReductionsTest extends CommandFixture {
   void badEntropy(List<String> lineAndMessages) throws IOException {
     double[] c = {0.25, 0.25, -0.25, 0.25, 0.25, 0.25, 0};
     NpyFiles.write(folder.resolve("c.npy"), "<f4", new long[] {N}, c);
+    double[] far = IntStream.range(0, N).mapToDouble(i -> -5000 - i).toArray();
+    NpyFiles.write(folder.resolve("far.npy"), "<f8", new long[] {N}, far);
+    Arrays.fill(far, Double.NEGATIVE_INFINITY);
+    NpyFiles.write(folder.resolve("none.npy"), "<f4", new long[] {N}, far);
     double[] tiny = new double[N * D];
     Arrays.fill(tiny, 1e-200);
     save("z.npy", "<f8", N, tiny);
@@ -619,7 +628,7 @@ class ReductionsTest extends CommandFixture {
     BatchOptions.Files files = new BatchOptions.Files(file, ScaleKind.STD, file);
     Batch batch = new Batch(files, ScalePolicy.STRICT, 0, n, 1, none, none);
     Weights read = Weights.read(file, false, batch);
-    assertThat(Math.abs(Arrays.stream(read.values()).sum() - 1)).isGreaterThan(0x1p-10);
+    assertThat(Math.abs(Arrays.stream(read.given()).sum() - 1)).isGreaterThan(0x1p-10);
     assertThat(read.ofMixtures(0, n)).containsExactly(weights, within(1e-14));
   }
 
@@ -632,7 +641,8 @@ class ReductionsTest extends CommandFixture {
     assertUserError(line + "--weights c.npy", "c.npy: the sum of weights is 0.0; it must be 1");
     Arrays.fill(c, 2000);
     NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, c);
-    assertUserError(line + "--log-weights c.npy", "c.npy: the sum of weights is Infinity; it must");
+    assertUserError(
+        line + "--log-weights c.npy", "c.npy: the sum of weights is exp(2002); it must be 1");
     Arrays.fill(c, 0.998 / N);
     NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {N}, c);
     assertUserError(line + "--weights c.npy", "c.npy: the sum of weights is 0.99", "it must be 1");
