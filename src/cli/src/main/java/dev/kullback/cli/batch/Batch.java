@@ -36,6 +36,9 @@ public record Batch(
     Npy.Array mean = Npy.read(files.mean(), file -> Npy.readFloats(file, arena));
     Npy.Array scale = Npy.read(files.scale(), file -> Npy.readFloats(file, arena));
     requireShapes(files, mean.shape(), scale.shape());
+    if (mean.shape()[0] == 0) {
+      throw empty(files, mean.shape());
+    }
     return of(files, policy, 0, mean, scale);
   }
 
@@ -54,8 +57,17 @@ public record Batch(
     return of(files, policy, from, mean, scale);
   }
 
-  /** Reads the number of rows from the files' headers. */
+  /** Reads the number of rows, at least 1, from the files' headers. */
   public static int rows(BatchOptions.Files files) {
+    int rows = rowsOrNone(files);
+    if (rows == 0) {
+      throw empty(files, Npy.read(files.mean(), Npy::readShape));
+    }
+    return rows;
+  }
+
+  /** Reads the number of rows, which may be 0, from the files' headers. */
+  public static int rowsOrNone(BatchOptions.Files files) {
     long[] shape = Npy.read(files.mean(), Npy::readShape);
     requireShapes(files, shape, Npy.read(files.scale(), Npy::readShape));
     return (int) shape[0];
@@ -96,13 +108,17 @@ public record Batch(
               text(wanted),
               advice(files, scaleShape, shape, wanted)));
     }
-    if (size == 0 || dimension == 0) {
-      throw new UserError(files.mean(), "is an empty batch, of shape " + text(shape));
+    if (dimension == 0) {
+      throw empty(files, shape);
     }
     if (size > Integer.MAX_VALUE || dimension > Integer.MAX_VALUE) {
       throw new UserError(
           files.mean(), "has shape " + text(shape) + ": N and D must be below 2^31");
     }
+  }
+
+  private static UserError empty(BatchOptions.Files files, long[] shape) {
+    return new UserError(files.mean(), "is an empty batch, of shape " + text(shape));
   }
 
   /** Returns what to do with scales that are shared, or of another kind; nothing where that is not to be seen. */

@@ -101,7 +101,7 @@ final class IndexCreate implements Callable<Integer> {
       throw new UserError("give --mean or --dimension, not both");
     }
     BatchOptions.Files files = scales.files(mean);
-    Ids given = ids == null ? Ids.ofRows(mean, Batch.rows(files)) : Ids.read(ids);
+    Ids given = ids == null ? Ids.ofRows(mean, Batch.rowsOrNone(files)) : Ids.read(ids);
     return new IndexRows(files, policyOptions.policy(), given);
   }
 

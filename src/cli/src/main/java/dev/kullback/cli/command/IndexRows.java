@@ -10,7 +10,7 @@ import dev.kullback.cli.terminal.Progress;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 
-/** Gaussians of files with their ids, on their way into an index. */
+/** Gaussians of files with their ids, on their way into an index; none of them, perhaps. */
 record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
   /** Blocks that rows are cut into, if these fit the memory. Of eight segments of a size, the index would make one. */
   private static final int BLOCKS = 6;
@@ -21,7 +21,7 @@ record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
   private static final long MOST_VALUES = 1 << 26;
 
   IndexRows {
-    ids.requireRows(Batch.rows(files), files.mean()).requireUnique();
+    ids.requireRows(Batch.rowsOrNone(files), files.mean()).requireUnique();
     for (int row = 0; row < ids.values().length; row++) {
       if (ids.values()[row] == NeighborOutput.NONE) {
         throw ids.wrong(row, "stands for none in the results of queries: take another");
@@ -67,6 +67,6 @@ record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
   static int blockRows(int rows, int dimension, long memory) {
     long most = Math.min(MOST_VALUES, memory / 8 / (2 * Double.BYTES)) / dimension;
     long even = Math.max(LEAST_VALUES / dimension, Math.ceilDiv(rows, BLOCKS));
-    return Math.clamp(Math.min(most, even), 1, rows);
+    return Math.clamp(Math.min(most, even), 1, Math.max(1, rows));
   }
 }

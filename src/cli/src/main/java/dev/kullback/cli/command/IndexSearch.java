@@ -40,7 +40,7 @@ import picocli.CommandLine.Spec;
     description = {
       "Searches an index for what is nearest to each q_i.",
       "With -k the K smallest KL(q_i || p), ascending, ties to the lower id: the values to -o, [N,K], the ids to --indices."
-          + " Where there are fewer, id -1 and value inf stand for none.",
+          + " Where those left out leave fewer, id -1 and value inf stand for none.",
       "With --radius all KL(q_i || p) <= R, by row, then id: the values to -o, [P], and their (i, id) to --indices,"
           + " [P,2]; or both to an -o that ends in .npz, as a CSR matrix for scipy.sparse.load_npz.",
     },
@@ -69,7 +69,7 @@ final class IndexSearch implements Callable<Integer> {
       names = "-k",
       order = PairCommand.FIRST,
       paramLabel = "K",
-      description = "How many; there may be fewer in the index.")
+      description = "How many, at most the Gaussians of the index.")
   @Nullable Integer k;
 
   @Option(
@@ -200,6 +200,13 @@ final class IndexSearch implements Callable<Integer> {
     int dimension = Batch.dimension(files);
     try (KlIndex index = folder.openReadOnly()) {
       folder.requireDimension(index, files.mean(), dimension);
+      if (k != null && k > index.size()) {
+        throw new UserError(
+            folder.path,
+            index.size() == 0
+                ? "has no Gaussians: index add adds some"
+                : "has %d Gaussians, but -k is %d: give 1 to %1$d".formatted(index.size(), k));
+      }
     }
     return folder.openReadOnly(dimension, threads);
   }

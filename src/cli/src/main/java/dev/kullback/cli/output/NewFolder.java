@@ -10,12 +10,17 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
- * The folder of an index that is to be made. Closing it before it is {@linkplain #keep kept}, or a signal that ends the VM, removes it, or
- * all that is in it if the folder was there before.
+ * The folder of an index that is to be made. Closing it before it is {@linkplain #keep kept}, or a signal that ends the VM, removes it or, if
+ * the folder was there before, what an index has made in it.
  */
 public final class NewFolder implements Closeable {
   /** What is wrong with a folder that has an index. */
@@ -25,11 +30,27 @@ public final class NewFolder implements Closeable {
   /** The file by which a folder is that of an index. */
   private static final String MANIFEST = "manifest";
 
+  /** What an index writes before it is the manifest. It takes one that is there for what an earlier run left. */
+  private static final String TEMPORARY = "manifest.tmp";
+
+  /** The size up to which it may be that. */
+  private static final int MOST_TEMPORARY = 1 << 16;
+
+  /** The names of an index's files. */
+  private static final Pattern NAMES = Pattern.compile("lock|(manifest|segment-|deleted-).*");
+
   /** How often it is emptied before it is removed: another thread may be writing yet when a signal comes. */
   private static final int ATTEMPTS = 10;
 
   private final Path path;
   private final boolean isNew;
+
+  /** The names of what was there before, and stays. */
+  private final Set<String> before;
+
+  /** What {@link #TEMPORARY} held before, if it was there. */
+  private final byte @Nullable [] temporary;
+
   private final Thread hook = new Thread(this::end);
 
   /** Held while the folder is made or removed; by the hook for ever, so that nothing is made after it. */
@@ -49,6 +70,8 @@ public final class NewFolder implements Closeable {
     if (isNew && parent != null && Files.notExists(parent)) {
       throw new UserError(name, "its folder " + parent + " does not exist: create it first");
     }
+    before = Files.isDirectory(path) ? names(name) : Set.of();
+    temporary = before.contains(TEMPORARY) ? read(name.resolve(TEMPORARY)) : null;
     Runtime.getRuntime().addShutdownHook(hook);
     lock.lock();
     try {
@@ -65,6 +88,27 @@ public final class NewFolder implements Closeable {
               : new UserError(name, e);
     } finally {
       lock.unlock();
+    }
+  }
+
+  private static Set<String> names(Path folder) {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.map(file -> file.getFileName().toString()).collect(Collectors.toSet());
+    } catch (IOException e) {
+      throw new UserError(folder, e);
+    }
+  }
+
+  private static byte[] read(Path file) {
+    try {
+      if (!Files.isRegularFile(file) || Files.size(file) > MOST_TEMPORARY) {
+        throw new UserError(
+            file,
+            "is no file of an index, which would overwrite it: rename it, or take another folder");
+      }
+      return Files.readAllBytes(file);
+    } catch (IOException e) {
+      throw new UserError(file, e);
     }
   }
 
@@ -116,9 +160,13 @@ public final class NewFolder implements Closeable {
     for (int attempt = 0; !isKept && attempt < ATTEMPTS; attempt++) {
       try (DirectoryStream<Path> files = Files.newDirectoryStream(path)) {
         for (Path file : files) {
-          if (isMine) {
+          String name = file.getFileName().toString();
+          if (isMine && NAMES.matcher(name).matches() && !before.contains(name)) {
             Files.deleteIfExists(file);
           }
+        }
+        if (isMine && temporary != null) {
+          Files.write(path.resolve(TEMPORARY), temporary);
         }
         if (isNew) {
           Files.deleteIfExists(path);

@@ -6,6 +6,7 @@ import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlIndex;
 import dev.kullback.cli.Main;
 import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.output.NewFolder;
 import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.JsonReader;
 import dev.kullback.cli.testing.NpyFiles;
@@ -158,16 +159,16 @@ class IndexCommandTest extends CommandFixture {
   @Test
   void fillsUpWhereThereAreFewer() throws IOException {
     create();
-    String out = done("query FOLDER -k 7 --exclude 7,-2 --indices i.npy -o o.npy" + Q);
-    assertThat(out).contains("28 entries stand for none, with id -1 and value inf");
-    long[] ids = longs("i.npy", N, 7);
-    double[] values = values(read("o.npy", N, 7));
+    String out = done("query FOLDER -k 5 --exclude 7,-2 --indices i.npy -o o.npy" + Q);
+    assertThat(out).contains("14 entries stand for none, with id -1 and value inf");
+    long[] ids = longs("i.npy", N, 5);
+    double[] values = values(read("o.npy", N, 5));
     for (int i = 0; i < N; i++) {
-      assertThat(Arrays.copyOfRange(ids, 7 * i, 7 * i + 3))
+      assertThat(Arrays.copyOfRange(ids, 5 * i, 5 * i + 3))
           .containsExactlyInAnyOrder(IDS[0], IDS[2], IDS[4]);
-      assertThat(Arrays.copyOfRange(ids, 7 * i + 3, 7 * i + 7)).containsOnly(-1);
-      assertThat(Arrays.copyOfRange(values, 7 * i, 7 * i + 3)).isSorted().doesNotContain(1 / 0.0);
-      assertThat(Arrays.copyOfRange(values, 7 * i + 3, 7 * i + 7)).containsOnly(1 / 0.0);
+      assertThat(Arrays.copyOfRange(ids, 5 * i + 3, 5 * i + 5)).containsOnly(-1);
+      assertThat(Arrays.copyOfRange(values, 5 * i, 5 * i + 3)).isSorted().doesNotContain(1 / 0.0);
+      assertThat(Arrays.copyOfRange(values, 5 * i + 3, 5 * i + 5)).containsOnly(1 / 0.0);
     }
     done("query FOLDER -k 7 --exclude 7 --exclude=-2 --indices i.npy -o o.npy" + Q);
     assertThat(longs("i.npy", N, 7)).isEqualTo(ids);
@@ -241,9 +242,9 @@ class IndexCommandTest extends CommandFixture {
   @Test
   void anEmptyIndexHasNothingToFind() throws IOException {
     assertThat(done("create FOLDER --dimension 6")).contains(": 0 Gaussians of dimension 6");
-    done("query FOLDER -k 2 --indices i.npy -o o.npy" + Q);
-    assertThat(longs("i.npy", N, 2)).containsOnly(-1);
-    assertThat(values(read("o.npy", N, 2))).containsOnly(1 / 0.0);
+    assertRefused(
+        "query FOLDER -k 2 --indices i.npy -o o.npy" + Q,
+        "index: has no Gaussians: index add adds some");
     done("query FOLDER --radius inf --indices i.npy -o o.npy" + Q);
     assertThat(longs("i.npy", 0, 2)).isEmpty();
     done("query FOLDER --radius inf -o o.npz" + Q);
@@ -417,15 +418,15 @@ class IndexCommandTest extends CommandFixture {
     assertThat(info.get("checked")).isEqualTo(true);
     assertThat(info.get("deleted")).isEqualTo(0.0);
     done("add FOLDER --ids j.npy --quiet" + P);
-    Map<?, ?> found = facts("query FOLDER -k 6 --indices i.npy -o o.npy --json" + Q);
+    Map<?, ?> found = facts("query FOLDER -k 5 --exclude 7 --indices i.npy -o o.npy --json" + Q);
     assertThat(found.get("command")).isEqualTo("index query");
     assertThat(found.get("rows")).isEqualTo(7.0);
-    assertThat(found.get("k")).isEqualTo(6.0);
+    assertThat(found.get("k")).isEqualTo(5.0);
     assertThat(found.get("filled")).isEqualTo(7.0);
-    assertThat(found.get("count")).isEqualTo(35.0);
+    assertThat(found.get("count")).isEqualTo(28.0);
     assertThat(found.get("dtype")).isEqualTo("float64");
     assertThat(found.get("reverse")).isEqualTo(false);
-    assertThat(found.get("survivors")).isEqualTo(35.0);
+    assertThat(found.get("survivors")).isEqualTo(28.0);
     assertThat((Double) found.get("bytes_read")).isPositive();
     assertThat(found.get("indices")).isEqualTo(folder.resolve("i.npy").toString());
     assertThat(done("query FOLDER -k 1 --indices i.npy -o o.npy --quiet" + Q)).isEmpty();
@@ -506,6 +507,10 @@ class IndexCommandTest extends CommandFixture {
         List.of("remove FOLDER2 --ids j.npy", "index2: no such folder: index create makes"),
         List.of("info FOLDER2", "index2: no such folder: index create makes"),
         List.of(within, "Missing required option: '--output=OUT.npy'"),
+        List.of(
+            query.replace("-k 2", "-k 1000000000"),
+            "index: has 5 Gaussians, but -k is 1000000000: give 1 to 5\n"),
+        List.of(query.replace("-k 2", "-k 6"), "index: has 5 Gaussians, but -k is 6: give 1 to 5"),
         List.of(query + " --radius 1", "give -k or --radius, not both"),
         List.of("query FOLDER --indices i.npy -o o.npy" + Q, "give -k or --radius"),
         List.of(query.replace("-k 2", "-k 0"), "-k is 0: give at least 1"),
@@ -569,6 +574,70 @@ class IndexCommandTest extends CommandFixture {
     assertUserError(line("create FOLDER" + P), "t.npy: row 3, column 2: std is -1.0");
     assertThat(index).isEmptyDirectory();
     done("create FOLDER --mean p.npy --std p.npy --clamp");
+  }
+
+  /** A folder that was there keeps what was in it, whatever its name, when an index cannot be made in it. */
+  @Test
+  void leavesWhatWasInTheFolder() throws IOException {
+    double[] std = pStd.clone();
+    std[3 * D + 2] = -1;
+    save("t.npy", "<f4", M, std);
+    Files.createDirectory(index);
+    for (String mine : List.of("lock", "manifest.tmp")) {
+      Files.writeString(index.resolve(mine), "mine, " + mine);
+      assertRefused("create FOLDER" + P, "t.npy: row 3, column 2: std is -1.0");
+    }
+    assertThat(files()).containsOnlyKeys("lock", "manifest.tmp");
+    Files.write(index.resolve("manifest.tmp"), new byte[1 << 20]);
+    assertRefused(
+        "create FOLDER" + P,
+        "manifest.tmp: is no file of an index, which would overwrite it: rename it");
+    Files.delete(index.resolve("manifest.tmp"));
+    done("create FOLDER --clamp --mean p.npy --std p.npy");
+    assertThat(index.resolve("lock")).hasContent("mine, lock");
+  }
+
+  /** What others put into a folder while an index is made in it is none of its. */
+  @Test
+  void leavesWhatOthersMade() throws IOException {
+    for (boolean isNew : new boolean[] {true, false}) {
+      try (NewFolder made = new NewFolder(index)) {
+        KlIndex opened = made.open(() -> KlIndex.builder(D).open(index));
+        opened.close();
+        Files.writeString(index.resolve("notes.txt"), "of another");
+      }
+      assertThat(files()).as("%s", isNew).containsOnlyKeys("notes.txt");
+      Files.delete(index.resolve("notes.txt"));
+    }
+  }
+
+  /** A delta without rows changes nothing, and is no error. */
+  @ParameterizedTest
+  @ValueSource(strings = {"<f4", "<f8"})
+  void nothingToChange(String type) throws IOException {
+    create();
+    NpyFiles.write(folder.resolve("m.npy"), type, new long[] {0, D});
+    NpyFiles.write(folder.resolve("x.npy"), type, new long[] {0, D});
+    ids("k.npy");
+    String none = " --mean m.npy --std x.npy";
+    assertThat(done("add FOLDER --ids k.npy" + none))
+        .matches("added 0, in \\S+ s; \\S+index has 5 of dimension 6 now\\R");
+    assertThat(done("add FOLDER --replace --clamp --ids k.npy" + none))
+        .startsWith("added 0 and replaced 0, in ");
+    assertThat(done("remove FOLDER --ids k.npy"))
+        .matches("removed 0; 0 of the ids were not there; \\S+index has 5 of dimension 6 now\\R");
+    done("info FOLDER --check");
+    NpyFiles.write(folder.resolve("y.npy"), type, new long[] {0, 3});
+    assertRefused(
+        "add FOLDER --ids k.npy --mean y.npy --std y.npy",
+        "y.npy: has dimension 3, but the index in ");
+    assertRefused("add FOLDER --ids j.npy" + none, "j.npy: has 5 ids, but ", "m.npy has 0 rows");
+    assertRefused("add FOLDER --ids k.npy" + P, "k.npy: has 0 ids, but ", "p.npy has 5 rows");
+    NpyFiles.write(folder.resolve("y.npy"), type, new long[] {0, 0});
+    assertRefused("add FOLDER --ids k.npy --mean y.npy --std y.npy", "y.npy: is an empty batch");
+    index = folder.resolve("other");
+    assertThat(done("create FOLDER" + none)).contains(": 0 Gaussians of dimension 6");
+    assertThat(done("add FOLDER --ids j.npy" + P)).startsWith("added 5,");
   }
 
   @Test
