@@ -66,8 +66,9 @@ public final class IndexQuery {
   /**
    * {@return a query among those of this query's references whose ids a filter accepts}
    *
-   * <p>If this query has a filter, both must accept an id; the new one is asked only where that did. The filter is asked about references that could be in the result, any number of times and, where the index has several threads,
-   * by several at once. What it throws ends the search.
+   * <p>If this query has a filter, both must accept an id; the new one is asked only where that did. A filter is asked about references that
+   * could be in the result, any number of times and, where the index has several threads, by several at once. What it throws ends the
+   * search.
    *
    * @param accepted tells of an id whether the result may contain it
    */
@@ -119,7 +120,8 @@ public final class IndexQuery {
    *
    * <p>Of several deadlines the soonest counts.
    *
-   * @param patience from the call of the search on, more than zero; the search ends some milliseconds after it at the latest
+   * @param patience from the call of the search on, more than zero; the search ends some milliseconds after it at the latest, or when the
+   *     filter answers that is asked then
    * @throws IllegalArgumentException if patience is not positive
    */
   public IndexQuery deadline(Duration patience) {

@@ -4,11 +4,14 @@ import dev.kullback.KlIndex;
 import dev.kullback.cli.terminal.UserError;
 import java.io.Closeable;
 import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
@@ -16,7 +19,6 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The folder of an index that is to be made. Closing it before it is {@linkplain #keep kept}, or a signal that ends the VM, removes it or, if
@@ -30,14 +32,11 @@ public final class NewFolder implements Closeable {
   /** The file by which a folder is that of an index. */
   private static final String MANIFEST = "manifest";
 
-  /** What an index writes before it is the manifest. It takes one that is there for what an earlier run left. */
-  private static final String TEMPORARY = "manifest.tmp";
-
-  /** The size up to which it may be that. */
-  private static final int MOST_TEMPORARY = 1 << 16;
+  private static final String MAGIC = "kullback-index ";
 
   /** The names of an index's files. */
-  private static final Pattern NAMES = Pattern.compile("lock|(manifest|segment-|deleted-).*");
+  private static final Pattern NAMES =
+      Pattern.compile("lock|(manifest|(segment|deleted)-[0-9]+\\.bin)(\\.tmp)?");
 
   /** How often it is emptied before it is removed: another thread may be writing yet when a signal comes. */
   private static final int ATTEMPTS = 10;
@@ -47,9 +46,6 @@ public final class NewFolder implements Closeable {
 
   /** The names of what was there before, and stays. */
   private final Set<String> before;
-
-  /** What {@link #TEMPORARY} held before, if it was there. */
-  private final byte @Nullable [] temporary;
 
   private final Thread hook = new Thread(this::end);
 
@@ -62,16 +58,19 @@ public final class NewFolder implements Closeable {
   /** Makes the folder; refuses that of another index. */
   public NewFolder(Path name) {
     path = name.toAbsolutePath();
-    if (Files.exists(path.resolve(MANIFEST))) {
-      throw new UserError(name, TAKEN);
+    if (Files.isDirectory(path)) {
+      checkManifest(name.resolve(MANIFEST), name);
     }
     isNew = Files.notExists(path);
+    if (isNew && Files.isSymbolicLink(path)) {
+      throw new UserError(
+          name, "is a link to a folder that is not there: make that, or remove the link");
+    }
     Path parent = path.getParent();
     if (isNew && parent != null && Files.notExists(parent)) {
       throw new UserError(name, "its folder " + parent + " does not exist: create it first");
     }
     before = Files.isDirectory(path) ? names(name) : Set.of();
-    temporary = before.contains(TEMPORARY) ? read(name.resolve(TEMPORARY)) : null;
     Runtime.getRuntime().addShutdownHook(hook);
     lock.lock();
     try {
@@ -91,24 +90,24 @@ public final class NewFolder implements Closeable {
     }
   }
 
+  private static void checkManifest(Path file, Path folder) {
+    try (InputStream in = Files.newInputStream(file)) {
+      String beginning = new String(in.readNBytes(MAGIC.length()), StandardCharsets.ISO_8859_1);
+      throw beginning.equals(MAGIC)
+          ? new UserError(folder, TAKEN)
+          : new UserError(file, "is none of an index, which needs the name: name another folder");
+    } catch (NoSuchFileException e) {
+      // as it should be
+    } catch (IOException e) {
+      throw new UserError(file, e);
+    }
+  }
+
   private static Set<String> names(Path folder) {
     try (Stream<Path> files = Files.list(folder)) {
       return files.map(file -> file.getFileName().toString()).collect(Collectors.toSet());
     } catch (IOException e) {
       throw new UserError(folder, e);
-    }
-  }
-
-  private static byte[] read(Path file) {
-    try {
-      if (!Files.isRegularFile(file) || Files.size(file) > MOST_TEMPORARY) {
-        throw new UserError(
-            file,
-            "is no file of an index, which would overwrite it: rename it, or take another folder");
-      }
-      return Files.readAllBytes(file);
-    } catch (IOException e) {
-      throw new UserError(file, e);
     }
   }
 
@@ -164,9 +163,6 @@ public final class NewFolder implements Closeable {
           if (isMine && NAMES.matcher(name).matches() && !before.contains(name)) {
             Files.deleteIfExists(file);
           }
-        }
-        if (isMine && temporary != null) {
-          Files.write(path.resolve(TEMPORARY), temporary);
         }
         if (isNew) {
           Files.deleteIfExists(path);

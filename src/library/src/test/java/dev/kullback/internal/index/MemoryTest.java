@@ -198,7 +198,8 @@ class MemoryTest {
       long warm = 0;
       try (Index index = Index.open(folder, DIMENSION)) {
         for (int k = 0; k < n; k++) {
-          long[] ids = LongStream.range(0, 300).map(id -> id * 7 % 1000).toArray();
+          long first = 300L * k;
+          long[] ids = LongStream.range(first, first + 300).map(id -> id * 7 % 30_000).toArray();
           index.replace(ids, batch(ids.length, k));
           index.commit();
           most = Math.max(most, mappings(folder));
@@ -211,7 +212,7 @@ class MemoryTest {
         check(most <= 64, "mappings");
         check(files <= 64, "files");
         check(Memory.used() < warm + (8 << 20), "memory");
-        check(collections() <= 2, "nothing is collected"); // at most when the heap is full
+        check(collections() <= 2 + n / 1000, "nothing is collected"); // unless the heap is full
       }
     }
 
