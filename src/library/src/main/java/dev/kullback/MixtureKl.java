@@ -122,7 +122,9 @@ public final class MixtureKl {
   public double[] matchedPairs(KlEngine engine) {
     double[] across = across(engine);
     double[] out = new double[f.size() * g.size()];
+    Checkpoint checkpoint = new Checkpoint();
     for (int a = 0, m = 0; a < pi.length; a++) {
+      checkpoint.pass(Checkpoint.ofPlain(8L * omega.length));
       m += a == f.offset(m + 1) ? 1 : 0;
       for (int n = 0; n < g.size() && pi[a] > 0; n++) {
         double least = Double.POSITIVE_INFINITY;
@@ -297,9 +299,11 @@ public final class MixtureKl {
    */
   private double[] quotients(IntToDoubleFunction own, IntToDoubleFunction other) {
     double[] out = new double[f.size() * g.size()];
+    Checkpoint checkpoint = new Checkpoint();
     for (int m = 0, k = 0; m < f.size(); m++) {
       for (int a = f.offset(m); a < f.offset(m + 1); a++) {
         int count = f.offset(m + 1) - f.offset(m);
+        checkpoint.pass(Checkpoint.ofPlain(16L * (count + omega.length)));
         double numerator =
             pi[a] == 0 ? 0 : sum(pi, f.offset(m), f.offset(m + 1), own, k - f.offset(m));
         k += count;

@@ -87,9 +87,10 @@
  * a virtual thread. A yield may allocate, and it takes a permit of {@link java.util.concurrent.locks.LockSupport#unpark}
  * if the thread has one.
  *
- * <p>Two parts of calls neither end nor yield: {@code pairwise}, {@code aligned} and {@code toStandardNormal} on a CUDA
- * device, and a pair of full covariances that is solved for by itself, which takes 0.1 s at D = 1000. The factories of
- * batches yield, but do not end.
+ * <p>It is checked as often within a single pair or Gaussian of large D: in every divergence of full covariances, in their preparation,
+ * and in a merger of {@link MixtureReduction}. Two parts of calls neither end nor yield: {@code pairwise}, {@code aligned} and {@code
+ * toStandardNormal} on a CUDA device, and a few pairs that vectors solve for at once, which takes 0.1 s at D = 2000. The factories of batches
+ * yield, also within a matrix that they factor, but do not end.
  *
  * <h2>Memory and allocation</h2>
  *

@@ -3,6 +3,7 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.work.Worker;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Check;
@@ -212,7 +213,7 @@ class AlignedTest {
     FullGaussians p = b.gaussians();
     double[] aligned = engine.aligned(q, p, new double[n]);
     double[] standard = engine.toStandardNormal(q, new double[n]);
-    FullPair pair = new FullPair();
+    FullPair pair = new FullPair(new Worker());
     double[] expected = new double[n];
     double[] expectedStandard = new double[n];
     for (int i = 0; i < n; i++) {

@@ -709,10 +709,10 @@ class FullGaussiansTest {
             }
           }
           double[] low = new double[high.length];
-          assertThat(cholesky.factor(high, low, d)).isTrue();
+          assertThat(cholesky.factor(high, low, d, _ -> {})).isTrue();
           Arrays.fill(low, 0);
-          assertThat(cholesky.factor(flipped, low, d)).isTrue();
-          cholesky.invert(flipped, low, d);
+          assertThat(cholesky.factor(flipped, low, d, _ -> {})).isTrue();
+          cholesky.invert(flipped, low, d, _ -> {});
           for (int r = 0; r < d; r++) {
             for (int c = 0; c <= r; c++, to++) {
               expected[to] = high[r * (r + 1) / 2 + c];

@@ -28,12 +28,15 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Promises to a service besides right results: how much memory is held, when a preparation is made, and whom a call keeps waiting. */
@@ -223,6 +226,83 @@ class ServiceTest {
     batch.prepare();
     assertThat(batch.memoryBytes())
         .isGreaterThanOrEqualTo(Platform.mayHaveVectors() ? prepared : before);
+  }
+
+  static Stream<Arguments> longWork() {
+    int d = 800;
+    FullGaussians q = lowerTriangular(d, 1, 0);
+    FullGaussians p = lowerTriangular(d, 2, 0);
+    FullGaussians near = lowerTriangular(d, 1, 1e-6);
+    FullGaussians both = lowerTriangular(d, 1, 0, 1e-6);
+    double[] halves = {0.5, 0.5};
+    Mixture mixture = Mixture.of(both, halves);
+    Stream<Arguments> packing =
+        Platform.mayHaveVectors()
+            ? Stream.of(Arguments.of("Triangle", (Runnable) lowerTriangular(d, 3, 0)::prepare))
+            : Stream.of();
+    Stream<Arguments> others =
+        Stream.of(
+            Arguments.of("FullPair.solveRow", pair(Divergence.KL, q, p)),
+            Arguments.of("FullChernoff.far", pair(Divergence.renyi(0.3), q, p)),
+            Arguments.of("FullChernoff.near", pair(Divergence.renyi(0.3), q, near)),
+            Arguments.of("Bures.bidiagonalize", pair(Divergence.WASSERSTEIN_2, q, p)),
+            Arguments.of("Bures.orthogonalize", pair(Divergence.WASSERSTEIN_2, q, near)),
+            Arguments.of(
+                "FullComponents.", (Runnable) () -> MixtureReduction.runnalls(both, halves, 1)),
+            Arguments.of(
+                "Overlap", (Runnable) () -> MixtureKl.of(mixture, mixture).productOfGaussians()));
+    return Stream.concat(packing, others);
+  }
+
+  private static Runnable pair(Divergence divergence, FullGaussians q, FullGaussians p) {
+    return () -> {
+      try (KlEngine engine =
+          KlEngine.builder().backend(Backend.SCALAR).divergence(divergence).build()) {
+        engine.pairwise(q, p, new double[1]);
+      }
+    };
+  }
+
+  /** Gaussians with factors of a seed, each with its relative change. */
+  private static FullGaussians lowerTriangular(int d, long seed, double... changes) {
+    double[] scaleTril = new double[changes.length * d * d];
+    for (int i = 0, k = 0; i < changes.length; i++) {
+      Random random = new Random(seed);
+      for (int r = 0; r < d; r++) {
+        for (int c = 0; c < d; c++, k++) {
+          double x =
+              r == c ? random.nextDouble(0.7, 1.7) : 0.3 * random.nextGaussian() / Math.sqrt(d);
+          scaleTril[k] = c > r ? 0 : x * (1 + changes[i] * random.nextInt(7));
+        }
+      }
+    }
+    return FullGaussians.ofScaleTril(new double[changes.length * d], scaleTril, d);
+  }
+
+  /** Work on a single pair or Gaussian, of D³ multiplications and more, is interrupted once it is seen there. */
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("longWork")
+  void largeMatricesEndWhenInterrupted(String place, Runnable work) throws Exception {
+    AtomicReference<Object> end = new AtomicReference<>("finished");
+    Thread thread =
+        Thread.ofPlatform()
+            .start(() -> {
+              try {
+                work.run();
+              } catch (CancellationException e) {
+                end.set(Thread.currentThread().isInterrupted());
+              }
+            });
+    while (thread.isAlive()
+        && Arrays.stream(thread.getStackTrace())
+            .noneMatch(
+                frame -> (frame.getClassName() + "." + frame.getMethodName()).contains(place))) {
+      Thread.onSpinWait();
+    }
+    assertThat(thread.isAlive()).isTrue();
+    thread.interrupt();
+    thread.join();
+    assertThat(end.get()).isEqualTo(true);
   }
 
   /** Interrupting a helper, as shutting its executor down does, is none of the call's business, even while it prepares a batch. */

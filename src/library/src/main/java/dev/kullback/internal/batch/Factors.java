@@ -8,6 +8,7 @@ import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -229,8 +230,10 @@ public final class Factors {
     double[] low = new double[length * lanes];
     double[] scales = new double[d * lanes];
     Checkpoint checkpoint = new Checkpoint();
+    LongConsumer progress =
+        products -> checkpoint.passUninterrupted(lanes * Checkpoint.ofPlain(products));
     for (int first = 0; first < n; first += lanes) {
-      checkpoint.passUninterrupted(lanes * Checkpoint.ofSolve(d));
+      checkpoint.passUninterrupted(lanes * Checkpoint.ofPlain((long) d * d));
       int count = Math.min(lanes, n - first);
       for (int i = 0; i < lanes; i++) {
         if (i < count) { // spare lanes repeat the last
@@ -239,7 +242,7 @@ public final class Factors {
         }
         place(full, high, low, scales, i, lanes);
       }
-      if (!cholesky.factor(high, low, d)) {
+      if (!cholesky.factor(high, low, d, progress)) {
         for (int i = 0; i < count; i++) {
           int failed = cholesky.failed(i);
           if (failed >= 0) {
@@ -251,7 +254,7 @@ public final class Factors {
         }
       }
       if (isReversed) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
-        cholesky.invert(high, low, d);
+        cholesky.invert(high, low, d, progress);
       }
       for (int i = 0; i < count; i++) {
         take(high, low, i, lanes, scales, first + i, factorsLow);

@@ -59,6 +59,9 @@ public abstract class Components {
 
   private final int[] column;
 
+  /** Looks whether the work is to end, in the midst of a cost or of a merger, too. */
+  final Checkpoint checkpoint = new Checkpoint();
+
   /** Sums of products of shares of a weight, and their rounding errors. */
   private final double[] sum;
 
@@ -216,6 +219,7 @@ public abstract class Components {
     clearSums();
     for (int k = 0; k < owner.length; k++) {
       if (owner[k] == i) {
+        checkpoint.pass(Checkpoint.ofPlain(length));
         double share = originalWeight[k] / weight[i];
         for (int h = 0; h < dimension; h++) {
           shift[h] = originalMean[k * dimension + h] - mean[i * dimension + h];

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 
 /**
@@ -52,9 +53,11 @@ final class FullComponents extends Components {
     int d = batch.dimension();
     double[] covariances = new double[batch.scaleTril().length];
     Cholesky cholesky = new Cholesky();
+    Checkpoint checkpoint = new Checkpoint();
     for (int k = 0; k < covariances.length; ) {
       int at = k;
       for (int r = 0; r < d; r++) {
+        checkpoint.pass(Checkpoint.ofPlain((long) r * r));
         for (int c = 0; c <= r; c++, k++) {
           covariances[k] = cholesky.product(batch.scaleTril(), batch.scaleTrilLow(), at, r, c);
         }
@@ -124,6 +127,7 @@ final class FullComponents extends Components {
       return false;
     }
     for (int r = 0, row = 0; r < dimension; row += ++r) { // L H = P_j − P_i
+      pass((long) r * dimension);
       double pivot = factor[i + row + r];
       for (int c = 0, above = 0; c < dimension; above += ++c) {
         double t = x[c <= r ? row + c : above + r];
@@ -134,6 +138,7 @@ final class FullComponents extends Components {
       }
     }
     for (int r = 0, row = 0; r < dimension; row += ++r) { // X Lᵀ = H
+      pass((long) r * r / 2);
       for (int c = 0, above = 0; c <= r; above += ++c) {
         double t = half[r * dimension + c];
         for (int k = 0; k < c; k++) {
@@ -148,6 +153,7 @@ final class FullComponents extends Components {
   /** Sets F so that {@code (I + F)(I + F)ᵀ = I + bX}, which is well conditioned for b ≤ ½, and for b = 1 where X is small. */
   private void factor(double b) {
     for (int r = 0, row = 0; r < dimension; row += ++r) {
+      pass((long) r * r / 2);
       for (int c = 0, above = 0; c <= r; above += ++c) {
         double t = b * x[row + c];
         for (int k = 0; k < c; k++) {
@@ -224,6 +230,7 @@ final class FullComponents extends Components {
       y[h] = mean[j * dimension + h] - mean[i * dimension + h];
     }
     for (int r = 0, row = 0; r < dimension; row += ++r) { // F diag(v) Fᵀ = P
+      pass((long) r * r / 2);
       double s = a * b * y[r];
       for (int c = 0, above = 0; c <= r; above += ++c) {
         double t = a * covariance[i * length + row + c] + b * covariance[j * length + row + c];
@@ -253,7 +260,7 @@ final class FullComponents extends Components {
         high[k] = covariance[i * length + k] * Math.max(t, u) * Math.min(t, u);
       }
     }
-    if (!cholesky.factor(high, low, dimension)) {
+    if (!cholesky.factor(high, low, dimension, this::pass)) {
       throw new IllegalArgumentException(
           ("components[%d] and components[%d], as merged so far, have a common covariance that is not positive definite in"
                   + " double; raise the smallest variances of those like them")
@@ -271,6 +278,7 @@ final class FullComponents extends Components {
   /** Sets ln|P_i| and the diagonal of {@code P_i⁻¹ = L⁻ᵀL⁻¹}. */
   private void setInverse(int i) {
     for (int c = 0; c < dimension; c++) {
+      pass((long) (dimension - c) * (dimension - c) / 2);
       double squares = 0;
       for (int r = c, row = i * length + Cholesky.packedLength(c); r < dimension; row += ++r) {
         double t = r == c ? 1 : 0;
@@ -284,6 +292,11 @@ final class FullComponents extends Components {
       diagonal[c] = factor[i * length + Cholesky.packedLength(c) + c];
     }
     logDet[i] = 2 * DoubleLogProduct.of(diagonal, 0, dimension, false);
+  }
+
+  /** Looks whether the work is to end, which takes D³ for a cost and a merger. */
+  private void pass(long products) {
+    checkpoint.pass(Checkpoint.ofPlain(products));
   }
 
   /** Returns a power of two near the inverse of a standard deviation. */

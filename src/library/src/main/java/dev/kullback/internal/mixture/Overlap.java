@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
+import dev.kullback.internal.work.Checkpoint;
 
 /** Logarithms of {@code ∫ q_i p_j}, which is the density of {@code N(0, Σ_q + Σ_p)} at {@code μ_q − μ_p}. Used by one thread. */
 public abstract class Overlap {
@@ -14,6 +15,8 @@ public abstract class Overlap {
 
   /** Variances of the sum, or its factor's diagonal. */
   final double[] diagonal;
+
+  final Checkpoint checkpoint = new Checkpoint();
 
   private Overlap(int dimension) {
     this.dimension = dimension;
@@ -45,6 +48,7 @@ public abstract class Overlap {
 
     @Override
     public double log(int i, int j) {
+      checkpoint.pass(Checkpoint.ofPlain(dimension));
       if (q.beyond64().get(i) || p.beyond64().get(j)) {
         return logOfExtremes(i, j);
       }
@@ -95,6 +99,8 @@ public abstract class Overlap {
     public double log(int i, int j) {
       System.arraycopy(q.scaleTril(), i * l.length, l, 0, l.length);
       for (int column = 0; column < dimension; column++) {
+        int rest = dimension - column;
+        checkpoint.pass(Checkpoint.ofPlain((long) rest * rest / 2));
         for (int r = column; r < dimension; r++) {
           x[r] = p.scaleTril()[j * l.length + Cholesky.packedLength(r) + column];
         }

@@ -32,7 +32,6 @@ public final class Reduction {
   private final int[] partner;
 
   private final double[] cost;
-  private final Checkpoint checkpoint = new Checkpoint();
 
   public Reduction(Components components, int size) {
     this.components = components;
@@ -105,7 +104,7 @@ public final class Reduction {
     for (int p = place + 1; p < size; p++) {
       offer(i, left[p]);
     }
-    checkpoint.pass(Checkpoint.ofPlain((long) (size - place) * components.dimension()));
+    components.checkpoint.pass(Checkpoint.ofPlain((long) (size - place) * components.dimension()));
   }
 
   /** Takes j as a row's partner if it costs less than {@link #least}, or perhaps as much and is lower. */
@@ -120,7 +119,7 @@ public final class Reduction {
         partner[i] = j;
       }
       least[i] = Math.min(least[i], offered);
-      checkpoint.pass(components.terms());
+      components.checkpoint.pass(components.terms());
     }
   }
 

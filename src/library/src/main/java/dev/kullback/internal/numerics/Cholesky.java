@@ -1,5 +1,6 @@
 package dev.kullback.internal.numerics;
 
+import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -61,9 +62,10 @@ public final class Cholesky implements Factorization {
   }
 
   @Override
-  public boolean factor(double[] high, double[] low, int d) {
+  public boolean factor(double[] high, double[] low, int d, LongConsumer progress) {
     failed = -1;
     for (int i = 0, row = 0; i < d; row += ++i) {
+      progress.accept((long) i * i / 2);
       for (int j = 0, column = 0; j <= i; column += ++j) {
         set(high[row + j], low[row + j]);
         for (int k = 0; k < j; k++) {
@@ -124,8 +126,9 @@ public final class Cholesky implements Factorization {
   }
 
   @Override
-  public void invert(double[] high, double[] low, int d) {
+  public void invert(double[] high, double[] low, int d, LongConsumer progress) {
     for (int i = 0, row = 0; i < d; row += ++i) {
+      progress.accept((long) i * i / 2);
       double pivotHigh = high[row + i];
       double pivotLow = low[row + i];
       for (int j = 0; j < i; j++) { // X_ij = −(Σ L_ik X_kj) / L_ii, over rows k of X above

@@ -2,6 +2,8 @@ package dev.kullback.internal.plain;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
 /**
@@ -43,6 +45,7 @@ final class Bures {
   /** Change of X, relative and squared, with which iteration ends. */
   private static final double SETTLED = 0x1p-104;
 
+  private final Worker worker;
   private final FullPair.Factor q = new FullPair.Factor();
   private final FullPair.Factor p = new FullPair.Factor();
   private int d;
@@ -67,6 +70,15 @@ final class Bures {
   private double[] z = {};
 
   private double[] next = {};
+
+  Bures(Worker worker) {
+    this.worker = worker;
+  }
+
+  /** Looks whether the call is to end, in work of D³ and more, after some passes over D or D² elements. */
+  private void pass(long elements) {
+    worker.pass(Checkpoint.ofPlain(elements));
+  }
 
   void clear() {
     q.clear();
@@ -135,6 +147,7 @@ final class Bures {
       }
       Arrays.fill(columns[k], 0, d, 0);
       if (isSecond) {
+        pass((long) k * k);
         add(0, k + 1);
       }
     }
@@ -159,6 +172,7 @@ final class Bures {
    */
   private void bidiagonalize() {
     for (int k = 0; k < d; k++) {
+      pass(3L * (d - k) * (d - k));
       double norm = 0;
       for (int c = k; c < d; c++) {
         v[c] = columns[c][k];
@@ -213,13 +227,14 @@ final class Bures {
    * nothing·shift} of the last: that changes the sum by at most 1.5 √nothing, as roots are no smaller than √shift. In the same loop follows a
    * step without a shift, as the first alone would wait for its divisions.
    */
-  private static double sumOfRoots(
+  private double sumOfRoots(
       double[] z, double[] next, int start, int end, double shift, double nothing) {
     double sum = 0;
     double s = -1;
     double most = Double.MAX_VALUE;
     boolean isAgain = false;
     for (int steps = 0; end > start; steps++) {
+      pass(4L * (end - start));
       int last = 2 * end;
       double q = z[last];
       double e = z[last - 1];
@@ -283,6 +298,7 @@ final class Bures {
       isDone = true;
       for (int k = 0; k < d; k++) {
         for (int l = k + 1; l < d; l++) {
+          pass(4L * d);
           isDone &= !rotate(k, l);
         }
       }
@@ -330,6 +346,7 @@ final class Bures {
     }
     orthogonalize(); // L_b W = V S
     for (int r = 0; r < d; r++) {
+      pass((long) d * d);
       for (int c = 0; c < d; c++) {
         third[r][c] = dot(columns[r], changes[c], 0) / norms[r]; // A = Vᵀ (L_a − L_b) W
       }
@@ -337,6 +354,7 @@ final class Bures {
     // Vᵀ (Σa − Σb) V = A S + S Aᵀ + A Aᵀ, in first; X in second
     double widest = 0;
     for (int r = 0; r < d; r++) {
+      pass((long) d * d);
       double sum = 0;
       for (int c = 0; c < d; c++) {
         double mixed = third[r][c] * norms[c] + norms[r] * third[c][r];
@@ -353,6 +371,7 @@ final class Bures {
       double size = 0;
       double change = 0;
       for (int r = 0; r < d; r++) {
+        pass((long) d * r);
         for (int c = 0; c <= r; c++) {
           double x = first[r][c];
           for (int k = 0; k < d; k++) {

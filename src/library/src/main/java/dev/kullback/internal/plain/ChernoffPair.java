@@ -32,11 +32,12 @@ final class ChernoffPair extends StablePair {
 
   private final double weightP;
   private final ScaleRatio scales = new ScaleRatio();
-  private final FullChernoff pair = new FullChernoff();
+  private final FullChernoff pair;
 
   ChernoffPair(Measure measure, Worker worker) {
     super(new Exact(measure), worker);
     this.measure = measure;
+    pair = new FullChernoff(worker);
     weightQ = 1 - measure.alpha();
     weightP = measure.alpha();
   }

@@ -2,6 +2,8 @@ package dev.kullback.internal.plain;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 
 /**
  * Computes the Chernoff α-divergence of one pair with full covariances in double, with {@code Σ* = (1−α) Σq + α Σp}:
@@ -22,7 +24,8 @@ final class FullChernoff {
 
   private static final double UP = 0x1p500;
 
-  private final FullPair pair = new FullPair();
+  private final Worker worker;
+  private final FullPair pair;
   private final FullPair.Factor q = new FullPair.Factor();
   private final FullPair.Factor p = new FullPair.Factor();
 
@@ -34,6 +37,11 @@ final class FullChernoff {
   private double[] scales = {};
   private int dimension;
   private boolean isEqual;
+
+  FullChernoff(Worker worker) {
+    this.worker = worker;
+    pair = new FullPair(worker);
+  }
 
   void clear() {
     pair.clear();
@@ -102,6 +110,7 @@ final class FullChernoff {
     double second = 0;
     double squares = 0;
     for (int r = 0, row = 0; r < dimension; row += ++r) {
+      worker.pass(Checkpoint.ofPlain((long) r * r));
       double taken = 0;
       double z = pair.y(r);
       for (int c = 0, above = 0; c < r; above += ++c) {
@@ -148,6 +157,7 @@ final class FullChernoff {
       }
     }
     for (int column = 0; column < dimension; column++) {
+      worker.pass(Checkpoint.ofPlain((long) (dimension - column) * (dimension - column) / 2));
       for (int r = column, k = Cholesky.packedLength(r) + column; r < dimension; k += ++r) {
         x[r] = rootA * (a.high(k) * scales[r]);
       }

@@ -6,6 +6,8 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -51,6 +53,7 @@ public final class FullPair {
     }
   }
 
+  private final Worker worker;
   private final Factor q = new Factor();
   private final Factor p = new Factor();
 
@@ -59,6 +62,10 @@ public final class FullPair {
 
   private double[] y = {};
   private double[] squares = {};
+
+  public FullPair(Worker worker) {
+    this.worker = worker;
+  }
 
   /** Mean and packed L of one Gaussian, where they lie. L has two parts, of which the low one may be missing. */
   static final class Factor {
@@ -192,6 +199,7 @@ public final class FullPair {
     double off = 0;
     double offErrors = 0;
     for (int k = 0, row = 0; k < d; row += ++k) {
+      worker.pass(Checkpoint.ofPlain((long) k * k / 8));
       solveRow(k, row);
       if ((k + 1) % BLOCK == 0 || k + 1 == d) {
         for (int from = 0; from < k; from += BLOCK) {

@@ -16,10 +16,11 @@ import dev.kullback.internal.work.Worker;
  */
 final class JeffreysPair extends StablePair {
   private final ScaleRatio scales = new ScaleRatio();
-  private final FullPair pair = new FullPair();
+  private final FullPair pair;
 
   JeffreysPair(Worker worker) {
     super(new Exact(), worker);
+    pair = new FullPair(worker);
   }
 
   @Override

@@ -12,12 +12,13 @@ import dev.kullback.internal.work.Worker;
  * for few dimensions until C2 has compiled the vectors, and for a diagonal batch that is too large to be written out as full factors.
  */
 public final class Pair extends DivergencePair {
-  private final FullPair full = new FullPair();
+  private final FullPair full;
   private final RoundingFilter filter = new RoundingFilter();
   private final DoubleDoubleKl exact = new DoubleDoubleKl();
 
   public Pair(Worker worker) {
     super(worker);
+    full = new FullPair(worker);
   }
 
   @Override

@@ -11,10 +11,11 @@ import dev.kullback.internal.work.Worker;
  */
 final class WassersteinPair extends StablePair {
   private final ScaleRatio scales = new ScaleRatio();
-  private final Bures bures = new Bures();
+  private final Bures bures;
 
   WassersteinPair(Worker worker) {
     super(new Exact(), worker);
+    bures = new Bures(worker);
   }
 
   @Override

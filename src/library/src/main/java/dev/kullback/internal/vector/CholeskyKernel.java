@@ -3,6 +3,7 @@ package dev.kullback.internal.vector;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import java.util.Arrays;
+import java.util.function.LongConsumer;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
@@ -33,10 +34,11 @@ public final class CholeskyKernel implements Factorization {
   }
 
   @Override
-  public boolean factor(double[] high, double[] low, int d) {
+  public boolean factor(double[] high, double[] low, int d, LongConsumer progress) {
     Arrays.fill(failed, -1);
     boolean complete = true;
     for (int i = 0, row = 0; i < d; row += ++i) {
+      progress.accept((long) i * i / 2);
       for (int j = 0, column = 0; j < i; column += ++j) {
         subtractProducts(high, low, row + j, row, column, 1, 0, j);
         divide(high, low, row + j, column + j, false);
@@ -48,8 +50,9 @@ public final class CholeskyKernel implements Factorization {
   }
 
   @Override
-  public void invert(double[] high, double[] low, int d) {
+  public void invert(double[] high, double[] low, int d, LongConsumer progress) {
     for (int i = 0, row = 0; i < d; row += ++i) {
+      progress.accept((long) i * i / 2);
       int pivot = row + i;
       for (int j = 0; j < i; j++) { // X_ij = −(Σ L_ik X_kj) / L_ii, over rows k of X above
         int above = Cholesky.packedLength(j) + j;

@@ -96,14 +96,14 @@ final class FullPacking {
       if (vectors) {
         lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
         lanes(g.mean(), first, count, d, rows.mean(), meanAt, MR, transpose);
-        TriangleKernels.squareRows(l, d, rows.covariance(), at, norms);
+        TriangleKernels.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
         TriangleKernels.measure(l, d, sums, norms, V);
       } else {
         System.arraycopy(g.scaleTril(), first * length, l, 0, length);
         for (int h = 0; h < d; h++) {
           rows.mean()[meanAt + h * MR] = g.mean()[first * d + h];
         }
-        PlainTriangles.squareRows(l, d, rows.covariance(), at, norms);
+        PlainTriangles.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
         PlainTriangles.measure(l, d, sums, norms, 1);
       }
       for (int i = 0; i < count; i++) {
@@ -160,8 +160,8 @@ final class FullPacking {
         lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
         lanes(g.mean(), first, count, d, m, 0, V, transpose);
         TriangleKernels.subtract(centre, d, m);
-        TriangleKernels.invert(l, d, w);
-        TriangleKernels.squareColumns(w, d, values, at, norms);
+        TriangleKernels.invert(l, d, w, checkpoint);
+        TriangleKernels.squareColumns(w, d, values, at, norms, checkpoint);
         TriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, V);
         TriangleKernels.measure(l, d, sums, norms, 3 * V);
         TriangleKernels.measure(w, d, sums, norms, 5 * V);
@@ -170,8 +170,8 @@ final class FullPacking {
         for (int h = 0; h < d; h++) {
           m[h] = g.mean()[first * d + h] - centre[h];
         }
-        PlainTriangles.invert(l, d, w);
-        PlainTriangles.squareColumns(w, d, values, at, norms);
+        PlainTriangles.invert(l, d, w, checkpoint);
+        PlainTriangles.squareColumns(w, d, values, at, norms, checkpoint);
         PlainTriangles.solve(w, m, d, values, at + length * NR, sums, norms, 1);
         PlainTriangles.measure(l, d, sums, norms, 3);
         PlainTriangles.measure(w, d, sums, norms, 5);

@@ -1,6 +1,7 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 
 /** {@link TriangleKernels} for one triangle, without vectors: sums of the same terms in the same order, so the same bits. */
@@ -36,10 +37,12 @@ final class PlainTriangles {
   }
 
   /** {@link TriangleKernels#squareRows}. */
-  static void squareRows(double[] l, int d, double[] out, int at, double[] norms) {
+  static void squareRows(
+      double[] l, int d, double[] out, int at, double[] norms, Checkpoint checkpoint) {
     double squares = 0;
     int k = at;
     for (int r = 0, row = 0; r < d; row += ++r) {
+      checkpoint.pass(Checkpoint.ofPlain((long) r * r / 2));
       double square = 0;
       for (int c = 0, column = 0; c <= r; column += ++c, k += MR) {
         double sum = 0;
@@ -58,11 +61,12 @@ final class PlainTriangles {
   }
 
   /** {@link TriangleKernels#invert}. */
-  static void invert(double[] l, int d, double[] w) {
+  static void invert(double[] l, int d, double[] w, Checkpoint checkpoint) {
     for (int c = 0, diagonal = 0; c < d; diagonal += ++c + 1) {
       w[diagonal] = 1 / l[diagonal];
     }
     for (int r = 0, row = 0; r < d; row += ++r) {
+      checkpoint.pass(Checkpoint.ofPlain((long) r * r / 2));
       for (int c = r - 1; c >= 0; c--) {
         double sum = 0;
         for (int i = r, below = row; i > c; below -= i--) {
@@ -74,10 +78,12 @@ final class PlainTriangles {
   }
 
   /** {@link TriangleKernels#squareColumns}. */
-  static void squareColumns(double[] w, int d, double[] out, int at, double[] norms) {
+  static void squareColumns(
+      double[] w, int d, double[] out, int at, double[] norms, Checkpoint checkpoint) {
     double squares = 0;
     int k = at;
     for (int r = 0, row = 0; r < d; row += ++r) {
+      checkpoint.pass(Checkpoint.ofPlain((long) r * (d - r)));
       double square = 0;
       for (int c = 0; c <= r; c++, k += NR) {
         double sum = 0;

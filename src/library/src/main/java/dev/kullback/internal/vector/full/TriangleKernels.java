@@ -2,6 +2,7 @@ package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.vector.Species;
+import dev.kullback.internal.work.Checkpoint;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -51,9 +52,11 @@ final class TriangleKernels {
   }
 
   /** Stores {@code Σ = LLᵀ} to {@code out[at + k·MR]}, and ‖Σ‖² to {@code norms}. */
-  static void squareRows(double[] l, int d, double[] out, int at, double[] norms) {
+  static void squareRows(
+      double[] l, int d, double[] out, int at, double[] norms, Checkpoint checkpoint) {
     int r = 0;
     for (; r + 4 <= d; r += 4) {
+      checkpoint.pass(2L * V * r * r);
       for (int c = 0; c < r; c += 2) {
         TriangleMicroKernels.squareRows4x2(l, r, c, out, at);
       }
@@ -95,7 +98,7 @@ final class TriangleKernels {
   }
 
   /** Computes {@code W = L⁻¹} by rows from right to left, for the residual W L − I is small that way. */
-  static void invert(double[] l, int d, double[] w) {
+  static void invert(double[] l, int d, double[] w, Checkpoint checkpoint) {
     for (int c = 0, diagonal = 0; c < d; diagonal += (++c + 1) * V) {
       DoubleVector.broadcast(S, 1)
           .div(DoubleVector.fromArray(S, l, diagonal))
@@ -103,6 +106,7 @@ final class TriangleKernels {
     }
     int r = 0;
     for (; r + 4 <= d; r += 4) {
+      checkpoint.pass(2L * V * r * r);
       for (int i = r + 1; i < r + 4; i++) {
         invertRow(l, i, r, w);
       }
@@ -130,9 +134,11 @@ final class TriangleKernels {
   }
 
   /** Stores {@code P = WᵀW} to {@code out[at + k·NR]}, twice what is off the diagonal, and ‖P‖² to {@code norms}. */
-  static void squareColumns(double[] w, int d, double[] out, int at, double[] norms) {
+  static void squareColumns(
+      double[] w, int d, double[] out, int at, double[] norms, Checkpoint checkpoint) {
     int r = 0;
     for (; r + 4 <= d; r += 4) {
+      checkpoint.pass(4L * V * r * (d - r));
       for (int c = 0; c < r; c += 4) {
         TriangleMicroKernels.squareColumns2x4(w, d, r, c, out, at);
         TriangleMicroKernels.squareColumns2x4(w, d, r + 2, c, out, at);
