@@ -39,9 +39,10 @@
  * Gaussians are. An entry is never negative and never NaN. It is exactly 0 for identical parameters, and +∞ where the
  * value overflows.
  *
- * <p>The bits of an entry depend on its two Gaussians, but never on its row, on q's others, or on how the matrix is divided. With
- * full covariances, they also depend on what p's means are centred on; with {@link dev.kullback.Backend#CUDA} and any
- * covariances, on p's other Gaussians and their order. The page {@code src/docs/architecture.md} of the repository shows how an entry is
+ * <p>The bits of an entry depend on its two Gaussians, but never on its row, or on how the matrix is divided. With full covariances, KL's
+ * also depend on other means of p, those of its reverse and of reverse searches on other means of q, and those of Jeffreys' divergence on
+ * both; the other divergences' do not. With {@link dev.kullback.Backend#CUDA} and any covariances, they depend on p's other Gaussians
+ * and their order, or in reverse searches on q's. The page {@code src/docs/architecture.md} of the repository shows how an entry is
  * computed, and where the code of each step is.
  *
  * <h2>Reductions</h2>

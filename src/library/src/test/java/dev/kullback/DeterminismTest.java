@@ -7,11 +7,13 @@ import dev.kullback.testing.FullBatch;
 import dev.kullback.testing.Regime;
 import dev.kullback.testing.Share;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -90,6 +92,59 @@ class DeterminismTest {
                 "%s %s, rows %d to %d by columns %d to %d alone"
                     .formatted(backend, regime, block[0], block[1], block[2], block[3]);
             whole.block(m, block).check(what, part);
+          }
+        }
+      }
+    }
+  }
+
+  static Stream<Divergence> divergences() {
+    return Stream.of(
+        Divergence.KL,
+        Divergence.REVERSE_KL,
+        Divergence.BHATTACHARYYA,
+        Divergence.HELLINGER,
+        Divergence.renyi(0.3),
+        Divergence.WASSERSTEIN_2);
+  }
+
+  /** With full covariances, the others of the batch whose means KL is computed relative to may change last digits, and no others. */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void fullCovariancesAmongOthers(Divergence divergence) {
+    boolean isReverse = divergence.equals(Divergence.REVERSE_KL);
+    boolean isKl = isReverse || divergence.equals(Divergence.KL);
+    Random random = new Random(3);
+    int n = 41;
+    int m = 53;
+    for (boolean isDouble : new boolean[] {false, true}) {
+      for (int d : new int[] {1, 6, 20}) {
+        FullBatch q = FullBatch.random(isDouble, n, d, d == 1 ? 1 : 20, 3, random);
+        FullBatch p = FullBatch.random(isDouble, m, d, d == 1 ? 1 : 20, 0, random);
+        for (Backend backend : new Backend[] {Backend.SCALAR, Backend.VECTOR}) {
+          try (KlEngine engine =
+              KlEngine.builder().backend(backend).divergence(divergence).build()) {
+            Bits whole = Bits.of(engine, q.gaussians(), p.gaussians());
+            for (int[] block :
+                new int[][] {
+                  {0, n, 0, 1}, {0, 1, 0, m}, {5, 30, 0, m}, {0, n, 9, 40}, {3, 20, 31, m}
+                }) {
+              boolean allOfQ = block[1] - block[0] == n;
+              boolean allOfP = block[3] - block[2] == m;
+              if (!isKl || (isReverse ? allOfQ : allOfP)) {
+                String what =
+                    "%s %s, double: %s, D = %d, %s"
+                        .formatted(backend, divergence, isDouble, d, Arrays.toString(block));
+                whole
+                    .block(m, block)
+                    .check(
+                        what,
+                        Bits.of(
+                            engine,
+                            q.rows(block[0], block[1]).gaussians(),
+                            p.rows(block[2], block[3]).gaussians()));
+              }
+            }
           }
         }
       }
@@ -225,7 +280,7 @@ class DeterminismTest {
 
   /** A pairwise result as float and as double. */
   private record Bits(float[] single, double[] twice, int columns) {
-    static Bits of(KlEngine engine, DiagonalGaussians q, DiagonalGaussians p) {
+    static Bits of(KlEngine engine, Gaussians q, Gaussians p) {
       double[] twice = new double[q.size() * p.size()];
       return new Bits(engine.pairwise(q, p), engine.pairwise(q, p, twice), p.size());
     }
