@@ -20,7 +20,8 @@ public enum ScaleKind {
   PRECISION(Scale.PRECISION),
 
   /**
-   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}: {@link FullGaussians#ofScaleTril(float[], float[], int) ofScaleTril}.
+   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, zero above the diagonal:
+   * {@link FullGaussians#ofScaleTril(float[], float[], int) ofScaleTril}.
    */
   SCALE_TRIL("scaleTril"),
 

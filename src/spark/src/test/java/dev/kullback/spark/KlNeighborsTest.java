@@ -284,9 +284,24 @@ class KlNeighborsTest {
             when(col("id").equalTo(id), expr("array(2d, 0.5d, 0.5d, 1d)")).otherwise(col("std")));
     assertCause(
         () -> KlNeighbors.of(good).scaleTril("std").nearest(bad, 1).collectAsList(),
-        "queries: id " + id + ": column std: scaleTril[0][1] is 0.5: not lower triangular; is it a covariance, or an upper factor");
+        "queries: id "
+            + id
+            + ": column std: scaleTril[0][1] is 0.5: not lower triangular; is it a covariance, or an upper factor");
     Dataset<Row> unit = good.withColumn("std", expr("array(1d, 0.5d, 0.5d, 1d)"));
     assertThat(KlNeighbors.of(unit).covariance("std").nearest(unit, 1).count()).isEqualTo(9);
+    Dataset<Row> rounded = good.withColumn("std", expr("array(1d, 0.5d, 0.50000003d, 1d)"));
+    assertThat(KlNeighbors.of(rounded).covariance("std").nearest(rounded, 1).count()).isEqualTo(9);
+    Dataset<Row> uneven =
+        unit.withColumn(
+            "std",
+            when(col("id").equalTo(id), expr("array(0.8d, 0.2d, 0.1d, 1.4d)"))
+                .otherwise(col("std")));
+    assertCause(
+        () -> KlNeighbors.of(uneven).covariance("std").nearest(unit, 1).collectAsList(),
+        "references: id "
+            + id
+            + ": column std: covariance is not symmetric: [1][0] is 0.1 but [0][1] is 0.2, a difference of 0.0945"
+            + " √([1][1]·[0][0]); up to 1.0E-6 passes for rounding: if it is that, give (C + Cᵀ)/2");
     Dataset<Row> indefinite =
         unit.withColumn(
             "std",

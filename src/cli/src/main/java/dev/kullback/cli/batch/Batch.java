@@ -33,12 +33,18 @@ public record Batch(
   private static final int CHECKED = 1 << 18;
 
   public static Batch load(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
+    Batch batch = loadOrNone(files, policy, arena);
+    if (batch.size == 0) {
+      throw empty(files, batch.mean.shape());
+    }
+    return batch;
+  }
+
+  /** Loads a batch that may have no rows, of which no {@link #gaussians} can be made then. */
+  public static Batch loadOrNone(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
     Npy.Array mean = Npy.read(files.mean(), file -> Npy.readFloats(file, arena));
     Npy.Array scale = Npy.read(files.scale(), file -> Npy.readFloats(file, arena));
     requireShapes(files, mean.shape(), scale.shape());
-    if (mean.shape()[0] == 0) {
-      throw empty(files, mean.shape());
-    }
     return of(files, policy, 0, mean, scale);
   }
 

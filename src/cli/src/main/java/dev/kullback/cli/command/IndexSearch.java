@@ -140,7 +140,7 @@ final class IndexSearch implements Callable<Integer> {
         Arena arena = Arena.ofShared();
         OutputFile values = new OutputFile(output);
         OutputFile ids = indices == null ? null : new OutputFile(indices, values)) {
-      Batch queries = Batch.load(files, policyOptions.policy(), arena);
+      Batch queries = Batch.loadOrNone(files, policyOptions.policy(), arena);
       long[] own = excludedByRow == null ? null : own(excludedByRow, queries);
       folder.describe(report, index);
       report.put("rows", queries.size()).put("threads", threads).put("reverse", reverse);
@@ -239,7 +239,8 @@ final class IndexSearch implements Callable<Integer> {
     long most = Math.min(memory / 4 / ENTRY_BYTES, Integer.MAX_VALUE - 8) / Math.max(1, entries);
     long held = memory / 8 / (2 * Double.BYTES) / d;
     long worth = Math.ceilDiv(BLOCK_TERMS / d, Math.max(1, search.index().size()));
-    return Math.clamp(Math.min(Math.min(most, held), worth), 1, search.queries().size());
+    return Math.clamp(
+        Math.min(Math.min(most, held), worth), 1, Math.max(1, search.queries().size()));
   }
 
   private IndexQuery options(IndexQuery query) {

@@ -623,6 +623,12 @@ class IndexCommandTest extends CommandFixture {
     assertThat(done("remove FOLDER --ids k.npy"))
         .matches("removed 0; 0 of the ids were not there; \\S+index has 5 of dimension 6 now\\R");
     done("info FOLDER --check");
+    done("query FOLDER -k 2 --exclude-ids k.npy --indices i.npy -o o.npy" + none);
+    assertThat(longs("i.npy", 0, 2)).isEmpty();
+    assertThat(values(read("o.npy", 0, 2))).isEmpty();
+    done("query FOLDER --radius inf --indices i.npy -o o.npy" + none);
+    assertThat(longs("i.npy", 0, 2)).isEmpty();
+    done("query FOLDER --radius inf -o o.npz" + none);
     NpyFiles.write(folder.resolve("y.npy"), type, new long[] {0, 3});
     assertRefused(
         "add FOLDER --ids k.npy --mean y.npy --std y.npy",
