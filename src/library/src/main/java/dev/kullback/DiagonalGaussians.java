@@ -26,7 +26,8 @@ import java.util.Objects;
  * other scales, and without one, {@link ScalePolicy#STRICT} holds. For invalid values, every factory throws an
  * {@link InvalidGaussianException}, which tells the array, the Gaussian and the dimension. For arrays that are not
  * {@code [N, D]} or too large, and for a layout that is neither float nor double, it throws another
- * {@link IllegalArgumentException}.
+ * {@link IllegalArgumentException}. Empty arrays make an empty batch, which a {@link KlIndex} takes, as a change of nothing, and a
+ * {@link KlEngine} refuses.
  *
  * <p>What the kernels need (packed panels, inverse variances) is made when a batch is used, and kept with it from its
  * second use on. So a batch that is made once is reused by every call of every engine. It takes {@code 2·N·D} values

@@ -64,7 +64,10 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
         : DiagonalGaussians.of(kind, mean, scale, dimension, policy);
   }
 
-  /** {@return the number N of Gaussians in the batch, at least 1} */
+  /**
+   * {@return the number N of Gaussians in the batch} It is 0 only for diagonal ones of empty arrays, which a {@link KlIndex} takes, as it does a
+   * change of nothing, and a {@link KlEngine} does not.
+   */
   default int size() {
     return KlEngine.batch(this).size();
   }

@@ -139,9 +139,10 @@ class ArgumentErrorsTest {
           .isThrownBy(() -> DiagonalGaussians.ofStd(six, six, dimension))
           .withMessageContaining(String.valueOf(dimension));
     }
-    assertThatIllegalArgumentException().isThrownBy(() -> DiagonalGaussians.ofStd(none, none, 1));
+    assertThatIllegalArgumentException().isThrownBy(() -> DiagonalGaussians.ofStd(none, none, 0));
+    assertThatIllegalArgumentException().isThrownBy(() -> DiagonalGaussians.ofStd(none, six, 1));
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> DiagonalGaussians.ofStd(new double[0], new double[0], 3));
+        .isThrownBy(() -> FullGaussians.ofCovariance(new double[0], new double[0], 3));
     assertThatIllegalArgumentException()
         .isThrownBy(() -> DiagonalGaussians.ofStd(six, six, 7)); // fewer than one row
   }

@@ -496,6 +496,58 @@ class KlIndexTest {
         .withMessageEndingWith("is an index of dimension 5, not 6");
   }
 
+  /** A change of nothing, and a search for nothing, are no errors; an engine says what it lacks. */
+  @Test
+  void emptyBatches() {
+    for (DiagonalGaussians none :
+        List.of(
+            DiagonalGaussians.ofStd(new float[0], new float[0], D),
+            DiagonalGaussians.ofPrecision(new double[0], new double[0], D))) {
+      assertThat(none.size()).isZero();
+      try (KlIndex index = KlIndex.builder(D).gather(Duration.ofMillis(1)).build();
+          KlEngine engine = KlEngine.builder().build()) {
+        for (int size : new int[] {0, N}) {
+          index.add(new long[0], none);
+          index.replace(new long[0], none);
+          assertThat(index.remove()).isZero();
+          assertThat(index.size()).isEqualTo(size);
+          assertThat(index.nearest(none, 3).size()).isZero();
+          assertThat(index.within(none, 3).size()).isZero();
+          assertThatIllegalArgumentException()
+              .isThrownBy(() -> index.add(new long[] {1}, none))
+              .withMessage("there are 1 ids but 0 Gaussians; each needs its own");
+          if (size == 0) {
+            fill(index);
+          }
+        }
+        none.prepare();
+        DiagonalGaussians some = rows(0);
+        for (Runnable call :
+            List.<Runnable>of(
+                () -> engine.pairwise(none, none),
+                () -> engine.aligned(none, none),
+                () -> engine.toStandardNormal(none),
+                () -> engine.nearest(none, some, 1),
+                () -> engine.within(none, some, 1),
+                () -> engine.logSumExp(none, some),
+                () -> engine.warmUp(none, some),
+                () -> engine.monteCarlo(none, none, 2, 1))) {
+          assertThatIllegalArgumentException()
+              .isThrownBy(call::run)
+              .withMessage("q has no Gaussians; only a KlIndex takes an empty batch");
+        }
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> engine.rowSum(some, none))
+            .withMessageStartingWith("p has no Gaussians");
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> MixtureEntropy.of(none, new double[0]));
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> MixtureReduction.runnalls(none, new double[0], 1));
+        assertThatIllegalArgumentException().isThrownBy(() -> Mixture.of(none, new double[0]));
+      }
+    }
+  }
+
   @Test
   void stats() {
     try (KlIndex index = KlIndex.builder(D).build()) {

@@ -377,9 +377,9 @@ public final class DiagonalBatch extends Batch {
           "mean has %d elements but %s has %d; both must be [N, %d]"
               .formatted(meanLength, kind.argument, scaleLength, dimension));
     }
-    if (meanLength == 0 || meanLength % dimension != 0) {
+    if (meanLength % dimension != 0) {
       throw new IllegalArgumentException(
-          "mean and %s have %d elements, which is not a positive multiple of the dimension %d"
+          "mean and %s have %d elements, which is not a multiple of the dimension %d"
               .formatted(kind.argument, meanLength, dimension));
     }
     checkSize(meanLength / dimension, dimension, MOST_DIMENSIONS, mostRows(dimension));
@@ -402,7 +402,8 @@ public final class DiagonalBatch extends Batch {
   }
 
   private boolean isZero() {
-    return (kind == Scale.STD || kind == Scale.VARIANCE)
+    return size() > 0
+        && (kind == Scale.STD || kind == Scale.VARIANCE)
         && IntStream.range(0, size() * dimension()).allMatch(i -> scale(i) == 0);
   }
 

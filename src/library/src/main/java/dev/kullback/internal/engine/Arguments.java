@@ -24,6 +24,8 @@ public final class Arguments {
           "q has dimension %d but p has %d; they must be equal"
               .formatted(q.dimension(), p.dimension()));
     }
+    checkSome(q, "q");
+    checkSome(p, "p");
     if (q instanceof DiagonalBatch d && p instanceof FullBatch) {
       d.checkStd("q");
     } else if (q instanceof FullBatch && p instanceof DiagonalBatch d) {
@@ -45,12 +47,20 @@ public final class Arguments {
 
   /** A batch for the divergence from N(0, I). */
   public static void checkStandard(Measure measure, Batch q) {
+    checkSome(q, "q");
     if (measure.isReverse() && q.isDeterministic()) {
       throw new IllegalArgumentException(
           "q is deterministic (std 0), so its divergence from N(0, I) is undefined");
     }
     if (!measure.isKl()) {
       checkStochastic(q, "q");
+    }
+  }
+
+  private static void checkSome(Batch batch, String role) {
+    if (batch.size() == 0) {
+      throw new IllegalArgumentException(
+          role + " has no Gaussians; only a KlIndex takes an empty batch");
     }
   }
 
