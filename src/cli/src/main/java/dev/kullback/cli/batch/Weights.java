@@ -2,7 +2,6 @@ package dev.kullback.cli.batch;
 
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
-import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
@@ -145,10 +144,12 @@ public final class Weights {
       if (!(Math.abs(Math.expm1(log)) <= MOST_ROUNDING)) {
         throw new UserError(
             Objects.requireNonNull(file),
-            "the sum of weights is exp(%s); it must be 1".formatted(Text.number(log))
-                + (Double.isInfinite(log)
-                    ? ""
-                    : ": subtract their logsumexp, %s, from the log-weights".formatted(log)));
+            "the sum of weights is exp(%s); it must be 1%s"
+                .formatted(
+                    log,
+                    Double.isInfinite(log)
+                        ? ""
+                        : ": subtract that exponent, their logsumexp, from the log-weights"));
       }
     }
     return rounded(offsets);

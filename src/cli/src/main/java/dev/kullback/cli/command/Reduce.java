@@ -15,7 +15,6 @@ import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
-import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -206,8 +205,7 @@ final class Reduce implements Callable<Integer> {
     report.line("cost %.7g nats in all, the last merger %.7g", reduced.totalCost(), last);
     if (weights.isScaled()) {
       report.line(
-          "the weights, whose sum is exp(%s), were scaled to the sum 1",
-          Text.number(weights.logSum()));
+          "the weights, whose sum is exp(%.9g), were scaled to the sum 1", weights.logSum());
     }
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
     report.put("components", reduced.size()).put("total_cost", reduced.totalCost());
