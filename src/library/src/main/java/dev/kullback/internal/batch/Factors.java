@@ -121,24 +121,22 @@ public final class Factors {
       checkpoint.passUninterrupted(square);
       for (int r = 0, row = at; r < d; k += ++r, row += d) {
         System.arraycopy(full, row, factors, k, r + 1);
-        if (isUpperChecked && !DoubleRange.contains(0, 0, full, row + r + 1, row + d)) {
-          throw notTriangular(full, row, i, r);
+        for (int c = r + 1; isUpperChecked && c < d; c++) {
+          if (full[row + c] != 0) { // a -0 is 0
+            throw notTriangular(full[row + c], i, r, c);
+          }
         }
       }
     }
   }
 
-  /** Makes the exception for a row that has an element other than 0, of either sign, to the right of the diagonal. */
-  private InvalidGaussianException notTriangular(double[] full, int row, int i, int r) {
-    int c = r + 1;
-    while (full[row + c] == 0) {
-      c++;
-    }
+  /** Makes the exception for an element above the diagonal. */
+  private InvalidGaussianException notTriangular(double value, int i, int r, int c) {
     return rejected(
         i,
         r,
         c,
-        "is " + matrix.text(full[row + c]) + ": not lower triangular",
+        "is " + matrix.text(value) + ": not lower triangular",
         "; is it a covariance (ofCovariance), or an upper factor, to be transposed?"
             + " ofScaleTrilIgnoringUpper does not look above the diagonal");
   }
