@@ -198,6 +198,17 @@ class DivergenceTest {
     try (KlEngine engine = engine(divergence)) {
       double[] out = engine.pairwise(a, b, new double[expected.length]);
       Check.matrix(what, m, expected, out, Precision.ofDoubleResult(q, p));
+      // radii at which candidates are recomputed
+      for (int at = 0; at < expected.length; at += 7) {
+        double value = expected[at];
+        if (value >= Double.MIN_NORMAL && value <= Double.MAX_VALUE / 2) {
+          DiagonalGaussians row = q.rows(at / m, at / m + 1).gaussians();
+          int[] above = engine.within(row, b, value * (1 + 4e-13)).indices();
+          int[] below = engine.within(row, b, value * (1 - 4e-13)).indices();
+          assertThat(above).as("%s, within %s", what, value).contains(at % m);
+          assertThat(below).as("%s, within %s", what, value).doesNotContain(at % m);
+        }
+      }
       for (NearestOptions options :
           new NearestOptions[] {NearestOptions.of(m), NearestOptions.of(m).exact()}) {
         Neighbors found = engine.nearest(a, b, options);
@@ -206,7 +217,15 @@ class DivergenceTest {
         }
         Check.matrix(what + ", nearest", m, expected, out, Precision.ofDoubleResult(q, p));
       }
+      ExactDivergence single = ExactDivergence.of(divergence, ScaleKind.valueOf(q.kind().name()));
       for (int at = 0; at < expected.length; at++) {
+        if (q.kind() == p.kind()) {
+          Batch row = q.rows(at / m, at / m + 1);
+          Batch column = p.rows(at % m, at % m + 1);
+          assertThat(single.of(row.mean(), row.scale(), column.mean(), column.scale()))
+              .as("%s, alone, (%d, %d)", what, at / m, at % m)
+              .isEqualTo(out[at]);
+        }
         if (expected[at] >= Double.MIN_NORMAL && expected[at] <= Double.MAX_VALUE / 2) {
           assertThat(Math.abs(out[at] - expected[at]))
               .as("%s, exact, (%d, %d): %s for %s", what, at / m, at % m, out[at], expected[at])
