@@ -153,7 +153,9 @@ public final class KlEngine implements AutoCloseable {
    * @return a new array, row-major {@code [N, M]}
    */
   public float[] pairwise(Gaussians q, Gaussians p) {
-    return pairwise(q, p, new float[arrayLength(q, p)]);
+    float[] out = new float[arrayLength(q, p)];
+    engine.into(out).pairwise(batch(q), batch(p));
+    return out;
   }
 
   /** {@return {@code out}, with the row-major {@code [N, M]} matrix of {@link #pairwise(Gaussians, Gaussians)}} */

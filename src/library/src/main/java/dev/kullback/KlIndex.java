@@ -63,7 +63,7 @@ import org.jspecify.annotations.Nullable;
  * {@link UncheckedIOException} if a file cannot be read or written, or is not as it was written; its message begins with the path.
  */
 public final class KlIndex implements AutoCloseable {
-  /** Of a query in arrays, whose k is an argument. */
+  /** Options of {@link #query}, which passes k itself. */
   private static final SearchOptions FORWARD = SearchOptions.nearest(1);
 
   private final Index index;

@@ -35,7 +35,7 @@ final class Kernels {
 
   private final ZeroKernel zero = new ZeroKernel();
 
-  /** Computes blocks, where no other kernel does: for the reverse of KL, too, whose calls exchange the roles as a whole. */
+  /** The scalar kernel; that of KL for the reverse of KL, too, whose calls exchange q and p. */
   private final DivergencePair pair;
 
   private final Pair kl;

@@ -41,10 +41,9 @@ final class ReadyKernels {
   private final Measure measure;
   private final Worker worker;
 
-  /** The scalar kernel of the measure; {@link #pair} is that of KL. */
-  private final DivergencePair other;
+  private final DivergencePair pair;
 
-  private final Pair pair;
+  private final Pair klPair;
 
   /** Tells of each group whether its vectors are to be used. */
   private final Predicate<KernelGroup> ready;
@@ -73,14 +72,14 @@ final class ReadyKernels {
       Measure measure,
       Pairs coldPairs,
       Worker worker,
-      DivergencePair other,
-      Pair pair,
+      DivergencePair pair,
+      Pair klPair,
       Predicate<KernelGroup> ready) {
     this.measure = measure;
-    this.other = other;
+    this.pair = pair;
     this.coldPairs = coldPairs;
     this.worker = worker;
-    this.pair = pair;
+    this.klPair = klPair;
     this.ready = ready;
     cold = new ColdKernel(worker);
   }
@@ -120,7 +119,7 @@ final class ReadyKernels {
   /** Returns a kernel for a block, ready or cold. */
   BlockKernel<?> of(Operands.Kind kind) {
     return switch (kind) {
-      case SMALL -> ready.test(KernelGroup.SMALL) ? small() : pair;
+      case SMALL -> ready.test(KernelGroup.SMALL) ? small() : klPair;
       case FLOAT -> ready.test(KernelGroup.FLOAT) ? tiles() : cold;
       case DOUBLE -> ready.test(KernelGroup.DOUBLE) ? tiles() : cold;
       case FULL -> ready.test(KernelGroup.FULL) ? full() : coldFull();
@@ -136,7 +135,7 @@ final class ReadyKernels {
       return coldPairs;
     }
     if (pairs == null) {
-      pairs = new FullPairs(pair, worker);
+      pairs = new FullPairs(klPair, worker);
     }
     return pairs;
   }
@@ -167,14 +166,14 @@ final class ReadyKernels {
 
   private FullVectorKernel full() {
     if (full == null) {
-      full = new FullVectorKernel(worker, pair);
+      full = new FullVectorKernel(worker, klPair);
     }
     return full;
   }
 
   private FullColdKernel coldFull() {
     if (coldFull == null) {
-      coldFull = new FullColdKernel(worker, pair);
+      coldFull = new FullColdKernel(worker, klPair);
     }
     return coldFull;
   }
@@ -185,30 +184,30 @@ final class ReadyKernels {
       if (otherFull == null) {
         otherFull =
             isJeffreys
-                ? new FullJeffreysKernel(worker, other)
-                : new FullChernoffKernel(measure, worker, other);
+                ? new FullJeffreysKernel(worker, pair)
+                : new FullChernoffKernel(measure, worker, pair);
       }
       return otherFull;
     }
     if (coldOtherFull == null) {
       coldOtherFull =
           isJeffreys
-              ? new FullColdJeffreys(worker, other)
-              : new FullColdChernoff(measure, worker, other);
+              ? new FullColdJeffreys(worker, pair)
+              : new FullColdChernoff(measure, worker, pair);
     }
     return coldOtherFull;
   }
 
   private MeasureKernel measureTiles() {
     if (measureTiles == null) {
-      measureTiles = new MeasureKernel(measure, worker, other);
+      measureTiles = new MeasureKernel(measure, worker, pair);
     }
     return measureTiles;
   }
 
   private MeasureColdKernel coldMeasure() {
     if (coldMeasure == null) {
-      coldMeasure = new MeasureColdKernel(worker, other);
+      coldMeasure = new MeasureColdKernel(worker, pair);
     }
     return coldMeasure;
   }

@@ -2,7 +2,7 @@ package dev.kullback.internal.index;
 
 import dev.kullback.internal.kernel.PanelScan;
 
-/** Some panels of a segment, and what its rows add to their sums. Arrays begin with the first row. */
+/** A run of panels, and the numbers of each row that its bounds need. Arrays begin with the first row. */
 final class Block {
   /** Panels that fit the second-level cache, with which several queries go through them: 256 KiB. */
   private static final long MOST_BYTES = 1 << 18;

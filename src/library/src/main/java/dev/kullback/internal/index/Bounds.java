@@ -57,7 +57,7 @@ final class Bounds {
   /** Least p̂ of the query, in reverse. */
   private double leastPrecision;
 
-  /** What the query adds: its logarithm with its sign, and what this may be wrong by. */
+  /** The query's Σ ln σ, negative unless the roles are reversed, and the error of that. */
   private double offset;
 
   private double noise;

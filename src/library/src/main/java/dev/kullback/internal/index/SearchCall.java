@@ -105,7 +105,7 @@ final class SearchCall implements Job.Task<Searcher> {
     }
   }
 
-  /** Adds what a thread found to what all have; gives it all to the one that is last. */
+  /** Merges a thread's survivors into its group's; the last thread gets all of them, and {@code true}. */
   private boolean isLast(Group group, Searcher searcher) {
     synchronized (group) {
       boolean last = ++group.done == chunks;

@@ -30,16 +30,16 @@ final class Searcher extends Worker {
   private static final int LANES = PanelScan.LANES;
   private static final int CODED = CodeScan.LANES;
 
-  /** Codes leave too many if they leave more than one row in so many of a block: their values take longer than sums of all in float. */
+  /** If codes leave more than 1/{@value} of a block's rows, a scan of floats is cheaper than these rows' values. */
   private static final int FEW = 16;
 
-  /** Of a sample, whose limit is loose, they may leave more. */
+  /** {@link #FEW} of the sample, whose limit is still loose. */
   private static final int FEW_OF_SAMPLE = 4;
 
   /** Survivors without an upper bound that are kept before their values are computed, the most promising first. */
   private static final int MOST_UNBOUNDED = 32;
 
-  /** One panel in so many is a sample, but at least and at most so many. */
+  /** The sample is 1/{@value} of the panels, but between {@link #LEAST_SAMPLED} and {@link #MOST_SAMPLED}. */
   private static final int SAMPLED = 16;
 
   private static final int LEAST_SAMPLED = 32;

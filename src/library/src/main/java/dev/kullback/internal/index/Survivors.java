@@ -68,7 +68,7 @@ final class Survivors {
     limit = Math.min(limit, other);
   }
 
-  /** Forgets the upper bounds that set the limit, which stays: each survivor is to be added again. */
+  /** Empties the list and keeps the limit; the caller adds each survivor again. */
   void restart() {
     count = 0;
     leasts = 0;

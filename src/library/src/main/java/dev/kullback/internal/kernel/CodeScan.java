@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * Sums the terms of one query and many references that are given by codes: a word of 32 bits for two dimensions of a reference, a
- * quarter of what floats take. What it sums is the divergence's sum for Gaussians near the references, and its caller knows how near.
+ * quarter of what floats take. It sums KL's terms for the decoded reference; the caller bounds the error of coding.
  *
  * <p>A word has four bytes, from the highest: m₁, m₀, p₁, p₀. Numbers of the dimensions 2w and 2w + 1 are decoded so that each takes two
  * instructions at most, and lower bytes stand behind the point of higher ones:

@@ -39,7 +39,7 @@ final class FloatMeasureSums extends TileSums<float[]> {
   private final double alpha;
   final float[] acc = new float[Tile.CAPACITY + V];
 
-  /** Of {@link Summand#CHERNOFF}: what is divided by the products, the products without their exponents, and these. */
+  /** For {@link Summand#CHERNOFF} alone, as the next two: numerators, and then the products' mantissas and exponents. */
   private final float[] numerators;
 
   private final float[] products;

@@ -53,7 +53,7 @@ public final class MeasureKernel implements BlockKernel<MeasureOperands> {
       worker.pass((long) tile.rows * tile.width * d);
       if (wide) {
         doubles.compute(tile, 0, tile.rows);
-        settle(operands, doubles);
+        settle(operands, doubles, false);
       } else {
         settleFloats(operands);
       }
@@ -68,15 +68,20 @@ public final class MeasureKernel implements BlockKernel<MeasureOperands> {
         return;
       }
       floats.promote(tile);
+      settle(operands, floats, true);
     } else {
       floats.compute(tile, 0, tile.rows);
+      settle(operands, floats, false);
     }
-    settle(operands, floats);
   }
 
-  /** Stores a tile, by the sums of its first form as far as their error bounds allow. */
-  private void settle(MeasureOperands operands, TileSums<?> sums) {
-    if (!isHellinger && Epilogue.store(tile, sums)) {
+  /**
+   * Stores a tile, by the sums of its first form as far as their error bounds allow.
+   *
+   * @param hasOpen whether they are known not to allow it of every entry
+   */
+  private void settle(MeasureOperands operands, TileSums<?> sums, boolean hasOpen) {
+    if (!hasOpen && !isHellinger && Epilogue.store(tile, sums)) {
       tile.storeDiagonal();
       return;
     }

@@ -40,7 +40,7 @@ public final class Readiness {
     WASSERSTEIN_2,
     JEFFREYS,
     CHERNOFF,
-    /** {@link PanelScanKernel}. Nothing but an index asks for it. */
+    /** {@link PanelScanKernel} and {@link CodeScanKernel}, which an index alone asks for. */
     INDEX;
 
     /** Returns the group of a measure that {@link MeasureKernel} computes. */

@@ -49,7 +49,7 @@ abstract class TileSums<A> {
     margin = tolerance - q.unit();
   }
 
-  /** Begins a block of panels whose offsets and noises stand apart. */
+  /** Begins a block of a divergence other than KL, whose offsets and noises stand apart from its panels. */
   void begin(A q, A p, MeasureOperands.Rows rowsQ, MeasureOperands.Rows rowsP, double newMargin) {
     valuesQ = q;
     valuesP = p;

@@ -123,8 +123,9 @@ public final class Checkpoint {
   }
 
   /**
-   * Waits, which ends at once: after {@code Thread.yield} the scheduler takes up the same thread again. Beside one busy thread a carrier,
-   * which yielded each millisecond, a trivial one waited for all of 4 s, and with this 1.4 to 7 ms at the median (JDK 25.0.3).
+   * Parks a virtual thread for 1 ns, so that another gets its carrier: after {@code Thread.yield} the scheduler resumes the same one. Beside
+   * busy threads, one a carrier, which yielded each millisecond, a trivial thread waited for 4 s, and with this 1.4 to 7 ms at the median
+   * (JDK 25.0.3).
    */
   static void yieldCarrier() {
     if (Thread.currentThread().isVirtual()) {

@@ -16,7 +16,7 @@ final class FullCorrelations {
           g -> of(FullPacking.COLUMNS.of(g, false), new double[padded(g)]),
           bounds -> (long) Double.BYTES * bounds.length);
 
-  /** Those of a batch at its first use, which may be the last. */
+  /** Scratch for the bounds of a batch that is not worth keeping them for yet. */
   private double[] memory = {};
 
   /** Returns the bounds of a batch, of which these are the columns, by the Gaussian; padded to whole panels. */

@@ -7,7 +7,7 @@ import dev.kullback.internal.work.Worker;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** The batches of a call as the product of {@link FullVectorKernel} and {@link FullColdKernel} reads them. */
+/** The batches of a call as the kernels of full covariances read them, vector and cold. */
 public final class FullOperands extends Operands<FullBatch> {
   /** Tolerance of batches of float: the contract is 1e-5, the aim 1e-6. */
   private static final double FLOAT_TOLERANCE = 1e-6;

@@ -1,6 +1,6 @@
 /**
- * Full covariances as one matrix product: packing a Gaussian in each lane, the product, and what recomputes its uncertain entries. It may
- * use vector and what that may. Start with {@link dev.kullback.internal.vector.full.FullVectorKernel}.
+ * Full covariances: KL and Jeffreys' divergence as matrix products, Chernoff's by a factorization of each pair in a lane, and what recomputes
+ * their uncertain entries. It may use vector and what that may. Start with {@link dev.kullback.internal.vector.full.FullVectorKernel}.
  */
 @NullMarked
 package dev.kullback.internal.vector.full;
