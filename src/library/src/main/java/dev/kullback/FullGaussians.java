@@ -80,11 +80,30 @@ public final class FullGaussians implements Gaussians {
    * <p>LAPACK's {@code potrf} leaves what was there. A covariance or an upper factor that is given by mistake makes wrong Gaussians here.
    */
   public static FullGaussians ofScaleTrilIgnoringUpper(
+      float[] mean, float[] scaleTril, int dimension) {
+    return ignoringUpper(
+        Elements.of(mean, "mean"), Elements.of(scaleTril, SCALE_TRIL.argument()), dimension);
+  }
+
+  /** {@return a batch of double precision, as of {@link #ofScaleTrilIgnoringUpper(float[], float[], int)}} */
+  public static FullGaussians ofScaleTrilIgnoringUpper(
+      double[] mean, double[] scaleTril, int dimension) {
+    return ignoringUpper(
+        Elements.of(mean, "mean"), Elements.of(scaleTril, SCALE_TRIL.argument()), dimension);
+  }
+
+  /** {@return a batch as of {@link #ofScaleTrilIgnoringUpper(float[], float[], int)}, from segments of a layout} */
+  public static FullGaussians ofScaleTrilIgnoringUpper(
       MemorySegment mean, MemorySegment scaleTril, int dimension, ValueLayout element) {
-    Elements means = Elements.of(mean, element, "mean");
-    Elements factors = Elements.of(scaleTril, element, SCALE_TRIL.argument());
+    return ignoringUpper(
+        Elements.of(mean, element, "mean"),
+        Elements.of(scaleTril, element, SCALE_TRIL.argument()),
+        dimension);
+  }
+
+  private static FullGaussians ignoringUpper(Elements mean, Elements scaleTril, int dimension) {
     return new FullGaussians(
-        Factors.of(means, factors, dimension, SCALE_TRIL, Platform::factorization, false));
+        Factors.of(mean, scaleTril, dimension, SCALE_TRIL, Platform::factorization, false));
   }
 
   /**

@@ -59,11 +59,11 @@ class InvalidGaussianExceptionTest {
             0,
             -1,
             "covariance is not symmetric: [1][0] is 0.1 but [0][1] is 0.2"
-                + ", a difference of 0.100 √([1][1]·[0][0]); up to 1.0E-6 passes for rounding: if it is that, give (C + Cᵀ)/2")
+                + ", a difference of 0.1000 √([1][1]·[0][0]); up to 1e-06 passes for rounding: if it is that, give (C + Cᵀ)/2")
         .of(
             () -> FullGaussians.ofCovariance(MEAN, new double[] {1, .2, .1, 1, 1, 0, 0, 1}, 2),
             "covariance[0] (Gaussian 0) is not symmetric: [1][0] is 0.1 but [0][1] is 0.2"
-                + ", a difference of 0.100 √([1][1]·[0][0]); up to 1.0E-6 passes for rounding: if it is that, give (C + Cᵀ)/2");
+                + ", a difference of 0.1000 √([1][1]·[0][0]); up to 1e-06 passes for rounding: if it is that, give (C + Cᵀ)/2");
     new Expected("scaleTril", 1, 2, "scaleTril[1][0] is Infinity; it must be finite")
         .of(
             () -> FullGaussians.ofScaleTril(MEAN, new double[] {1, 0, 0, 1, 1, 0, 1 / 0.0, 1}, 2),

@@ -504,7 +504,7 @@ class KlIndexTest {
             DiagonalGaussians.ofStd(new float[0], new float[0], D),
             DiagonalGaussians.ofPrecision(new double[0], new double[0], D))) {
       assertThat(none.size()).isZero();
-      try (KlIndex index = KlIndex.builder(D).gather(Duration.ofMillis(1)).build();
+      try (KlIndex index = KlIndex.builder(D).threads(2).gather(Duration.ofMillis(1)).build();
           KlEngine engine = KlEngine.builder().build()) {
         for (int size : new int[] {0, N}) {
           index.add(new long[0], none);

@@ -269,7 +269,7 @@ class MixtureKlTest {
         MixtureKl kl = MixtureKl.of(f, f);
         assertThat(kl.variational(engine)[0]).isCloseTo(0, within(1e-14));
         assertThat(kl.productOfGaussians()[0]).isCloseTo(0, within(1e-14));
-        assertThat(kl.upperBound(engine)[0]).isBetween(0.0, 1e-9);
+        assertThat(kl.upperBound(engine)[0]).isBetween(0.0, 1e-15);
         MonteCarlo sampled = kl.monteCarlo(100, 1);
         assertThat(sampled.estimate(0)).isZero();
         assertThat(sampled.standardError(0)).isBetween(1e-17, 1e-12);

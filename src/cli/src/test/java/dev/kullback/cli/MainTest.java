@@ -713,12 +713,12 @@ class MainTest extends CommandFixture {
   /** The asymmetry that passes for rounding depends on the type of the matrices, not on that of the means. */
   @ParameterizedTest
   @CsvSource({
-    "<f4, <f8, 1.8e-5, 1.0E-5",
-    ">f4, <f8, 1.8e-5, 1.0E-5",
-    "<f4, >f4, 1.8e-5, 1.0E-5",
-    "<f4, <f4, 1.8e-5, 1.0E-5",
-    "<f8, <f8, 1.9e-6, 1.0E-6",
-    ">f8, <f4, 1.9e-6, 1.0E-6"
+    "<f4, <f8, 1.8e-5, 1e-05",
+    ">f4, <f8, 1.8e-5, 1e-05",
+    "<f4, >f4, 1.8e-5, 1e-05",
+    "<f4, <f4, 1.8e-5, 1e-05",
+    "<f8, <f8, 1.9e-6, 1e-06",
+    ">f8, <f4, 1.9e-6, 1e-06"
   })
   void asymmetry(String descr, String mean, double most, String limit) throws IOException {
     save("q.npy", mean, N, qMean);
@@ -741,8 +741,8 @@ class MainTest extends CommandFixture {
     saveCovariances(descr, 1, 1 + 1e-4);
     assertUserError(
         line,
-        "cov.npy: covariance[0] (Gaussian 0) is not symmetric: [1][0] is 1.0 but [0][1] is 1.0001, a difference of 5.00e-05"
-            + " √([1][1]·[0][0]); up to "
+        "cov.npy: covariance[0] (Gaussian 0) is not symmetric: [1][0] is 1.0 but [0][1] is 1.0001, a difference of 5.00",
+        "e-05 √([1][1]·[0][0]); up to "
             + limit
             + " passes for rounding: if it is that, give (C + Cᵀ)/2");
     saveCovariances(descr, 1, Double.NaN);

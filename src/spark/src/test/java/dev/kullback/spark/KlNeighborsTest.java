@@ -300,8 +300,8 @@ class KlNeighborsTest {
         () -> KlNeighbors.of(uneven).covariance("std").nearest(unit, 1).collectAsList(),
         "references: id "
             + id
-            + ": column std: covariance is not symmetric: [1][0] is 0.1 but [0][1] is 0.2, a difference of 0.0945"
-            + " √([1][1]·[0][0]); up to 1.0E-6 passes for rounding: if it is that, give (C + Cᵀ)/2");
+            + ": column std: covariance is not symmetric: [1][0] is 0.1 but [0][1] is 0.2, a difference of 0.09449"
+            + " √([1][1]·[0][0]); up to 1e-06 passes for rounding: if it is that, give (C + Cᵀ)/2");
     Dataset<Row> indefinite =
         unit.withColumn(
             "std",

@@ -235,7 +235,7 @@ public record Batch(
     if (files.kind() == ScaleKind.SCALE_TRIL && !isMean && isAboveDiagonal(e)) {
       return new UserError(
           files.scale(),
-          "Gaussian %d, row %d, column %d %s; is it a covariance (%s), or an upper factor (transpose it)? np.tril clears what is there (counted from 0)"
+          "Gaussian %d, row %d, column %d %s; is it a covariance (%s), or an upper factor (transpose it)? if it is a lower one, above which a program left something, np.tril clears that (counted from 0)"
               .formatted(
                   first + row,
                   e.element() / dimension,

@@ -8,7 +8,7 @@ import picocli.CommandLine.Command;
     name = "index",
     description = {
       "Keeps diagonal Gaussians under ids in a folder, and searches them.",
-      "The folder is that of the library's KlIndex. One process at a time can open it.",
+      "The folder is that of the library's KlIndex. One process at a time can change it; query and info read it meanwhile.",
     },
     sortOptions = false,
     synopsisSubcommandLabel = "create|add|remove|query|info FOLDER",

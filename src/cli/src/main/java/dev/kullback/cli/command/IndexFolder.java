@@ -4,9 +4,7 @@ import dev.kullback.KlIndex;
 import dev.kullback.cli.output.OutputFailure;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.UserError;
-import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.function.Supplier;
@@ -72,10 +70,7 @@ final class IndexFolder {
   }
 
   private String message(UncheckedIOException e) {
-    IOException cause = e.getCause();
-    return cause instanceof FileSystemException
-        ? UserError.of(path, UserError.reason(cause))
-        : String.valueOf(e.getMessage());
+    return String.valueOf(e.getMessage());
   }
 
   /** Throws unless what a file has goes with the index. */

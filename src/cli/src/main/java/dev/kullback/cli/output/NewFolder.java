@@ -5,6 +5,7 @@ import dev.kullback.cli.terminal.UserError;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.DirectoryNotEmptyException;
@@ -93,13 +94,25 @@ public final class NewFolder implements Closeable {
   private static void checkManifest(Path file, Path folder) {
     try (InputStream in = Files.newInputStream(file)) {
       String beginning = new String(in.readNBytes(MAGIC.length()), StandardCharsets.ISO_8859_1);
-      throw beginning.equals(MAGIC)
-          ? new UserError(folder, TAKEN)
-          : new UserError(file, "is none of an index, which needs the name: name another folder");
+      if (!beginning.equals(MAGIC)) {
+        throw new UserError(file, "is none of an index, which needs the name: name another folder");
+      }
+      if (!isEmpty(folder)) {
+        throw new UserError(folder, TAKEN);
+      }
     } catch (NoSuchFileException e) {
       // as it should be
     } catch (IOException e) {
       throw new UserError(file, e);
+    }
+  }
+
+  /** Whether a folder's index holds nothing, as a command leaves it that was killed before it could fill it. */
+  private static boolean isEmpty(Path folder) {
+    try (KlIndex index = KlIndex.openReadOnly(folder)) {
+      return index.size() == 0;
+    } catch (UncheckedIOException e) {
+      return false;
     }
   }
 

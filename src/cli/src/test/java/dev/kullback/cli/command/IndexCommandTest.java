@@ -593,6 +593,20 @@ class IndexCommandTest extends CommandFixture {
     assertThat(index.resolve("lock")).hasContent("mine, lock");
   }
 
+  /** An index of nothing, as a command leaves it that was killed, is filled; one that cannot be is left. */
+  @Test
+  void createsWhereAnIndexIsEmpty() throws IOException {
+    done("create FOLDER --dimension " + D);
+    double[] std = pStd.clone();
+    std[3 * D + 2] = -1;
+    save("t.npy", "<f4", M, std);
+    assertRefused("create FOLDER" + P, "t.npy: row 3, column 2: std is -1.0");
+    assertUserError(line("create FOLDER --dimension 99"), " is an index of dimension ");
+    done("create FOLDER --clamp --mean p.npy --std p.npy");
+    assertThat(done("info FOLDER")).contains("size      " + M);
+    assertRefused("create FOLDER --dimension " + D, "index: holds an index already");
+  }
+
   /** What others put into a folder while an index is made in it is none of its. */
   @Test
   void leavesWhatOthersMade() throws IOException {

@@ -343,8 +343,8 @@ public final class Factors {
           i,
           String.format(
               Locale.ROOT,
-              "is not symmetric: [%1$d][%2$d] is %3$s but [%2$d][%1$d] is %4$s, a difference of %5$.3g √([%1$d][%1$d]·[%2$d][%2$d]);"
-                  + " up to %6$s passes for rounding: if it is that, give (C + Cᵀ)/2",
+              "is not symmetric: [%1$d][%2$d] is %3$s but [%2$d][%1$d] is %4$s, a difference of %5$.4g √([%1$d][%1$d]·[%2$d][%2$d]);"
+                  + " up to %6$.0e passes for rounding: if it is that, give (C + Cᵀ)/2",
               r,
               c,
               matrix.text(below),

@@ -511,12 +511,7 @@ final class Folder implements AutoCloseable {
   private Memory.Block load(Path at, FileChannel channel, long length) throws IOException {
     Memory.Block block = memory.allocate(length);
     try {
-      ByteBuffer buffer = block.segment().asByteBuffer();
-      while (buffer.hasRemaining()) {
-        if (channel.read(buffer) < 0) {
-          throw changed(at);
-        }
-      }
+      readFully(at, channel, block.segment().asByteBuffer());
       return block;
     } catch (Throwable e) {
       block.release();
@@ -564,15 +559,27 @@ final class Folder implements AutoCloseable {
       return new long[0];
     }
     Path at = path.resolve(file.name());
-    check(at, file.length(), file.crc());
-    try {
-      LongBuffer words =
-          ByteBuffer.wrap(Files.readAllBytes(at)).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
-      long[] read = new long[words.remaining()];
-      words.get(read);
-      return read;
-    } catch (IOException e) {
-      throw failed(at, e);
+    return withContent(
+        at,
+        file.length(),
+        channel -> {
+          ByteBuffer bytes = ByteBuffer.allocate(Math.toIntExact(file.length()));
+          readFully(at, channel, bytes);
+          if (crc(MemorySegment.ofArray(bytes.array())) != file.crc()) {
+            throw changed(at);
+          }
+          LongBuffer words = bytes.flip().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
+          long[] read = new long[words.remaining()];
+          words.get(read);
+          return read;
+        });
+  }
+
+  private static void readFully(Path at, FileChannel channel, ByteBuffer to) throws IOException {
+    while (to.hasRemaining()) {
+      if (channel.read(to) < 0) {
+        throw changed(at);
+      }
     }
   }
 
@@ -589,12 +596,25 @@ final class Folder implements AutoCloseable {
     return bits;
   }
 
-  /** Reads all that the manifest names, and throws if a checksum differs. */
-  void verify() {
-    for (SegmentFile file : segments()) {
-      check(path.resolve(file.name()), file.length(), file.crc());
+  /**
+   * Reads all that the manifest names, and throws if a checksum differs. A reader reads what it has opened: another process may have deleted the
+   * files since.
+   *
+   * @param opened the segments of {@link #read}, in their order, as long as nothing has changed them
+   */
+  void verify(LiveSegment[] opened) {
+    for (int s = 0; s < segments().size(); s++) {
+      SegmentFile file = segments().get(s);
+      Path at = path.resolve(file.name());
+      if (!isReader) {
+        check(at, file.length(), file.crc());
+      } else if (crc(opened[s].segment().image()) != file.crc()) {
+        throw changed(at);
+      }
     }
-    readOnce().forEach(part -> part.segment().release());
+    if (!isReader) {
+      readOnce().forEach(part -> part.segment().release());
+    }
   }
 
   // --- memory in files
@@ -928,7 +948,7 @@ final class Folder implements AutoCloseable {
 
   private static String reason(Path file, IOException e) {
     if (!(e instanceof FileSystemException failure)) {
-      return e.toString();
+      return e.getMessage() == null ? e.toString() : e.getMessage();
     }
     String reason =
         failure.getReason() != null

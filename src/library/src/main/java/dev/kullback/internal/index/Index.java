@@ -610,9 +610,8 @@ public final class Index implements AutoCloseable {
   public void verify() {
     Folder read = folder("verify");
     lock(committer);
-    try {
-      checkOpen();
-      read.verify();
+    try (Snapshot state = acquire()) {
+      read.verify(state.segments());
     } finally {
       committer.unlock();
     }

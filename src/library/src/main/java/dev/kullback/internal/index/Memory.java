@@ -187,7 +187,7 @@ final class Memory implements AutoCloseable {
     try {
       if (used > LIMIT) {
         throw new OutOfMemoryError(
-            "the memory of indexes outside the heap would have %d bytes, but its limit is %d: commit more often, or raise -XX:MaxDirectMemorySize"
+            "the memory of indexes outside the heap would have %d bytes, but its limit is %d: raise -XX:MaxDirectMemorySize, or commit, where there is a folder, before more is added"
                 .formatted(used, LIMIT));
       }
       return new Block(this, arena, arena.allocate(bytes, ALIGNMENT), bytes, null);

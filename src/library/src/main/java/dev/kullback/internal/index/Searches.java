@@ -50,6 +50,9 @@ public final class Searches implements AutoCloseable {
 
   /** Finds the nearest of each query, or the references within its radius, as the options say. */
   public Found search(Snapshot snapshot, DiagonalBatch batch, SearchOptions options) {
+    if (batch.size() == 0) {
+      return new Found(new long[0], new double[0], new int[1]);
+    }
     SearchCall call = new SearchCall(snapshot, batch, options.k(), options, crew.threads());
     Searcher lead = crew.take();
     try {

@@ -103,6 +103,9 @@ public final class VariationalBound {
       }
     }
     evaluate();
+    if (!isSettled() && spreadEqual()) {
+      evaluate();
+    }
     if (!isSettled()) {
       begin();
     }
@@ -128,6 +131,21 @@ public final class VariationalBound {
       shares[row + b] = Math.exp(Math.log(omega[b]) - d[row + b] - most);
     }
     return most > Double.NEGATIVE_INFINITY;
+  }
+
+  /** Sets the shares that give exactly 0 where the mixtures are equal; returns false where they are not. */
+  private boolean spreadEqual() {
+    for (int a = 0; a < rows; a++) {
+      double sum = 0;
+      for (int b = 0; b < columns; b++) {
+        shares[a * columns + b] = d[a * columns + b] == 0 ? omega[b] : 0;
+        sum += shares[a * columns + b];
+      }
+      if (sum == 0) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Makes the sum of each row's shares 1, sets what depends on them, and takes both bounds. */

@@ -578,6 +578,8 @@ class FolderTest {
       try (reader;
           Index later = Index.openReadOnly(scratch, 0)) {
         assertThat(reader.size()).isEqualTo(MANY.length);
+        reader.verify(); // though its files are deleted
+        later.verify();
         assertThat(later.contains(3)).isFalse();
         assertThat(later.contains(1)).isTrue();
         for (Runnable change :
