@@ -400,7 +400,8 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Writes what has changed since the last commit to the folder, and replaces the manifest in one step. When this returns, neither the
-   * end of the process nor that of the machine loses what was there before the call. If it fails, the folder is as it was.
+   * end of the process nor that of the machine loses what was there before the call. If it fails, the folder has what the last commit
+   * wrote, or all that this one was to write.
    *
    * <p>Searches and changes go on meanwhile; a change that is made during a commit is part of the next one. Without changes, nothing is
    * written. Afterwards, searches read the new files, mapped, and memory outside the heap becomes free. Files that are no longer needed
@@ -408,7 +409,7 @@ public final class KlIndex implements AutoCloseable {
    *
    * @throws IllegalStateException if the index is in memory alone, or was opened to be read only
    * @throws UncheckedIOException if a file cannot be written, or another process has committed to the folder since it was opened here, as
-   *     may happen where locks do not work; the index is as it was
+   *     may happen where locks do not work
    * @throws CancellationException if the calling thread is interrupted; the folder then is as before, or as it was to be
    */
   public void commit() {
@@ -467,8 +468,11 @@ public final class KlIndex implements AutoCloseable {
    */
   @Override
   public void close() {
-    index.close();
-    searches.close();
+    try {
+      index.close();
+    } finally {
+      searches.close();
+    }
   }
 
   @Override

@@ -40,14 +40,10 @@ class FileOperations {
     return !WINDOWS;
   }
 
-  /** Writes a file of zeros, so that the disk has room for what is to be put there through a mapping. */
+  /** Makes a file of zeros, so that the disk has room for what is to be put there through a mapping. */
   void fill(Path file, long bytes) throws IOException {
     try (FileChannel channel =
-        FileChannel.open(
-            file,
-            StandardOpenOption.CREATE,
-            StandardOpenOption.WRITE,
-            StandardOpenOption.TRUNCATE_EXISTING)) {
+        FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
       ByteBuffer zeros = ByteBuffer.allocate((int) Math.min(bytes, ZEROS));
       for (long left = bytes; left > 0; ) {
         zeros.clear().limit((int) Math.min(left, zeros.capacity()));
@@ -62,6 +58,11 @@ class FileOperations {
     try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
       channel.force(true);
     }
+  }
+
+  /** Makes a file, and fails if there is one of the name, be it another process's that is not seen otherwise. */
+  void create(Path file) throws IOException {
+    Files.createFile(file);
   }
 
   /** Writes a file anew; when this returns, a power failure does not lose what it holds. */

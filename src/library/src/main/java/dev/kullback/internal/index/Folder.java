@@ -5,7 +5,6 @@ import dev.kullback.internal.index.Manifest.SegmentFile;
 import dev.kullback.internal.work.Checkpoint;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -26,8 +25,6 @@ import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.FileTime;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -42,9 +39,12 @@ import org.jspecify.annotations.Nullable;
  * written to again: a commit writes new ones, makes them durable, and then replaces the manifest in one step. So whenever the process ends,
  * the manifest is that of the last commit or of the one before, and all that it names is there.
  *
+ * <p>New files have temporary names until the manifest that names them is in its place; where the process ends in between, the next commit
+ * renames them. So a file without a temporary name was once named by the manifest. A folder with one that the manifest neither names nor
+ * calls obsolete is refused: someone has put another manifest there.
+ *
  * <p>Only a commit changes anything in a folder that is there: opening it, reading and closing it do not. A commit deletes what an earlier
- * manifest of this index named, and what an unfinished commit left under names of its own. A folder whose files no manifest explains is
- * refused, as someone may have put another manifest there.
+ * manifest of this index named, and temporary files that were left.
  *
  * <p>Used by one thread at a time, but for {@link #scratch}.
  */
@@ -57,6 +57,9 @@ final class Folder implements AutoCloseable {
   /** Bytes whose checksum is computed between two looks at the interruption of the thread: a millisecond or so. */
   private static final long CHUNK = 1 << 23;
 
+  /** Bytes of a file that are read at once to compute its checksum. */
+  private static final int READ_CHUNK = 1 << 17;
+
   /** Bytes of a file that is read into memory, as mapping it would take longer and there may be many: 7 for each order of magnitude. */
   private static final long MOST_READ = 1 << 17;
 
@@ -68,6 +71,9 @@ final class Folder implements AutoCloseable {
 
   /** Folders open for writing in this process: a lock of the system's keeps other processes out, and would be lost if one opened the file again. */
   private static final Set<Path> OPEN = ConcurrentHashMap.newKeySet();
+
+  /** Channels of folders that another class loader's copy of this class has open. */
+  private static final Set<FileChannel> KEPT = ConcurrentHashMap.newKeySet();
 
   private final Path path;
   private final FileOperations files;
@@ -88,17 +94,23 @@ final class Folder implements AutoCloseable {
   /** The number of the next file; never one that was used, as an old file may be mapped yet. */
   private long next;
 
-  /** Files that were written since the last commit and that no manifest has named. */
-  private final List<Unnamed> unnamed = new ArrayList<>();
+  /** Names of files that were written, with temporary names, since the last commit, and that no manifest has named. */
+  private final List<String> written = new ArrayList<>();
 
-  /** Whether a commit has begun to write a temporary manifest. */
-  private boolean hasTemporary;
+  /** Files of memory that a commit is to name, as they have been made durable. */
+  private final List<Memory.Scratch> kept = new ArrayList<>();
+
+  /** Those of {@link #doubtful}. */
+  private List<String> doubtfullyNamed = List.of();
+
+  /** Files that the manifest names, and that have temporary names yet. */
+  private final Set<String> temporary = new TreeSet<>();
 
   /** Files of memory that no commit has named. */
   private final Set<Memory.Scratch> scratches = ConcurrentHashMap.newKeySet();
 
-  /** Names of files that a manifest, or the unfinished one of a commit, has named, and that are to be deleted. */
-  private final Set<String> obsolete = new LinkedHashSet<>();
+  /** Names of files that a manifest has named, and that are to be deleted. */
+  private final Set<String> obsolete = new TreeSet<>();
 
   /** Whether a commit has looked for what other processes left. */
   private boolean isTidy;
@@ -111,31 +123,22 @@ final class Folder implements AutoCloseable {
     manifest = state.manifest;
     text = state.text;
     next = state.next;
-    obsolete.addAll(state.leftovers);
+    obsolete.addAll(state.obsolete);
+    temporary.addAll(state.temporary);
   }
 
   // --- opening
 
-  /** A file that is to be named, which has a temporary name until then; with the memory that it is of, if it is of any. */
-  private static final class Unnamed {
-    final String name;
-    final Memory.@Nullable Scratch scratch;
-    boolean isRenamed;
-
-    Unnamed(String name, Memory.@Nullable Scratch scratch) {
-      this.name = name;
-      this.scratch = scratch;
-    }
-  }
-
   /**
    * What a folder's manifest says, and what else lies there.
    *
-   * @param leftovers files that are to be deleted, by the manifest or as an unfinished commit has written them
+   * @param obsolete files that are there and to be deleted
+   * @param temporary files that the manifest names, and that have temporary names
    * @param next above the number of each file
    */
   @SuppressWarnings("ArrayRecordComponent") // compared by its content where it is compared
-  private record State(Manifest manifest, byte[] text, Set<String> leftovers, long next) {}
+  private record State(
+      Manifest manifest, byte[] text, Set<String> obsolete, Set<String> temporary, long next) {}
 
   /**
    * Opens the folder of an index to change it, or makes one. A folder that may only be read is opened, too; a commit then fails.
@@ -247,12 +250,10 @@ final class Folder implements AutoCloseable {
       throw refused(path, "is no folder of an index: it has no file named " + MANIFEST);
     }
     for (String name : names(path)) {
-      if (Manifest.number(name) >= 0) {
-        throw refused(
-            path,
-            "has no file named %s, but has %s: restore the %1$s, or take another folder for a new index"
-                .formatted(MANIFEST, name));
-      }
+      throw refused(
+          path,
+          "has no file named %s, but has %s: restore the %1$s, or take another folder for a new index"
+              .formatted(MANIFEST, name));
     }
     byte[] begun = readIfThere(path.resolve(MANIFEST + TEMPORARY));
     if (begun != null && !Manifest.isBegun(begun)) {
@@ -292,7 +293,7 @@ final class Folder implements AutoCloseable {
       }
       return channel;
     } catch (OverlappingFileLockException e) {
-      channel.close();
+      KEPT.add(channel); // closing it would take the lock from its holder
       throw refused(
           path,
           "is open in this process already, by this library in another class loader; close it there first");
@@ -330,9 +331,16 @@ final class Folder implements AutoCloseable {
   }
 
   private static boolean isOurs(String name) {
-    String whole =
-        name.endsWith(TEMPORARY) ? name.substring(0, name.length() - TEMPORARY.length()) : name;
-    return Manifest.number(whole) >= 0;
+    return Manifest.number(whole(name)) >= 0;
+  }
+
+  private static boolean isTemporary(String name) {
+    return name.endsWith(TEMPORARY);
+  }
+
+  /** Returns the name that a temporary file is to have. */
+  private static String whole(String name) {
+    return isTemporary(name) ? name.substring(0, name.length() - TEMPORARY.length()) : name;
   }
 
   /** Reads the manifest, and checks that it explains the files in the folder. Begins anew where another process commits meanwhile. */
@@ -344,47 +352,34 @@ final class Folder implements AutoCloseable {
         throw refused(path, "is no folder of an index: it has no file named " + MANIFEST);
       }
       Manifest manifest = parse(file, text);
-      Set<String> leftovers = new TreeSet<>(manifest.obsolete());
-      leftovers.addAll(unfinished(path, manifest));
-      Set<String> there = names(path);
-      there.removeIf(name -> name.endsWith(TEMPORARY));
-      leftovers.retainAll(there);
-      there.removeAll(leftovers);
-      there.removeAll(manifest.files());
-      there.removeIf(name -> Files.notExists(path.resolve(name)));
-      if (there.isEmpty()) {
-        long next = manifest.next();
-        for (String name : leftovers) {
-          next = Math.max(next, Manifest.number(name) + 1);
+      Set<String> named = manifest.files();
+      Set<String> obsolete = new TreeSet<>();
+      Set<String> temporary = new TreeSet<>();
+      List<String> unknown = new ArrayList<>();
+      long next = manifest.next();
+      for (String name : names(path)) {
+        String whole = whole(name);
+        next = Math.max(next, Math.min(Manifest.number(whole), Manifest.MOST_NUMBER / 2) + 1);
+        if (manifest.obsolete().contains(whole)) {
+          obsolete.add(whole);
+        } else if (isTemporary(name)) {
+          if (named.contains(whole) && Files.notExists(path.resolve(whole))) {
+            temporary.add(whole);
+          }
+        } else if (!named.contains(name)) {
+          unknown.add(name);
         }
-        return new State(manifest, text, leftovers, next);
+      }
+      unknown.removeIf(name -> Files.notExists(path.resolve(name)));
+      if (unknown.isEmpty()) {
+        return new State(manifest, text, obsolete, temporary, next);
       }
       if (attempt == ATTEMPTS || Arrays.equals(text, readIfThere(file))) {
         throw refused(
             path,
             "has %s, which its %s does not name: that is older than the files, or of another index; restore the %2$s that belongs to them, or the folder, from a copy"
-                .formatted(there.iterator().next(), MANIFEST));
+                .formatted(unknown.getFirst(), MANIFEST));
       }
-    }
-  }
-
-  /** Names what a commit that did not end was to name, and the file before the manifest would have. */
-  private static Set<String> unfinished(Path path, Manifest manifest) throws IOException {
-    byte[] text = readIfThere(path.resolve(MANIFEST + TEMPORARY));
-    if (text == null) {
-      return Set.of();
-    }
-    try {
-      Manifest begun = Manifest.of(text);
-      if (begun.generation() != manifest.generation() + 1) {
-        return Set.of();
-      }
-      Set<String> names = new HashSet<>(begun.files());
-      names.addAll(begun.obsolete());
-      names.removeAll(manifest.files());
-      return names;
-    } catch (IllegalArgumentException e) { // it was not written whole, so nothing was named yet
-      return Set.of();
     }
   }
 
@@ -525,7 +520,7 @@ final class Folder implements AutoCloseable {
   }
 
   private static <T> T withContent(Path file, long length, Content<T> work) {
-    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
+    try (FileChannel channel = openFile(file)) {
       if (channel.size() != length) {
         throw refused(
             file, "has %d bytes and should have %d".formatted(channel.size(), length) + RESTORE);
@@ -538,16 +533,36 @@ final class Folder implements AutoCloseable {
     }
   }
 
+  /** Opens a file of the index, which has a temporary name where the commit that wrote it has not ended. */
+  private static FileChannel openFile(Path file) throws IOException {
+    for (Path name : new Path[] {file, temporary(file)}) {
+      try {
+        return FileChannel.open(name, StandardOpenOption.READ);
+      } catch (NoSuchFileException e) {
+        // it has the other name
+      }
+    }
+    return FileChannel.open(file, StandardOpenOption.READ); // it may have been renamed meanwhile
+  }
+
+  private static Path temporary(Path file) {
+    return file.resolveSibling(file.getFileName() + TEMPORARY);
+  }
+
   /** Throws if the checksum of a file differs. */
   private static void check(Path file, long length, int crc) {
     withContent(
         file,
         length,
         channel -> {
-          try (Arena arena = Arena.ofConfined()) {
-            if (crc(channel.map(MapMode.READ_ONLY, 0, length, arena)) != crc) {
-              throw changed(file);
-            }
+          CRC32C found = new CRC32C();
+          ByteBuffer chunk = ByteBuffer.allocate(READ_CHUNK);
+          for (long left = length; left > 0; left -= chunk.limit()) {
+            readFully(file, channel, chunk.clear().limit((int) Math.min(left, READ_CHUNK)));
+            found.update(chunk.flip());
+          }
+          if ((int) found.getValue() != crc) {
+            throw changed(file);
           }
           return true;
         });
@@ -632,8 +647,7 @@ final class Folder implements AutoCloseable {
    */
   Memory.Block scratch(long bytes) {
     Path file = path.resolve(SegmentFile.NAME.formatted(number()) + TEMPORARY);
-    Memory.Scratch scratch = new Memory.Scratch(file, files);
-    scratches.add(scratch);
+    Memory.Scratch scratch = new Memory.Scratch(file, files, scratches);
     try {
       files.fill(file, bytes);
       try (FileChannel channel =
@@ -683,22 +697,24 @@ final class Folder implements AutoCloseable {
   private void checkManifest() throws IOException {
     byte[] now = readIfThere(path.resolve(MANIFEST));
     if (doubtful != null && Arrays.equals(now, doubtful.text())) {
-      adopt(doubtful);
+      adopt(doubtful, doubtfullyNamed);
     } else if (!Arrays.equals(now, text)) {
       throw refused(
           path.resolve(MANIFEST),
           "was %s by another process since it was opened here, despite the lock; nothing was committed: open the folder anew, and make the changes again"
               .formatted(now == null ? "removed" : "replaced"));
     } else if (doubtful != null) { // it has not taken the place
-      obsolete.addAll(doubtful.files());
-      obsolete.removeAll(manifest.files());
+      doubtfullyNamed.forEach(name -> delete(name + TEMPORARY));
       doubtful = null;
     }
   }
 
-  private void adopt(Manifest committed) {
+  /** Takes a manifest that is in its place. */
+  private void adopt(Manifest committed, List<String> newlyNamed) {
     obsolete.addAll(manifest.files());
     obsolete.removeAll(committed.files());
+    temporary.addAll(newlyNamed);
+    temporary.retainAll(committed.files());
     manifest = committed;
     text = committed.text();
     doubtful = null;
@@ -713,14 +729,13 @@ final class Folder implements AutoCloseable {
       name = SegmentFile.NAME.formatted(number());
       write(name, image);
     } else {
-      String temporary = scratch.file().getFileName().toString();
-      name = temporary.substring(0, temporary.length() - TEMPORARY.length());
+      name = whole(scratch.file().getFileName().toString());
       try {
         files.force(scratch.file(), image);
       } catch (IOException e) {
         throw failed(scratch.file(), e);
       }
-      unnamed.add(new Unnamed(name, scratch));
+      kept.add(scratch);
     }
     return new SegmentFile(name, image.byteSize(), segment.size(), crc(head(image)), crc(image));
   }
@@ -735,7 +750,7 @@ final class Folder implements AutoCloseable {
     Set<String> before = manifest.files();
     for (SegmentFile file : segments) { // which the next manifest would name in vain
       Path at = path.resolve(file.name());
-      if (before.contains(file.name()) && Files.notExists(at)) {
+      if (before.contains(file.name()) && Files.notExists(at) && Files.notExists(temporary(at))) {
         throw missing(at);
       }
     }
@@ -757,57 +772,32 @@ final class Folder implements AutoCloseable {
           replaceManifest(committed);
           return true;
         });
-    tidy();
+    finish();
   }
 
-  /**
-   * Gives new files their names, and replaces the manifest. In between, the temporary manifest explains these files, and tells this
-   * from a folder with an older manifest.
-   */
   private void replaceManifest(Manifest committed) throws IOException {
-    hasTemporary = true;
-    writeManifest(path, committed, files);
-    files.sync(path);
-    for (Unnamed file : unnamed) {
-      files.rename(path.resolve(file.name + TEMPORARY), path.resolve(file.name));
-      file.isRenamed = true;
-    }
     files.sync(path); // a manifest must not be durable before the names of what it names
+    writeManifest(path, committed, files);
     checkManifest();
-    for (Unnamed file : unnamed) {
-      if (file.scratch != null) {
-        file.scratch.keep();
-        scratches.remove(file.scratch);
-      }
+    List<String> names = new ArrayList<>(written);
+    for (Memory.Scratch scratch : kept) {
+      scratch.keep();
+      names.add(whole(scratch.file().getFileName().toString()));
     }
-    unnamed.clear(); // from here on, the manifest in the folder may name them
+    written.clear(); // from here on, the manifest in the folder may name them
+    kept.clear();
     doubtful = committed;
+    doubtfullyNamed = names;
     showManifest(path, files);
-    adopt(committed);
-    hasTemporary = false;
+    adopt(committed, names);
   }
 
   /** Deletes what a commit that failed has written, as the disk may be full, but nothing that a manifest may name. */
   void discard() {
-    for (Unnamed file : unnamed) {
-      Path temporary = path.resolve(file.name + TEMPORARY);
-      Path whole = path.resolve(file.name);
-      try {
-        if (file.scratch == null) {
-          files.delete(temporary);
-          files.delete(whole);
-        } else if (file.isRenamed) {
-          files.rename(whole, temporary);
-        }
-      } catch (IOException e) {
-        obsolete.add(file.name);
-      }
-    }
-    unnamed.clear();
-    if (hasTemporary && doubtful == null) {
-      delete(MANIFEST + TEMPORARY);
-    }
-    hasTemporary = false;
+    List<String> names = List.copyOf(written);
+    written.clear();
+    kept.clear(); // which are memory of the index yet
+    names.forEach(name -> delete(name + TEMPORARY));
   }
 
   private @Nullable DeletionsFile writeDeleted(LiveSegment[] states) {
@@ -834,9 +824,11 @@ final class Folder implements AutoCloseable {
   }
 
   private void write(String name, MemorySegment image) {
-    unnamed.add(new Unnamed(name, null));
+    Path file = path.resolve(name + TEMPORARY);
     try {
-      files.write(path.resolve(name + TEMPORARY), image);
+      files.create(file);
+      written.add(name);
+      files.write(file, image);
     } catch (IOException e) {
       throw failed(path.resolve(name), e);
     }
@@ -853,9 +845,10 @@ final class Folder implements AutoCloseable {
     files.sync(path);
   }
 
-  /** Deletes what is obsolete, or leaves it to a later call, such as a mapped file on Windows. */
-  private void tidy() {
-    obsolete.removeIf(this::delete);
+  /** Renames what was committed and deletes what is obsolete, or leaves it to a later commit, such as a mapped file on Windows. */
+  private void finish() {
+    temporary.removeIf(this::name);
+    obsolete.removeIf(name -> delete(name + TEMPORARY) && delete(name));
     if (!isTidy) {
       isTidy = true;
       try {
@@ -866,12 +859,23 @@ final class Folder implements AutoCloseable {
     }
   }
 
+  /** Gives a temporary file its name, and returns whether it has it. */
+  private boolean name(String name) {
+    try {
+      files.rename(path.resolve(name + TEMPORARY), path.resolve(name));
+      return true;
+    } catch (IOException e) {
+      return false;
+    }
+  }
+
   /** Deletes temporary files that were left before the last commit. */
   private void deleteUnfinished() throws IOException {
     FileTime committed = Files.getLastModifiedTime(path.resolve(MANIFEST));
     for (String name : names(path)) {
       boolean isOld =
-          name.endsWith(TEMPORARY)
+          isTemporary(name)
+              && !manifest.files().contains(whole(name))
               && scratches.stream().noneMatch(scratch -> scratch.file().endsWith(name))
               && Files.getLastModifiedTime(path.resolve(name)).compareTo(committed) <= 0;
       if (isOld) {
@@ -893,7 +897,6 @@ final class Folder implements AutoCloseable {
   @Override
   public void close() {
     scratches.forEach(Memory.Scratch::delete);
-    scratches.clear();
     if (isReader) {
       return;
     }

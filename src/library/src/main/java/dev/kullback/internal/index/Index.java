@@ -70,8 +70,8 @@ public final class Index implements AutoCloseable {
 
   // under the committer's lock
 
-  /** What the last commit wrote. */
-  private LiveSegment[] committed = {};
+  /** What the last commit wrote; null where one failed, as it may have been made all the same. */
+  private LiveSegment @Nullable [] committed = {};
 
   /** Merges that failed since the index was made or opened. */
   private final AtomicLong failedMerges = new AtomicLong();
@@ -149,17 +149,18 @@ public final class Index implements AutoCloseable {
   }
 
   private void load(Folder from) {
-    committed = from.read().toArray(new LiveSegment[0]);
+    LiveSegment[] live = from.read().toArray(new LiveSegment[0]);
     List<Part> read = new ArrayList<>();
     long size = 0;
-    for (int s = 0; s < committed.length; s++) {
-      Part part = new Part(committed[s]);
+    for (int s = 0; s < live.length; s++) {
+      Part part = new Part(live[s]);
       part.file = from.segments().get(s);
       read.add(part);
-      size += committed[s].live();
+      size += live[s].live();
     }
-    publish(new Part[0], committed, read, size);
-    for (LiveSegment part : committed) {
+    publish(new Part[0], live, read, size);
+    committed = live;
+    for (LiveSegment part : live) {
       part.segment().release();
     }
   }
@@ -359,11 +360,12 @@ public final class Index implements AutoCloseable {
   }
 
   private void startMerging() {
-    Thread thread =
-        Thread.ofPlatform().daemon().name("kullback-merge").unstarted(this::mergeInBackground);
     try {
-      thread.start(); // waits for the lock
-      mergeThread = thread;
+      mergeThread =
+          Thread.ofPlatform()
+              .daemon()
+              .name("kullback-merge")
+              .start(this::mergeInBackground); // waits for the lock
     } catch (OutOfMemoryError e) { // there are too many threads
       pause(e, 0);
     }
@@ -492,13 +494,16 @@ public final class Index implements AutoCloseable {
     failures = Math.min(failures + 1, MOST_FAILURES);
     failedTerms = terms;
     pauseEnd = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(pause);
-    System.getLogger("dev.kullback")
-        .log(
-            System.Logger.Level.WARNING,
-            "KlIndex: segments could not be merged, and those as large will not be for "
-                + pause
-                + " ms; nothing is lost, but searches are slower: "
-                + e);
+    String message =
+        "KlIndex: segments could not be merged, and those as large will not be for "
+            + pause
+            + " ms; nothing is lost, but searches are slower: "
+            + e;
+    try {
+      System.getLogger("dev.kullback").log(System.Logger.Level.WARNING, message);
+    } catch (Throwable ignored) {
+      // a handler's failure is none of the change that was made
+    }
   }
 
   /** Terms from which on no merges are made now, as one failed. */
@@ -535,6 +540,8 @@ public final class Index implements AutoCloseable {
       try {
         boolean changed = !isCommitted(state.segments());
         if (changed) {
+          to.checkWritable();
+          committed = null;
           settle(taken, write(to, taken, state.segments()));
         }
         changes.addAndGet(-counted);
@@ -549,12 +556,13 @@ public final class Index implements AutoCloseable {
   }
 
   private boolean isCommitted(LiveSegment[] states) {
-    if (states.length != committed.length) {
+    LiveSegment[] last = committed;
+    if (last == null || states.length != last.length) {
       return false;
     }
     for (int s = 0; s < states.length; s++) {
       LiveSegment now = states[s];
-      LiveSegment then = committed[s];
+      LiveSegment then = last[s];
       if (now.segment() != then.segment() || now.deleted() != then.deleted()) {
         return false;
       }
@@ -564,7 +572,6 @@ public final class Index implements AutoCloseable {
 
   /** Commits these states of parts, and returns them with large segments mapped, which the caller is to release. */
   private static List<LiveSegment> write(Folder to, Part[] taken, LiveSegment[] states) {
-    to.checkWritable();
     List<SegmentFile> files = new ArrayList<>();
     try {
       for (int s = 0; s < taken.length; s++) {
@@ -651,9 +658,12 @@ public final class Index implements AutoCloseable {
         running.interrupt();
         join(running);
       }
-      memory.close();
-      if (folder != null) {
-        folder.close();
+      try {
+        memory.close();
+      } finally {
+        if (folder != null) {
+          folder.close();
+        }
       }
     } finally {
       committer.unlock();

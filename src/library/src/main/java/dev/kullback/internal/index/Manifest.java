@@ -45,7 +45,7 @@ record Manifest(
   static final int VERSION = 1;
 
   /** Greatest number of a commit or a file, far from where counting on would overflow. */
-  private static final long MOST_NUMBER = 1L << 56;
+  static final long MOST_NUMBER = 1L << 56;
 
   private static final String MAGIC = "kullback-index";
 

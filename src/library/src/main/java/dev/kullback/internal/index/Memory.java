@@ -9,9 +9,17 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Deque;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
+import java.util.WeakHashMap;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -23,8 +31,8 @@ import org.jspecify.annotations.Nullable;
  * collector does.
  *
  * <p>To close an arena takes 20 to 140 µs, and stops all threads for a moment: closed without a pause, arenas leave a reader a third of its
- * speed (Zen 4, JDK 25.0.3). So small blocks are kept for others of their size, and no search closes an arena: whoever changes the index
- * calls {@link #reclaim}, and where a search is the last user, a thread does, {@value #INTERVAL_MILLIS} ms later at most.
+ * speed (Zen 4, JDK 25.0.3). So small blocks are kept for others of their size, and no search of an open index closes an arena: whoever
+ * changes the index calls {@link #reclaim}, and where a search is the last user, a thread does, {@value #INTERVAL_MILLIS} ms later at most.
  *
  * <p>The JVM does not count this memory against its limit of direct memory, since it is not the collector's to free: this class does, for all
  * indexes together.
@@ -62,6 +70,12 @@ final class Memory implements AutoCloseable {
   /** Bytes of all indexes' blocks, of those that are kept, too, but not of mapped files. */
   private static final AtomicLong USED = new AtomicLong();
 
+  /** Its thread ends when there is nothing to map for 2 s: one for each mapping would each take a new thread's share of the young generation. */
+  private static final ThreadPoolExecutor MAPPER = mapper();
+
+  /** Those of indexes that are open, whose kept blocks are dropped where one of them lacks memory. */
+  private static final Set<Memory> ALL = Collections.newSetFromMap(new WeakHashMap<>());
+
   // under this object's lock
 
   /** Kept blocks, the oldest first. */
@@ -75,28 +89,44 @@ final class Memory implements AutoCloseable {
   private @Nullable Thread thread;
   private boolean closed;
 
+  Memory() {
+    synchronized (ALL) {
+      ALL.add(this);
+    }
+  }
+
   /** A file that is deleted when its memory is given back, unless a commit has named it. */
   static final class Scratch {
     private final Path file;
     private final FileOperations files;
+    private final Set<Scratch> all;
     private volatile boolean isKept;
 
-    Scratch(Path file, FileOperations files) {
+    /**
+     * A file that is to be made.
+     *
+     * @param all has this until it is kept or deleted
+     */
+    Scratch(Path file, FileOperations files, Set<Scratch> all) {
       this.file = file;
       this.files = files;
+      this.all = all;
+      all.add(this);
     }
 
     Path file() {
       return file;
     }
 
-    void keep() {
+    synchronized void keep() {
       isKept = true;
+      all.remove(this);
     }
 
-    void delete() {
+    /** Deletes the file, unless it is kept; whoever closes the folder waits for that, as others may use the name then. */
+    synchronized void delete() {
       if (!isKept) {
-        isKept = true; // by now, its name may be that of another process's
+        keep();
         try {
           files.delete(file);
         } catch (IOException e) {
@@ -175,26 +205,46 @@ final class Memory implements AutoCloseable {
     try {
       return allocateNew(bytes);
     } catch (OutOfMemoryError e) {
-      dropKept();
-      reclaim();
+      for (Memory memory : openMemories()) {
+        memory.dropKept();
+        memory.reclaim();
+      }
       return allocateNew(bytes);
     }
   }
 
+  private static List<Memory> openMemories() {
+    synchronized (ALL) {
+      return List.copyOf(ALL);
+    }
+  }
+
   private Block allocateNew(long bytes) {
-    long used = USED.addAndGet(bytes);
-    Arena arena = Arena.ofShared();
+    reserve(bytes);
     try {
-      if (used > LIMIT) {
-        throw new OutOfMemoryError(
-            "the memory of indexes outside the heap would have %d bytes, but its limit is %d: raise -XX:MaxDirectMemorySize, or commit, where there is a folder, before more is added"
-                .formatted(used, LIMIT));
+      Arena arena = Arena.ofShared();
+      try {
+        return new Block(this, arena, arena.allocate(bytes, ALIGNMENT), bytes, null);
+      } catch (Throwable e) {
+        arena.close();
+        throw e;
       }
-      return new Block(this, arena, arena.allocate(bytes, ALIGNMENT), bytes, null);
     } catch (Throwable e) {
-      arena.close();
       USED.addAndGet(-bytes);
       throw e;
+    }
+  }
+
+  private static void reserve(long bytes) {
+    for (long used = USED.get(); ; used = USED.get()) {
+      if (bytes > LIMIT - used) {
+        throw new OutOfMemoryError(
+            "the memory of indexes outside the heap would have %d bytes, but its limit is %d: raise -XX:MaxDirectMemorySize, or commit, where there is a folder, before more is added"
+                .formatted(used + bytes, LIMIT));
+      }
+      if (USED.compareAndSet(used, used + bytes)) {
+        return;
+      }
     }
   }
 
@@ -246,11 +296,49 @@ final class Memory implements AutoCloseable {
       throws IOException {
     Arena arena = Arena.ofShared();
     try {
-      return new Block(this, arena, channel.map(mode, 0, bytes, arena), bytes, scratch);
+      MemorySegment mapped = uninterrupted(() -> channel.map(mode, 0, bytes, arena));
+      return new Block(this, arena, mapped, bytes, scratch);
     } catch (Throwable e) {
       arena.close();
       throw e;
     }
+  }
+
+  /** Maps on a thread that nobody interrupts: of one that is interrupted meanwhile, the JDK forgets what it has mapped (25.0.3). */
+  private static MemorySegment uninterrupted(Callable<MemorySegment> map) throws IOException {
+    Future<MemorySegment> task = MAPPER.submit(map);
+    boolean interrupted = false;
+    try {
+      while (true) {
+        try {
+          return task.get();
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+    } catch (ExecutionException e) {
+      if (e.getCause() instanceof Error error) {
+        throw error;
+      }
+      throw new IOException(e.getCause());
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  private static ThreadPoolExecutor mapper() {
+    ThreadPoolExecutor mapper =
+        new ThreadPoolExecutor(
+            1,
+            1,
+            2,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            Thread.ofPlatform().daemon().name("kullback-map").factory());
+    mapper.allowCoreThreadTimeOut(true);
+    return mapper;
   }
 
   private void retire(Block block) {
@@ -291,8 +379,20 @@ final class Memory implements AutoCloseable {
       blocks = retired;
       retired = new ArrayList<>();
     }
-    blocks.forEach(Block::close);
+    closeAll(blocks, 0);
     return true;
+  }
+
+  /** Closes each from one on, whatever becomes of others. */
+  private static void closeAll(List<Block> blocks, int from) {
+    for (int k = from; k < blocks.size(); k++) {
+      try {
+        blocks.get(k).close();
+      } catch (Throwable e) {
+        closeAll(blocks, k + 1);
+        throw e;
+      }
+    }
   }
 
   /** Has a thread call {@link #reclaim} soon, if there is need. */
@@ -312,24 +412,31 @@ final class Memory implements AutoCloseable {
   }
 
   private void work() {
-    int idle = 0;
-    boolean ended = false;
-    while (!ended) {
-      LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(INTERVAL_MILLIS));
-      idle = reclaim() ? 0 : idle + 1;
-      synchronized (this) {
-        ended = closed || (idle > IDLE_INTERVALS && retired.isEmpty());
-        if (ended) {
-          thread = null;
-        }
+    try {
+      for (int idle = 0; !hasEnded(idle); ) {
+        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(INTERVAL_MILLIS));
+        idle = reclaim() ? 0 : idle + 1;
       }
+    } finally {
+      hasEnded(Integer.MAX_VALUE);
     }
+  }
+
+  private synchronized boolean hasEnded(int idle) {
+    boolean ended = closed || (idle > IDLE_INTERVALS && retired.isEmpty());
+    if (ended || idle == Integer.MAX_VALUE) {
+      thread = null;
+    }
+    return ended;
   }
 
   /** Gives back all that nobody uses, and from then on each block at once when its last user releases it. */
   @Override
   public void close() {
     Thread running;
+    synchronized (ALL) {
+      ALL.remove(this);
+    }
     synchronized (this) {
       closed = true;
       running = thread;

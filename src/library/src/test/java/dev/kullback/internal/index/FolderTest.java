@@ -669,6 +669,21 @@ class FolderTest {
     }
 
     @Override
+    void create(Path file) throws IOException {
+      step(() -> super.create(file), () -> {});
+    }
+
+    @Override
+    void fill(Path file, long bytes) throws IOException {
+      step(() -> super.fill(file, bytes), () -> super.fill(file, bytes / 2));
+    }
+
+    @Override
+    void force(Path file, MemorySegment mapped) throws IOException {
+      step(() -> super.force(file, mapped), () -> {});
+    }
+
+    @Override
     void write(Path file, MemorySegment bytes) throws IOException {
       step(
           () -> super.write(file, bytes),
