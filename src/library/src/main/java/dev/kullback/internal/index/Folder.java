@@ -16,6 +16,7 @@ import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -950,6 +951,9 @@ final class Folder implements AutoCloseable {
   }
 
   private static String reason(Path file, IOException e) {
+    if (e instanceof FileAlreadyExistsException) {
+      return "is there already: another process may be writing to the folder, despite the lock";
+    }
     if (!(e instanceof FileSystemException failure)) {
       return e.getMessage() == null ? e.toString() : e.getMessage();
     }

@@ -42,6 +42,7 @@ public final class Index implements AutoCloseable {
   private final @Nullable Folder folder;
   private final BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger;
   private final Memory memory;
+  private final long mostInMemory;
   private final MergePolicy policy;
 
   private volatile Snapshot snapshot;
@@ -98,18 +99,20 @@ public final class Index implements AutoCloseable {
       int dimension,
       @Nullable Folder folder,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
-      Memory memory) {
+      Memory memory,
+      long mostInMemory) {
     this.dimension = dimension;
     this.folder = folder;
     this.merger = merger;
     this.memory = memory;
+    this.mostInMemory = mostInMemory;
     policy = new MergePolicy(dimension);
     snapshot = new Snapshot(new LiveSegment[0], 0, memory);
   }
 
   /** Makes an index in memory. */
   public static Index inMemory(int dimension) {
-    return new Index(dimension, null, Segment::merge, new Memory());
+    return new Index(dimension, null, Segment::merge, new Memory(), MOST_IN_MEMORY);
   }
 
   /** Opens the index of a folder; if there is none, makes one of this dimension, unless it is 0. */
@@ -121,7 +124,10 @@ public final class Index implements AutoCloseable {
   public static Index openReadOnly(Path path, int dimension) {
     Memory memory = new Memory();
     return of(
-        Folder.openReadOnly(path, dimension, new FileOperations(), memory), Segment::merge, memory);
+        Folder.openReadOnly(path, dimension, new FileOperations(), memory),
+        Segment::merge,
+        memory,
+        MOST_IN_MEMORY);
   }
 
   static Index open(
@@ -129,16 +135,31 @@ public final class Index implements AutoCloseable {
       int dimension,
       FileOperations files,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger) {
+    return open(path, dimension, files, merger, MOST_IN_MEMORY);
+  }
+
+  /**
+   * Opens an index as {@link #open(Path, int)} does.
+   *
+   * @param mostInMemory bytes of a merged segment up to which it is made in memory, where there is a folder
+   */
+  static Index open(
+      Path path,
+      int dimension,
+      FileOperations files,
+      BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
+      long mostInMemory) {
     Memory memory = new Memory();
-    return of(Folder.open(path, dimension, files, memory), merger, memory);
+    return of(Folder.open(path, dimension, files, memory), merger, memory, mostInMemory);
   }
 
   private static Index of(
       Folder folder,
       BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
-      Memory memory) {
+      Memory memory,
+      long mostInMemory) {
     try {
-      Index index = new Index(folder.dimension(), folder, merger, memory);
+      Index index = new Index(folder.dimension(), folder, merger, memory, mostInMemory);
       index.load(folder);
       return index;
     } catch (Throwable e) {
@@ -389,7 +410,7 @@ public final class Index implements AutoCloseable {
     return merger.apply(
         merge.before(),
         bytes ->
-            bytes > MOST_IN_MEMORY && folder != null && folder.hasScratch()
+            bytes > mostInMemory && folder != null && folder.hasScratch()
                 ? folder.scratch(bytes)
                 : memory.allocate(bytes));
   }

@@ -23,6 +23,7 @@ import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -122,7 +123,11 @@ class FolderTest {
   }
 
   private Set<String> names() throws IOException {
-    try (Stream<Path> files = Files.list(scratch)) {
+    return names(scratch);
+  }
+
+  private static Set<String> names(Path folder) throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
       Set<String> names = new HashSet<>();
       files.forEach(file -> names.add(file.getFileName().toString()));
       return names;
@@ -635,7 +640,7 @@ class FolderTest {
   // --- processes that end
 
   /** Ends at one step, before it, in its middle or after it: nothing is done from then on. */
-  private static final class Ending extends FileOperations {
+  private static class Ending extends FileOperations {
     private final int last;
     private final int stage;
     private int step;
@@ -659,8 +664,15 @@ class FolderTest {
         whole.run();
       }
       if (step >= last) {
-        throw new Ended();
+        reached();
       }
+      if (step > last) {
+        whole.run();
+      }
+    }
+
+    void reached() throws IOException {
+      throw new Ended();
     }
 
     @Override
@@ -763,6 +775,167 @@ class FolderTest {
       assertThat(Content.of(again)).isEqualTo(expected);
     }
     return ended;
+  }
+
+  /** Whatever two faults come one after the other, and whether processes end there or go on, the folder opens, with one of the last states. */
+  @Test
+  void twoFaultsInARow() throws IOException {
+    twoFaults(5);
+  }
+
+  @Test
+  @Tag("long")
+  void anyTwoFaultsInARow() throws IOException {
+    twoFaults(1);
+  }
+
+  /** Tries each {@code every}th pair of faults. */
+  private void twoFaults(int every) throws IOException {
+    int pairs = 0;
+    int tried = 0;
+    for (int ends = 0; ends < 4; ends++) {
+      int first = 0;
+      for (boolean reached = true; reached; first++) {
+        int second = 0;
+        for (boolean again = true; again; second++) {
+          if (pairs++ % every > 0 && second > 0) {
+            again = second < 60;
+            continue;
+          }
+          Path folder = scratch.resolve("folder" + tried++);
+          Fault one = new Fault(first / 3, first % 3, ends % 2 == 0);
+          Fault two = new Fault(second / 3, second % 3, ends / 2 == 0);
+          faulty(folder, one, two);
+          reached = one.isReached;
+          again = reached && two.isReached;
+        }
+      }
+    }
+    assertThat(tried).isGreaterThan(2000 / every);
+  }
+
+  private static void faulty(Path folder, Fault one, Fault two) throws IOException {
+    List<Map<Long, Long>> states = new ArrayList<>();
+    try (Index index = Index.open(folder, 1)) {
+      index.add(new long[] {1, 2, 3, 4}, Content.batch(1, 2, 3, 4));
+      index.commit();
+    }
+    for (Fault fault : new Fault[] {one, two}) {
+      states = change(folder, fault, fault == one ? 10 : 20);
+    }
+    try (Index index = Index.open(folder, 1)) {
+      assertThat(states).contains(Content.of(index));
+      index.verify();
+      index.replace(new long[] {9}, Content.batch(9));
+      index.commit();
+    }
+    try (Index index = Index.open(folder, 1)) {
+      index.verify();
+      assertThat(index.contains(9)).isTrue();
+    }
+    try (Stream<Path> files = Files.list(folder)) {
+      assertThat(files).noneMatch(file -> file.toString().endsWith(".bin.tmp"));
+    }
+  }
+
+  /** Changes and commits; returns the states that the folder may have then. */
+  private static List<Map<Long, Long>> change(Path folder, Fault fault, long version) {
+    List<Map<Long, Long>> states = new ArrayList<>();
+    Index index = Index.open(folder, 1, fault, Segment::merge);
+    try {
+      states.add(Content.of(index));
+      index.replace(new long[] {1, version}, Content.batch(version, version));
+      index.remove(3);
+      states.add(Content.of(index));
+      index.commit();
+      states.removeFirst();
+    } catch (Ended | UncheckedIOException e) {
+      // either state
+    } finally {
+      index.close();
+    }
+    return states;
+  }
+
+  /** Fails once, before, amid or after one step; the process ends there or goes on. */
+  private static final class Fault extends Ending {
+    private final boolean ends;
+    boolean isReached;
+
+    Fault(int last, int stage, boolean ends) {
+      super(last + 1, stage);
+      this.ends = ends;
+    }
+
+    @Override
+    void reached() throws IOException {
+      if (!isReached && !ends) {
+        isReached = true;
+        throw new IOException("made up");
+      }
+      if (ends) {
+        isReached = true;
+        super.reached();
+      }
+    }
+  }
+
+  /** A change that is undone after a commit of it failed, but took place, is undone by the next commit. */
+  @Test
+  void undoneAfterACommitInDoubt() throws IOException {
+    AtomicBoolean fails = new AtomicBoolean();
+    FileOperations files =
+        new FileOperations() {
+          @Override
+          void rename(Path from, Path to) throws IOException {
+            super.rename(from, to);
+            if (fails.get() && to.endsWith("manifest")) {
+              throw new IOException("made up");
+            }
+          }
+        };
+    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+      index.add(new long[] {1}, Content.batch(1));
+      index.commit();
+      index.add(new long[] {2}, Content.batch(2));
+      fails.set(true);
+      assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit);
+      fails.set(false);
+      index.remove(2);
+      assertThat(index.commit()).isTrue();
+    }
+    try (Index index = Index.open(scratch, 1)) {
+      assertThat(Content.of(index)).isEqualTo(Map.of(1L, 1L));
+    }
+  }
+
+  /** A large merge is made in a temporary file, which a commit names and which is gone where none does. */
+  @Test
+  void mergesInFiles() throws IOException {
+    for (boolean isCommitted : new boolean[] {true, false}) {
+      Path folder = scratch.resolve("committed " + isCommitted);
+      Map<Long, Long> expected;
+      try (Index index = Index.open(folder, 1, new FileOperations(), Segment::merge, 1 << 12)) {
+        for (int k = 0; k < 8; k++) {
+          long[] ids = LongStream.range(1000L * k, 1000L * (k + 1)).toArray();
+          index.add(ids, Content.batch(ids));
+        }
+        assertThat(names(folder)).anyMatch(name -> name.matches("segment-[0-9]+\\.bin\\.tmp"));
+        expected = Content.of(index);
+        assertThat(expected).hasSize(8000);
+        if (isCommitted) {
+          index.commit();
+          assertThat(names(folder)).hasSize(3).noneMatch(name -> name.endsWith(".tmp"));
+          assertThat(Content.of(index)).isEqualTo(expected);
+          index.verify();
+        }
+      }
+      assertThat(names(folder)).hasSize(isCommitted ? 3 : 2);
+      try (Index index = Index.open(folder, 1)) {
+        assertThat(Content.of(index)).isEqualTo(isCommitted ? expected : Map.of());
+        index.verify();
+      }
+    }
   }
 
   /** Some commits, each noted before it begins. */
