@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * What {@link KlIndex#search} looks for: the k nearest references, or all within a radius. Immutable: each method returns a
- * new query, of which what this one asks is true, too. So options that are given twice add up.
+ * query that asks what it says besides what this one asks. So options that are given twice add up.
  *
  * <pre>
  * var query = IndexQuery.nearest(10).filter(id -&gt; id % 2 == 0).deadline(Duration.ofMillis(20));
@@ -120,8 +120,8 @@ public final class IndexQuery {
    *
    * <p>Of several deadlines the soonest counts.
    *
-   * @param patience from the call of the search on, more than zero; the search ends some milliseconds after it at the latest, or when the
-   *     filter answers that is asked then
+   * @param patience from the call of the search on, more than zero; the search ends some milliseconds after it at the latest, or when a
+   *     filter that runs then returns
    * @throws IllegalArgumentException if patience is not positive
    */
   public IndexQuery deadline(Duration patience) {

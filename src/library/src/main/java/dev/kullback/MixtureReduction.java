@@ -40,7 +40,7 @@ import java.util.function.IntConsumer;
  * {@code E[xxᵀ]} of the mixture are preserved to 1e-12 of the sums of their terms' absolute values.
  *
  * <p>Results do not depend on anything but the arguments. Costs that differ by less than 3.6e-12 of themselves, as computed, count as
- * equal, and go to the lower i, then to the lower j. All costs do that are equal in exact arithmetic, within the accuracy above: those of
+ * equal, and go to the lower i, then to the lower j. This holds for all costs that are equal in exact arithmetic, within the accuracy above: those of
  * mirrored, permuted or translated pairs, for instance. Full covariances of large condition numbers and merged components, whose means and
  * covariances are rounded, may fall short of it. It runs on the calling thread, needs {@code O(N D²)} memory, and goes through all pairs once and through those of a component again when it has changed: in
  * practice {@code O(N² D)} time, and {@code O(D³)} for each cost that a bound does not rule out. A {@code MixtureReduction} is immutable

@@ -210,5 +210,6 @@ final class Reduce implements Callable<Integer> {
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
     report.put("components", reduced.size()).put("total_cost", reduced.totalCost());
     report.put("last_cost", costs.length == 0 ? null : last).put("seconds", seconds);
+    report.put("scaled_log_sum", weights.isScaled() ? weights.logSum() : null);
   }
 }

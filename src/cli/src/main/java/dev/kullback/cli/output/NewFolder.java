@@ -95,7 +95,8 @@ public final class NewFolder implements Closeable {
     try (InputStream in = Files.newInputStream(file)) {
       String beginning = new String(in.readNBytes(MAGIC.length()), StandardCharsets.ISO_8859_1);
       if (!beginning.equals(MAGIC)) {
-        throw new UserError(file, "is none of an index, which needs the name: name another folder");
+        throw new UserError(
+            file, "is not an index's, and an index needs that name: name another folder");
       }
       if (!isEmpty(folder)) {
         throw new UserError(folder, TAKEN);

@@ -586,7 +586,7 @@ class IndexCommandTest extends CommandFixture {
     Files.writeString(index.resolve("lock"), "mine, lock");
     assertRefused("create FOLDER" + P, "t.npy: row 3, column 2: std is -1.0");
     Files.writeString(index.resolve("manifest.tmp"), "mine, too");
-    assertRefused("create FOLDER" + P, "manifest.tmp: is none of an index, which needs the name");
+    assertRefused("create FOLDER" + P, "manifest.tmp: is not an index's, and an index needs");
     assertThat(files()).containsOnlyKeys("lock", "manifest.tmp");
     Files.delete(index.resolve("manifest.tmp"));
     done("create FOLDER --clamp --mean p.npy --std p.npy");
@@ -671,7 +671,7 @@ class IndexCommandTest extends CommandFixture {
     Map<String, String> before = files();
     assertUserError(line("info FOLDER"), "manifest: is not the manifest of an index");
     assertUserError(line("add FOLDER --ids j.npy" + P), "manifest: is not the manifest of an");
-    assertUserError(line("create FOLDER --dimension 3"), "manifest: is none of an index, which");
+    assertUserError(line("create FOLDER --dimension 3"), "manifest: is not an index's, and");
     assertThat(files()).isEqualTo(before);
     Files.writeString(folder.resolve("plain"), "mine");
     String plain = line("info FOLDER").replace(index.toString(), folder + "/plain");

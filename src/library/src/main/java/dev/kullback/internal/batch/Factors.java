@@ -121,11 +121,22 @@ public final class Factors {
       checkpoint.passUninterrupted(square);
       for (int r = 0, row = at; r < d; k += ++r, row += d) {
         System.arraycopy(full, row, factors, k, r + 1);
-        for (int c = r + 1; isUpperChecked && c < d; c++) {
-          if (full[row + c] != 0) { // a -0 is 0
-            throw notTriangular(full[row + c], i, r, c);
-          }
+        if (isUpperChecked) {
+          checkUpper(full, row, i, r);
         }
+      }
+    }
+  }
+
+  /** Throws unless the elements behind the diagonal's of row r, which begins at {@code row}, are 0. */
+  private void checkUpper(double[] full, int row, int i, int r) {
+    long bits = 0; // without a branch for each element, the check takes a third of the time
+    for (int c = r + 1; c < d; c++) {
+      bits |= Double.doubleToRawLongBits(full[row + c]);
+    }
+    for (int c = r + 1; bits << 1 != 0 && c < d; c++) {
+      if (full[row + c] != 0) { // a -0 is 0
+        throw notTriangular(full[row + c], i, r, c);
       }
     }
   }

@@ -260,7 +260,7 @@ final class Folder implements AutoCloseable {
     if (begun != null && !Manifest.isBegun(begun)) {
       throw refused(
           path.resolve(MANIFEST + TEMPORARY),
-          "is none of an index, which needs the name; move it, or take another folder");
+          "is not an index's, and an index needs that name; move it, or take another folder");
     }
   }
 

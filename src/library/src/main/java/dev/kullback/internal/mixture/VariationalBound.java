@@ -33,6 +33,9 @@ public final class VariationalBound {
   /** Ten times more than any mixture took that was tried, of up to 200 components and weights down to 1e-300. */
   private static final int MOST_ITERATIONS = 1000;
 
+  /** Weights of rows below it count as this one where their reciprocals are taken, which would overflow. */
+  private static final double LEAST_WEIGHT = 1e-290;
+
   /** What μ is multiplied by. */
   private static final double FAST = 0.1;
 
@@ -190,7 +193,7 @@ public final class VariationalBound {
       mu = Math.max(mu, 1 - Math.log(w));
     }
     for (int a = 0; a < rows; a++) {
-      weights[a] = 0.5 * (1 + 1 / (rows * pi[a])) / columns;
+      weights[a] = 0.5 * (1 + 1 / (rows * Math.max(pi[a], LEAST_WEIGHT))) / columns;
       int row = a * columns;
       double min = Double.POSITIVE_INFINITY;
       for (int b = 0; b < columns; b++) {
@@ -242,7 +245,7 @@ public final class VariationalBound {
         most = stepS[k] < 0 ? Math.min(most, -slacks[k] / stepS[k]) : most;
       }
     }
-    lastStep = Math.min(1, MOST_STEP * most);
+    lastStep = Double.isNaN(mu) ? 0 : Math.min(1, MOST_STEP * most); // which ends it
     for (int k = 0; k < d.length; k++) {
       shares[k] += lastStep * stepX[k];
       slacks[k] += lastStep * stepS[k];

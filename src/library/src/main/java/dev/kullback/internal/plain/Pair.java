@@ -133,8 +133,8 @@ public final class Pair extends DivergencePair {
         return kl;
       }
     }
-    return exact(q, i, p, j, precise(q, i, p, j))
-        .value; // of ∞, too, which precise may give a little early
+    // of ∞, too, which precise may give a little early
+    return exact(q, i, p, j, precise(q, i, p, j)).value;
   }
 
   @Override

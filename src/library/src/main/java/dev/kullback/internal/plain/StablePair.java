@@ -110,8 +110,8 @@ abstract class StablePair extends DivergencePair {
 
   @Override
   public final double rounded(Batch q, int i, Batch p, int j) {
-    return exact(q, i, p, j, precise(q, i, p, j))
-        .value; // of ∞, too, which precise may give a little early
+    // of ∞, too, which precise may give a little early
+    return exact(q, i, p, j, precise(q, i, p, j)).value;
   }
 
   @Override

@@ -51,8 +51,8 @@ public final class Checkpoint {
   }
 
   /**
-   * Begins another call, perhaps of another thread. The work of those before it counts on: threads that search in a loop, each call in less
-   * than it takes to be due, would have the carriers for ever.
+   * Begins another call, perhaps of another thread. Work of earlier calls still counts: threads that search in a loop, whose calls are each too
+   * short for a look, would otherwise keep their carriers for ever.
    */
   void reset() {
     begun = false;

@@ -182,7 +182,7 @@ class FolderTest {
     refused(orphans, 1, "has no file named manifest, but has segment-000001.bin: restore");
     Path foreign = Files.createDirectory(scratch.resolve("foreign"));
     Files.writeString(foreign.resolve("manifest.tmp"), "of another program");
-    refused(foreign, 1, "manifest.tmp: is none of an index");
+    refused(foreign, 1, "manifest.tmp: is not an index's");
     assertThat(foreign.resolve("manifest.tmp")).hasContent("of another program");
   }
 

@@ -1,6 +1,7 @@
 package dev.kullback.internal.mixture;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import java.util.Arrays;
 import java.util.Random;
@@ -56,7 +57,7 @@ class VariationalBoundTest {
     }
   }
 
-  /** Divergences of any magnitude, some infinite, and weights down to 1e-300, beside which forests' flows are rounded to 0. */
+  /** Divergences of any magnitude, some infinite, and weights down to the least, beside which forests' flows are rounded to 0. */
   @Test
   void extremeNumbers() {
     Random random = new Random(7);
@@ -72,6 +73,23 @@ class VariationalBoundTest {
                   ? Double.POSITIVE_INFINITY
                   : Math.pow(10, random.nextDouble(-15, isFar ? 300 : 3)));
       checkBetweenPapers(pi, omega, d);
+    }
+  }
+
+  /** Rows of the least weights spoil nothing for the others. */
+  @Test
+  void tiniestWeights() {
+    double[] d = {0.5, 2, 3, 0.1, 1, 1, 4, 0.2};
+    for (double tiny : new double[] {1e-300, 1e-306, 1e-308, 1e-309, Double.MIN_VALUE}) {
+      for (double light : new double[] {1e-300, 1e-100, 1e-10}) {
+        double[] pi = {1.0 / 3, 1.0 / 3, 1.0 / 3, tiny};
+        double got = new VariationalBound(pi, new double[] {1, light}, d).compute();
+        double[] three = {1.0 / 3, 1.0 / 3, 1.0 / 3};
+        check(three, new double[] {1, light}, Arrays.copyOf(d, 6));
+        double without =
+            new VariationalBound(three, new double[] {1, light}, Arrays.copyOf(d, 6)).compute();
+        assertThat(got).as("%s, %s", tiny, light).isCloseTo(without, within(2e-9));
+      }
     }
   }
 
@@ -128,7 +146,7 @@ class VariationalBoundTest {
   }
 
   private static double[] extremeWeights(Random random, int n) {
-    return divided(random.doubles(n).map(u -> Math.pow(10, -300 * u)).toArray());
+    return divided(random.doubles(n).map(u -> Math.pow(10, -323 * u)).toArray());
   }
 
   private static double[] divided(double[] weights) {
