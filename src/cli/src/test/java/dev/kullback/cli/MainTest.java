@@ -1053,6 +1053,10 @@ class MainTest extends CommandFixture {
     Files.writeString(Path.of(index, "note"), "");
     assertThat(runRaw("index", "info", index).err())
         .matches("kullback: /[^ ]*…/index: .* file named manifest.*\n");
+    String same = folder + ("/" + "d".repeat(60)).repeat(6); // whose folders are cut to the same
+    assertThat(runRaw("index", "info", same).err())
+        .hasSizeLessThan(200)
+        .contains(": no such folder: index create makes an index");
     String absent = deep.resolve("a/b/out.npy").toString(); // its folder is told, too
     assertThat(runRaw("standard", "--mean", "" + mean, "--std", "" + scale, "-o", absent).err())
         .matches("kullback: /[^ ]*…/out.npy: .*/[^ ]*…/b.*\n");

@@ -4,7 +4,6 @@ import java.io.IOException;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.util.Collection;
-import java.util.Collections;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
@@ -41,12 +40,23 @@ final class ErrorLine {
     List<String> cut = named.stream().map(name -> Text.name(name, NAME)).toList();
     String line = message;
     for (int n = 0; n < cut.size(); n++) {
-      if (Collections.frequency(cut, cut.get(n))
-          == 1) { // or one could not tell two files: then their folders are cut
+      if (tellsApart(n, named, cut)) { // else only the folders of the two are cut
         line = line.replace(named.get(n), cut.get(n));
       }
     }
     return Text.escape(line);
+  }
+
+  /** Whether no other name is cut to the same, but a folder of this one or what is in it. */
+  private static boolean tellsApart(int n, List<String> named, List<String> cut) {
+    for (int m = 0; m < cut.size(); m++) {
+      boolean isOther =
+          !named.get(m).startsWith(named.get(n)) && !named.get(n).startsWith(named.get(m));
+      if (isOther && cut.get(m).equals(cut.get(n))) {
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Returns the words, and the names that a message may have for the files and folders that they name. */

@@ -80,10 +80,13 @@ public final class Text {
   }
 
   private static String shown(int point) {
-    return switch (Character.getType(point)) {
+    return switch (point == ' ' ? Character.OTHER_LETTER : Character.getType(point)) {
       case Character.CONTROL,
           Character.FORMAT,
           Character.SURROGATE,
+          Character.PRIVATE_USE,
+          Character.UNASSIGNED,
+          Character.SPACE_SEPARATOR,
           Character.LINE_SEPARATOR,
           Character.PARAGRAPH_SEPARATOR ->
           Character.toString(point)
