@@ -24,9 +24,6 @@ import org.jspecify.annotations.Nullable;
  * merge: {@link MergePolicy} says which.
  */
 public final class Index implements AutoCloseable {
-  /** Segments from which on adding waits for merges of any size. */
-  private static final int MOST_SEGMENTS = 128;
-
   /** Pause after a merge that failed, in milliseconds; each one that follows doubles it. */
   private static final long PAUSE = 100;
 
@@ -371,13 +368,17 @@ public final class Index implements AutoCloseable {
 
   // --- merges
 
-  /** Merges what is small, or all that is due where there are too many segments; has the rest merged by a thread. */
+  /** Merges what is small, and what the thread is late with; has the rest merged by it. */
   private void mergeDue() {
-    long most = parts.length > MOST_SEGMENTS ? Long.MAX_VALUE : MergePolicy.SMALL;
-    tryMerges(() -> policy.due(parts, most, leastFailing()));
-    if (mergeThread == null && policy.due(parts, Long.MAX_VALUE, leastFailing()) != null) {
+    tryMerges(() -> due(MergePolicy.SMALL, MergePolicy.GROUP));
+    tryMerges(() -> due(Long.MAX_VALUE, MergePolicy.LATE));
+    if (mergeThread == null && due(Long.MAX_VALUE, MergePolicy.GROUP) != null) {
       startMerging();
     }
+  }
+
+  private @Nullable List<Part> due(long most, int least) {
+    return policy.due(parts, most, leastFailing(), least);
   }
 
   private void startMerging() {
@@ -460,7 +461,7 @@ public final class Index implements AutoCloseable {
   private @Nullable Merge begin() {
     writer.lock();
     try {
-      List<Part> group = closed ? null : policy.due(parts, Long.MAX_VALUE, leastFailing());
+      List<Part> group = closed ? null : due(Long.MAX_VALUE, MergePolicy.GROUP);
       if (group == null) {
         mergeThread = null;
         return null;

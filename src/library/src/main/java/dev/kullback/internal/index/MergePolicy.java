@@ -23,7 +23,10 @@ final class MergePolicy {
   /** Logarithm to base 2 of the number of segments that are merged, and of the quotient of two orders of magnitude. */
   private static final int LOG_FACTOR = 3;
 
-  private static final int GROUP = 1 << LOG_FACTOR;
+  static final int GROUP = 1 << LOG_FACTOR;
+
+  /** Segments of one order of magnitude from which on whoever adds others merges them, as the thread is late: mappings and files stay few. */
+  static final int LATE = GROUP + GROUP / 2;
 
   /** Rows that a merge makes at most. */
   private static final long MOST_ROWS = 1 << 30;
@@ -46,14 +49,16 @@ final class MergePolicy {
    *
    * @param most terms that a merge makes at most
    * @param failing terms from which on merges fail: of a group of as many, fewer segments are merged
+   * @param least segments of a group: {@link #GROUP} or {@link #LATE}
    */
-  @Nullable List<Part> due(Part[] parts, long most, long failing) {
+  @Nullable List<Part> due(Part[] parts, long most, long failing, int least) {
     Map<Group, List<Part>> groups = new HashMap<>();
     for (Part part : parts) {
       int live = part.live.live();
       if (!part.merging) {
         long terms = (long) live * dimension;
-        if (2L * live < part.live.segment().size() && terms <= most && terms < failing) {
+        boolean isEmptier = least == GROUP && 2L * live < part.live.segment().size();
+        if (isEmptier && terms <= most && terms < failing) {
           return List.of(part);
         }
         int magnitude = (31 - Integer.numberOfLeadingZeros(live)) / LOG_FACTOR;
@@ -61,16 +66,16 @@ final class MergePolicy {
       }
     }
     for (List<Part> group : groups.values()) {
-      List<Part> least = group.size() < GROUP ? List.of() : least(group, failing);
-      if (least.size() > 1 && terms(least) <= most) {
-        return least;
+      List<Part> smallest = group.size() < least ? List.of() : smallest(group, failing);
+      if (smallest.size() > 1 && terms(smallest) <= most) {
+        return smallest;
       }
     }
     return null;
   }
 
   /** Takes the smallest of a group: as many as are merged at once, or fewer that make less than {@code failing} terms. */
-  private List<Part> least(List<Part> group, long failing) {
+  private List<Part> smallest(List<Part> group, long failing) {
     List<Part> sorted = new ArrayList<>(group);
     sorted.sort(Comparator.comparingInt(part -> part.live.live()));
     long limit = Math.min(failing, MOST_ROWS * dimension + 1);

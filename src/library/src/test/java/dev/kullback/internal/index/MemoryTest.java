@@ -210,7 +210,7 @@ class MemoryTest {
             "%d commits: at most %d mappings, %d files, %d bytes; %d collections%n",
             n, most, files, Memory.used(), collections());
         check(most <= 64, "mappings");
-        check(files <= 64, "files");
+        check(files <= 64, "files"); // as the one that adds merges, too, where the thread is late
         check(Memory.used() < warm + (8 << 20), "memory");
         check(collections() <= 2 + n / 1000, "nothing is collected"); // unless the heap is full
       }
