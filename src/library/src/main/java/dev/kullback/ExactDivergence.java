@@ -1,8 +1,8 @@
 package dev.kullback;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 public final class ExactDivergence {
   private final ScaleKind kind;
   private final Scale scale;
-  private final DivergencePair pair;
+  private final Pair pair;
   private @Nullable Slots floats;
   private @Nullable Slots doubles;
 
@@ -42,7 +42,7 @@ public final class ExactDivergence {
   private ExactDivergence(Divergence divergence, ScaleKind kind, Scale scale) {
     this.kind = kind;
     this.scale = scale;
-    pair = DivergencePair.of(divergence.measure, new Worker());
+    pair = Pair.of(divergence.measure, new Worker());
   }
 
   /**

@@ -2,11 +2,11 @@ package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
+import dev.kullback.internal.formula.RunningMean;
 import dev.kullback.internal.mixture.Densities;
 import dev.kullback.internal.mixture.LogSumExp;
 import dev.kullback.internal.mixture.Overlap;
 import dev.kullback.internal.mixture.VariationalBound;
-import dev.kullback.internal.plain.RunningMean;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.Objects;

@@ -2,7 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.work.Worker;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;

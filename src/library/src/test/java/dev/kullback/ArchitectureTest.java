@@ -43,13 +43,13 @@ class ArchitectureTest {
     ROOMS.put("work", List.of());
     ROOMS.put("batch", List.of("numerics", "work"));
     ROOMS.put("kernel", List.of("batch"));
-    ROOMS.put("plain", List.of("kernel", "batch", "numerics", "work"));
-    ROOMS.put("mixture", List.of("plain", "batch", "numerics", "work"));
-    ROOMS.put("vector", List.of("plain", "kernel", "batch", "numerics", "work"));
-    ROOMS.put("vector.full", List.of("vector", "plain", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("formula", List.of("kernel", "batch", "numerics", "work"));
+    ROOMS.put("mixture", List.of("formula", "batch", "numerics", "work"));
+    ROOMS.put("vector", List.of("formula", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("vector.full", List.of("vector", "formula", "kernel", "batch", "numerics", "work"));
     ROOMS.put("cuda.abi", List.of());
     ROOMS.put("cuda", List.of("cuda.abi", "kernel", "batch", "numerics", "work"));
-    ROOMS.put("rows", List.of("plain", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("rows", List.of("formula", "kernel", "batch", "numerics", "work"));
     ROOMS.put(
         "engine",
         List.of(
@@ -57,13 +57,13 @@ class ArchitectureTest {
             "cuda",
             "vector.full",
             "vector",
-            "plain",
+            "formula",
             "kernel",
             "batch",
             "numerics",
             "work"));
-    ROOMS.put("verify", List.of("engine", "rows", "plain", "batch", "numerics", "work"));
-    ROOMS.put("index", List.of("engine", "plain", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("verify", List.of("engine", "rows", "formula", "batch", "numerics", "work"));
+    ROOMS.put("index", List.of("engine", "formula", "kernel", "batch", "numerics", "work"));
   }
 
   /** Values of the API that every room may use, as callers give or get them. */
@@ -86,7 +86,8 @@ class ArchitectureTest {
 
   /** The rooms that the API may use. */
   private static final List<String> FACADE_USES =
-      List.of("index", "verify", "engine", "rows", "mixture", "plain", "batch", "numerics", "work");
+      List.of(
+          "index", "verify", "engine", "rows", "mixture", "formula", "batch", "numerics", "work");
 
   @Test
   void arrowsBetweenRoomsGoOneWay() {

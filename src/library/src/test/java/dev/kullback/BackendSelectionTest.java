@@ -282,7 +282,7 @@ class BackendSelectionTest {
         .asString()
         .contains("scalar", "dev.kullback.backend");
     assertThat(Files.readAllLines(log))
-        .anyMatch(line -> line.contains(" dev.kullback.internal.plain.Pair "))
+        .anyMatch(line -> line.contains(" dev.kullback.internal.formula.Pair "))
         .noneMatch(line -> line.contains(" jdk.incubator.vector."))
         .noneMatch(line -> line.contains(" dev.kullback.internal.vector."));
   }

@@ -2,8 +2,8 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.formula.DoubleDoubleKl;
 import dev.kullback.internal.numerics.Variance;
-import dev.kullback.internal.plain.DoubleDoubleKl;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Engines;

@@ -2,8 +2,8 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.plain.PairKl;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Batch.Kind;
 import dev.kullback.testing.BigFloat;

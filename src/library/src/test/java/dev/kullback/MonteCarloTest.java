@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.kullback.internal.plain.Sampler;
+import dev.kullback.internal.formula.Sampler;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;

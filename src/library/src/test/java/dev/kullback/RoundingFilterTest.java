@@ -3,8 +3,8 @@ package dev.kullback;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.plain.DoubleDoubleKl;
-import dev.kullback.internal.plain.RoundingFilter;
+import dev.kullback.internal.formula.DoubleDoubleKl;
+import dev.kullback.internal.formula.RoundingFilter;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.Oracle;

@@ -3,8 +3,8 @@ package dev.kullback;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockTarget;
-import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.SmallOperands;
 import dev.kullback.internal.work.Worker;

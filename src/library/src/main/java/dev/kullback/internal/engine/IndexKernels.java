@@ -1,9 +1,9 @@
 package dev.kullback.internal.engine;
 
+import dev.kullback.internal.formula.ScalarCodeScan;
+import dev.kullback.internal.formula.ScalarPanelScan;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
-import dev.kullback.internal.plain.ScalarCodeScan;
-import dev.kullback.internal.plain.ScalarPanelScan;
 import dev.kullback.internal.vector.CodeScanKernel;
 import dev.kullback.internal.vector.PanelScanKernel;
 import dev.kullback.internal.vector.Readiness.KernelGroup;

@@ -5,15 +5,15 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.cuda.CudaKernel;
+import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.Pairs;
+import dev.kullback.internal.formula.ScalarScan;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.kernel.ZeroKernel;
 import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.plain.DivergencePair;
-import dev.kullback.internal.plain.Pair;
-import dev.kullback.internal.plain.Pairs;
-import dev.kullback.internal.plain.ScalarScan;
-import dev.kullback.internal.plain.ZeroKernel;
 import dev.kullback.internal.vector.MeasureOperands;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.full.FullOperands;
@@ -36,9 +36,9 @@ final class Kernels {
   private final ZeroKernel zero = new ZeroKernel();
 
   /** The scalar kernel; that of KL for the reverse of KL, too, whose calls exchange q and p. */
-  private final DivergencePair pair;
+  private final Pair pair;
 
-  private final Pair kl;
+  private final KlPair kl;
 
   private final @Nullable CudaKernel cuda;
 
@@ -56,9 +56,9 @@ final class Kernels {
       @Nullable Predicate<KernelGroup> ready,
       @Nullable CudaDevice device,
       Worker worker,
-      DivergencePair pair) {
+      Pair pair) {
     this.measure = measure;
-    kl = pair instanceof Pair own ? own : new Pair(worker);
+    kl = pair instanceof KlPair own ? own : new KlPair(worker);
     this.pair = measure.isKl() ? kl : pair;
     pairs = new Pairs(pair);
     cuda = device != null ? new CudaKernel(device, worker) : null;

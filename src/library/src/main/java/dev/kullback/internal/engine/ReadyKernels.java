@@ -2,14 +2,14 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.Pairs;
+import dev.kullback.internal.formula.ScalarScan;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.plain.DivergencePair;
-import dev.kullback.internal.plain.Pair;
-import dev.kullback.internal.plain.Pairs;
-import dev.kullback.internal.plain.ScalarScan;
 import dev.kullback.internal.vector.ColdKernel;
 import dev.kullback.internal.vector.MeasureColdKernel;
 import dev.kullback.internal.vector.MeasureKernel;
@@ -41,9 +41,9 @@ final class ReadyKernels {
   private final Measure measure;
   private final Worker worker;
 
-  private final DivergencePair pair;
+  private final Pair pair;
 
-  private final Pair klPair;
+  private final KlPair klPair;
 
   /** Tells of each group whether its vectors are to be used. */
   private final Predicate<KernelGroup> ready;
@@ -72,8 +72,8 @@ final class ReadyKernels {
       Measure measure,
       Pairs coldPairs,
       Worker worker,
-      DivergencePair pair,
-      Pair klPair,
+      Pair pair,
+      KlPair klPair,
       Predicate<KernelGroup> ready) {
     this.measure = measure;
     this.pair = pair;

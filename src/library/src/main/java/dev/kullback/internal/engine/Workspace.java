@@ -2,10 +2,10 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.cuda.CudaDevice;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Results;
-import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NearestRows;
@@ -30,7 +30,7 @@ public final class Workspace extends Worker {
   private final NearestRows nearest = new NearestRows();
   final RowStatistic statistic = new RowStatistic();
 
-  private final DivergencePair pair;
+  private final Pair pair;
   final BlockTarget target = new BlockTarget();
   final Kernels kernels;
   final BandState band;
@@ -44,7 +44,7 @@ public final class Workspace extends Worker {
   Workspace(Engine engine, @Nullable Predicate<KernelGroup> ready, @Nullable CudaDevice device) {
     this.engine = engine;
     this.device = device;
-    pair = DivergencePair.of(engine.measure, this);
+    pair = Pair.of(engine.measure, this);
     kernels = new Kernels(engine.measure, ready, device, this, pair);
     band = new BandState(kernels.scan(), pair);
     rows = new ReductionRunner(engine.crew, this);
@@ -93,7 +93,7 @@ public final class Workspace extends Worker {
   public void toStandardNormal(Batch q) {
     try {
       int n = q.size();
-      int step = Checkpoint.taskRows(DivergencePair.standardTerms(q), BlockKernel.ROW_PANEL);
+      int step = Checkpoint.taskRows(Pair.standardTerms(q), BlockKernel.ROW_PANEL);
       if (device != null && !q.isDeterministic()) {
         device.standard(q, results.memory(), results.width());
       } else if (isAlone(Math.ceilDiv(n, step))) {

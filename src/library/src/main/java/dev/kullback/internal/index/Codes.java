@@ -1,7 +1,7 @@
 package dev.kullback.internal.index;
 
+import dev.kullback.internal.formula.ScalarCodeScan;
 import dev.kullback.internal.kernel.CodeScan;
-import dev.kullback.internal.plain.ScalarCodeScan;
 import dev.kullback.internal.work.Checkpoint;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;

@@ -1,8 +1,8 @@
 package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.numerics.Compensation;
-import dev.kullback.internal.plain.FullPair;
 
 /** Components with diagonal covariances, of which a merger keeps the variances. Its cost is a sum over the dimensions. */
 final class DiagonalComponents extends Components {

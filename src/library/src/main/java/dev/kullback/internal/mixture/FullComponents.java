@@ -1,9 +1,9 @@
 package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
-import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 

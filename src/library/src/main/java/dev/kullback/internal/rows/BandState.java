@@ -1,8 +1,8 @@
 package dev.kullback.internal.rows;
 
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowScan;
-import dev.kullback.internal.plain.DivergencePair;
 import java.util.Arrays;
 
 /** The state of a reduction in the band of rows that a thread is at, and its working memory. */
@@ -20,7 +20,7 @@ public final class BandState {
 
   final double[] least = new double[NearestRows.MOST_GROUPS];
 
-  final DivergencePair pair;
+  final Pair pair;
 
   private int[] positions = {};
   private double[] values = {};
@@ -32,7 +32,7 @@ public final class BandState {
 
   private double[] state = {};
 
-  public BandState(RowScan scan, DivergencePair pair) {
+  public BandState(RowScan scan, Pair pair) {
     this.scan = scan;
     this.pair = pair;
     sorting = new KeySort(scan);

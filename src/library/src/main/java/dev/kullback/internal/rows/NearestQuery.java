@@ -1,14 +1,14 @@
 package dev.kullback.internal.rows;
 
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.RowQuery;
-import dev.kullback.internal.plain.DivergencePair;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Which columns a search for the nearest of each row ranks, and how. Rows and columns may be blocks of larger sets, which number them.
  *
  * @param reverse ranks by {@code KL(p_j ‖ q_i)}
- * @param exact values do not depend on the block: {@link DivergencePair#rounded}
+ * @param exact values do not depend on the block: {@link Pair#rounded}
  * @param others leaves out the column with the number of the row
  * @param firstRow number of row 0
  * @param first number of column 0

@@ -1,12 +1,12 @@
 package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.Unrounded;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
-import dev.kullback.internal.plain.DivergencePair;
-import dev.kullback.internal.plain.Unrounded;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -302,7 +302,7 @@ public final class NearestRows extends RowSearch {
         c.value[s] = repeats(c, s) ? c.value[s - 1] : precise(i, c.index[s], band);
       }
       c.sort();
-      c.keepNearest(DivergencePair.PRECISE_ERROR);
+      c.keepNearest(Pair.PRECISE_ERROR);
     }
     for (int s = 0; s < c.count; s++) {
       c.value[s] = repeats(c, s) ? c.value[s - 1] : rounded(i, c.index[s], band);
@@ -313,7 +313,7 @@ public final class NearestRows extends RowSearch {
 
   /** Whether a candidate certainly has the divergence of the one before it. */
   private boolean repeats(Candidates c, int s) {
-    return s > 0 && DivergencePair.isSame(p(), c.index[s - 1], c.index[s]);
+    return s > 0 && Pair.isSame(p(), c.index[s - 1], c.index[s]);
   }
 
   /** Recomputes the candidates whose order is uncertain, and unrounded those whose order then still is. */
@@ -321,7 +321,7 @@ public final class NearestRows extends RowSearch {
     if (recompute(c, i, error, false, band)) {
       c.sort();
       c.beginUnrounded();
-      if (recompute(c, i, DivergencePair.PRECISE_ERROR, true, band)) {
+      if (recompute(c, i, Pair.PRECISE_ERROR, true, band)) {
         c.sortUnrounded(band.pair.tolerance(p().dimension()));
       }
     }
@@ -337,7 +337,7 @@ public final class NearestRows extends RowSearch {
       boolean touchesNext = s + 1 < c.count && c.value[s + 1] * (1 - error) <= kl * (1 + error);
       if ((touchesLast || touchesNext) && kl > 0 && kl < Double.POSITIVE_INFINITY) {
         int j = c.index[s];
-        boolean repeats = touchesLast && last >= 0 && DivergencePair.isSame(p(), last, j);
+        boolean repeats = touchesLast && last >= 0 && Pair.isSame(p(), last, j);
         if (exact) {
           Unrounded x = repeats ? band.pair.lastExact() : exact(i, j, kl, band);
           c.setUnrounded(s, x.value, x.rest);

@@ -1,8 +1,8 @@
 package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.plain.DivergencePair;
-import dev.kullback.internal.plain.Unrounded;
+import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.Unrounded;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -20,7 +20,7 @@ abstract class RowSearch extends RowReduction {
     this.q = q;
     this.p = p;
     this.reverse = reverse;
-    error = DivergencePair.error(q, p);
+    error = Pair.error(q, p);
   }
 
   /** Drops the caller's batches. */
@@ -41,17 +41,17 @@ abstract class RowSearch extends RowReduction {
     return Objects.requireNonNull(p);
   }
 
-  /** Returns the divergence of row i and column j, as {@link DivergencePair#precise} does. */
+  /** Returns the divergence of row i and column j, as {@link Pair#precise} does. */
   final double precise(int i, int j, BandState band) {
     return reverse ? band.pair.precise(p(), j, q(), i) : band.pair.precise(q(), i, p(), j);
   }
 
-  /** Returns it unrounded, as {@link DivergencePair#exact} does. */
+  /** Returns it unrounded, as {@link Pair#exact} does. */
   final Unrounded exact(int i, int j, double kl, BandState band) {
     return reverse ? band.pair.exact(p(), j, q(), i, kl) : band.pair.exact(q(), i, p(), j, kl);
   }
 
-  /** Returns it rounded to double, as {@link DivergencePair#rounded} does. */
+  /** Returns it rounded to double, as {@link Pair#rounded} does. */
   final double rounded(int i, int j, BandState band) {
     return reverse ? band.pair.rounded(p(), j, q(), i) : band.pair.rounded(q(), i, p(), j);
   }

@@ -1,10 +1,10 @@
 package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.Unrounded;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
-import dev.kullback.internal.plain.DivergencePair;
-import dev.kullback.internal.plain.Unrounded;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.jspecify.annotations.Nullable;
@@ -97,7 +97,7 @@ public final class WithinRows extends RowSearch {
   /** The divergence of i and j; infinite if it exceeds the radius by less than its rounding to double. */
   private double decided(int i, int j, BandState band) {
     double kl = precise(i, j, band);
-    if (Math.abs(kl - radius) > DivergencePair.PRECISE_ERROR * radius) {
+    if (Math.abs(kl - radius) > Pair.PRECISE_ERROR * radius) {
       return kl;
     }
     Unrounded exact = exact(i, j, kl, band);

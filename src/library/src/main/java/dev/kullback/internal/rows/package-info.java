@@ -1,6 +1,6 @@
 /**
  * Reductions of the matrix's rows, block by block while they are in the cache: nearest, within, one number of each row, a stream of
- * tiles. It may use plain, for what a kernel's error bound leaves open, and what plain may. Start with {@link
+ * tiles. It may use formula, for what a kernel's error bound leaves open, and what formula may. Start with {@link
  * dev.kullback.internal.rows.RowReduction}.
  */
 @NullMarked

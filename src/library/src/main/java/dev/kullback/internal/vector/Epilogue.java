@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockTarget;
-import dev.kullback.internal.plain.PairKl;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;

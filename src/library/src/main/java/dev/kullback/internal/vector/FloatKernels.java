@@ -1,6 +1,6 @@
 package dev.kullback.internal.vector;
 
-import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.formula.PairKl;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;

@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.plain.PairKl;
 import java.util.Arrays;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorShape;

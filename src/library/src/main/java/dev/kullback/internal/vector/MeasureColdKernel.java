@@ -1,20 +1,20 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Measure.Family;
-import dev.kullback.internal.plain.DivergencePair;
-import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
 /** {@link MeasureKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. */
 public final class MeasureColdKernel implements BlockKernel<MeasureOperands> {
   private final Worker worker;
-  private final DivergencePair pair;
+  private final Pair pair;
 
-  public MeasureColdKernel(Worker worker, DivergencePair pair) {
+  public MeasureColdKernel(Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
   }

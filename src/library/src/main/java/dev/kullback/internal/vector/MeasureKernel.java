@@ -1,11 +1,11 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.numerics.Measure.Family;
-import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
@@ -15,13 +15,13 @@ import dev.kullback.internal.work.Worker;
  */
 public final class MeasureKernel implements BlockKernel<MeasureOperands> {
   private final Worker worker;
-  private final DivergencePair pair;
+  private final Pair pair;
   private final boolean isHellinger;
   private final Tile tile = new Tile();
   private final FloatMeasureSums floats;
   private final DoubleMeasureSums doubles;
 
-  public MeasureKernel(Measure measure, Worker worker, DivergencePair pair) {
+  public MeasureKernel(Measure measure, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
     isHellinger = measure.family() == Family.HELLINGER;
@@ -123,7 +123,7 @@ public final class MeasureKernel implements BlockKernel<MeasureOperands> {
   }
 
   /** Returns the divergence of a pair, and 0 of equal parameters in the time of comparing them. */
-  static double value(DivergencePair pair, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+  static double value(Pair pair, DiagonalBatch q, int i, DiagonalBatch p, int j) {
     boolean isEqual = q.kind() == p.kind() && q.isDouble() == p.isDouble() && q.isEqual(i, p, j);
     return isEqual ? 0 : pair.stable(q, i, p, j);
   }

@@ -2,9 +2,9 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;

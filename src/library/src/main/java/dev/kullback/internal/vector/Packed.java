@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.plain.PairKl;
+import dev.kullback.internal.formula.PairKl;
 import java.util.BitSet;
 
 /**

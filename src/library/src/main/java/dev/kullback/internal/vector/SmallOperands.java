@@ -2,8 +2,8 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.Operands;
-import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;

@@ -1,9 +1,9 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
-import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.function.BooleanSupplier;

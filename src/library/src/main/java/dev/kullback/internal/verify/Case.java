@@ -4,9 +4,9 @@ import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.MadeUpGaussians;
 import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.List;
@@ -65,13 +65,13 @@ final class Case {
 
   final int[] descending;
 
-  private final DivergencePair pair;
+  private final Pair pair;
 
   /** q; for covariances a batch of the factors that they were made of. */
   private final Batch plainQ;
 
   Case(Measure measure, Kind kind, int[] shape, int turn, int round) {
-    pair = DivergencePair.of(measure, new Worker());
+    pair = Pair.of(measure, new Worker());
     this.kind = kind;
     scaleQ = SCALES.get(turn % SCALES.size());
     scaleP = kind == Kind.MIXED ? SCALES.get((turn + 1 + round) % SCALES.size()) : scaleQ;

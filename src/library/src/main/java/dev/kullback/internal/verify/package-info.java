@@ -1,5 +1,5 @@
 /**
- * Tries every operation on the machine it runs on, and compares the results with the plain text. It may use engine, rows, plain, batch,
+ * Tries every operation on the machine it runs on, and compares the results with the plain text. It may use engine, rows, formula, batch,
  * numerics and work. Start with {@link dev.kullback.internal.verify.Verify}.
  */
 @NullMarked

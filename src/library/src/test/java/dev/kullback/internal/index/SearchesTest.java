@@ -12,13 +12,13 @@ import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.ScalarCodeScan;
+import dev.kullback.internal.formula.ScalarPanelScan;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.plain.Pair;
-import dev.kullback.internal.plain.ScalarCodeScan;
-import dev.kullback.internal.plain.ScalarPanelScan;
 import dev.kullback.internal.work.Worker;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -480,7 +480,7 @@ class SearchesTest {
     Bounds bounds = new Bounds();
     Worker worker = new Worker();
     worker.startCall();
-    Pair pair = new Pair(worker);
+    KlPair pair = new KlPair(worker);
     long finite = 0;
     for (int seed = 300; seed < 340; seed++) {
       Case c = new Case(draw, seed);
@@ -539,7 +539,7 @@ class SearchesTest {
     CodedQuery coded = new CodedQuery();
     Worker worker = new Worker();
     worker.startCall();
-    Pair pair = new Pair(worker);
+    KlPair pair = new KlPair(worker);
     int searches = 0;
     int left = 0;
     for (int seed = 500; seed < 540; seed += 5) {

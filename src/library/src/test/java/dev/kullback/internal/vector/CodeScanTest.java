@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.formula.ScalarCodeScan;
 import dev.kullback.internal.kernel.CodeScan;
-import dev.kullback.internal.plain.ScalarCodeScan;
 import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.WarmCalls;
 import java.io.IOException;

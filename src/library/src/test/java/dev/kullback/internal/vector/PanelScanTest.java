@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.formula.ScalarPanelScan;
 import dev.kullback.internal.kernel.PanelScan;
-import dev.kullback.internal.plain.ScalarPanelScan;
 import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.WarmCalls;
 import java.io.IOException;

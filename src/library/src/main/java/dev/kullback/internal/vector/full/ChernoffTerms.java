@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.plain.FullPair;
 
 /**
  * Makes the divergence of a pair of the factor of {@code S = Σq + scale·Σp}, {@code scale = wp/wq}, so that {@code Σ* = wq S} and

@@ -1,6 +1,6 @@
 package dev.kullback.internal.vector.full;
 
-import dev.kullback.internal.plain.FullPair;
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.vector.Species;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.LongVector;

@@ -1,11 +1,11 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.FullPair;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.plain.DivergencePair;
-import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.vector.Epilogue;
 import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.vector.VectorWidth;
@@ -32,7 +32,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   private static final int COLUMNS = VectorWidth.REGISTERS == 32 ? 4 : 2;
 
   private final Worker worker;
-  private final DivergencePair pair;
+  private final Pair pair;
   private final ChernoffTerms terms;
   private final ChernoffRows rows = new ChernoffRows();
 
@@ -62,7 +62,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   /** Negative where an entry is to be recomputed. */
   private final long[] signs = new long[V];
 
-  public FullChernoffKernel(Measure measure, Worker worker, DivergencePair pair) {
+  public FullChernoffKernel(Measure measure, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
     terms = new ChernoffTerms(measure);

@@ -1,10 +1,10 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.stream.IntStream;
@@ -15,7 +15,7 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
   private static final int NR = FullColumns.NR;
 
   private final Worker worker;
-  private final DivergencePair pair;
+  private final Pair pair;
   private final ChernoffTerms terms;
   private final ChernoffRows rows = new ChernoffRows();
 
@@ -30,7 +30,7 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
   /** Entries of the packed Σ and of μ as they lie. */
   private int[] order = {};
 
-  public FullColdChernoff(Measure measure, Worker worker, DivergencePair pair) {
+  public FullColdChernoff(Measure measure, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
     terms = new ChernoffTerms(measure);

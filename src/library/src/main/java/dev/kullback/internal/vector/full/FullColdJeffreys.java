@@ -1,8 +1,8 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
-import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.work.Worker;
 
 /** {@link FullJeffreysKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. */
@@ -11,7 +11,7 @@ public final class FullColdJeffreys implements BlockKernel<FullOperands> {
   private static final int ROWS = FullColdKernel.ROWS;
 
   private final Worker worker;
-  private final DivergencePair pair;
+  private final Pair pair;
 
   /** A of some rows of q, and of one of p. */
   private double[] packed = {};
@@ -23,7 +23,7 @@ public final class FullColdJeffreys implements BlockKernel<FullOperands> {
   /** Products of some columns, as rows, with some rows, as columns. */
   private final double[] back = new double[COLUMNS * ROWS];
 
-  public FullColdJeffreys(Worker worker, DivergencePair pair) {
+  public FullColdJeffreys(Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
   }

@@ -1,8 +1,8 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
-import dev.kullback.internal.plain.DivergencePair;
 import dev.kullback.internal.vector.DoubleTranspose;
 import dev.kullback.internal.vector.Epilogue;
 import dev.kullback.internal.vector.Species;
@@ -27,7 +27,7 @@ public final class FullJeffreysKernel implements BlockKernel<FullOperands> {
   private static final int MOST_ROWS = BlockKernel.MOST_ROWS;
 
   private final Worker worker;
-  private final DivergencePair pair;
+  private final Pair pair;
   private final FullProducts forward = new FullProducts();
   private final FullProducts backward = new FullProducts();
 
@@ -45,7 +45,7 @@ public final class FullJeffreysKernel implements BlockKernel<FullOperands> {
 
   private final DoubleTranspose transpose = new DoubleTranspose(true);
 
-  public FullJeffreysKernel(Worker worker, DivergencePair pair) {
+  public FullJeffreysKernel(Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
   }

@@ -1,8 +1,8 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.plain.PairKl;
 import dev.kullback.internal.vector.DoubleTranspose;
 import dev.kullback.internal.vector.PanelForm;
 import dev.kullback.internal.vector.VectorWidth;

@@ -1,9 +1,9 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
-import dev.kullback.internal.plain.FullPair;
 import dev.kullback.internal.vector.DoubleTranspose;
 import dev.kullback.internal.vector.Species;
 import java.util.Arrays;

@@ -1,10 +1,6 @@
-package dev.kullback.internal.plain;
+package dev.kullback.internal.kernel;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.kernel.BlockKernel;
-import dev.kullback.internal.kernel.BlockTarget;
-import dev.kullback.internal.kernel.Operands;
-import dev.kullback.internal.kernel.Results;
 
 /** Stores 0, the divergence of a deterministic q by the convention of latent-diffusion code. */
 public final class ZeroKernel implements BlockKernel<Operands<Batch>> {

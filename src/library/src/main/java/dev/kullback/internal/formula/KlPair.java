@@ -1,4 +1,4 @@
-package dev.kullback.internal.plain;
+package dev.kullback.internal.formula;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
@@ -11,12 +11,12 @@ import dev.kullback.internal.work.Worker;
  * Computes KL(q_i ‖ p_j): of diagonal Gaussians by {@link PairKl}, of others by {@link FullPair}. As a kernel it serves the vector backend
  * for few dimensions until C2 has compiled the vectors, and for a diagonal batch that is too large to be written out as full factors.
  */
-public final class Pair extends DivergencePair {
+public final class KlPair extends Pair {
   private final FullPair full;
   private final RoundingFilter filter = new RoundingFilter();
   private final DoubleDoubleKl exact = new DoubleDoubleKl();
 
-  public Pair(Worker worker) {
+  public KlPair(Worker worker) {
     super(worker);
     full = new FullPair(worker);
   }

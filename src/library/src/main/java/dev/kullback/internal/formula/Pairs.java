@@ -1,13 +1,13 @@
-package dev.kullback.internal.plain;
+package dev.kullback.internal.formula;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.kernel.Results;
 
 /** Computes divergences pair by pair: the matrix's diagonal, chosen pairs, and divergences from N(0, I). Used by one thread. */
 public class Pairs {
-  protected final DivergencePair pair;
+  protected final Pair pair;
 
-  public Pairs(DivergencePair pair) {
+  public Pairs(Pair pair) {
     this.pair = pair;
   }
 

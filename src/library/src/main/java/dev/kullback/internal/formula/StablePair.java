@@ -1,4 +1,4 @@
-package dev.kullback.internal.plain;
+package dev.kullback.internal.formula;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
@@ -13,7 +13,7 @@ import dev.kullback.internal.work.Worker;
  * in blocks that are added with their errors, as {@link PairKl#stable} does. A term is within 100 units of 2⁻⁵³, a block's sum adds 63, so
  * the relative error is below 2e-14, whatever the batches' precision.
  */
-abstract class StablePair extends DivergencePair {
+abstract class StablePair extends Pair {
   private final Unrounded exact;
 
   StablePair(Unrounded exact, Worker worker) {

@@ -1,4 +1,4 @@
-package dev.kullback.internal.plain;
+package dev.kullback.internal.formula;
 
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Fma;

@@ -1,4 +1,4 @@
-package dev.kullback.internal.plain;
+package dev.kullback.internal.formula;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;

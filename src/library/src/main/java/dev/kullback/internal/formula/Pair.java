@@ -1,4 +1,4 @@
-package dev.kullback.internal.plain;
+package dev.kullback.internal.formula;
 
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.Batch;
@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  * candidate and a radius. As a kernel it computes all blocks of the scalar backend, and those that no kernel with vectors does. Holds the
  * working memory of one thread.
  */
-public abstract class DivergencePair implements BlockKernel<Operands<?>> {
+public abstract class Pair implements BlockKernel<Operands<?>> {
   /** Contract of the float kernels. */
   private static final double FLOAT_ERROR = 1e-5;
 
@@ -36,14 +36,14 @@ public abstract class DivergencePair implements BlockKernel<Operands<?>> {
   /** N(0, I) in the terms of the batch that was last compared with it. */
   private @Nullable DiagonalBatch normal;
 
-  DivergencePair(Worker worker) {
+  Pair(Worker worker) {
     this.worker = worker;
   }
 
   /** Makes the pair of a measure. */
-  public static DivergencePair of(Measure measure, Worker worker) {
+  public static Pair of(Measure measure, Worker worker) {
     return switch (measure.family()) {
-      case KL -> new Pair(worker);
+      case KL -> new KlPair(worker);
       case REVERSE_KL -> new ReverseKlPair(worker);
       case JEFFREYS -> new JeffreysPair(worker);
       case CHERNOFF, RENYI, HELLINGER -> new ChernoffPair(measure, worker);

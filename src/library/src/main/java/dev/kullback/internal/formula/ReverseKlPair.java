@@ -1,4 +1,4 @@
-package dev.kullback.internal.plain;
+package dev.kullback.internal.formula;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
@@ -6,13 +6,13 @@ import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Worker;
 
-/** Computes KL(p_j ‖ q_i): {@link Pair} with the roles exchanged. */
-final class ReverseKlPair extends DivergencePair {
-  private final Pair kl;
+/** Computes KL(p_j ‖ q_i): {@link KlPair} with the roles exchanged. */
+final class ReverseKlPair extends Pair {
+  private final KlPair kl;
 
   ReverseKlPair(Worker worker) {
     super(worker);
-    kl = new Pair(worker);
+    kl = new KlPair(worker);
   }
 
   @Override
