@@ -1,9 +1,14 @@
 package dev.kullback;
 
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Chernoff;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Jeffreys;
+import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.Wasserstein2;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.function.DoubleFunction;
 
 /**
  * A divergence of two Gaussians, which a {@link KlEngine} computes if it is
@@ -21,29 +26,29 @@ import java.util.Objects;
  */
 public final class Divergence {
   /** {@code KL(q ‖ p)}, the default. */
-  public static final Divergence KL = new Divergence("kl", Measure.KL);
+  public static final Divergence KL = new Divergence("kl", Kl.FORWARD);
 
   /** {@code KL(p ‖ q)}: KL with the roles exchanged. */
-  public static final Divergence REVERSE_KL = new Divergence("reverse-kl", Measure.REVERSE_KL);
+  public static final Divergence REVERSE_KL = new Divergence("reverse-kl", Kl.REVERSE);
 
   /**
    * Jeffreys' divergence {@code KL(q ‖ p) + KL(p ‖ q)}, symmetric: {@code ½ Σ [(v_q − v_p)²/(v_q v_p) + d² (1/v_q + 1/v_p)]}.
    */
-  public static final Divergence JEFFREYS = new Divergence("jeffreys", Measure.JEFFREYS);
+  public static final Divergence JEFFREYS = new Divergence("jeffreys", Jeffreys.FORMULA);
 
   /**
    * The Bhattacharyya distance {@code B = −ln ∫ √(q p)}, symmetric: {@code ¼ Σ d²/(v_q + v_p) + ½ Σ ln[(v_q + v_p)/(2 σ_q
    * σ_p)]}, or {@code ⅛ dᵀ Σ⁻¹ d + ½ ln[det Σ/√(det Σ_q det Σ_p)]} with {@code Σ = ½ (Σ_q + Σ_p)}.
    */
   public static final Divergence BHATTACHARYYA =
-      new Divergence("bhattacharyya", Measure.BHATTACHARYYA);
+      new Divergence("bhattacharyya", Chernoff.BHATTACHARYYA);
 
   /**
    * Hellinger's distance {@code √(1 − e^−B)}, symmetric, with the Bhattacharyya distance B: in [0, 1]. Where it is near 1,
    * searches no longer tell one from another, from B = 55 on; nor do {@linkplain NearestOptions#exact exact lists}, whose values are
    * doubles, from B = 37 on. {@link #BHATTACHARYYA} gives the same order, and tells.
    */
-  public static final Divergence HELLINGER = new Divergence("hellinger", Measure.HELLINGER);
+  public static final Divergence HELLINGER = new Divergence("hellinger", Chernoff.HELLINGER);
 
   /**
    * The squared 2-Wasserstein distance, symmetric: {@code Σ [d² + (σ_q − σ_p)²]}, or {@code ‖d‖² + tr Σ_q + tr Σ_p − 2 tr
@@ -52,7 +57,7 @@ public final class Divergence {
    * values that are nearer to each other than that may come in either order.
    */
   public static final Divergence WASSERSTEIN_2 =
-      new Divergence("wasserstein-2", Measure.WASSERSTEIN_2);
+      new Divergence("wasserstein-2", Wasserstein2.SQUARED);
 
   private static final List<Divergence> NAMED =
       List.of(KL, REVERSE_KL, JEFFREYS, BHATTACHARYYA, HELLINGER, WASSERSTEIN_2);
@@ -60,12 +65,12 @@ public final class Divergence {
   private static final String RENYI = "renyi";
   private static final String CHERNOFF = "chernoff";
 
-  final Measure measure;
+  final Formula formula;
   private final String name;
 
-  private Divergence(String name, Measure measure) {
+  private Divergence(String name, Formula formula) {
     this.name = name;
-    this.measure = measure;
+    this.formula = formula;
   }
 
   /**
@@ -78,7 +83,7 @@ public final class Divergence {
    * @throws IllegalArgumentException if alpha is not in (0, 1)
    */
   public static Divergence renyi(double alpha) {
-    return ofOrder(RENYI, Measure.Family.RENYI, alpha);
+    return ofOrder(RENYI, alpha, Chernoff::renyi);
   }
 
   /**
@@ -90,14 +95,14 @@ public final class Divergence {
    * @throws IllegalArgumentException if alpha is not in (0, 1)
    */
   public static Divergence chernoff(double alpha) {
-    return ofOrder(CHERNOFF, Measure.Family.CHERNOFF, alpha);
+    return ofOrder(CHERNOFF, alpha, Chernoff::ofOrder);
   }
 
-  private static Divergence ofOrder(String name, Measure.Family family, double alpha) {
+  private static Divergence ofOrder(String name, double alpha, DoubleFunction<Formula> formula) {
     if (!(alpha > 0 && alpha < 1)) {
       throw new IllegalArgumentException("alpha must be in (0, 1), is " + alpha);
     }
-    return new Divergence(name + ":" + alpha, new Measure(family, alpha));
+    return new Divergence(name + ":" + alpha, formula.apply(alpha));
   }
 
   /**
@@ -137,11 +142,7 @@ public final class Divergence {
 
   /** {@return whether exchanging q and p never changes a value} */
   public boolean isSymmetric() {
-    return switch (measure.family()) {
-      case KL, REVERSE_KL -> false;
-      case CHERNOFF, RENYI -> measure.alpha() == 0.5;
-      case JEFFREYS, HELLINGER, WASSERSTEIN_2 -> true;
-    };
+    return formula.isSymmetric();
   }
 
   /** {@return whether the other is a divergence of the same name} */

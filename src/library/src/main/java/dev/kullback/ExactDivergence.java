@@ -42,7 +42,7 @@ public final class ExactDivergence {
   private ExactDivergence(Divergence divergence, ScaleKind kind, Scale scale) {
     this.kind = kind;
     this.scale = scale;
-    pair = Pair.of(divergence.measure, new Worker());
+    pair = new Pair(divergence.formula, new Worker());
   }
 
   /**

@@ -2,7 +2,7 @@ package dev.kullback;
 
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Kl;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
@@ -102,7 +102,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    *     its status stays set, and what was built by then stays with the batch
    */
   default void prepare() {
-    Platform.prepare(Measure.KL, KlEngine.batch(this));
+    Platform.prepare(Kl.FORWARD, KlEngine.batch(this));
   }
 
   /**

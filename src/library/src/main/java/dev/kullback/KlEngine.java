@@ -4,8 +4,8 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Sampler;
-import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.verify.Verify;
@@ -42,12 +42,12 @@ public final class KlEngine implements AutoCloseable {
 
   private final Engine engine;
   private final Divergence divergence;
-  private final Measure measure;
+  private final Formula formula;
 
   KlEngine(Engine engine, Divergence divergence) {
     this.engine = engine;
     this.divergence = divergence;
-    measure = divergence.measure;
+    formula = divergence.formula;
   }
 
   /** {@return a builder of engines, whose defaults are one thread and {@link Backend#AUTO}} */
@@ -140,7 +140,7 @@ public final class KlEngine implements AutoCloseable {
     public KlEngine build() {
       return new KlEngine(
           new Engine(
-              divergence.measure, backend.choice(), KlEngine.threads(threads, executor), executor),
+              divergence.formula, backend.choice(), KlEngine.threads(threads, executor), executor),
           divergence);
     }
   }
@@ -413,7 +413,7 @@ public final class KlEngine implements AutoCloseable {
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
     Objects.requireNonNull(options, "options");
-    Arguments.checkNearest(measure, a, b, options.k, options.query);
+    Arguments.checkNearest(formula, a, b, options.k, options.query);
     return new Neighbors(engine.nearest(a, b, options.k, options.query));
   }
 
@@ -681,7 +681,7 @@ public final class KlEngine implements AutoCloseable {
     engine.checkOpen();
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
-    Arguments.checkWithin(measure, a, b, reverse, radius, maxPairs);
+    Arguments.checkWithin(formula, a, b, reverse, radius, maxPairs);
     return new Neighbors(engine.within(a, b, reverse, radius, maxPairs));
   }
 
@@ -689,7 +689,7 @@ public final class KlEngine implements AutoCloseable {
     engine.checkOpen();
     Batch a = batch(q, "q");
     Batch b = batch(p, "p");
-    Arguments.checkEvery(measure, a, b, k, query);
+    Arguments.checkEvery(formula, a, b, k, query);
     return new Neighbors(engine.nearest(a, b, k, query));
   }
 
@@ -707,33 +707,33 @@ public final class KlEngine implements AutoCloseable {
 
   private void check(Gaussians q, Gaussians p) {
     engine.checkOpen();
-    Arguments.check(measure, batch(q, "q"), batch(p, "p"), false);
+    Arguments.check(formula, batch(q, "q"), batch(p, "p"), false);
   }
 
   private void checkStandard(Gaussians q) {
     engine.checkOpen();
-    Arguments.checkStandard(measure, batch(q, "q"));
+    Arguments.checkStandard(formula, batch(q, "q"));
   }
 
   private void checkAligned(Gaussians q, Gaussians p) {
     engine.checkOpen();
-    Arguments.checkAligned(measure, batch(q, "q"), batch(p, "p"));
+    Arguments.checkAligned(formula, batch(q, "q"), batch(p, "p"));
   }
 
   private void checkPairs(Gaussians q, int[] i, Gaussians p, int[] j) {
     engine.checkOpen();
-    Arguments.checkPairs(measure, batch(q, "q"), i, batch(p, "p"), j);
+    Arguments.checkPairs(formula, batch(q, "q"), i, batch(p, "p"), j);
   }
 
   private int arrayLength(Gaussians q, Gaussians p) {
     engine.checkOpen();
-    return Arguments.arrayLength(measure, batch(q, "q"), batch(p, "p"));
+    return Arguments.arrayLength(formula, batch(q, "q"), batch(p, "p"));
   }
 
   private void checkEvery(
       Gaussians q, Gaussians p, int k, NearestQuery query, int[] indices, int values) {
     engine.checkOpen();
-    Arguments.checkEvery(measure, batch(q, "q"), batch(p, "p"), k, query);
+    Arguments.checkEvery(formula, batch(q, "q"), batch(p, "p"), k, query);
     int length = q.size() * k;
     Arguments.checkLength("indices", length, Objects.requireNonNull(indices, "indices").length);
     Arguments.checkLength("values", length, values);

@@ -159,7 +159,7 @@ public final class MixtureEntropy {
     Divergence chernoff = Divergence.chernoff(alpha);
     Platform.Choice backend =
         Platform.mayHaveVectors() ? Platform.Choice.VECTOR : Platform.Choice.SCALAR;
-    try (KlEngine engine = new KlEngine(new Engine(chernoff.measure, backend, 1, null), chernoff)) {
+    try (KlEngine engine = new KlEngine(new Engine(chernoff.formula, backend, 1, null), chernoff)) {
       return bound(engine);
     }
   }

@@ -217,7 +217,7 @@ class AlignedTest {
     double[] expected = new double[n];
     double[] expectedStandard = new double[n];
     for (int i = 0; i < n; i++) {
-      expected[i] = pair.kl(q.batch, i, p.batch, i);
+      expected[i] = pair.divergence(q.batch, i, p.batch, i);
       expectedStandard[i] = FullPair.standard(q.batch, i);
     }
     Check.sameBits(what + ", aligned", 1, expected, aligned);

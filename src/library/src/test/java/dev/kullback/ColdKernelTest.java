@@ -348,7 +348,7 @@ class ColdKernelTest {
     double[][] found = new double[2][];
     for (int way = 0; way < 2; way++) {
       boolean vectors = way == 0;
-      Engine chosen = new Engine(divergence.measure, Platform.Choice.VECTOR, 1, null, _ -> vectors);
+      Engine chosen = new Engine(divergence.formula, Platform.Choice.VECTOR, 1, null, _ -> vectors);
       try (KlEngine engine = new KlEngine(chosen, divergence)) {
         Gaussians first = q.get();
         found[way] = call.of(engine, first, p == null ? first : p.get());

@@ -5,7 +5,7 @@ import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import java.util.Arrays;
 import java.util.Random;
@@ -24,11 +24,10 @@ public final class BackgroundWarmUpProbe {
     System.out.println(what + (isUnderWay() ? ": under way" : ": no thread"));
   }
 
-  /** Prints whether the thread is there, and whether results stay the same; or, of a measure, what an engine has waited for. */
+  /** Prints whether the thread is there, and whether results stay the same; or, given a second argument, what an engine of the Wasserstein distance has waited for. */
   public static void main(String[] arguments) {
     if (arguments.length > 1) {
-      Measure measure = new Measure(Measure.Family.valueOf(arguments[1]), 0);
-      try (Engine engine = new Engine(measure, Platform.Choice.VECTOR, 1, null)) {
+      try (Engine engine = new Engine(Wasserstein2.SQUARED, Platform.Choice.VECTOR, 1, null)) {
         engine.awaitVectors(8);
       }
       Arrays.stream(KernelGroup.values())

@@ -4,7 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
 import java.lang.foreign.MemorySegment;
@@ -18,7 +18,7 @@ public final class Arguments {
   private Arguments() {}
 
   /** Batches for the divergence of q and p, or in reverse for that of p and q. */
-  public static void check(Measure measure, Batch q, Batch p, boolean reverse) {
+  public static void check(Formula formula, Batch q, Batch p, boolean reverse) {
     if (q.dimension() != p.dimension()) {
       throw new IllegalArgumentException(
           "q has dimension %d but p has %d; they must be equal"
@@ -31,12 +31,12 @@ public final class Arguments {
     } else if (q instanceof FullBatch && p instanceof DiagonalBatch d) {
       d.checkStd("p");
     }
-    if (!measure.isKl()) {
+    if (!formula.hasDeterministic()) {
       checkStochastic(q, "q");
       checkStochastic(p, "p");
       return;
     }
-    boolean exchanged = reverse != measure.isReverse();
+    boolean exchanged = reverse != formula.isReverse();
     if ((exchanged ? q : p).isDeterministic() && !(exchanged ? p : q).isDeterministic()) {
       throw new IllegalArgumentException(
           exchanged
@@ -46,13 +46,13 @@ public final class Arguments {
   }
 
   /** A batch for the divergence from N(0, I). */
-  public static void checkStandard(Measure measure, Batch q) {
+  public static void checkStandard(Formula formula, Batch q) {
     checkSome(q, "q");
-    if (measure.isReverse() && q.isDeterministic()) {
+    if (formula.isReverse() && q.isDeterministic()) {
       throw new IllegalArgumentException(
           "q is deterministic (std 0), so its divergence from N(0, I) is undefined");
     }
-    if (!measure.isKl()) {
+    if (!formula.hasDeterministic()) {
       checkStochastic(q, "q");
     }
   }
@@ -71,8 +71,8 @@ public final class Arguments {
     }
   }
 
-  public static void checkAligned(Measure measure, Batch q, Batch p) {
-    check(measure, q, p, false);
+  public static void checkAligned(Formula formula, Batch q, Batch p) {
+    check(formula, q, p, false);
     if (q.size() != p.size()) {
       throw new IllegalArgumentException(
           "q has %d Gaussians but p has %d; aligned needs as many of each"
@@ -81,8 +81,8 @@ public final class Arguments {
   }
 
   /** Elements of the matrix, which must fit an array. */
-  public static int arrayLength(Measure measure, Batch q, Batch p) {
-    check(measure, q, p, false);
+  public static int arrayLength(Formula formula, Batch q, Batch p) {
+    check(formula, q, p, false);
     long n = (long) q.size() * p.size();
     if (n > MOST_PAIRS) {
       throw new IllegalArgumentException(
@@ -93,8 +93,8 @@ public final class Arguments {
   }
 
   /** Arguments of a query for k neighbors of every row, which has as many. */
-  public static void checkEvery(Measure measure, Batch q, Batch p, int k, NearestQuery query) {
-    check(measure, q, p, query.reverse());
+  public static void checkEvery(Formula formula, Batch q, Batch p, int k, NearestQuery query) {
+    check(formula, q, p, query.reverse());
     if (query.others() && q.size() != p.size()) {
       throw new IllegalArgumentException(
           "q has %d Gaussians but p has %d; nearestOthers needs as many of each"
@@ -113,8 +113,8 @@ public final class Arguments {
   }
 
   /** Arguments of a query for k neighbors of every row or as many as there are: lists that fit an array, and indices that fit an int. */
-  public static void checkNearest(Measure measure, Batch q, Batch p, int k, NearestQuery query) {
-    check(measure, q, p, query.reverse());
+  public static void checkNearest(Formula formula, Batch q, Batch p, int k, NearestQuery query) {
+    check(formula, q, p, query.reverse());
     checkIndices("firstIndex", query.first(), "p", p.size());
     if (query.others()) {
       checkIndices("firstRow", query.firstRow(), "q", q.size());
@@ -193,8 +193,8 @@ public final class Arguments {
   }
 
   /** Pairs of rows, each of which must be one. */
-  public static void checkPairs(Measure measure, Batch q, int[] i, Batch p, int[] j) {
-    check(measure, q, p, false);
+  public static void checkPairs(Formula formula, Batch q, int[] i, Batch p, int[] j) {
+    check(formula, q, p, false);
     Objects.requireNonNull(i, "i");
     Objects.requireNonNull(j, "j");
     if (i.length != j.length) {
@@ -217,8 +217,8 @@ public final class Arguments {
   }
 
   public static void checkWithin(
-      Measure measure, Batch q, Batch p, boolean reverse, double radius, int maxPairs) {
-    check(measure, q, p, reverse);
+      Formula formula, Batch q, Batch p, boolean reverse, double radius, int maxPairs) {
+    check(formula, q, p, reverse);
     if (!(radius >= 0)) {
       throw new IllegalArgumentException("radius must be >= 0, is " + radius);
     }

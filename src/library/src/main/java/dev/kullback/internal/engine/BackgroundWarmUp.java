@@ -2,7 +2,8 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.vector.MeasureOperands;
 import dev.kullback.internal.vector.Readiness;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
@@ -72,8 +73,8 @@ final class BackgroundWarmUp {
   }
 
   /** Has the groups tried that a matrix of such batches needs. */
-  static void begin(Measure measure, Batch q, Batch p) {
-    begin(groups(measure, q, p), q.dimension());
+  static void begin(Formula formula, Batch q, Batch p) {
+    begin(groups(formula, q, p), q.dimension());
   }
 
   private static void begin(KernelGroup[] groups, int dimension) {
@@ -89,26 +90,31 @@ final class BackgroundWarmUp {
     }
   }
 
-  private static KernelGroup[] groups(Measure measure, Batch q, Batch p) {
+  private static KernelGroup[] groups(Formula formula, Batch q, Batch p) {
     boolean full = q instanceof FullBatch || p instanceof FullBatch;
     boolean wide = q.isDouble() || p.isDouble();
-    return full ? full(measure) : diagonal(measure, wide, q.dimension());
+    return full ? full(formula) : diagonal(formula, wide, q.dimension());
   }
 
-  private static KernelGroup[] full(Measure measure) {
-    return switch (measure.family()) {
-      case KL, REVERSE_KL, WASSERSTEIN_2 -> FULL;
-      case JEFFREYS -> FULL_JEFFREYS;
-      case CHERNOFF, RENYI, HELLINGER -> FULL_CHERNOFF;
+  private static KernelGroup[] full(Formula formula) {
+    return switch (formula.fullKernel()) {
+      case PRODUCT, NONE -> FULL;
+      case TWO_PRODUCTS -> FULL_JEFFREYS;
+      case FACTORS -> FULL_CHERNOFF;
     };
   }
 
-  private static KernelGroup[] diagonal(Measure measure, boolean wide, int dimension) {
-    return switch (measure.family()) {
+  private static KernelGroup[] diagonal(Formula formula, boolean wide, int dimension) {
+    if (formula instanceof Kl) {
+      return diagonal(wide, dimension);
+    }
+    if (!MeasureOperands.has(formula)) {
+      return NONE;
+    }
+    return switch (KernelGroup.of(formula)) {
       case WASSERSTEIN_2 -> WASSERSTEIN_2;
       case JEFFREYS -> JEFFREYS;
-      case CHERNOFF, RENYI, HELLINGER -> MeasureOperands.has(measure) ? CHERNOFF : NONE;
-      case KL, REVERSE_KL -> diagonal(wide, dimension);
+      default -> CHERNOFF;
     };
   }
 
@@ -152,21 +158,21 @@ final class BackgroundWarmUp {
   }
 
   /** Waits for all that calls on such batches need. */
-  static void await(Measure measure, Batch q, Batch p) {
-    await(groups(measure, q, p), q.dimension());
+  static void await(Formula formula, Batch q, Batch p) {
+    await(groups(formula, q, p), q.dimension());
   }
 
   /** Waits for all that calls on diagonal batches of float need. */
-  static void await(Measure measure, int dimension) {
-    await(diagonal(measure, false, dimension), dimension);
+  static void await(Formula formula, int dimension) {
+    await(diagonal(formula, false, dimension), dimension);
   }
 
   /** Waits for all that calls of an engine may need. */
-  static void awaitAll(Measure measure, int dimension) {
+  static void awaitAll(Formula formula, int dimension) {
     EnumSet<KernelGroup> groups = EnumSet.noneOf(KernelGroup.class);
-    Collections.addAll(groups, full(measure));
-    Collections.addAll(groups, diagonal(measure, false, dimension));
-    if (measure.isKl()) {
+    Collections.addAll(groups, full(formula));
+    Collections.addAll(groups, diagonal(formula, false, dimension));
+    if (formula instanceof Kl) {
       groups.add(KernelGroup.SMALL);
     }
     await(groups.toArray(KernelGroup[]::new), dimension);

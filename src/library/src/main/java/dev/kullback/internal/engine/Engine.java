@@ -4,7 +4,8 @@ import dev.kullback.KlTile;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.TileStream;
@@ -24,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Engine implements AutoCloseable {
   /** What it computes. */
-  final Measure measure;
+  final Formula formula;
 
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
@@ -43,8 +44,8 @@ public final class Engine implements AutoCloseable {
    * @param executor where helpers run; null for threads of its own, if there are to be any
    * @throws IllegalStateException if the backend cannot run
    */
-  public Engine(Measure measure, Platform.Choice asked, int threads, @Nullable Executor executor) {
-    this(measure, asked, threads, executor, null);
+  public Engine(Formula formula, Platform.Choice asked, int threads, @Nullable Executor executor) {
+    this(formula, asked, threads, executor, null);
   }
 
   /** An engine of KL that uses the vectors that {@code ready} tells of, compiled or not. */
@@ -53,19 +54,19 @@ public final class Engine implements AutoCloseable {
       int threads,
       @Nullable Executor executor,
       Predicate<KernelGroup> ready) {
-    this(Measure.KL, asked, threads, executor, ready);
+    this(Kl.FORWARD, asked, threads, executor, ready);
   }
 
   /** An engine; if {@code ready} is null, it uses the vectors that are compiled. */
   public Engine(
-      Measure measure,
+      Formula formula,
       Platform.Choice asked,
       int threads,
       @Nullable Executor executor,
       @Nullable Predicate<KernelGroup> ready) {
-    this.measure = measure;
+    this.formula = formula;
     backend = Platform.select(asked);
-    if (backend == Platform.Choice.CUDA && !measure.equals(Measure.KL)) {
+    if (backend == Platform.Choice.CUDA && !formula.hasDevice()) {
       throw new IllegalStateException(
           "a CUDA device computes KL alone; take the backend vector or scalar");
     }
@@ -85,8 +86,8 @@ public final class Engine implements AutoCloseable {
   }
 
   /** Returns what it computes. */
-  public Measure measure() {
-    return measure;
+  public Formula formula() {
+    return formula;
   }
 
   public void checkOpen() {
@@ -180,14 +181,14 @@ public final class Engine implements AutoCloseable {
   /** Waits until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
     if (ready != null) {
-      BackgroundWarmUp.awaitAll(measure, dimension);
+      BackgroundWarmUp.awaitAll(formula, dimension);
     }
   }
 
   /** Calls with made-up batches of this shape until the VM has compiled what they run. */
   public void warmUp(int n, int m, int dimension) {
     if (ready != null) {
-      BackgroundWarmUp.await(measure, dimension);
+      BackgroundWarmUp.await(formula, dimension);
     }
     WarmUp.run(this, n, m, dimension);
   }
@@ -195,16 +196,16 @@ public final class Engine implements AutoCloseable {
   /** Makes all that calls need of the caller's batches, and calls with them until the VM has compiled what they run. */
   public void warmUp(Batch q, Batch p) {
     if (ready != null) {
-      BackgroundWarmUp.await(measure, q, p);
+      BackgroundWarmUp.await(formula, q, p);
     }
-    Platform.prepare(measure, q);
-    Platform.prepare(measure, p);
+    Platform.prepare(formula, q);
+    Platform.prepare(formula, p);
     if (backend == Platform.Choice.VECTOR
         && q.getClass() != p.getClass()
         && q.isExpandable()
         && p.isExpandable()) {
-      Platform.prepare(measure, q.full());
-      Platform.prepare(measure, p.full());
+      Platform.prepare(formula, q.full());
+      Platform.prepare(formula, p.full());
     }
     if (q instanceof DiagonalBatch
         && p instanceof DiagonalBatch

@@ -5,7 +5,8 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.cuda.CudaKernel;
-import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.Pairs;
 import dev.kullback.internal.formula.ScalarScan;
@@ -13,7 +14,6 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.kernel.ZeroKernel;
-import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.vector.MeasureOperands;
 import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.full.FullOperands;
@@ -27,7 +27,7 @@ final class Kernels {
   /** Partial sums of a row on the scalar backend, which has no width of vectors to follow. */
   private static final int LANES = 4;
 
-  private final Measure measure;
+  private final Formula formula;
   private final Operands<Batch> operands = new Operands<>();
 
   /** The device, while a call of this thread keeps it open. */
@@ -35,10 +35,8 @@ final class Kernels {
 
   private final ZeroKernel zero = new ZeroKernel();
 
-  /** The scalar kernel; that of KL for the reverse of KL, too, whose calls exchange q and p. */
+  /** The scalar kernel, of the reverse of KL with the roles that its calls exchange. */
   private final Pair pair;
-
-  private final KlPair kl;
 
   private final @Nullable CudaKernel cuda;
 
@@ -52,29 +50,28 @@ final class Kernels {
 
   /** Makes the kernels of a worker; {@code ready} tells which vectors are to be used, null for none. */
   Kernels(
-      Measure measure,
+      Formula formula,
       @Nullable Predicate<KernelGroup> ready,
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair) {
-    this.measure = measure;
-    kl = pair instanceof KlPair own ? own : new KlPair(worker);
-    this.pair = measure.isKl() ? kl : pair;
+    this.formula = formula;
+    this.pair = pair.forward();
     pairs = new Pairs(pair);
     cuda = device != null ? new CudaKernel(device, worker) : null;
-    vectors = ready != null ? new ReadyKernels(measure, pairs, worker, pair, kl, ready) : null;
+    vectors = ready != null ? new ReadyKernels(formula, pairs, worker, this.pair, ready) : null;
   }
 
   /** Chooses the kernel of the divergence of q and p, and packs what its blocks read; of the reverse of KL, for roles exchanged by the call. */
   Operands<?> prepare(Batch q, Batch p) {
-    if (!measure.isKl()) {
+    if (!(formula instanceof Kl)) {
       return prepareOther(q, p);
     }
     if (q.isDeterministic()) {
       return set(Operands.Kind.ZERO, q, p);
     }
     if (vectors != null && (cuda == null || q instanceof FullBatch || p instanceof FullBatch)) {
-      BackgroundWarmUp.begin(measure, q, p); // with a device, vectors only make full batches
+      BackgroundWarmUp.begin(formula, q, p); // with a device, vectors only make full batches
     }
     if (cuda != null && q.getClass() == p.getClass()) {
       return enter(cuda.device(), q, p);
@@ -101,8 +98,8 @@ final class Kernels {
     if (vectors != null
         && q instanceof DiagonalBatch a
         && p instanceof DiagonalBatch b
-        && MeasureOperands.has(measure)) {
-      BackgroundWarmUp.begin(measure, a, b);
+        && MeasureOperands.has(formula)) {
+      BackgroundWarmUp.begin(formula, a, b);
       return vectors.prepare(a, b);
     }
     boolean isFull = q instanceof FullBatch || p instanceof FullBatch;
@@ -113,15 +110,15 @@ final class Kernels {
         || !hasFullKernel(q.dimension())) {
       return set(Operands.Kind.SCALAR, q, p);
     }
-    BackgroundWarmUp.begin(measure, q, p);
+    BackgroundWarmUp.begin(formula, q, p);
     return vectors.prepareOther(q.full(), p.full());
   }
 
   private boolean hasFullKernel(int dimension) {
-    return switch (measure.family()) {
-      case KL, REVERSE_KL, JEFFREYS -> true;
-      case CHERNOFF, RENYI, HELLINGER -> dimension <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
-      case WASSERSTEIN_2 -> false;
+    return switch (formula.fullKernel()) {
+      case PRODUCT, TWO_PRODUCTS -> true;
+      case FACTORS -> dimension <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
+      case NONE -> false;
     };
   }
 
@@ -152,7 +149,7 @@ final class Kernels {
 
   /** Returns what computes {@code KL(q_i ‖ p_i)}, and divergences of q from N(0, I). */
   Pairs pairs(Batch q) {
-    return measure.equals(Measure.KL) && vectors != null && cuda == null && q instanceof FullBatch f
+    return formula == Kl.FORWARD && vectors != null && cuda == null && q instanceof FullBatch f
         ? vectors.pairs(f)
         : pairs;
   }
@@ -172,7 +169,6 @@ final class Kernels {
   /** Lets go of a call's batches and memory. */
   void clear() {
     operands.clear();
-    kl.clear();
     CudaDevice device = entered;
     if (device != null) {
       entered = null;

@@ -4,10 +4,11 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaLibrary;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
-import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.FloatPanels;
@@ -316,13 +317,13 @@ public final class Platform {
   }
 
   /** Makes all that calls may need of a batch. */
-  public static void prepare(Measure measure, Batch batch) {
+  public static void prepare(Formula formula, Batch batch) {
     batch.prepare();
     if (mayHaveVectors()) {
       switch (batch) {
-        case DiagonalBatch d when !measure.isKl() -> {
-          if (MeasureOperands.has(measure)) {
-            MeasureOperands.prepare(measure, d, KernelGroup.of(measure).isCompiled());
+        case DiagonalBatch d when !(formula instanceof Kl) -> {
+          if (MeasureOperands.has(formula)) {
+            MeasureOperands.prepare(formula, d, KernelGroup.of(formula).isCompiled());
           }
         }
         case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->

@@ -2,14 +2,14 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.Pairs;
 import dev.kullback.internal.formula.ScalarScan;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.RowScan;
-import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.vector.ColdKernel;
 import dev.kullback.internal.vector.MeasureColdKernel;
 import dev.kullback.internal.vector.MeasureKernel;
@@ -38,12 +38,10 @@ import org.jspecify.annotations.Nullable;
  * that verifying that loads no class with vectors; and each kernel is created on first use, as its classes take long to load.
  */
 final class ReadyKernels {
-  private final Measure measure;
+  private final Formula formula;
   private final Worker worker;
 
   private final Pair pair;
-
-  private final KlPair klPair;
 
   /** Tells of each group whether its vectors are to be used. */
   private final Predicate<KernelGroup> ready;
@@ -69,27 +67,21 @@ final class ReadyKernels {
   private @Nullable VectorScan scan;
 
   ReadyKernels(
-      Measure measure,
-      Pairs coldPairs,
-      Worker worker,
-      Pair pair,
-      KlPair klPair,
-      Predicate<KernelGroup> ready) {
-    this.measure = measure;
+      Formula formula, Pairs coldPairs, Worker worker, Pair pair, Predicate<KernelGroup> ready) {
+    this.formula = formula;
     this.pair = pair;
     this.coldPairs = coldPairs;
     this.worker = worker;
-    this.klPair = klPair;
     this.ready = ready;
     cold = new ColdKernel(worker);
   }
 
   Operands<?> prepare(DiagonalBatch q, DiagonalBatch p) {
-    if (!measure.isKl()) {
+    if (!(formula instanceof Kl)) {
       if (measureOperands == null) {
-        measureOperands = new MeasureOperands(measure);
+        measureOperands = new MeasureOperands(formula);
       }
-      measureOperands.prepare(q, p, ready.test(KernelGroup.of(measure)), worker);
+      measureOperands.prepare(q, p, ready.test(KernelGroup.of(formula)), worker);
       return measureOperands;
     }
     if (q.dimension() <= SmallKernel.MOST_DIMENSIONS) {
@@ -109,7 +101,7 @@ final class ReadyKernels {
   /** Prepares for the kernel of a divergence other than KL. */
   Operands<?> prepareOther(FullBatch q, FullBatch p) {
     Operands.Kind kind =
-        measure.family() == Measure.Family.JEFFREYS
+        formula.fullKernel() == Formula.FullKernel.TWO_PRODUCTS
             ? Operands.Kind.FULL_JEFFREYS
             : Operands.Kind.FULL_CHERNOFF;
     fullOperands.prepare(kind, q, p, ready.test(KernelGroup.FULL), worker);
@@ -119,12 +111,12 @@ final class ReadyKernels {
   /** Returns a kernel for a block, ready or cold. */
   BlockKernel<?> of(Operands.Kind kind) {
     return switch (kind) {
-      case SMALL -> ready.test(KernelGroup.SMALL) ? small() : klPair;
+      case SMALL -> ready.test(KernelGroup.SMALL) ? small() : pair;
       case FLOAT -> ready.test(KernelGroup.FLOAT) ? tiles() : cold;
       case DOUBLE -> ready.test(KernelGroup.DOUBLE) ? tiles() : cold;
       case FULL -> ready.test(KernelGroup.FULL) ? full() : coldFull();
       case FULL_CHERNOFF, FULL_JEFFREYS -> otherFull(kind);
-      case MEASURE -> ready.test(KernelGroup.of(measure)) ? measureTiles() : coldMeasure();
+      case MEASURE -> ready.test(KernelGroup.of(formula)) ? measureTiles() : coldMeasure();
       case ZERO, SCALAR, DEVICE -> throw new IllegalArgumentException(kind.name());
     };
   }
@@ -135,7 +127,7 @@ final class ReadyKernels {
       return coldPairs;
     }
     if (pairs == null) {
-      pairs = new FullPairs(klPair, worker);
+      pairs = new FullPairs(pair, worker);
     }
     return pairs;
   }
@@ -166,14 +158,14 @@ final class ReadyKernels {
 
   private FullVectorKernel full() {
     if (full == null) {
-      full = new FullVectorKernel(worker, klPair);
+      full = new FullVectorKernel(worker, pair);
     }
     return full;
   }
 
   private FullColdKernel coldFull() {
     if (coldFull == null) {
-      coldFull = new FullColdKernel(worker, klPair);
+      coldFull = new FullColdKernel(worker, pair);
     }
     return coldFull;
   }
@@ -185,7 +177,7 @@ final class ReadyKernels {
         otherFull =
             isJeffreys
                 ? new FullJeffreysKernel(worker, pair)
-                : new FullChernoffKernel(measure, worker, pair);
+                : new FullChernoffKernel(formula, worker, pair);
       }
       return otherFull;
     }
@@ -193,14 +185,14 @@ final class ReadyKernels {
       coldOtherFull =
           isJeffreys
               ? new FullColdJeffreys(worker, pair)
-              : new FullColdChernoff(measure, worker, pair);
+              : new FullColdChernoff(formula, worker, pair);
     }
     return coldOtherFull;
   }
 
   private MeasureKernel measureTiles() {
     if (measureTiles == null) {
-      measureTiles = new MeasureKernel(measure, worker, pair);
+      measureTiles = new MeasureKernel(formula, worker, pair);
     }
     return measureTiles;
   }

@@ -2,16 +2,19 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.formula.Chernoff;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.formula.ScalarCodeScan;
 import dev.kullback.internal.formula.ScalarPanelScan;
 import dev.kullback.internal.formula.ScalarScan;
+import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
-import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.CholeskyKernel;
@@ -121,12 +124,12 @@ final class WarmUpTrial {
         yield matrices(d, false, FAR, MIXED, CLOSE, NEAR)
             && matrices(d, true, FAR, MIXED, CLOSE, NEAR);
       }
-      case WASSERSTEIN_2 -> measure(Measure.WASSERSTEIN_2);
-      case JEFFREYS -> measure(Measure.JEFFREYS);
+      case WASSERSTEIN_2 -> measure(Wasserstein2.SQUARED);
+      case JEFFREYS -> measure(Jeffreys.FORMULA);
       case CHERNOFF ->
-          measure(Measure.BHATTACHARYYA)
-              && measure(Measure.HELLINGER)
-              && measure(new Measure(Measure.Family.RENYI, 0.25));
+          measure(Chernoff.BHATTACHARYYA)
+              && measure(Chernoff.HELLINGER)
+              && measure(Chernoff.renyi(0.25));
       case SCANS -> {
         double[] values = random.doubles(160, 0, 3).toArray();
         long[] keys = random.longs(RowScan.FEW, 0, Long.MAX_VALUE).toArray();
@@ -149,8 +152,8 @@ final class WarmUpTrial {
             && tryOut(() -> scanCodes(plainCodes, segment), () -> scanCodes(codes, segment));
       }
       case FULL -> full(WarmUpTrial::full, ready, cold);
-      case FULL_CHERNOFF -> full(Measure.BHATTACHARYYA);
-      case FULL_JEFFREYS -> full(Measure.JEFFREYS);
+      case FULL_CHERNOFF -> full(Chernoff.BHATTACHARYYA);
+      case FULL_JEFFREYS -> full(Jeffreys.FORMULA);
     };
   }
 
@@ -191,10 +194,10 @@ final class WarmUpTrial {
     return true;
   }
 
-  /** Tries a measure other than KL, in double and then in float, which recomputes entries in double. */
-  private boolean measure(Measure measure) {
-    Engine vectors = new Engine(measure, Platform.Choice.VECTOR, 1, null, _ -> true);
-    Engine plain = new Engine(measure, Platform.Choice.VECTOR, 1, null, _ -> false);
+  /** Tries a formula other than KL, in double and then in float, which recomputes entries in double. */
+  private boolean measure(Formula formula) {
+    Engine vectors = new Engine(formula, Platform.Choice.VECTOR, 1, null, _ -> true);
+    Engine plain = new Engine(formula, Platform.Choice.VECTOR, 1, null, _ -> false);
     int most = Math.clamp(dimension, TWO_CHUNKS, MOST_DIMENSIONS);
     for (int k = 0; k < 4; k++) {
       int d = k < 2 ? FEW_DIMENSIONS : most;
@@ -241,11 +244,11 @@ final class WarmUpTrial {
     void run(Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p);
   }
 
-  private boolean full(Measure measure) {
+  private boolean full(Formula formula) {
     return full(
         WarmUpTrial::fullMatrices,
-        new Engine(measure, Platform.Choice.VECTOR, 1, null, _ -> true),
-        new Engine(measure, Platform.Choice.VECTOR, 1, null, _ -> false));
+        new Engine(formula, Platform.Choice.VECTOR, 1, null, _ -> true),
+        new Engine(formula, Platform.Choice.VECTOR, 1, null, _ -> false));
   }
 
   private boolean full(FullCalls calls, Engine ready, Engine cold) {

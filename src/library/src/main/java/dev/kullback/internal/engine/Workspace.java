@@ -44,15 +44,15 @@ public final class Workspace extends Worker {
   Workspace(Engine engine, @Nullable Predicate<KernelGroup> ready, @Nullable CudaDevice device) {
     this.engine = engine;
     this.device = device;
-    pair = Pair.of(engine.measure, this);
-    kernels = new Kernels(engine.measure, ready, device, this, pair);
+    pair = new Pair(engine.formula, this);
+    kernels = new Kernels(engine.formula, ready, device, this, pair);
     band = new BandState(kernels.scan(), pair);
     rows = new ReductionRunner(engine.crew, this);
   }
 
   /** Whether calls are of KL with the roles exchanged. */
   boolean isReverse() {
-    return engine.measure.isReverse();
+    return engine.formula.isReverse();
   }
 
   /** Returns memory for a block that is to be transposed, made when it is first needed. */

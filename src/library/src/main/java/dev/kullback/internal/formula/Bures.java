@@ -21,7 +21,7 @@ import java.util.Arrays;
  * relative error of B is some {@code D·cond(L)} roundings there, and {@code D·cond(L)²} where it is not small in each direction but small
  * beside the traces. Holds the working memory of one thread.
  */
-final class Bures {
+final class Bures implements Formula.Full {
   /** Part of the traces above which B may be their difference from the singular values' sum. */
   private static final double FAR = 0.05;
 
@@ -80,12 +80,14 @@ final class Bures {
     worker.pass(Checkpoint.ofPlain(elements));
   }
 
-  void clear() {
+  @Override
+  public void clear() {
     q.clear();
     p.clear();
   }
 
-  double distance(Batch batchQ, int i, Batch batchP, int j) {
+  @Override
+  public double divergence(Batch batchQ, int i, Batch batchP, int j) {
     d = batchQ.dimension();
     if (norms.length < d) {
       columns = new double[d][d];

@@ -1,5 +1,6 @@
 package dev.kullback.internal.formula;
 
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 
@@ -11,27 +12,29 @@ import dev.kullback.internal.numerics.Scale;
  * </pre>
  *
  * <p>Beyond {@link #MOST_IN_SERIES}, {@code |x| ≤ 66 f} and {@code f = x − ln(1+x) ≥ 2⁻¹¹·¹}: the x are summed, and the 1 + x, each to 2⁻⁹⁶,
- * are multiplied for one logarithm, to 2⁻⁹⁷.
+ * are multiplied for one logarithm, to 2⁻⁹⁷. {@link RoundingFilter} decides most roundings in less time.
  */
 public final class DoubleDoubleKl extends Unrounded {
   private final DoubleDouble product = new DoubleDouble();
+  private final RoundingFilter filter = new RoundingFilter();
 
-  /**
-   * Twice the relative error, so that equal divergences are within it. The 2D sums, each to 3·2⁻¹⁰⁶ of 66 KL at most, make D·2⁻⁹⁷, and the
-   * terms {@code 2⁻⁸⁴·⁷ + 66·2⁻⁹⁶ + 2⁻⁹⁷/f < 2⁻⁸⁴}. Where {@link #setExcess} reaches only 2⁻⁹⁷, {@code ½ Σ|x| 2⁻⁹⁷ < 2⁻⁹⁶ √(D KL)} come on
-   * top.
-   */
-  public static double tolerance(int dimension) {
-    return (dimension + 8192.0) * 0x1p-96;
+  @Override
+  double rounded(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return filter.kl(q, i, p, j);
   }
 
   @Override
-  void begin() {
+  void clear() {
+    filter.clear();
+  }
+
+  @Override
+  void startSum() {
     product.set(1);
   }
 
   @Override
-  void end() {
+  void finishSum() {
     subtractLog();
     sum.scale(-1);
   }

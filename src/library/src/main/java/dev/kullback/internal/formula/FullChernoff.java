@@ -18,12 +18,13 @@ import dev.kullback.internal.work.Worker;
  * no covariance, which would square the condition number. The relative error is some {@code D·cond(L_b)} roundings. Holds the working
  * memory of one thread.
  */
-final class FullChernoff {
+final class FullChernoff implements Formula.Full {
   /** Greatest norm of G − I for which C is computed by what G and I differ in. */
   private static final double NEAR = 0.5;
 
   private static final double UP = 0x1p500;
 
+  private final Chernoff formula;
   private final Worker worker;
   private final FullPair pair;
   private final FullPair.Factor q = new FullPair.Factor();
@@ -38,18 +39,28 @@ final class FullChernoff {
   private int dimension;
   private boolean isEqual;
 
-  FullChernoff(Worker worker) {
+  FullChernoff(Chernoff formula, Worker worker) {
+    this.formula = formula;
     this.worker = worker;
     pair = new FullPair(worker);
   }
 
-  void clear() {
+  @Override
+  public void clear() {
     pair.clear();
     q.clear();
     p.clear();
   }
 
-  double divergence(Batch batchQ, int i, Batch batchP, int j, double weightQ, double weightP) {
+  @Override
+  public double divergence(Batch q, int i, Batch p, int j) {
+    double c = chernoff(q, i, p, j);
+    return formula.isUnderflowing(c) ? root() : formula.finish(c);
+  }
+
+  private double chernoff(Batch batchQ, int i, Batch batchP, int j) {
+    double weightQ = formula.weightQ;
+    double weightP = formula.weightP;
     int d = batchQ.dimension();
     dimension = d;
     if (x.length < d) {
@@ -70,9 +81,9 @@ final class FullChernoff {
       return 0;
     }
     if (isBaseP) {
-      pair.kl(batchQ, i, batchP, j); // sets E and y
+      pair.divergence(batchQ, i, batchP, j); // sets E and y
     } else {
-      pair.kl(batchP, j, batchQ, i);
+      pair.divergence(batchP, j, batchQ, i);
     }
     double norm = 0;
     for (int k = 0; k < Cholesky.packedLength(d); k++) {
@@ -85,7 +96,7 @@ final class FullChernoff {
   }
 
   /** Returns √B of the last pair where its B may underflow: covariances are equal then, and {@code B = ⅛ ‖y‖²}. */
-  double root() {
+  private double root() {
     double sum = 0;
     for (int k = 0; k < dimension && !isEqual; k++) {
       double y = UP * pair.y(k);

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * <p>which is {@code ½ (‖y‖² + ‖X‖² − D) − Σ ln X_kk} for {@code X = I + E}. No term is negative, and sums are of blocks, so the
  * relative error is that of a term: some {@code D·cond(L_p)} roundings. Holds the working memory of one thread.
  */
-public final class FullPair {
+public final class FullPair implements Formula.Full {
   private static final int BLOCK = Compensation.BLOCK;
 
   /** Bounds of the ratio of pivots whose logarithm {@link #excess} takes; beyond them it subtracts two. */
@@ -165,7 +165,7 @@ public final class FullPair {
     }
   }
 
-  /** Element k of E, packed as L is, of the pair that {@link #kl} computed last. */
+  /** Element k of E, packed as L is, of the pair that {@link #divergence} computed last. */
   double e(int k) {
     return e[k];
   }
@@ -175,14 +175,15 @@ public final class FullPair {
     return y[k];
   }
 
-  /** Drops the caller's batches. */
+  @Override
   public void clear() {
     q.clear();
     p.clear();
   }
 
   /** Returns KL(q_i ‖ p_j). */
-  public double kl(Batch q, int i, Batch p, int j) {
+  @Override
+  public double divergence(Batch q, int i, Batch p, int j) {
     this.q.set(q, i);
     this.p.set(p, j);
     return this.q.equals(this.p, q.dimension()) ? 0 : kl(q.dimension());

@@ -30,7 +30,7 @@ final class ScaleRatio {
   private Scale otherKind = Scale.STD;
   private double smaller;
 
-  void set(Scale kindQ, double sq, Scale kindP, double sp) {
+  void compare(Scale kindQ, double sq, Scale kindP, double sp) {
     if (kindQ != kindP) {
       setMixed(kindQ, sq, kindP, sp);
       return;

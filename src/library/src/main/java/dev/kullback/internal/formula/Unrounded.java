@@ -42,15 +42,32 @@ public abstract class Unrounded {
   }
 
   /** Sets a divergence that is known to double only. */
-  public final void set(double divergence) {
+  final void setRounded(double divergence) {
     value = divergence;
     rest = 0;
   }
 
+  /**
+   * Returns twice the relative error, so that equal divergences are within it. The 2D sums, each to 3·2⁻¹⁰⁶ of 66 KL at most, make D·2⁻⁹⁷,
+   * and the terms {@code 2⁻⁸⁴·⁷ + 66·2⁻⁹⁶ + 2⁻⁹⁷/f < 2⁻⁸⁴}. Where {@link #setExcess} reaches only 2⁻⁹⁷, {@code ½ Σ|x| 2⁻⁹⁷ < 2⁻⁹⁶ √(D KL)}
+   * come on top.
+   */
+  public static double tolerance(int dimension) {
+    return (dimension + 8192.0) * 0x1p-96;
+  }
+
+  /** Returns the divergence rounded to nearest where that is decided in less time, or NaN. */
+  double rounded(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    return Double.NaN;
+  }
+
+  /** Drops the caller's batches. */
+  void clear() {}
+
   /** Computes the divergence of q_i and p_j, a positive normal number; returns false if log-variances are beyond ±10⁵. */
   public final boolean compute(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     sum.set(0);
-    begin();
+    startSum();
     int d = q.dimension();
     int a = i * d;
     int b = j * d;
@@ -60,19 +77,20 @@ public abstract class Unrounded {
         return false;
       }
     }
-    end();
+    finishSum();
     value = sum.toDouble();
     rest = sum.low() / sum.high();
     return value > 0;
   }
 
-  abstract void begin();
+  /** Sets what a formula has beside the sum. */
+  void startSum() {}
 
-  /** Adds a dimension's part to {@link #sum}, or to what {@link #end} makes of others; returns false where it cannot be held. */
+  /** Adds a dimension's part to {@link #sum}, or to what {@link #finishSum} adds at once; returns false where it cannot be held. */
   abstract boolean addTerm(Scale kind, double mq, double sq, Scale other, double mp, double sp);
 
   /** Makes the sum the divergence. */
-  abstract void end();
+  abstract void finishSum();
 
   /**
    * Sets x. If both batches state their scales in one way, or as σ and σ², x is a difference of exact numbers and accurate however small it

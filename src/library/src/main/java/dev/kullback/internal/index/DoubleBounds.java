@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Bounds divergences {@code KL(x ‖ m_j)} of one query by sums in double of a row's values as they were given: a quarter of the time of
- * {@link dev.kullback.internal.formula.KlPair#precise}, as the query's variances are computed once, and four sums do not wait for each other.
+ * {@link dev.kullback.internal.formula.Pair#precise}, as the query's variances are computed once, and four sums do not wait for each other.
  *
  * <p>{@code A = Σ_h [(x − m)² + v] p} is within {@link #UNITS} units of 2⁻⁵³ and one for each sum, relatively: v and p are within 2⁻⁵⁰ and so
  * have eight each, and a term has six roundings. Nothing over- or underflows where variances are ordinary, and means no more than the

@@ -3,7 +3,8 @@ package dev.kullback.internal.index;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.IndexKernels;
-import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Scale;
@@ -53,7 +54,7 @@ final class Searcher extends Worker {
 
   private static final DiagonalBatch[] NONE = {};
 
-  private final KlPair pair = new KlPair(this);
+  private final Pair pair = new Pair(Kl.FORWARD, this);
   private final Runnable look = this::look; // made once, as it is allocated
   private final IndexKernels kernels = new IndexKernels();
   private final Block block = new Block();
@@ -574,7 +575,7 @@ final class Searcher extends Worker {
   }
 
   private static boolean isPrecise(double low, double high) {
-    return high <= low * (1 + 4 * KlPair.PRECISE_ERROR);
+    return high <= low * (1 + 4 * Pair.PRECISE_ERROR);
   }
 
   private void addPrecise(Query query, long place) {
@@ -582,7 +583,7 @@ final class Searcher extends Worker {
     query.survivors.add(atLeast(kl), atMost(kl), place);
   }
 
-  /** A reference's divergence to {@link KlPair#PRECISE_ERROR}. */
+  /** A reference's divergence to {@link Pair#PRECISE_ERROR}. */
   private double precise(Query query, long place) {
     checkTime();
     DiagonalBatch reference = reference(place);
@@ -592,12 +593,12 @@ final class Searcher extends Worker {
   }
 
   private static double atLeast(double precise) {
-    double low = precise * (1 - KlPair.PRECISE_ERROR);
+    double low = precise * (1 - Pair.PRECISE_ERROR);
     return isSubnormal(precise) ? Math.nextDown(low) : low;
   }
 
   private static double atMost(double precise) {
-    double high = precise * (1 + KlPair.PRECISE_ERROR);
+    double high = precise * (1 + Pair.PRECISE_ERROR);
     return isSubnormal(precise) ? Math.nextUp(high) : high;
   }
 
@@ -637,8 +638,8 @@ final class Searcher extends Worker {
     double radius = options.radius();
     if (options.isWithin()
         && radius < Double.POSITIVE_INFINITY
-        && Math.abs(kl - radius) <= KlPair.PRECISE_ERROR * radius
-        && pair.exact(q, i, p, j, kl).isBeyond(radius, KlPair.tieTolerance(q.dimension()))) {
+        && Math.abs(kl - radius) <= Pair.PRECISE_ERROR * radius
+        && pair.exact(q, i, p, j, kl).isBeyond(radius, pair.tolerance(q.dimension()))) {
       return Double.POSITIVE_INFINITY;
     }
     return kl;

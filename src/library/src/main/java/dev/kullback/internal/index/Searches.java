@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Searches of snapshots, by any number of threads at once. Results depend on the Gaussians, their ids and the options alone: values are
- * those of {@link dev.kullback.internal.formula.KlPair#rounded}, ranked by themselves and then by id.
+ * those of {@link dev.kullback.internal.formula.Pair#rounded}, ranked by themselves and then by id.
  */
 public final class Searches implements AutoCloseable {
   private final Crew<Searcher> crew;

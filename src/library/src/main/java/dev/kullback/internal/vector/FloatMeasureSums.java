@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.PairKl;
-import dev.kullback.internal.numerics.Measure;
 import java.util.Arrays;
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.VectorShape;
@@ -53,10 +53,10 @@ final class FloatMeasureSums extends TileSums<float[]> {
   private double[] logP = NONE;
   private boolean arePacked;
 
-  FloatMeasureSums(Measure measure) {
-    super(Tile.CAPACITY / Tile.ROWS / NR, NR, MeasureOperands.factor(measure));
-    summand = Summand.of(measure);
-    alpha = measure.alpha();
+  FloatMeasureSums(Formula formula) {
+    super(Tile.CAPACITY / Tile.ROWS / NR, NR, formula.factor());
+    summand = Summand.of(formula);
+    alpha = formula.alpha();
     int length = summand == Summand.CHERNOFF ? acc.length : 0;
     numerators = new float[length];
     products = new float[length];

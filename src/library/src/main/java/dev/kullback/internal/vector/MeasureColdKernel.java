@@ -5,7 +5,6 @@ import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
-import dev.kullback.internal.numerics.Measure.Family;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
@@ -24,7 +23,7 @@ public final class MeasureColdKernel implements BlockKernel<MeasureOperands> {
       MeasureOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
-    boolean isHellinger = operands.measure().family() == Family.HELLINGER;
+    boolean isBounded = operands.formula().isBounded();
     for (int i = row0; i < row1; i++) {
       for (int j = column0; j < column1; j++) {
         worker.pass(Checkpoint.ofPlain(q.dimension()));
@@ -32,7 +31,7 @@ public final class MeasureColdKernel implements BlockKernel<MeasureOperands> {
         if (Double.isNaN(value)) {
           worker.pass(Checkpoint.ofPlain(q.dimension()));
           value = MeasureKernel.value(pair, q, i, p, j);
-        } else if (isHellinger) {
+        } else if (isBounded) {
           value = Exponential.hellinger(value);
         }
         out.put(i, j, value);
@@ -67,8 +66,7 @@ public final class MeasureColdKernel implements BlockKernel<MeasureOperands> {
       MeasureOperands.Rows p,
       int j,
       double margin) {
-    double value =
-        Math.fma(sum, MeasureOperands.factor(operands.measure()), p.offset()[j] + q.offset()[i]);
+    double value = Math.fma(sum, operands.formula().factor(), p.offset()[j] + q.offset()[i]);
     return PairKl.isCertain(value, p.noise()[j] + q.noise()[i], margin) ? value : Double.NaN;
   }
 }

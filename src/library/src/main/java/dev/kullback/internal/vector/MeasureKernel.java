@@ -1,11 +1,10 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
-import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.numerics.Measure.Family;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
@@ -16,17 +15,17 @@ import dev.kullback.internal.work.Worker;
 public final class MeasureKernel implements BlockKernel<MeasureOperands> {
   private final Worker worker;
   private final Pair pair;
-  private final boolean isHellinger;
+  private final boolean isBounded;
   private final Tile tile = new Tile();
   private final FloatMeasureSums floats;
   private final DoubleMeasureSums doubles;
 
-  public MeasureKernel(Measure measure, Worker worker, Pair pair) {
+  public MeasureKernel(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
-    isHellinger = measure.family() == Family.HELLINGER;
-    floats = new FloatMeasureSums(measure);
-    doubles = new DoubleMeasureSums(measure);
+    isBounded = formula.isBounded();
+    floats = new FloatMeasureSums(formula);
+    doubles = new DoubleMeasureSums(formula);
   }
 
   /** Drops a call's batches and arrays. */
@@ -81,7 +80,7 @@ public final class MeasureKernel implements BlockKernel<MeasureOperands> {
    * @param hasOpen whether they are known not to allow it of every entry
    */
   private void settle(MeasureOperands operands, TileSums<?> sums, boolean hasOpen) {
-    if (!hasOpen && !isHellinger && Epilogue.store(tile, sums)) {
+    if (!hasOpen && !isBounded && Epilogue.store(tile, sums)) {
       tile.storeDiagonal();
       return;
     }
@@ -100,7 +99,7 @@ public final class MeasureKernel implements BlockKernel<MeasureOperands> {
         }
       }
     }
-    if (isHellinger) {
+    if (isBounded) {
       tile.toHellinger();
     }
     if (open > 0) {

@@ -2,10 +2,10 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.Operands;
-import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.numerics.Measure.Family;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -98,11 +98,11 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
           r -> (long) Double.BYTES * (2 * r.offset.length + r.log.length));
     }
 
-    Rows of(Measure measure, DiagonalBatch g) {
-      return switch (Summand.of(measure)) {
+    Rows of(Formula formula, DiagonalBatch g) {
+      return switch (Summand.of(formula)) {
         case WASSERSTEIN_2 -> wasserstein.of(g);
         case JEFFREYS -> jeffreys.of(g);
-        case CHERNOFF -> (measure.alpha() < USUAL_ALPHA ? smallAlpha : chernoff).of(g);
+        case CHERNOFF -> (formula.alpha() < USUAL_ALPHA ? smallAlpha : chernoff).of(g);
       };
     }
   }
@@ -114,7 +114,7 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
    */
   record Rows(double[] offset, double[] noise, double[] log) {}
 
-  private final Measure measure;
+  private final Formula formula;
   private final Summand summand;
   private final PanelForm.Memory<float[]> memoryQ = new PanelForm.Memory<>();
   private final PanelForm.Memory<float[]> memoryP = new PanelForm.Memory<>();
@@ -124,26 +124,26 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
   /** Whether batches are packed with vectors. */
   private boolean vectors;
 
-  public MeasureOperands(Measure measure) {
-    this.measure = measure;
-    summand = Summand.of(measure);
+  public MeasureOperands(Formula formula) {
+    this.formula = formula;
+    summand = Summand.of(formula);
   }
 
-  /** Whether the kernels compute a measure. */
-  public static boolean has(Measure measure) {
-    return !measure.isKl() && (measure.alpha() == 0 || measure.alpha() >= LEAST_ALPHA);
+  /** Whether the kernels compute a formula. */
+  public static boolean has(Formula formula) {
+    return !(formula instanceof Kl) && (formula.alpha() == 0 || formula.alpha() >= LEAST_ALPHA);
   }
 
   /** Makes all forms that calls may read. */
-  public static void prepare(Measure measure, DiagonalBatch batch, boolean vectors) {
-    Summand summand = Summand.of(measure);
+  public static void prepare(Formula formula, DiagonalBatch batch, boolean vectors) {
+    Summand summand = Summand.of(formula);
     if (!batch.isDouble()) {
       FloatMeasurePanels.of(summand).of(batch, vectors);
-      Forms.FLOAT.of(measure, batch);
-      Forms.REFINED.of(measure, batch);
+      Forms.FLOAT.of(formula, batch);
+      Forms.REFINED.of(formula, batch);
     }
     DoubleMeasurePanels.of(summand).of(batch, vectors);
-    Forms.DOUBLE.of(measure, batch);
+    Forms.DOUBLE.of(formula, batch);
   }
 
   public void prepare(DiagonalBatch q, DiagonalBatch p, boolean vectors, Worker worker) {
@@ -166,8 +166,8 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
     p32 = null;
   }
 
-  Measure measure() {
-    return measure;
+  Formula formula() {
+    return formula;
   }
 
   Summand summand() {
@@ -176,7 +176,7 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
 
   /** Whether the first form is in double. */
   boolean isWide() {
-    return isDouble() || (summand == Summand.CHERNOFF && measure.alpha() < LEAST_ALPHA32);
+    return isDouble() || (summand == Summand.CHERNOFF && formula.alpha() < LEAST_ALPHA32);
   }
 
   private boolean isDouble() {
@@ -201,25 +201,16 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
   }
 
   Rows rows32(DiagonalBatch g) {
-    return Forms.FLOAT.of(measure, g);
+    return Forms.FLOAT.of(formula, g);
   }
 
   Rows rows64(DiagonalBatch g) {
-    return (isDouble() ? Forms.DOUBLE : Forms.REFINED).of(measure, g);
-  }
-
-  /** Returns what R is multiplied by. */
-  static double factor(Measure measure) {
-    return switch (measure.family()) {
-      case WASSERSTEIN_2 -> 1;
-      case RENYI -> 0.5 / (1 - measure.alpha());
-      default -> 0.5;
-    };
+    return (isDouble() ? Forms.DOUBLE : Forms.REFINED).of(formula, g);
   }
 
   /** Returns α of {@link Summand#CHERNOFF}. */
   double alpha() {
-    return measure.alpha();
+    return formula.alpha();
   }
 
   /** Returns w, by which variances of rows are multiplied. */
@@ -239,9 +230,7 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
     double margin = margin(summand, precision, q().dimension());
     return summand != Summand.CHERNOFF
         ? margin
-        : margin
-            * (measure.alpha() == 0.5 ? UNEQUAL : 1)
-            * (measure.family() == Family.RENYI ? 1 - measure.alpha() : 1);
+        : margin * (formula.alpha() == 0.5 ? UNEQUAL : 1) * formula.divisor();
   }
 
   /** Tolerance − unit. */

@@ -1,6 +1,6 @@
 package dev.kullback.internal.vector;
 
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Formula;
 
 /**
  * Whether the vector kernels are compiled. Before C2 has them they take 10 to 10,000 times as long, 30 ns an operation by C1 and 5 µs
@@ -43,9 +43,9 @@ public final class Readiness {
     /** {@link PanelScanKernel} and {@link CodeScanKernel}, which an index alone asks for. */
     INDEX;
 
-    /** Returns the group of a measure that {@link MeasureKernel} computes. */
-    public static KernelGroup of(Measure measure) {
-      return switch (Summand.of(measure)) {
+    /** Returns the group of a formula that {@link MeasureKernel} computes. */
+    public static KernelGroup of(Formula formula) {
+      return switch (Summand.of(formula)) {
         case WASSERSTEIN_2 -> WASSERSTEIN_2;
         case JEFFREYS -> JEFFREYS;
         case CHERNOFF -> CHERNOFF;

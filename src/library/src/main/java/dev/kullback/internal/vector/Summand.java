@@ -1,6 +1,9 @@
 package dev.kullback.internal.vector;
 
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Chernoff;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Jeffreys;
+import dev.kullback.internal.formula.Wasserstein2;
 
 /** What the kernels of {@link MeasureKernel} add up over the dimensions. */
 enum Summand {
@@ -25,12 +28,12 @@ enum Summand {
     return fields;
   }
 
-  static Summand of(Measure measure) {
-    return switch (measure.family()) {
-      case WASSERSTEIN_2 -> WASSERSTEIN_2;
-      case JEFFREYS -> JEFFREYS;
-      case CHERNOFF, RENYI, HELLINGER -> CHERNOFF;
-      case KL, REVERSE_KL -> throw new IllegalArgumentException(measure.toString());
+  static Summand of(Formula formula) {
+    return switch (formula) {
+      case Wasserstein2 _ -> WASSERSTEIN_2;
+      case Jeffreys _ -> JEFFREYS;
+      case Chernoff _ -> CHERNOFF;
+      default -> throw new IllegalArgumentException(formula.toString());
     };
   }
 }

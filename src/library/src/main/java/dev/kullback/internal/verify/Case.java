@@ -4,8 +4,8 @@ import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.MadeUpGaussians;
 import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Pair;
-import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
@@ -70,8 +70,8 @@ final class Case {
   /** q; for covariances a batch of the factors that they were made of. */
   private final Batch plainQ;
 
-  Case(Measure measure, Kind kind, int[] shape, int turn, int round) {
-    pair = Pair.of(measure, new Worker());
+  Case(Formula formula, Kind kind, int[] shape, int turn, int round) {
+    pair = new Pair(formula, new Worker());
     this.kind = kind;
     scaleQ = SCALES.get(turn % SCALES.size());
     scaleP = kind == Kind.MIXED ? SCALES.get((turn + 1 + round) % SCALES.size()) : scaleQ;
@@ -80,7 +80,7 @@ final class Case {
     boolean full = kind.isFull(true) || kind.isFull(false);
     d =
         full
-            ? (shape[2] == 64 && measure.isKl()
+            ? (shape[2] == 64 && formula.fullKernel() == Formula.FullKernel.PRODUCT
                 ? LARGE_FULL_DIMENSION
                 : Math.min(shape[2], FULL_DIMENSION))
             : shape[2];
@@ -91,7 +91,7 @@ final class Case {
     MadeUpGaussians center = kind.isNear() ? normal.around(1, random, 1) : normal;
     // Hellinger's distances of unlike Gaussians round to 1, which has no order that double could
     // tell
-    boolean isAlike = kind == Kind.ALIKE_FLOAT || measure.equals(Measure.HELLINGER);
+    boolean isAlike = kind == Kind.ALIKE_FLOAT || formula.isBounded();
     double spread = kind.isNear() ? NEAR : isAlike ? ALIKE : 1;
     MadeUpGaussians a = center.around(n, random, spread).withDuplicates();
     MadeUpGaussians b = isSelf ? a : center.around(m, random, spread).withDuplicates();

@@ -112,7 +112,7 @@ public final class Verify {
     for (int round = 0; round < ROUNDS; round++) {
       for (Kind kind : Kind.values()) {
         for (int turn = 0; turn < shapes.length; turn++) {
-          Case c = new Case(engine.measure(), kind, shapes[turn], turn + round, round);
+          Case c = new Case(engine.formula(), kind, shapes[turn], turn + round, round);
           for (Figures f : figures) {
             long end = start + (long) ((1 - WARM) * nanos * ++slice / slices);
             if (!f.operation.isSquare() || (c.n == c.m && c.n > 1)) {
@@ -167,7 +167,7 @@ public final class Verify {
     List<Warm> all = new ArrayList<>();
     for (Kind kind : Kind.values()) {
       for (int turn = 0; turn < WARM_SHAPES.length; turn++) {
-        Case c = new Case(engine.measure(), kind, WARM_SHAPES[turn], turn, 0);
+        Case c = new Case(engine.formula(), kind, WARM_SHAPES[turn], turn, 0);
         for (Figures f : figures) {
           if (!Operation.MAKERS.contains(f.operation.name())
               && (!f.operation.isSquare() || c.n == c.m)) {

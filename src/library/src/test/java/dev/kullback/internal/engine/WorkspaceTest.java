@@ -3,7 +3,7 @@ package dev.kullback.internal.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Kl;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -16,7 +16,7 @@ class WorkspaceTest {
   @ValueSource(ints = {1, 2})
   void beginsNoTaskWhenInterrupted(int threads) {
     AtomicInteger begun = new AtomicInteger();
-    try (Engine engine = new Engine(Measure.KL, Platform.Choice.SCALAR, threads, null)) {
+    try (Engine engine = new Engine(Kl.FORWARD, Platform.Choice.SCALAR, threads, null)) {
       Workspace workspace = engine.begin();
       Thread.currentThread().interrupt();
       assertThatExceptionOfType(CancellationException.class)

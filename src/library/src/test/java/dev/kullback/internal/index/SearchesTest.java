@@ -12,7 +12,8 @@ import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
-import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.ScalarCodeScan;
 import dev.kullback.internal.formula.ScalarPanelScan;
 import dev.kullback.internal.kernel.CodeScan;
@@ -480,7 +481,7 @@ class SearchesTest {
     Bounds bounds = new Bounds();
     Worker worker = new Worker();
     worker.startCall();
-    KlPair pair = new KlPair(worker);
+    Pair pair = new Pair(Kl.FORWARD, worker);
     long finite = 0;
     for (int seed = 300; seed < 340; seed++) {
       Case c = new Case(draw, seed);
@@ -539,7 +540,7 @@ class SearchesTest {
     CodedQuery coded = new CodedQuery();
     Worker worker = new Worker();
     worker.startCall();
-    KlPair pair = new KlPair(worker);
+    Pair pair = new Pair(Kl.FORWARD, worker);
     int searches = 0;
     int left = 0;
     for (int seed = 500; seed < 540; seed += 5) {

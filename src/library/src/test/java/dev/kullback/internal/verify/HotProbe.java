@@ -3,7 +3,7 @@ package dev.kullback.internal.verify;
 import dev.kullback.Verification;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.numerics.Measure;
+import dev.kullback.internal.formula.Kl;
 
 /** Runs every operation from the interpreter until C2 has compiled it; {@link HotTest} starts it in virtual machines of its own. */
 public final class HotProbe {
@@ -14,7 +14,7 @@ public final class HotProbe {
 
   /** Prints what was found, first of large calls, whose loops are compiled on the way. */
   public static void main(String[] arguments) {
-    try (Engine engine = new Engine(Measure.KL, Platform.Choice.VECTOR, 1, null)) {
+    try (Engine engine = new Engine(Kl.FORWARD, Platform.Choice.VECTOR, 1, null)) {
       System.out.println(engine.describe());
       print(engine, new int[][] {{130, 130, 24}, {16, 1100, 16}}, 1);
       print(engine, Verify.SHAPES, CALLS);

@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.FullPair;
-import dev.kullback.internal.numerics.Measure;
 
 /**
  * Makes the divergence of a pair of the factor of {@code S = Σq + scale·Σp}, {@code scale = wp/wq}, so that {@code Σ* = wq S} and
@@ -32,7 +32,7 @@ final class ChernoffTerms {
   /** The last term of artanh's series: s² ≤ 0.03, so what is left out is below 2⁻⁶⁰ of the sum. */
   static final int LAST = 9;
 
-  private final Measure measure;
+  private final Formula formula;
   final double weightQ;
   final double weightP;
 
@@ -41,10 +41,10 @@ final class ChernoffTerms {
 
   private final double logWeight;
 
-  ChernoffTerms(Measure measure) {
-    this.measure = measure;
-    weightQ = 1 - measure.alpha();
-    weightP = measure.alpha();
+  ChernoffTerms(Formula formula) {
+    this.formula = formula;
+    weightQ = 1 - formula.alpha();
+    weightP = formula.alpha();
     scale = weightP / weightQ;
     logWeight = Math.log(weightQ);
   }
@@ -131,9 +131,9 @@ final class ChernoffTerms {
     return room >= 0 && room < Double.POSITIVE_INFINITY ? c : Double.POSITIVE_INFINITY;
   }
 
-  /** Returns what the measure makes of C. */
+  /** Returns what the formula makes of C. */
   double finish(double c) {
-    return measure.ofChernoff(c);
+    return formula.finish(c);
   }
 
   static double exponent(long bits) {

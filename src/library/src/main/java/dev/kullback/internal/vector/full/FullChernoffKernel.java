@@ -1,11 +1,11 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.vector.Epilogue;
 import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.vector.VectorWidth;
@@ -62,10 +62,10 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   /** Negative where an entry is to be recomputed. */
   private final long[] signs = new long[V];
 
-  public FullChernoffKernel(Measure measure, Worker worker, Pair pair) {
+  public FullChernoffKernel(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
-    terms = new ChernoffTerms(measure);
+    terms = new ChernoffTerms(formula);
   }
 
   @Override

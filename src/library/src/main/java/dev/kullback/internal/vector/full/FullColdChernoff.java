@@ -1,10 +1,10 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
-import dev.kullback.internal.numerics.Measure;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.stream.IntStream;
@@ -30,10 +30,10 @@ public final class FullColdChernoff implements BlockKernel<FullOperands> {
   /** Entries of the packed Σ and of μ as they lie. */
   private int[] order = {};
 
-  public FullColdChernoff(Measure measure, Worker worker, Pair pair) {
+  public FullColdChernoff(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
-    terms = new ChernoffTerms(measure);
+    terms = new ChernoffTerms(formula);
   }
 
   @Override

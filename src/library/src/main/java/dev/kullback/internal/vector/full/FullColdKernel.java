@@ -1,7 +1,7 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
@@ -18,7 +18,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
   private static final int NR = FullColumns.NR;
 
   private final Worker worker;
-  private final KlPair pair;
+  private final Pair pair;
 
   /** A of some rows, {@code [i][k]}. */
   private double[] packed = {};
@@ -26,7 +26,7 @@ public final class FullColdKernel implements BlockKernel<FullOperands> {
   private final double[] bound = new double[BlockKernel.MOST_ROWS];
   private final double[] sums = new double[COLUMNS];
 
-  public FullColdKernel(Worker worker, KlPair pair) {
+  public FullColdKernel(Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
   }

@@ -3,7 +3,7 @@ package dev.kullback.internal.vector.full;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.FullPair;
-import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.Pairs;
 import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.numerics.Cholesky;
@@ -28,7 +28,7 @@ public final class FullPairs extends Pairs {
   private final Worker worker;
   private final FullSolveKernel solve = new FullSolveKernel();
 
-  public FullPairs(KlPair pair, Worker worker) {
+  public FullPairs(Pair pair, Worker worker) {
     super(pair);
     this.worker = worker;
   }
@@ -62,7 +62,7 @@ public final class FullPairs extends Pairs {
     int i = from;
     if (q instanceof FullBatch f && isWithin(MOST_OF_STANDARD, f)) {
       for (; to - i >= SEVERAL; i += V) {
-        worker.pass(KlPair.standardTerms(q));
+        worker.pass(Pair.standardTerms(q));
         double[] kl = solve.standard(f, i, Math.min(V, to - i));
         for (int k = i; k < Math.min(i + V, to); k++) {
           out.put(k, kl[k - i] <= Double.POSITIVE_INFINITY ? kl[k - i] : FullPair.standard(f, k));

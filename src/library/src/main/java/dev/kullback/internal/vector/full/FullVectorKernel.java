@@ -2,7 +2,7 @@ package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.FullPair;
-import dev.kullback.internal.formula.KlPair;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.vector.Epilogue;
@@ -32,7 +32,7 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   private static final int NR = FullColumns.NR;
 
   private final Worker worker;
-  private final KlPair pair;
+  private final Pair pair;
   private final FullSolveKernel solve = new FullSolveKernel();
   private final FullProducts products = new FullProducts();
 
@@ -45,7 +45,7 @@ public final class FullVectorKernel implements BlockKernel<FullOperands> {
   /** Entries to be recomputed: a row of a block each, one bit a column of a panel. */
   private final long[] open = new long[BlockKernel.MOST_ROWS];
 
-  public FullVectorKernel(Worker worker, KlPair pair) {
+  public FullVectorKernel(Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
   }

@@ -1,15 +1,12 @@
 package dev.kullback.internal.formula;
 
-import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.DoubleDouble;
-import dev.kullback.internal.numerics.Measure;
-import dev.kullback.internal.numerics.Measure.Family;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
 
 /**
- * Computes the Chernoff α-divergence, and what is made of it: Rényi's, and Hellinger's distance of α = ½. Of diagonal Gaussians, with
+ * The Chernoff α-divergence, and what is made of it: Rényi's, and Hellinger's distance of α = ½. Of diagonal Gaussians, with
  * {@code u = (1−α) vq + α vp},
  *
  * <pre>
@@ -19,37 +16,51 @@ import dev.kullback.internal.work.Worker;
  * <p>(M. Gil, F. Alajaji, T. Linder, "Rényi divergence measures for commonly used univariate continuous distributions", Information Sciences
  * 249, 2013). The logarithm is {@link #gap}. Full covariances are {@link FullChernoff}'s.
  */
-final class ChernoffPair extends StablePair {
+public final class Chernoff extends Formula {
+  public static final Chernoff BHATTACHARYYA = ofOrder(0.5);
+  public static final Chernoff HELLINGER = new Chernoff(0.5, Finish.HELLINGER);
+
   /** Bhattacharyya distance below which that of diagonal Gaussians is computed with differences scaled up, for its root. */
   private static final double LEAST = 0x1p-900;
 
   private static final double UP = 0x1p500;
 
-  private final Measure measure;
+  /** Divergences that are made of Chernoff's C. */
+  private enum Finish {
+    NONE,
+    /** {@code C/(1 − α)}. */
+    RENYI,
+    /** {@code √(1 − e^−C)} of α = ½. */
+    HELLINGER
+  }
+
+  private final double alpha;
+  private final Finish finish;
 
   /** Weights of vq and vp in u: 1 − α and α. */
-  private final double weightQ;
+  final double weightQ;
 
-  private final double weightP;
-  private final ScaleRatio scales = new ScaleRatio();
-  private final FullChernoff pair;
+  final double weightP;
 
-  ChernoffPair(Measure measure, Worker worker) {
-    super(new Exact(measure), worker);
-    this.measure = measure;
-    pair = new FullChernoff(worker);
-    weightQ = 1 - measure.alpha();
-    weightP = measure.alpha();
+  private Chernoff(double alpha, Finish finish) {
+    this.alpha = alpha;
+    this.finish = finish;
+    weightQ = 1 - alpha;
+    weightP = alpha;
+  }
+
+  /** Returns the Chernoff α-divergence; with α = ½, it is the Bhattacharyya distance. */
+  public static Chernoff ofOrder(double alpha) {
+    return new Chernoff(alpha, Finish.NONE);
+  }
+
+  /** Returns Rényi's divergence of order α. */
+  public static Chernoff renyi(double alpha) {
+    return new Chernoff(alpha, Finish.RENYI);
   }
 
   @Override
-  public void clear() {
-    pair.clear();
-  }
-
-  @Override
-  double term(Scale kindQ, double mq, double sq, Scale kindP, double mp, double sp) {
-    scales.set(kindQ, sq, kindP, sp);
+  double term(ScaleRatio scales, double mq, double mp) {
     double y = scales.standardize(mq, mp);
     double greater = scales.isGreaterQ ? weightQ : weightP;
     double smaller = scales.isGreaterQ ? weightP : weightQ;
@@ -79,19 +90,23 @@ final class ChernoffPair extends StablePair {
   }
 
   @Override
-  double diagonal(DiagonalBatch q, int i, DiagonalBatch p, int j) {
-    double sum = sum(q, i, p, j);
-    return measure.family() == Family.HELLINGER && sum < LEAST
-        ? tinyHellinger(q, i, p, j)
-        : measure.ofChernoff(sum);
+  double stable(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    double sum = super.stable(scales, q, i, p, j);
+    return isUnderflowing(sum) ? tinyHellinger(scales, q, i, p, j) : finish(sum);
+  }
+
+  /** Whether it is the root of a number that may have lost what underflows. */
+  boolean isUnderflowing(double c) {
+    return finish == Finish.HELLINGER && c < LEAST;
   }
 
   /** Returns Hellinger's distance of Gaussians so near that {@code B = ⅛ Σ [y² + ½ (1 − v/V)²]} may underflow, and the distance does not. */
-  private double tinyHellinger(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+  private static double tinyHellinger(
+      ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     double sum = 0;
     for (int h = 0; h < d; h++) {
-      scales.set(q.kind(), q.scale(i * d + h), p.kind(), p.scale(j * d + h));
+      scales.compare(q.kind(), q.scale(i * d + h), p.kind(), p.scale(j * d + h));
       double y = UP * scales.standardize(q.mean(i * d + h), p.mean(j * d + h));
       double less = UP * scales.less;
       sum += y * y + 0.5 * less * less;
@@ -100,14 +115,52 @@ final class ChernoffPair extends StablePair {
   }
 
   @Override
-  double full(Batch q, int i, Batch p, int j) {
-    double c = pair.divergence(q, i, p, j, weightQ, weightP);
-    return measure.family() == Family.HELLINGER && c < LEAST ? pair.root() : measure.ofChernoff(c);
+  Full full(Worker worker) {
+    return new FullChernoff(this, worker);
   }
 
   @Override
-  public double tolerance(int dimension) {
-    return Exact.TOLERANCE * DoubleDoubleKl.tolerance(dimension);
+  Unrounded exact() {
+    return new Exact();
+  }
+
+  @Override
+  double tolerance(int dimension) {
+    return Exact.TOLERANCE * super.tolerance(dimension);
+  }
+
+  @Override
+  public double finish(double c) {
+    return switch (finish) {
+      case NONE -> c;
+      case RENYI -> c / weightQ;
+      case HELLINGER -> Math.sqrt(-Math.expm1(-c));
+    };
+  }
+
+  @Override
+  public double divisor() {
+    return finish == Finish.RENYI ? weightQ : 1;
+  }
+
+  @Override
+  public double alpha() {
+    return alpha;
+  }
+
+  @Override
+  public boolean isSymmetric() {
+    return alpha == 0.5;
+  }
+
+  @Override
+  public boolean isBounded() {
+    return finish == Finish.HELLINGER;
+  }
+
+  @Override
+  public FullKernel fullKernel() {
+    return FullKernel.FACTORS;
   }
 
   /**
@@ -115,12 +168,11 @@ final class ChernoffPair extends StablePair {
    * most half the first: to three times the error of one, 2⁻⁸⁴·⁷. Of others the 1 + x and, where |wx| is beyond it, too, the 1 + wx are
    * multiplied for two logarithms, each factor to 2⁻⁹⁶: the gap is at least {@code w·2⁻¹²}, and 2⁻¹² where there is a second factor.
    */
-  private static final class Exact extends Unrounded {
+  private final class Exact extends Unrounded {
     /** How much larger the error is than that of KL's terms. */
     static final double TOLERANCE = 4;
 
-    private final Measure measure;
-    private final DoubleDouble alpha = new DoubleDouble();
+    private final DoubleDouble order = new DoubleDouble();
     private final DoubleDouble remainder = new DoubleDouble();
 
     /** The weight of the other variance in u/v, v that of the heavier weight, and with equal weights the smaller variance. */
@@ -135,17 +187,16 @@ final class ChernoffPair extends StablePair {
 
     private final DoubleDouble ratios = new DoubleDouble();
 
-    Exact(Measure measure) {
-      this.measure = measure;
-      alpha.set(measure.alpha());
-      remainder.setDifference(1, measure.alpha());
-      weight.set(measure.alpha() <= 0.5 ? alpha : remainder);
-      weights.set(alpha);
+    Exact() {
+      order.set(alpha);
+      remainder.setDifference(1, alpha);
+      weight.set(alpha <= 0.5 ? order : remainder);
+      weights.set(order);
       weights.multiply(remainder);
     }
 
     @Override
-    void begin() {
+    void startSum() {
       mixed.set(1);
       ratios.set(1);
     }
@@ -194,11 +245,10 @@ final class ChernoffPair extends StablePair {
 
     /** Sets x of the variance of the lighter weight and that of the heavier, which are q's and p's from here on. */
     private boolean setBase(Scale kind, double sq, Scale other, double sp) {
-      double a = measure.alpha();
-      if (a == 0.5) {
+      if (alpha == 0.5) {
         return setOrdered(kind, sq, other, sp);
       }
-      boolean isHeavierP = a > 0.5;
+      boolean isHeavierP = alpha > 0.5;
       vq.set(isHeavierP ? kind : other, isHeavierP ? sq : sp);
       vp.set(isHeavierP ? other : kind, isHeavierP ? sp : sq);
       if (!vq.isHeld() || !vp.isHeld()) {
@@ -213,17 +263,17 @@ final class ChernoffPair extends StablePair {
     }
 
     @Override
-    void end() {
+    void finishSum() {
       log(mixed);
       sum.add(mixed);
       log(ratios);
       ratios.multiply(weight);
       sum.subtract(ratios);
       sum.scale(-1);
-      switch (measure.family()) {
+      switch (finish) {
         case RENYI -> sum.divide(remainder);
         case HELLINGER -> toHellinger();
-        default -> {}
+        case NONE -> {}
       }
     }
 

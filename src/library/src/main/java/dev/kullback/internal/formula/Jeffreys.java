@@ -6,7 +6,7 @@ import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
 
 /**
- * Computes Jeffreys' divergence {@code KL(q ‖ p) + KL(p ‖ q)}: of diagonal Gaussians
+ * Jeffreys' divergence {@code KL(q ‖ p) + KL(p ‖ q)}: of diagonal Gaussians
  *
  * <pre>
  * J = ½ Σ_h [(V − v)²/(Vv) + d² (1/V + 1/v)], V ≥ v the variances, d = μq − μp
@@ -14,23 +14,13 @@ import dev.kullback.internal.work.Worker;
  *
  * <p>in which the logarithms have cancelled; of others as the sum of both.
  */
-final class JeffreysPair extends StablePair {
-  private final ScaleRatio scales = new ScaleRatio();
-  private final FullPair pair;
+public final class Jeffreys extends Formula {
+  public static final Jeffreys FORMULA = new Jeffreys();
 
-  JeffreysPair(Worker worker) {
-    super(new Exact(), worker);
-    pair = new FullPair(worker);
-  }
+  private Jeffreys() {}
 
   @Override
-  public void clear() {
-    pair.clear();
-  }
-
-  @Override
-  double term(Scale kindQ, double mq, double sq, Scale kindP, double mp, double sp) {
-    scales.set(kindQ, sq, kindP, sp);
+  double term(ScaleRatio scales, double mq, double mp) {
     double ratio = scales.ratio;
     if (ratio == 0) {
       return Double.POSITIVE_INFINITY;
@@ -41,16 +31,34 @@ final class JeffreysPair extends StablePair {
   }
 
   @Override
-  double full(Batch q, int i, Batch p, int j) {
-    return pair.kl(q, i, p, j) + pair.kl(p, j, q, i);
+  Full full(Worker worker) {
+    FullPair pair = new FullPair(worker);
+    return new Full() {
+      @Override
+      public double divergence(Batch q, int i, Batch p, int j) {
+        return pair.divergence(q, i, p, j) + pair.divergence(p, j, q, i);
+      }
+
+      @Override
+      public void clear() {
+        pair.clear();
+      }
+    };
+  }
+
+  @Override
+  Unrounded exact() {
+    return new Exact();
+  }
+
+  @Override
+  public FullKernel fullKernel() {
+    return FullKernel.TWO_PRODUCTS;
   }
 
   /** The same in twice the precision, with x = V/v − 1; a term is within 2⁻⁹⁰, log-variances' where x is 2⁻⁵. */
   private static final class Exact extends Unrounded {
     private final DoubleDouble part = new DoubleDouble();
-
-    @Override
-    void begin() {}
 
     @Override
     boolean addTerm(Scale kind, double mq, double sq, Scale other, double mp, double sp) {
@@ -73,7 +81,7 @@ final class JeffreysPair extends StablePair {
     }
 
     @Override
-    void end() {
+    void finishSum() {
       sum.scale(-1);
     }
   }

@@ -1,47 +1,43 @@
 package dev.kullback.internal.formula;
 
-import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
 
 /**
- * Computes the squared 2-Wasserstein distance, in the square of the means' unit: of diagonal Gaussians {@code Σ_h (μq − μp)² + (σq − σp)²},
+ * The squared 2-Wasserstein distance, in the square of the means' unit: of diagonal Gaussians {@code Σ_h (μq − μp)² + (σq − σp)²},
  * of others by {@link Bures}.
  */
-final class WassersteinPair extends StablePair {
-  private final ScaleRatio scales = new ScaleRatio();
-  private final Bures bures;
+public final class Wasserstein2 extends Formula {
+  public static final Wasserstein2 SQUARED = new Wasserstein2();
 
-  WassersteinPair(Worker worker) {
-    super(new Exact(), worker);
-    bures = new Bures(worker);
-  }
+  private Wasserstein2() {}
 
   @Override
-  public void clear() {
-    bures.clear();
-  }
-
-  @Override
-  double term(Scale kindQ, double mq, double sq, Scale kindP, double mp, double sp) {
-    scales.set(kindQ, sq, kindP, sp);
+  double term(ScaleRatio scales, double mq, double mp) {
     double d = mq - mp;
     double s = scales.stdDifference();
     return d * d + s * s;
   }
 
   @Override
-  double full(Batch q, int i, Batch p, int j) {
-    return bures.distance(q, i, p, j);
+  Full full(Worker worker) {
+    return new Bures(worker);
+  }
+
+  @Override
+  Unrounded exact() {
+    return new Exact();
+  }
+
+  @Override
+  public double factor() {
+    return 1;
   }
 
   /** The same in twice the precision, by {@code √V − √v = √v x/(1 + √(1+x))} with x = V/v − 1. */
   private static final class Exact extends Unrounded {
     private final DoubleDouble part = new DoubleDouble();
-
-    @Override
-    void begin() {}
 
     @Override
     boolean addTerm(Scale kind, double mq, double sq, Scale other, double mp, double sp) {
@@ -67,6 +63,6 @@ final class WassersteinPair extends StablePair {
     }
 
     @Override
-    void end() {}
+    void finishSum() {}
   }
 }
