@@ -60,7 +60,16 @@ public final class Chernoff extends Formula {
   }
 
   @Override
-  double term(ScaleRatio scales, double mq, double mp) {
+  double sumTerms(ScaleRatio scales, DiagonalBatch q, int a, DiagonalBatch p, int b, int n) {
+    double sum = 0;
+    for (int k = 0; k < n; k++) {
+      scales.compare(q.kind(), q.scale(a + k), p.kind(), p.scale(b + k));
+      sum += term(scales, q.mean(a + k), p.mean(b + k));
+    }
+    return sum;
+  }
+
+  private double term(ScaleRatio scales, double mq, double mp) {
     double y = scales.standardize(mq, mp);
     double greater = scales.isGreaterQ ? weightQ : weightP;
     double smaller = scales.isGreaterQ ? weightP : weightQ;

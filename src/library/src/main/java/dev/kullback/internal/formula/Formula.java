@@ -36,8 +36,13 @@ public abstract class Formula {
 
   // --- diagonal Gaussians
 
-  /** Returns a dimension's term, at least 0, which overflows only where the divergence does; {@code scales} compares the two scales. */
-  abstract double term(ScaleRatio scales, double mq, double mp);
+  /**
+   * Returns the sum of the terms of n dimensions, from q's element a and p's element b on. A term is at least 0, and overflows only where the
+   * divergence does; {@code scales} compares two scales. Each formula has the loop: where three share one, which C2 compiles with a call
+   * for each term, D = 64 takes 1.3 to 2 times as long.
+   */
+  abstract double sumTerms(
+      ScaleRatio scales, DiagonalBatch q, int a, DiagonalBatch p, int b, int n);
 
   /** Makes what computes the divergence in twice the precision, with the working memory of one thread. */
   abstract Unrounded exact();
@@ -54,11 +59,7 @@ public abstract class Formula {
     double sum = 0;
     double errors = 0;
     for (int h = 0; h < d; h += Compensation.BLOCK) {
-      double acc = 0;
-      for (int end = Math.min(d, h + Compensation.BLOCK), k = h; k < end; k++) {
-        scales.compare(q.kind(), q.scale(a + k), p.kind(), p.scale(b + k));
-        acc += term(scales, q.mean(a + k), p.mean(b + k));
-      }
+      double acc = sumTerms(scales, q, a + h, p, b + h, Math.min(d - h, Compensation.BLOCK));
       double t = sum + acc;
       errors += Compensation.error(sum, acc, t);
       sum = t;

@@ -3,6 +3,7 @@ package dev.kullback.internal.formula;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
+import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Worker;
 
 /** KL(q ‖ p), or {@code KL(p ‖ q)}: of diagonal Gaussians by {@link PairKl}, of others by {@link FullPair}. */
@@ -23,8 +24,8 @@ public final class Kl extends Formula {
   }
 
   @Override
-  double term(ScaleRatio scales, double mq, double mp) {
-    throw new AssertionError("PairKl has the loop over the terms, too");
+  double sumTerms(ScaleRatio scales, DiagonalBatch q, int a, DiagonalBatch p, int b, int n) {
+    throw new AssertionError("left to PairKl, whose terms depend on both rows");
   }
 
   @Override
@@ -58,6 +59,27 @@ public final class Kl extends Formula {
   @Override
   Full full(Worker worker) {
     return new FullPair(worker);
+  }
+
+  /** A loop of its own: with a call of {@link #fast} for each entry, D = 1 takes 12.7 ns instead of 11 where three formulas are in use (Zen 5). */
+  @Override
+  void putBlock(
+      Worker worker,
+      ScaleRatio scales,
+      DiagonalBatch q,
+      int row0,
+      int row1,
+      DiagonalBatch p,
+      int column0,
+      int column1,
+      BlockTarget out) {
+    long terms = Batch.terms(q, p);
+    for (int i = row0; i < row1; i++) {
+      for (int j = column0; j < column1; j++) {
+        worker.pass(terms);
+        out.put(i, j, q == p && i == j ? 0 : PairKl.of(q, i, p, j));
+      }
+    }
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.kullback.internal.formula;
 
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
@@ -14,7 +15,16 @@ public final class Wasserstein2 extends Formula {
   private Wasserstein2() {}
 
   @Override
-  double term(ScaleRatio scales, double mq, double mp) {
+  double sumTerms(ScaleRatio scales, DiagonalBatch q, int a, DiagonalBatch p, int b, int n) {
+    double sum = 0;
+    for (int k = 0; k < n; k++) {
+      scales.compare(q.kind(), q.scale(a + k), p.kind(), p.scale(b + k));
+      sum += term(scales, q.mean(a + k), p.mean(b + k));
+    }
+    return sum;
+  }
+
+  private static double term(ScaleRatio scales, double mq, double mp) {
     double d = mq - mp;
     double s = scales.stdDifference();
     return d * d + s * s;
