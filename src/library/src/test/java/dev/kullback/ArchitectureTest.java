@@ -42,7 +42,7 @@ class ArchitectureTest {
     ROOMS.put("numerics", List.of());
     ROOMS.put("work", List.of());
     ROOMS.put("batch", List.of("numerics", "work"));
-    ROOMS.put("kernel", List.of("batch"));
+    ROOMS.put("kernel", List.of("batch", "work"));
     ROOMS.put("formula", List.of("kernel", "batch", "numerics", "work"));
     ROOMS.put("mixture", List.of("formula", "batch", "numerics", "work"));
     ROOMS.put("vector", List.of("formula", "kernel", "batch", "numerics", "work"));

@@ -2,7 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.internal.vector.Readiness;
+import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.testing.BackgroundWarmUpProbe;
 import dev.kullback.testing.ChildJvm;
 import java.nio.file.Path;

@@ -45,7 +45,7 @@ class SmallDimensionsTest {
         DiagonalBatch q = batch.rows(random.nextInt(9), 9 + n).gaussians().batch;
         DiagonalBatch p = batch.rows(0, COLUMN0 + m).gaussians().batch;
         SmallOperands operands = new SmallOperands();
-        operands.prepare(q, p, new Worker());
+        operands.pack(q, p, false, new Worker());
         check(operands, n, 0, target);
         check(operands, n, COLUMN0, target);
       }

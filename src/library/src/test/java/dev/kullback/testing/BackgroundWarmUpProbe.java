@@ -6,7 +6,7 @@ import dev.kullback.KlEngine;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Wasserstein2;
-import dev.kullback.internal.vector.Readiness.KernelGroup;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.function.BooleanSupplier;

@@ -2,7 +2,7 @@ package dev.kullback.testing;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.internal.vector.Readiness;
+import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.vector.VectorWidth;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -2,7 +2,7 @@ package dev.kullback.testing;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
-import dev.kullback.internal.vector.Readiness;
+import dev.kullback.internal.kernel.Readiness;
 import java.util.Arrays;
 import java.util.Random;
 import jdk.test.whitebox.WhiteBox;

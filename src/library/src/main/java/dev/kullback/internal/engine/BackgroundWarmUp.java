@@ -1,13 +1,7 @@
 package dev.kullback.internal.engine;
 
-import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.formula.Kl;
-import dev.kullback.internal.vector.MeasureOperands;
-import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.Readiness.KernelGroup;
-import dev.kullback.internal.vector.SmallKernel;
+import dev.kullback.internal.kernel.Readiness;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Collections;
@@ -29,21 +23,6 @@ final class BackgroundWarmUp {
    * (Zen 4, two processors); where calls have threads for all processors, all of this.
    */
   private static final long REST_MILLIS = 500;
-
-  /** Groups that matrices need, by their batches. */
-  private static final KernelGroup[] FULL = {KernelGroup.FULL};
-
-  private static final KernelGroup[] FULL_CHERNOFF = {KernelGroup.FULL, KernelGroup.FULL_CHERNOFF};
-  private static final KernelGroup[] FULL_JEFFREYS = {KernelGroup.FULL, KernelGroup.FULL_JEFFREYS};
-  private static final KernelGroup[] SMALL = {KernelGroup.SMALL};
-  private static final KernelGroup[] DOUBLE = {KernelGroup.DOUBLE};
-  private static final KernelGroup[] NONE = {};
-  private static final KernelGroup[] WASSERSTEIN_2 = {KernelGroup.WASSERSTEIN_2};
-  private static final KernelGroup[] JEFFREYS = {KernelGroup.JEFFREYS};
-  private static final KernelGroup[] CHERNOFF = {KernelGroup.CHERNOFF};
-  private static final KernelGroup[] FLOAT = {
-    KernelGroup.FLOAT, KernelGroup.PACKING, KernelGroup.REFINEMENT, KernelGroup.DOUBLE
-  };
 
   /** Groups that wait to be tried, with the dimension of the batches that want them. */
   private static final TreeMap<KernelGroup, Integer> WANTED = new TreeMap<>();
@@ -72,54 +51,11 @@ final class BackgroundWarmUp {
     threads = Math.max(threads, callers);
   }
 
-  /** Has the groups tried that a matrix of such batches needs. */
-  static void begin(Formula formula, Batch q, Batch p) {
-    begin(groups(formula, q, p), q.dimension());
-  }
-
-  private static void begin(KernelGroup[] groups, int dimension) {
-    for (KernelGroup group : groups) {
-      begin(group, dimension);
-    }
-  }
-
   /** Has a group tried. */
   static void begin(KernelGroup group, int dimension) {
     if (!group.isCompiled() && Readiness.IS_DEFERRED && VectorWidth.isWorthTrying()) {
       start(group, dimension);
     }
-  }
-
-  private static KernelGroup[] groups(Formula formula, Batch q, Batch p) {
-    boolean full = q instanceof FullBatch || p instanceof FullBatch;
-    boolean wide = q.isDouble() || p.isDouble();
-    return full ? full(formula) : diagonal(formula, wide, q.dimension());
-  }
-
-  private static KernelGroup[] full(Formula formula) {
-    return switch (formula.fullKernel()) {
-      case PRODUCT, NONE -> FULL;
-      case TWO_PRODUCTS -> FULL_JEFFREYS;
-      case FACTORS -> FULL_CHERNOFF;
-    };
-  }
-
-  private static KernelGroup[] diagonal(Formula formula, boolean wide, int dimension) {
-    if (formula instanceof Kl) {
-      return diagonal(wide, dimension);
-    }
-    if (!MeasureOperands.has(formula)) {
-      return NONE;
-    }
-    return switch (KernelGroup.of(formula)) {
-      case WASSERSTEIN_2 -> WASSERSTEIN_2;
-      case JEFFREYS -> JEFFREYS;
-      default -> CHERNOFF;
-    };
-  }
-
-  private static KernelGroup[] diagonal(boolean wide, int dimension) {
-    return dimension <= SmallKernel.MOST_DIMENSIONS ? SMALL : wide ? DOUBLE : FLOAT;
   }
 
   private static synchronized void start(KernelGroup group, int dimension) {
@@ -157,31 +93,11 @@ final class BackgroundWarmUp {
     }
   }
 
-  /** Waits for all that calls on such batches need. */
-  static void await(Formula formula, Batch q, Batch p) {
-    await(groups(formula, q, p), q.dimension());
-  }
-
-  /** Waits for all that calls on diagonal batches of float need. */
-  static void await(Formula formula, int dimension) {
-    await(diagonal(formula, false, dimension), dimension);
-  }
-
-  /** Waits for all that calls of an engine may need. */
-  static void awaitAll(Formula formula, int dimension) {
-    EnumSet<KernelGroup> groups = EnumSet.noneOf(KernelGroup.class);
-    Collections.addAll(groups, full(formula));
-    Collections.addAll(groups, diagonal(formula, false, dimension));
-    if (formula instanceof Kl) {
-      groups.add(KernelGroup.SMALL);
-    }
-    await(groups.toArray(KernelGroup[]::new), dimension);
-  }
-
-  private static void await(KernelGroup[] groups, int dimension) {
-    begin(groups, dimension);
-    begin(KernelGroup.SCANS, dimension);
-    awaitEnd(EnumSet.of(KernelGroup.SCANS, groups));
+  /** Waits for groups, and for what reductions need. */
+  static void await(EnumSet<KernelGroup> groups, int dimension) {
+    groups.add(KernelGroup.SCANS);
+    groups.forEach(group -> begin(group, dimension));
+    awaitEnd(groups);
   }
 
   private static synchronized void awaitEnd(Set<KernelGroup> groups) {
@@ -225,7 +141,7 @@ final class BackgroundWarmUp {
         // The first trial does not wait for the probe, which takes 0.4 s beside a busy thread; yet
         // the probe has the last word.
         boolean isFirst = group == KernelGroup.FLOAT && !isRefused;
-        if ((isFirst || Platform.isCompiled()) && new WarmUpTrial(next.getValue()).of(group)) {
+        if ((isFirst || Platform.isCompiled()) && tryOut(group, next.getValue())) {
           group.setCompiled(true);
         }
         if (!Platform.isCompiled() || !group.isCompiled()) {
@@ -238,6 +154,10 @@ final class BackgroundWarmUp {
         group.setCompiled(true); // callers are to see what is wrong with vectors
       }
     }
+  }
+
+  private static boolean tryOut(KernelGroup group, int dimension) {
+    return KernelTable.tryOut(group, new WarmUpTrial(dimension));
   }
 
   /** Forgets what was asked for, so that a call after a while asks again. */

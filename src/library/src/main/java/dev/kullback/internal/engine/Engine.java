@@ -1,18 +1,22 @@
 package dev.kullback.internal.engine;
 
 import dev.kullback.KlTile;
+import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
+import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.rows.WithinRows;
-import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.work.Crew;
 import java.lang.foreign.MemorySegment;
+import java.util.EnumSet;
 import java.util.Locale;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
@@ -73,7 +77,6 @@ public final class Engine implements AutoCloseable {
     device = backend == Platform.Choice.CUDA ? new CudaDevice() : null;
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
-    // a method reference at its use, so that the scalar backend loads no class of vector kernels
     this.ready = !vectors ? null : ready != null ? ready : KernelGroup::isCompiled;
     if (vectors) {
       BackgroundWarmUp.expect(threads);
@@ -181,14 +184,28 @@ public final class Engine implements AutoCloseable {
   /** Waits until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
     if (ready != null) {
-      BackgroundWarmUp.awaitAll(formula, dimension);
+      Batch small = diagonal(1);
+      Batch full = MadeUpGaussians.normal(1, true).full(ScaleKind.SCALE_TRIL, false, Cholesky::new);
+      EnumSet<KernelGroup> groups = groups(diagonal(dimension));
+      groups.addAll(groups(small));
+      groups.addAll(groups(full));
+      BackgroundWarmUp.await(groups, dimension);
     }
+  }
+
+  private static Batch diagonal(int dimension) {
+    return MadeUpGaussians.normal(dimension, false).diagonal(Scale.STD, false);
+  }
+
+  private EnumSet<KernelGroup> groups(Batch batch) {
+    return KernelTable.groups(formula, batch, batch);
   }
 
   /** Calls with made-up batches of this shape until the VM has compiled what they run. */
   public void warmUp(int n, int m, int dimension) {
     if (ready != null) {
-      BackgroundWarmUp.await(formula, dimension);
+      int most = Math.min(dimension, WarmUp.MOST_DIMENSIONS);
+      BackgroundWarmUp.await(groups(diagonal(most)), most);
     }
     WarmUp.run(this, n, m, dimension);
   }
@@ -196,7 +213,7 @@ public final class Engine implements AutoCloseable {
   /** Makes all that calls need of the caller's batches, and calls with them until the VM has compiled what they run. */
   public void warmUp(Batch q, Batch p) {
     if (ready != null) {
-      BackgroundWarmUp.await(formula, q, p);
+      BackgroundWarmUp.await(KernelTable.groups(formula, q, p), q.dimension());
     }
     Platform.prepare(formula, q);
     Platform.prepare(formula, p);

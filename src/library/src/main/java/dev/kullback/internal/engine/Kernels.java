@@ -4,154 +4,151 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaDevice;
-import dev.kullback.internal.cuda.CudaKernel;
+import dev.kullback.internal.engine.Platform.Choice;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.Pairs;
-import dev.kullback.internal.formula.ScalarScan;
 import dev.kullback.internal.kernel.BlockKernel;
+import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.RowScan;
-import dev.kullback.internal.kernel.ZeroKernel;
-import dev.kullback.internal.vector.MeasureOperands;
-import dev.kullback.internal.vector.Readiness.KernelGroup;
-import dev.kullback.internal.vector.full.FullOperands;
+import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Worker;
+import java.util.EnumMap;
+import java.util.Map;
 import java.util.Objects;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** Kernels of one thread, its operands for the calls that it makes, and the choice of the kernel that computes a matrix. */
-final class Kernels {
+/**
+ * Kernels of one thread, and its operands for the calls that it makes: of the rows of {@link KernelTable}, each made on first use, as its
+ * classes take long to load.
+ */
+public final class Kernels {
   /** Partial sums of a row on the scalar backend, which has no width of vectors to follow. */
   private static final int LANES = 4;
 
-  private final Formula formula;
-  private final Operands<Batch> operands = new Operands<>();
-
-  /** The device, while a call of this thread keeps it open. */
-  private @Nullable CudaDevice entered;
-
-  private final ZeroKernel zero = new ZeroKernel();
+  final Formula formula;
+  final Worker worker;
 
   /** The scalar kernel, of the reverse of KL with the roles that its calls exchange. */
-  private final Pair pair;
-
-  private final @Nullable CudaKernel cuda;
-
-  /** Null if nothing here uses vectors, not even reductions. */
-  private final @Nullable ReadyKernels vectors;
+  final Pair pair;
 
   /** Computes divergences of any pairs of rows, one by one. */
   final Pairs pairs;
 
-  private final RowScan scan = new ScalarScan(LANES);
+  final @Nullable CudaDevice device;
 
-  /** Makes the kernels of a worker; {@code ready} tells which vectors are to be used, null for none. */
+  /** The device, while a call of this thread keeps it open. */
+  private @Nullable CudaDevice entered;
+
+  private final Choice backend;
+
+  /** Tells which vectors are to be used; null if nothing here uses vectors, not even reductions. */
+  private final @Nullable Predicate<KernelGroup> vectors;
+
+  private final Map<KernelTable, Operands<?>> operands = new EnumMap<>(KernelTable.class);
+  private final Map<KernelTable, Object> ready = new EnumMap<>(KernelTable.class);
+  private final Map<KernelTable, Object> cold = new EnumMap<>(KernelTable.class);
+
+  /** Row of the last call. */
+  private KernelTable row = KernelTable.SCALAR;
+
+  /** Makes the kernels of a worker; {@code vectors} tells which vectors are to be used, null for none. */
   Kernels(
       Formula formula,
-      @Nullable Predicate<KernelGroup> ready,
+      @Nullable Predicate<KernelGroup> vectors,
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair) {
     this.formula = formula;
+    this.vectors = vectors;
+    this.device = device;
+    this.worker = worker;
     this.pair = pair.forward();
     pairs = new Pairs(pair);
-    cuda = device != null ? new CudaKernel(device, worker) : null;
-    vectors = ready != null ? new ReadyKernels(formula, pairs, worker, this.pair, ready) : null;
+    backend = device != null ? Choice.CUDA : vectors != null ? Choice.VECTOR : Choice.SCALAR;
   }
 
-  /** Chooses the kernel of the divergence of q and p, and packs what its blocks read; of the reverse of KL, for roles exchanged by the call. */
-  Operands<?> prepare(Batch q, Batch p) {
-    if (!(formula instanceof Kl)) {
-      return prepareOther(q, p);
-    }
-    if (q.isDeterministic()) {
-      return set(Operands.Kind.ZERO, q, p);
-    }
-    if (vectors != null && (cuda == null || q instanceof FullBatch || p instanceof FullBatch)) {
-      BackgroundWarmUp.begin(formula, q, p); // with a device, vectors only make full batches
-    }
-    if (cuda != null && q.getClass() == p.getClass()) {
-      return enter(cuda.device(), q, p);
-    }
-    if (cuda == null && q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {
-      if (vectors != null) {
-        return vectors.prepare(a, b);
+  /** Makes the kernels of a worker that searches an index. */
+  public static Kernels ofIndex(Worker worker, Pair pair) {
+    return new Kernels(
+        Kl.FORWARD, g -> g.isCompiled() && Platform.mayHaveVectors(), null, worker, pair);
+  }
+
+  /** Chooses the row of the divergence of q and p, and has its vectors compiled; of the reverse of KL, for roles exchanged by the call. */
+  KernelTable choose(Batch q, Batch p) {
+    row = KernelTable.of(backend, formula, q, p);
+    if (vectors != null) {
+      for (KernelGroup group : row.groups) {
+        BackgroundWarmUp.begin(group, q.dimension());
       }
-      a.precisions();
-      b.precisions();
-      return set(Operands.Kind.SCALAR, q, p);
+      if (row == KernelTable.DEVICE && (q instanceof FullBatch || p instanceof FullBatch)) {
+        BackgroundWarmUp.begin(KernelGroup.FULL, q.dimension()); // vectors make full batches
+      }
     }
-    if (!q.isExpandable() || !p.isExpandable() || (cuda == null && vectors == null)) {
-      return set(Operands.Kind.SCALAR, q, p);
-    }
-    if (cuda != null) {
-      return enter(cuda.device(), q.full(), p.full());
-    }
-    return Objects.requireNonNull(vectors).prepare(q.full(), p.full());
+    return row;
   }
 
-  /** Chooses the kernel of a divergence other than KL. */
-  private Operands<?> prepareOther(Batch q, Batch p) {
-    if (vectors != null
-        && q instanceof DiagonalBatch a
-        && p instanceof DiagonalBatch b
-        && MeasureOperands.has(formula)) {
-      BackgroundWarmUp.begin(formula, a, b);
-      return vectors.prepare(a, b);
+  /** Packs what a row's kernels read of a call's batches. */
+  Operands<?> pack(KernelTable row, Batch q, Batch p) {
+    Operands<?> own = operands.get(row);
+    if (own == null) {
+      own = (Operands<?>) row.operands.apply(formula);
+      operands.put(row, own);
     }
-    boolean isFull = q instanceof FullBatch || p instanceof FullBatch;
-    if (vectors == null
-        || !isFull
-        || !q.isExpandable()
-        || !p.isExpandable()
-        || !hasFullKernel(q.dimension())) {
-      return set(Operands.Kind.SCALAR, q, p);
+    if (row == KernelTable.DEVICE) {
+      CudaDevice device = Objects.requireNonNull(this.device);
+      device.enter();
+      entered = device;
+      boolean isMixed = q.getClass() != p.getClass();
+      own.pack(isMixed ? q.full() : q, isMixed ? p.full() : p, false, worker);
+    } else {
+      if (row == KernelTable.SCALAR
+          && formula instanceof Kl
+          && q instanceof DiagonalBatch a
+          && p instanceof DiagonalBatch b) {
+        a.precisions();
+        b.precisions();
+      }
+      own.pack(q, p, row.groups.length > 0 && isReady(row.packing()), worker);
     }
-    BackgroundWarmUp.begin(formula, q, p);
-    return vectors.prepareOther(q.full(), p.full());
+    return own;
   }
 
-  private boolean hasFullKernel(int dimension) {
-    return switch (formula.fullKernel()) {
-      case PRODUCT, TWO_PRODUCTS -> true;
-      case FACTORS -> dimension <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
-      case NONE -> false;
-    };
-  }
-
-  private Operands<Batch> enter(CudaDevice device, Batch q, Batch p) {
-    device.enter();
-    entered = device;
-    return set(Operands.Kind.DEVICE, q, p);
-  }
-
-  private Operands<Batch> set(Operands.Kind kind, Batch q, Batch p) {
-    operands.set(kind, q, p);
-    return operands;
+  /** Whether vectors of a group are to be used. */
+  boolean isReady(KernelGroup group) {
+    return vectors != null && vectors.test(group);
   }
 
   /** Returns this thread's kernel for a block, asked for each, so that a long call changes over to vectors once they are compiled. */
-  @SuppressWarnings("unchecked") // kernels of a kind read the operands of the kind
-  BlockKernel<Operands<?>> of(Operands<?> operands) {
-    BlockKernel<?> kernel =
-        switch (operands.kind()) {
-          case ZERO -> zero;
-          case SCALAR -> pair;
-          case DEVICE -> Objects.requireNonNull(cuda);
-          case SMALL, FLOAT, DOUBLE, FULL, FULL_CHERNOFF, FULL_JEFFREYS, MEASURE ->
-              Objects.requireNonNull(vectors).of(operands.kind());
-        };
-    return (BlockKernel<Operands<?>>) kernel;
+  @SuppressWarnings("unchecked") // kernels of a row read the operands of the row
+  BlockKernel<Operands<?>> of(KernelTable row) {
+    this.row = row;
+    return (BlockKernel<Operands<?>>) kernel(row);
+  }
+
+  private Object kernel(KernelTable row) {
+    boolean isReady = row.groups.length > 0 && isReady(row.groups[0]);
+    Map<KernelTable, Object> made = isReady ? ready : cold;
+    Object kernel = made.get(row);
+    if (kernel == null) {
+      kernel = Objects.requireNonNull((isReady ? row.ready : row.cold).apply(this));
+      made.put(row, kernel);
+    }
+    return kernel;
   }
 
   /** Returns what computes {@code KL(q_i ‖ p_i)}, and divergences of q from N(0, I). */
   Pairs pairs(Batch q) {
-    return formula == Kl.FORWARD && vectors != null && cuda == null && q instanceof FullBatch f
-        ? vectors.pairs(f)
-        : pairs;
+    if (formula != Kl.FORWARD || backend != Choice.VECTOR || !(q instanceof FullBatch)) {
+      return pairs;
+    }
+    BackgroundWarmUp.begin(KernelGroup.FULL, q.dimension());
+    return (Pairs) kernel(KernelTable.FULL_PAIRS);
   }
 
   /** Has vectors for {@link #scan} compiled, if they are to be used. */
@@ -163,19 +160,55 @@ final class Kernels {
 
   /** Returns what goes through the rows of a block. */
   RowScan scan() {
-    return vectors != null ? vectors.scan() : scan;
+    return (RowScan) kernel(KernelTable.SCANS);
+  }
+
+  /** Returns into how many partial sums a plain {@link #scan} divides a row. */
+  int scanLanes() {
+    return vectors != null ? VectorWidth.BITS / Double.SIZE : LANES;
+  }
+
+  /** Returns the scan of an index's panels for a block, asked for each; the first time it has vectors tried. */
+  public PanelScan panels(int dimension) {
+    beginIndex(dimension);
+    return (PanelScan) kernel(KernelTable.PANELS);
+  }
+
+  /** Returns the scan of an index's codes for a block, likewise. */
+  public CodeScan codes(int dimension) {
+    beginIndex(dimension);
+    return (CodeScan) kernel(KernelTable.CODES);
+  }
+
+  private static void beginIndex(int dimension) {
+    if (!KernelGroup.INDEX.isCompiled() && Platform.mayHaveVectors()) {
+      BackgroundWarmUp.begin(KernelGroup.INDEX, dimension);
+    }
+  }
+
+  /** Tells that a search of an index has ended, so that vectors are tried beside none. */
+  public static void callEnded() {
+    BackgroundWarmUp.callEnded();
   }
 
   /** Lets go of a call's batches and memory. */
   void clear() {
-    operands.clear();
-    CudaDevice device = entered;
-    if (device != null) {
+    Operands<?> own = operands.get(row);
+    if (own != null) {
+      own.clear();
+    }
+    clear(ready.get(row));
+    clear(cold.get(row));
+    if (entered != null) {
+      CudaDevice device = entered;
       entered = null;
       device.exit();
     }
-    if (vectors != null) {
-      vectors.clear();
+  }
+
+  private static void clear(@Nullable Object kernel) {
+    if (kernel instanceof BlockKernel<?> blocks) {
+      blocks.clear();
     }
   }
 }

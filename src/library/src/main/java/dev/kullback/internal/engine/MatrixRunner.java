@@ -26,6 +26,7 @@ final class MatrixRunner implements Job.Task<Workspace> {
   private static final int TALL_DIMENSION = 512;
 
   private final Workspace lead;
+  private KernelTable row = KernelTable.SCALAR;
   private Operands<?> operands = new Operands<>();
 
   MatrixRunner(Workspace lead) {
@@ -34,8 +35,9 @@ final class MatrixRunner implements Job.Task<Workspace> {
 
   void run(Batch q, Batch p) {
     boolean reverse = lead.isReverse();
-    operands = lead.kernels.prepare(reverse ? p : q, reverse ? q : p);
-    if (!lead.kernels.of(operands).matrix(operands, lead.results)) {
+    row = lead.kernels.choose(reverse ? p : q, reverse ? q : p);
+    operands = lead.kernels.pack(row, reverse ? p : q, reverse ? q : p);
+    if (!lead.kernels.of(row).matrix(operands, lead.results)) {
       long bands = Math.ceilDiv(q.size(), blockRows(q.dimension()));
       lead.share(bands * Math.ceilDiv(p.size(), blockColumns(q.dimension())), this);
     }
@@ -58,7 +60,7 @@ final class MatrixRunner implements Job.Task<Workspace> {
     if (reverse) {
       putReverse(row0, row1, column0, column1, w);
     } else {
-      w.kernels.of(operands).block(operands, row0, row1, column0, column1, w.target);
+      w.kernels.of(row).block(operands, row0, row1, column0, column1, w.target);
     }
     lead.results.close(w.target, row0, row1, column0, column1, m);
   }
@@ -67,7 +69,9 @@ final class MatrixRunner implements Job.Task<Workspace> {
     BlockTarget block = w.transposed();
     int width = column1 - column0;
     block.useBlock(true, (row1 - row0) * width, column0, row0, row1 - row0);
-    reverse(operands, blockRows(operands.q().dimension()), row0, row1, column0, column1, w, block);
+    BlockKernel<Operands<?>> kernel = w.kernels.of(row);
+    int rows = blockRows(operands.q().dimension());
+    reverse(kernel, operands, rows, row0, row1, column0, column1, block);
     for (int i = row0, k = 0; i < row1; i++) {
       for (int j = column0; j < column1; j++, k++) {
         w.target.put(i, j, block.block()[k]);
@@ -80,15 +84,14 @@ final class MatrixRunner implements Job.Task<Workspace> {
    * in the cache.
    */
   static void reverse(
+      BlockKernel<Operands<?>> kernel,
       Operands<?> operands,
       int height,
       int row0,
       int row1,
       int column0,
       int column1,
-      Workspace w,
       BlockTarget block) {
-    BlockKernel<Operands<?>> kernel = w.kernels.of(operands);
     int rows = row1 - row0;
     block.aim(column0, row0, rows);
     for (int j = column0; j < column1; j += height) {

@@ -1,26 +1,19 @@
 package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.cuda.CudaLibrary;
 import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.kernel.Operands;
+import dev.kullback.internal.kernel.Readiness;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.internal.vector.FloatPanels;
-import dev.kullback.internal.vector.MeasureOperands;
 import dev.kullback.internal.vector.RangeKernel;
-import dev.kullback.internal.vector.Readiness;
-import dev.kullback.internal.vector.Readiness.KernelGroup;
-import dev.kullback.internal.vector.SmallKernel;
-import dev.kullback.internal.vector.SmallOperands;
-import dev.kullback.internal.vector.TileOperands;
 import dev.kullback.internal.vector.VectorWidth;
-import dev.kullback.internal.vector.full.FullOperands;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -320,17 +313,9 @@ public final class Platform {
   public static void prepare(Formula formula, Batch batch) {
     batch.prepare();
     if (mayHaveVectors()) {
-      switch (batch) {
-        case DiagonalBatch d when !(formula instanceof Kl) -> {
-          if (MeasureOperands.has(formula)) {
-            MeasureOperands.prepare(formula, d, KernelGroup.of(formula).isCompiled());
-          }
-        }
-        case DiagonalBatch d when d.dimension() <= SmallKernel.MOST_DIMENSIONS ->
-            SmallOperands.prepare(d);
-        case DiagonalBatch d -> TileOperands.prepare(d, KernelGroup.PACKING.isCompiled());
-        case FullBatch f -> FullOperands.prepare(f, KernelGroup.FULL.isCompiled());
-      }
+      KernelTable row = KernelTable.of(Choice.VECTOR, formula, batch, batch);
+      boolean isReady = row.groups.length > 0 && row.packing().isCompiled();
+      ((Operands<?>) row.operands.apply(formula)).prepare(batch, isReady);
     }
   }
 }

@@ -29,6 +29,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
   private final Crew<Workspace> crew;
   private final Workspace lead;
 
+  private KernelTable row = KernelTable.SCALAR;
   private Operands<?> operands = new Operands<>();
 
   /** The call's reduction, and between calls one that holds nothing. */
@@ -65,8 +66,9 @@ final class ReductionRunner implements Job.Task<Workspace> {
     int panel = reverse ? Batch.WIDEST_PANEL : BlockKernel.ROW_PANEL;
     height = Math.ceilDiv(Math.ceilDiv(n, most), panel) * panel;
     int bands = Math.ceilDiv(n, height);
-    operands = lead.kernels.prepare(reverse ? p : q, reverse ? q : p);
-    boolean large = operands.kind() == Operands.Kind.DEVICE;
+    row = lead.kernels.choose(reverse ? p : q, reverse ? q : p);
+    operands = lead.kernels.pack(row, reverse ? p : q, reverse ? q : p);
+    boolean large = row == KernelTable.DEVICE;
     if (large && answer()) {
       return;
     }
@@ -106,7 +108,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
     }
     reduction.cut(n, 1);
     return lead.kernels
-        .of(operands)
+        .of(row)
         .answer(
             operands,
             query,
@@ -164,14 +166,14 @@ final class ReductionRunner implements Job.Task<Workspace> {
   private void band(int band, int span, int from, int to, Workspace w) {
     int row0 = band * height;
     int row1 = Math.min(row0 + height, n);
-    boolean large = operands.kind() == Operands.Kind.DEVICE && !reverse;
+    boolean large = row == KernelTable.DEVICE && !reverse;
     int rows = Math.min(height, large ? RowReduction.BAND_ROWS : RowReduction.BLOCK_ROWS);
     w.band.begin(row0, span);
     reduction.begin(row0, row1, w.band);
     for (int column0 = from; column0 < to; column0 += RowReduction.BLOCK_COLUMNS) {
       int column1 = Math.min(column0 + RowReduction.BLOCK_COLUMNS, to);
-      for (int row = row0; row < row1; row += rows) {
-        block(row, Math.min(row + rows, row1), column0, column1, w);
+      for (int first = row0; first < row1; first += rows) {
+        block(first, Math.min(first + rows, row1), column0, column1, w);
       }
     }
     reduction.end(row0, row1, w.band);
@@ -184,7 +186,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
     if (reverse) {
       reverse(row0, row1, column0, column1, w);
     } else {
-      w.kernels.of(operands).block(operands, row0, row1, column0, column1, w.target);
+      w.kernels.of(row).block(operands, row0, row1, column0, column1, w.target);
     }
     w.band.use(w.kernels.scan());
     reduction.block(row0, row1, column0, column1, w.target.block(), w.band);
@@ -193,9 +195,10 @@ final class ReductionRunner implements Job.Task<Workspace> {
   /** Puts {@code KL(p_j ‖ q_i)} at row i, column j. As columns of the kernel the rows begin at a multiple of {@link Batch#WIDEST_PANEL}. */
   private void reverse(int row0, int row1, int column0, int column1, Workspace w) {
     int height =
-        operands.kind() == Operands.Kind.DEVICE
+        row == KernelTable.DEVICE
             ? column1 - column0
             : MatrixRunner.blockRows(operands.q().dimension());
-    MatrixRunner.reverse(operands, height, row0, row1, column0, column1, w, w.target);
+    MatrixRunner.reverse(
+        w.kernels.of(row), operands, height, row0, row1, column0, column1, w.target);
   }
 }

@@ -29,7 +29,7 @@ public final class WarmUp {
   public static final int MOST_ELEMENTS = 1 << 24;
 
   /** Most dimensions of a made-up batch, as a panel of few rows takes as much memory as a whole one. */
-  private static final int MOST_DIMENSIONS = MOST_ELEMENTS / Batch.WIDEST_PANEL;
+  static final int MOST_DIMENSIONS = MOST_ELEMENTS / Batch.WIDEST_PANEL;
 
   /** Most entries of a matrix that is computed, too. */
   private static final long MOST_ENTRIES = 1 << 22;

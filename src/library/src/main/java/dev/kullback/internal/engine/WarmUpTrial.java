@@ -2,16 +2,15 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.formula.Chernoff;
 import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.formula.Jeffreys;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.formula.ScalarCodeScan;
 import dev.kullback.internal.formula.ScalarPanelScan;
 import dev.kullback.internal.formula.ScalarScan;
-import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
@@ -22,7 +21,6 @@ import dev.kullback.internal.vector.CodeScanKernel;
 import dev.kullback.internal.vector.FloatPanels;
 import dev.kullback.internal.vector.PanelScanKernel;
 import dev.kullback.internal.vector.RangeKernel;
-import dev.kullback.internal.vector.Readiness.KernelGroup;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.VectorScan;
 import dev.kullback.internal.vector.VectorWidth;
@@ -96,65 +94,98 @@ final class WarmUpTrial {
   private final int dimension;
   private final long start = System.nanoTime();
   private final Random random = new Random(1);
-  private final Engine ready = engine(_ -> true);
-  private final Engine cold = engine(_ -> false);
+  private final Engine ready = engine(Kl.FORWARD, _ -> true);
+  private final Engine cold = engine(Kl.FORWARD, _ -> false);
 
   WarmUpTrial(int dimension) {
     this.dimension = dimension;
   }
 
-  private static Engine engine(Predicate<KernelGroup> vectors) {
-    return new Engine(Platform.Choice.VECTOR, 1, null, vectors);
+  private static Engine engine(Formula formula, Predicate<KernelGroup> vectors) {
+    return new Engine(formula, Platform.Choice.VECTOR, 1, null, vectors);
   }
 
-  /** Runs a group until it is compiled; returns false if this VM does not compile vectors, or has no time to. */
-  boolean of(KernelGroup group) {
-    int most = Math.clamp(dimension, FEW_DIMENSIONS, MOST_DIMENSIONS);
-    return switch (group) {
-      case FLOAT -> kernels(TWO_CHUNKS) && (dimension <= PairKl.BLOCKS || kernels(MOST_DIMENSIONS));
-      case PACKING -> matrices(TWO_CHUNKS, false, FAR) && checks();
-      case DOUBLE ->
-          matrices(FEW_DIMENSIONS, true, FAR, MIXED, CLOSE, NEAR)
-              && matrices(most, true, FAR, MIXED, CLOSE, NEAR);
-      case REFINEMENT ->
-          matrices(FEW_DIMENSIONS, false, MIXED, CLOSE, NEAR)
-              && matrices(most, false, MIXED, CLOSE, NEAR);
-      case SMALL -> {
-        int d = Math.min(dimension, SmallKernel.MOST_DIMENSIONS);
-        yield matrices(d, false, FAR, MIXED, CLOSE, NEAR)
-            && matrices(d, true, FAR, MIXED, CLOSE, NEAR);
-      }
-      case WASSERSTEIN_2 -> measure(Wasserstein2.SQUARED);
-      case JEFFREYS -> measure(Jeffreys.FORMULA);
-      case CHERNOFF ->
-          measure(Chernoff.BHATTACHARYYA)
-              && measure(Chernoff.HELLINGER)
-              && measure(Chernoff.renyi(0.25));
-      case SCANS -> {
-        double[] values = random.doubles(160, 0, 3).toArray();
-        long[] keys = random.longs(RowScan.FEW, 0, Long.MAX_VALUE).toArray();
-        RowScan plain = new ScalarScan(VectorWidth.BITS / Double.SIZE);
-        RowScan vectors = new VectorScan();
-        yield tryOut(() -> scan(plain, values, keys), () -> scan(vectors, values, keys));
-      }
-      case INDEX -> {
-        float[] panels = new float[2 * PanelScan.LANES * PANELS * PANEL_DIMENSIONS];
-        for (int k = 0; k < panels.length; k++) {
-          panels[k] = 1 + random.nextFloat();
+  boolean floats() {
+    return kernels(TWO_CHUNKS) && (dimension <= PairKl.BLOCKS || kernels(MOST_DIMENSIONS));
+  }
+
+  boolean packing() {
+    return matrices(TWO_CHUNKS, false, FAR) && checks();
+  }
+
+  boolean doubles() {
+    return matrices(FEW_DIMENSIONS, true, FAR, MIXED, CLOSE, NEAR)
+        && matrices(clamped(FEW_DIMENSIONS), true, FAR, MIXED, CLOSE, NEAR);
+  }
+
+  boolean refinement() {
+    return matrices(FEW_DIMENSIONS, false, MIXED, CLOSE, NEAR)
+        && matrices(clamped(FEW_DIMENSIONS), false, MIXED, CLOSE, NEAR);
+  }
+
+  boolean small() {
+    int d = Math.min(dimension, SmallKernel.MOST_DIMENSIONS);
+    return matrices(d, false, FAR, MIXED, CLOSE, NEAR)
+        && matrices(d, true, FAR, MIXED, CLOSE, NEAR);
+  }
+
+  /** Tries tiles of divergences other than KL, in double and then in float, which recomputes entries in double. */
+  boolean formulas(Formula... formulas) {
+    for (Formula formula : formulas) {
+      Engine vectors = engine(formula, _ -> true);
+      Engine plain = engine(formula, _ -> false);
+      for (int d : new int[] {FEW_DIMENSIONS, clamped(TWO_CHUNKS)}) {
+        if (!matrices(vectors, plain, RangeCheck.PLAIN, d, true, FAR, MIXED, CLOSE)
+            || !matrices(vectors, plain, RangeCheck.PLAIN, d, false, FAR, MIXED, CLOSE)) {
+          return false;
         }
-        MemorySegment segment = Arena.ofAuto().allocate((long) Float.BYTES * panels.length);
-        MemorySegment.copy(panels, 0, segment, ValueLayout.JAVA_FLOAT, 0, panels.length);
-        PanelScan plain = new ScalarPanelScan();
-        PanelScan vectors = new PanelScanKernel();
-        CodeScan plainCodes = new ScalarCodeScan();
-        CodeScan codes = new CodeScanKernel();
-        yield tryOut(() -> scan(plain, segment), () -> scan(vectors, segment))
-            && tryOut(() -> scanCodes(plainCodes, segment), () -> scanCodes(codes, segment));
       }
-      case FULL -> full(WarmUpTrial::full, ready, cold);
-      case FULL_CHERNOFF -> full(Chernoff.BHATTACHARYYA);
-      case FULL_JEFFREYS -> full(Jeffreys.FORMULA);
-    };
+    }
+    return true;
+  }
+
+  /** Tries a divergence of full covariances. */
+  boolean full(Formula formula) {
+    Engine vectors = engine(formula, _ -> true);
+    Engine plain = engine(formula, _ -> false);
+    int most = Math.clamp(dimension, FEW_FULL_DIMENSIONS, MOST_FULL_DIMENSIONS);
+    return full(vectors, plain, FEW_FULL_DIMENSIONS) && full(vectors, plain, most);
+  }
+
+  boolean scans() {
+    double[] values = random.doubles(160, 0, 3).toArray();
+    long[] keys = random.longs(RowScan.FEW, 0, Long.MAX_VALUE).toArray();
+    RowScan plain = new ScalarScan(VectorWidth.BITS / Double.SIZE);
+    RowScan vectors = new VectorScan();
+    return tryOut(() -> scan(plain, values, keys), () -> scan(vectors, values, keys));
+  }
+
+  boolean panels() {
+    MemorySegment panels = randomPanels();
+    PanelScan plain = new ScalarPanelScan();
+    PanelScan vectors = new PanelScanKernel();
+    return tryOut(() -> scan(plain, panels), () -> scan(vectors, panels));
+  }
+
+  boolean codes() {
+    MemorySegment panels = randomPanels();
+    CodeScan plain = new ScalarCodeScan();
+    CodeScan vectors = new CodeScanKernel();
+    return tryOut(() -> scanCodes(plain, panels), () -> scanCodes(vectors, panels));
+  }
+
+  private MemorySegment randomPanels() {
+    float[] panels = new float[2 * PanelScan.LANES * PANELS * PANEL_DIMENSIONS];
+    for (int k = 0; k < panels.length; k++) {
+      panels[k] = 1 + random.nextFloat();
+    }
+    MemorySegment segment = Arena.ofAuto().allocate((long) Float.BYTES * panels.length);
+    MemorySegment.copy(panels, 0, segment, ValueLayout.JAVA_FLOAT, 0, panels.length);
+    return segment;
+  }
+
+  private int clamped(int least) {
+    return Math.clamp(dimension, least, MOST_DIMENSIONS);
   }
 
   /**
@@ -162,7 +193,7 @@ final class WarmUpTrial {
    * calls wait for it alone. A few entries that need it show C2 the way to it, so that no method is thrown away when refinement is tried.
    */
   private boolean kernels(int d) {
-    Engine floats = engine(group -> group == KernelGroup.FLOAT);
+    Engine floats = engine(Kl.FORWARD, group -> group == KernelGroup.FLOAT);
     MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
     Batch q = normal.around(ROWS, random, FAR).diagonal(Scale.STD, false);
     Batch p = normal.around(WIDE, random, FAR).diagonal(Scale.STD, false);
@@ -181,36 +212,19 @@ final class WarmUpTrial {
   }
 
   private boolean matrices(int d, boolean wide, double[]... spreads) {
+    return matrices(ready, cold, new RangeKernel(), d, wide, spreads);
+  }
+
+  private boolean matrices(
+      Engine ready, Engine cold, RangeCheck floats, int d, boolean wide, double[]... spreads) {
     MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
     for (double[] spread : spreads) {
       MadeUpGaussians q = normal.around(ROWS, random, spread);
       MadeUpGaussians p = normal.around(COLUMNS, random, spread);
       if (!tryOut(
           () -> matrices(cold, q, p, wide, RangeCheck.PLAIN),
-          () -> matrices(ready, q, p, wide, new RangeKernel()))) {
+          () -> matrices(ready, q, p, wide, floats))) {
         return false;
-      }
-    }
-    return true;
-  }
-
-  /** Tries a formula other than KL, in double and then in float, which recomputes entries in double. */
-  private boolean measure(Formula formula) {
-    Engine vectors = new Engine(formula, Platform.Choice.VECTOR, 1, null, _ -> true);
-    Engine plain = new Engine(formula, Platform.Choice.VECTOR, 1, null, _ -> false);
-    int most = Math.clamp(dimension, TWO_CHUNKS, MOST_DIMENSIONS);
-    for (int k = 0; k < 4; k++) {
-      int d = k < 2 ? FEW_DIMENSIONS : most;
-      boolean wide = k % 2 == 0;
-      MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
-      for (double[] spread : new double[][] {FAR, MIXED, CLOSE}) {
-        MadeUpGaussians q = normal.around(ROWS, random, spread);
-        MadeUpGaussians p = normal.around(COLUMNS, random, spread);
-        if (!tryOut(
-            () -> matrices(plain, q, p, wide, RangeCheck.PLAIN),
-            () -> matrices(vectors, q, p, wide, RangeCheck.PLAIN))) {
-          return false;
-        }
       }
     }
     return true;
@@ -239,31 +253,13 @@ final class WarmUpTrial {
     engine.into(new float[q.size() * q.size()]).pairwise(q, q);
   }
 
-  /** Calls of an engine with two full batches, which are made by such a factorization. */
-  private interface FullCalls {
-    void run(Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p);
-  }
-
-  private boolean full(Formula formula) {
-    return full(
-        WarmUpTrial::fullMatrices,
-        new Engine(formula, Platform.Choice.VECTOR, 1, null, _ -> true),
-        new Engine(formula, Platform.Choice.VECTOR, 1, null, _ -> false));
-  }
-
-  private boolean full(FullCalls calls, Engine ready, Engine cold) {
-    int most = Math.clamp(dimension, FEW_FULL_DIMENSIONS, MOST_FULL_DIMENSIONS);
-    return full(calls, ready, cold, FEW_FULL_DIMENSIONS) && full(calls, ready, cold, most);
-  }
-
-  private boolean full(FullCalls calls, Engine ready, Engine cold, int d) {
+  private boolean full(Engine ready, Engine cold, int d) {
     MadeUpGaussians normal = MadeUpGaussians.normal(d, true);
     for (double[] spread : new double[][] {FAR, MIXED, NEAR}) {
       MadeUpGaussians q = normal.around(ROWS, random, spread);
       MadeUpGaussians p = normal.around(COLUMNS, random, spread);
       if (!tryOut(
-          () -> calls.run(cold, Cholesky::new, q, p),
-          () -> calls.run(ready, CholeskyKernel::new, q, p))) {
+          () -> full(cold, Cholesky::new, q, p), () -> full(ready, CholeskyKernel::new, q, p))) {
         return false;
       }
     }
@@ -273,18 +269,14 @@ final class WarmUpTrial {
   private static void full(
       Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p) {
     Batch columns = p.full(ScaleKind.SCALE_TRIL, true, how);
-    Batch others = p.full(ScaleKind.COVARIANCE, true, how);
     matrices(engine, q.full(ScaleKind.SCALE_TRIL, true, how), columns);
-    matrices(engine, q.full(ScaleKind.PRECISION_MATRIX, true, how), others);
-    double[] out = new double[columns.size()];
-    engine.into(out).aligned(columns, others);
-    engine.into(out).toStandardNormal(columns);
-  }
-
-  private static void fullMatrices(
-      Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p) {
-    matrices(
-        engine, q.full(ScaleKind.SCALE_TRIL, true, how), p.full(ScaleKind.SCALE_TRIL, true, how));
+    if (engine.formula() == Kl.FORWARD) { // whose trial compiles what other divergences use, too
+      Batch others = p.full(ScaleKind.COVARIANCE, true, how);
+      matrices(engine, q.full(ScaleKind.PRECISION_MATRIX, true, how), others);
+      double[] out = new double[columns.size()];
+      engine.into(out).aligned(columns, others);
+      engine.into(out).toStandardNormal(columns);
+    }
   }
 
   /** Computes with both until vectors take at most {@link #SLOWER} times as long, as only compiled ones do; or returns false. */

@@ -57,6 +57,7 @@ public final class Pair implements BlockKernel<Operands<?>> {
   }
 
   /** Drops the caller's batches. */
+  @Override
   public void clear() {
     full.clear();
     exact.clear();

@@ -2,7 +2,7 @@ package dev.kullback.internal.index;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.engine.IndexKernels;
+import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.CodeScan;
@@ -56,7 +56,7 @@ final class Searcher extends Worker {
 
   private final Pair pair = new Pair(Kl.FORWARD, this);
   private final Runnable look = this::look; // made once, as it is allocated
-  private final IndexKernels kernels = new IndexKernels();
+  private final Kernels kernels = Kernels.ofIndex(this, pair);
   private final Block block = new Block();
   private float[] most = {};
   private float[] sum = {};

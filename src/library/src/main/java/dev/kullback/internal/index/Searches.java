@@ -1,7 +1,7 @@
 package dev.kullback.internal.index;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.engine.IndexKernels;
+import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.work.Crew;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
@@ -103,7 +103,7 @@ public final class Searches implements AutoCloseable {
 
   /** Counts what a searcher has done, and has it forget the call. */
   private void end(Searcher searcher) {
-    IndexKernels.callEnded();
+    Kernels.callEnded();
     survivors.add(searcher.survived);
     bytesRead.add(searcher.bytesRead);
     searcher.clear();

@@ -27,4 +27,7 @@ public interface BlockKernel<O extends Operands<?>> {
       O operands, RowQuery query, boolean transposed, Consumer<RowAnswer> consumer) {
     return false;
   }
+
+  /** Lets go of a call's batches and arrays. */
+  default void clear() {}
 }

@@ -1,44 +1,28 @@
 package dev.kullback.internal.kernel;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.work.Worker;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The batches of a call, with the forms of them that its kernels read. The thread that makes the call fills it before the blocks are
- * shared, and every thread of the call reads it. It serves the next call, too, so that none allocates.
+ * The batches of a call, with the forms of them that its kernels read. The thread that makes the call packs them before the blocks are
+ * shared, and every thread of the call reads them. Operands serve the next call, too, so that none allocates.
  */
 public class Operands<G extends Batch> {
-  /** Kinds of kernels; a thread that helps with a call uses its own kernel of the call's kind. */
-  public enum Kind {
-    /** KL = 0 throughout. */
-    ZERO,
-    /** Any pairs, without vectors. */
-    SCALAR,
-    /** Diagonal pairs of few dimensions. */
-    SMALL,
-    /** Diagonal batches of float, in tiles. */
-    FLOAT,
-    /** Diagonal batches of which one is of double, in tiles. */
-    DOUBLE,
-    /** Full covariances, as a matrix product. */
-    FULL,
-    /** Chernoff's divergence of full covariances, by a factorization a pair. */
-    FULL_CHERNOFF,
-    /** Jeffreys' divergence of full covariances, as two matrix products. */
-    FULL_JEFFREYS,
-    /** Whatever the device computes. */
-    DEVICE,
-    /** Diagonal pairs, in tiles, of a measure other than KL. */
-    MEASURE
-  }
-
-  private Kind kind = Kind.ZERO;
   private @Nullable G q;
   private @Nullable G p;
 
-  public final void set(Kind kind, G q, G p) {
-    this.kind = kind;
+  /** Takes the batches of a call and makes what its kernels read: with vectors, or to the same bits without. */
+  @SuppressWarnings("unchecked") // the table of kernels says which batches are for which operands
+  public void pack(Batch q, Batch p, boolean vectors, Worker worker) {
+    hold((G) q, (G) p);
+  }
+
+  /** Makes all forms of a batch that calls may read, for the batch to keep. */
+  public void prepare(Batch batch, boolean vectors) {}
+
+  protected final void hold(G q, G p) {
     this.q = q;
     this.p = p;
   }
@@ -46,10 +30,6 @@ public class Operands<G extends Batch> {
   public void clear() {
     q = null;
     p = null;
-  }
-
-  public final Kind kind() {
-    return kind;
   }
 
   public final G q() {

@@ -1,6 +1,6 @@
 /**
  * The agreement between those who compute blocks of the matrix and those who take them: a call's operands, a kernel's interface, where
- * results go, how rows of a block are gone through, and what a kernel is asked that goes through rows itself. It may use batch. Start with
+ * results go, how rows of a block are gone through, and what a kernel is asked that goes through rows itself. It may use batch and work. Start with
  * {@link dev.kullback.internal.kernel.BlockKernel}.
  */
 @NullMarked

@@ -29,6 +29,7 @@ public final class MeasureKernel implements BlockKernel<MeasureOperands> {
   }
 
   /** Drops a call's batches and arrays. */
+  @Override
   public void clear() {
     tile.end();
     floats.end();

@@ -1,9 +1,9 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.numerics.Scale;
@@ -129,14 +129,14 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
     summand = Summand.of(formula);
   }
 
-  /** Whether the kernels compute a formula. */
-  public static boolean has(Formula formula) {
-    return !(formula instanceof Kl) && (formula.alpha() == 0 || formula.alpha() >= LEAST_ALPHA);
+  /** Whether the kernels compute a formula of this order. */
+  public static boolean hasOrder(double alpha) {
+    return alpha >= LEAST_ALPHA;
   }
 
-  /** Makes all forms that calls may read. */
-  public static void prepare(Formula formula, DiagonalBatch batch, boolean vectors) {
-    Summand summand = Summand.of(formula);
+  @Override
+  public void prepare(Batch g, boolean vectors) {
+    DiagonalBatch batch = (DiagonalBatch) g;
     if (!batch.isDouble()) {
       FloatMeasurePanels.of(summand).of(batch, vectors);
       Forms.FLOAT.of(formula, batch);
@@ -146,16 +146,19 @@ public final class MeasureOperands extends Operands<DiagonalBatch> {
     Forms.DOUBLE.of(formula, batch);
   }
 
-  public void prepare(DiagonalBatch q, DiagonalBatch p, boolean vectors, Worker worker) {
-    set(Kind.MEASURE, q, p);
+  @Override
+  public void pack(Batch q, Batch p, boolean vectors, Worker worker) {
+    DiagonalBatch a = (DiagonalBatch) q;
+    DiagonalBatch b = (DiagonalBatch) p;
+    hold(a, b);
     this.vectors = vectors;
     if (isWide()) {
-      DoubleMeasurePanels.of(summand).of(q, vectors, worker);
-      DoubleMeasurePanels.of(summand).of(p, vectors, worker);
+      DoubleMeasurePanels.of(summand).of(a, vectors, worker);
+      DoubleMeasurePanels.of(summand).of(b, vectors, worker);
     } else {
       PanelForm<DiagonalBatch, float[], float[]> form = FloatMeasurePanels.of(summand);
-      q32 = form.of(q, q.markUsed(), memoryQ, vectors, worker);
-      p32 = q == p ? q32 : form.of(p, p.markUsed(), memoryP, vectors, worker);
+      q32 = form.of(a, a.markUsed(), memoryQ, vectors, worker);
+      p32 = a == b ? q32 : form.of(b, b.markUsed(), memoryP, vectors, worker);
     }
   }
 

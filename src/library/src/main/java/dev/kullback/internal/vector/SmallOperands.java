@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairKl;
@@ -41,15 +42,16 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
   private final PanelForm.Memory<double[]> memory = new PanelForm.Memory<>();
   private @Nullable Columns columns;
 
-  /** Makes all forms that calls may read. */
-  public static void prepare(DiagonalBatch batch) {
-    COLUMNS.of(batch, false);
-    SCALES.of(batch);
+  @Override
+  public void prepare(Batch batch, boolean vectors) {
+    COLUMNS.of((DiagonalBatch) batch, vectors);
+    SCALES.of((DiagonalBatch) batch);
   }
 
-  public void prepare(DiagonalBatch q, DiagonalBatch p, Worker worker) {
-    set(Kind.SMALL, q, p);
-    columns = COLUMNS.of(p, p.markUsed(), memory, false, worker);
+  @Override
+  public void pack(Batch q, Batch p, boolean vectors, Worker worker) {
+    hold((DiagonalBatch) q, (DiagonalBatch) p);
+    columns = COLUMNS.of(p(), p.markUsed(), memory, vectors, worker);
   }
 
   @Override

@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Worker;
@@ -16,8 +17,9 @@ public final class TileOperands extends Operands<DiagonalBatch> {
   /** Whether batches are packed with vectors. */
   private boolean vectors;
 
-  /** Makes all forms that calls may read. */
-  public static void prepare(DiagonalBatch batch, boolean vectors) {
+  @Override
+  public void prepare(Batch g, boolean vectors) {
+    DiagonalBatch batch = (DiagonalBatch) g;
     if (!batch.isDouble()) {
       FloatPanels.COLUMNS.of(batch, vectors);
       NearKernel.PACKED.of(batch);
@@ -25,20 +27,18 @@ public final class TileOperands extends Operands<DiagonalBatch> {
     DoublePanels.COLUMNS.of(batch, vectors);
   }
 
-  public static boolean isWide(DiagonalBatch q, DiagonalBatch p) {
-    return q.isDouble() || p.isDouble();
-  }
-
-  public void prepare(DiagonalBatch q, DiagonalBatch p, boolean vectors, Worker worker) {
-    boolean wide = isWide(q, p);
-    set(wide ? Kind.DOUBLE : Kind.FLOAT, q, p);
+  @Override
+  public void pack(Batch q, Batch p, boolean vectors, Worker worker) {
+    DiagonalBatch a = (DiagonalBatch) q;
+    DiagonalBatch b = (DiagonalBatch) p;
+    hold(a, b);
     this.vectors = vectors;
-    if (wide) {
-      DoublePanels.COLUMNS.of(q, vectors, worker);
-      DoublePanels.COLUMNS.of(p, vectors, worker);
+    if (isWide()) {
+      DoublePanels.COLUMNS.of(a, vectors, worker);
+      DoublePanels.COLUMNS.of(b, vectors, worker);
     } else {
-      q32 = FloatPanels.COLUMNS.of(q, q.markUsed(), memoryQ, vectors, worker);
-      p32 = q == p ? q32 : FloatPanels.COLUMNS.of(p, p.markUsed(), memoryP, vectors, worker);
+      q32 = FloatPanels.COLUMNS.of(a, a.markUsed(), memoryQ, vectors, worker);
+      p32 = a == b ? q32 : FloatPanels.COLUMNS.of(b, b.markUsed(), memoryP, vectors, worker);
     }
   }
 
@@ -50,7 +50,7 @@ public final class TileOperands extends Operands<DiagonalBatch> {
   }
 
   boolean isWide() {
-    return kind() == Kind.DOUBLE;
+    return q().isDouble() || p().isDouble();
   }
 
   Packed<float[]> q32() {

@@ -43,6 +43,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
   }
 
   /** Drops a call's batches and arrays, and the rung of its last tile. */
+  @Override
   public void clear() {
     tile.end();
     floats.end();

@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.kernel.Readiness;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import jdk.incubator.vector.DoubleVector;

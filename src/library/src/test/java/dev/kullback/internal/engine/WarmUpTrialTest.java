@@ -2,7 +2,7 @@ package dev.kullback.internal.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.internal.vector.Readiness.KernelGroup;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -15,6 +15,6 @@ class WarmUpTrialTest {
   @EnumSource
   void ends(KernelGroup group) {
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
-    assertThat(new WarmUpTrial(8).of(group)).isTrue();
+    assertThat(KernelTable.tryOut(group, new WarmUpTrial(8))).isTrue();
   }
 }

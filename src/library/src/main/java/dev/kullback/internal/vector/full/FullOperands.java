@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.vector.PanelForm;
@@ -14,6 +15,16 @@ public final class FullOperands extends Operands<FullBatch> {
 
   /** D up to which Chernoff's divergence is computed in lanes: a vector of factors is 8 MiB, and the product of 512 mantissas within range. */
   public static final int MOST_CHERNOFF_DIMENSIONS = 512;
+
+  /** The forms of each batch that a kernel reads. */
+  public enum Roles {
+    /** Rows of q, columns of p. */
+    ONE,
+    /** Rows and columns of both. */
+    BOTH,
+    /** These, and what {@link FullCorrelations} has of both. */
+    BOTH_AND_CORRELATIONS
+  }
 
   private static final double[] NONE = {};
 
@@ -30,31 +41,35 @@ public final class FullOperands extends Operands<FullBatch> {
   private @Nullable FullRows otherRows;
   private @Nullable FullColumns otherColumns;
 
-  /** Makes all forms that calls may read. */
-  public static void prepare(FullBatch batch, boolean vectors) {
-    FullPacking.ROWS.of(batch, vectors);
-    FullPacking.COLUMNS.of(batch, vectors);
+  private final Roles roles;
+
+  public FullOperands(Roles roles) {
+    this.roles = roles;
   }
 
-  public void prepare(FullBatch q, FullBatch p, boolean vectors, Worker worker) {
-    set(Kind.FULL, q, p);
+  @Override
+  public void prepare(Batch batch, boolean vectors) {
+    FullPacking.ROWS.of((FullBatch) batch, vectors);
+    FullPacking.COLUMNS.of((FullBatch) batch, vectors);
+  }
+
+  /** {@inheritDoc} Writes diagonal batches out. */
+  @Override
+  public void pack(Batch g, Batch h, boolean vectors, Worker worker) {
+    FullBatch q = g.full();
+    FullBatch p = h.full();
+    hold(q, p);
     boolean firstQ = q.markUsed();
     boolean firstP = q == p ? firstQ : p.markUsed();
     rows = FullPacking.ROWS.of(q, firstQ, memoryQ, vectors, worker);
     columns = FullPacking.COLUMNS.of(p, firstP, memoryP, vectors, worker);
-  }
-
-  /** Prepares both batches in both roles, for kernels other than that of KL. */
-  public void prepare(Kind kind, FullBatch q, FullBatch p, boolean vectors, Worker worker) {
-    set(kind, q, p);
-    boolean firstQ = q.markUsed();
-    boolean firstP = q == p ? firstQ : p.markUsed();
-    rows = FullPacking.ROWS.of(q, firstQ, memoryQ, vectors, worker);
-    columns = FullPacking.COLUMNS.of(p, firstP, memoryP, vectors, worker);
+    if (roles == Roles.ONE) {
+      return;
+    }
     otherRows = q == p ? rows : FullPacking.ROWS.of(p, firstP, otherMemoryP, vectors, worker);
     otherColumns =
         q == p ? columns : FullPacking.COLUMNS.of(q, firstQ, otherMemoryQ, vectors, worker);
-    if (kind == Kind.FULL_CHERNOFF) {
+    if (roles == Roles.BOTH_AND_CORRELATIONS) {
       correlationsP = ownP.of(p, columns, firstP);
       correlationsQ = q == p ? correlationsP : ownQ.of(q, otherColumns, firstQ);
     }

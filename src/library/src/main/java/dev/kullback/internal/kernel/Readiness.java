@@ -1,6 +1,4 @@
-package dev.kullback.internal.vector;
-
-import dev.kullback.internal.formula.Formula;
+package dev.kullback.internal.kernel;
 
 /**
  * Whether the vector kernels are compiled. Before C2 has them they take 10 to 10,000 times as long, 30 ns an operation by C1 and 5 µs
@@ -18,39 +16,30 @@ public final class Readiness {
 
   /** Kernel groups that become ready independently, each what calls on one kind of batches need; in the order of their trials. */
   public enum KernelGroup {
-    /** {@link VectorKernel} of floats, where its first form settles a tile. */
+    /** Tiles of floats, where their first form settles an entry. */
     FLOAT,
-    /** Transposes of {@link FloatPanels}: what panels gain by vectors is less than what kernels do, so these come first. */
+    /** Transposes of panels and checks of floats: what panels gain by vectors is less than what kernels do, so these come first. */
     PACKING,
-    /** {@link VectorKernel} of doubles. */
+    /** Tiles of doubles. */
     DOUBLE,
-    /** {@link SmallKernel}. */
+    /** Few dimensions. */
     SMALL,
-    /** Full covariances: their factors, the kernel, pairs in lanes. */
+    /** Full covariances: their factors, the product of KL, pairs in lanes. */
     FULL,
-    /** Full covariances: the kernel of Chernoff's divergence. */
+    /** Full covariances: Chernoff's divergence. */
     FULL_CHERNOFF,
-    /** Full covariances: the kernel of Jeffreys' divergence. */
+    /** Full covariances: Jeffreys' divergence. */
     FULL_JEFFREYS,
-    /** {@link VectorScan}. */
+    /** Operations of reductions on rows. */
     SCANS,
-    /** {@link VectorKernel} of floats, where entries are recomputed. */
+    /** Tiles of floats, where entries are recomputed. */
     REFINEMENT,
-    /** {@link MeasureKernel} of the squared Wasserstein distance, of Jeffreys' divergence, and of what is made of Chernoff's. */
+    /** Tiles of the squared Wasserstein distance, of Jeffreys' divergence, and of what is made of Chernoff's. */
     WASSERSTEIN_2,
     JEFFREYS,
     CHERNOFF,
-    /** {@link PanelScanKernel} and {@link CodeScanKernel}, which an index alone asks for. */
+    /** Scans of panels and codes, which an index alone asks for. */
     INDEX;
-
-    /** Returns the group of a formula that {@link MeasureKernel} computes. */
-    public static KernelGroup of(Formula formula) {
-      return switch (Summand.of(formula)) {
-        case WASSERSTEIN_2 -> WASSERSTEIN_2;
-        case JEFFREYS -> JEFFREYS;
-        case CHERNOFF -> CHERNOFF;
-      };
-    }
 
     @SuppressWarnings("ImmutableEnumChecker") // once a process, as what C2 has compiled
     private volatile boolean isCompiled;
