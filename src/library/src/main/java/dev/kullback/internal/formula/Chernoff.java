@@ -167,11 +167,6 @@ public final class Chernoff extends Formula {
     return finish == Finish.HELLINGER;
   }
 
-  @Override
-  public FullKernel fullKernel() {
-    return FullKernel.FACTORS;
-  }
-
   /**
    * The same in twice the precision. A gap whose |x| is at most {@link #MOST_IN_SERIES} comes from two series, of which the second is at
    * most half the first: to three times the error of one, 2⁻⁸⁴·⁷. Of others the 1 + x and, where |wx| is beyond it, too, the 1 + wx are

@@ -12,18 +12,6 @@ import dev.kullback.internal.work.Worker;
  * whose working memory a {@link Pair} has.
  */
 public abstract class Formula {
-  /** Ways in which kernels with vectors compute full covariances. */
-  public enum FullKernel {
-    /** One matrix product. */
-    PRODUCT,
-    /** Products in both directions. */
-    TWO_PRODUCTS,
-    /** A factor for each pair. */
-    FACTORS,
-    /** Pair by pair, without vectors. */
-    NONE
-  }
-
   /** Computes a divergence of Gaussians of which at least one has a full covariance, with the working memory of one thread. */
   interface Full {
     double divergence(Batch q, int i, Batch p, int j);
@@ -147,11 +135,6 @@ public abstract class Formula {
   /** Whether values have a bound, to which those of unlike Gaussians round; kernels bound errors of what {@link #finish} makes them of. */
   public boolean isBounded() {
     return false;
-  }
-
-  /** Returns how kernels with vectors compute full covariances. */
-  public FullKernel fullKernel() {
-    return FullKernel.NONE;
   }
 
   /** Returns the order α of a family of divergences, or 0. */

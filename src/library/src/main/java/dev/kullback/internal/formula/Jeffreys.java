@@ -61,11 +61,6 @@ public final class Jeffreys extends Formula {
     return new Exact();
   }
 
-  @Override
-  public FullKernel fullKernel() {
-    return FullKernel.TWO_PRODUCTS;
-  }
-
   /** The same in twice the precision, with x = V/v − 1; a term is within 2⁻⁹⁰, log-variances' where x is 2⁻⁵. */
   private static final class Exact extends Unrounded {
     private final DoubleDouble part = new DoubleDouble();

@@ -96,9 +96,4 @@ public final class Kl extends Formula {
   public boolean hasDevice() {
     return this == FORWARD;
   }
-
-  @Override
-  public FullKernel fullKernel() {
-    return FullKernel.PRODUCT;
-  }
 }

@@ -12,16 +12,8 @@ import java.util.Arrays;
  * vectors, but {@link FloatTranspose} may. The build derives {@code DoublePanels} from this text.
  */
 public final class FloatPanels {
-  /**
-   * Rows of a micro-kernel, two vectors wide: 16 or 8 accumulators. With 512 bits and 32 registers, 6, 8, 10 and 12 rows ran at 54,
-   * 56, 55 and 55·10⁹ (i,j,h)/s; with three vectors 6, 7 and 8 rows at 55, 32 and 39, as C2 begins to spill; with one vector 8
-   * rows at 40 (D = 256; Zen 5, one core, JDK 25.0.3; the ceiling of two fma an (i,j,h) is 60 at the clock of that day). For 16
-   * registers see {@code FloatMicroKernels}. Processors of 32 registers and narrower vectors get the shapes of 512 bits, untried.
-   */
-  public static final int MR = VectorWidth.REGISTERS == 32 ? 8 : 4;
-
-  /** Columns of a panel: two vectors, or a row panel if that is more. */
-  public static final int NR = Math.max(2 * VectorWidth.BITS / Float.SIZE, MR);
+  public static final int MR = Shapes.MR;
+  public static final int NR = Shapes.columns(Float.SIZE);
 
   /** Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what {@link PairKl#UNITS32} allows for. */
   static final int KC = PairKl.BLOCK;

@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.MadeUpGaussians;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
@@ -80,7 +81,7 @@ final class Case {
     boolean full = kind.isFull(true) || kind.isFull(false);
     d =
         full
-            ? (shape[2] == 64 && formula.fullKernel() == Formula.FullKernel.PRODUCT
+            ? (shape[2] == 64 && formula instanceof Kl
                 ? LARGE_FULL_DIMENSION
                 : Math.min(shape[2], FULL_DIMENSION))
             : shape[2];

@@ -7,8 +7,8 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.vector.Epilogue;
+import dev.kullback.internal.vector.Shapes;
 import dev.kullback.internal.vector.Species;
-import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import jdk.incubator.vector.DoubleVector;
@@ -28,8 +28,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   private static final int NR = FullColumns.NR;
   private static final int LAST = ChernoffTerms.LAST;
 
-  /** Columns of a tile: the sums of 4 x 4 entries need 32 registers. */
-  private static final int COLUMNS = VectorWidth.REGISTERS == 32 ? 4 : 2;
+  private static final int COLUMNS = Shapes.CHERNOFF_COLUMNS;
 
   private final Worker worker;
   private final Pair pair;

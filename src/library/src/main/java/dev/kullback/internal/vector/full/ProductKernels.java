@@ -2,8 +2,8 @@ package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.vector.Shapes;
 import dev.kullback.internal.vector.Species;
-import dev.kullback.internal.vector.VectorWidth;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.VectorSpecies;
 
@@ -39,11 +39,7 @@ final class ProductKernels {
 
   static final int NR = FullColumns.NR;
 
-  /**
-   * Rows of a micro-kernel, two vectors wide. With 16 registers 4 x 2 vectors of 256 bits ran at 22 … 23.8·10⁹ multiply-adds/s, 8 x 1
-   * at 18.7 … 20.7, 5 x 2 at 22 … 24, 6 x 2 at 11, as C2 spills (Zen 3, from the L1 cache, the ceiling is 24).
-   */
-  private static final int ROWS = VectorWidth.REGISTERS == 32 ? 8 : 4;
+  private static final int ROWS = Shapes.PRODUCT_ROWS;
 
   /** Entries of K that a micro-kernel accumulates: a column panel's chunk, 16 KiB, stays in the L1 cache. 64 costs 5 %. */
   static final int KC = 128;
