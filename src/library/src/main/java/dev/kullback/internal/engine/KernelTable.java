@@ -37,139 +37,51 @@ import dev.kullback.internal.vector.full.FullVectorKernel;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
-import java.util.function.Function;
-import java.util.function.Predicate;
 
 /**
  * All kernels. The rows of matrices come first: a call takes the first row that is for its backend, its divergence and its batches. Then come
- * the kernels that reductions and an index use. What batches are made with, {@link Platform} chooses.
+ * the kernels that reductions and an index use. What batches are made with, {@link Platform} chooses. The columns are methods: which
+ * batches, the operands, the ready kernel, the cold one of the same bits, and the trial.
  *
- * <p>A row has the ready kernel, the cold one of the same bits, and the groups that calls have C2 compile: the first tells which of the two
- * kernels computes, the second, if there is one, whether vectors pack the operands. Its trial compiles the first.
+ * <p>Of a row's groups, which its calls have C2 compile, the first tells which of the two kernels computes, and is what the trial compiles;
+ * the second, if there is one, tells whether vectors pack the operands.
  *
- * <p>This class loads no class with vectors, and makes no kernel before one is needed: lambdas name the classes, and return objects,
- * since the verifier loads a class to see whether it extends another.
+ * <p>This class loads no class with vectors before one is needed: what makes them returns objects, since the verifier loads a class to see
+ * whether it extends another. Columns of lambdas, 85 in all, took 50 ms of the first call in a JVM, which takes 170 (Zen 4).
  */
-@SuppressWarnings("ImmutableEnumChecker") // lambdas without state
 enum KernelTable {
   /** KL = 0 throughout. */
-  ZERO(
-      Choice.SCALAR,
-      Kl.class,
-      (_, q, _) -> q.isDeterministic(),
-      _ -> new Operands<>(),
-      _ -> new ZeroKernel()),
-  DEVICE(
-      Choice.CUDA,
-      Kl.class,
-      (_, q, p) -> q.getClass() == p.getClass() || (q.isExpandable() && p.isExpandable()),
-      _ -> new Operands<>(),
-      k -> new CudaKernel(Objects.requireNonNull(k.device), k.worker)),
-
-  SMALL(
-      Kl.class,
-      (_, q, p) -> areDiagonal(q, p) && q.dimension() <= SmallKernel.MOST_DIMENSIONS,
-      _ -> new SmallOperands(),
-      k -> new SmallKernel(k.worker),
-      k -> k.pair,
-      WarmUpTrial::small,
-      KernelGroup.SMALL),
+  ZERO(Choice.SCALAR, Kl.class),
+  DEVICE(Choice.CUDA, Kl.class),
+  SMALL(Choice.VECTOR, Kl.class, KernelGroup.SMALL),
   FLOAT(
+      Choice.VECTOR,
       Kl.class,
-      (_, q, p) -> areDiagonal(q, p) && !q.isDouble() && !p.isDouble(),
-      _ -> new TileOperands(),
-      KernelTable::tiles,
-      k -> new ColdKernel(k.worker),
-      WarmUpTrial::floats,
       KernelGroup.FLOAT,
       KernelGroup.PACKING,
       KernelGroup.REFINEMENT,
       KernelGroup.DOUBLE),
-  DOUBLE(
-      Kl.class,
-      (_, q, p) -> areDiagonal(q, p),
-      _ -> new TileOperands(),
-      KernelTable::tiles,
-      k -> new ColdKernel(k.worker),
-      WarmUpTrial::doubles,
-      KernelGroup.DOUBLE),
-  WASSERSTEIN_2(
-      Wasserstein2.class,
-      (_, q, p) -> areDiagonal(q, p),
-      f -> new MeasureOperands(f),
-      k -> new MeasureKernel(k.formula, k.worker, k.pair),
-      k -> new MeasureColdKernel(k.worker, k.pair),
-      t -> t.formulas(Wasserstein2.SQUARED),
-      KernelGroup.WASSERSTEIN_2),
-  JEFFREYS(
-      Jeffreys.class,
-      (_, q, p) -> areDiagonal(q, p),
-      f -> new MeasureOperands(f),
-      k -> new MeasureKernel(k.formula, k.worker, k.pair),
-      k -> new MeasureColdKernel(k.worker, k.pair),
-      t -> t.formulas(Jeffreys.FORMULA),
-      KernelGroup.JEFFREYS),
-  CHERNOFF(
-      Chernoff.class,
-      (f, q, p) -> areDiagonal(q, p) && MeasureOperands.hasOrder(f.alpha()),
-      f -> new MeasureOperands(f),
-      k -> new MeasureKernel(k.formula, k.worker, k.pair),
-      k -> new MeasureColdKernel(k.worker, k.pair),
-      t -> t.formulas(Chernoff.BHATTACHARYYA, Chernoff.HELLINGER, Chernoff.renyi(0.25)),
-      KernelGroup.CHERNOFF),
-  FULL(
-      Kl.class,
-      (_, q, p) -> areFull(q, p),
-      _ -> new FullOperands(FullOperands.Roles.ONE),
-      k -> new FullVectorKernel(k.worker, k.pair),
-      k -> new FullColdKernel(k.worker, k.pair),
-      t -> t.full(Kl.FORWARD),
-      KernelGroup.FULL),
-  FULL_JEFFREYS(
-      Jeffreys.class,
-      (_, q, p) -> areFull(q, p),
-      _ -> new FullOperands(FullOperands.Roles.BOTH),
-      k -> new FullJeffreysKernel(k.worker, k.pair),
-      k -> new FullColdJeffreys(k.worker, k.pair),
-      t -> t.full(Jeffreys.FORMULA),
-      KernelGroup.FULL_JEFFREYS,
-      KernelGroup.FULL),
-  FULL_CHERNOFF(
-      Chernoff.class,
-      (_, q, p) -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS,
-      _ -> new FullOperands(FullOperands.Roles.BOTH_AND_CORRELATIONS),
-      k -> new FullChernoffKernel(k.formula, k.worker, k.pair),
-      k -> new FullColdChernoff(k.formula, k.worker, k.pair),
-      t -> t.full(Chernoff.BHATTACHARYYA),
-      KernelGroup.FULL_CHERNOFF,
-      KernelGroup.FULL),
+  DOUBLE(Choice.VECTOR, Kl.class, KernelGroup.DOUBLE),
+  WASSERSTEIN_2(Choice.VECTOR, Wasserstein2.class, KernelGroup.WASSERSTEIN_2),
+  JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.JEFFREYS),
+  CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.CHERNOFF),
+  FULL(Choice.VECTOR, Kl.class, KernelGroup.FULL),
+  FULL_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.FULL_JEFFREYS, KernelGroup.FULL),
+  FULL_CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.FULL_CHERNOFF, KernelGroup.FULL),
   /** Any pairs, without vectors. */
-  SCALAR(Choice.SCALAR, Formula.class, (_, _, _) -> true, _ -> new Operands<>(), k -> k.pair),
+  SCALAR(Choice.SCALAR, Formula.class),
 
   // --- other kernels
 
-  /** {@link #FLOAT} where entries are recomputed, which cold kernels do until then; and what panels gain by vectors. */
-  REFINEMENT(KernelGroup.REFINEMENT, WarmUpTrial::refinement),
-  PACKING(KernelGroup.PACKING, WarmUpTrial::packing),
+  /** {@link #FLOAT}, where entries are recomputed: cold kernels do so until then. */
+  REFINEMENT(Choice.VECTOR, Formula.class, KernelGroup.REFINEMENT),
+  /** What packs the operands of {@link #FLOAT}. */
+  PACKING(Choice.VECTOR, Formula.class, KernelGroup.PACKING),
   /** Pairs of full covariances; the trial of {@link #FULL} runs them, too. */
-  FULL_PAIRS(KernelGroup.FULL, k -> new FullPairs(k.pair, k.worker), k -> k.pairs, _ -> true),
-  SCANS(
-      KernelGroup.SCANS,
-      _ -> new VectorScan(),
-      k -> new ScalarScan(k.scanLanes()),
-      WarmUpTrial::scans),
-  PANELS(
-      KernelGroup.INDEX,
-      _ -> new PanelScanKernel(),
-      _ -> new ScalarPanelScan(),
-      WarmUpTrial::panels),
-  CODES(
-      KernelGroup.INDEX, _ -> new CodeScanKernel(), _ -> new ScalarCodeScan(), WarmUpTrial::codes);
-
-  /** Says of a divergence whether a row is for these batches. */
-  private interface Batches {
-    boolean areFor(Formula formula, Batch q, Batch p);
-  }
+  FULL_PAIRS(Choice.VECTOR, Formula.class, KernelGroup.FULL),
+  SCANS(Choice.VECTOR, Formula.class, KernelGroup.SCANS),
+  PANELS(Choice.VECTOR, Formula.class, KernelGroup.INDEX),
+  CODES(Choice.VECTOR, Formula.class, KernelGroup.INDEX);
 
   private static final KernelTable[] ROWS = values();
 
@@ -177,71 +89,100 @@ enum KernelTable {
   private final Choice backend;
 
   private final Class<? extends Formula> formula;
-  private final Batches batches;
 
-  /** Makes a thread's operands. */
-  final Function<Formula, ?> operands;
-
-  /** Make a thread's kernels, ready and cold. */
-  final Function<Kernels, ?> ready;
-
-  final Function<Kernels, ?> cold;
-  private final Predicate<WarmUpTrial> trial;
+  @SuppressWarnings("ImmutableEnumChecker") // nobody writes to it
   final KernelGroup[] groups;
 
-  /** Makes a row without vectors. */
-  KernelTable(
-      Choice backend,
-      Class<? extends Formula> formula,
-      Batches batches,
-      Function<Formula, ?> operands,
-      Function<Kernels, ?> kernel) {
-    this(backend, formula, batches, operands, kernel, kernel, _ -> true);
-  }
-
-  /** Makes a row of matrices. */
-  KernelTable(
-      Class<? extends Formula> formula,
-      Batches batches,
-      Function<Formula, ?> operands,
-      Function<Kernels, ?> ready,
-      Function<Kernels, ?> cold,
-      Predicate<WarmUpTrial> trial,
-      KernelGroup... groups) {
-    this(Choice.VECTOR, formula, batches, operands, ready, cold, trial, groups);
-  }
-
-  /** Makes a row that no matrix takes. */
-  KernelTable(
-      KernelGroup group,
-      Function<Kernels, ?> ready,
-      Function<Kernels, ?> cold,
-      Predicate<WarmUpTrial> trial) {
-    this(Formula.class, (_, _, _) -> false, _ -> new Operands<>(), ready, cold, trial, group);
-  }
-
-  /** Makes a row that has a part in another's kernels. */
-  KernelTable(KernelGroup group, Predicate<WarmUpTrial> trial) {
-    this(group, k -> k, k -> k, trial);
-  }
-
-  KernelTable(
-      Choice backend,
-      Class<? extends Formula> formula,
-      Batches batches,
-      Function<Formula, ?> operands,
-      Function<Kernels, ?> ready,
-      Function<Kernels, ?> cold,
-      Predicate<WarmUpTrial> trial,
-      KernelGroup... groups) {
+  KernelTable(Choice backend, Class<? extends Formula> formula, KernelGroup... groups) {
     this.backend = backend;
     this.formula = formula;
-    this.batches = batches;
-    this.operands = operands;
-    this.ready = ready;
-    this.cold = cold;
-    this.trial = trial;
     this.groups = groups;
+  }
+
+  private boolean isFor(Formula formula, Batch q, Batch p) {
+    return switch (this) {
+      case ZERO -> q.isDeterministic();
+      case DEVICE -> q.getClass() == p.getClass() || areFull(q, p);
+      case SMALL -> areDiagonal(q, p) && q.dimension() <= SmallKernel.MOST_DIMENSIONS;
+      case FLOAT -> areDiagonal(q, p) && !q.isDouble() && !p.isDouble();
+      case DOUBLE, WASSERSTEIN_2, JEFFREYS -> areDiagonal(q, p);
+      case CHERNOFF -> areDiagonal(q, p) && MeasureOperands.hasOrder(formula.alpha());
+      case FULL, FULL_JEFFREYS -> areFull(q, p);
+      case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
+      case SCALAR -> true;
+      case REFINEMENT, PACKING, FULL_PAIRS, SCANS, PANELS, CODES -> false;
+    };
+  }
+
+  /** Makes a thread's {@link Operands}. */
+  Object operands(Formula formula) {
+    return switch (this) {
+      case SMALL -> new SmallOperands();
+      case FLOAT, DOUBLE -> new TileOperands();
+      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> new MeasureOperands(formula);
+      case FULL -> new FullOperands(FullOperands.Roles.ONE);
+      case FULL_JEFFREYS -> new FullOperands(FullOperands.Roles.BOTH);
+      case FULL_CHERNOFF -> new FullOperands(FullOperands.Roles.BOTH_AND_CORRELATIONS);
+      default -> new Operands<>();
+    };
+  }
+
+  /** Makes a thread's kernel with vectors. */
+  Object ready(Kernels k) {
+    return switch (this) {
+      case SMALL -> new SmallKernel(k.worker);
+      case FLOAT, DOUBLE ->
+          new VectorKernel(
+              k.worker, new ColdKernel(k.worker), () -> k.isReady(KernelGroup.REFINEMENT));
+      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> new MeasureKernel(k.formula, k.worker, k.pair);
+      case FULL -> new FullVectorKernel(k.worker, k.pair);
+      case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
+      case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
+      case FULL_PAIRS -> new FullPairs(k.pair, k.worker);
+      case SCANS -> new VectorScan();
+      case PANELS -> new PanelScanKernel();
+      case CODES -> new CodeScanKernel();
+      case ZERO, DEVICE, SCALAR, REFINEMENT, PACKING -> throw new AssertionError(this);
+    };
+  }
+
+  /** Makes a thread's kernel until C2 has compiled the other, and where there is none. */
+  Object cold(Kernels k) {
+    return switch (this) {
+      case ZERO -> new ZeroKernel();
+      case DEVICE -> new CudaKernel(Objects.requireNonNull(k.device), k.worker);
+      case SMALL, SCALAR -> k.pair;
+      case FLOAT, DOUBLE -> new ColdKernel(k.worker);
+      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> new MeasureColdKernel(k.worker, k.pair);
+      case FULL -> new FullColdKernel(k.worker, k.pair);
+      case FULL_JEFFREYS -> new FullColdJeffreys(k.worker, k.pair);
+      case FULL_CHERNOFF -> new FullColdChernoff(k.formula, k.worker, k.pair);
+      case FULL_PAIRS -> k.pairs;
+      case SCANS -> new ScalarScan(k.scanLanes());
+      case PANELS -> new ScalarPanelScan();
+      case CODES -> new ScalarCodeScan();
+      case REFINEMENT, PACKING -> throw new AssertionError(this);
+    };
+  }
+
+  private boolean tryOut(WarmUpTrial t) {
+    return switch (this) {
+      case SMALL -> t.small();
+      case FLOAT -> t.floats();
+      case REFINEMENT -> t.refinement();
+      case PACKING -> t.packing();
+      case DOUBLE -> t.doubles();
+      case WASSERSTEIN_2 -> t.formulas(Wasserstein2.SQUARED);
+      case JEFFREYS -> t.formulas(Jeffreys.FORMULA);
+      case CHERNOFF -> t.formulas(Chernoff.BHATTACHARYYA, Chernoff.HELLINGER, Chernoff.renyi(0.25));
+      case FULL -> t.full(Kl.FORWARD);
+      case FULL_JEFFREYS -> t.full(Jeffreys.FORMULA);
+      case FULL_CHERNOFF -> t.full(Chernoff.BHATTACHARYYA);
+      case SCANS -> t.scans();
+      case PANELS -> t.panels();
+      case CODES -> t.codes();
+      case ZERO, DEVICE, SCALAR, FULL_PAIRS -> true;
+    };
   }
 
   private static boolean areDiagonal(Batch q, Batch p) {
@@ -253,17 +194,12 @@ enum KernelTable {
     return !areDiagonal(q, p) && q.isExpandable() && p.isExpandable();
   }
 
-  private static Object tiles(Kernels k) {
-    return new VectorKernel(
-        k.worker, new ColdKernel(k.worker), () -> k.isReady(KernelGroup.REFINEMENT));
-  }
-
   /** Chooses the row of a call. */
   static KernelTable of(Choice backend, Formula formula, Batch q, Batch p) {
     for (KernelTable row : ROWS) {
       if ((row.backend == backend || row.backend == Choice.SCALAR)
           && row.formula.isInstance(formula)
-          && row.batches.areFor(formula, q, p)) {
+          && row.isFor(formula, q, p)) {
         return row;
       }
     }
@@ -290,7 +226,7 @@ enum KernelTable {
     boolean isCompiled = true;
     for (KernelTable row : ROWS) {
       if (row.groups.length > 0 && row.groups[0] == group) {
-        isCompiled = isCompiled && row.trial.test(trial);
+        isCompiled = isCompiled && row.tryOut(trial);
       }
     }
     return isCompiled;

@@ -97,7 +97,7 @@ public final class Kernels {
   Operands<?> pack(KernelTable row, Batch q, Batch p) {
     Operands<?> own = operands.get(row);
     if (own == null) {
-      own = (Operands<?>) row.operands.apply(formula);
+      own = (Operands<?>) row.operands(formula);
       operands.put(row, own);
     }
     if (row == KernelTable.DEVICE) {
@@ -136,7 +136,7 @@ public final class Kernels {
     Map<KernelTable, Object> made = isReady ? ready : cold;
     Object kernel = made.get(row);
     if (kernel == null) {
-      kernel = Objects.requireNonNull((isReady ? row.ready : row.cold).apply(this));
+      kernel = isReady ? row.ready(this) : row.cold(this);
       made.put(row, kernel);
     }
     return kernel;

@@ -315,7 +315,7 @@ public final class Platform {
     if (mayHaveVectors()) {
       KernelTable row = KernelTable.of(Choice.VECTOR, formula, batch, batch);
       boolean isReady = row.groups.length > 0 && row.packing().isCompiled();
-      ((Operands<?>) row.operands.apply(formula)).prepare(batch, isReady);
+      ((Operands<?>) row.operands(formula)).prepare(batch, isReady);
     }
   }
 }
