@@ -123,8 +123,12 @@ enum KernelTable {
       case FULL -> new FullOperands(FullOperands.Roles.ONE);
       case FULL_JEFFREYS -> new FullOperands(FullOperands.Roles.BOTH);
       case FULL_CHERNOFF -> new FullOperands(FullOperands.Roles.BOTH_AND_CORRELATIONS);
-      default -> new Operands<>();
+      default -> plainOperands(); // an object, so that all of these are objects to the verifier
     };
+  }
+
+  private static Object plainOperands() {
+    return new Operands<>();
   }
 
   /** Makes a thread's kernel with vectors. */
