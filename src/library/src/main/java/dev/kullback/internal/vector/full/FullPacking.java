@@ -97,14 +97,14 @@ final class FullPacking {
         lanes(g.scaleTril(), first, count, length, l, 0, V, transpose);
         lanes(g.mean(), first, count, d, rows.mean(), meanAt, MR, transpose);
         TriangleKernels.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
-        TriangleKernels.measure(l, d, sums, norms, V);
+        TriangleKernels.norms(l, d, sums, norms, V);
       } else {
         System.arraycopy(g.scaleTril(), first * length, l, 0, length);
         for (int h = 0; h < d; h++) {
           rows.mean()[meanAt + h * MR] = g.mean()[first * d + h];
         }
-        PlainTriangles.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
-        PlainTriangles.measure(l, d, sums, norms, 1);
+        ScalarTriangleKernels.squareRows(l, d, rows.covariance(), at, norms, checkpoint);
+        ScalarTriangleKernels.norms(l, d, sums, norms, 1);
       }
       for (int i = 0; i < count; i++) {
         int row = first + i;
@@ -163,18 +163,18 @@ final class FullPacking {
         TriangleKernels.invert(l, d, w, checkpoint);
         TriangleKernels.squareColumns(w, d, values, at, norms, checkpoint);
         TriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, V);
-        TriangleKernels.measure(l, d, sums, norms, 3 * V);
-        TriangleKernels.measure(w, d, sums, norms, 5 * V);
+        TriangleKernels.norms(l, d, sums, norms, 3 * V);
+        TriangleKernels.norms(w, d, sums, norms, 5 * V);
       } else {
         System.arraycopy(g.scaleTril(), first * length, l, 0, length);
         for (int h = 0; h < d; h++) {
           m[h] = g.mean()[first * d + h] - centre[h];
         }
-        PlainTriangles.invert(l, d, w, checkpoint);
-        PlainTriangles.squareColumns(w, d, values, at, norms, checkpoint);
-        PlainTriangles.solve(w, m, d, values, at + length * NR, sums, norms, 1);
-        PlainTriangles.measure(l, d, sums, norms, 3);
-        PlainTriangles.measure(w, d, sums, norms, 5);
+        ScalarTriangleKernels.invert(l, d, w, checkpoint);
+        ScalarTriangleKernels.squareColumns(w, d, values, at, norms, checkpoint);
+        ScalarTriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, 1);
+        ScalarTriangleKernels.norms(l, d, sums, norms, 3);
+        ScalarTriangleKernels.norms(w, d, sums, norms, 5);
       }
       for (int i = 0; i < count; i++) {
         int j = first + i;

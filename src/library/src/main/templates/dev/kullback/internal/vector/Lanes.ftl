@@ -1,0 +1,59 @@
+<#--
+  Operations of kernels that the build emits twice, on vectors and, as their scalar twin, on one number: both make the same operations in the
+  same order, so they give the same bits. The template of a class Name includes this file and has its text in <@twins "Name">, which is gone
+  through for Name and for ScalarName; `class` is the name, `twin` what comes before it, and `asVectors` tells which it is.
+
+  Operands are Java: ${fma("x", "y", "a${i}")} becomes x.fma(y, a0), and Math.fma(x, y, a0). The scalar twin has V = 1, so that what lies vector
+  by vector, at k·V, lies number by number.
+-->
+<#macro twins vectors scalars="Scalar${vectors}" of="Double">
+<@emit vectors true of><#nested></@emit>
+<@pp.nestOutputFile name="${scalars}.java">
+<@emit scalars false of><#nested></@emit>
+</@pp.nestOutputFile>
+</#macro>
+<#macro emit name isVector of>
+<#global class = name, asVectors = isVector, twin = isVector?then("", "Scalar"), lane = of, vector = type(of)>
+<#nested>
+</#macro>
+<#macro imports>
+<#if asVectors>
+import dev.kullback.internal.vector.Species;
+import jdk.incubator.vector.${lane}Vector;
+import jdk.incubator.vector.VectorSpecies;
+<#nested>
+</#if>
+</#macro>
+<#-- Declares the species S and its number of lanes V; nested text is for vectors alone. -->
+<#macro species>
+<#if asVectors>
+  private static final VectorSpecies<${lane}> S = Species.${lane?upper_case};
+  private static final int V = S.length();
+<#nested>
+<#else>
+  private static final int V = 1;
+</#if>
+</#macro>
+<#-- The type of variables; `vector` is that of the lanes. -->
+<#function type of><#return asVectors?then("${of}Vector", of?lower_case)></#function>
+<#function load array at><#return asVectors?then("${lane}Vector.fromArray(S, ${array}, ${at})", "${array}[${at}]")></#function>
+<#function store x array at><#return asVectors?then("${x}.intoArray(${array}, ${at})", "${array}[${at}] = ${x}")></#function>
+<#function zero><#return asVectors?then("${lane}Vector.zero(S)", "0")></#function>
+<#-- The same number in each lane. -->
+<#function broadcast x><#return asVectors?then("${lane}Vector.broadcast(S, ${x})", x)></#function>
+<#function add x y><#return asVectors?then("${x}.add(${y})", "(${x} + ${y})")></#function>
+<#function sub x y><#return asVectors?then("${x}.sub(${y})", "(${x} - ${y})")></#function>
+<#function mul x y><#return asVectors?then("${x}.mul(${y})", "(${x} * ${y})")></#function>
+<#function div x y><#return asVectors?then("${x}.div(${y})", "(${x} / ${y})")></#function>
+<#function fma x y z><#return asVectors?then("${x}.fma(${y}, ${z})", "Math.fma(${x}, ${y}, ${z})")></#function>
+<#function neg x><#return asVectors?then("${x}.neg()", "-${x}")></#function>
+<#function abs x><#return asVectors?then("${x}.abs()", "Math.abs(${x})")></#function>
+<#function sqrt x><#return asVectors?then("${x}.sqrt()", "Math.sqrt(${x})")></#function>
+<#function min x y><#return asVectors?then("${x}.min(${y})", "Math.min(${x}, ${y})")></#function>
+<#function max x y><#return asVectors?then("${x}.max(${y})", "Math.max(${x}, ${y})")></#function>
+<#-- The bits of doubles as longs and back, and operations on bits; `add` and `sub` are two of them. -->
+<#function bits x><#return asVectors?then("((LongVector) ${x}.reinterpretShape(L, 0))", "Double.doubleToRawLongBits(${x})")></#function>
+<#function ofBits x><#return asVectors?then("((DoubleVector) ${x}.reinterpretShape(S, 0))", "Double.longBitsToDouble(${x})")></#function>
+<#function shiftLeft x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHL, ${n})", "(${x} << ${n})")></#function>
+<#function shiftRight x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHR, ${n})", "(${x} >>> ${n})")></#function>
+<#function or x y><#return asVectors?then("${x}.or(${y})", "(${x} | ${y})")></#function>
