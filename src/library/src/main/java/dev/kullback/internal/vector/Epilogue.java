@@ -35,8 +35,7 @@ public final class Epilogue {
    * the entry is uncertain. Write this out wherever it is needed: in a method of its own, once that was compiled by itself to more code
    * than InlineSmallCode allows, C2 boxed 168 B a vector for good.
    */
-  public static final long UP_TO_INFINITY =
-      Long.MIN_VALUE - Double.doubleToRawLongBits(Double.POSITIVE_INFINITY);
+  public static final long UP_TO_INFINITY = Long.MIN_VALUE - 0x7ff0_0000_0000_0000L;
 
   private Epilogue() {}
 

@@ -8,13 +8,17 @@
 -->
 <#macro twins vectors scalars="Scalar${vectors}" of="Double">
 <@emit vectors true of><#nested></@emit>
-<@pp.nestOutputFile name="${scalars}.java">
 <@emit scalars false of><#nested></@emit>
-</@pp.nestOutputFile>
 </#macro>
 <#macro emit name isVector of>
 <#global class = name, asVectors = isVector, twin = isVector?then("", "Scalar"), lane = of, vector = type(of)>
+<#if pp.outputFileName == "${name}.java">
 <#nested>
+<#else>
+<@pp.nestOutputFile name="${name}.java">
+<#nested>
+</@pp.nestOutputFile>
+</#if>
 </#macro>
 <#macro imports>
 <#if asVectors>
@@ -24,7 +28,7 @@ import jdk.incubator.vector.VectorSpecies;
 <#nested>
 </#if>
 </#macro>
-<#-- Declares the species S and its number of lanes V; nested text is for vectors alone. -->
+<#-- Declares the species S and its number of lanes V. Nested text is for vectors alone; so is that of <@imports>. -->
 <#macro species>
 <#if asVectors>
   private static final VectorSpecies<${lane}> S = Species.${lane?upper_case};
@@ -34,17 +38,24 @@ import jdk.incubator.vector.VectorSpecies;
   private static final int V = 1;
 </#if>
 </#macro>
-<#-- The type of variables; `vector` is that of the lanes. -->
+<#-- The type of variables; `vector` is that of the lanes. Species of other lanes have their first letter: L for longs. -->
 <#function type of><#return asVectors?then("${of}Vector", of?lower_case)></#function>
-<#function load array at><#return asVectors?then("${lane}Vector.fromArray(S, ${array}, ${at})", "${array}[${at}]")></#function>
+<#function speciesOf of><#return (of == lane)?then("S", of[0])></#function>
+<#function load array at of=lane><#return asVectors?then("${of}Vector.fromArray(${speciesOf(of)}, ${array}, ${at})", "${array}[${at}]")></#function>
 <#function store x array at><#return asVectors?then("${x}.intoArray(${array}, ${at})", "${array}[${at}] = ${x}")></#function>
-<#function zero><#return asVectors?then("${lane}Vector.zero(S)", "0")></#function>
+<#function zero of=lane><#return asVectors?then("${of}Vector.zero(${speciesOf(of)})", "0")></#function>
 <#-- The same number in each lane. -->
-<#function broadcast x><#return asVectors?then("${lane}Vector.broadcast(S, ${x})", x)></#function>
-<#function add x y><#return asVectors?then("${x}.add(${y})", "(${x} + ${y})")></#function>
-<#function sub x y><#return asVectors?then("${x}.sub(${y})", "(${x} - ${y})")></#function>
-<#function mul x y><#return asVectors?then("${x}.mul(${y})", "(${x} * ${y})")></#function>
-<#function div x y><#return asVectors?then("${x}.div(${y})", "(${x} / ${y})")></#function>
+<#function broadcast x of=lane><#return asVectors?then("${of}Vector.broadcast(${speciesOf(of)}, ${x})", x)></#function>
+<#-- An operand of a scalar operator, in parentheses if it has an operator outside of calls and indices: x * (2 * y) is not x * 2 * y. -->
+<#function operand x>
+<#local outside = x>
+<#list 1..9 as depth><#local outside = outside?replace(r"[(\[][^()\[\]]*[)\]]", "", "r")></#list>
+<#return outside?contains(" ")?then("(${x})", x)>
+</#function>
+<#function add x y><#return asVectors?then("${x}.add(${y})", "(${x} + ${operand(y)})")></#function>
+<#function sub x y><#return asVectors?then("${x}.sub(${y})", "(${x} - ${operand(y)})")></#function>
+<#function mul x y><#return asVectors?then("${x}.mul(${y})", "(${x} * ${operand(y)})")></#function>
+<#function div x y><#return asVectors?then("${x}.div(${y})", "(${x} / ${operand(y)})")></#function>
 <#function fma x y z><#return asVectors?then("${x}.fma(${y}, ${z})", "Math.fma(${x}, ${y}, ${z})")></#function>
 <#function neg x><#return asVectors?then("${x}.neg()", "-${x}")></#function>
 <#function abs x><#return asVectors?then("${x}.abs()", "Math.abs(${x})")></#function>
@@ -57,3 +68,4 @@ import jdk.incubator.vector.VectorSpecies;
 <#function shiftLeft x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHL, ${n})", "(${x} << ${n})")></#function>
 <#function shiftRight x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHR, ${n})", "(${x} >>> ${n})")></#function>
 <#function or x y><#return asVectors?then("${x}.or(${y})", "(${x} | ${y})")></#function>
+<#function isAnyNegative x><#return asVectors?then("${x}.reduceLanes(VectorOperators.OR) < 0", "${x} < 0")></#function>

@@ -1,7 +1,6 @@
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.formula.FullPair;
 
 /**
  * Makes the divergence of a pair of the factor of {@code S = Σq + scale·Σp}, {@code scale = wp/wq}, so that {@code Σ* = wq S} and
@@ -28,9 +27,6 @@ import dev.kullback.internal.formula.FullPair;
  */
 final class ChernoffTerms {
   static final double UNIT = FullPacking.UNIT;
-
-  /** The last term of artanh's series: s² ≤ 0.03, so what is left out is below 2⁻⁶⁰ of the sum. */
-  static final int LAST = 9;
 
   private final Formula formula;
   final double weightQ;
@@ -74,79 +70,8 @@ final class ChernoffTerms {
     return UNIT * (4 * Math.abs(constant(d)) + 2 * d + 4);
   }
 
-  /**
-   * Returns {@code ½ ln det S = artanh s + ½ k ln 2}, {@code s = (m − 1)/(m + 1)}, by the series of artanh.
-   *
-   * @param m the product of the pivots' mantissas, each in [√½, √2)
-   * @param k the sum of their exponents
-   */
-  static double half(double m, double k) {
-    long bits = Double.doubleToRawLongBits(m);
-    k = exponent(bits) + k;
-    m = mantissa(bits);
-    double s = (m - 1) / (m + 1);
-    double t = s * s;
-    double tail = FullPair.series(LAST);
-    for (int i = LAST - 1; i >= 0; i--) {
-      tail = Math.fma(t, tail, FullPair.series(i));
-    }
-    return t * tail * s + s + k * (0.5 * FullPair.LN2);
-  }
-
-  /**
-   * Returns C of q_i and p_j, or +∞ where its error bound exceeds the tolerance; {@link FullChernoffKernel} has it in lanes.
-   *
-   * @param half {@code ½ ln det S}
-   * @param squares {@code dᵀS⁻¹d}
-   */
-  double value(
-      FullOperands operands,
-      int i,
-      int j,
-      double half,
-      double squares,
-      double change,
-      double changeQ,
-      double changeP) {
-    FullRows q = operands.rows();
-    FullRows p = operands.otherRows();
-    FullColumns a = operands.otherColumns();
-    FullColumns b = operands.columns();
-    int d = b.centre().length;
-    double c =
-        squares * (0.5 * weightP)
-            + ((half + constant(d)) + (weightQ * q.offset()[i] + weightP * p.offset()[j]));
-    double noise =
-        (weightQ * q.noise()[i] + weightP * p.noise()[j])
-            + (Math.abs(half) * (4 * UNIT) + noise(d));
-    double relative =
-        Math.min(changeQ * operands.correlationsQ()[i], changeP * operands.correlationsP()[j])
-                * ofSquares(d)
-            + change * ofSolve(d);
-    double tolerance =
-        (Math.max(a.tolerance()[i], b.tolerance()[j]) + operands.moreTolerance())
-            - (a.inverseError()[i] + b.inverseError()[j])
-            - relative;
-    double room = c * tolerance - (change * 0.5 + noise);
-    return room >= 0 && room < Double.POSITIVE_INFINITY ? c : Double.POSITIVE_INFINITY;
-  }
-
-  /** Returns what the formula makes of C. */
+  /** Returns the divergence, a function of C. */
   double finish(double c) {
     return formula.finish(c);
-  }
-
-  static double exponent(long bits) {
-    return Double.longBitsToDouble(biased(bits) | FullPair.INTEGER) - FullPair.INTEGER_OFFSET;
-  }
-
-  /** Returns the mantissa in [√½, √2). */
-  static double mantissa(long bits) {
-    return Double.longBitsToDouble(
-        bits - ((biased(bits) - FullPair.BIAS) << FullPair.MANTISSA_BITS));
-  }
-
-  private static long biased(long bits) {
-    return (bits + FullPair.EXPONENT_OFFSET) >>> FullPair.MANTISSA_BITS;
   }
 }

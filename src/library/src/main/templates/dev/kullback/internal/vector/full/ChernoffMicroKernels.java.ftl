@@ -1,3 +1,4 @@
+<#include "../Lanes.ftl">
 <#-- Rows r … r + 3 below a block on the diagonal, C of its columns: sums stay in registers. -->
 <#macro tile C>
 
@@ -11,46 +12,44 @@
       int columns,
       int inverse,
       int c) {
-    DoubleVector x<#list 0..<C as j>, y${j}</#list>;
+    ${vector} x<#list 0..<C as j>, y${j}</#list>;
 <#list 0..3 as i><#list 0..<C as j>
-    DoubleVector a${i}${j} =
-        DoubleVector.fromArray(S, p, from + ${4 * i + j} * V).add(q[at + ${4 * i + j}]);
+    ${vector} a${i}${j} = ${add(load("p", "from + ${4 * i + j} * V"), "q[at + ${4 * i + j}]")};
 </#list></#list>
     int length = 4 * c * V;
     for (int k = 0; k < length; k += 4 * V) {
 <#list 0..<C as j>
-      y${j} = DoubleVector.fromArray(S, l, columns + k + ${j} * V);
+      y${j} = ${load("l", "columns + k + ${j} * V")};
 </#list>
 <#list 0..3 as i>
-      x = DoubleVector.fromArray(S, l, rows + k + ${i} * V);
+      x = ${load("l", "rows + k + ${i} * V")};
 <#list 0..<C as j>
-      a${i}${j} = x.fma(y${j}, a${i}${j});
+      a${i}${j} = ${fma("x", "y${j}", "a${i}${j}")};
 </#list>
 </#list>
     }
 <#list 0..<C as j>
 <#list 0..<j as k>
-    x = DoubleVector.fromArray(S, l, columns + length + ${4 * k + j} * V);
+    x = ${load("l", "columns + length + ${4 * k + j} * V")};
 <#list 0..3 as i>
-    a${i}${j} = a${i}${k}.fma(x, a${i}${j});
+    a${i}${j} = ${fma("a${i}${k}", "x", "a${i}${j}")};
 </#list>
 </#list>
-    x = DoubleVector.fromArray(S, l, inverse + ${j} * V);
+    x = ${load("l", "inverse + ${j} * V")};
 <#list 0..3 as i>
-    a${i}${j} = a${i}${j}.mul(x);
-    a${i}${j}.intoArray(l, rows + length + ${4 * j + i} * V);
+    a${i}${j} = ${mul("a${i}${j}", "x")};
+    ${store("a${i}${j}", "l", "rows + length + ${4 * j + i} * V")};
 </#list>
 </#list>
   }
 </#macro>
+<@twins "ChernoffMicroKernels">
 package dev.kullback.internal.vector.full;
 
-import dev.kullback.internal.vector.Species;
-import jdk.incubator.vector.DoubleVector;
-import jdk.incubator.vector.VectorSpecies;
+<@imports/>
 
 /**
- * Micro-kernels of {@link FullChernoffKernel}: columns c, c + 1, … of the factor L of {@code −(q + p)}, a pair in each lane. Sums begin with
+ * Micro-kernels of {@link FullChernoffKernel}<#if !asVectors> without vectors</#if>: columns c, c + 1, … of the factor L of {@code −(q + p)}, a pair in each lane. Sums begin with
  * the negative entry, so that products are added:
  *
  * <pre>
@@ -60,11 +59,10 @@ import jdk.incubator.vector.VectorSpecies;
  * <p>Layouts: {@code q[at + s]} and {@code p[from + s·V …]} over the entries s of a block, a row after the other; {@code l[rows + (4k + i)·V …]}
  * has column k of four rows.
  */
-final class ChernoffMicroKernels {
-  private static final VectorSpecies<Double> S = Species.DOUBLE;
-  private static final int V = S.length();
+final class ${class} {
+<@species/>
 
-  private ChernoffMicroKernels() {}
+  private ${class}() {}
 
   /** Four rows and columns on the diagonal, and these columns of the means' row. */
   static void diagonal(
@@ -78,36 +76,35 @@ final class ChernoffMicroKernels {
       int inverse,
       int pivots,
       int c) {
-    DoubleVector m, x0, x1, x2, x3;
+    ${vector} m, x0, x1, x2, x3;
 <#list 0..3 as i><#list 0..i as j>
-    DoubleVector a${i}${j} =
-        DoubleVector.fromArray(S, p, from + ${i * (i + 1) / 2 + j} * V).add(q[at + ${i * (i + 1) / 2 + j}]);
+    ${vector} a${i}${j} = ${add(load("p", "from + ${i * (i + 1) / 2 + j} * V"), "q[at + ${i * (i + 1) / 2 + j}]")};
 </#list></#list>
 <#list 0..3 as j>
-    DoubleVector a4${j} = DoubleVector.fromArray(S, p, from + ${10 + j} * V).add(q[at + ${10 + j}]);
+    ${vector} a4${j} = ${add(load("p", "from + ${10 + j} * V"), "q[at + ${10 + j}]")};
 </#list>
     int length = c * V;
     for (int k = 0; k < length; k += V) {
-      m = DoubleVector.fromArray(S, l, means + k);
+      m = ${load("l", "means + k")};
 <#list 0..3 as i>
-      x${i} = DoubleVector.fromArray(S, l, rows + 4 * k + ${i} * V);
+      x${i} = ${load("l", "rows + 4 * k + ${i} * V")};
 </#list>
 <#list 0..3 as i><#list 0..i as j>
-      a${i}${j} = x${i}.fma(x${j}, a${i}${j});
+      a${i}${j} = ${fma("x${i}", "x${j}", "a${i}${j}")};
 </#list>
-      a4${i} = m.fma(x${i}, a4${i});
+      a4${i} = ${fma("m", "x${i}", "a4${i}")};
 </#list>
     }
 <#list 0..3 as j>
-    x${j} = a${j}${j}.neg();
-    x${j}.intoArray(l, pivots + ${j} * V);
-    x${j} = DoubleVector.broadcast(S, -1).div(x${j}.sqrt());
-    x${j}.intoArray(l, inverse + ${j} * V);
+    x${j} = ${neg("a${j}${j}")};
+    ${store("x${j}", "l", "pivots + ${j} * V")};
+    x${j} = ${div(broadcast("-1"), sqrt("x${j}"))};
+    ${store("x${j}", "l", "inverse + ${j} * V")};
 <#list j + 1..<5 as i>
-    a${i}${j} = a${i}${j}.mul(x${j});
-    a${i}${j}.intoArray(l, <#if i < 4>rows + 4 * length + ${4 * j + i} * V<#else>means + length + ${j} * V</#if>);
+    a${i}${j} = ${mul("a${i}${j}", "x${j}")};
+    ${store("a${i}${j}", "l", (i < 4)?then("rows + 4 * length + ${4 * j + i} * V", "means + length + ${j} * V"))};
 <#list j + 1..<5 as k><#if k <= i && k < 4>
-    a${i}${k} = a${i}${j}.fma(a${k}${j}, a${i}${k});
+    a${i}${k} = ${fma("a${i}${j}", "a${k}${j}", "a${i}${k}")};
 </#if></#list>
 </#list>
 </#list>
@@ -116,3 +113,4 @@ final class ChernoffMicroKernels {
 <@tile C=4/>
 <@tile C=2/>
 }
+</@twins>

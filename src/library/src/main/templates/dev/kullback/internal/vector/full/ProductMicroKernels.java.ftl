@@ -1,3 +1,4 @@
+<#include "../Lanes.ftl">
 <#-- One text for the unrolled loops over tiles of R rows by C vectors of columns. -->
 <#macro tile R C>
 
@@ -11,52 +12,52 @@
       int to,
       boolean first) {
 <#list 0..<R as i><#list 0..<C as j>
-    DoubleVector a${i}_${j} = DoubleVector.zero(S);
+    ${vector} a${i}_${j} = ${zero()};
 </#list></#list>
     for (int k = 0; k < length; k++) {
       int i = r + k * MR;
       int j = c + k * NR;
 <#list 0..<C as j>
-      DoubleVector b${j} = DoubleVector.fromArray(S, columns, j + ${j} * V);
+      ${vector} b${j} = ${load("columns", "j + ${j} * V")};
 </#list>
-      DoubleVector x;
+      ${vector} x;
 <#list 0..<R as i>
-      x = DoubleVector.broadcast(S, rows[i + ${i}]);
+      x = ${broadcast("rows[i + ${i}]")};
 <#list 0..<C as j>
-      a${i}_${j} = x.fma(b${j}, a${i}_${j});
+      a${i}_${j} = ${fma("x", "b${j}", "a${i}_${j}")};
 </#list>
 </#list>
     }
     if (!first) {
 <#list 0..<R as i><#list 0..<C as j>
-      a${i}_${j} = a${i}_${j}.add(DoubleVector.fromArray(S, acc, to + ${i} * NR + ${j} * V));
+      a${i}_${j} = ${add("a${i}_${j}", load("acc", "to + ${i} * NR + ${j} * V"))};
 </#list></#list>
     }
 <#list 0..<R as i><#list 0..<C as j>
-    a${i}_${j}.intoArray(acc, to + ${i} * NR + ${j} * V);
+    ${store("a${i}_${j}", "acc", "to + ${i} * NR + ${j} * V")};
 </#list></#list>
   }
 </#macro>
+<@twins "ProductMicroKernels">
 package dev.kullback.internal.vector.full;
 
-import jdk.incubator.vector.DoubleVector;
-import jdk.incubator.vector.VectorSpecies;
+<@imports/>
 
 /**
- * Micro-kernels of the matrix product, layouts as in {@link ProductKernels}: {@code tileRxC} computes R rows by C vectors of columns over
+ * Micro-kernels of the matrix product, layouts as in {@link ${twin}ProductKernels}: {@code tileRxC} computes R rows by C vectors of columns over
  * {@code length} entries, and adds them to {@code acc[to + row·NR + column]} or, the first, stores them there. The build unrolls them from
  * one template, for the shapes in the table at its end.
  */
-final class ProductMicroKernels {
-  private static final VectorSpecies<Double> S = ProductKernels.S;
-  private static final int V = S.length();
+final class ${class} {
+<@species/>
   private static final int MR = ProductKernels.MR;
   private static final int NR = ProductKernels.NR;
 
-  private ProductMicroKernels() {}
+  private ${class}() {}
 <#-- 32 registers: a whole tile, a panel's last vector of columns; 16 registers: half the rows -->
 <@tile R=8 C=2/>
 <@tile R=8 C=1/>
 <@tile R=4 C=2/>
 <@tile R=4 C=1/>
 }
+</@twins>

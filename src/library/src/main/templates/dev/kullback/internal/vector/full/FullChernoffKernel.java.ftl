@@ -1,3 +1,11 @@
+<#include "../Lanes.ftl">
+<#-- The exponent that the bits of a double have, biased, and that number; the mantissa, in [√½, √2). -->
+<#function exponent bits><#return shiftRight(add(bits, "FullPair.EXPONENT_OFFSET"), "FullPair.MANTISSA_BITS")></#function>
+<#function toDouble exponent><#return sub(ofBits(or(exponent, "FullPair.INTEGER")), "FullPair.INTEGER_OFFSET")></#function>
+<#function mantissa bits exponent>
+<#return ofBits(sub(bits, shiftLeft(sub(exponent, "FullPair.BIAS"), "FullPair.MANTISSA_BITS")))>
+</#function>
+<@twins "FullChernoffKernel" "FullColdChernoff">
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.formula.Formula;
@@ -7,28 +15,33 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.vector.Epilogue;
-import dev.kullback.internal.vector.Shapes;
-import dev.kullback.internal.vector.Species;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
-import jdk.incubator.vector.DoubleVector;
+<@imports>
+import dev.kullback.internal.vector.Shapes;
 import jdk.incubator.vector.LongVector;
 import jdk.incubator.vector.VectorOperators;
-import jdk.incubator.vector.VectorSpecies;
+</@imports>
 
+<#if asVectors>
 /**
  * Chernoff's α-divergence of full covariances, and what is made of it: factors the weighted mean of the covariances of a row and a vector of
  * columns, a pair in each lane, and leaves the entries whose error bound exceeds the contract to the scalar kernel.
  */
-public final class FullChernoffKernel implements BlockKernel<FullOperands> {
-  private static final VectorSpecies<Double> S = Species.DOUBLE;
+<#else>
+/** {@link FullChernoffKernel} without vectors: the same text, so the same bits. */
+</#if>
+public final class ${class} implements BlockKernel<FullOperands> {
+<@species>
   private static final VectorSpecies<Long> L = Species.LONG;
-  private static final int V = S.length();
+</@species>
   private static final int MR = ProductKernels.MR;
   private static final int NR = FullColumns.NR;
-  private static final int LAST = ChernoffTerms.LAST;
 
-  private static final int COLUMNS = Shapes.CHERNOFF_COLUMNS;
+  /** The last term of artanh's series: s² ≤ 0.03, so what is left out is below 2⁻⁶⁰ of the sum. */
+  private static final int LAST = 9;
+
+  private static final int COLUMNS = ${asVectors?then("Shapes.CHERNOFF_COLUMNS", "2")};
 
   private final Worker worker;
   private final Pair pair;
@@ -37,7 +50,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
 
   /**
    * Vectors of the factor by four rows, and after it, of each column, the entry of the means' row, −1/√pivot and the pivot; see {@link
-   * ChernoffMicroKernels}. Dimensions are padded to whole blocks, as if independent of the others.
+   * ${twin}ChernoffMicroKernels}. Dimensions are padded to whole blocks, as if independent of the others.
    */
   private double[] factor = {};
 
@@ -61,7 +74,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   /** Negative where an entry is to be recomputed. */
   private final long[] signs = new long[V];
 
-  public FullChernoffKernel(Formula formula, Worker worker, Pair pair) {
+  public ${class}(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
     terms = new ChernoffTerms(formula);
@@ -71,7 +84,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
   public void block(
       FullOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     int d = operands.q().dimension();
-    begin(d);
+    layOut(d);
     for (int first = row0; first < row1; ) {
       int end = rows.pack(operands, order, first, row1);
       for (int j = column0; j < column1; j += V) {
@@ -80,7 +93,7 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
           worker.pass(Checkpoint.ofSolve(d));
           factor(rows.at(i));
           total(rows.at(i), d);
-          logarithm();
+          takeLogarithm();
           store(operands, i, j, Math.min(V, column1 - j), out);
         }
       }
@@ -93,7 +106,8 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     return r * (r + 4) / 2;
   }
 
-  private void begin(int d) {
+  /** Makes room for d dimensions, and the order of the entries. */
+  private void layOut(int d) {
     if (dimension == d) {
       return;
     }
@@ -131,25 +145,19 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     int to = 0;
     for (int k : order) {
       if (k >= triangle) {
-        DoubleVector.fromArray(S, rows.mean(), mean + (k - triangle) * MR).intoArray(panel, to);
+        ${store(load("rows.mean()", "mean + (k - triangle) * MR"), "panel", "to")};
       } else if (k >= 0) {
-        DoubleVector.fromArray(S, rows.covariance(), covariance + k * MR)
-            .mul(-terms.scale)
-            .intoArray(panel, to);
+        ${store(mul(load("rows.covariance()", "covariance + k * MR"), "-terms.scale"), "panel", "to")};
       } else {
-        DoubleVector.zero(S).intoArray(panel, to);
+        ${store(zero(), "panel", "to")};
       }
       to += V;
     }
     int precision = j / NR * NR * FullColumns.length(d) + j % NR;
     for (int h = 0, k = 0; h < d; k += ++h + 1, to += V) {
-      DoubleVector.fromArray(S, rows.covariance(), covariance + k * MR)
-          .mul(-terms.scale)
-          .intoArray(panel, to);
-      DoubleVector.fromArray(S, columns.values(), precision + k * NR)
-          .div(terms.scale)
-          .mul(ChernoffTerms.weight(d, h))
-          .intoArray(panel, to + d * V);
+      ${store(mul(load("rows.covariance()", "covariance + k * MR"), "-terms.scale"), "panel", "to")};
+      ${vector} own = ${div(load("columns.values()", "precision + k * NR"), "terms.scale")};
+      ${store(mul("own", "ChernoffTerms.weight(d, h)"), "panel", "to + d * V")};
     }
   }
 
@@ -165,16 +173,16 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
       int columns = rowsBefore(c) * V;
       int inverse = means + (padded + c) * V;
       int pivots = inverse + padded * V;
-      ChernoffMicroKernels.diagonal(q, at + s, p, s * V, l, columns, means, inverse, pivots, c);
+      ${twin}ChernoffMicroKernels.diagonal(q, at + s, p, s * V, l, columns, means, inverse, pivots, c);
       s += 14;
       for (int r = c + 4; r < padded; r += 4, s += 16) {
         int row = rowsBefore(r) * V;
         if (COLUMNS == 4) {
-          ChernoffMicroKernels.tile4x4(q, at + s, p, s * V, l, row, columns, inverse, c);
+          ${twin}ChernoffMicroKernels.tile4x4(q, at + s, p, s * V, l, row, columns, inverse, c);
         } else {
-          ChernoffMicroKernels.tile4x2(q, at + s, p, s * V, l, row, columns, inverse, c);
+          ${twin}ChernoffMicroKernels.tile4x2(q, at + s, p, s * V, l, row, columns, inverse, c);
           int h = 2 * V;
-          ChernoffMicroKernels.tile4x2(
+          ${twin}ChernoffMicroKernels.tile4x2(
               q, at + s + 2, p, s * V + h, l, row, columns + h, inverse + h, c + 2);
         }
       }
@@ -189,72 +197,56 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     int padded = Math.ceilDiv(d, 4) * 4;
     int means = rowsBefore(padded);
     int pivots = means + 2 * padded;
-    DoubleVector square = DoubleVector.zero(S);
-    DoubleVector changed = DoubleVector.zero(S);
-    DoubleVector changedQ = DoubleVector.zero(S);
-    DoubleVector changedP = DoubleVector.zero(S);
-    DoubleVector product = DoubleVector.broadcast(S, 1);
-    DoubleVector powers = DoubleVector.zero(S);
+    ${vector} square = ${zero()};
+    ${vector} changed = ${zero()};
+    ${vector} changedQ = ${zero()};
+    ${vector} changedP = ${zero()};
+    ${vector} product = ${broadcast("1")};
+    ${vector} powers = ${zero()};
     for (int h = 0; h < d; h++) {
-      DoubleVector x = DoubleVector.fromArray(S, l, (means + h) * V);
-      square = x.fma(x, square);
-      DoubleVector a = DoubleVector.broadcast(S, q[at + from + d + h]);
-      DoubleVector b = DoubleVector.fromArray(S, panel, (from + d + h) * V);
-      x = DoubleVector.fromArray(S, panel, (from + h) * V).add(q[at + from + h]).neg();
-      changedQ = x.fma(a, changedQ);
-      changedP = x.fma(b, changedP);
-      changed = x.fma(a.min(b), changed);
-      x = DoubleVector.fromArray(S, l, (pivots + h) * V);
-      LongVector bits = (LongVector) x.reinterpretShape(L, 0);
-      LongVector exponent =
-          bits.add(FullPair.EXPONENT_OFFSET).lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS);
-      powers =
-          powers.add(
-              ((DoubleVector) exponent.or(FullPair.INTEGER).reinterpretShape(S, 0))
-                  .sub(FullPair.INTEGER_OFFSET));
-      x =
-          (DoubleVector)
-              bits.sub(
-                      exponent
-                          .sub(FullPair.BIAS)
-                          .lanewise(VectorOperators.LSHL, FullPair.MANTISSA_BITS))
-                  .reinterpretShape(S, 0);
-      product = product.mul(x);
+      ${vector} x = ${load("l", "(means + h) * V")};
+      square = ${fma("x", "x", "square")};
+      ${vector} a = ${broadcast("q[at + from + d + h]")};
+      ${vector} b = ${load("panel", "(from + d + h) * V")};
+      x = ${neg(add(load("panel", "(from + h) * V"), "q[at + from + h]"))};
+      changedQ = ${fma("x", "a", "changedQ")};
+      changedP = ${fma("x", "b", "changedP")};
+      changed = ${fma("x", min("a", "b"), "changed")};
+      x = ${load("l", "(pivots + h) * V")};
+      ${type("Long")} bits = ${bits("x")};
+      ${type("Long")} exponent = ${exponent("bits")};
+      powers = ${add("powers", toDouble("exponent"))};
+      product = ${mul("product", mantissa("bits", "exponent"))};
     }
-    square.intoArray(squares, 0);
-    changed.intoArray(change, 0);
-    changedQ.intoArray(changeQ, 0);
-    changedP.intoArray(changeP, 0);
-    product.intoArray(halves, 0);
-    powers.intoArray(exponents, 0);
+    ${store("square", "squares", "0")};
+    ${store("changed", "change", "0")};
+    ${store("changedQ", "changeQ", "0")};
+    ${store("changedP", "changeP", "0")};
+    ${store("product", "halves", "0")};
+    ${store("powers", "exponents", "0")};
   }
 
-  /** Replaces the product of mantissas by {@code ½ ln det S}, as {@link ChernoffTerms#half} has it. */
-  private void logarithm() {
-    LongVector bits = (LongVector) DoubleVector.fromArray(S, halves, 0).reinterpretShape(L, 0);
-    LongVector exponent =
-        bits.add(FullPair.EXPONENT_OFFSET).lanewise(VectorOperators.LSHR, FullPair.MANTISSA_BITS);
-    DoubleVector k =
-        ((DoubleVector) exponent.or(FullPair.INTEGER).reinterpretShape(S, 0))
-            .sub(FullPair.INTEGER_OFFSET)
-            .add(DoubleVector.fromArray(S, exponents, 0));
-    DoubleVector m =
-        (DoubleVector)
-            bits.sub(
-                    exponent
-                        .sub(FullPair.BIAS)
-                        .lanewise(VectorOperators.LSHL, FullPair.MANTISSA_BITS))
-                .reinterpretShape(S, 0);
-    DoubleVector s = m.sub(1).div(m.add(1));
-    DoubleVector t = s.mul(s);
-    DoubleVector tail = DoubleVector.broadcast(S, FullPair.series(LAST));
+  /**
+   * Replaces the product m of mantissas, each in [√½, √2), by {@code ½ ln det S = artanh s + ½ k ln 2}, {@code s = (m − 1)/(m + 1)}, k
+   * the sum of exponents, by the series of artanh.
+   */
+  private void takeLogarithm() {
+    ${vector} product = ${load("halves", "0")};
+    ${type("Long")} bits = ${bits("product")};
+    ${type("Long")} exponent = ${exponent("bits")};
+    ${vector} k = ${add(toDouble("exponent"), load("exponents", "0"))};
+    ${vector} m = ${mantissa("bits", "exponent")};
+    ${vector} s = ${div(sub("m", "1"), add("m", "1"))};
+    ${vector} t = ${mul("s", "s")};
+    ${vector} tail = ${broadcast("FullPair.series(LAST)")};
     for (int i = LAST - 1; i >= 0; i--) {
-      tail = t.fma(tail, DoubleVector.broadcast(S, FullPair.series(i)));
+      tail = ${fma("t", "tail", broadcast("FullPair.series(i)"))};
     }
-    t.mul(tail).mul(s).add(s).add(k.mul(0.5 * FullPair.LN2)).intoArray(halves, 0);
+    ${vector} artanh = ${add(mul(mul("t", "tail"), "s"), "s")};
+    ${store(add("artanh", mul("k", "0.5 * FullPair.LN2")), "halves", "0")};
   }
 
-  /** Stores the divergences of row i and the columns from j on, as {@link ChernoffTerms#value} has them. */
+  /** Stores the divergences of row i and the columns from j on: C where its error bound is within the tolerance. */
   private void store(FullOperands operands, int i, int j, int count, BlockTarget out) {
     FullRows q = operands.rows();
     FullRows p = operands.otherRows();
@@ -262,37 +254,25 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     FullColumns b = operands.columns();
     int d = b.centre().length;
     double more = operands.moreTolerance(); // not a choice of vectors, which C2 may box
-    DoubleVector half = DoubleVector.fromArray(S, halves, 0);
-    DoubleVector offset =
-        DoubleVector.fromArray(S, p.offset(), j)
-            .mul(terms.weightP)
-            .add(terms.weightQ * q.offset()[i]);
-    DoubleVector c =
-        DoubleVector.fromArray(S, squares, 0)
-            .mul(0.5 * terms.weightP)
-            .add(half.add(terms.constant(d)).add(offset));
-    DoubleVector noise =
-        DoubleVector.fromArray(S, p.noise(), j)
-            .mul(terms.weightP)
-            .add(terms.weightQ * q.noise()[i])
-            .add(half.abs().mul(4 * ChernoffTerms.UNIT).add(terms.noise(d)));
-    DoubleVector changed = DoubleVector.fromArray(S, change, 0);
-    DoubleVector relative =
-        DoubleVector.fromArray(S, changeP, 0)
-            .mul(DoubleVector.fromArray(S, operands.correlationsP(), j))
-            .min(DoubleVector.fromArray(S, changeQ, 0).mul(operands.correlationsQ()[i]))
-            .mul(ChernoffTerms.ofSquares(d))
-            .add(changed.mul(ChernoffTerms.ofSolve(d)));
-    DoubleVector tolerance =
-        DoubleVector.fromArray(S, b.tolerance(), j)
-            .max(a.tolerance()[i])
-            .add(more)
-            .sub(DoubleVector.fromArray(S, b.inverseError(), j).add(a.inverseError()[i]))
-            .sub(relative);
-    LongVector rest =
-        (LongVector) c.mul(tolerance).sub(changed.mul(0.5).add(noise)).reinterpretShape(L, 0);
-    rest.or(rest.add(Epilogue.UP_TO_INFINITY)).intoArray(signs, 0);
-    c.intoArray(squares, 0);
+    ${vector} half = ${load("halves", "0")};
+    ${vector} offset = ${mul(load("p.offset()", "j"), "terms.weightP")};
+    offset = ${add("offset", "terms.weightQ * q.offset()[i]")};
+    ${vector} c = ${mul(load("squares", "0"), "0.5 * terms.weightP")};
+    c = ${add("c", add(add("half", "terms.constant(d)"), "offset"))};
+    ${vector} noise = ${mul(load("p.noise()", "j"), "terms.weightP")};
+    noise = ${add("noise", "terms.weightQ * q.noise()[i]")};
+    noise = ${add("noise", add(mul(abs("half"), "4 * ChernoffTerms.UNIT"), "terms.noise(d)"))};
+    ${vector} changed = ${load("change", "0")};
+    ${vector} relative = ${mul(load("changeP", "0"), load("operands.correlationsP()", "j"))};
+    relative = ${min("relative", mul(load("changeQ", "0"), "operands.correlationsQ()[i]"))};
+    relative = ${add(mul("relative", "ChernoffTerms.ofSquares(d)"), mul("changed", "ChernoffTerms.ofSolve(d)"))};
+    ${vector} tolerance = ${add(max(load("b.tolerance()", "j"), "a.tolerance()[i]"), "more")};
+    tolerance = ${sub("tolerance", add(load("b.inverseError()", "j"), "a.inverseError()[i]"))};
+    tolerance = ${sub("tolerance", "relative")};
+    ${vector} room = ${sub(mul("c", "tolerance"), add(mul("changed", "0.5"), "noise"))};
+    ${type("Long")} rest = ${bits("room")};
+    ${store(or("rest", add("rest", "Epilogue.UP_TO_INFINITY")), "signs", "0")};
+    ${store("c", "squares", "0")};
     for (int k = 0; k < count; k++) {
       double value =
           signs[k] < 0 ? pair.of(operands.q(), i, operands.p(), j + k) : terms.finish(squares[k]);
@@ -300,3 +280,4 @@ public final class FullChernoffKernel implements BlockKernel<FullOperands> {
     }
   }
 }
+</@twins>

@@ -1,14 +1,17 @@
+<#include "../Lanes.ftl">
+<@twins "ProductKernels">
 package dev.kullback.internal.vector.full;
 
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.work.Worker;
+<@imports>
 import dev.kullback.internal.vector.Shapes;
-import dev.kullback.internal.vector.Species;
-import jdk.incubator.vector.DoubleVector;
-import jdk.incubator.vector.VectorSpecies;
+</@imports>
 
+<#if asVectors>
 /**
- * The micro-kernel of the full-covariance product. With means m relative to a centre, {@code P = Σ_p⁻¹} and K = D(D+3)/2,
+ * The full-covariance product of some rows with a group of columns, for one thread. With means m relative to a centre, {@code P = Σ_p⁻¹} and K = D(D+3)/2,
  *
  * <pre>
  * A_i = [ Σ_q + m_q m_qᵀ, packed;                   m_q      ]
@@ -26,10 +29,11 @@ import jdk.incubator.vector.VectorSpecies;
  *
  * <p>An entry's value depends on its row and its column's batch alone: every lane sees the same operations in the same order.
  */
-final class ProductKernels {
-  static final VectorSpecies<Double> S = Species.DOUBLE;
-
-  private static final int V = S.length();
+<#else>
+/** {@link ProductKernels} without vectors: the same text, so the same bits. */
+</#if>
+final class ${class} {
+<@species/>
 
   /**
    * Rows of a panel, and of a micro-kernel with 32 registers: 6x4, 8x2, 10x2 and 12x2 vectors of 512 bits ran at 58 … 60·10⁹
@@ -39,10 +43,16 @@ final class ProductKernels {
 
   static final int NR = FullColumns.NR;
 
-  private static final int ROWS = Shapes.PRODUCT_ROWS;
+  private static final int ROWS = ${asVectors?then("Shapes.PRODUCT_ROWS", "4")};
 
   /** Entries of K that a micro-kernel accumulates: a column panel's chunk, 16 KiB, stays in the L1 cache. 64 costs 5 %. */
   static final int KC = 128;
+
+  /** Columns whose products are accumulated together: their memory, 128 KiB, and a chunk of their panels, 256 KiB, fit the L2 cache. */
+  static final int GROUP = 256;
+
+  /** The products, {@code [b][row][NR]}. */
+  final double[] values = new double[BlockKernel.MOST_ROWS * GROUP];
 
   /** A chunk of A of the rows that were packed last. */
   private final double[] chunk = new double[BlockKernel.MOST_ROWS * KC];
@@ -56,8 +66,19 @@ final class ProductKernels {
   /** K: entries of a whole row. */
   private int whole;
 
+  /** Computes the products of rows [row0, row1) and columns [column, end), of whole panels. */
+  void compute(FullRows q, int row0, int row1, FullColumns p, int column, int end, Worker worker) {
+    for (int k = 0, length = FullColumns.length(p.centre().length); k < length; k += KC) {
+      pack(q, row0, row1, p.centre(), k);
+      for (int j = column; j < end; j += NR) {
+        worker.pass(2L * (row1 - row0) * NR * Math.min(KC, length - k));
+        multiply(p.values(), j, end - j, values, (j - column) * BlockKernel.MOST_ROWS);
+      }
+    }
+  }
+
   /** Packs entries k0, k0 + 1, …, at most KC, of A of rows [row0, row1); row0 is a multiple of MR. */
-  void pack(FullRows q, int row0, int row1, double[] centre, int k0) {
+  private void pack(FullRows q, int row0, int row1, double[] centre, int k0) {
     int d = centre.length;
     int triangle = Cholesky.packedLength(d);
     whole = FullColumns.length(d);
@@ -78,10 +99,10 @@ final class ProductKernels {
       for (int k = k0; k < end; k++, to += MR) {
         if (k < triangle) {
           for (int v = 0; v < MR; v += V) {
-            DoubleVector x = DoubleVector.fromArray(S, q.mean(), m + r * MR + v).sub(centre[r]);
-            DoubleVector y = DoubleVector.fromArray(S, q.mean(), m + c * MR + v).sub(centre[c]);
-            x.fma(y, DoubleVector.fromArray(S, q.covariance(), (i / MR * triangle + k) * MR + v))
-                .intoArray(chunk, to + v);
+            ${vector} x = ${sub(load("q.mean()", "m + r * MR + v"), "centre[r]")};
+            ${vector} y = ${sub(load("q.mean()", "m + c * MR + v"), "centre[c]")};
+            ${vector} entry = ${load("q.covariance()", "(i / MR * triangle + k) * MR + v")};
+            ${store(fma("x", "y", "entry"), "chunk", "to + v")};
           }
           if (c++ == r) {
             r++;
@@ -90,9 +111,7 @@ final class ProductKernels {
         } else {
           int h = k - triangle;
           for (int v = 0; v < MR; v += V) {
-            DoubleVector.fromArray(S, q.mean(), m + h * MR + v)
-                .sub(centre[h])
-                .intoArray(chunk, to + v);
+            ${store(sub(load("q.mean()", "m + h * MR + v"), "centre[h]"), "chunk", "to + v")};
           }
         }
       }
@@ -105,7 +124,7 @@ final class ProductKernels {
    *
    * @param columns how many count; up to a whole panel the others may be computed too
    */
-  void multiply(double[] values, int j, int columns, double[] acc, int to) {
+  private void multiply(double[] values, int j, int columns, double[] acc, int to) {
     boolean first = start == 0;
     double[] chunk = this.chunk;
     int length = this.length;
@@ -118,15 +137,16 @@ final class ProductKernels {
         int at = to + i * NR + v;
         boolean two = columns - v > V;
         if (ROWS == 8 && two) {
-          ProductMicroKernels.tile8x2(chunk, r, values, c, length, acc, at, first);
+          ${twin}ProductMicroKernels.tile8x2(chunk, r, values, c, length, acc, at, first);
         } else if (ROWS == 8) {
-          ProductMicroKernels.tile8x1(chunk, r, values, c, length, acc, at, first);
+          ${twin}ProductMicroKernels.tile8x1(chunk, r, values, c, length, acc, at, first);
         } else if (two) {
-          ProductMicroKernels.tile4x2(chunk, r, values, c, length, acc, at, first);
+          ${twin}ProductMicroKernels.tile4x2(chunk, r, values, c, length, acc, at, first);
         } else {
-          ProductMicroKernels.tile4x1(chunk, r, values, c, length, acc, at, first);
+          ${twin}ProductMicroKernels.tile4x1(chunk, r, values, c, length, acc, at, first);
         }
       }
     }
   }
 }
+</@twins>
