@@ -47,6 +47,7 @@ class ArchitectureTest {
     ROOMS.put("mixture", List.of("formula", "batch", "numerics", "work"));
     ROOMS.put("vector", List.of("formula", "kernel", "batch", "numerics", "work"));
     ROOMS.put("vector.full", List.of("vector", "formula", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("vector.scan", List.of("vector", "kernel", "numerics"));
     ROOMS.put("cuda.abi", List.of());
     ROOMS.put("cuda", List.of("cuda.abi", "kernel", "batch", "numerics", "work"));
     ROOMS.put("rows", List.of("formula", "kernel", "batch", "numerics", "work"));
@@ -56,6 +57,7 @@ class ArchitectureTest {
             "rows",
             "cuda",
             "vector.full",
+            "vector.scan",
             "vector",
             "formula",
             "kernel",
@@ -164,6 +166,22 @@ class ArchitectureTest {
     assertThatThrownBy(() -> rule.check(new ClassFileImporter().importClasses(FromLong.class)))
         .as("the rule bites")
         .isInstanceOf(AssertionError.class);
+  }
+
+  /** Twins without vectors run before it is known whether vectors do, and where there are none. */
+  @Test
+  void scalarTwinsUseNoVectors() {
+    noClasses()
+        .that()
+        .resideInAPackage("dev.kullback.internal.vector..")
+        .and()
+        .haveSimpleNameStartingWith("Scalar")
+        .or()
+        .haveSimpleNameStartingWith("FullCold")
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage(VECTOR)
+        .check(CLASSES);
   }
 
   /**

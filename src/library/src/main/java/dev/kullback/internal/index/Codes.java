@@ -1,6 +1,5 @@
 package dev.kullback.internal.index;
 
-import dev.kullback.internal.formula.ScalarCodeScan;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.work.Checkpoint;
 import java.lang.foreign.MemorySegment;
@@ -36,7 +35,7 @@ final class Codes {
   /** What float may add to the distance of a mean from its code, in units of the grid. */
   private static final double MARGIN = 0x1p-14;
 
-  /** Factor of {@link ScalarCodeScan}'s means. */
+  /** Factor of the means of {@link CodeScan}. */
   static final double SCALE = 0x1p-24;
 
   private static final int GREATEST = 255;
@@ -232,12 +231,11 @@ final class Codes {
       int p1 = isPair ? precision(t1, segment.precision(row, h + 1), root[h + 1]) : 0;
       // what stands behind a mean's point is known before the mean
       int word = p1 << 8 | p0;
-      word |= mean(t0 - ScalarCodeScan.firstMean(word) * SCALE) << 16;
-      word |= mean(t1 - ScalarCodeScan.secondMean(word) * SCALE) << 24;
-      slack += square(t0 - ScalarCodeScan.firstMean(word) * SCALE, p0, root[h] * unit[h]);
+      word |= mean(t0 - CodeScan.firstMean(word) * SCALE) << 16;
+      word |= mean(t1 - CodeScan.secondMean(word) * SCALE) << 24;
+      slack += square(t0 - CodeScan.firstMean(word) * SCALE, p0, root[h] * unit[h]);
       if (isPair) {
-        slack +=
-            square(t1 - ScalarCodeScan.secondMean(word) * SCALE, p1, root[h + 1] * unit[h + 1]);
+        slack += square(t1 - CodeScan.secondMean(word) * SCALE, p1, root[h + 1] * unit[h + 1]);
       }
       panel[(CodeScan.LEADING + w) * LANES + lane] = word;
     }

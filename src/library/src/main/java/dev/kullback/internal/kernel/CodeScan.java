@@ -59,6 +59,26 @@ public interface CodeScan {
     public float more;
   }
 
+  /** Decodes the mean of the first dimension of a word. */
+  static float firstMean(int word) {
+    return word << 8;
+  }
+
+  /** Decodes the mean of the second dimension of a word. */
+  static float secondMean(int word) {
+    return word;
+  }
+
+  /** Decodes the precision of the first dimension of a word. */
+  static float firstPrecision(int word) {
+    return word & 0xFF;
+  }
+
+  /** Decodes the precision of the second dimension of a word. */
+  static float secondPrecision(int word) {
+    return word & 0xFF00;
+  }
+
   /** Returns the bytes of a panel. */
   static long panelBytes(int words) {
     return (long) Integer.BYTES * LANES * (LEADING + words);

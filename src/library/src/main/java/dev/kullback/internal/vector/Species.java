@@ -12,7 +12,7 @@ import jdk.incubator.vector.VectorSpecies;
  * times as long.
  */
 public final class Species {
-  static final VectorSpecies<Float> FLOAT =
+  public static final VectorSpecies<Float> FLOAT =
       VectorSpecies.of(float.class, VectorShape.forBitSize(VectorWidth.BITS));
   public static final VectorSpecies<Double> DOUBLE =
       VectorSpecies.of(double.class, VectorShape.forBitSize(VectorWidth.BITS));

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.formula.ScalarScan;
 import dev.kullback.internal.kernel.RowScan;
-import dev.kullback.internal.vector.VectorScan;
+import dev.kullback.internal.vector.scan.ScalarScan;
+import dev.kullback.internal.vector.scan.VectorScan;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.stream.IntStream;

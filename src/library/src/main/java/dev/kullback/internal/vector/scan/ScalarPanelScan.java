@@ -1,4 +1,4 @@
-package dev.kullback.internal.formula;
+package dev.kullback.internal.vector.scan;
 
 import dev.kullback.internal.kernel.PanelScan;
 import java.lang.foreign.MemorySegment;
@@ -68,16 +68,17 @@ public final class ScalarPanelScan implements PanelScan {
           }
         }
       }
-      if (areBeyond(most, first)) {
+      if (areBeyond(acc, 0, most, first, LANES)) {
         return false;
       }
     }
     return true;
   }
 
-  private boolean areBeyond(float[] most, int first) {
-    for (int l = 0; l < LANES; l++) {
-      if (!(acc[l] > most[first + l])) {
+  /** Whether each of {@code lanes} sums from {@code at} on exceeds its most. */
+  static boolean areBeyond(float[] sum, int at, float[] most, int first, int lanes) {
+    for (int l = 0; l < lanes; l++) {
+      if (!(sum[at + l] > most[first + l])) {
         return false;
       }
     }

@@ -1,4 +1,4 @@
-package dev.kullback.internal.formula;
+package dev.kullback.internal.vector.scan;
 
 import dev.kullback.internal.kernel.CodeScan;
 import java.lang.foreign.MemorySegment;
@@ -16,26 +16,6 @@ public final class ScalarCodeScan implements CodeScan {
 
   private final int[] chunk = new int[LANES * CHUNK];
   private final int[] leading = new int[LANES * LEADING];
-
-  /** Decodes the mean of the first dimension of a word. */
-  public static float firstMean(int word) {
-    return word << 8;
-  }
-
-  /** Decodes the mean of the second dimension of a word. */
-  public static float secondMean(int word) {
-    return word;
-  }
-
-  /** Decodes the precision of the first dimension of a word. */
-  public static float firstPrecision(int word) {
-    return word & 0xFF;
-  }
-
-  /** Decodes the precision of the second dimension of a word. */
-  public static float secondPrecision(int word) {
-    return word & 0xFF00;
-  }
 
   @Override
   public int sums(
@@ -85,23 +65,14 @@ public final class ScalarCodeScan implements CodeScan {
         int k = 2 * TERMS * (from + w);
         for (int j = 0; j < LANES; j++) {
           int word = chunk[LANES * w + j];
-          float y0 = terms[k] + terms[k + 1] * firstMean(word);
-          float y1 = terms[k + 3] + terms[k + 4] * secondMean(word);
+          float y0 = terms[k] + terms[k + 1] * CodeScan.firstMean(word);
+          float y1 = terms[k + 3] + terms[k + 4] * CodeScan.secondMean(word);
           sum[first + j] +=
-              (y0 * y0 + terms[k + 2]) * firstPrecision(word)
-                  + (y1 * y1 + terms[k + 5]) * secondPrecision(word);
+              (y0 * y0 + terms[k + 2]) * CodeScan.firstPrecision(word)
+                  + (y1 * y1 + terms[k + 5]) * CodeScan.secondPrecision(word);
         }
       }
-      if (areBeyond(sum, most, first)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  private static boolean areBeyond(float[] sum, float[] most, int first) {
-    for (int j = first; j < first + LANES; j++) {
-      if (!(sum[j] > most[j])) {
+      if (ScalarPanelScan.areBeyond(sum, first, most, first, LANES)) {
         return false;
       }
     }

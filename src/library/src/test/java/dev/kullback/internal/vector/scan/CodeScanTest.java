@@ -1,10 +1,9 @@
-package dev.kullback.internal.vector;
+package dev.kullback.internal.vector.scan;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.formula.ScalarCodeScan;
 import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.WarmCalls;

@@ -21,7 +21,7 @@
 </#list>
     }
 </#macro>
-package dev.kullback.internal.vector;
+package dev.kullback.internal.vector.scan;
 
 import static jdk.incubator.vector.VectorOperators.GT;
 import static jdk.incubator.vector.VectorOperators.I2F;
@@ -29,6 +29,7 @@ import static jdk.incubator.vector.VectorOperators.LSHL;
 import static jdk.incubator.vector.VectorOperators.SQRT;
 
 import dev.kullback.internal.kernel.CodeScan;
+import dev.kullback.internal.vector.Species;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteOrder;

@@ -1,7 +1,7 @@
-package dev.kullback.internal.vector;
+package dev.kullback.internal.vector.scan;
 
-import dev.kullback.internal.formula.ScalarScan;
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.vector.Species;
 import java.util.Arrays;
 import jdk.incubator.vector.DoubleVector;
 import jdk.incubator.vector.LongVector;

@@ -1,4 +1,4 @@
-package dev.kullback.internal.formula;
+package dev.kullback.internal.vector.scan;
 
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Fma;
@@ -10,17 +10,17 @@ import java.util.Arrays;
  */
 public final class ScalarScan implements RowScan {
   /** Exponent below which 2³¹ terms do not reach half an ulp of the greatest, 1. */
-  public static final double NEGLIGIBLE = -60;
+  static final double NEGLIGIBLE = -60;
 
-  public static final double LOG2_E = 1 / Math.log(2);
+  static final double LOG2_E = 1 / Math.log(2);
 
   /** ln 2 = HIGH + LOW; multiples of HIGH up to 2¹¹ are exact (fdlibm's e_exp.c). */
-  public static final double LN2_HIGH = 0x1.62e42feep-1;
+  static final double LN2_HIGH = 0x1.62e42feep-1;
 
-  public static final double LN2_LOW = 0x1.a39ef35793c76p-33;
+  static final double LN2_LOW = 0x1.a39ef35793c76p-33;
 
   /** Added to a number, it rounds it to an integer, which is then in the lowest bits. */
-  public static final double ROUND = 0x1.8p52;
+  static final double ROUND = 0x1.8p52;
 
   /** Taylor coefficients 1/n! of e^r from n = 12 down. For |r| ≤ ½ ln 2 the rest is 2e-16. */
   private static final double[] EXP = new double[13];
@@ -44,7 +44,7 @@ public final class ScalarScan implements RowScan {
   }
 
   /** Coefficients of the polynomial of e^r, the highest first. */
-  public static double[] exponential() {
+  static double[] exponential() {
     return EXP.clone();
   }
 
@@ -54,8 +54,7 @@ public final class ScalarScan implements RowScan {
   }
 
   /** Continues {@link #atMost(double, double[], int, int, int[])} at position {@code j}, {@code count} values having been found before. */
-  public static int atMost(
-      double limit, double[] values, int from, int j, int to, int[] at, int count) {
+  static int atMost(double limit, double[] values, int from, int j, int to, int[] at, int count) {
     int found = count;
     for (; j < to; j++) {
       if (values[j] <= limit) {

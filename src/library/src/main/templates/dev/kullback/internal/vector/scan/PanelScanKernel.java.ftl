@@ -14,9 +14,10 @@
 </#list>
       }
 </#macro>
-package dev.kullback.internal.vector;
+package dev.kullback.internal.vector.scan;
 
 import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.vector.Species;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteOrder;
