@@ -167,9 +167,8 @@ final class FullPacking {
         TriangleKernels.norms(w, d, sums, norms, 5 * V);
       } else {
         System.arraycopy(g.scaleTril(), first * length, l, 0, length);
-        for (int h = 0; h < d; h++) {
-          m[h] = g.mean()[first * d + h] - centre[h];
-        }
+        System.arraycopy(g.mean(), first * d, m, 0, d);
+        ScalarTriangleKernels.subtract(centre, d, m);
         ScalarTriangleKernels.invert(l, d, w, checkpoint);
         ScalarTriangleKernels.squareColumns(w, d, values, at, norms, checkpoint);
         ScalarTriangleKernels.solve(w, m, d, values, at + length * NR, sums, norms, 1);

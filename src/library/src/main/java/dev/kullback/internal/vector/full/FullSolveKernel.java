@@ -59,7 +59,7 @@ final class FullSolveKernel {
   /** Packs V columns from {@code first} on, for rows of q; lanes beyond the batch repeat its last. */
   void pack(FullBatch q, FullBatch p, int first) {
     int d = p.dimension();
-    begin(d);
+    makeRoom(d);
     isExact = q.scaleTrilLow() == null && p.scaleTrilLow() == null;
     if (e.length < factor.length) {
       e = new double[factor.length];
@@ -85,7 +85,7 @@ final class FullSolveKernel {
     }
   }
 
-  private void begin(int d) {
+  private void makeRoom(int d) {
     dimension = d;
     if (mean.length < d * V) {
       factor = new double[Cholesky.packedLength(d) * V];
@@ -134,7 +134,7 @@ final class FullSolveKernel {
   double[] standard(FullBatch g, int first, int count) {
     int d = g.dimension();
     int length = Cholesky.packedLength(d);
-    begin(d);
+    makeRoom(d);
     FullPacking.lanes(g.scaleTril(), first, count, length, factor, 0, V, transpose);
     FullPacking.lanes(g.mean(), first, count, d, mean, 0, V, transpose);
     double[] lows = g.scaleTrilLow();

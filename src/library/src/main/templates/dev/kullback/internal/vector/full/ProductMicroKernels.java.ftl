@@ -28,14 +28,15 @@
 </#list>
 </#list>
     }
-    if (!first) {
+    if (first) { // stored by each branch: where sums live on across them, C2 may box all, 16 x 96 B a tile
 <#list 0..<R as i><#list 0..<C as j>
-      a${i}_${j} = ${add("a${i}_${j}", load("acc", "to + ${i} * NR + ${j} * V"))};
+      ${store("a${i}_${j}", "acc", "to + ${i} * NR + ${j} * V")};
+</#list></#list>
+    } else {
+<#list 0..<R as i><#list 0..<C as j>
+      ${store(add("a${i}_${j}", load("acc", "to + ${i} * NR + ${j} * V")), "acc", "to + ${i} * NR + ${j} * V")};
 </#list></#list>
     }
-<#list 0..<R as i><#list 0..<C as j>
-    ${store("a${i}_${j}", "acc", "to + ${i} * NR + ${j} * V")};
-</#list></#list>
   }
 </#macro>
 <@twins "ProductMicroKernels">
