@@ -10,7 +10,20 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
-/** Turns batches into the rows and columns of the full-covariance product, a Gaussian in each lane, with a bound on each entry's error. */
+/**
+ * Turns batches into the rows and columns of the full-covariance product, a Gaussian in each lane, with a bound on each entry's error: in
+ * units of rounding, with g = roundings(d), norms ‖·‖ of Frobenius, and ν(L) ≥ ‖|L||Lᵀ|‖,
+ *
+ * <pre>
+ * product          g·‖P‖·(‖Σq‖ + 2‖mq‖² + ‖mp‖²)     as 2‖mq‖‖P mp‖ ≤ ‖P‖(‖mq‖² + ‖mp‖²)
+ * Σq = LLᵀ         (D+3)·ν(Lq)·‖P‖                   L itself is rounded
+ * P = WᵀW, P mp    D·ν(Wᵀ)·(‖Σq‖ + 3‖mq‖² + 5‖mp‖²)
+ * m = μ − centre   4·‖P‖·(‖mq‖² + ‖mp‖²)
+ * </pre>
+ *
+ * half of which is at most weightQ·weightP + noiseP. W = Lp⁻¹ is computed such that W Lp = I + G with |G| ≤ (D+6)|W||Lp| (N. J. Higham,
+ * Accuracy and Stability of Numerical Algorithms, 2nd ed., 14.2.1), so G only scales what it is used for.
+ */
 final class FullPacking {
   private static final int V = VectorWidth.BITS / Double.SIZE;
   private static final int MR = ProductKernels.MR;
@@ -48,18 +61,6 @@ final class FullPacking {
         + Math.ceilDiv(FullColumns.length(d), ProductKernels.KC)
         + 1;
   }
-
-  // Error bounds, in units of rounding, with g = roundings(d), norms ‖·‖ of Frobenius, and
-  // ν(L) ≥ ‖|L||Lᵀ|‖:
-  //
-  // product          g·‖P‖·(‖Σq‖ + 2‖mq‖² + ‖mp‖²)     as 2‖mq‖‖P mp‖ ≤ ‖P‖(‖mq‖² + ‖mp‖²)
-  // Σq = LLᵀ         (D+3)·ν(Lq)·‖P‖                   L itself is rounded
-  // P = WᵀW, P mp    D·ν(Wᵀ)·(‖Σq‖ + 3‖mq‖² + 5‖mp‖²)
-  // m = μ − centre   4·‖P‖·(‖mq‖² + ‖mp‖²)
-  //
-  // half of which is at most weightQ·weightP + noiseP below. W = Lp⁻¹ is computed such that
-  // W Lp = I + G with |G| ≤ (D+6)|W||Lp| (N. J. Higham, Accuracy and Stability of Numerical
-  // Algorithms, 2nd ed., 14.2.1), so G only scales what it is used for.
 
   private static FullRows packRows(
       FullBatch g, double[] covariance, boolean vectors, Worker worker) {

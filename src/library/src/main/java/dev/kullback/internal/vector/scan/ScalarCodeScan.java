@@ -6,7 +6,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 
-/** Computes the sums of codes in plain Java. Holds the working memory of one thread. */
+/** Computes the sums of codes in plain Java, rounded as by {@link ScalarPanelScan}. Holds the working memory of one thread. */
 public final class ScalarCodeScan implements CodeScan {
   private static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);

@@ -6,7 +6,10 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 
-/** Computes the sums in plain Java. Holds the working memory of one thread. */
+/**
+ * Computes the sums in plain Java. Products are rounded, as there may be no fma where there are no vectors: sums have other last digits than
+ * those of {@code PanelScanKernel}, within the same bound. Holds the working memory of one thread.
+ */
 public final class ScalarPanelScan implements PanelScan {
   private static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);

@@ -6,7 +6,7 @@ import java.util.Arrays;
 
 /**
  * Scans rows without vectors. It adds in the order of vectors of a number of lanes, to the same bits. Scans with vectors use it for
- * their tails. Holds the working memory of one thread.
+ * their tails. Where there is no fma, {@link Fma} takes its place. Holds the working memory of one thread.
  */
 public final class ScalarScan implements RowScan {
   /** Exponent below which 2³¹ terms do not reach half an ulp of the greatest, 1. */
