@@ -34,7 +34,7 @@ final class FullCorrelations {
     return of(columns, memory);
   }
 
-  /** Makes those that the batch keeps; apart, as what it hands over is an object. */
+  /** Makes the bounds that the batch keeps; a method of its own, as the lambda is an object that warm calls must not make. */
   private static double[] make(FullBatch g, FullColumns columns) {
     return KEPT.of(g, _ -> of(columns, new double[padded(g)]));
   }

@@ -104,12 +104,12 @@ public final class FullOperands extends Operands<FullBatch> {
     return Objects.requireNonNull(otherColumns);
   }
 
-  /** Returns what {@link FullCorrelations} has of q. */
+  /** Returns the bounds of {@link FullCorrelations} for each Gaussian of q. */
   double[] correlationsQ() {
     return correlationsQ;
   }
 
-  /** Returns what {@link FullCorrelations} has of p. */
+  /** Returns the bounds of {@link FullCorrelations} for each Gaussian of p. */
   double[] correlationsP() {
     return correlationsP;
   }
