@@ -42,7 +42,7 @@
  * <p>The bits of an entry depend on its two Gaussians, but never on its row, or on how the matrix is divided. With full covariances, KL's
  * also depend on other means of p, those of its reverse and of reverse searches on other means of q, and those of Jeffreys' divergence on
  * both; the other divergences' do not. With {@link dev.kullback.Backend#CUDA} and any covariances, they depend on p's other Gaussians
- * and their order, or in reverse searches on q's. The page {@code src/docs/architecture.md} of the repository shows how an entry is
+ * and their order, or in reverse searches on q's. The page <a href="doc-files/architecture.html">Architecture</a> shows how an entry is
  * computed, and where the code of each step is.
  *
  * <h2>Reductions</h2>
@@ -76,7 +76,7 @@
  *
  * <p>Until the JVM has compiled vector code, in the first seconds of a process, plain code computes, to the same bits, and
  * one daemon thread has the vector code compiled. {@link KlEngine#warmUp(int, int, int)} and {@link KlEngine#verify}
- * wait for it. The page {@code src/docs/services.md} of the repository says how to do without that thread, how a
+ * wait for it. The page <a href="doc-files/services.html">Services</a> says how to do without that thread, how a
  * call is divided, and what follows below means for a service.
  *
  * <h2>Interruption and virtual threads</h2>
@@ -103,7 +103,7 @@
  * <h2>CUDA</h2>
  *
  * With {@link Backend#CUDA}, the device computes KL, and no other divergence, by kernels of the same mathematics, and throws {@link CudaException} from a
- * method that computes when it fails. The page {@code src/docs/cuda.md} says what it computes and what it keeps.
+ * method that computes when it fails. The page <a href="doc-files/cuda.html">CUDA</a> says what it computes and what it keeps.
  */
 @NullMarked
 package dev.kullback;
