@@ -25,7 +25,7 @@ final class Service {
       long a trivial virtual thread waits beside a long call on each carrier.
         --references M   Gaussians to search (default 100000)
         --dimension D    (default 64)
-      Exit status: 0, or 1 when a figure was missed, or 2 for wrong usage.
+      Exit status: 0, or 1 when a figure missed its limit, or 2 for wrong usage.
       """;
 
   private static final int CALLS = 60;
@@ -55,7 +55,7 @@ final class Service {
 
   private static boolean run(Shape shape) {
     System.out.println(Report.conditions(2));
-    header("", "", "wanted");
+    header("", "");
     Batch references = Batch.ordinary(shape, Batch.P_SEED);
     try {
       boolean missed = held();
@@ -68,11 +68,8 @@ final class Service {
   }
 
   private static boolean report(String what, String unit, double value, double limit) {
-    row(
-        what,
-        number(Math.max(value, 1e-3)) + unit,
-        Bound.AT_MOST.verdict(Math.max(value, 1e-3), limit));
-    return !Bound.AT_MOST.met(value, limit);
+    row(what, number(Math.max(value, 1e-3)) + unit);
+    return Bound.AT_MOST.missed(what, value, limit);
   }
 
   /** Returns the heap's use after collections, in MB. */
@@ -156,7 +153,7 @@ final class Service {
         if (k == 0) {
           missed |= report(what, "", ratio, WANTED_RATIO);
         } else {
-          row(what, number(ratio), "");
+          row(what, number(ratio));
         }
       }
       return missed;
