@@ -2,7 +2,11 @@ package dev.kullback;
 
 import dev.kullback.internal.engine.Platform;
 
-/** The implementation that computes. System property {@value #PROPERTY} overrides {@link #AUTO} for a whole process. */
+/**
+ * The implementation that computes. System property {@value #PROPERTY} overrides {@link #AUTO} for a whole process.
+ *
+ * @since 0.1.0
+ */
 public enum Backend {
   /** {@link #VECTOR} where it can run, else {@link #SCALAR}, with one warning in the log that says why. */
   AUTO,
@@ -17,7 +21,7 @@ public enum Backend {
   SCALAR,
 
   /**
-   * An NVIDIA device of compute capability 8.0 or later, through the native library that is built from {@code native/}.
+   * An NVIDIA device of compute capability 8.0 or later, through a native library that you build: see <a href="doc-files/cuda.html">CUDA</a>.
    * It is device 0 in the numbering of {@code CUDA_VISIBLE_DEVICES}, and as accurate as the others. {@link #AUTO} never
    * chooses it, since it has not been measured yet from which size on it pays, transfers included. Its first use in a
    * process loads native code, for which Java wants {@code --enable-native-access}.

@@ -3,6 +3,8 @@ package dev.kullback;
 /**
  * Thrown when a CUDA call fails: device memory is exhausted, the device is lost, or a kernel could not be launched. The
  * call that throws it has released what it held. Its output may be partly written.
+ *
+ * @since 0.1.0
  */
 public final class CudaException extends RuntimeException {
   private static final long serialVersionUID = 1;

@@ -37,6 +37,8 @@ import java.util.Objects;
  *
  * <p>Moments of shape {@code [B, C, H, W]}, as an image VAE gives them, are a batch of B Gaussians of dimension
  * {@code C·H·W}: pass the arrays as they are with {@code dimension = C*H*W}.
+ *
+ * @since 0.1.0
  */
 public final class DiagonalGaussians implements Gaussians {
   final DiagonalBatch batch;

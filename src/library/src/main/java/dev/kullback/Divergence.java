@@ -23,6 +23,8 @@ import java.util.function.DoubleFunction;
  *
  * <p>Searches order and decide as exact arithmetic does, as {@link KlEngine#nearest(Gaussians, Gaussians, int)} describes
  * it for KL. With full covariances, what is left uncertain are roundings of double, times condition numbers.
+ *
+ * @since 0.1.0
  */
 public final class Divergence {
   /** {@code KL(q ‖ p)}, the default. */

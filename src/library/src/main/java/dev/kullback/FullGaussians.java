@@ -43,6 +43,8 @@ import java.lang.foreign.ValueLayout;
  * twice that where they are computed. After use as {@code q} it takes as much again, and after use as {@code p} once
  * more, for N rounded up to 8 and to 16. {@code (N + 32)·D(D+3)/2} is limited to {@code 2³¹ − 9}, so that panels fit an
  * array; D is therefore at most 11,406.
+ *
+ * @since 0.1.0
  */
 public final class FullGaussians implements Gaussians {
   final FullBatch batch;

@@ -11,6 +11,8 @@ import java.util.Objects;
  * A batch of Gaussians of one dimension. Batches are immutable, safe to share between threads, and can be used in any
  * number of calls. The factories of {@link DiagonalGaussians} and {@link FullGaussians} make them, and {@code of} is any of
  * these, for callers that know only when they run what their scales are.
+ *
+ * @since 0.1.0
  */
 public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
   /**

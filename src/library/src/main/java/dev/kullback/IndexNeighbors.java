@@ -9,6 +9,8 @@ import java.util.Objects;
  * by id.
  *
  * <p>A divergence is that of exact arithmetic rounded to double, as {@link NearestOptions#exact()} describes.
+ *
+ * @since 0.1.0
  */
 public final class IndexNeighbors {
   private final int[] start;

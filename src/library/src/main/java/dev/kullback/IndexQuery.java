@@ -17,6 +17,8 @@ import org.jspecify.annotations.Nullable;
  * var query = IndexQuery.nearest(10).filter(id -&gt; id % 2 == 0).deadline(Duration.ofMillis(20));
  * IndexNeighbors found = index.search(queries, query);
  * </pre>
+ *
+ * @since 0.1.0
  */
 public final class IndexQuery {
   private static final int MOST_PAIRS = Integer.MAX_VALUE - 8;

@@ -15,6 +15,7 @@ package dev.kullback;
  * @param uncommitted how many Gaussians were added or removed since the last commit, replaced ones counting twice
  * @param failedMerges how many merges of segments failed since the index was opened or made, for want of memory or of room on the disk; the
  *     index is whole, and tries again, but searches are slower while segments are many
+ * @since 0.1.0
  */
 public record IndexStats(
     long size,

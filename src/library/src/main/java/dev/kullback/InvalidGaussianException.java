@@ -6,6 +6,8 @@ package dev.kullback;
  *
  * <p>The accessors tell what the message says, for a caller whose Gaussians have other names than their index: a row of a
  * file, or an id.
+ *
+ * @since 0.1.0
  */
 public final class InvalidGaussianException extends IllegalArgumentException {
   private static final long serialVersionUID = 1;

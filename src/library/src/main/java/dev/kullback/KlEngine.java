@@ -36,6 +36,8 @@ import org.jspecify.annotations.Nullable;
  * says, a result would have more than the 2³¹ − 9 elements of an array, or the memory that it writes to is too small or
  * read-only. It throws {@link IllegalStateException} if the engine is closed, {@link CancellationException} if the calling
  * thread is interrupted, and {@link CudaException} if the device fails.
+ *
+ * @since 0.1.0
  */
 public final class KlEngine implements AutoCloseable {
   private static final int MOST_THREADS = 1024;
@@ -69,7 +71,11 @@ public final class KlEngine implements AutoCloseable {
     return told > 0 ? told : executor == null ? 1 : most;
   }
 
-  /** The settings of an engine. A builder is not safe for use by several threads. */
+  /**
+   * The settings of an engine. A builder is not safe for use by several threads.
+   *
+   * @since 0.1.0
+   */
   public static final class Builder {
     private int threads; // 0: not set
     private @Nullable Executor executor;

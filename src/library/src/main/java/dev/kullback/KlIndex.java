@@ -61,6 +61,8 @@ import org.jspecify.annotations.Nullable;
  * the index is closed, {@link IllegalArgumentException} if an argument is not as its description says,
  * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, and
  * {@link UncheckedIOException} if a file cannot be read or written, or is not as it was written; its message begins with the path.
+ *
+ * @since 0.1.0
  */
 public final class KlIndex implements AutoCloseable {
   /** Options of {@link #query}, which passes k itself. */
@@ -122,7 +124,11 @@ public final class KlIndex implements AutoCloseable {
     return new Builder(0).openReadOnly(folder);
   }
 
-  /** The settings of an index. A builder is not safe for use by several threads. */
+  /**
+   * The settings of an index. A builder is not safe for use by several threads.
+   *
+   * @since 0.1.0
+   */
   public static final class Builder {
     private final int dimension;
     private int threads; // 0: not set

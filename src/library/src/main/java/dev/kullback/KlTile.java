@@ -11,6 +11,7 @@ package dev.kullback;
  * @param columns the number of columns, at least 1
  * @param values the engine's own array, with entry (i, j) of the tile at {@code values[i * columns + j]}. It may be
  *     longer than the tile needs. The callback may change it, and the engine reuses it afterwards.
+ * @since 0.1.0
  */
 public record KlTile(int row0, int rows, int column0, int columns, double[] values) {
   /**

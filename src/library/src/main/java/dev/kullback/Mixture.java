@@ -7,6 +7,8 @@ import java.util.Objects;
  * A batch of N mixtures {@code f_m = Σ_a π_a f_a} of Gaussians. The components of all are one batch, of which mixture m has those from
  * {@code offset(m)} to {@code offset(m + 1) − 1}. Weights of less than float's precision, such as float16's, miss the sum 1 by more than is
  * accepted: divide them by their sum before. Mixtures are immutable and safe to share between threads.
+ *
+ * @since 0.1.0
  */
 public final class Mixture {
   /** Allowed distance of the sum of weights from 1, for weights of float. */

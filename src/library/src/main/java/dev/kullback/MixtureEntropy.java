@@ -21,6 +21,8 @@ import java.util.Objects;
  *
  * <p>Components may be diagonal or full. A {@code MixtureEntropy} is immutable and safe for use by any number of
  * threads.
+ *
+ * @since 0.1.0
  */
 public final class MixtureEntropy {
   private static final double LN_2PI = Math.log(2 * Math.PI);

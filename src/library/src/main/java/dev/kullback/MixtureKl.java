@@ -27,6 +27,8 @@ import java.util.stream.IntStream;
  * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double on
  * the calling thread. Memory is a double for each pair of a component of f and one of g, and for each two of one f_m. A {@code MixtureKl}
  * is immutable and safe for use by any number of threads.
+ *
+ * @since 0.1.0
  */
 public final class MixtureKl {
   private final Mixture f;

@@ -45,6 +45,8 @@ import java.util.function.IntConsumer;
  * covariances are rounded, may fall short of it. It runs on the calling thread, needs {@code O(N D²)} memory, and goes through all pairs once and through those of a component again when it has changed: in
  * practice {@code O(N² D)} time, and {@code O(D³)} for each cost that a bound does not rule out. A {@code MixtureReduction} is immutable
  * and safe for use by any number of threads.
+ *
+ * @since 0.1.0
  */
 public final class MixtureReduction {
   /** Largest absolute value of a mean: its square, over or under a variance, is within double's range. */

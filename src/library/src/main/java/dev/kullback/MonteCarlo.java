@@ -3,6 +3,8 @@ package dev.kullback;
 /**
  * Estimates of {@code KL(q_i ‖ p_i)}, in nats, from samples of q_i, with their standard errors.
  * {@link KlEngine#monteCarlo} and, of mixtures, {@link MixtureKl#monteCarlo} return them.
+ *
+ * @since 0.1.0
  */
 public final class MonteCarlo {
   private final int samples;

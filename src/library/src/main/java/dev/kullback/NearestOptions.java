@@ -17,6 +17,8 @@ import org.jspecify.annotations.Nullable;
  * Neighbors merged = Neighbors.merge(10, a, b);
  * Neighbors same = engine.nearest(q, block1, exact.after(a, block0.size()));
  * </pre>
+ *
+ * @since 0.1.0
  */
 public final class NearestOptions {
   final int k;

@@ -12,6 +12,8 @@ import java.util.Objects;
  * <p>The {@code nearest} methods of {@link KlEngine} return k neighbors in every row, nearest first. Its {@code within}
  * methods return as many as there are, by ascending column. Values are double even for batches of float, since rounding
  * would turn what is ordered into ties.
+ *
+ * @since 0.1.0
  */
 public final class Neighbors {
   final NeighborLists lists;

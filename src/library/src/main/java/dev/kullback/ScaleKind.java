@@ -3,7 +3,11 @@ package dev.kullback;
 import dev.kullback.internal.numerics.Scale;
 import org.jspecify.annotations.Nullable;
 
-/** Kinds of scales, by which an array states the variances or covariances of a batch. */
+/**
+ * Kinds of scales, by which an array states the variances or covariances of a batch.
+ *
+ * @since 0.1.0
+ */
 public enum ScaleKind {
   /** Standard deviations σ, {@code [N, D]}: {@link DiagonalGaussians#ofStd(float[], float[], int) ofStd}. */
   STD(Scale.STD),

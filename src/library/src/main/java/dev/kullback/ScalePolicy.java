@@ -3,6 +3,8 @@ package dev.kullback;
 /**
  * Choice of what the factories of {@link DiagonalGaussians} do with scales outside (0, ∞). NaN and infinities are always an
  * error, an {@link IllegalArgumentException}.
+ *
+ * @since 0.1.0
  */
 public enum ScalePolicy {
   /** The default: σ ≤ 0 is an error. */

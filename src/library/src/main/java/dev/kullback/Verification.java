@@ -8,6 +8,7 @@ import java.util.stream.Collectors;
  * Findings of {@link KlEngine#verify}.
  *
  * @param operations the findings for each operation, in the order in which they were tried
+ * @since 0.1.0
  */
 public record Verification(List<Operation> operations) {
   /**
@@ -34,6 +35,7 @@ public record Verification(List<Operation> operations) {
    *     takes the module jdk.management
    * @param wrong the first result that has more than the error allowed, or that differs from the result of the same
    *     call before; empty if all is well
+   * @since 0.1.0
    */
   public record Operation(
       String name, long calls, long entries, double worst, long bytes, String wrong) {

@@ -104,6 +104,8 @@
  *
  * With {@link Backend#CUDA}, the device computes KL, and no other divergence, by kernels of the same mathematics, and throws {@link CudaException} from a
  * method that computes when it fails. The page <a href="doc-files/cuda.html">CUDA</a> says what it computes and what it keeps.
+ *
+ * @since 0.1.0
  */
 @NullMarked
 package dev.kullback;

@@ -59,6 +59,8 @@ import scala.Tuple2;
  * <p>Objects are immutable. Datasets of Spark Connect have no partitions to work on: the methods that search fail with an
  * {@link UnsupportedOperationException}, or with a {@link NoClassDefFoundError} where the client lacks Spark's own classes. Use
  * {@link KullbackExtensions} on the server instead.
+ *
+ * @since 0.1.0
  */
 public final class KlNeighbors {
   private static final StructType NEAREST =

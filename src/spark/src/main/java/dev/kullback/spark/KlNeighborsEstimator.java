@@ -21,6 +21,8 @@ import org.apache.spark.sql.types.StructType;
  * </pre>
  *
  * <p>Fitting finds the columns and computes nothing: rows are read, and wrong ones found, where the model is used.
+ *
+ * @since 0.1.0
  */
 public final class KlNeighborsEstimator extends Estimator<KlNeighborsModel>
     implements KlNeighborsParams<KlNeighborsEstimator>, DefaultParamsWritable {

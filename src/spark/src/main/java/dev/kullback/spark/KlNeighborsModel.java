@@ -28,6 +28,8 @@ import scala.Option;
  * <p>A model has its references as the dataset that it was fitted to, not as a copy. {@link #save} writes them as Parquet, and a model
  * that was loaded reads them from there: that folder must stay. The model refuses to be saved over it; a pipeline that has the model deletes
  * the folder first, so save it elsewhere.
+ *
+ * @since 0.1.0
  */
 public final class KlNeighborsModel extends Model<KlNeighborsModel>
     implements KlNeighborsParams<KlNeighborsModel>, MLWritable {

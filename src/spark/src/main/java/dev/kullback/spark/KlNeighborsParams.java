@@ -11,6 +11,7 @@ import org.apache.spark.ml.param.Params;
  * {@link IllegalArgumentException} that names the parameter.
  *
  * @param <S> the class that has them, which setters return
+ * @since 0.1.0
  */
 public interface KlNeighborsParams<S extends KlNeighborsParams<S>> extends Params {
   /** {@return the parameter k, the number of neighbors, from 1 to the number of references; default 10} */

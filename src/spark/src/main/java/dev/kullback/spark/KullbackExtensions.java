@@ -36,6 +36,8 @@ import scala.runtime.BoxedUnit;
  * <p>The search runs short jobs before its own, when the result is used. Messages about rows call the left side queries
  * and the right one references. They name a row by its column {@code id}, or else by its
  * {@code monotonically_increasing_id()}.
+ *
+ * @since 0.1.0
  */
 public final class KullbackExtensions implements Function1<SparkSessionExtensions, BoxedUnit> {
   /** Called by Spark. */

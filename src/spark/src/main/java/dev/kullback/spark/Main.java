@@ -19,6 +19,8 @@ import picocli.CommandLine.ScopeType;
 /**
  * The command {@code ./kullback spark}, and the main class for {@code spark-submit}. Exit status: 0; 2 for wrong usage or
  * bad input; 1 for all else. Errors are one line on stderr.
+ *
+ * @since 0.1.0
  */
 @Command(
     name = "kullback spark",

@@ -15,6 +15,8 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 /**
  * The divergence of two Gaussians by their arrays: what a call of a function in SQL computes. Public for the code that Spark
  * generates and compiles; of no use to others. Safe for use by any number of threads.
+ *
+ * @since 0.1.0
  */
 public final class PairFunction implements Serializable {
   private static final long serialVersionUID = 1;

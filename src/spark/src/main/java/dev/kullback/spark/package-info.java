@@ -16,6 +16,8 @@
  * a search of a join; {@code NearestByPushDown} takes below it what chooses rows on its left. {@code JoinSearch} carries it out
  * where a side is small enough to be {@code Gathered}. Otherwise the rows, which have no ids, get some from
  * {@code NumberedRows}.
+ *
+ * @since 0.1.0
  */
 @NullMarked
 package dev.kullback.spark;
