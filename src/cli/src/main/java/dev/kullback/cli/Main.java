@@ -13,6 +13,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
  * The command line. Its exit status is 0; 2 for wrong usage or bad input; 141 where nobody reads standard output any more, as of a program
@@ -25,30 +26,24 @@ import picocli.CommandLine.ParameterException;
     synopsisSubcommandLabel = "COMMAND",
     footer = {
       "",
-      "The kullback script has commands of its own, too:",
-      "  test [MAVEN-ARG...]  Runs the test suite.",
-      "  bench [ARG...]       Runs the benchmarks.",
-      "  spark COMMAND...     Searches on Apache Spark.",
-      "  jdk [--install]      Prints the folder of the JDK that it takes, or installs one.",
-      "",
       "Examples:",
       "  kullback pairwise --mean Q.npy --std S.npy -o kl.npy",
       "  kullback pairwise --help",
+      "",
+      "Exit status:",
+      "  0    Done.",
+      "  1    Anything else: a full disk, no memory, a wrong result that verify found.",
+      "  2    Wrong usage or bad input.",
+      "  141  Nobody reads standard output any more.",
+      "",
+      "Environment:",
+      "  KULLBACK_JAVA_HOME   The JDK to use, 25 or later.",
+      "  KULLBACK_JAVA_OPTS   Further options of the JVM, such as -Xmx8g.",
     })
 public final class Main {
-  /** The end of every help. */
-  private static final String[] FOOTER = {
-    "",
-    "Exit status:",
-    "  0    Done.",
-    "  1    Anything else: a full disk, no memory, a wrong result that verify found.",
-    "  2    Wrong usage or bad input.",
-    "  141  Nobody reads standard output any more.",
-    "",
-    "Environment:",
-    "  KULLBACK_JAVA_HOME   The JDK to use, 25 or later.",
-    "  KULLBACK_JAVA_OPTS   Further options of the JVM, such as -Xmx8g.",
-  };
+  /** The end of every help, after what concerns the command. */
+  private static final List<String> FOOTER =
+      List.of("", "More: https://github.com/kullback/kullback/blob/main/src/docs/command-line.md");
 
   /** The character that the JVM makes of bytes that are no text; different names with such bytes become one. */
   private static final char NOT_DECODED = '\ufffd';
@@ -66,7 +61,8 @@ public final class Main {
 
   /** Runs the command line; returns its exit status. */
   public static int run(String[] args, PrintStream out, PrintStream err) {
-    if (args.length == 1 && args[0].equals("--version")) { // in a third of the time
+    if (args.length == 1
+        && List.of("-V", "--version").contains(args[0])) { // in a third of the time
       out.println(versionLine());
       return new Terminal(out, err).end(0);
     }
@@ -112,6 +108,9 @@ public final class Main {
       add(command, Commands.below(name), args, at + 1);
       to.addSubcommand(name, command);
     }
+    if (at == 0 && !one) {
+      Commands.addOfTheScript(to);
+    }
   }
 
   private static String versionLine() {
@@ -121,7 +120,7 @@ public final class Main {
 
   private static void addFooter(CommandLine line) {
     List<String> footer = new ArrayList<>(List.of(line.getCommandSpec().usageMessage().footer()));
-    footer.addAll(List.of(FOOTER));
+    footer.addAll(FOOTER);
     line.getCommandSpec().usageMessage().footer(footer.toArray(String[]::new));
     line.getSubcommands().values().forEach(Main::addFooter);
   }
@@ -141,6 +140,7 @@ public final class Main {
     return switch (e) {
       case ParameterException p ->
           p.getMessage()
+              + renamed(p)
               + "; see "
               + p.getCommandLine().getCommandSpec().qualifiedName()
               + " --help";
@@ -153,6 +153,17 @@ public final class Main {
           r.getMessage();
       default -> "unexpected " + e + "; --debug shows where";
     };
+  }
+
+  /** Tells the one option that begins with what is no option; nothing of other errors. */
+  private static String renamed(ParameterException e) {
+    if (!(e instanceof UnmatchedArgumentException unmatched)) {
+      return "";
+    }
+    String word = unmatched.getUnmatched().getFirst();
+    List<String> longer =
+        unmatched.getSuggestions().stream().filter(name -> name.startsWith(word)).toList();
+    return longer.size() == 1 ? "; did you mean " + longer.getFirst() + "?" : "";
   }
 
   /** Tells heap from other memory, where inputs are for one. */

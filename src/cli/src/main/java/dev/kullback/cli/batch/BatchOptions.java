@@ -15,17 +15,17 @@ import picocli.CommandLine.Option;
 
 /** The options that name a batch's files: {@code --mean ...} for q, {@code --p-mean ...} for p. */
 public final class BatchOptions {
-  /** Names of the options for scales, but for the prefix, in the order in which they are declared. */
+  /** Names of the options for scales, those of the kinds, but for the prefix, in the order in which they are declared. */
   private static final Map<ScaleKind, String> OPTIONS =
       new EnumMap<>(
           Map.of(
               ScaleKind.STD, "std",
-              ScaleKind.VARIANCE, "var",
-              ScaleKind.LOG_VARIANCE, "logvar",
+              ScaleKind.VARIANCE, "variance",
+              ScaleKind.LOG_VARIANCE, "log-variance",
               ScaleKind.PRECISION, "precision",
               ScaleKind.SCALE_TRIL, "scale-tril",
-              ScaleKind.PACKED_SCALE_TRIL, "packed-tril",
-              ScaleKind.COVARIANCE, "cov"));
+              ScaleKind.PACKED_SCALE_TRIL, "packed-scale-tril",
+              ScaleKind.COVARIANCE, "covariance"));
 
   private BatchOptions() {}
 
@@ -58,10 +58,16 @@ public final class BatchOptions {
     @Option(names = "--std", paramLabel = "S.npy", description = "Standard deviations of q.")
     @Nullable Path std;
 
-    @Option(names = "--var", paramLabel = "V.npy", description = "Or its variances.")
+    @Option(
+        names = {"--var", "--variance"},
+        paramLabel = "V.npy",
+        description = "Or its variances.")
     @Nullable Path variance;
 
-    @Option(names = "--logvar", paramLabel = "L.npy", description = "Or its log-variances.")
+    @Option(
+        names = {"--logvar", "--log-variance"},
+        paramLabel = "L.npy",
+        description = "Or its log-variances.")
     @Nullable Path logVariance;
 
     @Option(names = "--precision", paramLabel = "W.npy", description = "Or its 1/variances.")
@@ -118,12 +124,15 @@ public final class BatchOptions {
     @Nullable Path scaleTril;
 
     @Option(
-        names = "--packed-tril",
+        names = {"--packed-tril", "--packed-scale-tril"},
         paramLabel = "L.npy",
         description = "Or those packed by rows, [N,D(D+1)/2], with ln on the diagonal.")
     @Nullable Path packedTril;
 
-    @Option(names = "--cov", paramLabel = "C.npy", description = "Or its covariances, [N,D,D].")
+    @Option(
+        names = {"--cov", "--covariance"},
+        paramLabel = "C.npy",
+        description = "Or its covariances, [N,D,D].")
     @Nullable Path covariance;
 
     @Override
@@ -155,7 +164,7 @@ public final class BatchOptions {
     List<Path> stds = List.of();
 
     @Option(
-        names = "--p-var",
+        names = {"--p-var", "--p-variance"},
         arity = SOME,
         hideParamSyntax = true,
         paramLabel = "V.npy",
@@ -163,7 +172,7 @@ public final class BatchOptions {
     List<Path> variances = List.of();
 
     @Option(
-        names = "--p-logvar",
+        names = {"--p-logvar", "--p-log-variance"},
         arity = SOME,
         hideParamSyntax = true,
         paramLabel = "L.npy",
@@ -187,7 +196,7 @@ public final class BatchOptions {
     List<Path> scaleTrils = List.of();
 
     @Option(
-        names = "--p-packed-tril",
+        names = {"--p-packed-tril", "--p-packed-scale-tril"},
         arity = SOME,
         hideParamSyntax = true,
         paramLabel = "L.npy",
@@ -195,7 +204,7 @@ public final class BatchOptions {
     List<Path> packedTrils = List.of();
 
     @Option(
-        names = "--p-cov",
+        names = {"--p-cov", "--p-covariance"},
         arity = SOME,
         hideParamSyntax = true,
         paramLabel = "C.npy",

@@ -1,7 +1,6 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.Backend;
-import java.util.List;
 import java.util.Locale;
 import java.util.stream.Stream;
 import picocli.AutoComplete;
@@ -21,9 +20,6 @@ import picocli.CommandLine.Spec;
       "  eval \"$(./kullback completion zsh)\"",
     })
 final class CompletionCommand implements Runnable {
-  /** Commands of the {@code kullback} script itself. */
-  private static final List<String> OF_THE_SCRIPT = List.of("test", "bench", "spark", "jdk");
-
   private static final String ANY_FILE = "compgen -f -- \"${curr_word}\"";
 
   private static final String FILES =
@@ -58,7 +54,6 @@ final class CompletionCommand implements Runnable {
   @Override
   public void run() {
     CommandLine kullback = spec.root().commandLine();
-    OF_THE_SCRIPT.forEach(name -> kullback.addSubcommand(name, CommandSpec.create()));
     String script = AutoComplete.bash(spec.root().name(), kullback);
     for (Enum<?> value :
         Stream.<Enum<?>[]>of(Backend.values(), Shell.values()).flatMap(Stream::of).toList()) {

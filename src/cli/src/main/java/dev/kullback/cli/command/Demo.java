@@ -6,9 +6,11 @@ import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.OutputFailure;
 import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.OutputFiles;
 import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.picture.Heatmap;
 import dev.kullback.cli.picture.Pictures;
@@ -64,6 +66,7 @@ final class Demo implements Callable<Integer> {
       description = "For digits-kl.npy and digits-kl.png; default: target/demo in the repository.")
   @Nullable Path output;
 
+  @Mixin OutputOptions outputOptions;
   @Mixin EngineOptions engineOptions;
   @Spec CommandSpec spec;
 
@@ -82,20 +85,23 @@ final class Demo implements Callable<Integer> {
       throw new UserError(to, e);
     }
     @Nullable String noPicture = Pictures.problem();
-    Path matrix = to.resolve("digits-kl.npy");
-    Path heatmap = to.resolve("digits-kl.png");
+    Map<String, Path> outputs = new LinkedHashMap<>();
+    outputs.put("output", to.resolve("digits-kl.npy"));
+    if (noPicture == null) {
+      outputs.put("heatmap", to.resolve("digits-kl.png"));
+    }
     List<Path> inputs;
     try (Stream<Path> files = Files.list(from)) {
       inputs = files.toList();
     } catch (IOException e) {
       throw new UserError(from, e);
     }
-    Outputs.check(matrix, "npy", inputs);
-    Outputs.check(heatmap, "png", inputs);
+    outputs.values().forEach(name -> Outputs.check(name, Input.suffix(name), inputs));
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
-        OutputFile png = noPicture != null ? null : new OutputFile(heatmap);
-        OutputFile npy = new OutputFile(matrix, png)) {
+        OutputFiles out = outputOptions.open(outputs.values())) {
+      OutputFile npy = out.get(0);
+      OutputFile png = out.second();
       Batch batch = load(from, "digits_mean.npy", ScaleKind.STD, "digits_std.npy", arena);
       int n = batch.size();
       Path labelFile = from.resolve("digits_label.npy");
@@ -129,7 +135,7 @@ final class Demo implements Callable<Integer> {
       if (png != null) {
         png.write(picture(kl, labels));
       }
-      OutputFile.commit(npy, png);
+      out.commit();
 
       report.line(
           "%d handwritten digits, each a Gaussian in %d dimensions (the posterior of a VAE).",
@@ -155,11 +161,6 @@ final class Demo implements Callable<Integer> {
       report.line("");
       report.put("full_dimension", full.dimension()).put("full_seconds", measured.cold());
       report.put("full_seconds_warm", measured.warm()).put("full_worst_error", measured.worst());
-      Map<String, Path> outputs = new LinkedHashMap<>();
-      outputs.put("output", npy.name());
-      if (png != null) {
-        outputs.put("heatmap", png.name());
-      }
       report.wrote(outputs);
       if (noPicture != null) {
         report.line("no picture: " + noPicture);
@@ -177,9 +178,9 @@ final class Demo implements Callable<Integer> {
   }
 
   private static Path home(String option) {
-    String home = System.getProperty("kullback.home");
+    String home = System.getProperty("dev.kullback.home");
     if (home == null) {
-      throw new UserError("give " + option + ": kullback.home, the repository, is not set");
+      throw new UserError("give " + option + ": dev.kullback.home, the repository, is not set");
     }
     return Path.of(home);
   }

@@ -8,6 +8,7 @@ import dev.kullback.cli.terminal.Terminal;
 import dev.kullback.cli.terminal.UserError;
 import java.util.Locale;
 import picocli.CommandLine.ITypeConverter;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -15,8 +16,6 @@ import picocli.CommandLine.TypeConversionException;
 
 /** The options of an engine of KL; {@link WithDivergence} has that of other divergences, too. */
 sealed class EngineOptions {
-  private static final int MAX_THREADS = 1024;
-
   @Option(
       names = "--backend",
       paramLabel = "NAME",
@@ -24,8 +23,7 @@ sealed class EngineOptions {
       description = "auto, vector, scalar or cuda; default: auto.")
   Backend backend;
 
-  @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
-  int threads = everyCore();
+  @Mixin final ThreadOptions threadOptions = new ThreadOptions();
 
   @Spec(Spec.Target.MIXEE)
   CommandSpec spec;
@@ -90,24 +88,19 @@ sealed class EngineOptions {
 
   /** Reports the backend, the threads and the divergence. */
   void describe(Report report, KlEngine engine) {
-    report.put("backend", engine.describe().replaceFirst("(?s)\\W.*", "")).put("threads", threads);
+    report
+        .put("backend", engine.describe().replaceFirst("(?s)\\W.*", ""))
+        .put("threads", threads());
     report.put("divergence", engine.divergence());
   }
 
   /** Throws as {@link KlEngine.Builder#build()} does where the backend cannot run. */
   KlEngine engine(Backend backend) {
-    requireThreads(threads);
-    return KlEngine.builder().backend(backend).threads(threads).divergence(divergence()).build();
+    return KlEngine.builder().backend(backend).threads(threads()).divergence(divergence()).build();
   }
 
-  static int everyCore() {
-    return Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
-  }
-
-  static void requireThreads(int threads) {
-    if (threads < 1 || threads > MAX_THREADS) {
-      throw new UserError("--threads is " + threads + ": give 1 to " + MAX_THREADS);
-    }
+  int threads() {
+    return threadOptions.threads();
   }
 
   /** Returns the name of a backend as texts write it. */

@@ -9,6 +9,7 @@ import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.OutputFiles;
 import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.UserError;
@@ -56,6 +57,7 @@ final class Entropy implements Callable<Integer> {
       description = "Where the lower and the upper bound go, float64 [2].")
   @Nullable Path output;
 
+  @Mixin OutputOptions outputOptions;
   @Mixin PolicyOptions policyOptions;
   @Mixin EngineOptions engineOptions;
   @Spec CommandSpec spec;
@@ -79,7 +81,7 @@ final class Entropy implements Callable<Integer> {
     }
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
-        OutputFile npy = output == null ? null : new OutputFile(output)) {
+        OutputFiles out = outputOptions.open(output == null ? List.of() : List.of(output))) {
       Batch q = Batch.load(files, policyOptions.policy(files, List.of()), arena);
       report.start();
       MixtureEntropy mixture = mixture(q);
@@ -87,11 +89,12 @@ final class Entropy implements Callable<Integer> {
       double upper = mixture.upperBound(engine);
       double seconds = report.seconds();
 
-      if (npy != null) {
+      if (output != null) {
+        OutputFile npy = out.get(0);
         npy.write(Npy.header(ValueLayout.JAVA_DOUBLE, 2));
         npy.put(lower, true);
         npy.put(upper, true);
-        npy.commit();
+        out.commit();
       }
       String dtype = Npy.dtype(Batch.element(q, q));
       double conditional = mixture.conditionalEntropy();

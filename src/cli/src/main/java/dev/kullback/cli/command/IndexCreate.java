@@ -24,7 +24,7 @@ import picocli.CommandLine.Spec;
     name = "create",
     description = {
       "Makes an index of the Gaussians q, or an empty one.",
-      "The folder must be new, or have no index. If the command fails or is interrupted, it is as before.",
+      "The folder must be new, or have no index but an empty one. If the command fails or is interrupted, it is as before.",
     },
     customSynopsis = {
       "kullback index create FOLDER --mean Q.npy --std S.npy [--ids J.npy] [...]",
@@ -61,6 +61,12 @@ final class IndexCreate implements Callable<Integer> {
       description = "The dimension of an empty index, without all of these.")
   @Nullable Integer dimension;
 
+  @Option(
+      names = "--overwrite",
+      description =
+          "Replace the index in the folder, once the new one is complete; refused where the folder has other files.")
+  boolean overwrite;
+
   @Mixin PolicyOptions policyOptions;
   @Spec CommandSpec spec;
 
@@ -70,23 +76,24 @@ final class IndexCreate implements Callable<Integer> {
     report.start();
     IndexRows rows = rows();
     int d = rows == null ? dimension() : Batch.dimension(rows.files());
-    try (NewFolder made = new NewFolder(folder.path);
-        KlIndex index = made.open(() -> folder.create(d))) {
-      if (rows != null) {
-        try (Progress progress = Terminal.of(spec).progress(rows.size())) {
-          rows.addTo(index, false, progress);
+    try (NewFolder made = new NewFolder(folder.path, overwrite)) {
+      try (KlIndex index = made.open(() -> folder.create(made.path(), d))) {
+        if (rows != null) {
+          try (Progress progress = Terminal.of(spec).progress(rows.size())) {
+            rows.addTo(index, false, progress);
+          }
+          folder.commit(index);
         }
-        folder.commit(index);
+        folder.describe(report, index);
       }
       made.keep();
-      report.line(
-          "created %s: %d Gaussians of dimension %d, in %.3g s",
-          folder.path, index.size(), d, report.seconds());
-      folder.describe(report, index);
-      report.put("seconds", report.seconds());
-      report.end();
-      return 0;
     }
+    report.line(
+        "created %s: %d Gaussians of dimension %d, in %.3g s",
+        folder.path, rows == null ? 0 : rows.size(), d, report.seconds());
+    report.put("seconds", report.seconds());
+    report.end();
+    return 0;
   }
 
   /** Returns what the index is to hold; null for nothing. */

@@ -38,9 +38,9 @@ final class IndexFolder {
     return read(() -> KlIndex.builder(dimension).threads(threads).openReadOnly(path));
   }
 
-  /** Opens the index, or makes one. */
-  KlIndex create(int dimension) {
-    return read(() -> KlIndex.builder(dimension).open(path));
+  /** Opens the index of a folder, or makes one. */
+  KlIndex create(Path place, int dimension) {
+    return read(() -> KlIndex.builder(dimension).open(place));
   }
 
   /** Reads the folder; what cannot be read is bad input. */

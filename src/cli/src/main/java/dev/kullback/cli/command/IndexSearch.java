@@ -11,6 +11,7 @@ import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.output.NeighborOutput;
 import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.OutputFiles;
 import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.output.SparseOutput;
 import dev.kullback.cli.terminal.Progress;
@@ -87,7 +88,10 @@ final class IndexSearch implements Callable<Integer> {
       description = "Where the ids go, int64; not with an .npz file.")
   @Nullable Path indices;
 
-  @Option(names = "--reverse", order = PairCommand.FIRST, description = "By KL(p || q_i) instead.")
+  @Option(
+      names = "--reverse-divergence",
+      order = PairCommand.FIRST,
+      description = "By KL(p || q_i) instead.")
   boolean reverse;
 
   @Option(
@@ -115,11 +119,9 @@ final class IndexSearch implements Callable<Integer> {
       description = "The values, in nats, float64.")
   Path output;
 
+  @Mixin OutputOptions outputOptions;
   @Mixin PolicyOptions policyOptions;
-
-  @Option(names = "--threads", paramLabel = "N", description = "Default: every core.")
-  int threads = EngineOptions.everyCore();
-
+  @Mixin ThreadOptions threadOptions;
   @Spec CommandSpec spec;
 
   @Override
@@ -138,12 +140,16 @@ final class IndexSearch implements Callable<Integer> {
     check(outputs, npz, inputs);
     try (KlIndex index = open(files);
         Arena arena = Arena.ofShared();
-        OutputFile values = new OutputFile(output);
-        OutputFile ids = indices == null ? null : new OutputFile(indices, values)) {
+        OutputFiles out = outputOptions.open(outputs.values())) {
+      OutputFile values = out.get(0);
+      OutputFile ids = out.second();
       Batch queries = Batch.loadOrNone(files, policyOptions.policy(), arena);
       long[] own = excludedByRow == null ? null : own(excludedByRow, queries);
       folder.describe(report, index);
-      report.put("rows", queries.size()).put("threads", threads).put("reverse", reverse);
+      report
+          .put("rows", queries.size())
+          .put("threads", threadOptions.threads())
+          .put("reverse_divergence", reverse);
       report.start();
       Search search = new Search(index, queries, own);
       if (k != null && ids != null) {
@@ -153,7 +159,7 @@ final class IndexSearch implements Callable<Integer> {
       }
       IndexStats stats = index.stats();
       report.put("survivors", stats.survivors()).put("bytes_read", stats.bytesRead());
-      OutputFile.commit(values, ids);
+      out.commit();
       report.wrote(outputs);
       report.end();
       return 0;
@@ -172,7 +178,6 @@ final class IndexSearch implements Callable<Integer> {
     if (k != null && k < 1) {
       throw new UserError("-k is " + k + ": give at least 1");
     }
-    EngineOptions.requireThreads(threads);
     boolean npz = radius != null && Input.suffix(output).equals("npz");
     if (npz && indices != null) {
       throw new UserError(output, "holds the ids, too: leave out --indices");
@@ -208,7 +213,7 @@ final class IndexSearch implements Callable<Integer> {
                 : "has %d Gaussians, but -k is %d: give 1 to %1$d".formatted(index.size(), k));
       }
     }
-    return folder.openReadOnly(dimension, threads);
+    return folder.openReadOnly(dimension, threadOptions.threads());
   }
 
   /** What is searched, for which queries; {@code own} has the id that each leaves out. */

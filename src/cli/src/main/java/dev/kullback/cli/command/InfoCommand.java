@@ -36,7 +36,7 @@ final class InfoCommand implements Runnable {
     report.line("kullback  " + Terminal.version());
     report.line("java      %s, %s".formatted(Runtime.version(), vm));
     report.line("system    %s %s, %s, %d cores".formatted(os, osVersion, arch, cores));
-    report.put("version", Terminal.version()).put("java", Runtime.version()).put("vm", vm);
+    report.put("java", Runtime.version()).put("vm", vm);
     report.put("os", os).put("os_version", osVersion).put("arch", arch).put("cores", cores);
 
     Map<String, String> backends = new LinkedHashMap<>();

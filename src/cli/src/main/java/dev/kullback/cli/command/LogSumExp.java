@@ -60,7 +60,7 @@ final class LogSumExp extends RowCommand {
     double @Nullable [] weights =
         logWeights == null ? null : Weights.read(logWeights, true, p).given();
     try (Progress progress = Terminal.of(spec).progress(q.size())) {
-      int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 1);
+      int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads(), 1);
       String formula =
           "ln sum_j exp(%s%s)"
               .formatted(weights == null ? "-" : "w_j - ", engineOptions.formula("q_i", "p_j"));

@@ -6,6 +6,7 @@ import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.NeighborInput;
 import dev.kullback.cli.output.NeighborOutput;
 import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.OutputFiles;
 import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
@@ -23,6 +24,7 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -92,6 +94,7 @@ final class Merge implements Callable<Integer> {
       description = "The values, of the type that those of the lists have.")
   Path output;
 
+  @Mixin OutputOptions outputOptions;
   @Spec CommandSpec spec;
 
   @Override
@@ -115,14 +118,13 @@ final class Merge implements Callable<Integer> {
     outputs.put("output", output);
     outputs.put("indices", indices);
     outputs.values().forEach(name -> Outputs.check(name, "npy", inputs));
-    try (OutputFile values = new OutputFile(output);
-        OutputFile columns = new OutputFile(indices, values)) {
+    try (OutputFiles out = outputOptions.open(outputs.values())) {
       if (byRows) {
-        concatenate(values, columns, report);
+        concatenate(out.get(0), out.get(1), report);
       } else {
-        merge(values, columns, report);
+        merge(out.get(0), out.get(1), report);
       }
-      OutputFile.commit(values, columns);
+      out.commit();
       report.wrote(outputs);
       report.end();
       return 0;

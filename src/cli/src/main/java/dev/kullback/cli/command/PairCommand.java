@@ -7,6 +7,7 @@ import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.OutputFiles;
 import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
@@ -115,10 +116,9 @@ abstract class PairCommand implements Callable<Integer> {
     }
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
-        OutputFile output = new OutputFile(result.output);
-        OutputFile second = other == null ? null : new OutputFile(other.getValue(), output)) {
-      run(engine, new Inputs(qFiles, pFiles, policy, arena), output, second, report);
-      OutputFile.commit(output, second);
+        OutputFiles out = result.files.open(outputs.values())) {
+      run(engine, new Inputs(qFiles, pFiles, policy, arena), out.get(0), out.second(), report);
+      out.commit();
       report.wrote(outputs);
       report.end();
       return 0;

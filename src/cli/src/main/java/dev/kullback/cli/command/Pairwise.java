@@ -66,7 +66,7 @@ final class Pairwise extends PairCommand {
     Stats stats;
     try (Progress progress = progress(q.size())) {
       long blockBytes = Math.min(MAX_BLOCK_BYTES, Runtime.getRuntime().maxMemory() / 8);
-      int blockRows = blockRows(q, p, engineOptions.threads, blockBytes);
+      int blockRows = blockRows(q, p, engineOptions.threads(), blockBytes);
       stats = compute(engine, new RowBlocks(q, p, blockRows, progress), npy, image);
     }
     if (png != null && image != null) {

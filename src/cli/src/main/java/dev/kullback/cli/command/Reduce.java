@@ -94,6 +94,7 @@ final class Reduce implements Callable<Integer> {
       description = "Where goes, for each row of q, the row that it is part of, int32 [N].")
   @Nullable Path indices;
 
+  @Mixin OutputOptions outputOptions;
   @Mixin PolicyOptions policyOptions;
   @Spec CommandSpec spec;
 
@@ -115,7 +116,7 @@ final class Reduce implements Callable<Integer> {
     outputs.values().forEach(name -> Outputs.check(name, "npy", inputs));
     Report report = new Report(spec);
     try (Arena arena = Arena.ofShared();
-        OutputFiles out = new OutputFiles(List.copyOf(outputs.values()))) {
+        OutputFiles out = outputOptions.open(outputs.values())) {
       Batch q = Batch.load(files, policy, arena);
       report.start();
       Weights weights = weightOptions.read(q);

@@ -1,9 +1,10 @@
 package dev.kullback.cli.command;
 
 import java.nio.file.Path;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
-/** The option that names the output. */
+/** The options of the output. */
 final class ResultOptions {
   @Option(
       names = {"-o", "--output"},
@@ -11,4 +12,6 @@ final class ResultOptions {
       required = true,
       description = "The result; float64 if q or p is, else float32.")
   Path output;
+
+  @Mixin OutputOptions files;
 }

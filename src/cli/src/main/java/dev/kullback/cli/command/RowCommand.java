@@ -7,7 +7,7 @@ import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
-import dev.kullback.cli.output.OutputFile;
+import dev.kullback.cli.output.OutputFiles;
 import dev.kullback.cli.output.Outputs;
 import dev.kullback.cli.output.Stats;
 import dev.kullback.cli.terminal.Report;
@@ -79,7 +79,7 @@ abstract class RowCommand implements Callable<Integer> {
     Report report = new Report(spec, toFile ? line.getOut() : line.getErr());
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
-        OutputFile npy = toFile ? new OutputFile(result.output) : null) {
+        OutputFiles out = result.files.open(toFile ? List.of(result.output) : List.of())) {
       Batch q = Batch.load(files, policy, arena);
       report.start();
       Rows rows = compute(engine, q, arena);
@@ -98,10 +98,10 @@ abstract class RowCommand implements Callable<Integer> {
       engineOptions.describe(report, engine);
       String size = q.size() + (columns > 0 ? " x " + columns : "");
       stats.describe(report, rows.formula() + ": " + size, q.dimension(), element);
-      if (npy != null) {
-        npy.write(header);
-        npy.write(rows.values());
-        npy.commit();
+      if (toFile) {
+        out.get(0).write(header);
+        out.get(0).write(rows.values());
+        out.commit();
         report.wrote(Map.of("output", result.output));
       } else if (!Terminal.of(spec).write(MemorySegment.ofArray(header))
           || !Terminal.of(spec).write(rows.values())) {

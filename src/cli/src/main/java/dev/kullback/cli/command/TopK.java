@@ -44,8 +44,8 @@ import picocli.CommandLine.Option;
       "",
       "Examples:",
       "  kullback topk -k 10 --mean Q.npy --std S.npy --exclude-self --indices I.npy -o V.npy",
-      "  kullback topk -k 10 --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy --reverse"
-          + " --indices I.npy -o V.npy",
+      "  kullback topk -k 10 --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy"
+          + " --reverse-divergence --indices I.npy -o V.npy",
       "  kullback topk -k 10 --mean Q.npy --std S.npy --shard 2/8 --p-mean P-*.npy --p-std T-*.npy"
           + " --indices I2.npy -o V2.npy",
     })
@@ -72,7 +72,7 @@ final class TopK extends PairCommand {
       description = "Leave out j = i; p must have as many rows as q.")
   boolean excludeSelf;
 
-  @Option(names = "--reverse", order = FIRST, description = "By KL(p_j || q_i) instead.")
+  @Option(names = "--reverse-divergence", order = FIRST, description = "By KL(p_j || q_i) instead.")
   boolean reverse;
 
   @Option(
@@ -160,7 +160,7 @@ final class TopK extends PairCommand {
                 q.size(),
                 k,
                 p.size());
-    report.put("k", k).put("exclude_self", excludeSelf).put("reverse", reverse);
+    report.put("k", k).put("exclude_self", excludeSelf).put("reverse_divergence", reverse);
     report.put("exact", exact).put("shard", shard).put("first_row", q.first());
     report.put("p_first", p.first()[0]);
     out.describe(report, what, q.dimension());
@@ -219,7 +219,7 @@ final class TopK extends PairCommand {
       try (Arena arena = Arena.ofShared()) {
         Batch part = search.all() != null ? search.all() : q.columns(p.files().get(f), arena);
         if (f == 0) {
-          blockRows = RowBlocks.ofReduction(q, part, engineOptions.threads, wanted());
+          blockRows = RowBlocks.ofReduction(q, part, engineOptions.threads(), wanted());
         }
         ValueLayout element = exact ? ValueLayout.JAVA_DOUBLE : Batch.element(q, part);
         boolean last = f == p.files().size() - 1;

@@ -57,7 +57,7 @@ final class Within extends PairCommand {
   @Nullable Path indices;
 
   @Option(
-      names = "--reverse",
+      names = "--reverse-divergence",
       order = FIRST,
       description = "Those with KL(p_j || q_i) <= R instead.")
   boolean reverse;
@@ -103,7 +103,7 @@ final class Within extends PairCommand {
     Batch p = inputs.loadP(q);
     describe(report, engine, q, p.size());
     // Twice, as the engine gathers what its threads have found.
-    int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads, 2L * p.size());
+    int blockRows = RowBlocks.ofReduction(q, p, engineOptions.threads(), 2L * p.size());
     report.start();
     ValueLayout element = Batch.element(q, p);
     try (Progress progress = progress(q.size());
@@ -120,7 +120,7 @@ final class Within extends PairCommand {
                   out.stats().count(),
                   q.size(),
                   p.size());
-      report.put("radius", radius).put("reverse", reverse);
+      report.put("radius", radius).put("reverse_divergence", reverse);
       out.stats().describe(report, what, q.dimension(), element);
     }
   }

@@ -12,23 +12,26 @@ import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The folder of an index that is to be made. Closing it before it is {@linkplain #keep kept}, or a signal that ends the VM, removes it or, if
- * the folder was there before, what an index has made in it.
+ * the folder was there before, what an index has made in it. One that replaces an index is made beside it.
  */
 public final class NewFolder implements Closeable {
   /** What is wrong with a folder that has an index. */
   private static final String TAKEN =
-      "holds an index already: index add adds to it; name another folder for a new one";
+      "holds an index already: --overwrite replaces it, and index add adds to it; or name another folder";
 
   /** The file by which a folder is that of an index. */
   private static final String MANIFEST = "manifest";
@@ -37,12 +40,16 @@ public final class NewFolder implements Closeable {
 
   /** The names of an index's files. */
   private static final Pattern NAMES =
-      Pattern.compile("lock|(manifest|(segment|deleted)-[0-9]+\\.bin)(\\.tmp)?");
+      Pattern.compile("(manifest|(segment|deleted)-[0-9]+\\.bin)(\\.tmp)?");
+
+  /** The name of a file without content. */
+  private static final String LOCK = "lock";
 
   /** How often it is emptied before it is removed: another thread may be writing yet when a signal comes. */
   private static final int ATTEMPTS = 10;
 
   private final Path path;
+  private final @Nullable ReplacedIndex replaced;
   private final boolean isNew;
 
   /** The names of what was there before, and stays. */
@@ -56,12 +63,18 @@ public final class NewFolder implements Closeable {
   private boolean isMine;
   private boolean isKept;
 
-  /** Makes the folder; refuses that of another index. */
-  public NewFolder(Path name) {
-    path = name.toAbsolutePath();
-    if (Files.isDirectory(path)) {
-      checkManifest(name.resolve(MANIFEST), name);
+  /**
+   * Makes the folder.
+   *
+   * @param overwrites whether an index that is there is to be replaced; else it is refused, unless it is empty
+   */
+  public NewFolder(Path name, boolean overwrites) {
+    boolean hasIndex = Files.isDirectory(name) && hasManifest(name.resolve(MANIFEST));
+    if (hasIndex && !overwrites && !isEmpty(name)) {
+      throw new UserError(name, TAKEN);
     }
+    replaced = hasIndex && overwrites ? new ReplacedIndex(name) : null;
+    path = replaced == null ? name.toAbsolutePath() : replaced.beside("tmp");
     isNew = Files.notExists(path);
     if (isNew && Files.isSymbolicLink(path)) {
       throw new UserError(
@@ -81,6 +94,9 @@ public final class NewFolder implements Closeable {
       }
     } catch (IOException e) {
       release();
+      if (replaced != null) {
+        replaced.close();
+      }
       throw e instanceof FileAlreadyExistsException
           ? new UserError(name, TAKEN)
           : e instanceof AccessDeniedException
@@ -91,18 +107,34 @@ public final class NewFolder implements Closeable {
     }
   }
 
-  private static void checkManifest(Path file, Path folder) {
+  /** Where the index is to be made. */
+  public Path path() {
+    return path;
+  }
+
+  /** Whether a file is one that an index makes. */
+  static boolean isOfIndex(Path file) {
+    String name = file.getFileName().toString();
+    try {
+      BasicFileAttributes found =
+          Files.readAttributes(file, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
+      return found.isRegularFile()
+          && (NAMES.matcher(name).matches() || (name.equals(LOCK) && found.size() == 0));
+    } catch (IOException e) { // it is not there any more
+      return false;
+    }
+  }
+
+  private static boolean hasManifest(Path file) {
     try (InputStream in = Files.newInputStream(file)) {
       String beginning = new String(in.readNBytes(MAGIC.length()), StandardCharsets.ISO_8859_1);
       if (!beginning.equals(MAGIC)) {
         throw new UserError(
             file, "is not an index's, and an index needs that name: name another folder");
       }
-      if (!isEmpty(folder)) {
-        throw new UserError(folder, TAKEN);
-      }
+      return true;
     } catch (NoSuchFileException e) {
-      // as it should be
+      return false;
     } catch (IOException e) {
       throw new UserError(file, e);
     }
@@ -145,12 +177,18 @@ public final class NewFolder implements Closeable {
     }
   }
 
-  /** Leaves the folder as it is, which is what it was to be. */
+  /** Leaves the folder, whose index is closed, as what it was to be, in the place of the index that it replaces. */
   public void keep() {
     lock.lock();
     try {
+      if (replaced != null) {
+        replaced.replaceBy(path);
+      }
       isKept = true;
       release();
+      if (replaced != null) {
+        replaced.drop();
+      }
     } finally {
       lock.unlock();
     }
@@ -174,7 +212,7 @@ public final class NewFolder implements Closeable {
       try (DirectoryStream<Path> files = Files.newDirectoryStream(path)) {
         for (Path file : files) {
           String name = file.getFileName().toString();
-          if (isMine && NAMES.matcher(name).matches() && !before.contains(name)) {
+          if (isMine && isOfIndex(file) && !before.contains(name)) {
             Files.deleteIfExists(file);
           }
         }
@@ -196,6 +234,9 @@ public final class NewFolder implements Closeable {
     try {
       release();
       remove();
+      if (replaced != null) {
+        replaced.close();
+      }
     } finally {
       lock.unlock();
     }

@@ -11,13 +11,13 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.Channels;
 import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /**
  * A file that appears whole or not at all: written beside its target and renamed by {@link
@@ -31,14 +31,25 @@ public final class OutputFile implements Closeable {
   private final Path name;
   private final Path target;
   private final TemporaryFile temporary;
+  private final boolean replaces;
   private boolean finished;
 
   /** The bytes that {@link #putInt} and others have appended and {@link #flush} has not written. */
   private final ByteBuffer buffer = ByteBuffer.allocate(BUFFER).order(ByteOrder.nativeOrder());
 
-  /** Creates the temporary file, so that a target that cannot be written is told before anything is computed. */
+  /** Creates the temporary file of a target that is replaced if it is there. */
   public OutputFile(Path name) {
+    this(name, true);
+  }
+
+  /**
+   * Creates the temporary file, so that a target that cannot be written is told before anything is computed.
+   *
+   * @param replaces whether a target that is there is replaced; else it is refused, now and when it appears before the commit
+   */
+  OutputFile(Path name, boolean replaces) {
     this.name = name;
+    this.replaces = replaces;
     Path folder;
     try {
       Path path = followLinks(name.toAbsolutePath());
@@ -52,6 +63,9 @@ public final class OutputFile implements Closeable {
       }
       if (Files.exists(path) && !Files.isWritable(path)) {
         throw new OutputFailure(name, "is write-protected: name another output");
+      }
+      if (Files.exists(path)) {
+        requireReplacing();
       }
       requireFolder(folder);
       try {
@@ -71,6 +85,17 @@ public final class OutputFile implements Closeable {
     } catch (IOException e) {
       throw new OutputFailure(name, e);
     }
+  }
+
+  private void requireReplacing() {
+    if (!replaces) {
+      throw isThere();
+    }
+  }
+
+  private UserError isThere() {
+    return new UserError(
+        name, "is there, and --no-clobber keeps it: name another output, or leave that out");
   }
 
   private interface Step {
@@ -116,24 +141,11 @@ public final class OutputFile implements Closeable {
     return target.equals(other.target) || Outputs.isSame(target, other.target);
   }
 
-  /** Makes the second output of a command; throws if the first would replace the same file. */
-  public OutputFile(Path name, @Nullable OutputFile first) throws IOException {
-    this(name);
-    if (first != null && hasTargetOf(first)) {
-      close();
-      throw sameAs(first);
-    }
-  }
-
   /** Throws if another output would replace the same file. */
   void requireOther(OutputFile other) {
     if (hasTargetOf(other)) {
-      throw sameAs(other);
+      throw new UserError(other.name, "is the same file as the other output, " + name);
     }
-  }
-
-  private UserError sameAs(OutputFile other) {
-    return new UserError(other.name, "is the same file as the other output, " + name);
   }
 
   /** Refuses early a size that the disk cannot hold. */
@@ -240,15 +252,14 @@ public final class OutputFile implements Closeable {
       return;
     }
     flush();
+    if (Files.exists(target)) { // by now
+      requireReplacing();
+    }
     finished = true;
     attempt(() -> {
       temporary.channel().force(true);
       temporary.publish(target);
     });
-  }
-
-  public static void commit(OutputFile first, @Nullable OutputFile second) {
-    commit(second == null ? List.of(first) : List.of(first, second));
   }
 
   /** Commits the outputs of a command, the first last: all that may fail but the renaming comes before any appears. */
@@ -259,7 +270,13 @@ public final class OutputFile implements Closeable {
 
   public void commit() {
     finish();
-    attempt(() -> temporary.moveTo(target));
+    attempt(() -> {
+      try {
+        temporary.moveTo(target, replaces);
+      } catch (FileAlreadyExistsException e) {
+        throw isThere();
+      }
+    });
   }
 
   /** Without effect on a committed file. */

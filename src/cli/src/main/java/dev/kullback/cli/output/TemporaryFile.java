@@ -7,6 +7,7 @@ import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -194,15 +195,29 @@ public final class TemporaryFile implements Closeable {
   /** Gives it the permissions, group and owner of the file that it is to replace, or the permissions of a new one. */
   void publish(Path target) throws IOException {
     if (POSIX) {
-      Set<PosixFilePermission> wanted = Files.exists(target) ? takeOver(target) : usual;
-      if (!wanted.equals(Files.getPosixFilePermissions(path))) {
-        Files.setPosixFilePermissions(path, wanted);
+      if (Files.exists(target)) {
+        takeOver(path, target);
+      } else {
+        setPermissions(path, usual);
       }
     }
   }
 
-  /** The permissions that the target has; those of its group only if the file can be given to that. */
-  private Set<PosixFilePermission> takeOver(Path target) throws IOException {
+  private static void setPermissions(Path path, Set<PosixFilePermission> wanted)
+      throws IOException {
+    if (!wanted.equals(Files.getPosixFilePermissions(path))) {
+      Files.setPosixFilePermissions(path, wanted);
+    }
+  }
+
+  /**
+   * Gives a file or folder the permissions, group and owner of the one that it is to replace; the group's permissions only if it can be given to
+   * that.
+   */
+  static void takeOver(Path path, Path target) throws IOException {
+    if (!POSIX) {
+      return;
+    }
     PosixFileAttributes old = Files.readAttributes(target, PosixFileAttributes.class);
     PosixFileAttributeView view = Files.getFileAttributeView(path, PosixFileAttributeView.class);
     PosixFileAttributes own = view.readAttributes();
@@ -222,12 +237,29 @@ public final class TemporaryFile implements Closeable {
         // written.
       }
     }
-    return wanted;
+    setPermissions(path, wanted);
   }
 
-  /** Renames the file, which stays locked until it is closed: an unlocked one could be removed before it has its name. */
-  void moveTo(Path target) throws IOException {
-    Files.move(path, target, StandardCopyOption.ATOMIC_MOVE);
+  /**
+   * Renames the file, which stays locked until it is closed: an unlocked one could be removed before it has its name.
+   *
+   * @param replaces whether a file of that name is replaced
+   * @throws FileAlreadyExistsException if there is one and it is not
+   */
+  void moveTo(Path target, boolean replaces) throws IOException {
+    if (replaces) {
+      Files.move(path, target, StandardCopyOption.ATOMIC_MOVE);
+      return;
+    }
+    try {
+      Files.createLink(
+          target,
+          path); // which no other process's file comes between; the other name goes at the end
+    } catch (FileAlreadyExistsException e) {
+      throw e;
+    } catch (IOException | UnsupportedOperationException e) { // a file system without links
+      Files.move(path, target);
+    }
   }
 
   /** Removes it, unless it was moved. */

@@ -31,6 +31,7 @@ public final class Report {
     }
     String root = spec.root().name();
     put("command", spec.qualifiedName().substring(root.length() + 1)); // index query, too
+    put("kullback", Terminal.version());
   }
 
   /** Refuses {@code --quiet}, for a command that leaves nothing but its summary. */

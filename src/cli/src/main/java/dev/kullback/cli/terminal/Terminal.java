@@ -32,7 +32,10 @@ public final class Terminal {
       description = "Show this help.")
   boolean help;
 
-  @Option(names = "--version", versionHelp = true, description = "Show the version.")
+  @Option(
+      names = {"-V", "--version"},
+      versionHelp = true,
+      description = "Show the version.")
   boolean version;
 
   @Option(
@@ -43,7 +46,7 @@ public final class Terminal {
   boolean json;
 
   @Option(
-      names = "--quiet",
+      names = {"-q", "--quiet"},
       scope = ScopeType.INHERIT,
       defaultValue = "false",
       description = "Print no summary and no progress.")
@@ -150,7 +153,7 @@ public final class Terminal {
   /** Prints an error, one line of stderr; with {@code --debug} its stack trace, too. */
   public void fail(String message, Throwable cause) {
     say(message);
-    if (debug || System.getProperty("kullback.debug") != null) {
+    if (debug) {
       StringWriter trace = new StringWriter();
       cause.printStackTrace(new PrintWriter(trace));
       trace
