@@ -61,11 +61,11 @@ class InputsTest extends CommandFixture {
       assertUserError(
           line,
           element
-              + "(--cov), or an upper factor (transpose it)? if it is a lower one, above which a program left"
+              + "(--covariance), or an upper factor (transpose it)? if it is a lower one, above which a program left"
               + " something, np.tril clears that (counted from 0)");
       String p = " --p-mean q.npy --p-scale-tril tril.npy -o o.npy";
-      assertUserError("pairwise --mean q.npy --std s.npy" + p, element + "(--p-cov), or");
-      assertUserError("logsumexp --mean q.npy --std s.npy" + p, element + "(--p-cov), or");
+      assertUserError("pairwise --mean q.npy --std s.npy" + p, element + "(--p-covariance), or");
+      assertUserError("logsumexp --mean q.npy --std s.npy" + p, element + "(--p-covariance), or");
     }
   }
 

@@ -29,6 +29,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.DoubleUnaryOperator;
 import java.util.stream.Stream;
+import org.assertj.core.api.AbstractStringAssert;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -41,6 +42,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class MainTest extends CommandFixture {
+  private static final String PAGES = "https://github.com/kullback/kullback/blob/main/src/docs/";
+
   private static final List<String> COMMANDS =
       List.of(
           "pairwise",
@@ -58,6 +61,10 @@ class MainTest extends CommandFixture {
           "info",
           "demo",
           "completion");
+
+  /** Those of the script, too. */
+  private static final List<String> ALL =
+      Stream.concat(COMMANDS.stream(), Stream.of("spark", "test", "bench", "jdk")).toList();
 
   private static double kl(double[] m, double[] s, int i, double[] n, double[] t, int j) {
     double sum = 0;
@@ -380,7 +387,9 @@ class MainTest extends CommandFixture {
         List.of("pairwise", "--mean"),
         List.of(good, "--output"),
         List.of("pairwise --std s.npy -o o.npy", "--mean"),
-        List.of("pairwise --mean q.npy -o o.npy", "exactly one of --std, --var, --logvar, --pre"),
+        List.of(
+            "pairwise --mean q.npy -o o.npy",
+            "exactly one of --std, --variance, --log-variance, --pre"),
         List.of(goodOut + "--var s.npy", "exactly one of --std"),
         List.of(goodOut + "--var s.npy --logvar s.npy", "exactly one of --std"),
         List.of(goodOut + "--p-std t.npy", "--p-mean"),
@@ -408,7 +417,7 @@ class MainTest extends CommandFixture {
         List.of("verify --seconds 0", "--seconds"),
         List.of("verify --seconds NaN", "--seconds"),
         List.of("verify --seconds 1 --threads 0", "--threads"),
-        List.of("demo", "kullback.home"));
+        List.of("demo", "dev.kullback.home"));
   }
 
   @Tag("long")
@@ -438,11 +447,11 @@ class MainTest extends CommandFixture {
     "s.npy, NaN, std is NaN",
     "s.npy, Infinity, std is Infinity",
     "s.npy, 0, std is 0.0: it must be > 0; --clamp",
-    "s.npy, -1, std is -1.0: it must be > 0; are these log-variances (--logvar)? (counted",
+    "s.npy, -1, std is -1.0: it must be > 0; are these log-variances (--log-variance)? (counted",
     "s.npy, -0.1, std is -0.1: it must be > 0; are these",
     "t.npy, NaN, variance is NaN",
     "t.npy, -0.0, variance is -0.0: it must be > 0; --clamp",
-    "t.npy, -2, variance is -2.0: it must be > 0; are these log-variances (--p-logvar)? (counted",
+    "t.npy, -2, variance is -2.0: it must be > 0; are these log-variances (--p-log-variance)? (counted",
   })
   void badValues(String name, double value, String message) throws IOException {
     double[] values = values(read(name, name.equals("t.npy") ? M : N, D));
@@ -482,7 +491,7 @@ class MainTest extends CommandFixture {
           line + policy,
           folder + "/s.npy: row 0, column 0: ",
           kind.substring(0, 3),
-          value < 0 && kind.equals("precision") ? "log-variances (--logvar)?" : "");
+          value < 0 && kind.equals("precision") ? "log-variances (--log-variance)?" : "");
     }
   }
 
@@ -533,10 +542,11 @@ class MainTest extends CommandFixture {
   void matricesThatAreNoScales() throws IOException {
     saveCovariances("<f4");
     String invert = "both must be [N,D]; invert matrices by np.linalg.inv, and give ";
-    assertUserError("standard --mean q.npy --precision cov.npy -o o.npy", invert + "--cov\n");
+    assertUserError(
+        "standard --mean q.npy --precision cov.npy -o o.npy", invert + "--covariance\n");
     assertUserError(
         "pairwise --mean q.npy --std s.npy --p-mean q.npy --p-precision cov.npy -o o.npy",
-        invert + "--p-cov\n");
+        invert + "--p-covariance\n");
     save("x.npy", "<f4", N - 1, new double[N - 1]);
     assertUserError("standard --mean q.npy --std x.npy -o o.npy", "both must be [N,D]\n");
   }
@@ -1148,26 +1158,58 @@ class MainTest extends CommandFixture {
 
   @Test
   void helpEndsAlike() {
-    for (String command : ("|" + String.join(" |", COMMANDS) + " ").split("\\|")) {
-      assertThat(run(command + "--help").out())
-          .containsPattern("\\n\\nExamples?:\n  kullback " + command.strip())
-          .contains("\nExit status:\n", "\n  141 ", "KULLBACK_JAVA_HOME", "KULLBACK_JAVA_OPTS")
-          .doesNotContain("\n\n\n");
+    for (String command :
+        ("|" + String.join(" |", COMMANDS) + " |index create |index query ").split("\\|")) {
+      AbstractStringAssert<?> help =
+          assertThat(run(command + "--help").out())
+              .as(command)
+              .containsPattern("\\n\\nExamples?:\n  kullback " + command.strip())
+              .endsWith("\n\nMore: " + PAGES + "command-line.md\n")
+              .doesNotContain("\n\n\n");
+      String[] ofAll = {"\nExit status:\n", "\n  141 ", "KULLBACK_JAVA_HOME", "KULLBACK_JAVA_OPTS"};
+      if (command.isEmpty()) {
+        help.contains(ofAll);
+      } else {
+        help.doesNotContain(ofAll);
+      }
     }
-    assertThat(run("--help").out()).contains("\n  test ", "\n  bench ", "\n  spark ", "\n  jdk ");
+    assertThat(Path.of(System.getProperty("basedir", "."), "../docs/command-line.md")).exists();
+  }
+
+  /** Users' commands come first, those of developers last, in a group of their own. */
+  @Test
+  void commandsInGroups() {
+    String help = run("--help").out();
+    int users = help.indexOf("\nCommands:\n");
+    int developers = help.indexOf("\n\nCommands for work on Kullback itself:\n");
+    assertThat(users).isPositive().isLessThan(developers);
+    String first = help.substring(users, developers);
+    String last = help.substring(developers, help.indexOf("\n\nExamples:\n"));
     for (String command : COMMANDS) {
-      assertThat(run("--help").out()).contains("\n  " + command + " ");
+      assertThat(first).contains("\n  " + command + " ");
+      assertThat(last).doesNotContain("\n  " + command + " ");
     }
+    assertThat(first).contains("\n  spark ").doesNotContain("\n  test ", "\n  bench ", "\n  jdk ");
+    assertThat(last).contains("\n  test ", "\n  bench ", "\n  jdk ").doesNotContain("\n  spark ");
+  }
+
+  /** Who runs the jar without the script is told where its commands are. */
+  @ParameterizedTest
+  @ValueSource(strings = {"spark topk -k 3", "test -Dtest=X", "bench", "jdk --install"})
+  void commandsOfTheScript(String line) throws IOException {
+    String command = line.split(" ")[0];
+    assertUserError(
+        line, command + ": is a command of the script kullback: run ./kullback " + command);
   }
 
   /** Only the subcommand that is called is built, since building all takes longer than a small calculation. */
   @Test
   void onlyTheCommandCalledIsBuilt() {
     assertThat(subcommands("info", "--help")).containsExactly("info");
-    assertThat(subcommands()).containsExactlyElementsOf(COMMANDS);
-    assertThat(subcommands("--debug", "info")).containsExactlyElementsOf(COMMANDS);
+    assertThat(subcommands()).containsExactlyElementsOf(ALL);
+    assertThat(subcommands("--debug", "info")).containsExactlyElementsOf(ALL);
     assertThat(subcommands("index", "query")).containsExactly("index");
-    assertThat(subcommands("inof")).containsExactlyElementsOf(COMMANDS);
+    assertThat(subcommands("inof")).containsExactlyElementsOf(ALL);
     assertThat(run("--debug info --backend scalar").status()).isZero();
     assertThat(run("--version info").out()).startsWith("kullback ").hasLineCount(1);
     assertThat(run("--version extra").out()).isEqualTo(run("--version").out());

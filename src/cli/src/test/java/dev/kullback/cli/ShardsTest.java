@@ -88,9 +88,9 @@ class ShardsTest extends CommandFixture {
   @CsvSource({
     "1, ''",
     "7, ''",
-    "7, --reverse",
+    "7, --reverse-divergence",
     "7, --exclude-self",
-    "30, --exclude-self --reverse",
+    "30, --exclude-self --reverse-divergence",
     "40, --exclude-self",
     "41, ''"
   })
@@ -110,7 +110,12 @@ class ShardsTest extends CommandFixture {
 
   /** An array job: every shard of q with every file of p, merged by columns and then by rows. */
   @ParameterizedTest
-  @CsvSource({"3, ''", "7, --reverse", "7, --exclude-self", "20, --exclude-self --reverse"})
+  @CsvSource({
+    "3, ''",
+    "7, --reverse-divergence",
+    "7, --exclude-self",
+    "20, --exclude-self --reverse-divergence"
+  })
   void jobsMergeToTheWhole(int k, String options) throws IOException {
     String line = "topk " + options + " -k " + k + Q;
     succeed(line + "--exact --indices i.npy -o o.npy");

@@ -5,8 +5,10 @@ import java.io.FileOutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.nio.charset.Charset;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;
+import org.apache.spark.package$;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.jspecify.annotations.Nullable;
@@ -15,6 +17,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
  * The command {@code ./kullback spark}, and the main class for {@code spark-submit}. Exit status: 0; 2 for wrong usage or
@@ -26,8 +29,13 @@ import picocli.CommandLine.ScopeType;
     name = "kullback spark",
     description = "Nearest Gaussians on Apache Spark, from and to Parquet.",
     synopsisSubcommandLabel = "COMMAND",
-    subcommands = TopK.class)
+    subcommands = TopK.class,
+    footer = {"", Main.MORE})
 public final class Main {
+  /** The end of every help. */
+  static final String MORE =
+      "More: https://github.com/kullback/kullback/blob/main/src/docs/spark.md";
+
   /** The longest line of Spark's own; what is ours is short, or all of use. */
   private static final int LINE = 200;
 
@@ -37,6 +45,12 @@ public final class Main {
       scope = ScopeType.INHERIT,
       description = "Show this help.")
   boolean help;
+
+  @Option(
+      names = {"-V", "--version"},
+      versionHelp = true,
+      description = "Show the version, and that of Spark.")
+  boolean version;
 
   @Option(
       names = "--debug",
@@ -89,6 +103,11 @@ public final class Main {
             .setErr(new PrintWriter(err, true, err.charset()))
             .setUsageHelpWidth(100)
             .setExpandAtFiles(false); // a file may be called @x
+    String own = Main.class.getPackage().getImplementationVersion();
+    line.getCommandSpec()
+        .version(
+            "kullback %s, Spark %s"
+                .formatted(own == null ? "unreleased" : own, package$.MODULE$.SPARK_VERSION()));
     line.setParameterExceptionHandler((e, _) -> main.report(e, err));
     line.setExecutionExceptionHandler((e, _, _) -> main.report(e, err));
     try {
@@ -119,11 +138,23 @@ public final class Main {
         || e instanceof AnalysisException;
   }
 
+  /** Tells the one option that begins with what is no option; nothing of other errors. */
+  private static String renamed(ParameterException e) {
+    if (!(e instanceof UnmatchedArgumentException unmatched)) {
+      return "";
+    }
+    String word = unmatched.getUnmatched().getFirst();
+    List<String> longer =
+        unmatched.getSuggestions().stream().filter(name -> name.startsWith(word)).toList();
+    return longer.size() == 1 ? "; did you mean " + longer.getFirst() + "?" : "";
+  }
+
   private static String line(Throwable e) {
     String message =
         switch (e) {
           case ParameterException p ->
               p.getMessage()
+                  + renamed(p)
                   + "; see "
                   + p.getCommandLine().getCommandSpec().qualifiedName()
                   + " --help";

@@ -19,10 +19,13 @@ import org.apache.hadoop.fs.ParentNotDirectoryException;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.JobExecutionStatus;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkException;
 import org.apache.spark.SparkStatusTracker;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -37,7 +40,8 @@ final class OutputFolder {
 
   /** Names of the files that Spark writes with Parquet. */
   private static final Pattern WRITTEN =
-      Pattern.compile(".*\\.parquet|_SUCCESS|_metadata|_common_metadata|\\..*\\.crc");
+      Pattern.compile(
+          "part-\\d{5,}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[-.].*parquet|_SUCCESS|_metadata|_common_metadata");
 
   /** Path as the user gave it. */
   private final String name;
@@ -123,8 +127,12 @@ final class OutputFolder {
     files.cancelDeleteOnExit(fresh);
   }
 
-  /** Replaces nothing but a file or a folder of Parquet files. */
-  void refuseOthers() throws IOException {
+  /**
+   * Refuses to replace anything but a file, or a folder of what this command writes.
+   *
+   * @param columns those of its results
+   */
+  void refuseOthers(SparkSession spark, List<String> columns) throws IOException {
     if (!files.exists(target)) {
       return;
     }
@@ -134,13 +142,39 @@ final class OutputFolder {
       }
       return;
     }
+    boolean hasRows = false;
     for (FileStatus entry : files.listStatus(target)) {
       String file = entry.getPath().getName();
-      if (entry.isDirectory() || !WRITTEN.matcher(file).matches()) {
+      if (!isWritten(entry)) {
         throw new IllegalArgumentException(
-            "%s: is a folder with more in it than files of Parquet, such as %s; give another output"
+            "%s: is a folder with more in it than Spark's files of Parquet, such as %s; give another output"
                 .formatted(name, file));
       }
+      hasRows |= file.endsWith("parquet");
+    }
+    List<String> found = hasRows ? columns(spark) : columns;
+    if (!found.equals(columns)) {
+      throw new IllegalArgumentException(
+          "%s: has the columns %s, so this command did not write it; give another output"
+              .formatted(name, String.join(", ", found)));
+    }
+  }
+
+  private static boolean isWritten(FileStatus entry) {
+    return entry.isFile() && WRITTEN.matcher(entry.getPath().getName()).matches();
+  }
+
+  /** Returns the names of all columns of the files that are there. */
+  private List<String> columns(SparkSession spark) {
+    try {
+      return List.of(spark.read().option("mergeSchema", true).parquet(target.toString()).columns());
+    } catch (Exception e) {
+      if (e instanceof SparkException
+          || e instanceof AnalysisException) { // which Scala does not declare
+        throw new IllegalArgumentException(
+            name + ": has files that cannot be read as Parquet; give another output", e);
+      }
+      throw e;
     }
   }
 
@@ -251,7 +285,8 @@ final class OutputFolder {
     }
     boolean replaces = overwrite && files.exists(target);
     if (replaces) {
-      refuseOthers(); // by now something else may be there
+      // by now something else may be there
+      refuseOthers(result.sparkSession(), List.of(result.columns()));
       rename(target, old);
     }
     try {
@@ -320,11 +355,19 @@ final class OutputFolder {
     }
   }
 
+  /** Deletes what was replaced, and nothing that has come into the folder since. */
   private void drop(Path old) throws IOException {
     IOException reason = null;
     boolean isGone = false;
     try {
-      isGone = files.delete(old, true);
+      if (files.getFileStatus(old).isDirectory()) {
+        for (FileStatus entry : files.listStatus(old)) {
+          if (isWritten(entry)) {
+            files.delete(entry.getPath(), false);
+          }
+        }
+      }
+      isGone = files.delete(old, false);
     } catch (IOException e) {
       reason = e;
     }

@@ -10,6 +10,7 @@ import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.UnknownHostException;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
@@ -49,6 +50,8 @@ import picocli.CommandLine.Spec;
       "",
       "Example:",
       "  kullback spark topk --references R.parquet --queries Q.parquet -k 10 -o OUT.parquet",
+      "",
+      Main.MORE,
     })
 final class TopK implements Callable<Integer> {
   /** Masters whose tasks run in this JVM. */
@@ -64,6 +67,9 @@ final class TopK implements Callable<Integer> {
   /** Ends of names that tell a format, before that of a compression. */
   private static final Pattern ENDING =
       Pattern.compile("\\.(parquet|orc|json|ndjson|jsonl|csv)(\\.[a-z0-9]+)?/?$");
+
+  /** Columns of the result. */
+  private static final List<String> COLUMNS = List.of("id", "rank", "neighbor", "kl");
 
   private static final ArrayType ARRAY = DataTypes.createArrayType(DataTypes.DoubleType);
 
@@ -98,7 +104,10 @@ final class TopK implements Callable<Integer> {
       description = "The result, a folder of Parquet files.")
   String output;
 
-  @Option(names = "--overwrite", description = "Replace an output that is there.")
+  @Option(
+      names = "--overwrite",
+      description =
+          "Replace an output that is there, a file or what this command wrote; without it, any is refused.")
   boolean overwrite;
 
   @Option(
@@ -126,7 +135,7 @@ final class TopK implements Callable<Integer> {
       })
   @Nullable String divergence;
 
-  @Option(names = "--reverse", description = "By KL(p || q) instead.")
+  @Option(names = "--reverse-divergence", description = "By KL(p || q) instead.")
   boolean reverse;
 
   @Option(
@@ -152,7 +161,9 @@ final class TopK implements Callable<Integer> {
       description = "A setting of Spark; may be given several times.")
   Map<String, String> conf = new LinkedHashMap<>();
 
-  @Option(names = "--quiet", description = "Print no summary and no progress.")
+  @Option(
+      names = {"-q", "--quiet"},
+      description = "Print no summary and no progress.")
   boolean quiet;
 
   @Spec CommandSpec spec;
@@ -166,13 +177,13 @@ final class TopK implements Callable<Integer> {
     @Nullable String std;
 
     @Option(
-        names = {"--var", "--variance"},
+        names = {"--variance", "--var"},
         paramLabel = "COLUMN",
         description = "Variances.")
     @Nullable String variance;
 
     @Option(
-        names = {"--logvar", "--log-variance"},
+        names = {"--log-variance", "--logvar"},
         paramLabel = "COLUMN",
         description = "Log-variances.")
     @Nullable String logVariance;
@@ -187,7 +198,7 @@ final class TopK implements Callable<Integer> {
     @Nullable String scaleTril;
 
     @Option(
-        names = {"--cov", "--covariance"},
+        names = {"--covariance", "--cov"},
         paramLabel = "COLUMN",
         description = "Full covariances, D*D elements row by row.")
     @Nullable String covariance;
@@ -311,7 +322,7 @@ final class TopK implements Callable<Integer> {
       q = read(spark, queries);
       folder.refuseInput(queries, q);
     }
-    folder.refuseOthers();
+    folder.refuseOthers(spark, COLUMNS);
     folder.open();
     double seconds;
     try {

@@ -28,6 +28,9 @@ class MainTest {
 
   private static final String R = DIGITS.resolve("digits.parquet").toString();
 
+  private static final String MORE =
+      "\n\nMore: https://github.com/kullback/kullback/blob/main/src/docs/spark.md\n";
+
   @TempDir private static Path folder;
 
   private static Sample digits;
@@ -114,10 +117,10 @@ class MainTest {
       "mu",
       "--std",
       "sigma",
-      "--reverse",
+      "--reverse-divergence",
       "--block-rows",
       "300",
-      "--quiet",
+      "-q",
       "-o",
       result
     };
@@ -163,7 +166,24 @@ class MainTest {
     }
     Files.writeString(Files.createDirectories(folder.resolve("mine")).resolve("notes.txt"), "x");
     assertThat(replace(file("Q.parquet"), file("mine"))).isEqualTo(2);
-    assertThat(err).contains("more in it than files of Parquet, such as notes.txt; give another");
+    assertThat(err).contains("files of Parquet, such as notes.txt; give another output");
+    // nor Parquet files of the user's own, by whatever program
+    Path own = folder.resolve("own/customers.parquet");
+    Files.createDirectory(own.getParent());
+    try (Stream<Path> files = Files.list(folder.resolve("in/a/q"))) {
+      Files.copy(
+          files.filter(f -> f.toString().endsWith(".parquet")).findFirst().orElseThrow(), own);
+    }
+    assertThat(replace(file("Q.parquet"), file("own"))).isEqualTo(2);
+    assertThat(err).contains("files of Parquet, such as customers.parquet; give another output");
+    assertThat(own).exists();
+    assertThat(replace(file("P.parquet"), file("in/a/q"))).isEqualTo(2);
+    assertThat(err)
+        .isEqualTo(
+            "kullback: "
+                + file("in/a/q")
+                + ": has the columns i, mu, sigma, so this command did not write it; give another output\n");
+    assertThat(read("in/a/q").count()).isEqualTo(200);
     for (String within : new String[] {"sets/A.parquet", "hidden/.git"}) {
       Path one = Files.createDirectories(folder.resolve(within));
       assertThat(replace(file("Q.parquet"), one.getParent().toString())).isEqualTo(2);
@@ -175,6 +195,15 @@ class MainTest {
     assertThat(replace(file("Q.parquet"), "/dev/zero")).isEqualTo(2);
     assertThat(err).isEqualTo("kullback: /dev/zero: is no regular file; give another output\n");
     assertThat(read("in/a/q").count()).isEqualTo(200);
+
+    // but its own, of whatever type the ids are
+    read("Q.parquet")
+        .selectExpr("cast(i as string) AS i", "mu", "sigma")
+        .write()
+        .parquet(file("S.parquet"));
+    for (String references : new String[] {"Q.parquet", "S.parquet", "Q.parquet"}) {
+      assertThat(replace(file(references), file("mine/out"))).as(err).isZero();
+    }
 
     // a link stays one, and what it names is replaced
     Files.createDirectory(folder.resolve("store"));
@@ -230,6 +259,13 @@ class MainTest {
     assertError(
         "Missing required option: '-k=K'; see kullback spark topk --help", "--references", R);
     assertError("--std", "--references", R, "-k", "1", "--std", "std", "--variance", "std");
+    assertError(
+        "Unknown option: '--reverse'; did you mean --reverse-divergence?; see kullback spark topk",
+        "--references",
+        R,
+        "-k",
+        "1",
+        "--reverse");
   }
 
   /** Other formats, by the end of a name or an option. */
@@ -306,7 +342,17 @@ class MainTest {
   @Test
   void help() {
     assertThat(run("topk", "--help")).isZero();
-    assertThat(out).contains("--references", "--block-rows", "--master", "--overwrite");
+    assertThat(out)
+        .contains("--references", "--block-rows", "--master", "--overwrite", "-q, --quiet")
+        .contains("--variance", "--log-variance", "--covariance", "--reverse-divergence")
+        .endsWith(MORE);
+    assertThat(run("--help")).isZero();
+    assertThat(out).endsWith(MORE);
+    assertThat(Path.of("../docs/spark.md")).exists();
+    for (String option : new String[] {"-V", "--version"}) {
+      assertThat(run(option)).isZero();
+      assertThat(out).matches("kullback \\S+, Spark 4\\.\\S+\n");
+    }
     assertThat(run("nonsense")).isEqualTo(2);
     assertThat(err.lines()).hasSize(1);
   }

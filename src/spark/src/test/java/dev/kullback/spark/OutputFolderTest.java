@@ -33,6 +33,9 @@ class OutputFolderTest {
     static List<Integer> failing = List.of();
     static boolean keeps;
 
+    /** Whether another program writes a file into the old folder when it is moved aside. */
+    static boolean comes;
+
     /** Whether the first task makes its file after the output is deleted, or a second, and the others make theirs when it waits. */
     static boolean isLate;
 
@@ -53,6 +56,9 @@ class OutputFolderTest {
     public boolean rename(org.apache.hadoop.fs.Path from, org.apache.hadoop.fs.Path to)
         throws IOException {
       boolean isWhole = from.getParent().equals(to.getParent());
+      if (comes && to.getName().endsWith("-old")) {
+        Files.writeString(Path.of(from.toUri().getPath()).resolve("notes.txt"), "x");
+      }
       return !(isWhole && failing.contains(++renames)) && super.rename(from, to);
     }
 
@@ -108,6 +114,7 @@ class OutputFolderTest {
     configuration.setClass("fs.flaky.impl", Flaky.class, org.apache.hadoop.fs.FileSystem.class);
     Flaky.failing = List.of();
     Flaky.keeps = false;
+    Flaky.comes = false;
     Flaky.isLate = false;
     output("flaky:").write(rows(1));
     Flaky.renames = 0;
@@ -217,5 +224,16 @@ class OutputFolderTest {
     assertThatThrownBy(() -> replacing.write(rows(2))).hasMessageContaining("such as notes.txt");
     assertThat(other.resolve("notes.txt")).hasContent("x");
     assertThat(others()).containsExactly("other");
+  }
+
+  /** A file that comes into the folder when it is already aside is not deleted with it. */
+  @Test
+  void whatComesIntoTheOldFolderStays() throws IOException {
+    Flaky.comes = true;
+    assertThatThrownBy(() -> output("flaky:").write(rows(2)))
+        .isInstanceOf(IOException.class)
+        .hasMessageContaining("out is written, but what it replaced cannot be deleted: flaky:");
+    assertThat(count(folder.resolve("out"))).isEqualTo(2);
+    assertThat(folder.resolve(others().getFirst()).resolve("notes.txt")).hasContent("x");
   }
 }

@@ -4,9 +4,8 @@ import dev.kullback.ScaleKind;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.terminal.UserError;
 import java.nio.file.Path;
-import java.util.EnumMap;
 import java.util.List;
-import java.util.Map;
+import java.util.Locale;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -15,17 +14,16 @@ import picocli.CommandLine.Option;
 
 /** The options that name a batch's files: {@code --mean ...} for q, {@code --p-mean ...} for p. */
 public final class BatchOptions {
-  /** Names of the options for scales, those of the kinds, but for the prefix, in the order in which they are declared. */
-  private static final Map<ScaleKind, String> OPTIONS =
-      new EnumMap<>(
-          Map.of(
-              ScaleKind.STD, "std",
-              ScaleKind.VARIANCE, "variance",
-              ScaleKind.LOG_VARIANCE, "log-variance",
-              ScaleKind.PRECISION, "precision",
-              ScaleKind.SCALE_TRIL, "scale-tril",
-              ScaleKind.PACKED_SCALE_TRIL, "packed-scale-tril",
-              ScaleKind.COVARIANCE, "covariance"));
+  /** Kinds of scales that there is an option for, in the order in which these are declared. */
+  private static final List<ScaleKind> KINDS =
+      List.of(
+          ScaleKind.STD,
+          ScaleKind.VARIANCE,
+          ScaleKind.LOG_VARIANCE,
+          ScaleKind.PRECISION,
+          ScaleKind.SCALE_TRIL,
+          ScaleKind.PACKED_SCALE_TRIL,
+          ScaleKind.COVARIANCE);
 
   private BatchOptions() {}
 
@@ -42,8 +40,12 @@ public final class BatchOptions {
 
     /** Returns the option that names a scale file of another kind. */
     public String option(ScaleKind other) {
-      return prefix + OPTIONS.get(other);
+      return BatchOptions.option(prefix, other);
     }
+  }
+
+  private static String option(String prefix, ScaleKind kind) {
+    return prefix + kind.name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
   /** Lists the files of several batches. */
@@ -73,7 +75,7 @@ public final class BatchOptions {
     @Option(names = "--precision", paramLabel = "W.npy", description = "Or its 1/variances.")
     @Nullable Path precision;
 
-    /** Returns a file or none of each kind of scale that there is an option for, in the order of {@link #OPTIONS}. */
+    /** Returns a file or none of each kind of scale that there is an option for, in the order of {@link #KINDS}. */
     List<List<Path>> scales() {
       return lists(std, variance, logVariance, precision);
     }
@@ -232,7 +234,7 @@ public final class BatchOptions {
     }
   }
 
-  /** Pairs means with the one kind of scale that is given; {@code scales} has the first or all in the order of {@link #OPTIONS}. */
+  /** Pairs means with the one kind of scale that is given; {@code scales} has the first or all in the order of {@link #KINDS}. */
   private static List<Files> choose(String prefix, List<Path> means, List<List<Path>> scales) {
     if (means.isEmpty()) {
       throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
@@ -240,18 +242,18 @@ public final class BatchOptions {
     int[] given = IntStream.range(0, scales.size()).filter(i -> !scales.get(i).isEmpty()).toArray();
     if (given.length != 1) {
       String names =
-          OPTIONS.values().stream()
+          KINDS.stream()
               .limit(scales.size())
-              .map(option -> prefix + option)
+              .map(kind -> option(prefix, kind))
               .collect(Collectors.joining(", "));
       throw new UserError("give exactly one of " + names + " with " + prefix + "mean");
     }
-    ScaleKind kind = List.copyOf(OPTIONS.keySet()).get(given[0]);
+    ScaleKind kind = KINDS.get(given[0]);
     List<Path> chosen = scales.get(given[0]);
     if (chosen.size() != means.size()) {
       throw new UserError(
-          "%smean names %d files but %s%s %d: they go in pairs"
-              .formatted(prefix, means.size(), prefix, OPTIONS.get(kind), chosen.size()));
+          "%smean names %d files but %s %d: they go in pairs"
+              .formatted(prefix, means.size(), option(prefix, kind), chosen.size()));
     }
     return IntStream.range(0, means.size())
         .mapToObj(f -> new Files(prefix, means.get(f), kind, chosen.get(f)))

@@ -24,7 +24,7 @@ import picocli.CommandLine.Mixin;
     footer = {
       "",
       "Examples:",
-      "  kullback aligned --mean Q.npy --std S.npy --p-mean P.npy --p-var V.npy -o kl.npy",
+      "  kullback aligned --mean Q.npy --std S.npy --p-mean P.npy --p-variance V.npy -o kl.npy",
       "  kullback aligned --mean Q.npy --cov C.npy --p-mean P.npy --p-cov D.npy -o - | program",
     })
 final class Aligned extends RowCommand {

@@ -29,7 +29,7 @@ import picocli.CommandLine.Spec;
       "",
       "Examples:",
       "  kullback index add FOLDER --ids J.npy --mean Q.npy --std S.npy",
-      "  kullback index add FOLDER --ids J.npy --mean Q.npy --logvar L.npy --clamp --replace",
+      "  kullback index add FOLDER --ids J.npy --mean Q.npy --log-variance L.npy --clamp --replace",
     })
 final class IndexAdd implements Callable<Integer> {
   @Mixin IndexFolder folder;

@@ -149,7 +149,7 @@ final class IndexSearch implements Callable<Integer> {
       report
           .put("rows", queries.size())
           .put("threads", threadOptions.threads())
-          .put("reverse_divergence", reverse);
+          .put("reverse", reverse);
       report.start();
       Search search = new Search(index, queries, own);
       if (k != null && ids != null) {

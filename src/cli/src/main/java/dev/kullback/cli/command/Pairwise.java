@@ -33,7 +33,7 @@ import picocli.CommandLine.Option;
       "",
       "Examples:",
       "  kullback pairwise --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy -o kl.npy",
-      "  kullback pairwise --mean Q.npy --logvar L.npy --clamp -o kl.npy --heatmap kl.png",
+      "  kullback pairwise --mean Q.npy --log-variance L.npy --clamp -o kl.npy --heatmap kl.png",
     })
 final class Pairwise extends PairCommand {
   private static final long MAX_BLOCK_BYTES = 1 << 26;

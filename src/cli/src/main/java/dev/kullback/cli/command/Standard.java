@@ -19,7 +19,7 @@ import picocli.CommandLine.Command;
       "",
       "Examples:",
       "  kullback standard --mean Q.npy --std S.npy -o kl.npy",
-      "  kullback standard --mean Q.npy --logvar L.npy -o - | program",
+      "  kullback standard --mean Q.npy --log-variance L.npy -o - | program",
     })
 final class Standard extends RowCommand {
   @Override

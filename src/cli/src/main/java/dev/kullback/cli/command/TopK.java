@@ -44,8 +44,7 @@ import picocli.CommandLine.Option;
       "",
       "Examples:",
       "  kullback topk -k 10 --mean Q.npy --std S.npy --exclude-self --indices I.npy -o V.npy",
-      "  kullback topk -k 10 --mean Q.npy --std S.npy --p-mean P.npy --p-std T.npy"
-          + " --reverse-divergence --indices I.npy -o V.npy",
+      "  kullback topk -k 10 --mean Q.npy --std S.npy --reverse-divergence --indices I.npy -o V.npy",
       "  kullback topk -k 10 --mean Q.npy --std S.npy --shard 2/8 --p-mean P-*.npy --p-std T-*.npy"
           + " --indices I2.npy -o V2.npy",
     })
@@ -160,7 +159,7 @@ final class TopK extends PairCommand {
                 q.size(),
                 k,
                 p.size());
-    report.put("k", k).put("exclude_self", excludeSelf).put("reverse_divergence", reverse);
+    report.put("k", k).put("exclude_self", excludeSelf).put("reverse", reverse);
     report.put("exact", exact).put("shard", shard).put("first_row", q.first());
     report.put("p_first", p.first()[0]);
     out.describe(report, what, q.dimension());

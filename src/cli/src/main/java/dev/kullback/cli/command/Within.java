@@ -120,7 +120,7 @@ final class Within extends PairCommand {
                   out.stats().count(),
                   q.size(),
                   p.size());
-      report.put("radius", radius).put("reverse_divergence", reverse);
+      report.put("radius", radius).put("reverse", reverse);
       out.stats().describe(report, what, q.dimension(), element);
     }
   }

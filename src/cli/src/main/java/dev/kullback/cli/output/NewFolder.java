@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
 public final class NewFolder implements Closeable {
   /** What is wrong with a folder that has an index. */
   private static final String TAKEN =
-      "holds an index already: --overwrite replaces it, and index add adds to it; or name another folder";
+      "holds an index already: index add adds to it, --overwrite replaces it; or name another folder";
 
   /** The file by which a folder is that of an index. */
   private static final String MANIFEST = "manifest";

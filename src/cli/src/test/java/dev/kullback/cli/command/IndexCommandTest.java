@@ -1,6 +1,7 @@
 package dev.kullback.cli.command;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlIndex;
@@ -19,6 +20,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -124,7 +126,13 @@ class IndexCommandTest extends CommandFixture {
   // --- searches
 
   @ParameterizedTest
-  @CsvSource({"1, ''", "3, ''", "5, --reverse", "2, --threads 1", "4, --reverse --threads 3"})
+  @CsvSource({
+    "1, ''",
+    "3, ''",
+    "5, --reverse-divergence",
+    "2, --threads 1",
+    "4, --reverse-divergence --threads 3"
+  })
   void findsWhatTopkFinds(int k, String options) throws IOException {
     create();
     String out = done("query FOLDER -k " + k + Q + options + " --indices i.npy -o o.npy");
@@ -150,9 +158,12 @@ class IndexCommandTest extends CommandFixture {
     assertSameValues("o.npy", "wantv.npy");
 
     ids("own.npy", LongStream.range(0, 1797).toArray());
-    done("query FOLDER -k 5 --reverse --exclude-ids own.npy --indices i.npy -o o.npy" + digits);
+    done(
+        "query FOLDER -k 5 --reverse-divergence --exclude-ids own.npy --indices i.npy -o o.npy"
+            + digits);
     assertThat(longs("i.npy", 1797, 5))
-        .containsExactly(topk("-k 5 --reverse --exclude-self" + digits, j -> j, 1797, 5));
+        .containsExactly(
+            topk("-k 5 --reverse-divergence --exclude-self" + digits, j -> j, 1797, 5));
     assertSameValues("o.npy", "wantv.npy");
   }
 
@@ -177,7 +188,7 @@ class IndexCommandTest extends CommandFixture {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"", "--reverse"})
+  @ValueSource(strings = {"", "--reverse-divergence"})
   void findsWhatWithinFinds(String options) throws IOException {
     create();
     String p = "--p-mean p.npy --p-std t.npy ";
@@ -446,8 +457,8 @@ class IndexCommandTest extends CommandFixture {
       assertThat(result.out())
           .startsWith("Usage: kullback index " + command)
           .containsPattern("\\n\\nExamples?:\n  kullback index " + command.strip())
-          .contains("\nExit status:\n", "KULLBACK_JAVA_OPTS", "--json")
-          .doesNotContain("\n\n\n");
+          .contains("--json", "\n\nMore: https://")
+          .doesNotContain("\nExit status:\n", "KULLBACK_JAVA_OPTS", "\n\n\n");
     }
     assertThat(run("index --help").out())
         .contains("\n  create ", "\n  add ", "\n  remove ", "\n  query ", "\n  info ");
@@ -473,7 +484,8 @@ class IndexCommandTest extends CommandFixture {
         List.of("create FOLDER2 --std t.npy", "a scale and --ids need the mean: give --mean"),
         List.of("create FOLDER2 --dimension 3 --ids j.npy", "need the mean: give --mean"),
         List.of(
-            "create FOLDER2 --mean p.npy", "exactly one of --std, --var, --logvar, --precision w"),
+            "create FOLDER2 --mean p.npy",
+            "exactly one of --std, --variance, --log-variance, --precision w"),
         List.of(
             "create FOLDER2/x/y" + P,
             "index2/x/y: its folder ",
@@ -607,11 +619,96 @@ class IndexCommandTest extends CommandFixture {
     assertRefused("create FOLDER --dimension " + D, "index: holds an index already");
   }
 
+  /** An index is replaced whole, be it of another dimension, and its folder keeps its permissions. */
+  @Test
+  void overwrites() throws IOException {
+    create();
+    assertRefused(
+        "create FOLDER" + P,
+        "index: holds an index already: index add adds to it, --overwrite replaces it");
+    Files.setPosixFilePermissions(index, PosixFilePermissions.fromString("rwxr-x--x"));
+    Path link = Files.createSymbolicLink(folder.resolve("link"), Path.of("index"));
+    String create = "create " + link + " --overwrite --mean x.npy --std y.npy";
+    save("x.npy", "<f4", 2, 1, 2, 3, 4);
+    save("y.npy", "<f4", 2, 1, 1, 1, -1);
+    assertRefused(create, "y.npy: row 1, column 1: std is -1.0");
+    save("y.npy", "<f4", 2, 1, 1, 1, 1);
+    assertThat(done(create)).contains(": 2 Gaussians of dimension 2, in ");
+    assertThat(link).isSymbolicLink();
+    assertThat(Files.getPosixFilePermissions(index))
+        .isEqualTo(PosixFilePermissions.fromString("rwxr-x--x"));
+    assertThat(done("info FOLDER --check")).contains("dimension 2", "size      2", "deleted   0");
+    done("create FOLDER --overwrite --dimension 3");
+    done("create FOLDER --overwrite" + P);
+    assertThat(done("info FOLDER --check")).contains("dimension 6", "size      5");
+    index = folder.resolve("new");
+    done("create FOLDER --overwrite" + P);
+    assertThat(contents()).noneMatch(name -> name.contains("kullback-"));
+  }
+
+  /** Nothing but an index is replaced, and no index that another process has open. */
+  @Test
+  void overwritesNothingElse() throws IOException {
+    String overwrite = "create FOLDER --overwrite" + P;
+    Files.createDirectory(index);
+    Files.writeString(index.resolve("notes.txt"), "mine");
+    done(overwrite); // which was no index
+    assertThat(index.resolve("notes.txt")).hasContent("mine");
+    assertRefused(overwrite, "index: has notes.txt besides its index, and --overwrite deletes");
+    Files.delete(index.resolve("notes.txt"));
+    for (String name : List.of("lock", "segment-7.bin", "manifest.tmp")) {
+      Path folderOfOthers = index.resolve(name);
+      Files.deleteIfExists(folderOfOthers);
+      Files.createDirectory(folderOfOthers);
+      assertThat(run(line(overwrite)).status()).as(name).isNotZero();
+      assertThat(folderOfOthers).isDirectory();
+      Files.delete(folderOfOthers);
+    }
+    Files.writeString(index.resolve("lock"), "mine");
+    assertRefused(overwrite, "index: has lock besides its index");
+    Files.delete(index.resolve("lock"));
+    done(overwrite);
+    Path segment;
+    try (Stream<Path> all = Files.list(index)) {
+      segment = all.filter(f -> f.toString().endsWith(".bin")).findFirst().orElseThrow();
+    }
+    Path elsewhere = folder.resolve("elsewhere");
+    Files.move(segment, elsewhere);
+    Files.createSymbolicLink(segment, elsewhere);
+    assertRefused(overwrite, "index: has segment-");
+    Files.delete(segment);
+    Files.move(elsewhere, segment);
+    try (KlIndex open = KlIndex.open(index)) {
+      assertRefused(overwrite, "index: is open in this process already");
+      assertThat(open.size()).isEqualTo(5);
+    }
+    try (KlIndex open = KlIndex.openReadOnly(index)) { // which sees what it has opened
+      done("create FOLDER --overwrite --dimension 3");
+      open.verify();
+      assertThat(open.size()).isEqualTo(5);
+    }
+    assertThat(done("info FOLDER")).contains("size      0");
+  }
+
+  /** A folder of another's that comes between is not deleted with the index that is replaced. */
+  @Test
+  void overwritesNoneOfWhatAppears() throws IOException {
+    create();
+    try (NewFolder made = new NewFolder(index, true)) {
+      made.open(() -> KlIndex.builder(D).open(made.path())).close();
+      Files.writeString(index.resolve("notes.txt"), "mine");
+      assertThatThrownBy(made::keep).hasMessageContaining("has notes.txt besides its index");
+    }
+    assertThat(index.resolve("notes.txt")).hasContent("mine");
+    assertThat(done("info FOLDER --check")).contains("size      5");
+    assertThat(contents()).noneMatch(name -> name.contains("kullback-"));
+  }
+
   /** What others put into a folder while an index is made in it is none of its. */
   @Test
   void leavesWhatOthersMade() throws IOException {
     for (boolean isNew : new boolean[] {true, false}) {
-      try (NewFolder made = new NewFolder(index)) {
+      try (NewFolder made = new NewFolder(index, false)) {
         KlIndex opened = made.open(() -> KlIndex.builder(D).open(index));
         opened.close();
         Files.writeString(index.resolve("notes.txt"), "of another");
@@ -742,6 +839,26 @@ class IndexCommandTest extends CommandFixture {
   @EnabledOnOs({OS.LINUX, OS.MAC})
   @Timeout(60)
   void signals(int milliseconds) throws Exception {
+    interrupt("", index.getFileName().toString(), milliseconds);
+    if (Files.exists(index)) {
+      assertThat(done("info FOLDER --check")).containsPattern("size +40000\\R");
+    }
+  }
+
+  /** And where it is to replace another, that or the whole new one. */
+  @ParameterizedTest
+  @ValueSource(ints = {0, 20, 200})
+  @EnabledOnOs({OS.LINUX, OS.MAC})
+  @Timeout(60)
+  void signalsWhileItOverwrites(int milliseconds) throws Exception {
+    create();
+    interrupt(" --overwrite", ".index.", milliseconds);
+    assertThat(done("info FOLDER --check")).containsPattern("size +(5|40000)\\R");
+    assertThat(contents()).noneMatch(name -> name.contains("kullback-"));
+  }
+
+  /** Makes an index in a process that gets SIGTERM so long after a name that begins like that is there. */
+  private void interrupt(String options, String name, int milliseconds) throws Exception {
     int rows = 40_000;
     NpyFiles.write(
         folder.resolve("x.npy"),
@@ -754,11 +871,11 @@ class IndexCommandTest extends CommandFixture {
                 "-cp",
                 System.getProperty("java.class.path"),
                 Main.class.getName()));
-    command.addAll(List.of(args(line("create FOLDER --mean x.npy --logvar x.npy"))));
+    command.addAll(List.of(args(line("create FOLDER --mean x.npy --logvar x.npy" + options))));
     Path err = folder.resolve("err");
     Process process = new ProcessBuilder(command).redirectError(err.toFile()).start();
     try {
-      while (process.isAlive() && !Files.exists(index)) {
+      while (process.isAlive() && !begins(name)) {
         Thread.sleep(1);
       }
       Thread.sleep(milliseconds);
@@ -769,8 +886,11 @@ class IndexCommandTest extends CommandFixture {
     } finally {
       process.destroyForcibly();
     }
-    if (Files.exists(index)) {
-      assertThat(done("info FOLDER --check")).containsPattern("size +40000\\R");
+  }
+
+  private boolean begins(String name) throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.anyMatch(file -> file.getFileName().toString().startsWith(name));
     }
   }
 }

@@ -768,7 +768,7 @@ class ReductionsTest extends CommandFixture {
   void reverse(String descr) throws IOException {
     double contract = saveAs(descr);
     double[][] kl = matrix(p, q);
-    succeed("topk -k 3 --reverse" + Q + P + "--indices i.npy -o o.npy");
+    succeed("topk -k 3 --reverse-divergence" + Q + P + "--indices i.npy -o o.npy");
     int[] columns = ints("i.npy", N, 3);
     double[] values = values(read("o.npy", N, 3));
     double radius = kl[0][0];
@@ -788,7 +788,7 @@ class ReductionsTest extends CommandFixture {
     }
     Result result =
         run(
-            "within --reverse --radius "
+            "within --reverse-divergence --radius "
                 + radius * (1 + 1e-12)
                 + Q
                 + P

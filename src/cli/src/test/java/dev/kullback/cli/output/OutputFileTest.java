@@ -89,6 +89,33 @@ class OutputFileTest {
     assertThat(names()).containsExactly("a");
   }
 
+  /** Where nothing is to be replaced, a file that appears before the commit stays, too. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void replacesNothing(boolean isFinished) throws IOException {
+    Path target = folder.resolve("a");
+    try (OutputFile file = new OutputFile(target, false)) {
+      file.write(NEW);
+      if (isFinished) {
+        file.finish();
+      }
+      Files.writeString(target, "old");
+      assertThatThrownBy(file::commit)
+          .isInstanceOf(UserError.class)
+          .hasMessageStartingWith(target + ": is there, and --no-clobber keeps it");
+    }
+    assertThat(target).hasContent("old");
+    assertThat(names()).containsExactly("a");
+    assertThatThrownBy(() -> new OutputFile(target, false)).isInstanceOf(UserError.class);
+    Files.delete(target);
+    try (OutputFile file = new OutputFile(target, false)) {
+      file.write(NEW);
+      file.commit();
+    }
+    assertThat(target).hasContent("new");
+    assertThat(names()).containsExactly("a");
+  }
+
   /** Single values, whole segments, a stream and a header come in the order of the calls. */
   @Test
   void putsInOrder() throws IOException {
