@@ -28,7 +28,7 @@ import java.util.Arrays;
  * kullback.bench.openblas.core} forces another one, or none when it is {@code auto}.
  */
 final class OpenBlas {
-  private static final String CORE_PROPERTY = "kullback.bench.openblas.core";
+  private static final String CORE_PROPERTY = "dev.kullback.bench.openblas.core";
   private static final String AUTO = "auto";
 
   /** libopenblas last: what it needs is found among the libraries loaded already. */

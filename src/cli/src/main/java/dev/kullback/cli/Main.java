@@ -2,6 +2,7 @@ package dev.kullback.cli;
 
 import dev.kullback.cli.command.Commands;
 import dev.kullback.cli.output.OutputFailure;
+import dev.kullback.cli.terminal.Suggestion;
 import dev.kullback.cli.terminal.Terminal;
 import dev.kullback.cli.terminal.UserError;
 import java.io.PrintStream;
@@ -140,7 +141,9 @@ public final class Main {
     return switch (e) {
       case ParameterException p ->
           p.getMessage()
-              + renamed(p)
+              + (p instanceof UnmatchedArgumentException u
+                  ? Suggestion.of(u.getCommandLine(), u.getUnmatched().getFirst())
+                  : "")
               + "; see "
               + p.getCommandLine().getCommandSpec().qualifiedName()
               + " --help";
@@ -153,17 +156,6 @@ public final class Main {
           r.getMessage();
       default -> "unexpected " + e + "; --debug shows where";
     };
-  }
-
-  /** Tells the one option that begins with what is no option; nothing of other errors. */
-  private static String renamed(ParameterException e) {
-    if (!(e instanceof UnmatchedArgumentException unmatched)) {
-      return "";
-    }
-    String word = unmatched.getUnmatched().getFirst();
-    List<String> longer =
-        unmatched.getSuggestions().stream().filter(name -> name.startsWith(word)).toList();
-    return longer.size() == 1 ? "; did you mean " + longer.getFirst() + "?" : "";
   }
 
   /** Tells heap from other memory, where inputs are for one. */

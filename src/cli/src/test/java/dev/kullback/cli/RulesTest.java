@@ -160,6 +160,9 @@ class RulesTest extends CommandFixture {
           line + " --reverse",
           "Unknown option: '--reverse'; did you mean --reverse-divergence?; see kullback ");
     }
+    assertUserError( // where it seems to be one more file
+        "topk -k 2" + Q + "-o o.npy --indices i.npy --p-mean p.npy --p-std t.npy --reverse",
+        "--reverse: is neither an option of this command nor a file; did you mean --reverse-diverge");
     assertUserError(
         "standard" + Q + "-o o.npy --dive kl", "'--dive', 'kl'; did you mean --divergence?; see");
     assertUserError("standard" + Q + "-o o.npy --de", "Unknown option: '--de'; see kullback stand");

@@ -10,7 +10,9 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /** The options that name a batch's files: {@code --mean ...} for q, {@code --p-mean ...} for p. */
 public final class BatchOptions {
@@ -149,6 +151,9 @@ public final class BatchOptions {
   public static final class P {
     private static final String SOME = "1..*";
 
+    @Spec(Spec.Target.MIXEE)
+    CommandSpec command;
+
     @Option(
         names = "--p-mean",
         arity = SOME,
@@ -217,8 +222,8 @@ public final class BatchOptions {
     public List<Files> files() {
       List<List<Path>> scales =
           List.of(stds, variances, logVariances, precisions, scaleTrils, packedTrils, covariances);
-      Input.rejectOptions(means);
-      scales.forEach(Input::rejectOptions);
+      Input.rejectOptions(command, means);
+      scales.forEach(files -> Input.rejectOptions(command, files));
       boolean absent = means.isEmpty() && scales.stream().allMatch(List::isEmpty);
       return absent ? List.of() : choose("--p-", means, scales);
     }

@@ -101,8 +101,8 @@ final class Merge implements Callable<Integer> {
   public Integer call() throws IOException {
     Report report = new Report(spec);
     report.start();
-    Input.rejectOptions(inValues);
-    Input.rejectOptions(inIndices);
+    Input.rejectOptions(spec, inValues);
+    Input.rejectOptions(spec, inIndices);
     if (inValues.size() != inIndices.size()) {
       throw new UserError(
           "--in-values names %d files but --in-indices %d: they go in pairs"

@@ -1,5 +1,6 @@
 package dev.kullback.cli.npy;
 
+import dev.kullback.cli.terminal.Suggestion;
 import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.io.Closeable;
@@ -24,6 +25,7 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipException;
 import java.util.zip.ZipFile;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Model.CommandSpec;
 
 /**
  * The bytes that a name stands for: a file's, whatever its name; those of the array {@code mean} of an archive, for {@code
@@ -66,10 +68,13 @@ public final class Input implements Closeable {
   }
 
   /** Refuses names that begin like an option, which picocli takes for names where an option takes several. */
-  public static void rejectOptions(List<Path> names) {
+  public static void rejectOptions(CommandSpec command, List<Path> names) {
     for (Path name : names) {
       if (name.toString().startsWith("-") && !name.equals(STDIN) && !Files.exists(name)) {
-        throw new UserError(name, "is neither an option of this command nor a file");
+        throw new UserError(
+            name,
+            "is neither an option of this command nor a file"
+                + Suggestion.of(command.commandLine(), name.toString()));
       }
     }
   }
