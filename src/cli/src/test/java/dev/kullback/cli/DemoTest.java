@@ -29,9 +29,12 @@ class DemoTest {
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
   private final ByteArrayOutputStream err = new ByteArrayOutputStream();
 
-  private int run(Path data, Path output) {
+  private int run(Path data, Path output, String... options) {
     String[] args = {"demo", "--data", data.toString(), "--out", output.toString()};
-    return Main.run(args, new PrintStream(out, true), new PrintStream(err, true));
+    return Main.run(
+        Stream.concat(Stream.of(args), Stream.of(options)).toArray(String[]::new),
+        new PrintStream(out, true),
+        new PrintStream(err, true));
   }
 
   @Test
@@ -161,6 +164,15 @@ class DemoTest {
     Files.createSymbolicLink(output.resolve("digits-kl.png"), Path.of("x"));
     assertThat(run(DATA, output)).isEqualTo(2);
     assertThat(err.toString(StandardCharsets.UTF_8)).contains("is the same file as the other");
+  }
+
+  @Test
+  void keepsFilesThatAreThere() throws IOException {
+    Path kept = Files.writeString(folder.resolve("digits-kl.npy"), "mine");
+    assertThat(run(DATA, folder, "--no-clobber")).isEqualTo(2);
+    assertThat(err.toString(StandardCharsets.UTF_8))
+        .contains("digits-kl.npy: is there, and --no-clobber keeps it");
+    assertThat(kept).hasContent("mine");
   }
 
   @Test
