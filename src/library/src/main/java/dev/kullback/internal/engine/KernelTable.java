@@ -8,24 +8,15 @@ import dev.kullback.internal.formula.Chernoff;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.Kl;
-import dev.kullback.internal.vector.scan.ScalarCodeScan;
-import dev.kullback.internal.vector.scan.ScalarPanelScan;
-import dev.kullback.internal.vector.scan.ScalarScan;
 import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.ZeroKernel;
-import dev.kullback.internal.vector.scan.CodeScanKernel;
 import dev.kullback.internal.vector.ColdKernel;
-import dev.kullback.internal.vector.MeasureColdKernel;
-import dev.kullback.internal.vector.MeasureKernel;
-import dev.kullback.internal.vector.MeasureOperands;
-import dev.kullback.internal.vector.scan.PanelScanKernel;
 import dev.kullback.internal.vector.SmallKernel;
 import dev.kullback.internal.vector.SmallOperands;
+import dev.kullback.internal.vector.TileKernel;
 import dev.kullback.internal.vector.TileOperands;
-import dev.kullback.internal.vector.VectorKernel;
-import dev.kullback.internal.vector.scan.VectorScan;
 import dev.kullback.internal.vector.full.FullChernoffKernel;
 import dev.kullback.internal.vector.full.FullColdChernoff;
 import dev.kullback.internal.vector.full.FullColdJeffreys;
@@ -34,9 +25,16 @@ import dev.kullback.internal.vector.full.FullJeffreysKernel;
 import dev.kullback.internal.vector.full.FullOperands;
 import dev.kullback.internal.vector.full.FullPairs;
 import dev.kullback.internal.vector.full.FullVectorKernel;
+import dev.kullback.internal.vector.scan.CodeScanKernel;
+import dev.kullback.internal.vector.scan.PanelScanKernel;
+import dev.kullback.internal.vector.scan.ScalarCodeScan;
+import dev.kullback.internal.vector.scan.ScalarPanelScan;
+import dev.kullback.internal.vector.scan.ScalarScan;
+import dev.kullback.internal.vector.scan.VectorScan;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.BooleanSupplier;
 
 /**
  * All kernels. The rows of matrices come first: a call takes the first row that is for its backend, its divergence and its batches. Then come
@@ -106,7 +104,7 @@ enum KernelTable {
       case SMALL -> areDiagonal(q, p) && q.dimension() <= SmallKernel.MOST_DIMENSIONS;
       case FLOAT -> areDiagonal(q, p) && !q.isDouble() && !p.isDouble();
       case DOUBLE, WASSERSTEIN_2, JEFFREYS -> areDiagonal(q, p);
-      case CHERNOFF -> areDiagonal(q, p) && MeasureOperands.hasOrder(formula.alpha());
+      case CHERNOFF -> areDiagonal(q, p) && formula.hasTiles();
       case FULL, FULL_JEFFREYS -> areFull(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
       case SCALAR -> true;
@@ -118,8 +116,7 @@ enum KernelTable {
   Object operands(Formula formula) {
     return switch (this) {
       case SMALL -> new SmallOperands();
-      case FLOAT, DOUBLE -> new TileOperands();
-      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> new MeasureOperands(formula);
+      case FLOAT, DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF -> new TileOperands(formula);
       case FULL -> new FullOperands(FullOperands.Roles.ONE);
       case FULL_JEFFREYS -> new FullOperands(FullOperands.Roles.BOTH);
       case FULL_CHERNOFF -> new FullOperands(FullOperands.Roles.BOTH_AND_CORRELATIONS);
@@ -135,10 +132,8 @@ enum KernelTable {
   Object ready(Kernels k) {
     return switch (this) {
       case SMALL -> new SmallKernel(k.worker);
-      case FLOAT, DOUBLE ->
-          new VectorKernel(
-              k.worker, new ColdKernel(k.worker), () -> k.isReady(KernelGroup.REFINEMENT));
-      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> new MeasureKernel(k.formula, k.worker, k.pair);
+      case FLOAT, DOUBLE -> tiles(k, () -> k.isReady(KernelGroup.REFINEMENT));
+      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> tiles(k, () -> true);
       case FULL -> new FullVectorKernel(k.worker, k.pair);
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullChernoffKernel(k.formula, k.worker, k.pair);
@@ -150,14 +145,19 @@ enum KernelTable {
     };
   }
 
+  private static Object tiles(Kernels k, BooleanSupplier isRefinementReady) {
+    ColdKernel cold = new ColdKernel(k.formula, k.worker, k.pair);
+    return new TileKernel(k.formula, k.worker, k.pair, cold, isRefinementReady);
+  }
+
   /** Makes a thread's kernel until C2 has compiled the other, and where there is none. */
   Object cold(Kernels k) {
     return switch (this) {
       case ZERO -> new ZeroKernel();
       case DEVICE -> new CudaKernel(Objects.requireNonNull(k.device), k.worker);
       case SMALL, SCALAR -> k.pair;
-      case FLOAT, DOUBLE -> new ColdKernel(k.worker);
-      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> new MeasureColdKernel(k.worker, k.pair);
+      case FLOAT, DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF ->
+          new ColdKernel(k.formula, k.worker, k.pair);
       case FULL -> new FullColdKernel(k.worker, k.pair);
       case FULL_JEFFREYS -> new FullColdJeffreys(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullColdChernoff(k.formula, k.worker, k.pair);

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
+import java.util.List;
 
 /**
  * The Chernoff α-divergence, and what is made of it: Rényi's, and Hellinger's distance of α = ½. Of diagonal Gaussians, with
@@ -24,6 +25,17 @@ public final class Chernoff extends Formula {
   private static final double LEAST = 0x1p-900;
 
   private static final double UP = 0x1p500;
+
+  /** Least α of the kernels, and of those in float. */
+  private static final double LEAST_ALPHA = 0x1p-20;
+
+  private static final double LEAST_ALPHA32 = 0.125;
+
+  /** Least α of which the noise of logarithms is bounded apart: smaller ones have more, as ln α has. */
+  private static final double USUAL_ALPHA = 0x1p-5;
+
+  private static final TileBound BOUND = new Bound(USUAL_ALPHA);
+  private static final TileBound BOUND_OF_SMALL = new Bound(LEAST_ALPHA);
 
   /** Divergences that are made of Chernoff's C. */
   private enum Finish {
@@ -165,6 +177,107 @@ public final class Chernoff extends Formula {
   @Override
   public boolean isBounded() {
     return finish == Finish.HELLINGER;
+  }
+
+  @Override
+  public List<Field> scales() {
+    return List.of(Field.VARIANCE);
+  }
+
+  @Override
+  public TileBound bound() {
+    return alpha < USUAL_ALPHA ? BOUND_OF_SMALL : BOUND;
+  }
+
+  @Override
+  public double margin(TileBound.Precision precision, int dimension) {
+    return bound().margin(precision, dimension) * (alpha == 0.5 ? Bound.UNEQUAL : 1) * divisor();
+  }
+
+  @Override
+  public boolean hasTiles() {
+    return alpha >= LEAST_ALPHA;
+  }
+
+  @Override
+  public boolean needsDouble() {
+    return alpha < LEAST_ALPHA32;
+  }
+
+  @Override
+  public double rowWeight() {
+    return (1 - alpha) / alpha;
+  }
+
+  /**
+   * The bound of {@code R = (1−α) Σ d²/s + ln Π s + D ln α − 2(1−α) Σ ln σq − 2α Σ ln σp} with {@code s = wvq + vp}, {@code w = (1 − α)/α}. With
+   * u the unit roundoff, and v within ε: no product leaves the range of its type where all variances are in a window, see {@link
+   * #MOST_EXPONENT32}. A factor of the product has ε of v, w, its product and sum, and is in one product more. A quotient has 4 roundings and
+   * those of s, and each dimension of its run makes two. With {@code L = D|ln α|}, {@code a = 2(1−α)|Σ ln σq|} and {@code b = 2α|Σ ln σp|}, the
+   * logarithm of the product is at most {@code L + a + b + 2C}; it, D ln α and the additions are within {@code (4L + 5a + 4b + 4)u}, of which
+   * R's factor takes half. Noises are for α other than ½, of which s has two roundings more, a third of the whole at least: the margin makes
+   * up for it, and for L of ½ its bound for smaller α does.
+   */
+  private static final class Bound extends TileBound {
+    /**
+     * Greatest |log₂ σ²| of the variances that are multiplied: eight of their weighted sums and a number below 2 make at most 2^126, and at
+     * most 2^1022, where α is not below its least.
+     */
+    private static final double MOST_EXPONENT32 = 12;
+
+    private static final double MOST_EXPONENT64 = 106;
+
+    /** Dimensions of whose product float holds the exponent. */
+    private static final int MOST_DIMENSIONS32 = 1 << 16;
+
+    /** How much larger the noise is than α = ½ needs. */
+    static final double UNEQUAL = 1.5;
+
+    private final double leastAlpha;
+
+    Bound(double leastAlpha) {
+      super(true, true, true);
+      this.leastAlpha = leastAlpha;
+    }
+
+    @Override
+    double unit(Precision precision, int d) {
+      int runs = Math.min(d, RUNS);
+      return precision.isFloat()
+          ? (4 + 4 + 2 * runs + 1 + 8) * U32
+          : unit64(4 + 5 + 2 * runs + 1 + 8 + 8, d);
+    }
+
+    @Override
+    void boundRow(DiagonalBatch g, int i, Precision precision, Rows to) {
+      int d = g.dimension();
+      double logs = 8 * U64 * (Math.abs(g.logDet(i)) + 1) + g.logDetBound(i);
+      double logAlpha = -Math.log(leastAlpha) * d * U64;
+      boolean isFloat = precision.isFloat();
+      boolean isHeld =
+          isFloat
+              ? exponent(g, i) <= MOST_EXPONENT32 && d <= MOST_DIMENSIONS32
+              : exponent(g, i) <= MOST_EXPONENT64;
+      to.logs()[i] = g.logDet(i);
+      to.noiseQ()[i] =
+          isHeld
+              ? 0.2525 * (isFloat ? 5 : 6) * precision.u * d + UNEQUAL * logs + logAlpha
+              : Double.NaN;
+    }
+
+    /** Returns the greatest |log₂ σ²| of a row. */
+    private static double exponent(DiagonalBatch g, int i) {
+      double low = Double.POSITIVE_INFINITY;
+      double high = Double.NEGATIVE_INFINITY;
+      for (int k = i * g.dimension(); k < (i + 1) * g.dimension(); k++) {
+        double s = g.scale(k);
+        low = Math.min(low, s);
+        high = Math.max(high, s);
+      }
+      double most =
+          Math.max(Math.abs(g.kind().logVariance(low)), Math.abs(g.kind().logVariance(high)));
+      return most / Math.log(2);
+    }
   }
 
   /**

@@ -5,6 +5,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.work.Worker;
+import java.util.List;
 
 /**
  * A divergence: its term, by which diagonal Gaussians are computed, the same in twice the precision, its form for full covariances, and
@@ -12,6 +13,13 @@ import dev.kullback.internal.work.Worker;
  * whose working memory a {@link Pair} has.
  */
 public abstract class Formula {
+  /** How a panel states a scale. */
+  public enum Field {
+    STD,
+    VARIANCE,
+    PRECISION
+  }
+
   /** Computes a divergence of Gaussians of which at least one has a full covariance, with the working memory of one thread. */
   interface Full {
     double divergence(Batch q, int i, Batch p, int j);
@@ -103,6 +111,39 @@ public abstract class Formula {
   /** Returns the greatest relative distance of two unrounded divergences that count as equal. */
   double tolerance(int dimension) {
     return Unrounded.tolerance(dimension);
+  }
+
+  // --- for kernels of diagonal batches in tiles
+
+  /** Returns the scales that panels have of a dimension beside the mean. */
+  public abstract List<Field> scales();
+
+  /** Returns the error bound of the kernels' sums. */
+  public abstract TileBound bound();
+
+  /** Returns how much of the contract {@link #bound}'s unit leaves for noise, in terms of {@link #factor}. */
+  public double margin(TileBound.Precision precision, int dimension) {
+    return bound().margin(precision, dimension);
+  }
+
+  /** Whether the kernels compute it at all. */
+  public boolean hasTiles() {
+    return true;
+  }
+
+  /** Whether the kernels' first form is in double, even of batches of float. */
+  public boolean needsDouble() {
+    return false;
+  }
+
+  /** Whether kernels have KL's form for Gaussians that hardly differ, and its scalar difference form. */
+  public boolean hasNearForm() {
+    return false;
+  }
+
+  /** Returns what kernels that multiply variances multiply those of q by. */
+  public double rowWeight() {
+    return 1;
   }
 
   // --- for kernels and their callers

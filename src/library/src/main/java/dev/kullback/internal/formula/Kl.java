@@ -5,11 +5,14 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Worker;
+import java.util.List;
 
 /** KL(q ‖ p), or {@code KL(p ‖ q)}: of diagonal Gaussians by {@link PairKl}, of others by {@link FullPair}. */
 public final class Kl extends Formula {
   public static final Kl FORWARD = new Kl();
   public static final Kl REVERSE = new Kl();
+
+  private static final TileBound BOUND = new Bound();
 
   private Kl() {}
 
@@ -83,6 +86,21 @@ public final class Kl extends Formula {
   }
 
   @Override
+  public List<Field> scales() {
+    return List.of(Field.PRECISION);
+  }
+
+  @Override
+  public TileBound bound() {
+    return BOUND;
+  }
+
+  @Override
+  public boolean hasNearForm() {
+    return true;
+  }
+
+  @Override
   public boolean isSymmetric() {
     return false;
   }
@@ -95,5 +113,29 @@ public final class Kl extends Formula {
   @Override
   public boolean hasDevice() {
     return this == FORWARD;
+  }
+
+  /**
+   * The bound of {@code R = Σ [d² + vq]/vp}, which {@link PairKl} proves. The mean enters as a difference, so large means do not cancel; the
+   * cancellation of ½R and D/2 is within the bound.
+   */
+  private static final class Bound extends TileBound {
+    Bound() {
+      super(false, false, false);
+    }
+
+    @Override
+    double unit(Precision precision, int d) {
+      return precision.isFloat() ? PairKl.unit32(d) : PairKl.unit64(d);
+    }
+
+    @Override
+    void boundRow(DiagonalBatch g, int i, Precision precision, Rows to) {
+      double unit = unit(precision, g.dimension());
+      to.offsetQ()[i] = PairKl.offsetQ(g, i);
+      to.offsetP()[i] = PairKl.offsetP(g, i);
+      to.noiseQ()[i] = PairKl.noiseQ(g, i, unit);
+      to.noiseP()[i] = PairKl.noiseP(g, i, unit);
+    }
   }
 }

@@ -146,7 +146,7 @@ public final class PairKl {
   }
 
   /**
-   * Returns {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} by the operations of a lane of {@code DoubleKernels} and
+   * Returns {@code KL = ½ Σ_h [(μq − μp)² + vq] / vp + Σ ln σp − Σ ln σq − D/2} by the operations of a lane of {@code DoubleKlSums} and
    * its epilogue; NaN where a variance is out of their range.
    */
   private static double difference(DiagonalBatch q, int i, DiagonalBatch p, int j) {

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
+import java.util.List;
 
 /**
  * The squared 2-Wasserstein distance, in the square of the means' unit: of diagonal Gaussians {@code Σ_h (μq − μp)² + (σq − σp)²},
@@ -11,6 +12,8 @@ import dev.kullback.internal.work.Worker;
  */
 public final class Wasserstein2 extends Formula {
   public static final Wasserstein2 SQUARED = new Wasserstein2();
+
+  private static final TileBound BOUND = new Bound();
 
   private Wasserstein2() {}
 
@@ -43,6 +46,63 @@ public final class Wasserstein2 extends Formula {
   @Override
   public double factor() {
     return 1;
+  }
+
+  @Override
+  public List<Field> scales() {
+    return List.of(Field.STD);
+  }
+
+  @Override
+  public TileBound bound() {
+    return BOUND;
+  }
+
+  /**
+   * The bound of {@code R = Σ d² + e²}, {@code e = σq − σp}. With u the unit roundoff, a the margin that the tolerance leaves above the
+   * unit, and σ within ε: d and e have one rounding, and a square is in 2·64 sums of its chunk and three of chunks. Standard deviations as
+   * they are given are exact. Others move e by {@code ε(σq + σp)} at most, and R, by Cauchy's inequality, by {@code 2x + x²} of itself, with
+   * {@code x² = ε² Σ (σq + σp)²/R ≤ 2ε² (Σ σq² + Σ σp²)/R}. That is below a where {@code x ≤ 0.47a}, hence a noise of {@code 9 ε² Σσ²/a}.
+   * Sums below LEAST may have lost what underflows.
+   */
+  private static final class Bound extends TileBound {
+    /** Least sum of squares a dimension in which underflow cannot show. */
+    private static final double LEAST32 = 0x1p-110;
+
+    private static final double LEAST64 = 0x1p-960;
+
+    Bound() {
+      super(true, false, true);
+    }
+
+    @Override
+    double unit(Precision precision, int d) {
+      int units = 2 + 2 * Math.min(d, PairKl.BLOCK) + 3;
+      return precision.isFloat() ? units * U32 : unit64(units, d);
+    }
+
+    @Override
+    void boundRow(DiagonalBatch g, int i, Precision precision, Rows to) {
+      double least =
+          switch (precision) {
+            case FLOAT -> LEAST32;
+            case REFINED -> 0;
+            case DOUBLE -> LEAST64;
+          };
+      double u = precision.u;
+      double margin = margin(precision, g.dimension());
+      to.noiseQ()[i] = margin * least * g.dimension() + 9 * 4 * u * u / margin * squares(g, i);
+    }
+
+    /** Sums the variances of a row whose standard deviations are rounded. */
+    private static double squares(DiagonalBatch g, int i) {
+      double sum = 0;
+      int end = (i + 1) * g.dimension();
+      for (int k = i * g.dimension(); k < end && g.kind() != Scale.STD; k++) {
+        sum += g.kind().variance(g.scale(k));
+      }
+      return sum;
+    }
   }
 
   /** The same in twice the precision, by {@code √V − √v = √v x/(1 + √(1+x))} with x = V/v − 1. */

@@ -1,6 +1,8 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
@@ -8,22 +10,37 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 
 /**
- * {@link VectorKernel} without vectors, entry by entry: the same operations on the same panels in the same order, so the same bits. An
- * order of magnitude slower than compiled vectors, and far faster than interpreted ones.
+ * {@link TileKernel} without vectors, entry by entry: the same sums by the same text, and so the same bits. An order of magnitude slower
+ * than compiled vectors, and far faster than interpreted ones.
  */
 public final class ColdKernel implements BlockKernel<TileOperands> {
-  private static final int COLUMNS = 4;
+  private static final int COLUMNS = BlockSums.Scalar.COLUMNS;
 
   private final Worker worker;
+  private final Pair pair;
+  private final boolean isBounded;
+  private final boolean hasNearForm;
+  private final BlockSums.Scalar<float[]> floats;
 
-  /** Rows of a block, packed; grown on demand. */
-  private float[] rows32 = {};
+  /** Sums of the form in double; of batches of float, started at a block's first need. */
+  private final BlockSums.Scalar<double[]> doubles;
 
-  private double[] rows64 = {};
-  private final double[] sums = new double[COLUMNS];
+  private final double[] value = new double[1];
 
-  public ColdKernel(Worker worker) {
+  public ColdKernel(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
+    this.pair = pair;
+    isBounded = formula.isBounded();
+    hasNearForm = formula.hasNearForm();
+    floats = FloatSums.scalar(formula);
+    doubles = DoubleSums.scalar(formula);
+  }
+
+  /** Drops a call's batches. */
+  @Override
+  public void clear() {
+    floats.dropBatches();
+    doubles.dropBatches();
   }
 
   @Override
@@ -33,55 +50,63 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     DiagonalBatch p = operands.p();
     int d = q.dimension();
     boolean wide = operands.isWide();
-    Packed<?> a = wide ? operands.q64() : operands.q32();
-    Packed<?> b = wide ? operands.p64() : operands.p32();
-    double margin = (wide ? PairKl.DOUBLE_TOLERANCE : PairKl.FLOAT_TOLERANCE) - a.unit();
-    packRows(a, row0, row1, d);
+    BlockSums.Scalar<?> sums = wide ? doubles : floats;
+    doubles.dropBatches();
+    sums.startBlock(operands, row0, row1);
     for (int column = column0; column < column1; column += COLUMNS) {
       int end = Math.min(column + COLUMNS, column1);
       for (int i = row0; i < row1; i++) {
         worker.pass((long) COLUMNS * d);
-        int r = (i - row0) * 2 * d;
-        if (b.values() instanceof double[] columns) {
-          DoublePanels.sums(rows64, r, columns, column, d, sums);
-        } else {
-          FloatPanels.sums(rows32, r, (float[]) b.values(), column, d, sums);
-        }
+        sums.compute(row0, i - row0, column);
+        boolean isRefined = false;
         for (int j = column; j < end; j++) {
-          double kl = Math.fma(sums[j - column], 0.5, b.offsetP()[j] + a.offsetQ()[i]);
-          if (q == p && i == j) {
-            kl = 0;
-          } else if (!PairKl.isCertain(kl, b.noiseP()[j] + a.noiseQ()[i], margin)) {
+          double value = q == p && i == j ? 0 : certain(sums, i, j, column);
+          if (Double.isNaN(value)) {
             worker.pass(Checkpoint.ofPlain(d));
-            kl = wide ? PairKl.stable(q, i, p, j) : refined(q, i, p, j);
+            if (hasNearForm) {
+              value = wide ? Double.NaN : refinedKl(q, i, p, j);
+            } else if (!wide) {
+              if (!doubles.isStarted()) {
+                doubles.startBlock(operands, row0, row1);
+              }
+              if (!isRefined) {
+                doubles.compute(row0, i - row0, column);
+                isRefined = true;
+              }
+              value = certain(doubles, i, j, column);
+            }
           }
-          out.put(i, j, kl);
+          out.put(i, j, Double.isNaN(value) ? stable(pair, q, i, p, j) : finish(value));
         }
       }
     }
   }
 
-  private void packRows(Packed<?> q, int row0, int row1, int d) {
-    int needed = (row1 - row0) * 2 * d;
-    if (q.values() instanceof double[] panels) {
-      rows64 = rows64.length < needed ? new double[needed] : rows64;
-      for (int i = row0; i < row1; i++) {
-        DoublePanels.packRow(panels, d, i, rows64, (i - row0) * 2 * d);
-      }
-    } else {
-      rows32 = rows32.length < needed ? new float[needed] : rows32;
-      for (int i = row0; i < row1; i++) {
-        FloatPanels.packRow((float[]) q.values(), d, i, rows32, (i - row0) * 2 * d);
-      }
-    }
+  /** Returns an entry that sums of columns from {@code column} on give, or NaN where its error bound exceeds the tolerance. */
+  private static double certain(BlockSums.Scalar<?> sums, int i, int j, int column) {
+    double value = Math.fma(sums.r[j - column], sums.factor, sums.offsetP[j] + sums.offsetQ[i]);
+    double noise = sums.noiseP[j] + sums.noiseQ[i];
+    return PairKl.isCertain(value, noise, sums.margin) ? value : Double.NaN;
   }
 
-  /** Climbs the rungs after float, each for the entries that those before it do not settle. */
-  private static double refined(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+  /** Climbs KL's rungs after float, each for the entries that those before it do not settle. */
+  private static double refinedKl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     double kl = PairKl.certain(PairKl.REFINED_TOLERANCE, q, i, p, j);
-    if (Double.isNaN(kl) && q.kind() == p.kind()) {
-      kl = NearKernel.kl(q, i, p, j);
+    return Double.isNaN(kl) && q.kind() == p.kind() ? NearKernel.kl(q, i, p, j) : kl;
+  }
+
+  private double finish(double sum) {
+    if (isBounded && sum > 0) {
+      value[0] = sum;
+      ScalarElementary.toHellinger(value, 1);
+      return value[0];
     }
-    return Double.isNaN(kl) ? PairKl.stable(q, i, p, j) : kl;
+    return sum;
+  }
+
+  /** Returns the divergence of a pair by its stable form, and 0 of equal parameters in the time of comparing them. */
+  static double stable(Pair pair, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    boolean isEqual = q.kind() == p.kind() && q.isDouble() == p.isDouble() && q.isEqual(i, p, j);
+    return isEqual ? 0 : pair.stable(q, i, p, j);
   }
 }

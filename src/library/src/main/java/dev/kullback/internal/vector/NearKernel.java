@@ -3,7 +3,6 @@ package dev.kullback.internal.vector;
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.formula.PairKl;
-import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
@@ -169,43 +168,9 @@ final class NearKernel {
   boolean store(Tile t, DiagonalBatch q, DiagonalBatch p, TileSums<?> floats, TileSums<?> doubles) {
     Arrays.setAll(rows, i -> i);
     compute(t, q, p, t.rows);
-    BlockTarget out = t.out();
-    double[] noiseQ32 = floats.noiseQ;
-    double[] noiseQ64 = doubles.noiseQ;
-    double foreseen32 = floats.margin * Epilogue.FORESIGHT;
-    double foreseen64 = doubles.margin * Epilogue.FORESIGHT;
     double least = leastKl(q.dimension());
-    LongVector open = LongVector.zero(L);
-    LongVector low = LongVector.zero(L);
-    for (int j = 0; j < NR; j += D.length()) {
-      DoubleVector noises32 = DoubleVector.fromArray(D, floats.noiseP, t.column + j);
-      DoubleVector noises64 = DoubleVector.fromArray(D, doubles.noiseP, t.column + j);
-      int to = out.at(t.row, t.column + j);
-      for (int i = 0; i < t.rows; i++, to += out.stride) {
-        int row = t.row + i;
-        DoubleVector values = DoubleVector.fromArray(D, kl, i * NR + j);
-        LongVector rest32 =
-            (LongVector)
-                noises32.add(noiseQ32[row]).sub(values.mul(foreseen32)).reinterpretShape(L, 0);
-        LongVector rest64 =
-            (LongVector)
-                noises64.add(noiseQ64[row]).sub(values.mul(foreseen64)).reinterpretShape(L, 0);
-        open =
-            open.or(rest32)
-                .or(rest32.add(Epilogue.UP_TO_INFINITY))
-                .or(rest64)
-                .or(rest64.add(Epilogue.UP_TO_INFINITY));
-        low = low.or(values.sub(least).reinterpretShape(L, 0));
-        if (out.wide) {
-          values.intoArray(out.out64, to);
-        } else {
-          ((FloatVector) values.convertShape(VectorOperators.D2F, HALF, 0))
-              .intoArray(out.out32, to);
-        }
-      }
-    }
-    return open.reduceLanes(VectorOperators.OR) >= 0
-        && (low.reduceLanes(VectorOperators.OR) >= 0 || areLowEqual(t, q, p, least));
+    int stored = Epilogue.storeNear(t, kl, floats, doubles, least);
+    return stored > 0 || (stored == 0 && areLowEqual(t, q, p, least));
   }
 
   /** Whether the entries below {@code least} are those of equal parameters. */
@@ -280,24 +245,21 @@ final class NearKernel {
     return equal;
   }
 
-  /** Computes the KL of one entry without vectors, by the operations of a lane of {@link #compute}; NaN where this form does not hold. */
+  /** Computes the KL of one entry without vectors, to the bits of {@link #compute}; NaN where this form does not hold. */
   static double kl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     int d = q.dimension();
     float[] mean = q.mean32();
     float[] scale = q.scale32();
     float[] weights = PACKED.of(q).rowWeights;
     float[] columns = PACKED.of(p).columns;
+    float[] acc = new float[1];
     double sum = 0;
     for (int h = 0; h < d; h += PairKl.BLOCK) {
-      float acc = 0;
-      for (int k = h, end = Math.min(d, h + PairKl.BLOCK); k < end; k++) {
-        int at = (j / V * d + k) * FIELDS * V + j % V;
-        float x = mean[i * d + k] - columns[at];
-        float z = (scale[i * d + k] - columns[at + 2 * V]) * columns[at + 3 * V];
-        z *= weights[i * d + k];
-        acc += Math.fma(z, z, x * columns[at + V] * x);
-      }
-      sum += acc > 2 * LIMIT ? Double.POSITIVE_INFINITY : acc;
+      int length = Math.min(PairKl.BLOCK, d - h);
+      int at = (j / V * d + h) * FIELDS * V + j % V;
+      ScalarNearMicroKernel.tile1x1(
+          mean, scale, weights, i * d + h, d, 0, columns, at, length, acc, 0);
+      sum += acc[0] > 2 * LIMIT ? Double.POSITIVE_INFINITY : acc[0];
     }
     double kl = 0.5 * sum;
     boolean right = kl == 0 ? q.isEqual(i, p, j) : isRight(kl, q, i, p, j);

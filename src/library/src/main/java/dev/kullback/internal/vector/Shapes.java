@@ -8,7 +8,7 @@ public final class Shapes {
    * @param rows rows of a micro-kernel of diagonal Gaussians, two vectors wide: 16 or 8 accumulators. With 512 bits and 32 registers, 6, 8,
    *     10 and 12 rows ran at 54, 56, 55 and 55·10⁹ (i,j,h)/s; with three vectors 6, 7 and 8 rows at 55, 32 and 39, as C2 begins to spill;
    *     with one vector 8 rows at 40 (D = 256; Zen 5, one core, JDK 25.0.3; the ceiling of two fma an (i,j,h) is 60 at the clock of that
-   *     day). For 16 registers see {@code FloatMicroKernels}. Processors of 32 registers and narrower vectors get the shapes of 512 bits,
+   *     day). For 16 registers see {@code FloatKlSums}. Processors of 32 registers and narrower vectors get the shapes of 512 bits,
    *     untried
    * @param productRows rows of a micro-kernel of the full-covariance product, two vectors wide. With 16 registers 4 x 2 vectors of 256 bits
    *     ran at 22 … 23.8·10⁹ multiply-adds/s, 8 x 1 at 18.7 … 20.7, 5 x 2 at 22 … 24, 6 x 2 at 11, as C2 spills (Zen 3, from the L1

@@ -2,29 +2,49 @@ package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.TileBound;
+import dev.kullback.internal.formula.TileBound.Precision;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Worker;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/** The batches of a call in the panels that {@link VectorKernel} and {@link ColdKernel} read: of double if a batch is, else of float. */
+/**
+ * The batches of a call in the panels that {@link TileKernel} and {@link ColdKernel} read: of double if a batch is, or if the formula needs
+ * it, else of float; and the error bounds of what these make of them.
+ */
 public final class TileOperands extends Operands<DiagonalBatch> {
+  private final Formula formula;
+  private final PanelForm<DiagonalBatch, float[], float[]> panels32;
+  private final PanelForm<DiagonalBatch, double[], double[]> panels64;
   private final PanelForm.Memory<float[]> memoryQ = new PanelForm.Memory<>();
   private final PanelForm.Memory<float[]> memoryP = new PanelForm.Memory<>();
-  private @Nullable Packed<float[]> q32;
-  private @Nullable Packed<float[]> p32;
+  private float @Nullable [] q32;
+  private float @Nullable [] p32;
 
   /** Whether batches are packed with vectors. */
   private boolean vectors;
+
+  public TileOperands(Formula formula) {
+    this.formula = formula;
+    panels32 = FloatPanels.of(formula);
+    panels64 = DoublePanels.of(formula);
+  }
 
   @Override
   public void prepare(Batch g, boolean vectors) {
     DiagonalBatch batch = (DiagonalBatch) g;
     if (!batch.isDouble()) {
-      FloatPanels.COLUMNS.of(batch, vectors);
-      NearKernel.PACKED.of(batch);
+      panels32.of(batch, vectors);
+      formula.bound().rows(batch, Precision.FLOAT);
+      formula.bound().rows(batch, Precision.REFINED);
+      if (formula.hasNearForm()) {
+        NearKernel.PACKED.of(batch);
+      }
     }
-    DoublePanels.COLUMNS.of(batch, vectors);
+    panels64.of(batch, vectors);
+    formula.bound().rows(batch, Precision.DOUBLE);
   }
 
   @Override
@@ -34,11 +54,11 @@ public final class TileOperands extends Operands<DiagonalBatch> {
     hold(a, b);
     this.vectors = vectors;
     if (isWide()) {
-      DoublePanels.COLUMNS.of(a, vectors, worker);
-      DoublePanels.COLUMNS.of(b, vectors, worker);
+      panels64.of(a, vectors, worker);
+      panels64.of(b, vectors, worker);
     } else {
-      q32 = FloatPanels.COLUMNS.of(a, a.markUsed(), memoryQ, vectors, worker);
-      p32 = a == b ? q32 : FloatPanels.COLUMNS.of(b, b.markUsed(), memoryP, vectors, worker);
+      q32 = panels32.of(a, a.markUsed(), memoryQ, vectors, worker);
+      p32 = a == b ? q32 : panels32.of(b, b.markUsed(), memoryP, vectors, worker);
     }
   }
 
@@ -49,24 +69,46 @@ public final class TileOperands extends Operands<DiagonalBatch> {
     p32 = null;
   }
 
+  /** Whether the first form is in double. */
   boolean isWide() {
-    return q().isDouble() || p().isDouble();
+    return isDouble() || formula.needsDouble();
   }
 
-  Packed<float[]> q32() {
+  float[] q32() {
     return Objects.requireNonNull(q32);
   }
 
-  Packed<float[]> p32() {
+  float[] p32() {
     return Objects.requireNonNull(p32);
   }
 
   /** Returns panels of double that the batch keeps; for a batch of float the first thread that needs them makes them. */
-  Packed<double[]> q64() {
-    return DoublePanels.COLUMNS.of(q(), vectors);
+  double[] q64() {
+    return panels64.of(q(), vectors);
   }
 
-  Packed<double[]> p64() {
-    return DoublePanels.COLUMNS.of(p(), vectors);
+  double[] p64() {
+    return panels64.of(p(), vectors);
+  }
+
+  Precision precision32() {
+    return Precision.FLOAT;
+  }
+
+  /** Returns the precision of the form in double. */
+  Precision precision64() {
+    return isDouble() ? Precision.DOUBLE : Precision.REFINED;
+  }
+
+  private boolean isDouble() {
+    return q().isDouble() || p().isDouble();
+  }
+
+  TileBound.Rows rows(DiagonalBatch g, Precision precision) {
+    return formula.bound().rows(g, precision);
+  }
+
+  double margin(Precision precision) {
+    return formula.margin(precision, q().dimension());
   }
 }

@@ -1,13 +1,13 @@
 package dev.kullback.internal.vector;
 
-import java.util.Objects;
-import org.jspecify.annotations.Nullable;
+/** Sums of a tile by vectors; the build makes a class of each formula and precision. */
+abstract class TileSums<A> extends BlockSums<A> {
+  /** R of an entry that no error bound leaves open, put where the diagonal's would be. */
+  static final float CERTAIN = 0x1p100f;
 
-/**
- * Sums R of a tile in one precision, and the operands that turn them into divergences {@code factor·R + offsetQ[i] + offsetP[j]} and bound
- * the error, see {@link Packed}: an entry is settled where {@code divergence·margin ≥ noiseQ[i] + noiseP[j]}. One thread's.
- */
-abstract class TileSums<A> {
+  /** No tile's first column. */
+  static final int NONE = -1;
+
   /** Columns of a panel in this precision. */
   final int width;
 
@@ -17,68 +17,22 @@ abstract class TileSums<A> {
    */
   final double[][] r;
 
-  private @Nullable A valuesQ;
-  private @Nullable A valuesP;
-
-  static final double[] NONE = {};
-
-  // Valid during a block; by row of q or p, padded to whole panels.
-  double[] offsetQ = NONE;
-  double[] offsetP = NONE;
-  double[] noiseQ = NONE;
-  double[] noiseP = NONE;
-
-  /** Tolerance − unit; valid during a block. */
-  double margin;
-
-  final double factor;
-
-  TileSums(int panels, int width, double factor) {
+  /** Makes sums that add up in {@code acc}, laid out as {@code r[k]}: R before it is promoted, or what was summed since the last promotion. */
+  TileSums(A acc, int panels, int width, double factor) {
+    super(acc, factor);
     this.width = width;
-    this.factor = factor;
     r = new double[panels][Tile.CAPACITY + VectorWidth.BITS / Double.SIZE];
   }
 
-  void begin(Packed<A> q, Packed<A> p, double tolerance) {
-    valuesQ = q.values();
-    valuesP = p.values();
-    offsetQ = q.offsetQ();
-    offsetP = p.offsetP();
-    noiseQ = q.noiseQ();
-    noiseP = p.noiseP();
-    margin = tolerance - q.unit();
-  }
+  /** Starts a block, whose first row is a multiple of MR. */
+  abstract void startBlock(TileOperands operands);
 
-  /** Begins a block of a divergence other than KL, whose offsets and noises stand apart from its panels. */
-  void begin(A q, A p, MeasureOperands.Rows rowsQ, MeasureOperands.Rows rowsP, double newMargin) {
-    valuesQ = q;
-    valuesP = p;
-    offsetQ = rowsQ.offset();
-    offsetP = rowsP.offset();
-    noiseQ = rowsQ.noise();
-    noiseP = rowsP.noise();
-    margin = newMargin;
-  }
+  /** Computes rows [from, to) of the tile, unless it was computed whole; {@code from} is a multiple of MR. */
+  abstract void compute(Tile t, int from, int to);
 
-  /** Drops the batches. */
-  void end() {
-    valuesQ = null;
-    valuesP = null;
-    offsetQ = NONE;
-    offsetP = NONE;
-    noiseQ = NONE;
-    noiseP = NONE;
-  }
+  /** Whether sums are promoted as they are computed, and none is left in {@link #acc}. */
+  abstract boolean isPromoted();
 
-  boolean isBegun() {
-    return valuesQ != null;
-  }
-
-  A valuesQ() {
-    return Objects.requireNonNull(valuesQ);
-  }
-
-  A valuesP() {
-    return Objects.requireNonNull(valuesP);
-  }
+  /** Promotes a tile that was computed whole, if that has left it in {@link #acc}. */
+  abstract void promote(Tile t);
 }

@@ -1,27 +1,60 @@
+<#include "Lanes.ftl">
+<#macro tile R>
+<#list 0..<R as i>
+    int k${i} = first + i${i} * d;
+    ${vector} a${i} = ${zero()};
+</#list>
+    for (int h = 0; h < length; h++) {
+      int k = j + h * (NearKernel.FIELDS * W);
+      ${vector} m = ${load("columns", "k")};
+      ${vector} r = ${load("columns", "k + W")};
+      ${vector} s = ${load("columns", "k + 2 * W")};
+      ${vector} w = ${load("columns", "k + 3 * W")};
+      ${vector} x, z;
+<#list 0..<R as i>
+      x = ${sub(broadcast("mean[k${i} + h]"), "m")};
+      z = ${mul(sub(broadcast("scale[k${i} + h]"), "s"), "w")};
+      z = ${mul("z", broadcast("weight[k${i} + h]"))};
+      a${i} = ${add("a${i}", fma("z", "z", mul(mul("x", "r"), "x")))};
+</#list>
+    }
+<#list 0..<R as i>
+    ${store("a${i}", "acc", "i${i} * FloatPanels.NR + to")};
+</#list>
+</#macro>
+<#macro emitNear>
 <#-- Four rows by one vector of columns, to spread the column loads, which cross cache lines; two rows ran at 60 % of this. -->
+<#local R = asVectors?then(4, 1)>
 package dev.kullback.internal.vector;
 
-import jdk.incubator.vector.FloatVector;
-import jdk.incubator.vector.VectorSpecies;
+<@imports/>
 
+<#if asVectors>
 /** Unrolled loop of {@link NearKernel}, layouts as there. */
-final class NearMicroKernel {
+<#else>
+/** {@link NearMicroKernel} without vectors: the same text, so the same bits. */
+</#if>
+final class ${class} {
+<#if asVectors>
   private static final VectorSpecies<Float> S = Species.FLOAT;
-  private static final int V = S.length();
 
-  private NearMicroKernel() {}
+</#if>
+  /** Columns that lie side by side. */
+  private static final int W = VectorWidth.BITS / Float.SIZE;
+
+  private ${class}() {}
 
   /**
-   * Stores 2 KL of rows i0 to i3 of a tile, whose first begins at {@code first}, and of the vector of columns at {@code j}, over
+   * Stores 2 KL of rows i0 to i${R - 1} of a tile, whose first begins at {@code first}, and of the vector of columns at {@code j}, over
    * {@code length} dimensions, to {@code acc[i·NR + to]}.
    */
-  static void tile4x1(
+  static void tile${R}x1(
       float[] mean,
       float[] scale,
       float[] weight,
       int first,
       int d,
-<#list 0..3 as i>
+<#list 0..<R as i>
       int i${i},
 </#list>
       float[] columns,
@@ -29,26 +62,8 @@ final class NearMicroKernel {
       int length,
       float[] acc,
       int to) {
-<#list 0..3 as i>
-    int k${i} = first + i${i} * d;
-    FloatVector a${i} = FloatVector.zero(S);
-</#list>
-    for (int h = 0; h < length; h++) {
-      int k = j + h * (NearKernel.FIELDS * V);
-      FloatVector m = FloatVector.fromArray(S, columns, k);
-      FloatVector r = FloatVector.fromArray(S, columns, k + V);
-      FloatVector s = FloatVector.fromArray(S, columns, k + 2 * V);
-      FloatVector w = FloatVector.fromArray(S, columns, k + 3 * V);
-      FloatVector x, z;
-<#list 0..3 as i>
-      x = FloatVector.broadcast(S, mean[k${i} + h]).sub(m);
-      z = FloatVector.broadcast(S, scale[k${i} + h]).sub(s).mul(w);
-      z = z.mul(FloatVector.broadcast(S, weight[k${i} + h]));
-      a${i} = a${i}.add(z.fma(z, x.mul(r).mul(x)));
-</#list>
-    }
-<#list 0..3 as i>
-    a${i}.intoArray(acc, i${i} * FloatPanels.NR + to);
-</#list>
+<@tile R/>
   }
 }
+</#macro>
+<@twins "NearMicroKernel" "ScalarNearMicroKernel" "Float"><@emitNear/></@twins>

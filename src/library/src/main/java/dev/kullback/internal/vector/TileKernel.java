@@ -1,6 +1,8 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
@@ -10,7 +12,7 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /** Computes blocks tile by tile by the Vector API; entries whose error bound exceeds the contract are computed again by other forms. */
-public final class VectorKernel implements BlockKernel<TileOperands> {
+public final class TileKernel implements BlockKernel<TileOperands> {
   /** Open entries of a row panel from which on the double kernel computes it whole, in the time of 3 entries (D = 256; Zen 3). */
   private static final int DENSE = 4;
 
@@ -22,32 +24,48 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
   }
 
   private final Worker worker;
+  private final Pair pair;
   private final ColdKernel cold;
   private final BooleanSupplier isRefinementReady;
   private final Tile tile = new Tile();
-  private final FloatKernels floats = new FloatKernels(1);
+  private final TileSums<float[]> floats;
 
-  /** Sums of batches of double, or where those of float are recomputed: begun then. */
-  private final DoubleKernels doubles = new DoubleKernels(FloatPanels.NR / DoublePanels.NR);
+  /** Sums of batches of double, or where those of float are recomputed: started then. */
+  private final TileSums<double[]> doubles;
 
-  private final NearKernel near = new NearKernel();
+  /** Whether values are made of sums at last; bounds are of the sums, so no rung stores a tile by itself. */
+  private final boolean isBounded;
+
+  /** Of KL alone, which has one rung more. */
+  private final @Nullable NearKernel near;
 
   /** First rung that settled an entry of the last tile, tried first by the next; null if float settled some entries, but not all. */
   private @Nullable Rung likely = Rung.FLOAT;
 
   /** Makes a kernel of one thread, for which {@code cold} computes tiles that need refinement until that is ready. */
-  public VectorKernel(Worker worker, ColdKernel cold, BooleanSupplier isRefinementReady) {
+  public TileKernel(
+      Formula formula,
+      Worker worker,
+      Pair pair,
+      ColdKernel cold,
+      BooleanSupplier isRefinementReady) {
     this.worker = worker;
+    this.pair = pair;
     this.cold = cold;
     this.isRefinementReady = isRefinementReady;
+    floats = FloatSums.of(formula);
+    doubles = DoubleSums.of(formula);
+    isBounded = formula.isBounded();
+    near = formula.hasNearForm() ? new NearKernel() : null;
   }
 
   /** Drops a call's batches and arrays, and the rung of its last tile. */
   @Override
   public void clear() {
-    tile.end();
-    floats.end();
-    doubles.end();
+    tile.dropTarget();
+    floats.dropBatches();
+    doubles.dropBatches();
+    cold.clear();
     likely = Rung.FLOAT;
   }
 
@@ -56,15 +74,15 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
       TileOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     int d = operands.q().dimension();
     boolean wide = operands.isWide();
-    tile.begin(out, row0, row1, wide ? DoublePanels.NR : FloatPanels.NR);
-    doubles.end();
+    tile.startBlock(out, row0, row1, wide ? DoublePanels.NR : FloatPanels.NR);
+    doubles.dropBatches();
     if (wide) {
-      beginDoubles(operands, PairKl.DOUBLE_TOLERANCE);
+      doubles.startBlock(operands);
     } else {
-      floats.begin(operands.q32(), operands.p32(), PairKl.FLOAT_TOLERANCE, d);
+      floats.startBlock(operands);
     }
     for (int column = column0; column < column1; column += tile.width) {
-      tile.begin(column, column1, operands.q() == operands.p());
+      tile.startPanel(column, column1, operands.q() == operands.p());
       worker.pass((long) tile.rows * tile.width * d);
       if (wide) {
         settleWide(operands);
@@ -77,15 +95,23 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     }
   }
 
-  /** Computes a tile of batches of double. */
+  /** Computes a tile whose first form is in double. */
   private void settleWide(TileOperands operands) {
     doubles.compute(tile, 0, tile.rows);
-    if (Epilogue.store(tile, doubles)) {
+    if (!isBounded && Epilogue.store(tile, doubles)) {
       tile.storeDiagonal();
       return;
     }
     tile.open();
-    if (tile.settle(doubles) > 0) {
+    storeRest(operands, tile.settle(doubles));
+  }
+
+  /** Stores a tile of which so many entries are still open. */
+  private void storeRest(TileOperands operands, int open) {
+    if (isBounded) {
+      tile.toHellinger();
+    }
+    if (open > 0) {
       settleStable(operands);
     }
     tile.store();
@@ -96,11 +122,14 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
    * that no entry depends on its tile. Returns null if stored, or the rung to climb from.
    */
   private @Nullable Rung speculate(TileOperands operands, Rung rung) {
+    if (isBounded) {
+      return rung;
+    }
     boolean whole = tile.columns == FloatPanels.NR;
     boolean stored = false;
     if (rung == Rung.FLOAT) {
       floats.compute(tile, 0, tile.rows);
-      if (whole && operands.q().dimension() <= FloatPanels.PROMOTED) {
+      if (whole && !floats.isPromoted()) {
         stored = Epilogue.storeWhole(tile, floats, floats.acc);
       } else {
         floats.promote(tile);
@@ -112,7 +141,9 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
         refinement(operands).compute(tile, 0, tile.rows);
         return Epilogue.storeDouble(tile, floats, doubles);
       }
-      stored = near.store(tile, operands.q(), operands.p(), floats, refinement(operands));
+      stored =
+          near != null
+              && near.store(tile, operands.q(), operands.p(), floats, refinement(operands));
     }
     return stored ? null : Rung.FLOAT;
   }
@@ -134,12 +165,8 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
       afterFloat = t.settle(floats);
     }
     int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat == all);
-    boolean mayBeNear = afterDouble > 0 && q.kind() == p.kind();
-    int afterNear = mayBeNear ? near.settle(t, q, p) : afterDouble;
-    if (afterNear > 0) {
-      settleStable(operands);
-    }
-    t.store();
+    boolean mayBeNear = near != null && afterDouble > 0 && q.kind() == p.kind();
+    storeRest(operands, near != null && mayBeNear ? near.settle(t, q, p) : afterDouble);
     if (all == 0) {
       return; // only a diagonal, which tells nothing of the next tile
     }
@@ -150,14 +177,10 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     }
   }
 
-  private void beginDoubles(TileOperands operands, double tolerance) {
-    doubles.begin(operands.q64(), operands.p64(), tolerance, operands.q().dimension());
-  }
-
-  /** Returns the sums in double of batches of float, begun at a block's first need. */
-  private DoubleKernels refinement(TileOperands operands) {
-    if (!doubles.isBegun()) {
-      beginDoubles(operands, PairKl.REFINED_TOLERANCE);
+  /** Returns the sums in double of batches of float, started at a block's first need. */
+  private TileSums<double[]> refinement(TileOperands operands) {
+    if (!doubles.isStarted()) {
+      doubles.startBlock(operands);
     }
     return doubles;
   }
@@ -170,9 +193,10 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
       return t.settle(doubles);
     }
     int open = 0;
+    int dense = near != null ? DENSE : 1; // others have no form in double of an entry alone
     for (int from = 0; from < t.rows; from += FloatPanels.MR) {
       int to = Math.min(from + FloatPanels.MR, t.rows);
-      if (t.open(from) >= DENSE) {
+      if (t.open(from) >= dense) {
         refinement(operands).compute(t, from, to);
         open += t.settle(doubles, from, to);
       } else if (t.open(from) > 0) {
@@ -182,7 +206,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
     return open;
   }
 
-  /** Settles entries of rows [from, to) one by one, to the bits of {@link Tile#settle}; how many stay open. */
+  /** Settles entries of KL in rows [from, to) one by one, to the bits of {@link Tile#settle}; how many stay open. */
   private int settleEntries(TileOperands operands, int from, int to) {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
@@ -211,7 +235,7 @@ public final class VectorKernel implements BlockKernel<TileOperands> {
       for (int j = 0; j < tile.columns; j++) {
         if (tile.isOpen(i, j)) {
           worker.pass(Checkpoint.ofPlain(q.dimension()));
-          tile.settle(i, j, PairKl.stable(q, tile.row + i, p, tile.column + j));
+          tile.settle(i, j, ColdKernel.stable(pair, q, tile.row + i, p, tile.column + j));
         }
       }
     }

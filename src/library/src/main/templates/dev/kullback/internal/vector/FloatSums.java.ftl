@@ -1,0 +1,578 @@
+<#include "Lanes.ftl">
+<#--
+  The sums of every formula's tiles, in float; the build derives those in double from what this makes. A formula has a line in `formulas`, and a
+  macro of its name, its term. Each becomes a class on vectors and its scalar twin, whose rows are one by one and columns four by four,
+  which hides the latency of an fma.
+
+  fields  numbers of a dimension in a panel, the mean first
+  fence   rows after which a kernel of 8 x 2 is fenced, 0 for never
+  rows    of a kernel for 16 registers, two vectors wide
+  usual   whether KL's shapes for a batch's last rows and columns are worth their code
+-->
+<#assign formulas = {
+  "Kl": {"fields": 2, "fence": 0, "rows": 4, "usual": true},
+  "Wasserstein2": {"fields": 2, "fence": 2, "rows": 4, "usual": false},
+  "Jeffreys": {"fields": 3, "fence": 0, "rows": 2, "usual": false},
+  "Chernoff": {"fields": 2}
+}>
+<#-- Terms: of row i from the fields q0_i, q1_i, …, of column j from p0_j, …, to be added to a{i}_{j}; d and t are free, t is computed last. -->
+<#-- [d² + v_i] / v_j. Subtracting v_j in every term takes a fourth instruction and another field: 52.6 against 55.8·10⁹ (i,j,h)/s. -->
+<#macro Kl i j R C>
+      d = ${sub("q0_${i}", "p0_${j}")};
+      t = ${fma("d", "d", "q1_${i}")};
+      a${i}_${j} = ${fma("t", "p1_${j}", "a${i}_${j}")};
+</#macro>
+<#macro Wasserstein2 i j R C>
+      d = ${sub("q0_${i}", "p0_${j}")};
+      t = ${sub("q1_${i}", "p1_${j}")};
+      a${i}_${j} = ${fma("t", "t", fma("d", "d", "a${i}_${j}"))};
+</#macro>
+<#-- Of 16 registers, 2 x 2 leave none for ones: 1.77 of KL's time, 4 x 1 with ones 1.94, unfenced 2.55 (float, Zen 3, JDK 25.0.3). -->
+<#macro Jeffreys i j R C>
+<#local isSum = !asVectors || R == 2 || (C == 2)?then(j, i % 2) == 0>
+      d = ${sub("q0_${i}", "p0_${j}")};
+      if (Float.SIZE == 32) {
+        t = ${fma("d", "d", add("q1_${i}", "p1_${j}"))};
+        a${i}_${j} = ${fma("t", isSum?then(add("q2_${i}", "p2_${j}"), fma("q2_${i}", "ONES", "p2_${j}")), "a${i}_${j}")};
+      } else {
+        t = ${sub("q1_${i}", "p1_${j}")};
+        d = ${mul("d", "d")};
+        a${i}_${j} = ${fma("t", sub("p2_${j}", "q2_${i}"), fma("d", add("q2_${i}", "p2_${j}"), "a${i}_${j}"))};
+      }
+</#macro>
+<#-- A quotient d²/s, s = v_i + v_j, v_i weighted, is added to those before it over one denominator, the product of all s. -->
+<#macro Chernoff i j>
+      d = ${sub("q0_${i}", "p0_${j}")};
+      s = ${add("q1_${i}", "p1_${j}")};
+      n${i}_${j} = ${fma("n${i}_${j}", "s", mul(mul("d", "d"), "m${i}_${j}"))};
+      m${i}_${j} = ${mul("m${i}_${j}", "s")};
+</#macro>
+<#-- A field of a row as kernels read it, of that of a column. -->
+<#function rowField x f>
+<#if name == "Kl" && f == 1><#return div(broadcast("1"), x)></#if>
+<#if name == "Chernoff" && f == 1><#return mul(x, broadcast("weight"))></#if>
+<#return x>
+</#function>
+<#-- Bits of a number as an integer, and back. The mark has the build make longs of those of doubles. -->
+<#function numberBits x><#return asVectors?then("((IntVector /*bits*/) ${x}.reinterpretShape(BITS, 0))", "Float.floatToRawIntBits(${x})")></#function>
+<#function ofNumberBits x><#return asVectors?then("((FloatVector) ${x}.reinterpretShape(S, 0))", "Float.intBitsToFloat(${x})")></#function>
+<#function and x y><#return asVectors?then("${x}.and(${y})", "(${x} & ${y})")></#function>
+<#function at i j><#return "to + ${i} * NR + ${j} * V"></#function>
+<#-- The loop over dimensions; counted by the rows' index it saves three of 51 instructions. -->
+<#macro dimensions C counted=false>
+<#if counted>
+    int end = r + length * (FIELDS * MR);
+    int column = c - r * (NR / MR);
+    for (int i = r; i < end; i += FIELDS * MR) {
+      int j = column + i * (NR / MR);
+<#else>
+    for (int h = 0; h < length; h++) {
+      int i = r + h * (FIELDS * MR);
+      int j = c + h * (FIELDS * NR);
+</#if>
+<#list 0..<fields as f><#list 0..<C as j>
+      ${vector} p${f}_${j} = ${load("columns", "j + ${f} * NR + ${j} * V")};
+</#list></#list>
+<#nested>
+    }
+</#macro>
+<#macro row i>
+<#list 0..<fields as f>
+      ${vector} q${f}_${i} = ${broadcast("rows[i + ${f} * MR + ${i}]")};
+</#list>
+</#macro>
+<#function tileName R C fence><#return "tile${R}x${C}" + (fence gt 0)?then("Fenced", "")></#function>
+<#macro tile R C fence=0 suffix="">
+
+  private static void ${tileName(R, C, fence)}${suffix}(
+      float[] rows,
+      int r,
+      float[] columns,
+      int c,
+      int length,
+      float[] acc,
+      int to,
+      boolean first) {
+<#list 0..<R as i><#list 0..<C as j>
+    ${vector} a${i}_${j} = ${zero()};
+</#list></#list>
+<@dimensions C fence == 1>
+      ${vector} d, t;
+<#list 0..<R as i>
+<@row i/>
+<#list 0..<C as j>
+<@.vars[name] i j R C/>
+</#list>
+<#if fence gt 0 && i % fence == fence - 1 && i < R - 1>
+      t.intoArray(acc, Tile.CAPACITY);
+</#if>
+</#list>
+</@dimensions>
+    if (!first) {
+<#list 0..<R as i><#list 0..<C as j>
+      a${i}_${j} = ${add("a${i}_${j}", load("acc", at(i, j)))};
+</#list></#list>
+    }
+<#list 0..<R as i><#list 0..<C as j>
+    ${store("a${i}_${j}", "acc", at(i, j))};
+</#list></#list>
+  }
+</#macro>
+<#-- The same of species HALF. -->
+<#macro halfTile R C><#local text><@tile R C 0 "Half"/></#local>${text?replace("(S", "(HALF")}</#macro>
+<#macro productTile R C>
+
+  private static void tile${R}x${C}(
+      float[] rows,
+      int r,
+      float[] columns,
+      int c,
+      int length,
+      float[] numerators,
+      int to,
+      float[] products,
+      float[] exponents) {
+<#list 0..<R as i><#list 0..<C as j>
+    ${vector} n${i}_${j} = ${load("numerators", at(i, j))};
+    ${vector} m${i}_${j} = ${load("products", at(i, j))};
+</#list></#list>
+<@dimensions C>
+      ${vector} d, s;
+<#list 0..<R as i>
+<@row i/>
+<#list 0..<C as j>
+<@.vars[name] i j/>
+</#list>
+</#list>
+</@dimensions>
+    ${asVectors?then("IntVector", "int")} /*bits*/ b;
+<#list 0..<R as i><#list 0..<C as j>
+    b = ${numberBits("m${i}_${j}")};
+    ${store(ofNumberBits(asVectors?then("b.and(MANTISSA).or(ONE)", "((b & MANTISSA) | ONE)")), "products", at(i, j))};
+    ${store(mul("n${i}_${j}", ofNumberBits(sub(asVectors?then("IntVector /*bits*/.broadcast(BITS, 2 * ONE)", "2 * ONE"), and("b", "~MANTISSA")))), "numerators", at(i, j))};
+    ${store(ofNumberBits(add(numberBits(load("exponents", at(i, j))), shiftRight("b", "(Float.PRECISION - 1)"))), "exponents", at(i, j))};
+</#list></#list>
+  }
+</#macro>
+<#macro emitSums>
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.PairKl;
+import dev.kullback.internal.formula.TileBound;
+import dev.kullback.internal.kernel.BlockKernel;
+import java.util.Arrays;
+<@imports>
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.LongVector;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorShape;
+</@imports>
+
+<#if !asVectors>
+/** {@link Float${name}Sums} without vectors: the same text, so the same bits. No class with vectors is loaded for it. */
+<#elseif isProduct>
+/**
+ * Sums the quotients of a tile of {@link dev.kullback.internal.formula.${name}} in float, and multiplies the variances under them: {@code R = (1−α) Σ d²/s + ln Π s + …}. Quotients of {@link
+ * #RUNS} dimensions have one denominator. {@code tileRxC} goes through up to {@link #RUN} dimensions of R rows and C vectors of columns, and then
+ * takes the product's exponent apart.
+ */
+<#else>
+/**
+ * Sums R of a tile of {@link dev.kullback.internal.formula.${name}} in float. Layouts, for column panel b, row panel a, dimension h:
+ *
+ * <pre>
+ * columns [b][h][FIELDS][NR]   a mean and scales of the NR columns of panel b; the vector side
+ * rows    [a][h][FIELDS][MR]   of the MR rows of panel a; the broadcast side, packed from columns block by block
+ * </pre>
+ *
+ * <p>{@code tileRxC} computes R rows by C vectors of columns over {@code length} dimensions, and adds them to {@code acc[to + row·NR +
+ * column]}, or stores them there if they are the {@code first}. An entry's value depends on its row and column alone: every lane sees the
+ * same operations in the same order, whatever the species, the tile and the position in it.
+ *
+ * <p>Fenced kernels are for 16 registers. C2 of JDK 25 loads all that an iteration loads at its start, and spills accumulators to make
+ * room for it; the loads of a row cannot pass the store of the row before, of no use otherwise, to the end of {@code acc}, at a constant
+ * index, which takes no register. Of KL, 4 x 2 vectors of 256 bits run at 11 to 13·10⁹ (i,j,h)/s without it and at 19 to 20 with it; 8 x 1
+ * at 18.5, 3 x 2 at 19, 10 x 1 at 18.7 (from the L1 cache, D = 64; Zen 3, JDK 25.0.3, where two fma allow 24). Their loop counts by the
+ * rows' index, which saves three of 51 instructions and 5 % where another program uses the core; that of 8 x 1 lost 15 % so.
+ */
+</#if>
+final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<float[]> {
+<@species>
+<#if isProduct>
+  private static final VectorSpecies<Integer> /*bits*/ BITS = S.withLanes(int /*bits*/.class);
+</#if>
+
+  /** MR lanes, or as many as a vector has. */
+  private static final VectorSpecies<Float> ROW =
+      VectorSpecies.of(
+          float.class, VectorShape.forBitSize(Math.min(VectorWidth.BITS, FloatPanels.MR * Float.SIZE)));
+<#if name == "Jeffreys">
+
+  /** Makes a sum of a product, as processors that have units for sums have others for products. */
+  private static final FloatVector ONES = FloatVector.broadcast(S, 1);
+</#if>
+<#if usual>
+
+  /**
+   * Whether up to half a vector of columns is computed in half vectors. Processors that split 512 bits do it in half the time: of 138 µs at
+   * 100 x 256, 12 (Zen 4). Doubles would be the only ones of 256 bits, see {@link FloatTranspose}.
+   */
+  private static final boolean HALVES = Float.SIZE == 32 && VectorWidth.BITS == 512;
+
+  private static final VectorSpecies<Float> HALF =
+      VectorSpecies.of(float.class, VectorShape.forBitSize(VectorWidth.BITS / (HALVES ? 2 : 1)));
+</#if>
+</@species>
+  private static final int FIELDS = ${fields};
+  private static final int MR = ${asVectors?then("FloatPanels.MR", "1")};
+  private static final int NR = FloatPanels.NR;
+
+  /** Dimensions whose chunks add up in this precision before they are promoted to double. */
+  private static final int PROMOTED = PairKl.BLOCKS;
+<#if isProduct>
+
+  /** Dimensions whose variances are multiplied before the product's exponent is taken apart. */
+  private static final int RUN = TileBound.RUN;
+
+  /** Dimensions whose quotients have one denominator. */
+  private static final int RUNS = TileBound.RUNS;
+
+  /** A number to whose bits an exponent is added as an integer: its last place is 1. */
+  private static final float EXPONENT = 1.5f * (Float.SIZE == 32 ? 0x1p23f : 0x1p52f);
+
+  /** Bits of a number's significand, and those of 1. */
+  private static final int /*bits*/ MANTISSA = Float.floatToRawIntBits(Float.MIN_NORMAL) - 1;
+
+  private static final int /*bits*/ ONE = Float.floatToRawIntBits(1);
+
+  private final double alpha;
+  private final float weight;
+
+  /** Numerators, and the products' mantissas and exponents, laid out as {@code acc}. */
+  private final float[] numerators = new float[acc.length];
+
+  private final float[] products = new float[acc.length];
+  private final float[] exponents = new float[acc.length];
+<#else>
+
+  /** Dimensions that a micro-kernel accumulates. 32 costs 8 % at D = 256; 128 would double what KL's bound in float allows for. */
+  private static final int KC = PairKl.BLOCK;
+</#if>
+
+  /** A block's rows, packed; grown on demand. */
+  private float[] rows = {};
+<#if asVectors>
+
+  /** Whether {@link #rows} are the block's. */
+  private boolean arePacked;
+
+  /** First column of the tile that was computed whole, if it is still there. */
+  private int computed;
+</#if>
+
+<#if isProduct>
+  @SuppressWarnings("cast") // redundant in double
+</#if>
+  ${class}(Formula formula) {
+<#if asVectors>
+    super(new float[Tile.CAPACITY + V], Tile.CAPACITY / Tile.ROWS / NR, NR, formula.factor());
+<#else>
+    super(new float[BlockKernel.MOST_ROWS * NR], formula.factor());
+</#if>
+<#if isProduct>
+    alpha = formula.alpha();
+    weight = (float) formula.rowWeight();
+</#if>
+  }
+
+  @Override
+<#if asVectors>
+  void startBlock(TileOperands operands) {
+<#else>
+  void startBlock(TileOperands operands, int row0, int row1) {
+</#if>
+    startBlock(operands, operands.q32(), operands.p32(), operands.precision32());
+<#if asVectors>
+    arePacked = false;
+    computed = NONE;
+<#else>
+    packRows(row0, row1);
+</#if>
+  }
+
+  private void packRows(int first, int end) {
+    int needed = Math.ceilDiv(end - first, MR) * MR * FIELDS * d;
+    if (rows.length < needed) {
+      rows = new float[needed];
+    }
+    float[] columns = valuesQ();
+    int at = 0;
+    for (int a = first; a < end; a += MR) {
+      int k = (a - a % NR) * FIELDS * d + a % NR;
+      for (int h = 0; h < d; h++, at += FIELDS * MR, k += FIELDS * NR) {
+<#if asVectors>
+        for (int i = 0; i < MR; i += ROW.length()) {
+<#list 0..<fields as f>
+          ${store(rowField(load("columns", "k + ${f} * NR + i"), f), "rows", "at + ${f} * MR + i")?replace("(S,", "(ROW,")};
+</#list>
+        }
+<#else>
+<#list 0..<fields as f>
+        ${store(rowField(load("columns", "k + ${f} * NR"), f), "rows", "at + ${f}")};
+</#list>
+</#if>
+      }
+    }
+  }
+
+<#if asVectors>
+  @Override
+  void compute(Tile t, int from, int to) {
+    if (computed == t.column) {
+      return;
+    }
+    if (!arePacked) {
+      packRows(t.row, t.row + t.rows);
+      arePacked = true;
+    }
+    for (int k = 0; k * NR < t.columns; k++) {
+      float[] sums = ${isProduct?then("acc", "d > PROMOTED ? acc : Epilogue.accumulators(acc, r[k])")};
+      computePanel(
+          ${isProduct?then("t.row, ", "")}from, to, t.column + k * NR, Math.min(NR, t.columns - k * NR), sums, r[k]);
+      for (int i = from; i < to && t.isDiagonal; i++) {
+        int j = t.row + i - t.column - k * NR;
+        if (j >= 0 && j < NR) {
+          sums[i * NR + j] = CERTAIN;
+          r[k][i * NR + j] = CERTAIN;
+        }
+      }
+    }
+    computed = from == 0 && to == t.rows ? t.column : NONE;
+  }
+
+  @Override
+  boolean isPromoted() {
+    return ${isProduct?then("true", "d > PROMOTED")};
+  }
+
+  @Override
+  void promote(Tile t) {
+    if (!isPromoted()) {
+      Epilogue.promote(Epilogue.accumulators(acc, r[0]), r[0], 0, t.rows * NR, true);
+    }
+  }
+<#else>
+  @Override
+  void compute(int row0, int i, int column) {
+    computePanel(${isProduct?then("row0, ", "")}i, i + 1, column, COLUMNS, acc);
+  }
+
+  /** Adds the sums of a row to {@link #r}, or stores the first there. */
+  private void promote(float[] acc, int from, boolean first) {
+    for (int k = 0; k < COLUMNS; k++) {
+      r[k] = first ? acc[from + k] : r[k] + acc[from + k];
+    }
+  }
+</#if>
+<#if isProduct>
+
+  /** Computes rows [from, to) of the block, of a panel's columns. */
+  private void computePanel(
+      int row0, int from, int to, int column, int columns, float[] sums${asVectors?then(", double[] r", "")}) {
+    int end = Math.ceilDiv(to, MR) * MR;
+    Arrays.fill(numerators, from * NR, end * NR, 0);
+    Arrays.fill(products, from * NR, end * NR, 1);
+    Arrays.fill(exponents, from * NR, end * NR, EXPONENT);
+    for (int h = 0; h < d; h += PROMOTED) {
+      Arrays.fill(sums, from * NR, end * NR, 0);
+      int group = Math.min(d, h + PROMOTED);
+      for (int g = h; g < group; g += RUNS) {
+        int last = Math.min(group, g + RUNS);
+        for (int i = from; i < end; i += ${asVectors?then("4", "1")}) {
+          for (int j = 0; j < columns; j += ${asVectors?then("2 * V", "COLUMNS")}) {
+            for (int run = g; run < last; run += RUN) {
+              int a = ((i - i % MR) * d + run * MR) * FIELDS + i % MR;
+              int b = ((column - column % NR) * d + run * NR) * FIELDS + column % NR + j;
+              int length = Math.min(RUN, last - run);
+<#if asVectors>
+              multiply(a, b, columns - j, length, i * NR + j);
+<#else>
+              tile1x4(rows, a, valuesP(), b, length, numerators, i * NR + j, products, exponents);
+</#if>
+            }
+          }
+        }
+        divide(numerators, products, sums, from * NR, ${asVectors?then("end * NR", "from * NR + COLUMNS")});
+      }
+<#if asVectors>
+      Epilogue.promote(sums, r, from * NR, end * NR, h == 0);
+<#else>
+      promote(sums, from * NR, h == 0);
+</#if>
+    }
+    double bias = EXPONENT + (double) Math.ceilDiv(d, RUN) * Float.MAX_EXPONENT;
+    ${twin}Elementary.addLogarithms(
+        r,
+        products,
+        exponents,
+        bias,
+        alpha,
+        d,
+        logQ,
+        row0,
+        from,
+        to,
+        logP,
+        column,
+        ${asVectors?then("NR, 0", "COLUMNS, from * NR")});
+  }
+<#if asVectors>
+
+  private void multiply(int r, int c, int count, int length, int to) {
+    float[] columns = valuesP();
+    if (MR == 4) {
+      tile4x1(rows, r, columns, c, length, numerators, to, products, exponents);
+      if (count > V) {
+        tile4x1(rows, r, columns, c + V, length, numerators, to + V, products, exponents);
+      }
+    } else if (count > V) {
+      tile4x2(rows, r, columns, c, length, numerators, to, products, exponents);
+    } else {
+      tile4x1(rows, r, columns, c, length, numerators, to, products, exponents);
+    }
+  }
+</#if>
+
+  /** Adds the quotients of entries [from, to), numerators over products, to {@code sums}, and leaves numerators of 0. */
+  private static void divide(
+      float[] numerators, float[] products, float[] sums, int from, int to) {
+    for (int k = from; k < to; k += V) {
+      ${store(add(div(load("numerators", "k"), load("products", "k")), load("sums", "k")), "sums", "k")};
+      ${store(zero(), "numerators", "k")};
+    }
+  }
+<#if asVectors>
+<@productTile 4 2/>
+<@productTile 4 1/>
+<#else>
+<@productTile 1 4/>
+</#if>
+<#else>
+
+  /** Computes rows [from, to) of the block, of a panel's columns; the L1 cache holds KC dimensions of them for every row panel after the first. */
+  private void computePanel(
+      int from, int to, int column, int columns, float[] sums${asVectors?then(", double[] r", "")}) {
+    int c = (column - column % NR) * FIELDS * d + column % NR;
+    for (int h = 0; h < d; h += KC, c += KC * FIELDS * NR) {
+      int length = Math.min(KC, d - h);
+      boolean first = h % PROMOTED == 0;
+      boolean last = h + KC >= d;
+      for (int i = from; i < to; i += MR) {
+        int at = (i * d + h * MR) * FIELDS;
+        for (int j = 0; j < columns; j += ${asVectors?then("2 * V", "COLUMNS")}) {
+<#if asVectors>
+          addTerms(at, ${usual?then("to - i, ", "")}c + j, columns - j, length, sums, i * NR + j, first);
+<#else>
+          tile1x4(rows, at, valuesP(), c + j, length, sums, i * NR + j, first);
+</#if>
+        }
+      }
+<#if asVectors>
+      if (d > PROMOTED && (last || (h + KC) % PROMOTED == 0)) {
+        int end = Math.ceilDiv(to, MR) * MR * NR;
+        Epilogue.promote(sums, r, from * NR, end, h < PROMOTED);
+      }
+<#else>
+      if (last || (h + KC) % PROMOTED == 0) {
+        promote(sums, from * NR, h < PROMOTED);
+      }
+</#if>
+    }
+  }
+<#if asVectors>
+
+  /** Accumulates up to MR rows by up to two vectors of columns. */
+  private void addTerms(
+      int r,
+<#if usual>
+      int rowCount,
+</#if>
+      int c,
+      int columnCount,
+      int length,
+      float[] sums,
+      int to,
+      boolean first) {
+    float[] columns = valuesP();
+    if (MR == 4 && columnCount > V) {
+<#list 0..<(4 / formulas[name].rows) as k><#local i = k * formulas[name].rows>
+      ${tileName(formulas[name].rows, 2, 1)}(rows, r + ${i}, columns, c, length, sums, to + ${i} * NR, first);
+</#list>
+    } else if (MR == 4) {
+      tile4x1(rows, r, columns, c, length, sums, to, first);
+<#if usual>
+    } else if (HALVES && columnCount <= V / 2) {
+      tile8x1Half(rows, r, columns, c, length, sums, to, first);
+</#if>
+    } else if (columnCount <= V) {
+      tile8x1(rows, r, columns, c, length, sums, to, first);
+<#if usual>
+    } else if (rowCount <= 4) { // where a batch ends: 3 of 93 µs at 100 x 256 (Zen 5)
+      tile4x2(rows, r, columns, c, length, sums, to, first);
+</#if>
+    } else {
+      ${tileName(8, 2, formulas[name].fence)}(rows, r, columns, c, length, sums, to, first);
+    }
+  }
+</#if>
+<#-- 32 registers: a whole tile, a batch's last vector of columns, its last four rows, or half a vector; 16 registers: the first two -->
+<#if asVectors>
+<@tile 8 2 formulas[name].fence/>
+<@tile 8 1/>
+<#if usual>
+<@tile 4 2/>
+<@halfTile 8 1/>
+</#if>
+<@tile formulas[name].rows 2 1/>
+<@tile 4 1/>
+<#else>
+<@tile 1 4/>
+</#if>
+</#if>
+}
+</#macro>
+<#list formulas?keys as key>
+<#assign name = key, fields = formulas[key].fields, isProduct = !(formulas[key].rows)??, usual = formulas[key].usual!false>
+<@twins "Float${key}Sums" "FloatScalar${key}Sums" "Float"><@emitSums/></@twins>
+</#list>
+package dev.kullback.internal.vector;
+
+import dev.kullback.internal.formula.Formula;
+<#list formulas?keys as key>
+import dev.kullback.internal.formula.${key};
+</#list>
+
+/** Makes the sums of a formula, each of a class of its own, so that C2 sees one class where it is called. */
+final class FloatSums {
+  private FloatSums() {}
+
+  static TileSums<float[]> of(Formula formula) {
+    return switch (formula) {
+<#list formulas?keys as key>
+      case ${key} _ -> new Float${key}Sums(formula);
+</#list>
+      default -> throw new IllegalArgumentException(formula.toString());
+    };
+  }
+
+  static BlockSums.Scalar<float[]> scalar(Formula formula) {
+    return switch (formula) {
+<#list formulas?keys as key>
+      case ${key} _ -> new FloatScalar${key}Sums(formula);
+</#list>
+      default -> throw new IllegalArgumentException(formula.toString());
+    };
+  }
+}
