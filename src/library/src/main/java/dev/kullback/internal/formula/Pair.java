@@ -154,11 +154,6 @@ public final class Pair implements BlockKernel<Operands<?>> {
     return exact;
   }
 
-  /** Returns the last result of {@link #exact}. */
-  public Unrounded lastExact() {
-    return exact;
-  }
-
   /**
    * Returns the divergence rounded to double, which depends on the two Gaussians alone, not on the kernel, its block or the machine's
    * vectors: the value of exact arithmetic wherever that is decided, else {@link #precise}; 0 for equal parameters.

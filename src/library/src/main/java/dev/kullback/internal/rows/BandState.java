@@ -20,21 +20,22 @@ public final class BandState {
 
   final double[] least = new double[NearestRows.MOST_GROUPS];
 
-  final Pair pair;
+  /** Divergences of the row that is asked for, from columns. */
+  final ColumnSource source;
 
   private int[] positions = {};
   private double[] values = {};
   private final KeySort sorting;
-  private Candidates[] candidates = {};
+  private Ranking[] rankings = {};
 
-  /** Candidates that the call has used. */
+  /** Rankings that the call has used. */
   private int used;
 
   private double[] state = {};
 
   public BandState(RowScan scan, Pair pair) {
     this.scan = scan;
-    this.pair = pair;
+    source = new ColumnSource(pair);
     sorting = new KeySort(scan);
   }
 
@@ -54,17 +55,17 @@ public final class BandState {
     return span == WHOLE;
   }
 
-  /** Candidates of row i of the band. */
-  Candidates candidates(int i) {
-    if (candidates.length <= i) {
-      int length = candidates.length;
-      candidates = Arrays.copyOf(candidates, Math.max(i + 1, RowReduction.BLOCK_ROWS));
-      for (int k = length; k < candidates.length; k++) {
-        candidates[k] = new Candidates(sorting);
+  /** The ranking of row i of the band. */
+  Ranking ranking(int i) {
+    if (rankings.length <= i) {
+      int length = rankings.length;
+      rankings = Arrays.copyOf(rankings, Math.max(i + 1, RowReduction.BLOCK_ROWS));
+      for (int k = length; k < rankings.length; k++) {
+        rankings[k] = new Ranking(sorting);
       }
     }
     used = Math.max(used, i + 1);
-    return candidates[i];
+    return rankings[i];
   }
 
   /** Scratch for that many positions. */
@@ -104,11 +105,12 @@ public final class BandState {
     return state;
   }
 
-  /** Drops large arrays after a call. */
+  /** Drops large arrays and the batches after a call. */
   public void trim() {
     for (; used > 0; used--) {
-      candidates[used - 1].trim();
+      rankings[used - 1].trim(KeySort.MOST_KEPT);
     }
     sorting.trim();
+    source.clear();
   }
 }

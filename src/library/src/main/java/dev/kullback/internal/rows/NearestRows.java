@@ -1,8 +1,6 @@
 package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.formula.Pair;
-import dev.kullback.internal.formula.Unrounded;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.kernel.RowAnswer;
@@ -104,14 +102,14 @@ public final class NearestRows extends RowSearch {
   /** Bounds the spans so that a row's candidates of all are at most {@link #most()}: its early ordering must not depend on the spans. */
   @Override
   public int mostSpans() {
-    long room = 4L * Candidates.room(Math.min(k, MOST_UNCERTAIN)) * q().size();
-    return Math.clamp(MOST_PARTIAL / room, 1, Math.max(1, most() / Candidates.room(k)));
+    long room = 4L * Ranking.roomOfValues(Math.min(k, MOST_UNCERTAIN)) * q().size();
+    return Math.clamp(MOST_PARTIAL / room, 1, Math.max(1, most() / Ranking.roomOfValues(k)));
   }
 
   @Override
   public void cut(int rows, int spans) {
     this.spans = spans;
-    room = Math.min(most() / spans, 4 * Candidates.room(Math.min(k, MOST_UNCERTAIN)));
+    room = Math.min(most() / spans, 4 * Ranking.roomOfValues(Math.min(k, MOST_UNCERTAIN)));
     int length = rows * spans;
     if (spans > 1 && partialCount.length < length) {
       partialCount = new int[length];
@@ -133,28 +131,26 @@ public final class NearestRows extends RowSearch {
   public void begin(int row0, int row1, BandState band) {
     int columns = p().size();
     for (int i = 0; i < row1 - row0; i++) {
-      Candidates c = band.candidates(i);
-      c.search(k, columns, error);
-      c.cut = limit(row0 + i);
+      band.ranking(i).startNearest(k, columns, error, cut(row0 + i));
     }
   }
 
   @Override
   public RowQuery query() {
-    return RowQuery.nearest(k, error, query.skip(), this::limit);
+    return RowQuery.nearest(k, error, query.skip(), this::cut);
   }
 
   /** Value that an entry of row i must be below to count, by the earlier lists. */
-  private double limit(int i) {
+  private double cut(int i) {
     NeighborLists earlier = query.earlier();
     return earlier == null || earlier.count(i) < wanted
         ? Double.POSITIVE_INFINITY
-        : Candidates.cut(earlier.values()[earlier.start()[i] + wanted - 1], error);
+        : Ranking.cutOfAll(earlier.values()[earlier.start()[i] + wanted - 1], error);
   }
 
   @Override
   public boolean take(RowAnswer answer, int i, int piece, BandState band) {
-    Candidates c = band.candidates(i - band.first);
+    Ranking c = band.ranking(i - band.first);
     boolean all = band.take(answer, i, piece, c::offer);
     orderMany(c, i, band);
     return all;
@@ -165,7 +161,7 @@ public final class NearestRows extends RowSearch {
     int width = column1 - column0;
     int columns = p().size();
     for (int i = row0; i < row1; i++) {
-      Candidates c = band.candidates(i - band.first);
+      Ranking c = band.ranking(i - band.first);
       if (isTooMany(c, band)) {
         continue;
       }
@@ -182,12 +178,12 @@ public final class NearestRows extends RowSearch {
 
   /** Takes the entries of row i and columns [column0, column1), {@code kl[from…]}. */
   private void scan(
-      double[] kl, int from, int i, int column0, int column1, Candidates c, BandState band) {
+      double[] kl, int from, int i, int column0, int column1, Ranking c, BandState band) {
     int width = column1 - column0;
     long groups = Math.ceilDiv((long) GROUPS * k, GROUPS_AT_A_TIME) * GROUPS_AT_A_TIME;
     if (c.isUnbounded() && groups <= Math.min(width / 4, MOST_GROUPS)) {
       band.scan.leastOfGroups(kl, from, from + width, (int) groups, band.least);
-      c.bound(band.least, (int) groups);
+      c.limitByGroups(band.least, (int) groups);
     }
     int[] at = band.positions(width);
     int count = band.scan.atMost(c.limit(), kl, from, from + width, at);
@@ -198,32 +194,40 @@ public final class NearestRows extends RowSearch {
   }
 
   /** Orders a row's candidates, if there are too many to keep, and drops all but the nearest k. */
-  private void orderMany(Candidates c, int i, BandState band) {
-    if (c.count > most() && band.isWhole()) {
-      c.finish();
-      if (c.count > most()) {
+  private void orderMany(Ranking c, int i, BandState band) {
+    if (c.count() > most() && band.isWhole()) {
+      c.prune();
+      if (c.count() > most()) {
         order(c, i, band);
         c.keepNearest();
       }
     }
   }
 
+  /** Puts candidates, sorted by the kernels' values, in their order. */
+  private void order(Ranking c, int i, BandState band) {
+    if (query.exact()) {
+      c.decideNearest(source(i, band));
+    } else {
+      c.order(source(i, band));
+    }
+  }
+
   /** Whether a span has more candidates of a row than it may. */
-  private boolean isTooMany(Candidates c, BandState band) {
-    return !band.isWhole() && c.room > room;
+  private boolean isTooMany(Ranking c, BandState band) {
+    return !band.isWhole() && c.room() > room;
   }
 
   /** Keeps a span's candidates for {@link #merge}. */
   private void endSpan(int row0, int row1, BandState band) {
     for (int i = row0; i < row1; i++) {
-      Candidates c = band.candidates(i - row0);
+      Ranking c = band.ranking(i - row0);
       int part = i * spans + band.span;
       partialCount[part] = -1;
       if (!isTooMany(c, band)) {
-        c.finish();
-        partialCount[part] = c.count;
-        System.arraycopy(c.index, 0, partialIndex, part * room, c.count);
-        System.arraycopy(c.value, 0, partialValue, part * room, c.count);
+        c.prune();
+        partialCount[part] = c.count();
+        c.copy(partialIndex, partialValue, part * room);
       }
     }
   }
@@ -237,7 +241,7 @@ public final class NearestRows extends RowSearch {
     }
     begin(row0, row1, band);
     for (int i = row0; i < row1; i++) {
-      Candidates c = band.candidates(i - row0);
+      Ranking c = band.ranking(i - row0);
       for (int part = i * spans; part < (i + 1) * spans; part++) {
         for (int at = part * room; at < part * room + partialCount[part]; at++) {
           c.offer(partialIndex[at], partialValue[at]);
@@ -255,100 +259,38 @@ public final class NearestRows extends RowSearch {
       return;
     }
     for (int i = row0; i < row1; i++) {
-      Candidates c = band.candidates(i - row0);
-      c.finish();
+      Ranking c = band.ranking(i - row0);
+      c.prune();
       order(c, i, band);
       put(c, i);
     }
   }
 
   /** Writes the nearest of the candidates, in order, and the earlier list. */
-  private void put(Candidates c, int i) {
+  private void put(Ranking c, int i) {
     Results out = Objects.requireNonNull(values);
     int first = query.first();
     NeighborLists earlier = query.earlier();
     int a = earlier == null ? 0 : earlier.start()[i];
     int s = 0;
+    int found = c.count();
     for (int to = start(i), end = to + query.count(i, p().size(), wanted); to < end; to++) {
       if (earlier != null
           && a < earlier.start()[i + 1]
-          && (s == c.count
+          && (s == found
               || NeighborLists.isBefore(
-                  earlier.values()[a], earlier.indices()[a], c.value[s], first + c.index[s]))) {
+                  earlier.values()[a],
+                  earlier.indices()[a],
+                  c.value(s),
+                  first + (int) c.place(s)))) {
         indices[to] = earlier.indices()[a];
         out.put(to, earlier.values()[a++]);
-      } else if (s < c.count) {
-        indices[to] = first + c.index[s];
-        out.put(to, c.value[s++]);
+      } else if (s < found) {
+        indices[to] = first + (int) c.place(s);
+        out.put(to, c.value(s++));
       } else {
         throw new AssertionError("row %d has fewer than it should".formatted(i));
       }
     }
-  }
-
-  /** Puts the candidates, sorted by the kernels' values, in their order. */
-  private void order(Candidates c, int i, BandState band) {
-    if (query.exact()) {
-      round(c, i, band);
-    } else {
-      resolve(c, i, band);
-    }
-  }
-
-  /** Gives the nearest candidates their exact values, rounded. */
-  private void round(Candidates c, int i, BandState band) {
-    if (c.count > 2 * (long) k && band.pair.isPreciseFaster(q(), p())) {
-      for (int s = 0; s < c.count; s++) {
-        c.value[s] = repeats(c, s) ? c.value[s - 1] : precise(i, c.index[s], band);
-      }
-      c.sort();
-      c.keepNearest(Pair.PRECISE_ERROR);
-    }
-    for (int s = 0; s < c.count; s++) {
-      c.value[s] = repeats(c, s) ? c.value[s - 1] : rounded(i, c.index[s], band);
-    }
-    c.sort();
-    c.count = Math.min(c.count, k);
-  }
-
-  /** Whether a candidate certainly has the divergence of the one before it. */
-  private boolean repeats(Candidates c, int s) {
-    return s > 0 && Pair.isSame(p(), c.index[s - 1], c.index[s]);
-  }
-
-  /** Recomputes the candidates whose order is uncertain, and unrounded those whose order then still is. */
-  private void resolve(Candidates c, int i, BandState band) {
-    if (recompute(c, i, error, false, band)) {
-      c.sort();
-      c.beginUnrounded();
-      if (recompute(c, i, Pair.PRECISE_ERROR, true, band)) {
-        c.sortUnrounded(band.pair.tolerance(p().dimension()));
-      }
-    }
-  }
-
-  /** Recomputes the candidates that are within the error of a neighbor; returns whether there are any. */
-  private boolean recompute(Candidates c, int i, double error, boolean exact, BandState band) {
-    boolean any = false;
-    boolean touchesLast = false;
-    int last = -1;
-    for (int s = 0; s < c.count; s++) {
-      double kl = c.value[s];
-      boolean touchesNext = s + 1 < c.count && c.value[s + 1] * (1 - error) <= kl * (1 + error);
-      if ((touchesLast || touchesNext) && kl > 0 && kl < Double.POSITIVE_INFINITY) {
-        int j = c.index[s];
-        boolean repeats = touchesLast && last >= 0 && Pair.isSame(p(), last, j);
-        if (exact) {
-          Unrounded x = repeats ? band.pair.lastExact() : exact(i, j, kl, band);
-          c.setUnrounded(s, x.value, x.rest);
-        } else {
-          c.value[s] = repeats ? c.value[s - 1] : precise(i, j, band);
-        }
-        last = j;
-        any = true;
-      }
-      touchesLast = touchesNext;
-    }
-    return any;
   }
 }

@@ -2,7 +2,6 @@ package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.formula.Pair;
-import dev.kullback.internal.formula.Unrounded;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -41,18 +40,8 @@ abstract class RowSearch extends RowReduction {
     return Objects.requireNonNull(p);
   }
 
-  /** Returns the divergence of row i and column j, as {@link Pair#precise} does. */
-  final double precise(int i, int j, BandState band) {
-    return reverse ? band.pair.precise(p(), j, q(), i) : band.pair.precise(q(), i, p(), j);
-  }
-
-  /** Returns it unrounded, as {@link Pair#exact} does. */
-  final Unrounded exact(int i, int j, double kl, BandState band) {
-    return reverse ? band.pair.exact(p(), j, q(), i, kl) : band.pair.exact(q(), i, p(), j, kl);
-  }
-
-  /** Returns it rounded to double, as {@link Pair#rounded} does. */
-  final double rounded(int i, int j, BandState band) {
-    return reverse ? band.pair.rounded(p(), j, q(), i) : band.pair.rounded(q(), i, p(), j);
+  /** Returns the divergences of row i. */
+  final Source source(int i, BandState band) {
+    return band.source.of(q(), i, p(), reverse);
   }
 }

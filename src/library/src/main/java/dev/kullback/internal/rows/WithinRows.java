@@ -1,8 +1,6 @@
 package dev.kullback.internal.rows;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.formula.Pair;
-import dev.kullback.internal.formula.Unrounded;
 import dev.kullback.internal.kernel.RowAnswer;
 import dev.kullback.internal.kernel.RowQuery;
 import java.util.concurrent.atomic.AtomicLong;
@@ -48,7 +46,7 @@ public final class WithinRows extends RowSearch {
   @Override
   public void begin(int row0, int row1, BandState band) {
     for (int i = 0; i < row1 - row0; i++) {
-      band.candidates(i).clear();
+      band.ranking(i).startDecided();
     }
   }
 
@@ -56,18 +54,18 @@ public final class WithinRows extends RowSearch {
   public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
     int[] at = band.positions(width);
-    long found = 0;
+    long added = 0;
     for (int i = row0; i < row1; i++) {
-      Candidates c = band.candidates(i - band.first);
-      int before = c.count;
+      Ranking found = band.ranking(i - band.first);
+      int before = found.count();
       int from = (i - row0) * width;
       int count = band.scan.atMost(limit, kl, from, from + width, at);
       for (int s = 0; s < count; s++) {
-        offer(i, column0 + at[s], kl[from + at[s]], c, band);
+        offer(i, column0 + at[s], kl[from + at[s]], found, band);
       }
-      found += c.count - before;
+      added += found.count() - before;
     }
-    check(total.addAndGet(found));
+    check(total.addAndGet(added));
   }
 
   @Override
@@ -77,41 +75,29 @@ public final class WithinRows extends RowSearch {
 
   @Override
   public boolean take(RowAnswer answer, int i, int piece, BandState band) {
-    Candidates c = band.candidates(i - band.first);
-    int before = c.count;
-    boolean all = band.take(answer, i, piece, (j, kl) -> offer(i, j, kl, c, band));
-    check(total.addAndGet(c.count - before));
+    Ranking found = band.ranking(i - band.first);
+    int before = found.count();
+    boolean all = band.take(answer, i, piece, (j, kl) -> offer(i, j, kl, found, band));
+    check(total.addAndGet(found.count() - before));
     return all;
   }
 
-  private void offer(int i, int j, double kl, Candidates c, BandState band) {
-    double x = kl;
-    if (x * (1 + error) > radius && x < Double.POSITIVE_INFINITY) {
-      x = decided(i, j, band);
+  private void offer(int i, int j, double value, Ranking found, BandState band) {
+    double x = value;
+    if (Ranking.atMost(x, error) > radius && x < Double.POSITIVE_INFINITY) {
+      Source source = source(i, band);
+      x = source.decide(j, source.precise(j), radius);
     }
     if (x <= radius) {
-      c.append(j, x);
+      found.append(j, x);
     }
-  }
-
-  /** The divergence of i and j; infinite if it exceeds the radius by less than its rounding to double. */
-  private double decided(int i, int j, BandState band) {
-    double kl = precise(i, j, band);
-    if (Math.abs(kl - radius) > Pair.PRECISE_ERROR * radius) {
-      return kl;
-    }
-    Unrounded exact = exact(i, j, kl, band);
-    double tolerance = band.pair.tolerance(q().dimension());
-    return exact.isBeyond(radius, tolerance) ? Double.POSITIVE_INFINITY : exact.value;
   }
 
   @Override
   public void end(int row0, int row1, BandState band) {
-    NeighborLists found = NeighborLists.ofCounts(row1 - row0, i -> band.candidates(i).count);
+    NeighborLists found = NeighborLists.ofCounts(row1 - row0, i -> band.ranking(i).count());
     for (int i = 0; i < row1 - row0; i++) {
-      Candidates c = band.candidates(i);
-      System.arraycopy(c.index, 0, found.indices(), found.start()[i], c.count);
-      System.arraycopy(c.value, 0, found.values(), found.start()[i], c.count);
+      band.ranking(i).copy(found.indices(), found.values(), found.start()[i]);
     }
     parts.set(row0 * spans + Math.max(0, band.span), found);
   }

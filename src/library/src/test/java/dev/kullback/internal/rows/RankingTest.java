@@ -11,35 +11,35 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** A search keeps the nearest k by value and index, and what the error leaves as near, and no more. */
-class CandidatesTest {
+class RankingTest {
   @ParameterizedTest
   @MethodSource("dev.kullback.internal.rows.RowScanTest#scans")
   void keepsWhatMayBeAmongTheNearest(RowScan scan) {
     Random random = new Random(1);
-    Candidates c = new Candidates(new KeySort(scan));
+    Ranking c = new Ranking(new KeySort(scan));
     for (int trial = 0; trial < 3000; trial++) {
       int n = 1 + random.nextInt(700);
       int k = 1 + random.nextInt(random.nextBoolean() ? n : Math.min(n, 8));
       double error = trial % 3 == 0 ? 1e-12 : 0.03;
       double[] value = values(n, trial % 6, random);
-      c.search(k, n, error);
+      c.startNearest(k, n, error, Double.POSITIVE_INFINITY);
       if (trial % 7 == 0) {
-        c.bound(value.clone(), n);
+        c.limitByGroups(value.clone(), n);
       }
       for (int j = 0; j < n; j++) {
         if (value[j] <= c.limit()) {
           c.offer(j, value[j]);
         }
       }
-      c.finish();
+      c.prune();
       Integer[] order = IntStream.range(0, n).boxed().toArray(Integer[]::new);
       Arrays.sort(order, Comparator.comparingDouble(j -> value[j])); // stable: ties by index
       double cut = value[order[k - 1]] * (1 + error) / (1 - error);
       int kept = (int) IntStream.range(0, n).filter(s -> s < k || value[order[s]] < cut).count();
-      assertThat(c.count).as("trial %d", trial).isEqualTo(kept);
+      assertThat(c.count()).as("trial %d", trial).isEqualTo(kept);
       for (int s = 0; s < kept; s++) {
-        assertThat(c.index[s]).as("trial %d, rank %d", trial, s).isEqualTo(order[s]);
-        assertThat(c.value[s]).isEqualTo(value[order[s]]);
+        assertThat(c.place(s)).as("trial %d, rank %d", trial, s).isEqualTo((long) order[s]);
+        assertThat(c.value(s)).isEqualTo(value[order[s]]);
       }
     }
   }
@@ -49,16 +49,16 @@ class CandidatesTest {
   @MethodSource("dev.kullback.internal.rows.RowScanTest#scans")
   void restsDecideBetweenEqualValues(RowScan scan) {
     Random random = new Random(2);
-    Candidates c = new Candidates(new KeySort(scan));
+    Ranking c = new Ranking(new KeySort(scan));
     for (int trial = 0; trial < 1000; trial++) {
       int n = 1 + random.nextInt(trial % 10 == 0 ? 700 : 9);
       int[] quarterUlps = new int[n]; // above 1
-      c.clear();
+      c.startDecided();
       for (int j = 0; j < n; j++) {
         quarterUlps[j] = random.nextInt(7) - 2;
         c.append(j, 0);
       }
-      c.beginUnrounded();
+      c.clearRests();
       for (int j = 0; j < n; j++) {
         boolean isUp = quarterUlps[j] > 2 || (quarterUlps[j] == 2 && random.nextBoolean());
         double rest = (quarterUlps[j] - (isUp ? 4 : 0)) * 0x1p-54 + random.nextInt(2) * 0x1p-82;
@@ -68,11 +68,11 @@ class CandidatesTest {
       Integer[] order = IntStream.range(0, n).boxed().toArray(Integer[]::new);
       Arrays.sort(order, Comparator.comparingInt(j -> quarterUlps[j])); // stable: ties by index
       for (int s = 0; s < n; s++) {
-        assertThat(c.index[s]).as("trial %d, rank %d", trial, s).isEqualTo(order[s]);
+        assertThat(c.place(s)).as("trial %d, rank %d", trial, s).isEqualTo((long) order[s]);
         if (s > 0) {
-          assertThat(c.value[s]).isGreaterThanOrEqualTo(c.value[s - 1]);
+          assertThat(c.value(s)).isGreaterThanOrEqualTo(c.value(s - 1));
           if (quarterUlps[order[s]] == quarterUlps[order[s - 1]]) {
-            assertThat(c.value[s]).isEqualTo(c.value[s - 1]);
+            assertThat(c.value(s)).isEqualTo(c.value(s - 1));
           }
         }
       }
