@@ -1,6 +1,6 @@
 package dev.kullback;
 
-import dev.kullback.internal.index.SearchOptions;
+import dev.kullback.internal.index.search.SearchOptions;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Objects;

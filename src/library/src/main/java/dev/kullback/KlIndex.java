@@ -3,13 +3,13 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Arguments;
-import dev.kullback.internal.index.Found;
-import dev.kullback.internal.index.Gathering;
-import dev.kullback.internal.index.Index;
-import dev.kullback.internal.index.LiveSegment;
-import dev.kullback.internal.index.SearchOptions;
-import dev.kullback.internal.index.Searches;
-import dev.kullback.internal.index.Snapshot;
+import dev.kullback.internal.index.search.Gathering;
+import dev.kullback.internal.index.search.NeighborIds;
+import dev.kullback.internal.index.search.SearchOptions;
+import dev.kullback.internal.index.search.Searches;
+import dev.kullback.internal.index.store.Index;
+import dev.kullback.internal.index.store.LiveSegment;
+import dev.kullback.internal.index.store.Snapshot;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -65,9 +65,6 @@ import org.jspecify.annotations.Nullable;
  * @since 0.1.0
  */
 public final class KlIndex implements AutoCloseable {
-  /** Options of {@link #query}, which passes k itself. */
-  private static final SearchOptions FORWARD = SearchOptions.nearest(1);
-
   private final Index index;
   private final Searches searches;
   private final @Nullable Gathering gathering;
@@ -339,7 +336,7 @@ public final class KlIndex implements AutoCloseable {
     try (Snapshot state = index.acquire()) {
       DiagonalBatch batch = diagonal(queries, "queries");
       SearchOptions options = Objects.requireNonNull(query, "query").begin();
-      Found found =
+      NeighborIds found =
           gathering != null && batch.size() == 1 && options.k() > 0 && options.takesAll()
               ? gathering.nearest(state, batch, options)
               : searches.search(state, batch, options);
@@ -373,7 +370,7 @@ public final class KlIndex implements AutoCloseable {
     Arguments.checkLength("kl", k, Objects.requireNonNull(kl, "kl").length);
     try (Snapshot state = index.acquire()) {
       return gathering == null
-          ? searches.query(state, mean, meanAt, std, stdAt, k, FORWARD, ids, kl)
+          ? searches.query(state, mean, meanAt, std, stdAt, k, ids, kl)
           : gathered(gathering, state, row(mean, meanAt), row(std, stdAt), k, ids, kl);
     }
   }

@@ -159,7 +159,7 @@ public final class Kernels {
   }
 
   /** Returns what goes through the rows of a block. */
-  RowScan scan() {
+  public RowScan scan() {
     return (RowScan) kernel(KernelTable.SCANS);
   }
 

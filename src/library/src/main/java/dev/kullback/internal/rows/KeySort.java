@@ -27,7 +27,7 @@ public final class KeySort {
   /** Relative remainders of a list's rounded values, shifted to be positive. */
   double[] rest = {};
 
-  KeySort(RowScan scan) {
+  public KeySort(RowScan scan) {
     this(scan, () -> {});
   }
 

@@ -166,6 +166,11 @@ public final class Ranking {
     return room;
   }
 
+  /** Candidates that the arrays hold. */
+  public int capacity() {
+    return place.length;
+  }
+
   /** Greatest value that counts in the search, or lower bound. */
   public double limit() {
     return limit;
@@ -274,6 +279,20 @@ public final class Ranking {
   public void offerUnbounded(long itsPlace, double low) {
     offer(itsPlace, low, Double.POSITIVE_INFINITY);
     unbounded++;
+  }
+
+  /** Offers a candidate with bounds that it asks for; the caller asks {@link #isFull} then. */
+  public void offerBounded(Source source, long itsPlace) {
+    source.bound(itsPlace, true);
+    offer(itsPlace, source.lower, source.upper);
+  }
+
+  /** Drops the candidates from the n-th on, which are to be offered again, and keeps the limit. */
+  public void withdraw(int n) {
+    restart();
+    for (int s = 0; s < n; s++) {
+      offer(place[s], value[s], upper[s]);
+    }
   }
 
   /** Offers all of another list. */

@@ -1,12 +1,17 @@
 package dev.kullback.internal.rows;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.internal.kernel.RowScan;
+import dev.kullback.internal.vector.scan.ScalarScan;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.Random;
+import java.util.concurrent.CancellationException;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -94,5 +99,73 @@ class RankingTest {
           };
     }
     return value;
+  }
+
+  /** Values below the least normal number may be wrong by a unit in the last place: two units apart, they are not decided. */
+  @Test
+  void subnormalValuesHaveAnErrorOfAUnit() {
+    Ranking ranking = new Ranking(new KeySort(new ScalarScan(1)));
+    for (double error : new double[] {1e-12, 1e-5}) {
+      ranking.startNearest(1, 9, error, Double.POSITIVE_INFINITY);
+      for (int units = 5; units < 9; units++) {
+        ranking.offer(units, units * Double.MIN_VALUE);
+      }
+      ranking.prune();
+      assertThat(ranking.count()).isEqualTo(2);
+      assertThat(Ranking.atMost(5 * Double.MIN_VALUE, error))
+          .isEqualTo(Ranking.atLeast(7 * Double.MIN_VALUE, error));
+    }
+  }
+
+  /** Candidates with bounds of their own: whatever the order, those whose lower bounds the k least upper ones do not exclude. */
+  @Test
+  void upperBoundsLimitTheSearch() {
+    Random random = new Random(3);
+    Ranking ranking = new Ranking(new KeySort(new ScalarScan(1)));
+    for (int trial = 0; trial < 1000; trial++) {
+      int n = 1 + random.nextInt(300);
+      int k = 1 + random.nextInt(20);
+      double[] low = random.doubles(n).toArray();
+      double[] high = Arrays.stream(low).map(x -> x + random.nextDouble() / 9).toArray();
+      int kept = random.nextInt(n);
+      ranking.startNearest(k);
+      for (int s = 0; s < n; s++) {
+        ranking.offer(s, low[s], high[s]);
+        if (s == kept) {
+          int count = ranking.count();
+          ranking.offer(-1, 0, 2);
+          ranking.withdraw(count);
+        }
+      }
+      ranking.prune();
+      double limit =
+          n < k ? Double.POSITIVE_INFINITY : Arrays.stream(high).sorted().toArray()[k - 1];
+      assertThat(ranking.limit()).isEqualTo(limit);
+      assertThat(IntStream.range(0, ranking.count()).mapToLong(ranking::place))
+          .containsExactlyElementsOf(
+              LongStream.range(0, n).filter(s -> low[(int) s] <= limit).boxed().toList());
+    }
+  }
+
+  /** Sorting looks again and again whether the search is to end. */
+  @Test
+  void sortingLooksAtTheTime() {
+    int n = 100_000;
+    int[] looks = {0};
+    KeySort sort = new KeySort(new ScalarScan(1), () -> looks[0]++);
+    sort.ensureCapacity(n);
+    Random random = new Random(1);
+    Arrays.setAll(sort.keys, s -> random.nextLong() >>> 1);
+    sort.sort(n);
+    assertThat(looks[0]).isGreaterThan(100);
+    assertThat(Arrays.copyOf(sort.keys, n)).isSorted();
+    KeySort ended =
+        new KeySort(
+            new ScalarScan(1),
+            () -> {
+              throw new CancellationException();
+            });
+    ended.ensureCapacity(n);
+    assertThatThrownBy(() -> ended.sort(n)).isInstanceOf(CancellationException.class);
   }
 }

@@ -1,0 +1,92 @@
+package dev.kullback.internal.index.search;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.index.store.Codes;
+import dev.kullback.internal.index.store.Segment;
+import dev.kullback.internal.rows.Ranking;
+import org.jspecify.annotations.Nullable;
+
+/** One query of a thread's work: row {@code row} of a batch. */
+final class Query {
+  /** Rows that codes may leave at first, when the limit is loose, beyond their share. */
+  private static final int FIRST_CREDIT = 64;
+
+  /** Codes may leave one row in so many: as long as its value takes, the sums of so many in float do. */
+  private static final int SHARE = 32;
+
+  /** Blocks that are scanned in float when codes have left too many rows; the next time twice as many. */
+  private static final int FIRST_SKIP = 4;
+
+  private static final int MOST_SKIP = 1 << 20;
+
+  final Bounds bounds = new Bounds();
+  final CodedQuery coded = new CodedQuery();
+  final DoubleBounds sums = new DoubleBounds();
+  final Ranking ranking;
+  private @Nullable DiagonalBatch batch;
+  int row;
+
+  /** Panels of floats that were scanned. */
+  long scanned;
+
+  private boolean isCoded;
+  private int credit;
+  private int skip;
+  private int nextSkip;
+
+  Query(Ranking ranking) {
+    this.ranking = ranking;
+  }
+
+  /** Begins a query, all but its ranking. */
+  void start(DiagonalBatch batch, int row, boolean reverse) {
+    this.batch = batch;
+    this.row = row;
+    scanned = 0;
+    isCoded = false;
+    credit = FIRST_CREDIT;
+    skip = 0;
+    nextSkip = FIRST_SKIP;
+    bounds.set(batch, row, reverse);
+    sums.set(batch, row);
+  }
+
+  /** Prepares for a segment's codes; returns false if they cannot be read for this query. */
+  boolean enter(Segment segment) {
+    Codes codes = segment.codes();
+    isCoded = codes != null && !bounds.reverse && coded.set(batch(), row, segment, codes);
+    return isCoded;
+  }
+
+  /** Whether to read the codes of the next block. */
+  boolean readsCodes() {
+    return isCoded && ranking.limit() < Double.POSITIVE_INFINITY && --skip < 0;
+  }
+
+  /** Tells how many rows of a block codes have left. */
+  void codesLeft(int left, int rows) {
+    credit = Math.min(FIRST_CREDIT, credit + rows / SHARE - left);
+    if (credit < 0) {
+      credit = 0;
+      skip = nextSkip;
+      nextSkip = Math.min(2 * nextSkip, MOST_SKIP);
+    } else {
+      skip = 0;
+      nextSkip = credit == FIRST_CREDIT ? FIRST_SKIP : nextSkip;
+    }
+  }
+
+  DiagonalBatch batch() {
+    if (batch == null) {
+      throw new IllegalStateException("no query");
+    }
+    return batch;
+  }
+
+  void clear(int mostKept) {
+    batch = null;
+    coded.clear();
+    sums.clear();
+    ranking.trim(mostKept);
+  }
+}

@@ -1,0 +1,146 @@
+package dev.kullback.internal.index.search;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.index.store.Segment;
+import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.rows.Source;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * The divergences of one query from references, which are read as they were given. A place is the number of the reference's segment and its
+ * row, in the high and the low half.
+ */
+final class References extends Source {
+  private final Searcher searcher;
+  final Pair pair;
+
+  /** Slots of each kind and precision. */
+  private final List<Slots> slots = new ArrayList<>();
+
+  private Snapshot snapshot = Snapshot.EMPTY;
+  private DoubleBounds sums = new DoubleBounds();
+  private boolean reverse;
+
+  /** Bytes that were read in this call. */
+  long bytesRead;
+
+  /** Two references of one kind and precision: the one that was read last, and the one before, to be compared with it. */
+  private static final class Slots {
+    static final long NONE = -1;
+
+    final DiagonalBatch[] batches = new DiagonalBatch[2];
+    final long[] places = {NONE, NONE};
+    int last;
+
+    Slots(Segment like) {
+      Arrays.setAll(
+          batches, s -> DiagonalBatch.ofSlot(like.dimension(), like.kind(), like.isDouble()));
+    }
+
+    boolean fit(Segment segment) {
+      return batches[0].kind() == segment.kind() && batches[0].isDouble() == segment.isDouble();
+    }
+  }
+
+  References(Searcher searcher) {
+    this(searcher, new Pair(Kl.FORWARD, searcher));
+  }
+
+  private References(Searcher searcher, Pair pair) {
+    super(pair);
+    this.searcher = searcher;
+    this.pair = pair;
+  }
+
+  /** Reads references of a snapshot from now on. */
+  void use(Snapshot from, boolean reverse) {
+    snapshot = from;
+    this.reverse = reverse;
+    for (int k = 0; k < slots.size(); k++) { // an iterator would be allocated
+      Arrays.fill(slots.get(k).places, Slots.NONE);
+    }
+  }
+
+  /** Asks for the divergences of a query from now on. */
+  References of(Query query) {
+    ask(query.batch(), query.row, reverse);
+    sums = query.sums;
+    return this;
+  }
+
+  @Override
+  public void clear() {
+    super.clear();
+    pair.clear();
+    use(Snapshot.EMPTY, false);
+    bytesRead = 0;
+  }
+
+  @Override
+  protected DiagonalBatch batch(long place) {
+    Segment segment = segment(place);
+    Slots two = slots(segment);
+    if (two.places[two.last] != place) {
+      two.last = 1 - two.last;
+    }
+    DiagonalBatch batch = two.batches[two.last];
+    if (two.places[two.last] != place) {
+      searcher.checkTime();
+      segment.fill(batch, (int) place);
+      bytesRead += 2 * segment.rowBytes();
+      two.places[two.last] = place;
+    }
+    return batch;
+  }
+
+  @Override
+  protected int row(long place) {
+    return 0;
+  }
+
+  @Override
+  protected boolean isSame(long place, long other) {
+    return slots(segment(place)) == slots(segment(other))
+        && batch(place).isEqual(0, batch(other), 0);
+  }
+
+  @Override
+  protected boolean isPreciseFaster() {
+    return true;
+  }
+
+  @Override
+  protected long id(long place) {
+    return segment(place).id((int) place);
+  }
+
+  /** {@inheritDoc} {@link DoubleBounds} gives the first ones, if it can. */
+  @Override
+  protected void bound(long place, boolean isFirst) {
+    if (isFirst && !reverse && sums.of(batch(place))) {
+      lower = sums.lower;
+      upper = sums.upper;
+    } else {
+      super.bound(place, isFirst);
+    }
+  }
+
+  private Segment segment(long place) {
+    return snapshot.segments()[(int) (place >>> 32)].segment();
+  }
+
+  private Slots slots(Segment segment) {
+    for (int k = 0; k < slots.size(); k++) { // an iterator would be allocated
+      if (slots.get(k).fit(segment)) {
+        return slots.get(k);
+      }
+    }
+    Slots made = new Slots(segment);
+    slots.add(made);
+    return made;
+  }
+}

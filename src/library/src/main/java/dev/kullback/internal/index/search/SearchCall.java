@@ -1,0 +1,169 @@
+package dev.kullback.internal.index.search;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.index.store.LiveSegment;
+import dev.kullback.internal.index.store.Segment;
+import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.rows.Ranking;
+import dev.kullback.internal.work.Job;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * A search for a batch of queries, in tasks: a group of queries goes through a chunk of all panels. The thread that does the last chunk of
+ * a group decides between the candidates of all of them.
+ */
+final class SearchCall implements Job.Task<Searcher> {
+  /** Terms of a chunk at least: 0.2 ms. */
+  private static final long LEAST_TERMS = 1 << 20;
+
+  private static final int TASKS_OF_THREAD = 4;
+
+  /** Entries of all lists, which are to fit an array. */
+  private static final int MOST_ENTRIES = Integer.MAX_VALUE - 8;
+
+  private final Snapshot snapshot;
+  private final DiagonalBatch queries;
+  private final SearchOptions options;
+  private final int groups;
+  private final int chunks;
+  private final long panels;
+  private final Group[] shared;
+  private final long[][] ids;
+  private final double[][] values;
+  private final AtomicLong pairs = new AtomicLong();
+
+  /** What several threads found for a group. */
+  private static final class Group {
+    final SharedLimits limits;
+    final Ranking[] rankings;
+    int done;
+
+    Group(int n) {
+      limits = new SharedLimits(n);
+      rankings = new Ranking[n];
+    }
+  }
+
+  SearchCall(Snapshot snapshot, DiagonalBatch queries, SearchOptions options, int threads) {
+    this.snapshot = snapshot;
+    this.queries = queries;
+    this.options = options;
+    int n = queries.size();
+    if (!options.isWithin() && options.takesAll()) {
+      checkEntries(n * Math.min(options.k(), snapshot.size())); // before the work
+    }
+    long all = 0;
+    for (LiveSegment part : snapshot.segments()) {
+      all += part.segment().panels();
+    }
+    panels = all;
+    int size = Math.clamp(Math.ceilDiv(n, threads), 1, Searcher.MOST_QUERIES);
+    groups = Math.ceilDiv(n, size);
+    long terms = size * all * Segment.LANES * queries.dimension();
+    chunks =
+        threads == 1
+            ? 1
+            : (int)
+                Math.clamp(
+                    Math.min(Math.ceilDiv(TASKS_OF_THREAD * threads, groups), terms / LEAST_TERMS),
+                    1,
+                    Math.max(1, all));
+    shared = new Group[chunks == 1 ? 0 : groups];
+    for (int g = 0; g < shared.length; g++) {
+      shared[g] = new Group(count(g));
+    }
+    ids = new long[n][];
+    values = new double[n][];
+  }
+
+  long tasks() {
+    return (long) groups * chunks;
+  }
+
+  private int first(int group) {
+    return (int) ((long) queries.size() * group / groups);
+  }
+
+  private int count(int group) {
+    return first(group + 1) - first(group);
+  }
+
+  @Override
+  public void run(long index, Searcher searcher) {
+    int group = (int) (index / chunks);
+    long chunk = index % chunks;
+    searcher.start(snapshot, options);
+    searcher.ask(queries, first(group), count(group));
+    long from = panels * chunk / chunks;
+    long to = panels * (chunk + 1) / chunks;
+    if (chunks == 1) {
+      searcher.scan(from, to, SharedLimits.NONE);
+      finish(group, searcher);
+    } else {
+      searcher.scan(from, to, shared[group].limits);
+      if (isLast(shared[group], searcher)) {
+        finish(group, searcher);
+      }
+    }
+  }
+
+  /** Merges a thread's candidates into its group's; the last thread gets all of them, and {@code true}. */
+  private boolean isLast(Group group, Searcher searcher) {
+    synchronized (group) {
+      boolean last = ++group.done == chunks;
+      for (int i = 0; i < searcher.queries(); i++) {
+        Ranking own = searcher.ranking(i);
+        Ranking all = group.rankings[i];
+        if (all == null) {
+          all = searcher.newRanking();
+          group.rankings[i] = all;
+        }
+        all.offerAll(own);
+        if (last) {
+          own.restart();
+          own.offerAll(all);
+        }
+      }
+      return last;
+    }
+  }
+
+  private void finish(int group, Searcher searcher) {
+    for (int i = 0; i < searcher.queries(); i++) {
+      searcher.decide(i);
+      Ranking found = searcher.ranking(i);
+      if (options.isWithin()) {
+        options.checkPairs(pairs.addAndGet(found.count()));
+      }
+      long[] id = new long[found.count()];
+      double[] value = new double[found.count()];
+      found.copy(id, value);
+      ids[first(group) + i] = id;
+      values[first(group) + i] = value;
+    }
+  }
+
+  private static void checkEntries(long entries) {
+    if (entries > MOST_ENTRIES) {
+      throw new IllegalArgumentException(
+          "%d references do not fit an array; ask fewer queries at once, or for fewer references"
+              .formatted(entries));
+    }
+  }
+
+  /** Joins the lists of all queries. */
+  NeighborIds found() {
+    int[] start = new int[ids.length + 1];
+    for (int i = 0; i < ids.length; i++) {
+      checkEntries((long) start[i] + ids[i].length);
+      start[i + 1] = start[i] + ids[i].length;
+    }
+    long[] id = new long[start[ids.length]];
+    double[] value = new double[start[ids.length]];
+    for (int i = 0; i < ids.length; i++) {
+      System.arraycopy(ids[i], 0, id, start[i], ids[i].length);
+      System.arraycopy(values[i], 0, value, start[i], ids[i].length);
+    }
+    return new NeighborIds(id, value, start);
+  }
+}

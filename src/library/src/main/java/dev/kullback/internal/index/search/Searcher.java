@@ -1,0 +1,557 @@
+package dev.kullback.internal.index.search;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.Kernels;
+import dev.kullback.internal.index.store.Codes;
+import dev.kullback.internal.index.store.LiveSegment;
+import dev.kullback.internal.index.store.Poll;
+import dev.kullback.internal.index.store.Segment;
+import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.kernel.CodeScan;
+import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.rows.KeySort;
+import dev.kullback.internal.rows.Ranking;
+import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Worker;
+import java.util.Arrays;
+
+/**
+ * A thread at work on searches, of up to {@link #MOST_QUERIES} queries at a time. It goes through the panels of all segments, block by block:
+ *
+ * <ol>
+ *   <li>It sums terms of each row of a block, by {@link CodedQuery} or {@link Bounds}, up to where the sum shows that the row's divergence
+ *       exceeds the limit of the query's {@link Ranking}.
+ *   <li>It offers the other rows to the ranking, with the bounds that their sums give.
+ *   <li>When the ranking is full, and when all panels are done, the ranking asks {@link References} for what the bounds leave undecided.
+ * </ol>
+ *
+ * <p>A warm one allocates nothing.
+ */
+final class Searcher extends Worker {
+  /** Queries that share the reading of a block. */
+  static final int MOST_QUERIES = 16;
+
+  /** Candidates for which the first query, the only one of a call without a batch, keeps memory. */
+  private static final int MOST_KEPT = KeySort.MOST_KEPT;
+
+  /** Candidates for which each of the other queries keeps memory. */
+  private static final int MOST_KEPT_OF_BATCH = 1 << 12;
+
+  private static final int LANES = PanelScan.LANES;
+  private static final int CODED = CodeScan.LANES;
+
+  /** If codes leave more than 1/{@value} of a block's rows, a scan of floats is cheaper than these rows' values. */
+  private static final int FEW = 16;
+
+  /** {@link #FEW} of the sample, whose limit is still loose. */
+  private static final int FEW_OF_SAMPLE = 4;
+
+  /** The sample is 1/{@value} of the panels, but between {@link #LEAST_SAMPLED} and {@link #MOST_SAMPLED}. */
+  private static final int SAMPLED = 16;
+
+  private static final int LEAST_SAMPLED = 32;
+  private static final int MOST_SAMPLED = 256;
+
+  /** Bytes of floats of the panels of a sample, at most; their codes take 0.2 ms. */
+  private static final long MOST_SAMPLE_BYTES = 1 << 24;
+
+  /** Rows of a sample for each of the nearest, at least. */
+  private static final int SAMPLE_OF_ONE = 16;
+
+  private final References references = new References(this);
+  private final Kernels kernels = Kernels.ofIndex(this, references.pair);
+  private final KeySort sorting = new KeySort(kernels.scan(), this::look);
+  private final Block block = new Block();
+
+  /** Of each row of a block, the greatest sum that its limit allows, and its sum; panels whose sums may be within the limit. */
+  private float[] most = {};
+
+  private float[] sum = {};
+  private int[] kept = {};
+
+  /** Rows that codes leave. */
+  private int[] left = {};
+
+  /** Rows of a sample that promise most, and how much: the less, the more. */
+  private int[] promised = {};
+
+  private float[] promises = {};
+
+  /** The last word of the codes that were read; kept so that no compiler leaves out reading it. */
+  int lastWord;
+
+  private final Query[] queries = new Query[MOST_QUERIES];
+  private int count;
+  private final DiagonalBatch querySlot;
+
+  private Snapshot snapshot = Snapshot.EMPTY;
+  private SearchOptions options = SearchOptions.NONE;
+
+  /** Neighbors that are wanted, of those that there are, in a search for the nearest. */
+  private int nearest;
+
+  /** Number of the segment whose panels are scanned. */
+  private int number;
+
+  /** References whose exact values were computed in this call. */
+  long decided;
+
+  /** Bytes of codes and panels that were read in this call. */
+  private long bytesScanned;
+
+  Searcher(int dimension) {
+    querySlot = DiagonalBatch.ofSlot(dimension, Scale.STD, false);
+    Arrays.setAll(queries, i -> new Query(new Ranking(sorting)));
+  }
+
+  // --- queries
+
+  /** Begins a search as the options say. */
+  void start(Snapshot from, SearchOptions how) {
+    start(from, how, how.k());
+  }
+
+  /** Begins a search for the nearest k, without making options for it. */
+  void startNearest(Snapshot from, int k) {
+    start(from, SearchOptions.NONE, k);
+  }
+
+  private void start(Snapshot from, SearchOptions how, int k) {
+    snapshot = from;
+    options = how;
+    nearest = how.isWithin() ? 0 : Math.clamp(from.size(), 1, k);
+    references.use(from, how.reverse());
+  }
+
+  /** Takes the rows [first, first + n) of a batch as queries. */
+  void ask(DiagonalBatch batch, int first, int n) {
+    count = n;
+    for (int i = 0; i < n; i++) {
+      queries[i].start(batch, first + i, options.reverse());
+      start(queries[i].ranking);
+    }
+  }
+
+  /** Takes a query of floats. */
+  void ask(float[] mean, int meanAt, float[] std, int stdAt) {
+    querySlot.fill(mean, meanAt, std, stdAt);
+    ask(querySlot, 0, 1);
+  }
+
+  /** The query that {@link #ask(float[], int, float[], int)} took. */
+  DiagonalBatch querySlot() {
+    return querySlot;
+  }
+
+  /** Makes a ranking of this search, for what several threads find. */
+  Ranking newRanking() {
+    Ranking made = new Ranking(new KeySort(kernels.scan()));
+    start(made);
+    return made;
+  }
+
+  private void start(Ranking ranking) {
+    if (options.isWithin()) {
+      ranking.startWithin(options.radius());
+    } else {
+      ranking.startNearest(nearest);
+    }
+  }
+
+  Ranking ranking(int i) {
+    return queries[i].ranking;
+  }
+
+  int queries() {
+    return count;
+  }
+
+  /** Bytes that were read in this call. */
+  long bytesRead() {
+    return bytesScanned + references.bytesRead;
+  }
+
+  /** Forgets the call. */
+  void clear() {
+    snapshot = Snapshot.EMPTY;
+    options = SearchOptions.NONE;
+    references.clear();
+    for (int i = 0; i < MOST_QUERIES; i++) { // an earlier task may have had more queries
+      queries[i].clear(i == 0 ? MOST_KEPT : MOST_KEPT_OF_BATCH);
+    }
+    sorting.trim();
+    count = 0;
+    decided = 0;
+    bytesScanned = 0;
+    reset();
+  }
+
+  // --- panels
+
+  void scanAll() {
+    scan(0, Long.MAX_VALUE, SharedLimits.NONE);
+  }
+
+  /** Scans the panels [from, to) of all segments, in their order. */
+  void scan(long from, long to, SharedLimits limits) {
+    long first = 0;
+    for (number = 0; number < snapshot.segments().length; number++) {
+      int panels = segment().panels();
+      int begin = panelWithin(from - first, panels);
+      int end = panelWithin(to - first, panels);
+      if (begin < end) {
+        scanSegment(begin, end, limits);
+      }
+      first += panels;
+    }
+  }
+
+  /** Puts the end of a part where a panel of codes ends. */
+  private static int panelWithin(long end, int panels) {
+    return end >= panels ? panels : Math.clamp(end, 0, panels) & -2;
+  }
+
+  private LiveSegment part() {
+    return snapshot.segments()[number];
+  }
+
+  private Segment segment() {
+    return part().segment();
+  }
+
+  private long place(int row) {
+    return (long) number << 32 | row;
+  }
+
+  private void scanSegment(int begin, int end, SharedLimits limits) {
+    Segment segment = segment();
+    boolean areCoded = true;
+    for (int i = 0; i < count; i++) {
+      queries[i].bounds.order(segment);
+      queries[i].ranking.limit(limits.get(i));
+      areCoded &= queries[i].enter(segment);
+    }
+    int from = begin;
+    if (areCoded && !options.isWithin()) {
+      from += sample(begin, end, limits);
+    }
+    int step = Block.mostPanels(segment);
+    for (int p = from; p < end; p += step) {
+      int n = Math.min(step, end - p);
+      boolean isLoaded = false;
+      for (int i = 0; i < count; i++) {
+        checkTime();
+        Query query = queries[i];
+        query.ranking.limit(limits.get(i));
+        if (!query.readsCodes() || !scanCodes(query, p, n)) {
+          if (!isLoaded) {
+            load(p, n);
+            isLoaded = true;
+          }
+          scanFloats(query);
+        }
+        limits.put(i, query.ranking.limit());
+      }
+      pass((long) count * n * LANES * segment.dimension());
+    }
+  }
+
+  /** Whether a row may be found; its id is read only if it decides, as it is far from what else is read. */
+  private boolean counts(int row) {
+    if (!part().isLive(row) || options.takesAll()) {
+      return part().isLive(row);
+    }
+    boolean accepted = options.accepts(segment().id(row));
+    if (options.filter() != null) {
+      checkTime(); // it may take long
+    }
+    return accepted;
+  }
+
+  // --- sums of codes
+
+  /**
+   * Begins a part of a segment for queries that nothing limits yet: sums all codes of some panels, and limits each query by the divergences
+   * of the rows that promise most. Returns how many panels are done.
+   */
+  private int sample(int begin, int end, SharedLimits limits) {
+    int n = Math.clamp((end - begin) / SAMPLED, LEAST_SAMPLED, MOST_SAMPLED) & -2;
+    if (n > end - begin
+        || n * segment().panelBytes() > MOST_SAMPLE_BYTES
+        || nearest > n * LANES / SAMPLE_OF_ONE) {
+      return 0;
+    }
+    for (int i = 0; i < count; i++) {
+      if (queries[i].ranking.limit() < Double.POSITIVE_INFINITY) {
+        return 0;
+      }
+    }
+    for (int i = 0; i < count; i++) {
+      checkTime();
+      sample(queries[i], begin, n);
+      limits.put(i, queries[i].ranking.limit());
+    }
+    return n;
+  }
+
+  private void sample(Query query, int begin, int n) {
+    query.coded.limit(Double.POSITIVE_INFINITY, query.bounds);
+    sumCodes(query, begin / 2, n / 2);
+    int first = begin * LANES;
+    int rows = Math.min(segment().size() - first, n * LANES);
+    int found = choosePromising(query, first, rows);
+    Ranking ranking = query.ranking;
+    int before = ranking.count();
+    for (int s = 0; s < found; s++) {
+      ranking.offerBounded(references.of(query), place(first + promised[s]));
+    }
+    if (found < nearest) { // no other row counts
+      return;
+    }
+    int lefts = collectLeft(query, first, rows);
+    if (lefts < 0) {
+      ranking.withdraw(before);
+      scanPanels(query, begin, n);
+      return;
+    }
+    for (int s = 0; s < found; s++) {
+      sum[promised[s]] = Float.POSITIVE_INFINITY; // not again
+    }
+    for (int s = 0; s < lefts; s++) {
+      if (sum[left[s]] < Float.POSITIVE_INFINITY) {
+        offerCoded(query, first + left[s], sum[left[s]]);
+      }
+    }
+    ranking.narrow(references.of(query));
+  }
+
+  /** Chooses as many rows as neighbors are wanted, or all that count: those whose sums of codes promise most. Returns their number. */
+  private int choosePromising(Query query, int first, int rows) {
+    Codes codes = query.coded.codes();
+    if (promises.length < nearest) {
+      promises = new float[nearest];
+      promised = new int[nearest];
+    }
+    int found = 0;
+    for (int r = 0; r < rows; r++) {
+      float promise = sum[r] - codes.logs(first + r);
+      if ((found < nearest || promise < promises[found - 1]) && counts(first + r)) {
+        found = Math.min(found + 1, nearest);
+        int at = found - 1;
+        for (; at > 0 && promises[at - 1] > promise; at--) {
+          promises[at] = promises[at - 1];
+          promised[at] = promised[at - 1];
+        }
+        promises[at] = promise;
+        promised[at] = r;
+      }
+    }
+    return found;
+  }
+
+  /** Collects the rows of a sample that the sums of codes leave; returns their number, or −1 if they are too many. */
+  private int collectLeft(Query query, int first, int rows) {
+    Codes codes = query.coded.codes();
+    int room = makeRoomForLeft(rows / FEW_OF_SAMPLE);
+    int lefts = 0;
+    for (int r = 0; r < rows; r++) {
+      double least =
+          query.coded.lower(sum[r], codes.slack(first + r), codes.logs(first + r), query.bounds);
+      if (least <= query.ranking.limit()) {
+        if (lefts == room) {
+          return -1;
+        }
+        left[lefts++] = r;
+      }
+    }
+    return lefts;
+  }
+
+  /**
+   * Scans the codes of the panels [first, first + n) for one query; returns false if they leave so many rows that floats, which are to be
+   * scanned then, exclude more in the time.
+   */
+  private boolean scanCodes(Query query, int first, int n) {
+    query.coded.limit(query.ranking.limit(), query.bounds);
+    int keeps = sumCodes(query, first / 2, Math.ceilDiv(n, 2));
+    int rows = Math.min(segment().size() - first * LANES, n * LANES);
+    int room = makeRoomForLeft(rows / FEW);
+    int lefts = 0;
+    for (int s = 0; s < keeps; s++) {
+      int end = Math.min(rows, (kept[s] + 1) * CODED);
+      for (int r = kept[s] * CODED; r < end; r++) {
+        if (!(sum[r] > most[r])) {
+          if (lefts == room) {
+            query.codesLeft(rows, rows);
+            return false;
+          }
+          left[lefts++] = r;
+        }
+      }
+    }
+    query.codesLeft(lefts, rows);
+    for (int s = 0; s < lefts; s++) {
+      offerCoded(query, first * LANES + left[s], sum[left[s]]);
+    }
+    return true;
+  }
+
+  private int sumCodes(Query query, int panel, int n) {
+    Codes codes = query.coded.codes();
+    makeRoom(n * CODED);
+    lastWord = codes.last(panel + n - 1);
+    Poll.now();
+    bytesScanned += n * codes.panelBytes();
+    return kernels
+        .codes(segment().dimension())
+        .sums(
+            query.coded.terms,
+            codes.words(),
+            query.coded.limit,
+            segment().image(),
+            codes.panelAt(panel),
+            n,
+            most,
+            sum,
+            kept);
+  }
+
+  /** Offers a row that the sum of its codes leaves. */
+  private void offerCoded(Query query, int row, float s) {
+    Codes codes = query.coded.codes();
+    double low = query.coded.lower(s, codes.slack(row), codes.logs(row), query.bounds);
+    if (low <= query.ranking.limit() && counts(row)) {
+      query.ranking.offerUnbounded(place(row), low);
+      makeFewer(query);
+    }
+  }
+
+  private int makeRoomForLeft(int rows) {
+    int room = Math.max(1, rows);
+    if (left.length < room) {
+      left = new int[room];
+    }
+    return room;
+  }
+
+  private void makeRoom(int rows) {
+    if (most.length < rows) {
+      most = new float[rows];
+      sum = new float[rows];
+      kept = new int[rows / LANES];
+    }
+  }
+
+  // --- sums of floats
+
+  private void load(int panel, int n) {
+    block.load(segment(), panel, n);
+    bytesScanned += n * segment().panelBytes();
+  }
+
+  private void scanPanels(Query query, int begin, int n) {
+    int step = Block.mostPanels(segment());
+    for (int p = begin; p < begin + n; p += step) {
+      checkTime();
+      load(p, Math.min(step, begin + n - p));
+      scanFloats(query);
+    }
+  }
+
+  /** Scans the block for one query, of the first panels only a few at a time, as nothing limits what these leave. */
+  private void scanFloats(Query query) {
+    makeRoom(block.panels * LANES);
+    for (int p = 0, n; p < block.panels; p += n) {
+      n = block.panels - p;
+      if (query.ranking.limit() == Double.POSITIVE_INFINITY) {
+        n = Math.clamp(query.scanned, 1, n);
+      }
+      query.bounds.most(block, p * LANES, n * LANES, query.ranking.limit(), most);
+      int keeps =
+          kernels
+              .panels(segment().dimension())
+              .sums(
+                  query.bounds.query,
+                  options.reverse(),
+                  segment().dimension(),
+                  segment().image(),
+                  segment().panelAt(block.firstPanel + p),
+                  n,
+                  most,
+                  sum,
+                  kept);
+      query.scanned += n;
+      for (int s = 0; s < keeps; s++) {
+        offerPanel(query, p, kept[s]);
+      }
+    }
+  }
+
+  /** Offers the rows of a panel that its sums leave, the one after {@code before} of the block. */
+  private void offerPanel(Query query, int before, int panel) {
+    int from = panel * LANES;
+    int n = Math.min(LANES, block.rows - (before * LANES + from));
+    for (int l = from; l < from + n; l++) {
+      if (!(sum[l] > most[l])) {
+        offer(query, before * LANES + l, sum[l]);
+      }
+    }
+  }
+
+  /** Offers a row of the block, by its sum. */
+  private void offer(Query query, int r, float s) {
+    Ranking ranking = query.ranking;
+    double low = query.bounds.lower(block, r, s);
+    int row = block.firstRow() + r;
+    if (low > ranking.limit() || !counts(row)) {
+      return;
+    }
+    double high = query.bounds.upper(block, r, s);
+    if (high < Double.POSITIVE_INFINITY || options.isWithin()) {
+      ranking.offer(place(row), low, high);
+    } else {
+      ranking.offerBounded(references.of(query), place(row));
+    }
+    makeFewer(query);
+  }
+
+  // --- what bounds leave undecided
+
+  /** Makes a query's candidates fewer, if they are too many to be kept. */
+  private void makeFewer(Query query) {
+    Ranking ranking = query.ranking;
+    if (!ranking.isFull()) {
+      return;
+    }
+    if (options.isWithin()) {
+      ranking.boundAll(references.of(query));
+      options.checkPairs(ranking.countWithin(options.radius()));
+    } else {
+      ranking.narrow(references.of(query));
+    }
+  }
+
+  /** Decides between a query's candidates: leaves the nearest, or those within the radius, with their ids and exact values. */
+  void decide(int i) {
+    Ranking ranking = queries[i].ranking;
+    References source = references.of(queries[i]);
+    if (options.isWithin()) {
+      decided += ranking.decideWithin(source, options.radius());
+      options.checkPairs(ranking.count());
+    } else {
+      decided += ranking.decideNearest(source);
+    }
+  }
+
+  private void look() {
+    checkTime();
+    pass(Checkpoint.LOOK);
+  }
+
+  /** Throws if the call is to end. */
+  void checkTime() {
+    checkInterrupt();
+    options.checkDeadline();
+  }
+}

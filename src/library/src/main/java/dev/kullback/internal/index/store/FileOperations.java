@@ -1,0 +1,104 @@
+package dev.kullback.internal.index.store;
+
+import java.io.File;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+
+/** Does all that changes files, step by step, so that a test can have the process end after any of them. */
+class FileOperations {
+  private static final boolean WINDOWS = File.separatorChar == '\\';
+
+  /** Bytes written at once: a buffer has fewer than 2³¹. */
+  private static final long CHUNK = 1 << 26;
+
+  private static final long ZEROS = 1 << 16;
+
+  /** Makes a folder, and those above it that are not there; a power failure does not lose them. */
+  void createFolder(Path folder) throws IOException {
+    Path absolute = folder.toAbsolutePath();
+    Path above = absolute.getParent();
+    while (above != null && Files.notExists(above)) {
+      above = above.getParent();
+    }
+    Files.createDirectories(absolute);
+    for (Path made = absolute.getParent(); above != null && made != null; made = made.getParent()) {
+      sync(made);
+      if (made.equals(above)) {
+        return;
+      }
+    }
+  }
+
+  /** Whether a file can get another name while it is mapped. */
+  boolean renamesMapped() {
+    return !WINDOWS;
+  }
+
+  /** Makes a file of zeros, so that the disk has room for what is to be put there through a mapping. */
+  void fill(Path file, long bytes) throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+      ByteBuffer zeros = ByteBuffer.allocate((int) Math.min(bytes, ZEROS));
+      for (long left = bytes; left > 0; ) {
+        zeros.clear().limit((int) Math.min(left, zeros.capacity()));
+        left -= channel.write(zeros);
+      }
+    }
+  }
+
+  /** Makes durable what was put into a file through a mapping. */
+  void force(Path file, MemorySegment mapped) throws IOException {
+    mapped.force();
+    try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+      channel.force(true);
+    }
+  }
+
+  /** Makes a file, and fails if there is one of the name, be it another process's that is not seen otherwise. */
+  void create(Path file) throws IOException {
+    Files.createFile(file);
+  }
+
+  /** Writes a file anew; when this returns, a power failure does not lose what it holds. */
+  void write(Path file, MemorySegment bytes) throws IOException {
+    try (FileChannel channel =
+        FileChannel.open(
+            file,
+            StandardOpenOption.CREATE,
+            StandardOpenOption.WRITE,
+            StandardOpenOption.TRUNCATE_EXISTING)) {
+      for (long at = 0; at < bytes.byteSize(); at += CHUNK) {
+        long length = Math.min(CHUNK, bytes.byteSize() - at);
+        ByteBuffer buffer = bytes.asSlice(at, length).asByteBuffer();
+        while (buffer.hasRemaining()) {
+          channel.write(buffer);
+        }
+      }
+      channel.force(true);
+    }
+  }
+
+  /** Gives a file its name, in one step, in place of another of that name. */
+  void rename(Path from, Path to) throws IOException {
+    Files.move(from, to, StandardCopyOption.ATOMIC_MOVE);
+  }
+
+  void delete(Path file) throws IOException {
+    Files.deleteIfExists(file);
+  }
+
+  /** Makes the names in a folder as durable as the files: Windows does so by itself, and opens no folders. */
+  void sync(Path folder) throws IOException {
+    if (!WINDOWS) {
+      try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+        channel.force(true);
+      }
+    }
+  }
+}

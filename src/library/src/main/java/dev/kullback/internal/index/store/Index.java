@@ -1,0 +1,718 @@
+package dev.kullback.internal.index.store;
+
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.index.store.Manifest.SegmentFile;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BiFunction;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What the index holds, and its changes. Searches read the {@link Snapshot}, which one volatile write replaces, and never wait. One thread
+ * at a time changes it, under a lock that is held for none of the long work: not while files are written, nor while large segments are
+ * merged.
+ *
+ * <p>Small segments are merged by the thread that added the last, others by a thread of the index that ends when there is nothing to
+ * merge: {@link MergePolicy} says which.
+ */
+public final class Index implements AutoCloseable {
+  /** Pause after a merge that failed, in milliseconds; each one that follows doubles it. */
+  private static final long PAUSE = 100;
+
+  /** Failures, one after the other, up to which the pause is doubled. */
+  private static final int MOST_FAILURES = 10;
+
+  /** Bytes of a merged segment up to which it is made in memory outside the heap, where there is a folder to make others in. */
+  private static final long MOST_IN_MEMORY = 1 << 24;
+
+  private static final long[] NONE = {};
+
+  private final int dimension;
+  private final @Nullable Folder folder;
+  private final BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger;
+  private final Memory memory;
+  private final long mostInMemory;
+  private final MergePolicy policy;
+
+  private volatile Snapshot snapshot;
+  private volatile boolean closed;
+
+  /** Held while the state changes: shortly. */
+  private final ReentrantLock writer = new ReentrantLock();
+
+  /** Held by a commit throughout; taken before {@link #writer}. */
+  private final ReentrantLock committer = new ReentrantLock();
+
+  // under the writer's lock
+
+  private Part[] parts = {};
+
+  /** Rows added and removed since the last commit. */
+  private final AtomicLong changes = new AtomicLong();
+
+  private @Nullable Thread mergeThread;
+
+  /** Merges that failed one after the other; until the pause ends, only such of fewer terms are made. */
+  private int failures;
+
+  private long failedTerms;
+  private long pauseEnd;
+
+  // under the committer's lock
+
+  /** What the last commit wrote; null where one failed, as it may have been made all the same. */
+  private LiveSegment @Nullable [] committed = {};
+
+  /** Merges that failed since the index was made or opened. */
+  private final AtomicLong failedMerges = new AtomicLong();
+
+  /**
+   * A merge that has begun.
+   *
+   * @param before the state of the parts then
+   * @param held keeps the memory of these; null if the writer's lock does
+   */
+  private record Merge(List<Part> group, List<LiveSegment> before, @Nullable Snapshot held) {
+    static Merge of(List<Part> group, @Nullable Snapshot held) {
+      return new Merge(group, group.stream().map(part -> part.live).toList(), held);
+    }
+
+    void end() {
+      if (held != null) {
+        held.replaced();
+      }
+    }
+  }
+
+  private Index(
+      int dimension,
+      @Nullable Folder folder,
+      BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
+      Memory memory,
+      long mostInMemory) {
+    this.dimension = dimension;
+    this.folder = folder;
+    this.merger = merger;
+    this.memory = memory;
+    this.mostInMemory = mostInMemory;
+    policy = new MergePolicy(dimension);
+    snapshot = new Snapshot(new LiveSegment[0], 0, memory);
+  }
+
+  /** Makes an index in memory. */
+  public static Index inMemory(int dimension) {
+    return new Index(dimension, null, Segment::merge, new Memory(), MOST_IN_MEMORY);
+  }
+
+  /** Opens the index of a folder; if there is none, makes one of this dimension, unless it is 0. */
+  public static Index open(Path path, int dimension) {
+    return open(path, dimension, new FileOperations(), Segment::merge);
+  }
+
+  /** Opens the index of a folder, of this dimension if it is not 0, to search what was committed last. */
+  public static Index openReadOnly(Path path, int dimension) {
+    Memory memory = new Memory();
+    return of(
+        Folder.openReadOnly(path, dimension, new FileOperations(), memory),
+        Segment::merge,
+        memory,
+        MOST_IN_MEMORY);
+  }
+
+  static Index open(
+      Path path,
+      int dimension,
+      FileOperations files,
+      BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger) {
+    return open(path, dimension, files, merger, MOST_IN_MEMORY);
+  }
+
+  /**
+   * Opens an index as {@link #open(Path, int)} does.
+   *
+   * @param mostInMemory bytes of a merged segment up to which it is made in memory, where there is a folder
+   */
+  static Index open(
+      Path path,
+      int dimension,
+      FileOperations files,
+      BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
+      long mostInMemory) {
+    Memory memory = new Memory();
+    return of(Folder.open(path, dimension, files, memory), merger, memory, mostInMemory);
+  }
+
+  private static Index of(
+      Folder folder,
+      BiFunction<List<LiveSegment>, Memory.Allocator, Segment> merger,
+      Memory memory,
+      long mostInMemory) {
+    try {
+      Index index = new Index(folder.dimension(), folder, merger, memory, mostInMemory);
+      index.load(folder);
+      return index;
+    } catch (Throwable e) {
+      memory.close();
+      folder.close();
+      throw e;
+    }
+  }
+
+  private void load(Folder from) {
+    LiveSegment[] live = from.read().toArray(new LiveSegment[0]);
+    List<Part> read = new ArrayList<>();
+    long size = 0;
+    for (int s = 0; s < live.length; s++) {
+      Part part = new Part(live[s]);
+      part.file = from.segments().get(s);
+      read.add(part);
+      size += live[s].live();
+    }
+    publish(new Part[0], live, read, size);
+    committed = live;
+    for (LiveSegment part : live) {
+      part.segment().release();
+    }
+  }
+
+  // --- what others see
+
+  public int dimension() {
+    return dimension;
+  }
+
+  /** Returns the state now, which the caller is to close when it has read what it needs of it. */
+  public Snapshot acquire() {
+    Snapshot state = snapshot;
+    while (!state.acquire()) { // it has just been replaced
+      state = snapshot;
+    }
+    if (closed) {
+      state.close();
+      checkOpen();
+    }
+    return state;
+  }
+
+  public long size() {
+    try (Snapshot state = acquire()) {
+      return state.size();
+    }
+  }
+
+  public boolean contains(long id) {
+    try (Snapshot state = acquire()) {
+      return contains(state, id);
+    }
+  }
+
+  private static boolean contains(Snapshot state, long id) {
+    for (LiveSegment part : state.segments()) {
+      if (Deletions.find(part, id) >= 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Rows added and removed since the last commit, those of a replacement twice. */
+  public long changes() {
+    return changes.get();
+  }
+
+  public long failedMerges() {
+    return failedMerges.get();
+  }
+
+  public void checkOpen() {
+    if (closed) {
+      throw new IllegalStateException("this KlIndex is closed");
+    }
+  }
+
+  // --- changes
+
+  /** Adds a batch under new ids. */
+  public void add(long[] ids, DiagonalBatch batch) {
+    change(ids, batch, false);
+  }
+
+  /** Removes what is there under these ids, and adds the batch, in one step. */
+  public void replace(long[] ids, DiagonalBatch batch) {
+    change(ids, batch, true);
+  }
+
+  private void change(long[] ids, DiagonalBatch batch, boolean replace) {
+    checkWriter();
+    if (ids.length == 0) {
+      return;
+    }
+    Segment added = segment(ids, batch);
+    try {
+      lock(writer);
+      try {
+        checkOpen();
+        if (!replace) {
+          checkNew(ids);
+        }
+        change(replace ? ids : NONE, added);
+      } finally {
+        writer.unlock();
+      }
+    } finally {
+      added.release(); // the snapshot keeps it
+      memory.reclaim();
+    }
+  }
+
+  private void checkNew(long[] ids) {
+    for (int s = 0; s < ids.length; s++) {
+      if (contains(snapshot, ids[s])) {
+        throw new IllegalArgumentException(
+            "ids[%d] = %d is in the index already; replace takes ids that are"
+                .formatted(s, ids[s]));
+      }
+    }
+  }
+
+  /** Removes what is there under these ids, and tells how many were. */
+  public int remove(long... ids) {
+    checkWriter();
+    lock(writer);
+    try {
+      checkOpen();
+      return change(ids, null);
+    } finally {
+      writer.unlock();
+      memory.reclaim();
+    }
+  }
+
+  private void checkWriter() {
+    checkOpen();
+    if (folder != null && folder.isReader()) {
+      throw new IllegalStateException(
+          "this KlIndex was opened to be read only; KlIndex.open or KlIndex.builder(dimension).open opens one that can be changed");
+    }
+  }
+
+  /** Makes a segment of a batch, by ascending ids. */
+  private Segment segment(long[] ids, DiagonalBatch batch) {
+    long[] sorted = ids.clone();
+    Arrays.sort(sorted);
+    int[] rows = new int[ids.length];
+    for (int s = 0; s < ids.length; s++) {
+      if (s > 0 && sorted[s] == sorted[s - 1]) {
+        throw duplicate(ids, sorted[s]);
+      }
+      rows[Arrays.binarySearch(sorted, ids[s])] = s;
+    }
+    return Segment.of(memory::allocate, sorted, batch, rows);
+  }
+
+  private static IllegalArgumentException duplicate(long[] ids, long id) {
+    int[] at = IntStream.range(0, ids.length).filter(s -> ids[s] == id).toArray();
+    return new IllegalArgumentException(
+        "ids[%d] = %d is also ids[%d]; ids must be unique".formatted(at[1], id, at[0]));
+  }
+
+  /** Deletes ids and adds a segment, in one step; nothing has changed if it fails. Returns how many ids were there. */
+  private int change(long[] deleted, @Nullable Segment added) {
+    Part[] before = parts;
+    LiveSegment[] live = new LiveSegment[before.length];
+    List<Part> after = new ArrayList<>();
+    int removed = 0;
+    for (int s = 0; s < before.length; s++) {
+      live[s] = Deletions.without(before[s].live, deleted);
+      removed += before[s].live.live() - live[s].live();
+      if (live[s].live() > 0) {
+        after.add(before[s]);
+      }
+    }
+    int size = 0;
+    if (added != null) {
+      after.add(new Part(new LiveSegment(added)));
+      size = added.size();
+    }
+    publish(before, live, after, snapshot.size() - removed + size);
+    changes.addAndGet(removed + (long) size);
+    mergeDue();
+    return removed;
+  }
+
+  /** Gives some parts their new state, and publishes the state of all. Whatever may fail comes before the first change. */
+  private void publish(Part[] changed, LiveSegment[] live, List<Part> after, long size) {
+    Part[] next = after.toArray(new Part[0]);
+    LiveSegment[] segments = new LiveSegment[next.length];
+    Snapshot state = new Snapshot(segments, size, memory);
+    for (int s = 0; s < changed.length; s++) {
+      changed[s].live = live[s];
+    }
+    for (int s = 0; s < next.length; s++) {
+      segments[s] = next[s].live;
+    }
+    state.retainSegments();
+    parts = next;
+    Snapshot before = snapshot;
+    snapshot = state;
+    before.replaced();
+  }
+
+  // --- merges
+
+  /** Merges what is small, and what the thread is late with; has the rest merged by it. */
+  private void mergeDue() {
+    tryMerges(() -> due(MergePolicy.SMALL, MergePolicy.GROUP));
+    tryMerges(() -> due(Long.MAX_VALUE, MergePolicy.LATE));
+    if (mergeThread == null && due(Long.MAX_VALUE, MergePolicy.GROUP) != null) {
+      startMerging();
+    }
+  }
+
+  private @Nullable List<Part> due(long most, int least) {
+    return policy.due(parts, most, leastFailing(), least);
+  }
+
+  private void startMerging() {
+    try {
+      mergeThread =
+          Thread.ofPlatform()
+              .daemon()
+              .name("kullback-merge")
+              .start(this::mergeInBackground); // waits for the lock
+    } catch (OutOfMemoryError e) { // there are too many threads
+      pause(e, 0);
+    }
+  }
+
+  /** Merges group after group on this thread until there is none. One may fail, but not what it is done for. */
+  private void tryMerges(Supplier<@Nullable List<Part>> next) {
+    List<Part> group = null;
+    try {
+      for (group = next.get(); group != null; group = next.get()) {
+        Merge merge = Merge.of(group, null);
+        exchange(merge, merge(merge));
+      }
+    } catch (Throwable e) {
+      pause(e, group == null ? 0 : policy.terms(group));
+    }
+  }
+
+  /** Makes a segment of those of a merge: in a file if it is large and there is a folder. */
+  private Segment merge(Merge merge) {
+    return merger.apply(
+        merge.before(),
+        bytes ->
+            bytes > mostInMemory && folder != null && folder.hasScratch()
+                ? folder.scratch(bytes)
+                : memory.allocate(bytes));
+  }
+
+  /** Puts a merged segment in the place of its parts, less the rows that were deleted in the meantime. */
+  private void exchange(Merge merge, Segment merged) {
+    try {
+      publish(merge, merged);
+    } finally {
+      merged.release(); // the snapshot keeps it
+    }
+  }
+
+  private void publish(Merge merge, Segment merged) {
+    LiveSegment live = new LiveSegment(merged);
+    for (int s = 0; s < merge.before().size(); s++) {
+      live = Deletions.carry(merge.before().get(s), merge.group().get(s).live, live);
+    }
+    List<Part> after = new ArrayList<>(Arrays.asList(parts));
+    after.removeAll(merge.group());
+    if (live.live() > 0) {
+      after.add(new Part(live));
+    }
+    if (failures > 0 && policy.terms(merge.group()) >= failedTerms) {
+      failures = 0;
+    }
+    publish(new Part[0], new LiveSegment[0], after, snapshot.size());
+  }
+
+  /** Merges all that is due, one after the other, and holds the lock only before and after each. */
+  private void mergeInBackground() {
+    Merge merge = null;
+    try {
+      for (merge = begin(); merge != null; merge = begin()) {
+        try {
+          end(merge, merge(merge));
+        } finally {
+          merge.end();
+          memory.reclaim();
+        }
+      }
+    } catch (Throwable e) { // its parts are as they were
+      abandon(merge, e);
+    }
+  }
+
+  private @Nullable Merge begin() {
+    writer.lock();
+    try {
+      List<Part> group = closed ? null : due(Long.MAX_VALUE, MergePolicy.GROUP);
+      if (group == null) {
+        mergeThread = null;
+        return null;
+      }
+      Merge merge = Merge.of(group, acquire());
+      for (Part part : group) {
+        part.merging = true;
+      }
+      return merge;
+    } finally {
+      writer.unlock();
+    }
+  }
+
+  private void end(Merge merge, Segment merged) {
+    writer.lock();
+    try {
+      if (closed) {
+        merged.release();
+      } else {
+        exchange(merge, merged);
+      }
+    } finally {
+      writer.unlock();
+    }
+  }
+
+  private void abandon(@Nullable Merge merge, Throwable e) {
+    writer.lock();
+    try {
+      mergeThread = null;
+      if (merge != null) {
+        for (Part part : merge.group()) {
+          part.merging = false;
+        }
+      }
+      pause(e, merge == null ? 0 : policy.terms(merge.group()));
+    } finally {
+      writer.unlock();
+    }
+  }
+
+  /** Puts off merges of so many terms or more after one of them failed: the index is whole, only slower. A change after the pause begins anew. */
+  private void pause(Throwable e, long terms) {
+    if (e
+        instanceof
+        CancellationException) { // its thread was interrupted, by close or by whoever called
+      return;
+    }
+    failedMerges.incrementAndGet();
+    long pause = PAUSE << failures;
+    failures = Math.min(failures + 1, MOST_FAILURES);
+    failedTerms = terms;
+    pauseEnd = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(pause);
+    String message =
+        "KlIndex: segments could not be merged, and those as large will not be for "
+            + pause
+            + " ms; nothing is lost, but searches are slower: "
+            + e;
+    try {
+      System.getLogger("dev.kullback").log(System.Logger.Level.WARNING, message);
+    } catch (Throwable ignored) {
+      // a handler's failure is none of the change that was made
+    }
+  }
+
+  /** Terms from which on no merges are made now, as one failed. */
+  private long leastFailing() {
+    boolean pauses = failures > 0 && System.nanoTime() - pauseEnd < 0;
+    return pauses ? failedTerms : Long.MAX_VALUE;
+  }
+
+  // --- files
+
+  /**
+   * Writes what has changed since the last commit, and maps what it wrote.
+   *
+   * @return whether there was anything to write
+   */
+  public boolean commit() {
+    Folder to = folder("commit");
+    checkWriter();
+    lock(committer);
+    try {
+      Part[] taken;
+      Snapshot state;
+      long counted;
+      lock(writer);
+      try {
+        checkOpen();
+        tryMerges(() -> policy.unwritten(parts, leastFailing()));
+        taken = parts;
+        state = acquire();
+        counted = changes.get();
+      } finally {
+        writer.unlock();
+      }
+      try {
+        boolean changed = !isCommitted(state.segments());
+        if (changed) {
+          to.checkWritable();
+          committed = null;
+          settle(taken, write(to, taken, state.segments()));
+        }
+        changes.addAndGet(-counted);
+        return changed;
+      } finally {
+        state.replaced();
+      }
+    } finally {
+      committer.unlock();
+      memory.reclaim();
+    }
+  }
+
+  private boolean isCommitted(LiveSegment[] states) {
+    LiveSegment[] last = committed;
+    if (last == null || states.length != last.length) {
+      return false;
+    }
+    for (int s = 0; s < states.length; s++) {
+      LiveSegment now = states[s];
+      LiveSegment then = last[s];
+      if (now.segment() != then.segment() || now.deleted() != then.deleted()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Commits these states of parts, and returns them with large segments mapped, which the caller is to release. */
+  private static List<LiveSegment> write(Folder to, Part[] taken, LiveSegment[] states) {
+    List<SegmentFile> files = new ArrayList<>();
+    try {
+      for (int s = 0; s < taken.length; s++) {
+        SegmentFile file = taken[s].file;
+        files.add(file == null ? to.write(states[s].segment()) : file);
+      }
+      to.commit(files, states);
+    } catch (Throwable e) {
+      to.discard();
+      throw e;
+    }
+    List<LiveSegment> mapped = new ArrayList<>();
+    for (int s = 0; s < taken.length; s++) {
+      Segment segment = taken[s].file == null ? to.mapped(files.get(s), states[s].segment()) : null;
+      taken[s].file = files.get(s);
+      if (segment == null) {
+        segment = states[s].segment();
+        segment.retain();
+      }
+      mapped.add(new LiveSegment(segment, states[s].deleted(), states[s].live()));
+    }
+    return mapped;
+  }
+
+  /** Has searches read the mapped files of what was committed, whatever rows were deleted since. */
+  private void settle(Part[] taken, List<LiveSegment> states) {
+    writer.lock(); // not to be interrupted: it has been committed
+    try {
+      LiveSegment[] live = new LiveSegment[taken.length];
+      for (int s = 0; s < taken.length; s++) {
+        LiveSegment now = taken[s].live;
+        live[s] = new LiveSegment(states.get(s).segment(), now.deleted(), now.live());
+      }
+      publish(taken, live, Arrays.asList(parts), snapshot.size());
+      committed = states.toArray(new LiveSegment[0]);
+    } finally {
+      writer.unlock();
+      states.forEach(part -> part.segment().release());
+    }
+  }
+
+  /** Reads all of the last commit's files, and throws if a checksum is wrong. */
+  public void verify() {
+    Folder read = folder("verify");
+    lock(committer);
+    try (Snapshot state = acquire()) {
+      read.verify(state.segments());
+    } finally {
+      committer.unlock();
+    }
+  }
+
+  private Folder folder(String method) {
+    checkOpen();
+    if (folder == null) {
+      throw new IllegalStateException(
+          "this KlIndex is in memory alone and has nothing to %s; KlIndex.builder(dimension).open(folder) makes one with files"
+              .formatted(method));
+    }
+    return folder;
+  }
+
+  /** Drops what was not committed; a commit under way and the thread that merges end first. */
+  @Override
+  public void close() {
+    committer.lock();
+    try {
+      Thread running;
+      writer.lock();
+      try {
+        if (closed) {
+          return;
+        }
+        closed = true;
+        Snapshot last = snapshot;
+        snapshot = new Snapshot(new LiveSegment[0], 0, memory);
+        last.replaced();
+        parts = new Part[0];
+        running = mergeThread;
+      } finally {
+        writer.unlock();
+      }
+      if (running != null) {
+        running.interrupt();
+        join(running);
+      }
+      try {
+        memory.close();
+      } finally {
+        if (folder != null) {
+          folder.close();
+        }
+      }
+    } finally {
+      committer.unlock();
+    }
+  }
+
+  static void join(Thread thread) {
+    boolean interrupted = false;
+    while (thread.isAlive()) {
+      try {
+        thread.join();
+      } catch (InterruptedException e) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private static void lock(ReentrantLock lock) {
+    try {
+      lock.lockInterruptibly();
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new CancellationException(
+          "interrupted while another thread changed the index; nothing was done");
+    }
+  }
+}

@@ -1,0 +1,241 @@
+package dev.kullback.internal.index.store;
+
+import static dev.kullback.internal.batch.DiagonalBatch.MOST_DIMENSIONS;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.zip.CRC32C;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * States what an index holds, as the text of a file that is replaced whole:
+ *
+ * <pre>
+ * kullback-index VERSION
+ * dimension D
+ * generation G                                   counts commits
+ * next N                                         the number of the next file
+ * deleted NAME LENGTH CRC                        if rows are deleted: their bits, segment by segment
+ * segment NAME LENGTH ROWS DELETED HEAD CRC      one line a segment; HEAD is the checksum of its first bytes
+ * obsolete NAME                                  one line a file that an earlier manifest named and that may be there yet
+ * checksum CRC                                   of the lines before
+ * </pre>
+ *
+ * <p>Checksums are CRC-32C, in eight hexadecimal digits.
+ *
+ * @param dimension D, at least 1
+ * @param next above the number in every name of a file
+ * @param deletions the file of bits, or null if no row is deleted
+ * @param obsolete names of files to be deleted
+ */
+record Manifest(
+    int dimension,
+    long generation,
+    long next,
+    @Nullable DeletionsFile deletions,
+    List<SegmentFile> segments,
+    List<String> obsolete) {
+  static final int VERSION = 1;
+
+  /** Greatest number of a commit or a file, far from where counting on would overflow. */
+  static final long MOST_NUMBER = 1L << 56;
+
+  private static final String MAGIC = "kullback-index";
+
+  /** Files that a manifest names; the greatest numbers fit a long. */
+  private static final Pattern NAMES = Pattern.compile("(segment|deleted)-([0-9]{6,18})\\.bin");
+
+  private static final String TORN = "is incomplete or was changed";
+
+  /** A file that holds the image of a segment. */
+  record SegmentFile(String name, long length, int rows, int head, int crc) {
+    /** Bytes at the beginning that have a checksum of their own, which opening compares: the header lies there. */
+    static final long HEAD = 4096;
+
+    static final String PREFIX = "segment-";
+    static final String NAME = PREFIX + "%06d.bin";
+  }
+
+  /**
+   * A file of the bits of deleted rows, for each segment that has any {@code ⌈rows/64⌉} words, little endian.
+   *
+   * @param counts the number of deleted rows of each segment of the manifest
+   */
+  record DeletionsFile(String name, long length, int crc, List<Integer> counts) {
+    static final String PREFIX = "deleted-";
+    static final String NAME = PREFIX + "%06d.bin";
+  }
+
+  int deleted(int segment) {
+    return deletions == null ? 0 : deletions.counts().get(segment);
+  }
+
+  /** Returns the names of the files that make up the index. */
+  Set<String> files() {
+    Set<String> names = new HashSet<>();
+    for (SegmentFile segment : segments) {
+      names.add(segment.name());
+    }
+    if (deletions != null) {
+      names.add(deletions.name());
+    }
+    return names;
+  }
+
+  byte[] text() {
+    StringBuilder text = new StringBuilder();
+    text.append("%s %d\n".formatted(MAGIC, VERSION));
+    text.append("dimension %d\ngeneration %d\nnext %d\n".formatted(dimension, generation, next));
+    if (deletions != null) {
+      text.append(
+          "deleted %s %d %08x\n".formatted(deletions.name(), deletions.length(), deletions.crc()));
+    }
+    for (int s = 0; s < segments.size(); s++) {
+      SegmentFile f = segments.get(s);
+      text.append(
+          "segment %s %d %d %d %08x %08x\n"
+              .formatted(f.name(), f.length(), f.rows(), deleted(s), f.head(), f.crc()));
+    }
+    for (String name : obsolete) {
+      text.append("obsolete %s\n".formatted(name));
+    }
+    text.append("checksum %08x\n".formatted(crc(bytes(text.toString()))));
+    return bytes(text.toString());
+  }
+
+  /** Whether a text is the beginning of one, be it empty. */
+  static boolean isBegun(byte[] bytes) {
+    byte[] magic = bytes(MAGIC + ' ');
+    int n = Math.min(magic.length, bytes.length);
+    return Arrays.equals(bytes, 0, n, magic, 0, n);
+  }
+
+  /**
+   * Reads a text.
+   *
+   * @throws IllegalArgumentException if it is none of an index, of a later version, or not as it was written; the message says which, to be
+   *     put behind the file's name
+   */
+  static Manifest of(byte[] bytes) {
+    String text = new String(bytes, StandardCharsets.US_ASCII);
+    int line = text.indexOf('\n');
+    String[] first = (line < 0 ? text : text.substring(0, line)).split(" ", -1);
+    check(first[0].equals(MAGIC), "is not the manifest of an index");
+    check(line >= 0 && first.length == 2, TORN);
+    check(
+        first[1].equals(Integer.toString(VERSION)),
+        "has format version %s, and this version of Kullback reads %d; take the one that wrote it"
+            .formatted(first[1].replaceAll("[^0-9]", "?"), VERSION));
+    int last = text.lastIndexOf('\n', text.length() - 2) + 1;
+    byte[] before = bytes(text.substring(0, last));
+    check(text.substring(last).equals("checksum %08x\n".formatted(crc(before))), TORN);
+    return parse(text.substring(line + 1, last).split("\n"));
+  }
+
+  private static Manifest parse(String[] lines) {
+    check(lines.length >= 3, TORN);
+    long dimension = number(words(lines[0], "dimension", 2)[1], 1, MOST_DIMENSIONS);
+    long generation = number(words(lines[1], "generation", 2)[1], 0, MOST_NUMBER);
+    long next = number(words(lines[2], "next", 2)[1], 0, MOST_NUMBER);
+    boolean deletes = lines.length > 3 && lines[3].startsWith("deleted ");
+    List<SegmentFile> segments = new ArrayList<>();
+    List<Integer> counts = new ArrayList<>();
+    int k = deletes ? 4 : 3;
+    for (; k < lines.length && !lines[k].startsWith("obsolete "); k++) {
+      String[] w = words(lines[k], "segment", 7);
+      long rows = number(w[3], 1, Integer.MAX_VALUE);
+      counts.add((int) number(w[4], 0, deletes ? rows - 1 : 0));
+      long length = number(w[2], 0, Long.MAX_VALUE);
+      String name = name(w[1], SegmentFile.PREFIX, next);
+      segments.add(new SegmentFile(name, length, (int) rows, hex(w[5]), hex(w[6])));
+    }
+    List<String> obsolete = new ArrayList<>();
+    for (; k < lines.length; k++) {
+      obsolete.add(name(words(lines[k], "obsolete", 2)[1], "", next));
+    }
+    long names = segments.stream().map(SegmentFile::name).distinct().count();
+    check(names == segments.size(), "names a segment twice");
+    DeletionsFile deletions = null;
+    if (deletes) {
+      String[] w = words(lines[3], "deleted", 4);
+      deletions =
+          new DeletionsFile(
+              name(w[1], DeletionsFile.PREFIX, next),
+              number(w[2], 0, Long.MAX_VALUE),
+              hex(w[3]),
+              List.copyOf(counts));
+    }
+    Manifest read =
+        new Manifest(
+            (int) dimension,
+            generation,
+            next,
+            deletions,
+            List.copyOf(segments),
+            List.copyOf(obsolete));
+    check(Collections.disjoint(obsolete, read.files()), "has a file that is obsolete");
+    return read;
+  }
+
+  private static String[] words(String line, String first, int count) {
+    String[] words = line.split(" ", -1);
+    check(words.length == count && words[0].equals(first), "has the unknown line \"" + line + '"');
+    return words;
+  }
+
+  private static long number(String word, long least, long most) {
+    try {
+      long number = Long.parseLong(word);
+      if (number >= least && number <= most) {
+        return number;
+      }
+    } catch (NumberFormatException e) {
+      // as any other that is not valid
+    }
+    throw new IllegalArgumentException("has the invalid number " + word);
+  }
+
+  private static int hex(String word) {
+    try {
+      return Integer.parseUnsignedInt(word, 16);
+    } catch (NumberFormatException e) {
+      throw new IllegalArgumentException("has the invalid checksum " + word);
+    }
+  }
+
+  /** Lets no name lead out of the folder, or be that of a later commit's file. */
+  private static String name(String word, String prefix, long next) {
+    boolean valid = word.startsWith(prefix) && NAMES.matcher(word).matches();
+    check(valid && number(word) < next, "names the file " + word + ", which is none of an index");
+    return word;
+  }
+
+  /** Returns the number of the file of a segment or of deleted rows; −1 for other names. */
+  static long number(String name) {
+    Matcher matcher = NAMES.matcher(name);
+    return matcher.matches() ? Long.parseLong(matcher.group(2)) : -1;
+  }
+
+  private static void check(boolean valid, String reason) {
+    if (!valid) {
+      throw new IllegalArgumentException(reason);
+    }
+  }
+
+  private static byte[] bytes(String text) {
+    return text.getBytes(StandardCharsets.US_ASCII);
+  }
+
+  static int crc(byte[] bytes) {
+    CRC32C crc = new CRC32C();
+    crc.update(bytes);
+    return (int) crc.getValue();
+  }
+}

@@ -1,0 +1,113 @@
+package dev.kullback.internal.index.store;
+
+import dev.kullback.internal.numerics.Scale;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Says which segments are to be merged: those of one kind and precision of which eight have live rows of one order of magnitude, and by
+ * itself one with more than half of its rows deleted. So N rows of a kind are mostly in at most {@code 7·log N} segments, and each row is
+ * copied {@code log N} times, to the base of 8.
+ */
+final class MergePolicy {
+  /** Terms (rows by dimensions) that the thread merges that added the last: 1 ms or so. */
+  static final long SMALL = 1 << 16;
+
+  /** Terms of segments without a file that are merged before a commit, since each file waits for the disk: 20 ms or so. */
+  private static final long SMALL_COMMIT = 1 << 20;
+
+  /** Logarithm to base 2 of the number of segments that are merged, and of the quotient of two orders of magnitude. */
+  private static final int LOG_FACTOR = 3;
+
+  static final int GROUP = 1 << LOG_FACTOR;
+
+  /** Segments of one order of magnitude from which on whoever adds others merges them, as the thread is late: mappings and files stay few. */
+  static final int LATE = GROUP + GROUP / 2;
+
+  /** Rows that a merge makes at most. */
+  private static final long MOST_ROWS = 1 << 30;
+
+  private final int dimension;
+
+  MergePolicy(int dimension) {
+    this.dimension = dimension;
+  }
+
+  /** Segments that can be merged with each other, of one order of magnitude. */
+  private record Group(Scale kind, boolean isDouble, int magnitude) {
+    static Group of(LiveSegment live, int magnitude) {
+      return new Group(live.segment().kind(), live.segment().isDouble(), magnitude);
+    }
+  }
+
+  /**
+   * Returns segments of one kind to be merged next.
+   *
+   * @param most terms that a merge makes at most
+   * @param failing terms from which on merges fail: of a group of as many, fewer segments are merged
+   * @param least segments of a group: {@link #GROUP} or {@link #LATE}
+   */
+  @Nullable List<Part> due(Part[] parts, long most, long failing, int least) {
+    Map<Group, List<Part>> groups = new HashMap<>();
+    for (Part part : parts) {
+      int live = part.live.live();
+      if (!part.merging) {
+        long terms = (long) live * dimension;
+        boolean isEmptier = least == GROUP && 2L * live < part.live.segment().size();
+        if (isEmptier && terms <= most && terms < failing) {
+          return List.of(part);
+        }
+        int magnitude = (31 - Integer.numberOfLeadingZeros(live)) / LOG_FACTOR;
+        groups.computeIfAbsent(Group.of(part.live, magnitude), key -> new ArrayList<>()).add(part);
+      }
+    }
+    for (List<Part> group : groups.values()) {
+      List<Part> smallest = group.size() < least ? List.of() : smallest(group, failing);
+      if (smallest.size() > 1 && terms(smallest) <= most) {
+        return smallest;
+      }
+    }
+    return null;
+  }
+
+  /** Takes the smallest of a group: as many as are merged at once, or fewer that make less than {@code failing} terms. */
+  private List<Part> smallest(List<Part> group, long failing) {
+    List<Part> sorted = new ArrayList<>(group);
+    sorted.sort(Comparator.comparingInt(part -> part.live.live()));
+    long limit = Math.min(failing, MOST_ROWS * dimension + 1);
+    int n = 0;
+    for (long terms = 0; n < GROUP; n++) {
+      terms += (long) sorted.get(n).live.live() * dimension;
+      if (terms >= limit) {
+        break;
+      }
+    }
+    return sorted.subList(0, n);
+  }
+
+  /** Counts the terms that a merge makes. */
+  long terms(List<Part> group) {
+    return group.stream().mapToLong(part -> (long) part.live.live() * dimension).sum();
+  }
+
+  /** Returns segments that a commit would write to many files, if they have less than {@code failing} terms. */
+  @Nullable List<Part> unwritten(Part[] parts, long failing) {
+    Map<Group, List<Part>> groups = new HashMap<>();
+    for (Part part : parts) {
+      if (part.file == null && !part.merging) {
+        groups.computeIfAbsent(Group.of(part.live, 0), key -> new ArrayList<>()).add(part);
+      }
+    }
+    for (List<Part> group : groups.values()) {
+      long terms = terms(group);
+      if (group.size() > 1 && terms <= SMALL_COMMIT && terms < failing) {
+        return group;
+      }
+    }
+    return null;
+  }
+}

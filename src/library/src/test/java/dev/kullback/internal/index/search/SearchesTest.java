@@ -1,0 +1,594 @@
+package dev.kullback.internal.index.search;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.kullback.DiagonalGaussians;
+import dev.kullback.Gaussians;
+import dev.kullback.KlEngine;
+import dev.kullback.NearestOptions;
+import dev.kullback.Neighbors;
+import dev.kullback.ScaleKind;
+import dev.kullback.ScalePolicy;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.batch.Elements;
+import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.index.store.Codes;
+import dev.kullback.internal.index.store.Content;
+import dev.kullback.internal.index.store.LiveSegment;
+import dev.kullback.internal.index.store.Segment;
+import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.kernel.CodeScan;
+import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.numerics.RangeCheck;
+import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.vector.scan.ScalarCodeScan;
+import dev.kullback.internal.vector.scan.ScalarPanelScan;
+import dev.kullback.internal.work.Worker;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Random;
+import java.util.function.LongPredicate;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Searches find what an exact search of a batch in the order of the ids finds, to the bit. */
+class SearchesTest {
+  private static final KlEngine ENGINE = KlEngine.builder().build();
+
+  @AfterAll
+  static void close() {
+    ENGINE.close();
+  }
+
+  /** How the Gaussians of a case are drawn. */
+  enum Draw {
+    PLAIN {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        fill(random, mean, std, 1);
+      }
+    },
+    /** Groups of equal Gaussians. */
+    TWINS {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        fill(random, mean, std, 1);
+        int n = mean.length / d;
+        for (int i = 1; i < n; i++) {
+          if (random.nextInt(3) > 0) {
+            int from = random.nextInt(i);
+            System.arraycopy(mean, from * d, mean, i * d, d);
+            System.arraycopy(std, from * d, std, i * d, d);
+          }
+        }
+      }
+    },
+    /** All alike, so that the bounds leave all. */
+    ALIKE {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        for (int k = 0; k < mean.length; k++) {
+          mean[k] = 1 + 1e-6 * random.nextGaussian();
+          std[k] = 1 + 1e-6 * random.nextGaussian();
+        }
+      }
+    },
+    /** Doubles that float does not tell apart. */
+    LAST_BITS {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        fill(random, mean, std, 1);
+        for (int k = d; k < mean.length; k++) {
+          mean[k] = mean[k % d] + random.nextInt(4) * Math.ulp(mean[k % d]);
+          std[k] = std[k % d] + random.nextInt(4) * Math.ulp(std[k % d]);
+        }
+      }
+    },
+    /** Means so far from 0 beside σ that rounding them to float shows. */
+    FAR {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        fill(random, mean, std, 0.05);
+        for (int k = 0; k < mean.length; k++) {
+          mean[k] += 1000 * Math.sin(1 + k % d);
+        }
+      }
+    },
+    OUTLIERS {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        fill(random, mean, std, 1);
+        for (int k = 0; k < mean.length; k++) {
+          if (random.nextInt(3 * d) == 0) {
+            mean[k] *= Math.pow(10, random.nextInt(38));
+          }
+          if (random.nextInt(3 * d) == 0) {
+            std[k] *= Math.pow(10, random.nextInt(-30, 30));
+          }
+        }
+      }
+    },
+    SCALES {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        for (int k = 0; k < mean.length; k++) {
+          std[k] = Math.pow(10, random.nextDouble(-38, 38));
+          mean[k] = random.nextGaussian() * Math.pow(10, random.nextDouble(-38, 38));
+        }
+      }
+    },
+    /** Each Gaussian has its scale, so that float over- or underflows in all its terms or in none. */
+    ROW_SCALES {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        for (int k = 0; k < mean.length; k++) {
+          double scale = Math.pow(10, new Random(31 + k / d / 3).nextDouble(-18, 18));
+          std[k] = scale * random.nextDouble(0.5, 1.5);
+          mean[k] = scale * random.nextGaussian();
+        }
+      }
+    },
+    /** Divergences that differ in a few bits only: dimensions in another order. */
+    TURNED {
+      @Override
+      void draw(Random random, double[] mean, double[] std, int d) {
+        fill(random, mean, std, 1);
+        for (int k = d; k < mean.length; k++) {
+          mean[k] = mean[k - d + (k % d < d - 1 ? 1 : 1 - d)];
+          std[k] = std[k - d + (k % d < d - 1 ? 1 : 1 - d)];
+        }
+      }
+    };
+
+    abstract void draw(Random random, double[] mean, double[] std, int d);
+
+    static void fill(Random random, double[] mean, double[] std, double scale) {
+      for (int k = 0; k < mean.length; k++) {
+        mean[k] = scale * random.nextGaussian();
+        std[k] = scale * random.nextDouble(0.2, 1.5);
+      }
+    }
+  }
+
+  /** Some Gaussians as the engine and as the index have them. */
+  private record Rows(DiagonalGaussians gaussians, DiagonalBatch batch) {
+    static Rows of(ScaleKind kind, boolean isDouble, double[] mean, double[] std, int d) {
+      double[] scale = new double[std.length];
+      float[] mean32 = new float[std.length];
+      float[] scale32 = new float[std.length];
+      for (int k = 0; k < scale.length; k++) {
+        double s = std[k];
+        scale[k] =
+            switch (kind) {
+              case STD -> s;
+              case VARIANCE -> s * s;
+              case LOG_VARIANCE -> 2 * Math.log(s);
+              default -> 1 / (s * s);
+            };
+        mean32[k] = (float) mean[k];
+        scale32[k] = (float) scale[k];
+        if (kind != ScaleKind.LOG_VARIANCE) {
+          scale32[k] = Math.clamp(scale32[k], Float.MIN_VALUE, Float.MAX_VALUE);
+        }
+      }
+      Scale internal = Scale.valueOf(kind.name());
+      return isDouble
+          ? new Rows(
+              (DiagonalGaussians) Gaussians.of(kind, mean, scale, d, ScalePolicy.STRICT),
+              DiagonalBatch.of(
+                  Elements.of(mean, "mean"),
+                  Elements.of(scale, "scale"),
+                  d,
+                  internal,
+                  ScalePolicy.STRICT,
+                  RangeCheck.PLAIN))
+          : new Rows(
+              (DiagonalGaussians) Gaussians.of(kind, mean32, scale32, d, ScalePolicy.STRICT),
+              DiagonalBatch.of(
+                  Elements.of(mean32, "mean"),
+                  Elements.of(scale32, "scale"),
+                  d,
+                  internal,
+                  ScalePolicy.STRICT,
+                  RangeCheck.PLAIN));
+    }
+  }
+
+  /** References with ids, in segments, some of them removed. */
+  private static final class Case {
+    final Random random;
+    final int d;
+    final Rows queries;
+    final long[] ids;
+    final BitSet removed = new BitSet();
+    final Snapshot snapshot;
+
+    /** Live references in the order of their ids, which are {@code liveIds}. */
+    final DiagonalGaussians live;
+
+    final long[] liveIds;
+
+    Case(Draw draw, long seed) {
+      random = new Random(seed);
+      boolean isCoded = seed % 5 == 0;
+      d =
+          isCoded
+              ? 8 + random.nextInt(60)
+              : random.nextInt(4) == 0 ? 1 + random.nextInt(3) : 1 + random.nextInt(40);
+      int m = isCoded ? 1100 + random.nextInt(2000) : 1 + random.nextInt(150);
+      int n = 1 + random.nextInt(20);
+      double[] mean = new double[(m + n) * d];
+      double[] std = new double[(m + n) * d];
+      draw.draw(random, mean, std, d);
+      shuffle(mean, std);
+      ScaleKind kind = kind();
+      boolean isDouble = random.nextBoolean();
+      queries =
+          Rows.of(
+              random.nextBoolean() ? kind : kind(),
+              random.nextInt(4) == 0 ? !isDouble : isDouble,
+              Arrays.copyOfRange(mean, m * d, (m + n) * d),
+              Arrays.copyOfRange(std, m * d, (m + n) * d),
+              d);
+      mean = Arrays.copyOf(mean, m * d);
+      std = Arrays.copyOf(std, m * d);
+      Rows all = Rows.of(kind, isDouble, mean, std, d);
+      ids = random.longs(m).distinct().sorted().toArray();
+      int parts = 1 + random.nextInt(isCoded ? 2 : 4);
+      int[] part = random.ints(m, 0, parts).toArray();
+      int chance = random.nextInt(3);
+      for (int i = 1; i < m; i++) {
+        removed.set(i, chance > 0 && random.nextInt(2 * chance) == 0);
+      }
+      List<LiveSegment> segments = new ArrayList<>();
+      for (int k = 0; k < parts; k++) {
+        int its = k;
+        int[] rows = IntStream.range(0, m).filter(i -> part[i] == its).toArray();
+        if (rows.length > 0) {
+          long[] its2 = Arrays.stream(rows).mapToLong(i -> ids[i]).toArray();
+          BitSet deleted = new BitSet();
+          for (int s = 0; s < rows.length; s++) {
+            deleted.set(s, removed.get(rows[s]));
+          }
+          long[] bits = Arrays.copyOf(deleted.toLongArray(), Math.ceilDiv(rows.length, 64));
+          segments.add(
+              new LiveSegment(
+                  Content.segment(its2, all.batch, rows),
+                  deleted.isEmpty() ? null : bits,
+                  rows.length - deleted.cardinality()));
+        }
+      }
+      int[] left = IntStream.range(0, m).filter(i -> !removed.get(i)).toArray();
+      liveIds = Arrays.stream(left).mapToLong(i -> ids[i]).toArray();
+      snapshot = Content.snapshot(left.length, segments.toArray(new LiveSegment[0]));
+      live = Rows.of(kind, isDouble, rows(mean, left), rows(std, left), d).gaussians;
+    }
+
+    private ScaleKind kind() {
+      ScaleKind[] kinds = {
+        ScaleKind.STD, ScaleKind.VARIANCE, ScaleKind.LOG_VARIANCE, ScaleKind.PRECISION
+      };
+      return kinds[random.nextInt(4)];
+    }
+
+    private void shuffle(double[] mean, double[] std) {
+      for (int i = mean.length / d - 1; i > 0; i--) {
+        int j = random.nextInt(i + 1);
+        for (int h = 0; h < d; h++) {
+          for (double[] values : new double[][] {mean, std}) {
+            double x = values[i * d + h];
+            values[i * d + h] = values[j * d + h];
+            values[j * d + h] = x;
+          }
+        }
+      }
+    }
+
+    private double[] rows(double[] values, int[] rows) {
+      double[] some = new double[rows.length * d];
+      for (int i = 0; i < rows.length; i++) {
+        System.arraycopy(values, rows[i] * d, some, i * d, d);
+      }
+      return some;
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void nearestIsThatOfTheBatch(Draw draw) {
+    for (int seed = 0; seed < 60; seed++) {
+      Case c = new Case(draw, seed);
+      int k = 1 + c.random.nextInt(c.random.nextInt(5) == 0 ? 200 : 12);
+      boolean reverse = c.random.nextBoolean();
+      NearestOptions exact = NearestOptions.of(k).exact();
+      Neighbors expected =
+          ENGINE.nearest(c.queries.gaussians, c.live, reverse ? exact.reverse() : exact);
+      SearchOptions options = options(k, reverse, null);
+      for (int threads = 1; threads <= 3; threads += 2) {
+        try (Searches searches = new Searches(c.d, threads, null)) {
+          NeighborIds found = searches.search(c.snapshot, c.queries.batch, options);
+          for (int i = 0; i < c.queries.batch.size(); i++) {
+            String what = "%s, seed %d, query %d, threads %d".formatted(draw, seed, i, threads);
+            assertThat(found.start()[i + 1] - found.start()[i])
+                .as(what)
+                .isEqualTo(expected.count(i));
+            for (int r = 0; r < expected.count(i); r++) {
+              int at = found.start()[i] + r;
+              assertThat(found.ids()[at]).as(what).isEqualTo(c.liveIds[expected.index(i, r)]);
+              assertThat(found.values()[at]).as(what).isEqualTo(expected.value(i, r));
+            }
+          }
+        }
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void withinFindsThoseOfTheBatch(Draw draw) {
+    for (int seed = 100; seed < 130; seed++) {
+      Case c = new Case(draw, seed);
+      boolean reverse = c.random.nextBoolean();
+      int k = 1 + c.random.nextInt(c.liveIds.length);
+      NearestOptions exact = NearestOptions.of(k).exact();
+      double radius =
+          ENGINE
+              .nearest(c.queries.gaussians, c.live, reverse ? exact.reverse() : exact)
+              .value(0, k - 1); // on the edge
+      Neighbors expected =
+          reverse
+              ? ENGINE.withinReverse(c.queries.gaussians, c.live, radius)
+              : ENGINE.within(c.queries.gaussians, c.live, radius);
+      SearchOptions options =
+          new SearchOptions(0, radius, reverse, null, new long[0], null, Integer.MAX_VALUE);
+      for (int threads = 1; threads <= 3; threads += 2) {
+        try (Searches searches = new Searches(c.d, threads, null)) {
+          NeighborIds found = searches.search(c.snapshot, c.queries.batch, options);
+          for (int i = 0; i < c.queries.batch.size(); i++) {
+            String what = "%s, seed %d, query %d, threads %d".formatted(draw, seed, i, threads);
+            long[] ids = Arrays.copyOfRange(found.ids(), found.start()[i], found.start()[i + 1]);
+            long[] wanted = new long[expected.count(i)];
+            for (int r = 0; r < wanted.length; r++) {
+              wanted[r] = c.liveIds[expected.index(i, r)];
+            }
+            Arrays.sort(wanted);
+            assertThat(ids).as(what).isEqualTo(wanted);
+          }
+        }
+      }
+    }
+  }
+
+  /** A filter and an excluded id leave what a search of the others finds. */
+  @ParameterizedTest
+  @EnumSource
+  void filteredReferencesDoNotCount(Draw draw) {
+    for (int seed = 200; seed < 220; seed++) {
+      Case c = new Case(draw, seed);
+      LongPredicate filter = id -> (id >>> 3 & 3) != 0;
+      long excluded = c.liveIds[c.random.nextInt(c.liveIds.length)];
+      BitSet out = new BitSet();
+      for (int i = 0; i < c.liveIds.length; i++) {
+        out.set(i, !filter.test(c.liveIds[i]) || c.liveIds[i] == excluded);
+      }
+      Neighbors all =
+          ENGINE.nearest(c.queries.gaussians, c.live, NearestOptions.of(c.liveIds.length).exact());
+      int k = 5;
+      try (Searches searches = new Searches(c.d, 1, null)) {
+        NeighborIds found =
+            searches.search(c.snapshot, c.queries.batch, options(k, false, filter, excluded));
+        for (int i = 0; i < c.queries.batch.size(); i++) {
+          List<Long> wanted = new ArrayList<>();
+          for (int r = 0; r < all.count(i) && wanted.size() < k; r++) {
+            if (!out.get(all.index(i, r))) {
+              wanted.add(c.liveIds[all.index(i, r)]);
+            }
+          }
+          assertThat(Arrays.copyOfRange(found.ids(), found.start()[i], found.start()[i + 1]))
+              .as("%s, seed %d, query %d", draw, seed, i)
+              .containsExactly(wanted.stream().mapToLong(Long::longValue).toArray());
+        }
+      }
+    }
+  }
+
+  /** Where float knows nothing of a sum of so many terms, every reference is to be looked at. */
+  @Test
+  void nothingIsExcludedInTheMostDimensions() {
+    int d = DiagonalBatch.MOST_DIMENSIONS;
+    DiagonalBatch query = DiagonalBatch.ofSlot(d, Scale.STD, false);
+    Arrays.fill(query.scale32(), 1);
+    query.takeRow(0, 0, true);
+    Block block = new Block();
+    block.rows = 1;
+    block.leastPrecision = 1;
+    block.logDet = new double[1];
+    block.bound = new double[1];
+    block.slack = new float[1];
+    block.length = new float[1];
+    float[] most = new float[PanelScan.LANES];
+    Bounds bounds = new Bounds();
+    for (boolean reverse : new boolean[] {false, true}) {
+      bounds.set(query, 0, reverse);
+      bounds.most(block, 0, PanelScan.LANES, 1, most);
+      assertThat(most[0]).isEqualTo(Float.POSITIVE_INFINITY);
+      assertThat(bounds.lower(block, 0, d)).isLessThanOrEqualTo(0);
+      assertThat(bounds.upper(block, 0, d)).isEqualTo(Double.POSITIVE_INFINITY);
+    }
+  }
+
+  /** Memory for the candidates of a batch's queries is dropped, also of those that the last task did not have. */
+  @Test
+  void searcherKeepsLittleMemory() {
+    int n = 10_000;
+    double[] mean = new Random(1).doubles(n).toArray();
+    double[] std = new double[n];
+    Arrays.fill(std, 1);
+    DiagonalBatch batch = Rows.of(ScaleKind.STD, true, mean, std, 1).batch;
+    int[] rows = IntStream.range(0, n).toArray();
+    Segment segment = Content.segment(IntStream.range(0, n).asLongStream().toArray(), batch, rows);
+    Snapshot snapshot = Content.snapshot(n, new LiveSegment(segment));
+    Searcher searcher = new Searcher(1);
+    searcher.startCall();
+    for (int queries = 3; queries > 0; queries -= 2) {
+      searcher.start(snapshot, SearchOptions.within(1e9, Integer.MAX_VALUE));
+      searcher.ask(batch, 0, queries);
+      searcher.scanAll();
+      searcher.decide(0);
+      assertThat(searcher.ranking(0).count()).isEqualTo(n);
+    }
+    assertThat(searcher.ranking(2).capacity()).isGreaterThanOrEqualTo(n);
+    searcher.clear();
+    assertThat(searcher.ranking(2).capacity()).isLessThan(n);
+  }
+
+  /** Every exact value lies between the bounds of its sum, and one whose sum exceeds its limit lies beyond this. */
+  @ParameterizedTest
+  @EnumSource
+  void boundsHold(Draw draw) {
+    PanelScan scan = new ScalarPanelScan();
+    Block block = new Block();
+    Bounds bounds = new Bounds();
+    Worker worker = new Worker();
+    worker.startCall();
+    Pair pair = new Pair(Kl.FORWARD, worker);
+    long finite = 0;
+    for (int seed = 300; seed < 340; seed++) {
+      Case c = new Case(draw, seed);
+      boolean reverse = c.random.nextBoolean();
+      for (LiveSegment part : c.snapshot.segments()) {
+        Segment segment = part.segment();
+        DiagonalBatch p = DiagonalBatch.ofSlot(c.d, segment.kind(), segment.isDouble());
+        block.load(segment, 0, Math.min(segment.panels(), Block.mostPanels(segment)));
+        int n = block.panels * PanelScan.LANES;
+        float[] most = new float[n];
+        float[] sum = new float[n];
+        for (int i = 0; i < c.queries.batch.size(); i++) {
+          bounds.set(c.queries.batch, i, reverse);
+          bounds.order(segment);
+          Arrays.fill(most, Float.POSITIVE_INFINITY);
+          scan.sums(
+              bounds.query,
+              reverse,
+              c.d,
+              segment.image(),
+              segment.panelAt(0),
+              block.panels,
+              most,
+              sum,
+              new int[block.panels]);
+          double limit = Double.NaN;
+          for (int r = 0; r < block.rows; r++) {
+            segment.fill(p, r);
+            double kl =
+                reverse
+                    ? pair.rounded(p, 0, c.queries.batch, i)
+                    : pair.rounded(c.queries.batch, i, p, 0);
+            limit = Double.isNaN(limit) ? kl : limit;
+            double upper = bounds.upper(block, r, sum[r]);
+            finite += upper < Double.POSITIVE_INFINITY ? 1 : 0;
+            String what = "%s, seed %d, query %d, row %d".formatted(draw, seed, i, r);
+            assertThat(bounds.lower(block, r, sum[r])).as(what).isLessThanOrEqualTo(kl);
+            assertThat(upper).as(what).isGreaterThanOrEqualTo(kl);
+            bounds.most(block, 0, n, kl, most);
+            assertThat(sum[r] > most[r]).as(what).isFalse();
+            bounds.most(block, 0, n, limit, most);
+            assertThat(sum[r] > most[r] && kl <= limit).as(what).isFalse();
+          }
+        }
+      }
+    }
+    assertThat(finite).isGreaterThan(draw == Draw.SCALES ? 0 : 1000);
+  }
+
+  /** Codes bound every exact value from below, and exclude none that is within the limit; on plain data they exclude nearly all. */
+  @ParameterizedTest
+  @EnumSource
+  void codesBoundFromBelow(Draw draw) {
+    CodeScan scan = new ScalarCodeScan();
+    Bounds bounds = new Bounds();
+    CodedQuery coded = new CodedQuery();
+    Worker worker = new Worker();
+    worker.startCall();
+    Pair pair = new Pair(Kl.FORWARD, worker);
+    int searches = 0;
+    int left = 0;
+    for (int seed = 500; seed < 540; seed += 5) {
+      Case c = new Case(draw, seed);
+      for (LiveSegment part : c.snapshot.segments()) {
+        Segment segment = part.segment();
+        Codes codes = segment.codes();
+        if (codes == null) {
+          assertThat(segment.size()).isLessThan(256);
+          continue;
+        }
+        DiagonalBatch p = DiagonalBatch.ofSlot(c.d, segment.kind(), segment.isDouble());
+        int panels = Math.ceilDiv(segment.size(), CodeScan.LANES);
+        float[] most = new float[panels * CodeScan.LANES];
+        float[] sum = new float[most.length];
+        for (int i = 0; i < Math.min(4, c.queries.batch.size()); i++) {
+          bounds.set(c.queries.batch, i, false);
+          if (!coded.set(c.queries.batch, i, segment, codes)) {
+            assertThat(draw).isIn(Draw.SCALES, Draw.ROW_SCALES, Draw.OUTLIERS);
+            continue;
+          }
+          double[] kl = new double[segment.size()];
+          for (int r = 0; r < kl.length; r++) {
+            segment.fill(p, r);
+            kl[r] = pair.rounded(c.queries.batch, i, p, 0);
+          }
+          double tenth = Arrays.stream(kl).sorted().toArray()[9];
+          for (double limit : new double[] {Double.POSITIVE_INFINITY, tenth, kl[3], 1e-3}) {
+            coded.limit(limit, bounds);
+            scan.sums(
+                coded.terms,
+                codes.words(),
+                coded.limit,
+                segment.image(),
+                codes.panelAt(0),
+                panels,
+                most,
+                sum,
+                new int[panels]);
+            for (int r = 0; r < kl.length; r++) {
+              String what = "%s, seed %d, query %d, row %d".formatted(draw, seed, i, r);
+              double low = coded.lower(sum[r], codes.slack(r), codes.logs(r), bounds);
+              assertThat(low).as(what).isLessThanOrEqualTo(kl[r]);
+              assertThat(sum[r] > most[r] && kl[r] <= limit).as(what).isFalse();
+              left += limit == tenth && !(sum[r] > most[r]) ? 1 : 0;
+            }
+          }
+          searches++;
+        }
+      }
+    }
+    if (draw == Draw.PLAIN) {
+      assertThat((double) left / searches).isBetween(10.0, 30.0);
+    }
+  }
+
+  /** An index of nothing has no neighbors. */
+  @Test
+  void emptySnapshot() {
+    Case c = new Case(Draw.PLAIN, 5);
+    try (Searches searches = new Searches(c.d, 1, null)) {
+      NeighborIds found =
+          searches.search(Snapshot.EMPTY, c.queries.batch, SearchOptions.nearest(3));
+      assertThat(found.ids()).isEmpty();
+      assertThat(found.start()).hasSize(c.queries.batch.size() + 1);
+    }
+  }
+
+  private static SearchOptions options(
+      int k, boolean reverse, @Nullable LongPredicate filter, long... excluded) {
+    return new SearchOptions(
+        k, Double.POSITIVE_INFINITY, reverse, filter, excluded, null, Integer.MAX_VALUE);
+  }
+}
