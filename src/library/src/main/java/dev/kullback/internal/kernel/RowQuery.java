@@ -34,7 +34,7 @@ public record RowQuery(
 
   /** The k nearest of each row and what may be among them, however their errors fall. */
   public static RowQuery nearest(int k, double error, long skip, IntToDoubleFunction limit) {
-    // at least Candidates' cut, however it rounds
+    // at least the cut of rows.Ranking, however it rounds
     double slack = Math.nextUp(Math.nextUp((1 + error) / (1 - error)));
     return new RowQuery(Kind.ENTRIES, k, slack, skip, limit, null);
   }

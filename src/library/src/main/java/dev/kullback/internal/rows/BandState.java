@@ -21,7 +21,7 @@ public final class BandState {
   final double[] least = new double[NearestRows.MOST_GROUPS];
 
   /** Divergences of the row that is asked for, from columns. */
-  final ColumnSource source;
+  final Source source;
 
   private int[] positions = {};
   private double[] values = {};
@@ -35,7 +35,7 @@ public final class BandState {
 
   public BandState(RowScan scan, Pair pair) {
     this.scan = scan;
-    source = new ColumnSource(pair);
+    source = new Source(pair);
     sorting = new KeySort(scan);
   }
 

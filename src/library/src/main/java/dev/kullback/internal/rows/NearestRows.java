@@ -215,7 +215,7 @@ public final class NearestRows extends RowSearch {
 
   /** Whether a span has more candidates of a row than it may. */
   private boolean isTooMany(Ranking c, BandState band) {
-    return !band.isWhole() && c.room() > room;
+    return !band.isWhole() && c.room > room;
   }
 
   /** Keeps a span's candidates for {@link #merge}. */

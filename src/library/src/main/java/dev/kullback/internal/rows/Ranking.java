@@ -51,7 +51,7 @@ public final class Ranking {
   private int count;
 
   /** Candidates that the list holds before it grows, or a search drops some; the arrays of an earlier search may be longer. */
-  private int room;
+  int room;
 
   /** Whether candidates have bounds of their own. */
   private boolean areApart;
@@ -160,10 +160,6 @@ public final class Ranking {
   /** The s-th candidate's value, or lower bound. */
   public double value(int s) {
     return value[s];
-  }
-
-  int room() {
-    return room;
   }
 
   /** Candidates that the arrays hold. */

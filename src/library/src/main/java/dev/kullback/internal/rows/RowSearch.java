@@ -42,6 +42,6 @@ abstract class RowSearch extends RowReduction {
 
   /** Returns the divergences of row i. */
   final Source source(int i, BandState band) {
-    return band.source.of(q(), i, p(), reverse);
+    return band.source.ask(q(), i, p(), reverse);
   }
 }

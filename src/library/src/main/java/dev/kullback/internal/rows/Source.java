@@ -3,15 +3,17 @@ package dev.kullback.internal.rows;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.Unrounded;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The divergences of one query from the candidates of its {@link Ranking}, each by its place: to {@link Pair#PRECISE_ERROR}, rounded to
- * double, and unrounded, which takes the longest. Used by one thread.
+ * double, and unrounded, which takes the longest. Places are rows of a batch, where a subclass does not say otherwise. Used by one thread.
  */
-public abstract class Source {
+public class Source {
   private final Pair pair;
   private @Nullable Batch query;
+  private @Nullable Batch all;
   private int row;
   private boolean reverse;
 
@@ -24,40 +26,47 @@ public abstract class Source {
     this.pair = pair;
   }
 
-  /** Asks for divergences of row i of q from now on; {@code reverse}, for those of the candidates from it. */
-  protected final void ask(Batch q, int i, boolean reverse) {
+  /** Asks for divergences of row i of q and the rows of p from now on; {@code reverse}, for those with the roles exchanged. */
+  protected final Source ask(Batch q, int i, Batch p, boolean reverse) {
     query = q;
     row = i;
+    all = p;
     this.reverse = reverse;
+    return this;
   }
 
-  /** Drops the query. */
+  /** Drops the batches. */
   public void clear() {
     query = null;
+    all = null;
   }
 
   /** Returns a batch that has the Gaussian of a place, in row {@link #row}. */
-  protected abstract Batch batch(long place);
+  protected Batch batch(long place) {
+    return Objects.requireNonNull(all);
+  }
 
-  protected abstract int row(long place);
+  protected int row(long place) {
+    return (int) place;
+  }
 
   /** Whether two places certainly have equal divergences. */
-  protected abstract boolean isSame(long place, long other);
+  protected boolean isSame(long place, long other) {
+    return Pair.isSame(batch(place), row(place), row(other));
+  }
 
   /** Whether {@link #precise} takes less time than {@link #rounded}. */
-  protected abstract boolean isPreciseFaster();
+  final boolean isPreciseFaster() {
+    return pair.isPreciseFaster(query(), Objects.requireNonNull(all));
+  }
 
   /** Returns the number by which candidates of equal divergences are ordered, and that stands for the place in a result. */
   protected long id(long place) {
     return place;
   }
 
-  /** Returns the query's batch. */
-  protected final Batch query() {
-    if (query == null) {
-      throw new IllegalStateException("no query");
-    }
-    return query;
+  private Batch query() {
+    return Objects.requireNonNull(query);
   }
 
   /** Returns the divergence as {@link Pair#precise} does. */

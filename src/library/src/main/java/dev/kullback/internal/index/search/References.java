@@ -67,7 +67,7 @@ final class References extends Source {
 
   /** Asks for the divergences of a query from now on. */
   References of(Query query) {
-    ask(query.batch(), query.row, reverse);
+    ask(query.batch(), query.row, query.batch(), reverse);
     sums = query.sums;
     return this;
   }
@@ -106,11 +106,6 @@ final class References extends Source {
   protected boolean isSame(long place, long other) {
     return slots(segment(place)) == slots(segment(other))
         && batch(place).isEqual(0, batch(other), 0);
-  }
-
-  @Override
-  protected boolean isPreciseFaster() {
-    return true;
   }
 
   @Override

@@ -98,11 +98,11 @@ final class Folder implements AutoCloseable {
   /** Names of files that were written, with temporary names, since the last commit, and that no manifest has named. */
   private final List<String> written = new ArrayList<>();
 
+  /** Files that {@link #doubtful} names first. */
+  private List<String> doubtfullyNamed = List.of();
+
   /** Files of memory that a commit is to name, as they have been made durable. */
   private final List<Memory.Scratch> kept = new ArrayList<>();
-
-  /** Those of {@link #doubtful}. */
-  private List<String> doubtfullyNamed = List.of();
 
   /** Files that the manifest names, and that have temporary names yet. */
   private final Set<String> temporary = new TreeSet<>();
@@ -231,7 +231,7 @@ final class Folder implements AutoCloseable {
     try {
       if (isNew && readIfThere(path.resolve(MANIFEST)) == null) {
         Manifest first = new Manifest(dimension, 0, 1, null, List.of(), List.of());
-        writeManifest(path, first, files);
+        writeManifest(path, first.text(), files);
         showManifest(path, files);
       }
       Folder folder = new Folder(path, files, memory, false, checked(path, dimension, look(path)));
@@ -455,14 +455,12 @@ final class Folder implements AutoCloseable {
   /** Maps the file of a segment, or reads it if it is small. The caller is to release the segment. */
   Segment map(SegmentFile file) {
     Path at = path.resolve(file.name());
+    long length = file.length();
     Memory.Block block =
-        withContent(
-            at,
-            file.length(),
-            channel ->
-                file.length() <= MOST_READ
-                    ? load(at, channel, file.length())
-                    : memory.map(channel, MapMode.READ_ONLY, file.length(), null));
+        length <= MOST_READ
+            ? load(at, length)
+            : withContent(
+                at, length, channel -> memory.map(channel, MapMode.READ_ONLY, length, null));
     try {
       MemorySegment image = block.segment();
       Segment segment = segment(at, block);
@@ -504,15 +502,26 @@ final class Folder implements AutoCloseable {
     }
   }
 
-  private Memory.Block load(Path at, FileChannel channel, long length) throws IOException {
+  private Memory.Block load(Path at, long length) {
     Memory.Block block = memory.allocate(length);
     try {
-      readFully(at, channel, block.segment().asByteBuffer());
+      read(at, block.segment());
       return block;
     } catch (Throwable e) {
       block.release();
       throw e;
     }
+  }
+
+  /** Reads a file that should have as many bytes. */
+  private static void read(Path at, MemorySegment to) {
+    withContent(
+        at,
+        to.byteSize(),
+        channel -> {
+          readFully(at, channel, to.asByteBuffer());
+          return true;
+        });
   }
 
   /** Does something with a file of the index. */
@@ -575,20 +584,14 @@ final class Folder implements AutoCloseable {
       return new long[0];
     }
     Path at = path.resolve(file.name());
-    return withContent(
-        at,
-        file.length(),
-        channel -> {
-          ByteBuffer bytes = ByteBuffer.allocate(Math.toIntExact(file.length()));
-          readFully(at, channel, bytes);
-          if (crc(MemorySegment.ofArray(bytes.array())) != file.crc()) {
-            throw changed(at);
-          }
-          LongBuffer words = bytes.flip().order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
-          long[] read = new long[words.remaining()];
-          words.get(read);
-          return read;
-        });
+    MemorySegment image = MemorySegment.ofArray(new byte[Math.toIntExact(file.length())]);
+    read(at, image);
+    if (crc(image) != file.crc()) {
+      throw changed(at);
+    }
+    long[] words = new long[(int) (image.byteSize() / Long.BYTES)];
+    MemorySegment.copy(image, Segment.LONG, 0, words, 0, words.length);
+    return words;
   }
 
   private static void readFully(Path at, FileChannel channel, ByteBuffer to) throws IOException {
@@ -698,7 +701,7 @@ final class Folder implements AutoCloseable {
   private void checkManifest() throws IOException {
     byte[] now = readIfThere(path.resolve(MANIFEST));
     if (doubtful != null && Arrays.equals(now, doubtful.text())) {
-      adopt(doubtful, doubtfullyNamed);
+      adopt(doubtful, doubtful.text(), doubtfullyNamed);
     } else if (!Arrays.equals(now, text)) {
       throw refused(
           path.resolve(MANIFEST),
@@ -711,13 +714,13 @@ final class Folder implements AutoCloseable {
   }
 
   /** Takes a manifest that is in its place. */
-  private void adopt(Manifest committed, List<String> newlyNamed) {
+  private void adopt(Manifest committed, byte[] content, List<String> newlyNamed) {
     obsolete.addAll(manifest.files());
     obsolete.removeAll(committed.files());
     temporary.addAll(newlyNamed);
     temporary.retainAll(committed.files());
     manifest = committed;
-    text = committed.text();
+    text = content;
     doubtful = null;
   }
 
@@ -777,8 +780,9 @@ final class Folder implements AutoCloseable {
   }
 
   private void replaceManifest(Manifest committed) throws IOException {
+    byte[] content = committed.text();
     files.sync(path); // a manifest must not be durable before the names of what it names
-    writeManifest(path, committed, files);
+    writeManifest(path, content, files);
     checkManifest();
     List<String> names = new ArrayList<>(written);
     for (Memory.Scratch scratch : kept) {
@@ -790,7 +794,7 @@ final class Folder implements AutoCloseable {
     doubtful = committed;
     doubtfullyNamed = names;
     showManifest(path, files);
-    adopt(committed, names);
+    adopt(committed, content, names);
   }
 
   /** Deletes what a commit that failed has written, as the disk may be full, but nothing that a manifest may name. */
@@ -835,9 +839,9 @@ final class Folder implements AutoCloseable {
     }
   }
 
-  private static void writeManifest(Path path, Manifest manifest, FileOperations files)
+  private static void writeManifest(Path path, byte[] text, FileOperations files)
       throws IOException {
-    files.write(path.resolve(MANIFEST + TEMPORARY), MemorySegment.ofArray(manifest.text()));
+    files.write(path.resolve(MANIFEST + TEMPORARY), MemorySegment.ofArray(text));
   }
 
   /** Puts the manifest that was written in the place of the one before. */
@@ -873,10 +877,11 @@ final class Folder implements AutoCloseable {
   /** Deletes temporary files that were left before the last commit. */
   private void deleteUnfinished() throws IOException {
     FileTime committed = Files.getLastModifiedTime(path.resolve(MANIFEST));
+    Set<String> named = manifest.files();
     for (String name : names(path)) {
       boolean isOld =
           isTemporary(name)
-              && !manifest.files().contains(whole(name))
+              && !named.contains(whole(name))
               && scratches.stream().noneMatch(scratch -> scratch.file().endsWith(name))
               && Files.getLastModifiedTime(path.resolve(name)).compareTo(committed) <= 0;
       if (isOld) {

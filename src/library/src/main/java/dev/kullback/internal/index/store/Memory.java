@@ -413,21 +413,28 @@ final class Memory implements AutoCloseable {
 
   private void work() {
     try {
-      for (int idle = 0; !hasEnded(idle); ) {
+      for (int idle = 0; !mayEnd(idle); ) {
         LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(INTERVAL_MILLIS));
         idle = reclaim() ? 0 : idle + 1;
       }
     } finally {
-      hasEnded(Integer.MAX_VALUE);
+      forgetThread(); // also where it fails
     }
   }
 
-  private synchronized boolean hasEnded(int idle) {
-    boolean ended = closed || (idle > IDLE_INTERVALS && retired.isEmpty());
-    if (ended || idle == Integer.MAX_VALUE) {
+  /** Whether the thread ends after so many intervals without work; then whoever needs one starts another. */
+  private synchronized boolean mayEnd(int idle) {
+    boolean ends = closed || (idle > IDLE_INTERVALS && retired.isEmpty());
+    if (ends) {
       thread = null;
     }
-    return ended;
+    return ends;
+  }
+
+  private synchronized void forgetThread() {
+    if (thread == Thread.currentThread()) { // not one that was started since
+      thread = null;
+    }
   }
 
   /** Gives back all that nobody uses, and from then on each block at once when its last user releases it. */
