@@ -133,7 +133,7 @@ class RankingTest {
         ranking.offer(s, low[s], high[s]);
         if (s == kept) {
           int count = ranking.count();
-          ranking.offer(-1, 0, 2);
+          ranking.offer(-1, 0, Double.POSITIVE_INFINITY);
           ranking.withdraw(count);
         }
       }
