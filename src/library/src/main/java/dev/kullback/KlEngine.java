@@ -5,7 +5,8 @@ import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.WarmUp;
 import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.formula.Sampler;
+import dev.kullback.internal.mixture.Estimate;
+import dev.kullback.internal.mixture.PairSampler;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.verify.Verify;
@@ -597,12 +598,12 @@ public final class KlEngine implements AutoCloseable {
     double[] errors = new double[q.size()];
     if (!batch(q).isDeterministic()) {
       SplittableRandom random = new SplittableRandom(seed);
-      Sampler sampler = Sampler.of(batch(q), batch(p));
+      PairSampler sampler = PairSampler.of(batch(q), batch(p));
       for (int i = 0; i < estimates.length; i++) {
         Checkpoint.checkInterrupt(Thread.currentThread());
-        sampler.sample(i, samples, random.split());
-        estimates[i] = sampler.mean();
-        errors[i] = sampler.standardError();
+        Estimate estimate = sampler.sample(i, samples, random.split());
+        estimates[i] = estimate.mean();
+        errors[i] = estimate.standardError();
       }
     }
     return new MonteCarlo(samples, estimates, errors);

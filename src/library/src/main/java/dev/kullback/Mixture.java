@@ -124,6 +124,11 @@ public final class Mixture {
     return offsets[m];
   }
 
+  /** Returns the array of {@link #offset}, only to be read. */
+  int[] offsets() {
+    return offsets;
+  }
+
   @Override
   public String toString() {
     return "Mixture[%d of %s]".formatted(size(), components);

@@ -2,9 +2,9 @@ package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
-import dev.kullback.internal.formula.RunningMean;
-import dev.kullback.internal.mixture.Densities;
+import dev.kullback.internal.mixture.Estimate;
 import dev.kullback.internal.mixture.LogSumExp;
+import dev.kullback.internal.mixture.MixtureSampler;
 import dev.kullback.internal.mixture.Overlap;
 import dev.kullback.internal.mixture.VariationalBound;
 import dev.kullback.internal.work.Checkpoint;
@@ -196,60 +196,18 @@ public final class MixtureKl {
     if (samples < 2) {
       throw new IllegalArgumentException("samples must be at least 2, is " + samples);
     }
-    Densities own = Densities.of(components, components, logs(pi));
-    Densities other = Densities.of(otherComponents, components, logs(omega));
+    MixtureSampler sampler =
+        new MixtureSampler(components, pi, f.offsets(), otherComponents, omega, g.offsets());
     SplittableRandom seeds = new SplittableRandom(seed);
-    Checkpoint checkpoint = new Checkpoint();
     double[] estimates = new double[f.size() * g.size()];
     double[] errors = new double[estimates.length];
-    double[] t = new double[f.dimension()];
-    for (int m = 0; m < f.size(); m++) {
-      SplittableRandom random = seeds.split();
-      RunningMean[] means = new RunningMean[g.size()];
-      Arrays.setAll(means, _ -> new RunningMean());
-      double[] floors = new double[g.size()];
-      for (long s = 1; s <= samples; s++) {
-        int a = choose(random.nextDouble(), m);
-        own.sample(a, random, t);
-        double logF = own.log(a, t, f.offset(m), f.offset(m + 1));
-        boolean isChecked = Long.bitCount(s) == 1; // some of the samples, the first and ever fewer
-        double floor = isChecked ? own.rounding(a, t, f.offset(m), f.offset(m + 1)) : 0;
-        for (int n = 0; n < g.size(); n++) {
-          means[n].add(logF - other.log(a, t, g.offset(n), g.offset(n + 1)));
-          if (isChecked) {
-            double both = floor + other.rounding(a, t, g.offset(n), g.offset(n + 1));
-            floors[n] = both >= floors[n] ? both : floors[n];
-          }
-        }
-        checkpoint.pass(Batch.terms(components, otherComponents) * (omega.length + 8));
-      }
-      for (int n = 0; n < g.size(); n++) {
-        double mean = means[n].mean();
-        boolean isFinite = Math.abs(mean) <= Double.MAX_VALUE;
-        estimates[m * g.size() + n] = isFinite ? mean : Double.POSITIVE_INFINITY;
-        errors[m * g.size() + n] =
-            isFinite ? Math.hypot(means[n].standardError(), floors[n]) : Double.POSITIVE_INFINITY;
+    for (int m = 0, k = 0; m < f.size(); m++) {
+      for (Estimate estimate : sampler.sample(m, samples, seeds.split())) {
+        estimates[k] = estimate.mean();
+        errors[k++] = estimate.standardError();
       }
     }
     return new MonteCarlo(samples, estimates, errors);
-  }
-
-  /** Returns the component of f_m that a number in [0, 1) chooses. */
-  private int choose(double u, int m) {
-    double sum = 0;
-    int last = f.offset(m);
-    for (int a = f.offset(m); a < f.offset(m + 1); a++) {
-      sum += pi[a];
-      last = pi[a] > 0 ? a : last;
-      if (u < sum) {
-        return a;
-      }
-    }
-    return last;
-  }
-
-  private static double[] logs(double[] weights) {
-    return Arrays.stream(weights).map(Math::log).toArray();
   }
 
   /** Returns the divergences of all components of f from all of g. */

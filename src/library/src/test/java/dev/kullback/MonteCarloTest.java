@@ -5,7 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.kullback.internal.formula.Sampler;
+import dev.kullback.internal.mixture.Estimate;
+import dev.kullback.internal.mixture.PairSampler;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.FullBatch;
@@ -135,7 +136,7 @@ class MonteCarloTest {
     try (KlEngine engine = KlEngine.builder().build()) {
       double[] exact = engine.aligned(q, p, new double[q.size()]);
       MonteCarlo sampled = engine.monteCarlo(q, p, samples, 7);
-      Sampler sampler = Sampler.of(KlEngine.batch(q, "q"), KlEngine.batch(p, "p"));
+      PairSampler sampler = PairSampler.of(KlEngine.batch(q, "q"), KlEngine.batch(p, "p"));
       double squares = 0;
       int pairs = 0;
       for (int i = 0; i < exact.length; i++) {
@@ -147,8 +148,8 @@ class MonteCarloTest {
         double error = (sampled.estimate(i) - exact[i]) / sampled.standardError(i);
         squares += error * error;
         if (pairs++ < 10) { // what rounding adds does not show
-          sampler.sample(i, samples, new SplittableRandom(i));
-          assertThat(sampler.floor()).isLessThan(1e-6 * sampler.standardError());
+          Estimate estimate = sampler.sample(i, samples, new SplittableRandom(i));
+          assertThat(estimate.floor()).isLessThan(1e-6 * estimate.standardError());
         }
       }
       assertThat(squares / pairs).as("%s, %s", q, p).isBetween(0.7, 1.4);

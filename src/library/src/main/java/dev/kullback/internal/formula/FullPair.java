@@ -68,7 +68,7 @@ public final class FullPair implements Formula.Full {
   }
 
   /** Mean and packed L of one Gaussian, where they lie. L has two parts, of which the low one may be missing. */
-  static final class Factor {
+  public static final class Factor {
     private double[] mean = {};
     private double[] l = {};
     private double @Nullable [] low;
@@ -91,7 +91,7 @@ public final class FullPair implements Formula.Full {
     }
 
     /** Whether L was computed from the caller's numbers. */
-    boolean isConverted() {
+    public boolean isConverted() {
       return low != null;
     }
 
@@ -117,19 +117,19 @@ public final class FullPair implements Formula.Full {
       return same;
     }
 
-    double mean(int h) {
+    public double mean(int h) {
       return mean[meanAt + h];
     }
 
-    double high(int k) {
+    public double high(int k) {
       return l[at + k];
     }
 
-    double low(int k) {
+    public double low(int k) {
       return low == null ? 0 : low[at + k];
     }
 
-    void set(Batch g, int i) {
+    public void set(Batch g, int i) {
       int d = g.dimension();
       switch (g) {
         case FullBatch f -> {

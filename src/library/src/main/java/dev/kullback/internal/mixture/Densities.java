@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
+import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /**
@@ -11,12 +12,7 @@ import java.util.SplittableRandom;
  * is a sample of and its distance t from that component's mean: their sum would round t away where a mean is large beside a standard
  * deviation. Used by one thread.
  */
-public abstract class Densities {
-  private static final double HALF_ULP = 0x1p-53;
-
-  /** Roundings of a term at most; its sum has D more. */
-  private static final int ROUNDINGS = 16;
-
+abstract class Densities {
   private static final double LEAST_STD = 0x1p-1000;
 
   final int dimension;
@@ -31,16 +27,22 @@ public abstract class Densities {
   private final Batch batch;
   private final double[] means;
   private final double[] sampledMeans;
+  private final double[] weights;
   private final double[] logWeights;
+
+  /** First component of each mixture, and the number of components. */
+  private final int[] offsets;
 
   /** A component's logarithms, of weight and density together. */
   private final double[] terms;
 
-  private Densities(Batch batch, Batch sampled, double[] logWeights) {
+  private Densities(Batch batch, Batch sampled, double[] weights, int[] offsets) {
     this.batch = batch;
     means = means(batch);
     sampledMeans = sampled == batch ? means : means(sampled);
-    this.logWeights = logWeights;
+    this.weights = weights;
+    logWeights = Arrays.stream(weights).map(Math::log).toArray();
+    this.offsets = offsets;
     dimension = batch.dimension();
     shift = new double[dimension];
     y = new double[dimension];
@@ -49,14 +51,14 @@ public abstract class Densities {
   }
 
   /**
-   * Makes the densities of a batch's components.
+   * Makes the densities of mixtures of a batch's components.
    *
    * @param sampled the components that points are samples of
    */
-  public static Densities of(Batch batch, Batch sampled, double[] logWeights) {
+  static Densities of(Batch batch, Batch sampled, double[] weights, int[] offsets) {
     return switch (batch) {
-      case DiagonalBatch d -> new Diagonal(d, sampled, logWeights);
-      case FullBatch f -> new Full(f, sampled, logWeights);
+      case DiagonalBatch d -> new Diagonal(d, sampled, weights, offsets);
+      case FullBatch f -> new Full(f, sampled, weights, offsets);
     };
   }
 
@@ -65,6 +67,25 @@ public abstract class Densities {
       case DiagonalBatch d -> d.mean64();
       case FullBatch f -> f.mean();
     };
+  }
+
+  /** Returns the number of mixtures. */
+  final int size() {
+    return offsets.length - 1;
+  }
+
+  /** Returns the component of mixture m that a number in [0, 1) chooses. */
+  final int choose(int m, double u) {
+    double sum = 0;
+    int last = offsets[m];
+    for (int k = offsets[m]; k < offsets[m + 1]; k++) {
+      sum += weights[k];
+      last = weights[k] > 0 ? k : last;
+      if (u < sum) {
+        return k;
+      }
+    }
+    return last;
   }
 
   /** Sets {@link #y}, after the shift. */
@@ -78,7 +99,7 @@ public abstract class Densities {
    *
    * @throws IllegalArgumentException if a standard deviation is out of range
    */
-  public abstract void sample(int k, SplittableRandom random, double[] t);
+  abstract void sample(int k, SplittableRandom random, double[] t);
 
   /** Throws if samples of a standard deviation, or of an element of a factor's diagonal, are not held by normal doubles. */
   static void checkStd(double std, int k, int h) {
@@ -103,10 +124,10 @@ public abstract class Densities {
     magnify(k);
   }
 
-  /** Returns {@code ln Σ_k w_k N_k(x)} of the components k in [from, to), at a sample of a. */
-  public final double log(int a, double[] t, int from, int to) {
+  /** Returns {@code ln Σ_k w_k N_k(x)} of mixture m's components k, at a sample of a. */
+  final double log(int m, int a, double[] t) {
     double most = Double.NEGATIVE_INFINITY;
-    for (int k = from; k < to; k++) {
+    for (int k = offsets[m]; k < offsets[m + 1]; k++) {
       standardize(k, a, t);
       double squares = 0;
       for (double z : y) {
@@ -115,14 +136,14 @@ public abstract class Densities {
       terms[k] = logWeights[k] - batch.logDet(k) - 0.5 * squares;
       most = Math.max(most, terms[k]);
     }
-    return LogSumExp.of(terms, from, to, most);
+    return LogSumExp.of(terms, offsets[m], offsets[m + 1], most);
   }
 
   /** Bounds the rounding error of {@link #log}, whose derivative by a component's term is the component's share. */
-  public final double rounding(int a, double[] t, int from, int to) {
-    double log = log(a, t, from, to);
+  final double rounding(int m, int a, double[] t) {
+    double log = log(m, a, t);
     double sum = Math.abs(log);
-    for (int k = from; k < to; k++) {
+    for (int k = offsets[m]; k < offsets[m + 1]; k++) {
       double share = Math.exp(terms[k] - log);
       if (share > 0) {
         standardize(k, a, t);
@@ -134,14 +155,14 @@ public abstract class Densities {
         sum += share * magnitude;
       }
     }
-    return HALF_ULP * (dimension + ROUNDINGS) * sum;
+    return Estimate.rounding(dimension, sum);
   }
 
   private static final class Diagonal extends Densities {
     private final DiagonalBatch batch;
 
-    Diagonal(DiagonalBatch batch, Batch sampled, double[] logWeights) {
-      super(batch, sampled, logWeights);
+    Diagonal(DiagonalBatch batch, Batch sampled, double[] weights, int[] offsets) {
+      super(batch, sampled, weights, offsets);
       this.batch = batch;
     }
 
@@ -160,7 +181,7 @@ public abstract class Densities {
     }
 
     @Override
-    public void sample(int k, SplittableRandom random, double[] t) {
+    void sample(int k, SplittableRandom random, double[] t) {
       for (int h = 0, i = k * dimension; h < dimension; h++, i++) {
         double std = 1 / batch.kind().standardize(1, batch.scale(i));
         checkStd(std, k, h);
@@ -172,8 +193,8 @@ public abstract class Densities {
   private static final class Full extends Densities {
     private final FullBatch batch;
 
-    Full(FullBatch batch, Batch sampled, double[] logWeights) {
-      super(batch, sampled, logWeights);
+    Full(FullBatch batch, Batch sampled, double[] weights, int[] offsets) {
+      super(batch, sampled, weights, offsets);
       this.batch = batch;
     }
 
@@ -202,7 +223,7 @@ public abstract class Densities {
     }
 
     @Override
-    public void sample(int k, SplittableRandom random, double[] t) {
+    void sample(int k, SplittableRandom random, double[] t) {
       int at = k * Cholesky.packedLength(dimension);
       for (int r = 0; r < dimension; at += ++r) {
         y[r] = random.nextGaussian();

@@ -1,7 +1,8 @@
-package dev.kullback.internal.formula;
+package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Checkpoint;
@@ -17,14 +18,9 @@ import java.util.SplittableRandom;
  * <p>δ and the logarithms are made of differences of the parameters, so that rounding is relative to the difference of q and p, as the
  * spread of the samples is. Holds the working memory of one thread.
  */
-public abstract class Sampler {
+public abstract class PairSampler {
   /** Time of a normal number and its part of the sample relative to a term of plain code. */
   private static final int DRAW = 8;
-
-  private static final double HALF_ULP = 0x1p-53;
-
-  /** Roundings of a term at most; its sum has D more. */
-  private static final int ROUNDINGS = 16;
 
   /** Relative error of a σ computed in twice the precision of double. */
   private static final double CONVERSION = 0x1p-100;
@@ -46,18 +42,14 @@ public abstract class Sampler {
   /** Terms that a sample counts at the checkpoint. */
   private final long terms;
 
-  private double mean;
-  private double spread;
-  private double floor;
-
-  private Sampler(int d, int timeOfDelta) {
+  private PairSampler(int d, int timeOfDelta) {
     this.d = d;
     z = new double[d];
     delta = new double[d];
     terms = Checkpoint.ofPlain((long) d * (DRAW + timeOfDelta));
   }
 
-  public static Sampler of(Batch q, Batch p) {
+  public static PairSampler of(Batch q, Batch p) {
     return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
         ? new Diagonal(a, b)
         : new Full(q, p);
@@ -84,10 +76,10 @@ public abstract class Sampler {
     for (int h = 0; h < d; h++) {
       sum += Math.abs(delta[h]) * (Math.abs(z[h]) + Math.abs(delta[h]));
     }
-    return HALF_ULP * (d + ROUNDINGS) * sum + (isConverted ? CONVERSION * d : 0);
+    return Estimate.rounding(d, sum) + (isConverted ? CONVERSION * d : 0);
   }
 
-  private static final class Diagonal extends Sampler {
+  private static final class Diagonal extends PairSampler {
     private final DiagonalBatch q;
     private final DiagonalBatch p;
 
@@ -142,7 +134,7 @@ public abstract class Sampler {
   }
 
   /** {@code δ = L_p⁻¹((L_q − L_p) z + μ_q − μ_p)}. */
-  private static final class Full extends Sampler {
+  private static final class Full extends PairSampler {
     private final Batch q;
     private final Batch p;
     private final FullPair.Factor factorQ = new FullPair.Factor();
@@ -221,12 +213,11 @@ public abstract class Sampler {
   }
 
   /** Draws samples for pair i. */
-  public final void sample(int i, int samples, SplittableRandom random) {
+  public final Estimate sample(int i, int samples, SplittableRandom random) {
     logDets = 0;
     logMagnitudes = 0;
     set(i);
-    RunningMean running = new RunningMean();
-    floor = 0;
+    Estimate estimate = new Estimate();
     for (long s = 1; s <= samples; s++) {
       checkpoint.pass(terms);
       for (int h = 0; h < d; h++) {
@@ -238,30 +229,14 @@ public abstract class Sampler {
         ratio += delta[h] * (z[h] + 0.5 * delta[h]);
       }
       ratio += logDets;
+      estimate.addSample(ratio);
       if (!(ratio < Double.POSITIVE_INFINITY)) { // or NaN, of ∞ − ∞
-        mean = spread = Double.POSITIVE_INFINITY;
-        return;
+        return estimate;
       }
-      if (Long.bitCount(s) == 1) { // some of the samples, the first and ever fewer
-        double rounding = rounding();
-        floor = rounding >= 0 ? Math.max(floor, rounding) : Double.POSITIVE_INFINITY;
+      if (Estimate.isBounded(s)) {
+        estimate.addRounding(rounding());
       }
-      running.add(ratio);
     }
-    mean = running.mean();
-    spread = running.standardError();
-  }
-
-  public final double mean() {
-    return mean;
-  }
-
-  /** Bound on the rounding error of the mean. */
-  public final double floor() {
-    return floor;
-  }
-
-  public final double standardError() {
-    return Math.hypot(spread, floor);
+    return estimate;
   }
 }
