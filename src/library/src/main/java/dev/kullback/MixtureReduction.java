@@ -82,12 +82,9 @@ public final class MixtureReduction {
     Arrays.setAll(assignments, i -> places[merged.owner(i)]);
     this.costs = costs;
     components =
-        Gaussians.of(
-            isFull ? ScaleKind.COVARIANCE : ScaleKind.VARIANCE,
-            means,
-            scales,
-            d,
-            ScalePolicy.STRICT);
+        isFull
+            ? FullGaussians.ofCovariance(means, scales, d)
+            : DiagonalGaussians.owning(means, scales, d, ScaleKind.VARIANCE);
   }
 
   /**

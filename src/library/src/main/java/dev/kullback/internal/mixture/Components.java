@@ -68,15 +68,16 @@ public abstract class Components {
   private final double[] error;
   private final double[] shift;
 
+  /** Makes the components of means, which it copies, as it does weights, and of covariances, which it keeps. */
   Components(double[] weights, double[] mean, double[] covariance) {
     int n = weights.length;
     dimension = mean.length / n;
     length = covariance.length / n;
     weight = weights.clone();
-    this.mean = mean;
+    this.mean = mean.clone();
     this.covariance = covariance;
     originalWeight = weights;
-    originalMean = mean.clone();
+    originalMean = mean;
     originalCovariance = covariance.clone();
     owner = new int[n];
     Arrays.setAll(owner, i -> i);

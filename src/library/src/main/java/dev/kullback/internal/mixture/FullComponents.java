@@ -32,7 +32,7 @@ final class FullComponents extends Components {
   private final double[] diagonal;
 
   FullComponents(FullBatch batch, double[] weights) {
-    super(weights, batch.mean().clone(), covariances(batch));
+    super(weights, batch.mean(), covariances(batch));
     factor = batch.scaleTril().clone();
     high = new double[length];
     low = new double[length];
