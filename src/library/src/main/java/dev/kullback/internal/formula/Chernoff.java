@@ -408,19 +408,5 @@ public final class Chernoff extends Formula {
       sum.subtract(part);
       sum.sqrt();
     }
-
-    /** Replaces a product by its logarithm: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}. */
-    private void log(DoubleDouble product) {
-      long e = product.takeExponent();
-      double y = Math.log(product.high());
-      w.set(-y);
-      w.exp();
-      product.multiply(w);
-      product.add(-1);
-      product.add(y);
-      w.setLn2();
-      w.multiply((double) e);
-      product.add(w);
-    }
   }
 }

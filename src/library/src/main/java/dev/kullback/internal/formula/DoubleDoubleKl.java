@@ -35,7 +35,8 @@ public final class DoubleDoubleKl extends Unrounded {
 
   @Override
   void finishSum() {
-    subtractLog();
+    log(product);
+    sum.subtract(product);
     sum.scale(-1);
   }
 
@@ -70,22 +71,5 @@ public final class DoubleDoubleKl extends Unrounded {
       sum.add(x);
     }
     return true;
-  }
-
-  /**
-   * Subtracts the logarithm of the product: {@code e ln 2 + ln m}, and {@code ln m = y + δ} with y in double and {@code δ = m e^−y − 1}.
-   */
-  private void subtractLog() {
-    long e = product.takeExponent();
-    double y = Math.log(product.high());
-    w.set(-y);
-    w.exp();
-    w.multiply(product);
-    w.add(-1);
-    sum.add(-y);
-    sum.subtract(w);
-    w.setLn2();
-    w.multiply((double) e);
-    sum.subtract(w);
   }
 }

@@ -6,6 +6,7 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Series;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
@@ -45,13 +46,7 @@ public final class FullPair implements Formula.Full {
   public static final double LN2 = Math.log(2);
 
   /** Coefficients of {@code artanh a = a (1 + a² Σ_n SERIES[n] a²ⁿ)}. For a² ≤ 1/9 the rest is 2⁻⁵⁶ of x − ln(1+x). */
-  private static final double[] SERIES = new double[16];
-
-  static {
-    for (int n = 0; n < SERIES.length; n++) {
-      SERIES[n] = 1 / (2.0 * n + 3);
-    }
-  }
+  private static final double[] SERIES = Series.artanh(0, 15);
 
   private final Worker worker;
   private final Factor q = new Factor();

@@ -4,6 +4,7 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Series;
 import dev.kullback.internal.numerics.Variance;
 import org.jspecify.annotations.Nullable;
 
@@ -56,21 +57,10 @@ public final class PairKl {
   public static final double ALIKE_LOG = 0x1p-2;
 
   /** Coefficients of {@code artanh s = s + s³ (1/3 + s²/5 + …)}, the last first; the next term is 2⁻⁵⁶ of the sum. */
-  private static final double[] ARTANH = new double[9];
+  private static final double[] ARTANH = Series.artanh(8, 0);
 
   /** Coefficients of {@code e^x = 1 + x + x² (1/2! + x/3! + …)}, likewise. */
-  private static final double[] EXP = new double[13];
-
-  static {
-    for (int n = 0; n < ARTANH.length; n++) {
-      ARTANH[ARTANH.length - 1 - n] = 1 / (2.0 * n + 3);
-    }
-    double factorial = 1;
-    for (int n = 0; n < EXP.length; n++) {
-      factorial *= n + 2;
-      EXP[EXP.length - 1 - n] = 1 / factorial;
-    }
-  }
+  private static final double[] EXP = Series.exponential(14, 2);
 
   private PairKl() {}
 
@@ -261,11 +251,9 @@ public final class PairKl {
     if (Math.abs(x) < 0.5) {
       return 0.5 * lessLog(x);
     }
-    double logRatio =
-        vq.isHeld() && vp.isHeld()
-            ? Variance.logRatio(vq, vp)
-            : kindQ.logVariance(sq) - kindP.logVariance(sp);
-    return farTerm(x < Double.POSITIVE_INFINITY ? 0.5 * x : Variance.halfRatio(vq, vp), logRatio);
+    return farTerm(
+        x < Double.POSITIVE_INFINITY ? 0.5 * x : Variance.halfRatio(vq, vp),
+        Variance.logRatio(vq, kindQ, sq, vp, kindP, sp));
   }
 
   /** Returns ½ (x − ln(1+x)) of {@code |x| ≥ ½} by ½ x, which may be infinite, and the logarithm of 1 + x. */
@@ -345,11 +333,7 @@ public final class PairKl {
 
   /** Returns ½ (mq − mp)²/σp². */
   private static double square(double mq, double mp, Scale kind, double sp) {
-    double d = mq - mp;
-    double y =
-        Math.abs(d) <= Double.MAX_VALUE
-            ? kind.standardize(d, sp)
-            : 2 * kind.standardize(0.5 * mq - 0.5 * mp, sp); // the difference overflows
+    double y = kind.standardize(mq, mp, sp);
     return 0.5 * y * y;
   }
 }

@@ -93,9 +93,7 @@ final class ScaleRatio {
     }
     Variance v = isGreaterQ ? second : first;
     Variance most = isGreaterQ ? first : second;
-    return v.isHeld() && most.isHeld()
-        ? Variance.logRatio(most, v)
-        : kind.logVariance(greater) - otherKind.logVariance(smaller);
+    return Variance.logRatio(most, kind, greater, v, otherKind, smaller);
   }
 
   /** Returns {@code √V − √v}. */
@@ -119,9 +117,6 @@ final class ScaleRatio {
 
   /** Returns {@code (mq − mp)/√V}. */
   double standardize(double mq, double mp) {
-    double d = mq - mp;
-    return Math.abs(d) <= Double.MAX_VALUE
-        ? kind.standardize(d, greater)
-        : 2 * kind.standardize(0.5 * mq - 0.5 * mp, greater); // the difference overflows
+    return kind.standardize(mq, mp, greater);
   }
 }

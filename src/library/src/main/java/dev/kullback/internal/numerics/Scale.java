@@ -96,6 +96,14 @@ public enum Scale {
     };
   }
 
+  /** (a − b)/σ, where a − b may overflow. */
+  public double standardize(double a, double b, double s) {
+    double d = a - b;
+    return Math.abs(d) <= Double.MAX_VALUE
+        ? standardize(d, s)
+        : 2 * standardize(0.5 * a - 0.5 * b, s);
+  }
+
   /** Raises σ to 1e-8 and clamps log-variances; leaves NaN, infinities and precisions ≤ 0 to be rejected. */
   public double clamp(double s) {
     if (Double.isInfinite(s)) {

@@ -53,8 +53,11 @@ public final class Variance extends DoubleDouble {
     return Math.scalb(0.5 * (q.high() / p.high()), q.exponent() - p.exponent());
   }
 
-  /** ln(σq²/σp²), where it is not near 0. */
-  public static double logRatio(Variance q, Variance p) {
-    return Math.log(q.high() / p.high()) + (q.exponent() - p.exponent()) * LN2;
+  /** Returns ln(σq²/σp²), where it is not near 0, of variances and the scales that they are made of. */
+  public static double logRatio(
+      Variance q, Scale kindQ, double sq, Variance p, Scale kindP, double sp) {
+    return q.isHeld() && p.isHeld()
+        ? Math.log(q.high() / p.high()) + (q.exponent() - p.exponent()) * LN2
+        : kindQ.logVariance(sq) - kindP.logVariance(sp);
   }
 }

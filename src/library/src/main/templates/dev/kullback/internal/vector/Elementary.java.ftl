@@ -2,6 +2,7 @@
 <#macro emitElementary>
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.numerics.Series;
 <@imports>
 import jdk.incubator.vector.FloatVector;
 import jdk.incubator.vector.LongVector;
@@ -35,15 +36,7 @@ final class ${class} {
   private static final double ROUND = 0x1.8p52;
 
   /** Coefficients 1/n! of {@code e^ρ − 1 = ρ + ρ² (1/2! + ρ/3! + …)}, of n = 2 on; the next term is below 2⁻⁵⁷ of the sum. */
-  private static final double[] INVERSE_FACTORIALS = new double[14];
-
-  static {
-    double factorial = 1;
-    for (int n = 0; n < INVERSE_FACTORIALS.length; n++) {
-      factorial *= n + 2;
-      INVERSE_FACTORIALS[n] = 1 / factorial;
-    }
-  }
+  private static final double[] INVERSE_FACTORIALS = Series.exponential(2, 15);
 
   private ${class}() {}
 <#list ["float", "double"] as t>

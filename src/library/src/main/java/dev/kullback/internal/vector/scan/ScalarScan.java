@@ -2,6 +2,7 @@ package dev.kullback.internal.vector.scan;
 
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Fma;
+import dev.kullback.internal.numerics.Series;
 import java.util.Arrays;
 
 /**
@@ -23,15 +24,7 @@ public final class ScalarScan implements RowScan {
   static final double ROUND = 0x1.8p52;
 
   /** Taylor coefficients 1/n! of e^r from n = 12 down. For |r| ≤ ½ ln 2 the rest is 2e-16. */
-  private static final double[] EXP = new double[13];
-
-  static {
-    double factorial = 1;
-    for (int n = 0; n <= 12; n++) {
-      factorial *= Math.max(1, n);
-      EXP[12 - n] = 1 / factorial;
-    }
-  }
+  private static final double[] EXP = Series.exponential(12, 0);
 
   private final int lanes;
 
