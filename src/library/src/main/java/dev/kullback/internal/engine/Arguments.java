@@ -36,7 +36,7 @@ public final class Arguments {
       checkStochastic(p, "p");
       return;
     }
-    boolean exchanged = reverse != formula.isReverse();
+    boolean exchanged = formula.isExchanged(reverse);
     if ((exchanged ? q : p).isDeterministic() && !(exchanged ? p : q).isDeterministic()) {
       throw new IllegalArgumentException(
           exchanged

@@ -169,14 +169,14 @@ public final class Engine implements AutoCloseable {
 
   /** Finds the columns of each row within a radius; throws if there are more than {@code most}. */
   public NeighborLists within(Batch q, Batch p, boolean reverse, double radius, int most) {
-    WithinRows rows = new WithinRows(q, p, reverse, radius, most);
-    begin().reduce(q, p, rows);
+    WithinRows rows = new WithinRows(q, p, radius, most);
+    begin().reduce(q, p, reverse, rows);
     return rows.result();
   }
 
   /** Hands over every block of the matrix, once, in no order. */
   public void forEachTile(Batch q, Batch p, Consumer<? super KlTile> consumer) {
-    begin().reduce(q, p, new TileStream(consumer));
+    begin().reduce(q, p, false, new TileStream(consumer));
   }
 
   // --- before the first request

@@ -29,26 +29,33 @@ final class MatrixRunner implements Job.Task<Workspace> {
   private KernelTable row = KernelTable.SCALAR;
   private Operands<?> operands = new Operands<>();
 
+  /** Rows and columns of the matrix. */
+  private int n;
+
+  private int m;
+
+  /** Whether rows are the kernel's columns, as its operands have the roles exchanged. */
+  private boolean exchanged;
+
   MatrixRunner(Workspace lead) {
     this.lead = lead;
   }
 
-  void run(Batch q, Batch p) {
-    boolean reverse = lead.isReverse();
-    row = lead.kernels.choose(reverse ? p : q, reverse ? q : p);
-    operands = lead.kernels.pack(row, reverse ? p : q, reverse ? q : p);
+  void run(Batch q, Batch p, boolean exchanged) {
+    this.exchanged = exchanged;
+    n = q.size();
+    m = p.size();
+    row = lead.kernels.choose(exchanged ? p : q, exchanged ? q : p);
+    operands = lead.kernels.pack(row, exchanged ? p : q, exchanged ? q : p);
     if (!lead.kernels.of(row).matrix(operands, lead.results)) {
-      long bands = Math.ceilDiv(q.size(), blockRows(q.dimension()));
-      lead.share(bands * Math.ceilDiv(p.size(), blockColumns(q.dimension())), this);
+      long bands = Math.ceilDiv(n, blockRows(q.dimension()));
+      lead.share(bands * Math.ceilDiv(m, blockColumns(q.dimension())), this);
     }
   }
 
   @Override
   public void run(long index, Workspace w) {
     w.checkInterrupt();
-    boolean reverse = lead.isReverse();
-    int n = (reverse ? operands.p() : operands.q()).size();
-    int m = (reverse ? operands.q() : operands.p()).size();
     int height = blockRows(operands.q().dimension());
     int width = blockColumns(operands.q().dimension());
     int bands = Math.ceilDiv(n, height);
@@ -57,21 +64,21 @@ final class MatrixRunner implements Job.Task<Workspace> {
     int row1 = Math.min(row0 + height, n);
     int column1 = Math.min(column0 + width, m);
     lead.results.open(w.target, row0, column0, m, BLOCK_ROWS, BLOCK_COLUMNS);
-    if (reverse) {
-      putReverse(row0, row1, column0, column1, w);
+    if (exchanged) {
+      putTransposed(row0, row1, column0, column1, w);
     } else {
       w.kernels.of(row).block(operands, row0, row1, column0, column1, w.target);
     }
     lead.results.close(w.target, row0, row1, column0, column1, m);
   }
 
-  private void putReverse(int row0, int row1, int column0, int column1, Workspace w) {
+  private void putTransposed(int row0, int row1, int column0, int column1, Workspace w) {
     BlockTarget block = w.transposed();
     int width = column1 - column0;
     block.useBlock(true, (row1 - row0) * width, column0, row0, row1 - row0);
     BlockKernel<Operands<?>> kernel = w.kernels.of(row);
     int rows = blockRows(operands.q().dimension());
-    reverse(kernel, operands, rows, row0, row1, column0, column1, block);
+    transpose(kernel, operands, rows, row0, row1, column0, column1, block);
     for (int i = row0, k = 0; i < row1; i++) {
       for (int j = column0; j < column1; j++, k++) {
         w.target.put(i, j, block.block()[k]);
@@ -83,7 +90,7 @@ final class MatrixRunner implements Job.Task<Workspace> {
    * Puts {@code KL(p_j ‖ q_i)} at row i, column j of a block: one of the kernel of {@code KL(p ‖ q)}, by so many rows at a time, transposed
    * in the cache.
    */
-  static void reverse(
+  static void transpose(
       BlockKernel<Operands<?>> kernel,
       Operands<?> operands,
       int height,

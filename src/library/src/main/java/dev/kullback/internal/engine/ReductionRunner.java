@@ -42,8 +42,8 @@ final class ReductionRunner implements Job.Task<Workspace> {
   private int height;
   private int width;
 
-  /** Whether the kernel's operands have the roles exchanged. */
-  private boolean reverse;
+  /** Whether rows are the kernel's columns, as its operands have the roles exchanged. */
+  private boolean exchanged;
 
   /** Whether bands are cut into spans. */
   private boolean cut;
@@ -54,20 +54,20 @@ final class ReductionRunner implements Job.Task<Workspace> {
     reduction = lead.statistic;
   }
 
-  /** Hands the blocks of {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, to a reduction. */
-  void reduce(Batch q, Batch p, RowReduction reduction) {
+  /** Hands the blocks of the kernel's {@code KL(q_i ‖ p_j)}, or exchanged {@code KL(p_j ‖ q_i)}, to a reduction. */
+  void reduce(Batch q, Batch p, boolean exchanged, RowReduction reduction) {
     this.reduction = reduction;
-    reverse = reduction.isReverse() != lead.isReverse();
+    this.exchanged = exchanged;
     n = q.size();
     m = p.size();
     int threads = crew.threads();
     // as many for each thread
     int most = Math.ceilDiv(Math.ceilDiv(n, reduction.bandRows()), threads) * threads;
-    int panel = reverse ? Batch.WIDEST_PANEL : BlockKernel.ROW_PANEL;
+    int panel = exchanged ? Batch.WIDEST_PANEL : BlockKernel.ROW_PANEL;
     height = Math.ceilDiv(Math.ceilDiv(n, most), panel) * panel;
     int bands = Math.ceilDiv(n, height);
-    row = lead.kernels.choose(reverse ? p : q, reverse ? q : p);
-    operands = lead.kernels.pack(row, reverse ? p : q, reverse ? q : p);
+    row = lead.kernels.choose(exchanged ? p : q, exchanged ? q : p);
+    operands = lead.kernels.pack(row, exchanged ? p : q, exchanged ? q : p);
     boolean large = row == KernelTable.DEVICE;
     if (large && answer()) {
       return;
@@ -112,7 +112,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
         .answer(
             operands,
             query,
-            reverse,
+            exchanged,
             answer ->
                 crew.share(
                     Math.ceilDiv(answer.row1() - answer.row0(), ANSWERED),
@@ -125,7 +125,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
     int row0 = answer.row0() + index * ANSWERED;
     int row1 = Math.min(row0 + ANSWERED, answer.row1());
     w.checkInterrupt();
-    w.band.begin(row0, BandState.WHOLE);
+    w.band.begin(row0, BandState.WHOLE, exchanged);
     reduction.begin(row0, row1, w.band);
     for (int piece = 0; piece < answer.pieces(); piece++) {
       int pending = row0; // the first of the rows that wait to be blocks
@@ -156,7 +156,7 @@ final class ReductionRunner implements Job.Task<Workspace> {
   private void merge(long band, Workspace w) {
     int row0 = (int) band * height;
     w.checkInterrupt();
-    w.band.begin(row0, BandState.WHOLE);
+    w.band.begin(row0, BandState.WHOLE, exchanged);
     if (!reduction.merge(row0, Math.min(row0 + height, n), w.band)) {
       band((int) band, BandState.WHOLE, 0, m, w);
     }
@@ -166,9 +166,9 @@ final class ReductionRunner implements Job.Task<Workspace> {
   private void band(int band, int span, int from, int to, Workspace w) {
     int row0 = band * height;
     int row1 = Math.min(row0 + height, n);
-    boolean large = row == KernelTable.DEVICE && !reverse;
+    boolean large = row == KernelTable.DEVICE && !exchanged;
     int rows = Math.min(height, large ? RowReduction.BAND_ROWS : RowReduction.BLOCK_ROWS);
-    w.band.begin(row0, span);
+    w.band.begin(row0, span, exchanged);
     reduction.begin(row0, row1, w.band);
     for (int column0 = from; column0 < to; column0 += RowReduction.BLOCK_COLUMNS) {
       int column1 = Math.min(column0 + RowReduction.BLOCK_COLUMNS, to);
@@ -183,8 +183,8 @@ final class ReductionRunner implements Job.Task<Workspace> {
     w.checkInterrupt();
     int width = column1 - column0;
     w.target.useBlock(true, (row1 - row0) * width, row0, column0, width);
-    if (reverse) {
-      reverse(row0, row1, column0, column1, w);
+    if (exchanged) {
+      transpose(row0, row1, column0, column1, w);
     } else {
       w.kernels.of(row).block(operands, row0, row1, column0, column1, w.target);
     }
@@ -193,12 +193,12 @@ final class ReductionRunner implements Job.Task<Workspace> {
   }
 
   /** Puts {@code KL(p_j ‖ q_i)} at row i, column j. As columns of the kernel the rows begin at a multiple of {@link Batch#WIDEST_PANEL}. */
-  private void reverse(int row0, int row1, int column0, int column1, Workspace w) {
+  private void transpose(int row0, int row1, int column0, int column1, Workspace w) {
     int height =
         row == KernelTable.DEVICE
             ? column1 - column0
             : MatrixRunner.blockRows(operands.q().dimension());
-    MatrixRunner.reverse(
+    MatrixRunner.transpose(
         w.kernels.of(row), operands, height, row0, row1, column0, column1, w.target);
   }
 }

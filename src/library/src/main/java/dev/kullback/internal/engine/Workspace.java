@@ -46,13 +46,8 @@ public final class Workspace extends Worker {
     this.device = device;
     pair = new Pair(engine.formula, this);
     kernels = new Kernels(engine.formula, ready, device, this, pair);
-    band = new BandState(kernels.scan(), pair);
+    band = new BandState(kernels.scan(), pair.forward());
     rows = new ReductionRunner(engine.crew, this);
-  }
-
-  /** Whether calls are of KL with the roles exchanged. */
-  boolean isReverse() {
-    return engine.formula.isReverse();
   }
 
   /** Returns memory for a block that is to be transposed, made when it is first needed. */
@@ -66,7 +61,7 @@ public final class Workspace extends Worker {
   /** Computes {@code KL(q_i ‖ p_j)}, row-major. */
   public void pairwise(Batch q, Batch p) {
     try {
-      matrix.run(q, p);
+      matrix.run(q, p, engine.formula.isExchanged(false));
     } finally {
       engine.end(this);
     }
@@ -129,20 +124,21 @@ public final class Workspace extends Worker {
   /** Finds the nearest columns of each row, as many as fit: row i's go to {@code start[i] … start[i + 1]}, exclusive. */
   void nearest(Batch q, Batch p, int k, NearestQuery query, int[] start, int[] indices) {
     nearest.set(q, p, k, query, start, indices, results);
-    reduce(q, p, nearest);
+    reduce(q, p, query.reverse(), nearest);
   }
 
   /** Computes one number of each row. */
   public void statistic(
       RowStatistic.Kind kind, Batch q, Batch p, double @Nullable [] logWeights, double[] out) {
     statistic.set(kind, p.size(), logWeights, out);
-    reduce(q, p, statistic);
+    reduce(q, p, false, statistic);
   }
 
-  void reduce(Batch q, Batch p, RowReduction reduction) {
+  /** Reduces {@code KL(q_i ‖ p_j)}, or in reverse {@code KL(p_j ‖ q_i)}. */
+  void reduce(Batch q, Batch p, boolean reverse, RowReduction reduction) {
     try {
       kernels.beginScans(p.dimension());
-      rows.reduce(q, p, reduction);
+      rows.reduce(q, p, engine.formula.isExchanged(reverse), reduction);
     } finally {
       engine.end(this);
     }

@@ -158,6 +158,11 @@ public abstract class Formula {
     return forward() != this;
   }
 
+  /** Whether the kernels compute its calls, or those of its reverse, with the roles exchanged. */
+  public final boolean isExchanged(boolean reverse) {
+    return reverse != isReverse();
+  }
+
   /** Returns the formula that the kernels compute. */
   public Formula forward() {
     return this;

@@ -37,16 +37,22 @@ public final class Pair implements BlockKernel<Operands<?>> {
   private final Formula.Full full;
   private final Unrounded exact;
 
-  /** The pair of the roles exchanged, of a formula that is another's reverse. */
+  /** The pair that this one asks, with the roles exchanged. */
   private final @Nullable Pair forward;
+
+  private @Nullable Pair reversed;
 
   /** N(0, I) in the terms of the batch that was last compared with it. */
   private @Nullable DiagonalBatch normal;
 
   public Pair(Formula formula, Worker worker) {
+    this(formula, worker, formula.isReverse() ? new Pair(formula.forward(), worker) : null);
+  }
+
+  private Pair(Formula formula, Worker worker, @Nullable Pair forward) {
     this.formula = formula;
     this.worker = worker;
-    forward = formula.isReverse() ? new Pair(formula.forward(), worker) : null;
+    this.forward = forward;
     full = forward != null ? forward.full : formula.full(worker);
     exact = forward != null ? forward.exact : formula.exact();
   }
@@ -54,6 +60,17 @@ public final class Pair implements BlockKernel<Operands<?>> {
   /** Returns the pair that serves kernels, whose roles a call of the reverse exchanges as a whole. */
   public Pair forward() {
     return forward != null ? forward : this;
+  }
+
+  /** Returns the pair with the roles exchanged, which has the same working memory. */
+  public Pair reversed() {
+    if (forward != null) {
+      return forward;
+    }
+    if (reversed == null) {
+      reversed = new Pair(formula, worker, this);
+    }
+    return reversed;
   }
 
   /** Drops the caller's batches. */

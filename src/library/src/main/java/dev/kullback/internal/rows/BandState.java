@@ -39,10 +39,11 @@ public final class BandState {
     sorting = new KeySort(scan);
   }
 
-  /** Begins a band, or a span of its columns. */
-  public void begin(int row, int span) {
+  /** Begins a band, or a span of its columns; {@code exchanged}, of a call that exchanges the roles of rows and columns. */
+  public void begin(int row, int span, boolean exchanged) {
     first = row;
     this.span = span;
+    source.turn(exchanged);
   }
 
   /** Goes through rows by another scan from now on: with vectors, say, once they are compiled. */

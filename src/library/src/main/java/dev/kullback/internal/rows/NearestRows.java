@@ -67,7 +67,7 @@ public final class NearestRows extends RowSearch {
    */
   public void set(
       Batch q, Batch p, int k, NearestQuery query, int[] start, int[] indices, Results values) {
-    set(q, p, query.reverse());
+    set(q, p);
     this.query = query;
     wanted = k;
     this.k = Math.min(k, p.size());

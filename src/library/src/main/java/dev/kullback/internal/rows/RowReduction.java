@@ -34,11 +34,6 @@ public abstract class RowReduction {
     return false;
   }
 
-  /** Whether its blocks hold {@code KL(p_j ‖ q_i)} in the place of {@code KL(q_i ‖ p_j)}. */
-  public boolean isReverse() {
-    return false;
-  }
-
   /** Greatest number of rows of a band, a multiple of {@link BlockKernel#ROW_PANEL}. */
   public int bandRows() {
     return BAND_ROWS;

@@ -9,27 +9,20 @@ import org.jspecify.annotations.Nullable;
 abstract class RowSearch extends RowReduction {
   private @Nullable Batch q;
   private @Nullable Batch p;
-  private boolean reverse;
 
   /** Greatest relative error of the kernels' values. */
   double error;
 
-  /** Describes a call; {@code reverse} searches by {@code KL(p_j ‖ q_i)}. */
-  final void set(Batch q, Batch p, boolean reverse) {
+  /** Describes a call. */
+  final void set(Batch q, Batch p) {
     this.q = q;
     this.p = p;
-    this.reverse = reverse;
     error = Pair.error(q, p);
   }
 
   /** Drops the caller's batches. */
   void clear() {
     q = p = null;
-  }
-
-  @Override
-  public final boolean isReverse() {
-    return reverse;
   }
 
   final Batch q() {
@@ -42,6 +35,6 @@ abstract class RowSearch extends RowReduction {
 
   /** Returns the divergences of row i. */
   final Source source(int i, BandState band) {
-    return band.source.ask(q(), i, p(), reverse);
+    return band.source.ask(q(), i, p());
   }
 }

@@ -11,11 +11,14 @@ import org.jspecify.annotations.Nullable;
  * double, and unrounded, which takes the longest. Places are rows of a batch, where a subclass does not say otherwise. Used by one thread.
  */
 public class Source {
-  private final Pair pair;
+  private final Pair forward;
+
+  /** Computes in the direction of {@link #turn}. */
+  private Pair pair;
+
   private @Nullable Batch query;
   private @Nullable Batch all;
   private int row;
-  private boolean reverse;
 
   /** Bounds that {@link #bound} found. */
   protected double lower;
@@ -23,15 +26,20 @@ public class Source {
   protected double upper;
 
   protected Source(Pair pair) {
+    forward = pair;
     this.pair = pair;
   }
 
-  /** Asks for divergences of row i of q and the rows of p from now on; {@code reverse}, for those with the roles exchanged. */
-  protected final Source ask(Batch q, int i, Batch p, boolean reverse) {
+  /** Turns to the divergences of the query from candidates, or if the roles are {@code exchanged}, of candidates from the query. */
+  protected final void turn(boolean exchanged) {
+    pair = exchanged ? forward.reversed() : forward;
+  }
+
+  /** Asks for divergences of row i of q and the rows of p from now on. */
+  protected final Source ask(Batch q, int i, Batch p) {
     query = q;
     row = i;
     all = p;
-    this.reverse = reverse;
     return this;
   }
 
@@ -71,23 +79,17 @@ public class Source {
 
   /** Returns the divergence as {@link Pair#precise} does. */
   final double precise(long place) {
-    Batch p = batch(place);
-    int j = row(place);
-    return reverse ? pair.precise(p, j, query(), row) : pair.precise(query(), row, p, j);
+    return pair.precise(query(), row, batch(place), row(place));
   }
 
   /** Returns the divergence as {@link Pair#rounded} does. */
   final double rounded(long place) {
-    Batch p = batch(place);
-    int j = row(place);
-    return reverse ? pair.rounded(p, j, query(), row) : pair.rounded(query(), row, p, j);
+    return pair.rounded(query(), row, batch(place), row(place));
   }
 
   /** Returns the divergence as {@link Pair#exact} does, valid until the next call. */
   final Unrounded exact(long place, double value) {
-    Batch p = batch(place);
-    int j = row(place);
-    return reverse ? pair.exact(p, j, query(), row, value) : pair.exact(query(), row, p, j, value);
+    return pair.exact(query(), row, batch(place), row(place), value);
   }
 
   /**

@@ -24,9 +24,9 @@ public final class WithinRows extends RowSearch {
   /** Entries found so far. */
   private final AtomicLong total = new AtomicLong();
 
-  /** Describes a call; {@code reverse} decides by {@code KL(p_j ‖ q_i)}. */
-  public WithinRows(Batch q, Batch p, boolean reverse, double radius, int most) {
-    set(q, p, reverse);
+  /** Describes a call. */
+  public WithinRows(Batch q, Batch p, double radius, int most) {
+    set(q, p);
     this.radius = radius;
     this.most = most;
     limit = Math.nextUp(radius / (1 - error));

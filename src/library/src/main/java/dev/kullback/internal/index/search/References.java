@@ -60,6 +60,7 @@ final class References extends Source {
   void use(Snapshot from, boolean reverse) {
     snapshot = from;
     this.reverse = reverse;
+    turn(reverse);
     for (int k = 0; k < slots.size(); k++) { // an iterator would be allocated
       Arrays.fill(slots.get(k).places, Slots.NONE);
     }
@@ -67,7 +68,7 @@ final class References extends Source {
 
   /** Asks for the divergences of a query from now on. */
   References of(Query query) {
-    ask(query.batch(), query.row, query.batch(), reverse);
+    ask(query.batch(), query.row, query.batch());
     sums = query.sums;
     return this;
   }
