@@ -14,6 +14,9 @@ public final class WithinRows extends RowSearch {
   /** Greatest kernel value whose divergence may be within the radius. */
   private final double limit;
 
+  /** Greatest kernel value whose divergence is certainly within it. */
+  private final double certain;
+
   /** Entries found, by first row of a band and span; null elsewhere. */
   private AtomicReferenceArray<@Nullable NeighborLists> parts = new AtomicReferenceArray<>(0);
 
@@ -30,6 +33,18 @@ public final class WithinRows extends RowSearch {
     this.radius = radius;
     this.most = most;
     limit = Math.nextUp(radius / (1 - error));
+    certain = certain(radius, error);
+  }
+
+  private static double certain(double radius, double error) {
+    double x = radius / (1 + error);
+    while (Ranking.atMost(x, error) > radius) {
+      x = Math.nextDown(x);
+    }
+    while (x < radius && Ranking.atMost(Math.nextUp(x), error) <= radius) {
+      x = Math.nextUp(x);
+    }
+    return x;
   }
 
   @Override
@@ -84,7 +99,7 @@ public final class WithinRows extends RowSearch {
 
   private void offer(int i, int j, double value, Ranking found, BandState band) {
     double x = value;
-    if (Ranking.atMost(x, error) > radius && x < Double.POSITIVE_INFINITY) {
+    if (x > certain && x < Double.POSITIVE_INFINITY) {
       Source source = source(i, band);
       x = source.decide(j, source.precise(j), radius);
     }
