@@ -23,11 +23,12 @@ final class DivergenceReference {
             case "jeffreys" ->
                 0.5 * (s * s / (t * t) + t * t / (s * s) - 2 + m * m * (1 / (s * s) + 1 / (t * t)));
             case "wasserstein-2" -> m * m + (s - t) * (s - t);
-            default ->
+            case "bhattacharyya", "hellinger", "renyi:0.3" ->
                 0.5 * alpha * (1 - alpha) * m * m / mixed
                     + 0.5 * Math.log(mixed)
                     - (1 - alpha) * Math.log(s)
                     - alpha * Math.log(t);
+            default -> throw new IllegalArgumentException(name);
           };
     }
     return ofChernoff(name, sum);
@@ -37,7 +38,9 @@ final class DivergenceReference {
     return switch (name) {
       case "jeffreys" -> Agreement.kl(q, p, i, j) + Agreement.kl(p, q, j, i);
       case "wasserstein-2" -> bures(q, p, i, j);
-      default -> ofChernoff(name, chernoff(alpha(name), q, p, i, j));
+      case "bhattacharyya", "hellinger", "renyi:0.3" ->
+          ofChernoff(name, chernoff(alpha(name), q, p, i, j));
+      default -> throw new IllegalArgumentException(name);
     };
   }
 

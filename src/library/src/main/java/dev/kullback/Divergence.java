@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.function.DoubleFunction;
+import java.util.stream.Collectors;
 
 /**
  * A divergence of two Gaussians, which a {@link KlEngine} computes if it is
@@ -61,7 +62,8 @@ public final class Divergence {
   public static final Divergence WASSERSTEIN_2 =
       new Divergence("wasserstein-2", Wasserstein2.SQUARED);
 
-  private static final List<Divergence> NAMED =
+  /** All divergences but the families, whose names have an order. */
+  static final List<Divergence> NAMED =
       List.of(KL, REVERSE_KL, JEFFREYS, BHATTACHARYYA, HELLINGER, WASSERSTEIN_2);
 
   private static final String RENYI = "renyi";
@@ -129,9 +131,10 @@ public final class Divergence {
       double alpha = order(wanted.substring(colon + 1));
       return family.equals(RENYI) ? renyi(alpha) : chernoff(alpha);
     }
+    String names = NAMED.stream().map(Divergence::toString).collect(Collectors.joining(", "));
     throw new IllegalArgumentException(
-        "there is no divergence '%s'; give kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2, renyi:ALPHA or chernoff:ALPHA"
-            .formatted(name));
+        "there is no divergence '%s'; give %s, %s:ALPHA or %s:ALPHA"
+            .formatted(name, names, RENYI, CHERNOFF));
   }
 
   private static double order(String text) {

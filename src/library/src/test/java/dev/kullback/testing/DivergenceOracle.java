@@ -33,12 +33,14 @@ public final class DivergenceOracle {
       int j = at % p.size();
       String name = divergence.toString();
       result[at] =
-          switch (name) {
+          switch (family(name)) {
             case "kl" -> forward.kl(i, j);
             case "reverse-kl" -> backward.kl(j, i);
             case "jeffreys" -> forward.kl(i, j).plus(backward.kl(j, i));
             case "wasserstein-2" -> wasserstein(q, vq, i, p, vp, j);
-            default -> ofChernoff(name, chernoff(alpha(name), q, vq, i, p, vp, j));
+            case "bhattacharyya", "hellinger", "renyi", "chernoff" ->
+                ofChernoff(name, chernoff(alpha(name), q, vq, i, p, vp, j));
+            default -> throw new IllegalArgumentException(name);
           };
     }
     return result;
@@ -56,12 +58,14 @@ public final class DivergenceOracle {
       FullOracle.Moments b = forward.p(j);
       String name = divergence.toString();
       result[at] =
-          (switch (name) {
+          (switch (family(name)) {
                 case "kl" -> forward.kl(i, j);
                 case "reverse-kl" -> backward.kl(j, i);
                 case "jeffreys" -> forward.kl(i, j).plus(backward.kl(j, i));
                 case "wasserstein-2" -> bures(q.dimension(), a, b);
-                default -> ofChernoff(name, chernoff(forward, alpha(name), q.dimension(), a, b));
+                case "bhattacharyya", "hellinger", "renyi", "chernoff" ->
+                    ofChernoff(name, chernoff(forward, alpha(name), q.dimension(), a, b));
+                default -> throw new IllegalArgumentException(name);
               })
               .toDouble();
     }
@@ -77,6 +81,11 @@ public final class DivergenceOracle {
       result[at] = Math.max(forward.condition(at % p.size()), backward.condition(at / p.size()));
     }
     return result;
+  }
+
+  /** Returns a name without its order. */
+  private static String family(String name) {
+    return name.replaceFirst(":.*", "");
   }
 
   private static double alpha(String name) {

@@ -14,8 +14,8 @@ import java.util.Objects;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * The folder of an index that a new one is to replace. It is open until then, so that no other process changes it. Nothing but an index's files
- * is ever deleted: a folder with anything else in it is refused.
+ * The folder of an index that a new one is to replace. It stays open until it is replaced, so that no other process changes it. Nothing but
+ * an index's files is ever deleted: a folder with anything else in it is refused.
  */
 final class ReplacedIndex implements Closeable {
   private final Path name;

@@ -211,7 +211,7 @@ public final class CudaDevice implements AutoCloseable {
     return resident;
   }
 
-  /** Returns memory for a batch of so many bytes: a block that another left, or an empty one. */
+  /** Returns memory for a batch of {@code bytes} bytes: a block that another left, or an empty one. */
   synchronized DeviceMemory memory(long bytes) {
     for (DeviceMemory block : left) {
       if (bytes <= block.size() && block.size() / 2 <= bytes) {

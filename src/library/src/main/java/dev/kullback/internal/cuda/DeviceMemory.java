@@ -32,7 +32,7 @@ final class DeviceMemory implements AutoCloseable {
     return new DeviceMemory(true, () -> false);
   }
 
-  /** Returns at least so many bytes. Device memory has an address here and is not read or written. */
+  /** Returns at least {@code bytes} bytes. Device memory has an address here and is not read or written. */
   MemorySegment get(long bytes) {
     if (segment.byteSize() < bytes) {
       close();

@@ -32,7 +32,7 @@ final class RowStrips {
   /** Least columns of a piece for each of the k nearest. */
   private static final int COLUMNS_EACH = 8;
 
-  /** A search within a radius keeps one entry of so many; pieces with more come over whole. */
+  /** A search within a radius keeps one entry in {@value}; pieces with more come over whole. */
   private static final int WITHIN_SHARE = 32;
 
   /** Entries of each part, in turn, on the device, and what was found in it. */

@@ -155,8 +155,9 @@ final class Session implements AutoCloseable {
   }
 
   /**
-   * Brings arrays to their offsets in {@code to}, of so many bytes up to the last one's end, before what is computed from
-   * now on: small ones with one copy.
+   * Brings arrays to their offsets in {@code to}, before what is computed from now on: small ones with one copy.
+   *
+   * @param bytes up to the end of the last array
    */
   void upload(MemorySegment to, long bytes, long[] offsets, MemorySegment... arrays) {
     if (bytes > SMALL) {

@@ -46,7 +46,7 @@ final class BackgroundWarmUp {
 
   private BackgroundWarmUp() {}
 
-  /** Expects calls on so many threads. */
+  /** Expects calls on {@code callers} threads. */
   static synchronized void expect(int callers) {
     threads = Math.max(threads, callers);
   }

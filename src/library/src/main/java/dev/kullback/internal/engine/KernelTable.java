@@ -37,18 +37,20 @@ import java.util.Objects;
 import java.util.function.BooleanSupplier;
 
 /**
- * All kernels. The rows of matrices come first: a call takes the first row that is for its backend, its divergence and its batches. Then come
- * the kernels that reductions and an index use. What batches are made with, {@link Platform} chooses. The columns are methods: which
- * batches, the operands, the ready kernel, the cold one of the same bits, and the trial.
+ * All kernels. First come the rows for matrices: a call takes the first row that is for its backend, its divergence and its batches. Then
+ * come the kernels that reductions and an index use. {@link Platform} chooses the code that checks and factors new batches. The columns are
+ * methods: which batches, the operands, the ready kernel, the cold one of the same bits, and the trial.
  *
- * <p>Of a row's groups, which its calls have C2 compile, the first tells which of the two kernels computes, and is what the trial compiles;
- * the second, if there is one, tells whether vectors pack the operands.
+ * <p>{@link #groups} lists what C2 must compile for a row. While the first is not compiled, the cold kernel runs; the row's trial compiles
+ * that group. The second, if any, decides whether vectors pack the operands. {@link #FLOAT} has two more, for entries that are recomputed:
+ * vectors do so once REFINEMENT is compiled, and among other forms by the tiles of DOUBLE.
  *
  * <p>This class loads no class with vectors before one is needed: what makes them returns objects, since the verifier loads a class to see
- * whether it extends another. Columns of lambdas, 85 in all, took 50 ms of the first call in a JVM, which takes 170 (Zen 4).
+ * whether it extends another. With a lambda for each cell instead of these methods, 85 in all, the first call in a JVM took 50 ms longer;
+ * it takes 170 (Zen 4).
  */
 enum KernelTable {
-  /** KL = 0 throughout. */
+  /** q is deterministic: every entry is 0. */
   ZERO(Choice.SCALAR, Kl.class),
   DEVICE(Choice.CUDA, Kl.class),
   SMALL(Choice.VECTOR, Kl.class, KernelGroup.SMALL),

@@ -24,8 +24,8 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Kernels of one thread, and its operands for the calls that it makes: of the rows of {@link KernelTable}, each made on first use, as its
- * classes take long to load.
+ * The kernels and operands of one thread: for each row of {@link KernelTable} operands, a ready kernel and a cold one. Each is made when
+ * first used, as its classes take long to load.
  */
 public final class Kernels {
   /** Partial sums of a row on the scalar backend, which has no width of vectors to follow. */
@@ -34,7 +34,7 @@ public final class Kernels {
   final Formula formula;
   final Worker worker;
 
-  /** The scalar kernel, of the reverse of KL with the roles that its calls exchange. */
+  /** The scalar kernel. For the reverse of KL it computes KL; the call exchanges q and p. */
   final Pair pair;
 
   /** Computes divergences of any pairs of rows, one by one. */

@@ -87,8 +87,8 @@ final class MatrixRunner implements Job.Task<Workspace> {
   }
 
   /**
-   * Puts {@code KL(p_j ‖ q_i)} at row i, column j of a block: one of the kernel of {@code KL(p ‖ q)}, by so many rows at a time, transposed
-   * in the cache.
+   * Puts {@code KL(p_j ‖ q_i)} at row i, column j of a block: one of the kernel of {@code KL(p ‖ q)}, {@code height} rows at a time,
+   * transposed in the cache.
    */
   static void transpose(
       BlockKernel<Operands<?>> kernel,

@@ -32,7 +32,9 @@ import java.util.Random;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 
-/** Runs vector kernels and the cold ones, on batches of its own, until C2 has compiled the vectors, which their speed tells. */
+/**
+ * Runs vector kernels and the cold ones, on batches of its own, until the vector kernels are fast, which shows that C2 has compiled them.
+ */
 final class WarmUpTrial {
   /** Time after which calls change over whatever the speed: C2 may be starved, or give up, and vectors are right all the same. */
   private static final long MOST_NANOS = 30_000_000_000L;

@@ -7,7 +7,7 @@ import dev.kullback.internal.work.Worker;
 import java.util.List;
 
 /**
- * The Chernoff α-divergence, and what is made of it: Rényi's, and Hellinger's distance of α = ½. Of diagonal Gaussians, with
+ * The Chernoff α-divergence, and two divergences computed from it: Rényi's, and for α = ½ Hellinger's distance. Of diagonal Gaussians, with
  * {@code u = (1−α) vq + α vp},
  *
  * <pre>
@@ -37,7 +37,7 @@ public final class Chernoff extends Formula {
   private static final TileBound BOUND = new Bound(USUAL_ALPHA);
   private static final TileBound BOUND_OF_SMALL = new Bound(LEAST_ALPHA);
 
-  /** Divergences that are made of Chernoff's C. */
+  /** How a divergence is computed from Chernoff's C. */
   private enum Finish {
     NONE,
     /** {@code C/(1 − α)}. */
@@ -215,8 +215,12 @@ public final class Chernoff extends Formula {
    * #MOST_EXPONENT32}. A factor of the product has ε of v, w, its product and sum, and is in one product more. A quotient has 4 roundings and
    * those of s, and each dimension of its run makes two. With {@code L = D|ln α|}, {@code a = 2(1−α)|Σ ln σq|} and {@code b = 2α|Σ ln σp|}, the
    * logarithm of the product is at most {@code L + a + b + 2C}; it, D ln α and the additions are within {@code (4L + 5a + 4b + 4)u}, of which
-   * R's factor takes half. Noises are for α other than ½, of which s has two roundings more, a third of the whole at least: the margin makes
-   * up for it, and for L of ½ its bound for smaller α does.
+   * R's factor takes half.
+   *
+   * <p>The noise counts the roundings of any α: 5 a dimension in float, 6 in double. With α = ½, w is 1 and exact, and so is its product,
+   * so that 3 and 4 are left, {@code noise(½) ≤ noise/1.5}. An entry of α = ½ is therefore certain where {@code noise ≤ 1.5·(tolerance −
+   * unit)·C}, hence {@link #UNEQUAL} in the margin. What is no smaller for α = ½ has to bear that factor: the logarithms of determinants
+   * are multiplied by it, and L is taken for the least α, whose |ln α| is at least five times ln 2.
    */
   private static final class Bound extends TileBound {
     /**

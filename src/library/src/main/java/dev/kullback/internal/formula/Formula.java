@@ -8,9 +8,11 @@ import dev.kullback.internal.work.Worker;
 import java.util.List;
 
 /**
- * A divergence: its term, by which diagonal Gaussians are computed, the same in twice the precision, its form for full covariances, and
- * what kernels ask about it. Each subclass is the one file where everything about a divergence stands. Immutable, and shared by threads,
- * whose working memory a {@link Pair} has.
+ * A divergence: its sum of terms, by which diagonal Gaussians are computed, that sum in twice the precision, its form for full covariances,
+ * and what kernels ask about it. A subclass's file has the divergence's mathematics for diagonal Gaussians, with the proof of its kernels'
+ * error bound. The form for full covariances may be a class of its own, as {@link Bures}; the term of vector kernels is in {@code
+ * FloatSums.java.ftl}, and which kernels there are is in {@code KernelTable}. Immutable, and shared by threads; each thread's working
+ * memory is in its {@link Pair}.
  */
 public abstract class Formula {
   /** How a panel states a scale. */
@@ -34,13 +36,13 @@ public abstract class Formula {
 
   /**
    * Returns the sum of the terms of n dimensions, from q's element a and p's element b on. A term is at least 0, and overflows only where the
-   * divergence does; {@code scales} compares two scales. Each formula has the loop: where three share one, which C2 compiles with a call
-   * for each term, D = 64 takes 1.3 to 2 times as long.
+   * divergence does; {@code scales} compares two scales. Each formula repeats this loop: a loop shared by three
+   * formulas calls {@code term}, and takes 1.3 to 2 times as long (D = 64).
    */
   abstract double sumTerms(
       ScaleRatio scales, DiagonalBatch q, int a, DiagonalBatch p, int b, int n);
 
-  /** Makes what computes the divergence in twice the precision, with the working memory of one thread. */
+  /** Makes what computes that sum in twice the precision, with the working memory of one thread. */
   abstract Unrounded exact();
 
   /**
@@ -121,12 +123,15 @@ public abstract class Formula {
   /** Returns the error bound of the kernels' sums. */
   public abstract TileBound bound();
 
-  /** Returns how much of the contract {@link #bound}'s unit leaves for noise, in terms of {@link #factor}. */
+  /**
+   * Returns the margin of an entry, which is certain where its noise is at most margin times its value: what {@link #bound}'s unit leaves
+   * of the contract. Of a formula with a {@link #divisor} it is multiplied by that, as the noise is of the value before it is divided.
+   */
   public double margin(TileBound.Precision precision, int dimension) {
     return bound().margin(precision, dimension);
   }
 
-  /** Whether the kernels compute it at all. */
+  /** Whether the kernels compute it at all; only Chernoff's row of the table of kernels asks. */
   public boolean hasTiles() {
     return true;
   }
@@ -141,7 +146,7 @@ public abstract class Formula {
     return false;
   }
 
-  /** Returns what kernels that multiply variances multiply those of q by. */
+  /** Returns the weight of q's variances in {@code s = weight·vq + vp}, of kernels that multiply the s of dimensions. */
   public double rowWeight() {
     return 1;
   }
@@ -178,17 +183,20 @@ public abstract class Formula {
     return false;
   }
 
-  /** Whether values have a bound, to which those of unlike Gaussians round; kernels bound errors of what {@link #finish} makes them of. */
+  /**
+   * Whether values cannot exceed a bound, as Hellinger's 1. Kernels then bound the error before {@link #finish}; those of tiles make
+   * Hellinger's distances of their sums, whatever {@link #finish} is.
+   */
   public boolean isBounded() {
     return false;
   }
 
-  /** Returns the order α of a family of divergences, or 0. */
+  /** Returns the order α of a family of divergences, or 0; kernels that multiply variances take its logarithm. */
   public double alpha() {
     return 0;
   }
 
-  /** Returns by what {@link #finish} divides, or 1. */
+  /** Returns the number by which {@link #finish} divides the sum; 1 if it does not divide. */
   public double divisor() {
     return 1;
   }

@@ -14,7 +14,7 @@ import java.util.List;
  * J = ½ Σ_h [(V − v)²/(Vv) + d² (1/V + 1/v)], V ≥ v the variances, d = μq − μp
  * </pre>
  *
- * <p>in which the logarithms have cancelled; of others as the sum of both.
+ * <p>in which the logarithms have cancelled; of full covariances as the sum of the two KLs.
  */
 public final class Jeffreys extends Formula {
   public static final Jeffreys FORMULA = new Jeffreys();

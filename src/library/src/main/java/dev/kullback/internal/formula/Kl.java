@@ -7,7 +7,7 @@ import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Worker;
 import java.util.List;
 
-/** KL(q ‖ p), or {@code KL(p ‖ q)}: of diagonal Gaussians by {@link PairKl}, of others by {@link FullPair}. */
+/** KL(q ‖ p), or {@code KL(p ‖ q)}: of diagonal Gaussians by {@link PairKl}, of full covariances by {@link FullPair}. */
 public final class Kl extends Formula {
   public static final Kl FORWARD = new Kl();
   public static final Kl REVERSE = new Kl();

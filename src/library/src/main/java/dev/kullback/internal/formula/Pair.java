@@ -17,9 +17,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Computes a divergence of one pair of Gaussians, whatever their kinds: the scalar kernel of a {@link Formula}. Pairs, searches and
- * verification use it; it also decides what a kernel's error bound does not: the order of two candidates, or of a candidate and a radius. As
- * a kernel it computes all blocks of the scalar backend, and those that no kernel with vectors does, or none that is compiled. Holds the
- * working memory of one thread.
+ * verification use it. It decides where a kernel's error bound cannot: the order of two candidates, or of a candidate and a radius. As a
+ * kernel it computes all blocks of the scalar backend, but of deterministic batches, and on the others, blocks for which there is no kernel
+ * of their own or, up to four dimensions, not yet a compiled one. Holds the working memory of one thread.
  */
 public final class Pair implements BlockKernel<Operands<?>> {
   /** Contract of the float kernels. */

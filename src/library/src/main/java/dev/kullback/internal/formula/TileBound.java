@@ -9,8 +9,9 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * The error bound of what kernels of diagonal batches make of their sums R: the divergence is {@code factor·R + offsetQ(q_i) + offsetP(p_j)},
- * and its error at most {@code unit·divergence + noiseQ(q_i) + noiseP(p_j)}, or a noise is NaN. Each formula has its own, with the proof.
+ * The error bound of what kernels of diagonal batches make of their sums R: the divergence is {@code factor·R + offsetQ(q_i) +
+ * offsetP(p_j)}, and its error at most {@code unit·divergence + noiseQ(q_i) + noiseP(p_j)}. If no error is known, a noise is NaN, and the
+ * entry is recomputed. Each formula has its own bound, with the proof.
  */
 public abstract class TileBound {
   /** Dimensions whose variances are multiplied before the product's exponent is taken apart. */
@@ -114,7 +115,10 @@ public abstract class TileBound {
     return precision.tolerance - unit(precision, d);
   }
 
-  /** Relative error in double of a sum that makes so many roundings in a group of chunks, as groups are added one after the other. */
+  /**
+   * Returns the relative error in double of a sum with {@code units} roundings in each group of chunks, which are added one after the
+   * other.
+   */
   static double unit64(int units, int d) {
     return (units + 3 + (double) d / PairKl.BLOCKS) * U64;
   }

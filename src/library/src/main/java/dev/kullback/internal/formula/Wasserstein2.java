@@ -8,7 +8,7 @@ import java.util.List;
 
 /**
  * The squared 2-Wasserstein distance, in the square of the means' unit: of diagonal Gaussians {@code Σ_h (μq − μp)² + (σq − σp)²},
- * of others by {@link Bures}.
+ * of full covariances by {@link Bures}.
  */
 public final class Wasserstein2 extends Formula {
   public static final Wasserstein2 SQUARED = new Wasserstein2();

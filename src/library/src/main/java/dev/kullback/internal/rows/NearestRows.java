@@ -9,8 +9,8 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Finds the k nearest columns of each row. A row keeps the candidates that may be among them by the kernels' error bound; at its end
- * those whose order the bound leaves uncertain are recomputed, in an exact search all.
+ * Finds the k nearest columns of each row. A row keeps the candidates that may be among them by the kernels' error bound. At the row's end,
+ * those whose order is uncertain are recomputed; in an exact search, all are.
  */
 public final class NearestRows extends RowSearch {
   /** Start of lists of k neighbors in every row: row i begins at {@code i*k}. */
@@ -24,7 +24,7 @@ public final class NearestRows extends RowSearch {
    */
   private static final int GROUPS = 3;
 
-  /** Divides the number of groups: the lanes of four vectors of 512 bits. */
+  /** The number of groups is a multiple of this, the doubles of four vectors of 512 bits, as {@code RowScan.leastOfGroups} asks for. */
   private static final int GROUPS_AT_A_TIME = 32;
 
   static final int MOST_GROUPS = BLOCK_COLUMNS / 4;

@@ -10,20 +10,25 @@ import java.util.Arrays;
  * least upper bounds.
  *
  * <p>The bounds come in one of two forms. A kernel's values have one relative error, and their places ascend: they are kept as they are, 16
- * bytes for each, and limit the search whenever the list is full, or from a first look at groups of values. Other candidates have two bounds
- * of their own, of which each that is offered may lower the limit at once.
+ * bytes for each. They lower the limit when the list is full; the minima of groups of a row's first values may set it before. A reference
+ * of an index has a lower and an upper bound of its own, and each upper bound may lower the limit at once.
  *
- * <p>What bounds leave undecided, the {@link Source} decides, for as few candidates as it takes:
+ * <p>Where bounds overlap, the {@link Source} decides, for as few candidates as it takes:
  *
- * <ol>
- *   <li>{@link #narrow} replaces bounds by those of a value to {@link Pair#PRECISE_ERROR}, the most promising first, until the limit excludes
- *       the others; values below double's least normal number may be wrong by a unit in the last place, too.
- *   <li>{@link #decideNearest} and {@link #decideWithin} round what remains to double: values that depend on the two Gaussians alone.
- *   <li>{@link #order} keeps a kernel's values where they decide, and asks for precise and then for unrounded ones of neighbors in the order
- *       that are closer than their errors.
- *   <li>Where the unrounded values are within their tolerance, too, candidates count as equal: the lower place, or id, comes first, and a
- *       radius has both.
- * </ol>
+ * <ul>
+ *   <li>{@link #narrow} asks the source for tighter bounds, beginning with the least lower bound, and stops at the first candidate that the
+ *       limit excludes. These are bounds of a value to {@link Pair#PRECISE_ERROR}, or at first looser ones of an index that take less time;
+ *       values below double's least normal number may be wrong by a unit in the last place, too.
+ *   <li>{@link #decideNearest} rounds what remains to double, for exact lists of batches and an index's nearest: they are ordered by these
+ *       values and by place or id alone.
+ *   <li>{@link #decideWithin} rounds likewise, and asks for the unrounded value where the rounded one is as near to the radius as its
+ *       error.
+ *   <li>{@link #order} is for lists of batches that are not exact: where two values next to each other are closer than their errors, it
+ *       computes both to 1e-13, and if they are still too close, unrounded.
+ * </ul>
+ *
+ * <p>Unrounded values within their tolerance count as equal: the one with the lower place comes first, and a search within a radius finds
+ * both.
  */
 public final class Ranking {
   /** Added to a rest, at most half an ulp, to make it positive, as sorting needs it. */

@@ -7,8 +7,9 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The divergences of one query from the candidates of its {@link Ranking}, each by its place: to {@link Pair#PRECISE_ERROR}, rounded to
- * double, and unrounded, which takes the longest. Places are rows of a batch, where a subclass does not say otherwise. Used by one thread.
+ * The divergences of one query from the candidates of its {@link Ranking}. It gives the divergence of a place at three precisions: relative
+ * error 1e-13 ({@link Pair#PRECISE_ERROR}), rounded to double, and unrounded, the slowest. Places are rows of a batch, unless a subclass
+ * redefines them. Used by one thread.
  */
 public class Source {
   private final Pair forward;

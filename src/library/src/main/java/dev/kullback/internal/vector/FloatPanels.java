@@ -11,8 +11,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Packs a batch into the panels that the sums of tiles read: of a dimension the mean, and the scale as a formula wants it. Nothing here loads
- * a class of vectors, but {@link FloatTranspose} may. The build derives {@code DoublePanels} from this text.
+ * Packs a batch into the panels that the sums of tiles read: for each dimension the mean and the scales that the formula names. Only
+ * {@link FloatTranspose} may load a class of vectors. The build derives {@code DoublePanels} from this text.
  */
 public final class FloatPanels {
   public static final int MR = Shapes.MR;

@@ -106,7 +106,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     storeRest(operands, tile.settle(doubles));
   }
 
-  /** Stores a tile of which so many entries are still open. */
+  /** Stores a tile of which {@code open} entries are still open. */
   private void storeRest(TileOperands operands, int open) {
     if (isBounded) {
       tile.toHellinger();

@@ -37,7 +37,7 @@ public final class Verify {
   /** Dimension that the vector kernels are first compiled for. */
   private static final int DIMENSION = 64;
 
-  /** One of so many calls has batches made anew, which are packed elsewhere than those that are kept. */
+  /** One call in {@value} has batches made anew, which are packed elsewhere than those that are kept. */
   private static final int CALLS_A_FRESH_ONE = 8;
 
   /** Shapes on which the bytes of warm calls are counted, one with tails of every width and one of few dimensions. */

@@ -45,7 +45,7 @@ public final class Checkpoint {
     return 8L * dimension * squares + ofPlain(squares);
   }
 
-  /** Returns how many rows of so many terms each are worth a helper, a multiple of {@code panel}. */
+  /** Returns how many rows of {@code terms} terms each are worth a helper, a multiple of {@code panel}. */
   public static int taskRows(long terms, int panel) {
     return (int) Math.ceilDiv(TASK, panel * terms) * panel;
   }

@@ -23,7 +23,7 @@ public final class Crew<W extends Worker> implements AutoCloseable {
   private final AtomicReferenceArray<@Nullable W> pool;
 
   /**
-   * A crew that has so many threads for a call, the caller's included.
+   * Makes a crew that has {@code threads} threads for a call, the caller's included.
    *
    * @param name of its own threads, before a dash and a number
    * @param executor where helpers run; null for threads of its own, if there are to be any
@@ -89,7 +89,7 @@ public final class Crew<W extends Worker> implements AutoCloseable {
     }
   }
 
-  /** Tells whether a call of so many tasks is its caller's alone. */
+  /** Whether a call of {@code tasks} tasks is its caller's alone. */
   public boolean isAlone(long tasks) {
     return threads == 1 || tasks == 1;
   }

@@ -62,7 +62,8 @@ public class Worker {
   }
 
   /**
-   * Has the rows 0 … n − 1, of so many terms each, worked on before a call's blocks, by whole panels, with whatever threads the call has.
+   * Has the rows 0 … n − 1, of {@code terms} terms each, worked on before a call's blocks, by whole panels, with whatever threads the call
+   * has.
    */
   public final void share(int n, int panel, long terms, Range range) {
     int rows = Checkpoint.taskRows(terms, panel);
@@ -81,7 +82,7 @@ public class Worker {
     }
   }
 
-  /** Passes a {@link Checkpoint} within a block, after so many terms of the vector kernels or work that takes as long. */
+  /** Passes a {@link Checkpoint} within a block, after {@code terms} terms of the vector kernels or work that takes as long. */
   public final void pass(long terms) {
     if (checkpoint.isDue(terms)) {
       checkInterrupt();

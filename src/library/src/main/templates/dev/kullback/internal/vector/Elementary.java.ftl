@@ -10,7 +10,7 @@ import jdk.incubator.vector.VectorOperators;
 </@imports>
 
 <#if asVectors>
-/** Logarithms of products and Hellinger's distances, which end the sums of some formulas. */
+/** Logarithms of products and Hellinger's distances: the last step of Chernoff's sums. */
 <#else>
 /** {@link Elementary} without vectors: the same text, so the same bits. */
 </#if>
@@ -47,7 +47,7 @@ final class ${class} {
    * z = (m − c)/(m + c)}, c about √2, it is {@code e ln 2 + ln c + 2 artanh z}, and |z| is at most 0.172. Its error is below 4 units of 2⁻⁵³,
    * and one of the result; the coefficients of artanh's series from the tenth on are less than 2⁻⁵⁶ of the sum.
    *
-   * @param width columns of a row; in {@code r} they are as many
+   * @param width columns of a row; a row of {@code r} has as many columns
    * @param offset how much further than in {@code r} a row's first column is in the other arrays, whose rows are a panel wide
    */
   static void addLogarithms(

@@ -41,8 +41,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * Promotes the sums R of a tile to double, makes divergences of them, bounds their errors, and stores them where one rung settles all.
  *
- * <p>Comparisons are signs of integers, not masks: of two lanes C2 has no masks on x86 (JDK 25, AVX2) and boxes them, at 84 to 490 B
- * an entry. No method takes or returns a vector: where C2 does not inline it, for what it has inlined before, it is boxed, 64 B each time.
+ * <p>Comparisons are signs of integers, not masks: C2 has no masks for vectors of two lanes on x86 (JDK 25, AVX2), and boxes them, at 84 to
+ * 490 B an entry. No method takes or returns a vector: if the caller is already too large, C2 does not inline such a method, and boxes the
+ * vector, 64 B each time.
  */
 public final class Epilogue {
   private static final VectorSpecies<Double> S = Species.DOUBLE;

@@ -6,7 +6,7 @@
 
   fields  numbers of a dimension in a panel, the mean first
   fence   rows after which a kernel of 8 x 2 is fenced, 0 for never
-  rows    of a kernel for 16 registers, two vectors wide
+  rows    of a kernel for 16 registers, two vectors wide; left out by a formula that multiplies variances
   usual   whether KL's shapes for a batch's last rows and columns are worth their code
 -->
 <#assign formulas = {
@@ -174,9 +174,10 @@ import jdk.incubator.vector.VectorShape;
 /** {@link Float${name}Sums} without vectors: the same text, so the same bits. No class with vectors is loaded for it. */
 <#elseif isProduct>
 /**
- * Sums the quotients of a tile of {@link dev.kullback.internal.formula.${name}} in float, and multiplies the variances under them: {@code R = (1−α) Σ d²/s + ln Π s + …}. Quotients of {@link
- * #RUNS} dimensions have one denominator. {@code tileRxC} goes through up to {@link #RUN} dimensions of R rows and C vectors of columns, and then
- * takes the product's exponent apart.
+ * Sums the quotients of a tile of {@link dev.kullback.internal.formula.${name}} in float, and multiplies their denominators s: {@code R =
+ * (1−α) Σ d²/s + ln Π s + D ln α − 2(1−α) Σ ln σq − 2α Σ ln σp}, {@code s = vq (1−α)/α + vp}. Quotients of {@link #RUNS} dimensions have
+ * one denominator. {@code tileRxC} goes through up to {@link #RUN} dimensions of R rows and C vectors of columns, and then takes the
+ * product's exponent apart.
  */
 <#else>
 /**
@@ -191,11 +192,12 @@ import jdk.incubator.vector.VectorShape;
  * column]}, or stores them there if they are the {@code first}. An entry's value depends on its row and column alone: every lane sees the
  * same operations in the same order, whatever the species, the tile and the position in it.
  *
- * <p>Fenced kernels are for 16 registers. C2 of JDK 25 loads all that an iteration loads at its start, and spills accumulators to make
- * room for it; the loads of a row cannot pass the store of the row before, of no use otherwise, to the end of {@code acc}, at a constant
- * index, which takes no register. Of KL, 4 x 2 vectors of 256 bits run at 11 to 13·10⁹ (i,j,h)/s without it and at 19 to 20 with it; 8 x 1
- * at 18.5, 3 x 2 at 19, 10 x 1 at 18.7 (from the L1 cache, D = 64; Zen 3, JDK 25.0.3, where two fma allow 24). Their loop counts by the
- * rows' index, which saves three of 51 instructions and 5 % where another program uses the core; that of 8 x 1 lost 15 % so.
+ * <p>Fenced kernels are for 16 registers, and for 32 that of 8 x 2 of a formula with a {@code fence}, Wasserstein-2's. C2 of JDK 25 loads
+ * all that an iteration loads at its start, and spills accumulators to make room for it. So each row, or every second, ends with a useless
+ * store to the end of {@code acc}: C2 cannot move the next row's loads before it. Its index is constant, so it takes no register. Of
+ * KL, 4 x 2 vectors of 256 bits run at 11 to 13·10⁹ (i,j,h)/s without it and at 19 to 20 with it; 8 x 1 at 18.5, 3 x 2 at 19, 10 x 1 at
+ * 18.7 (from the L1 cache, D = 64; Zen 3, JDK 25.0.3, where two fma allow 24). The loop of those for 16 registers counts by the rows'
+ * index, which saves three of 51 instructions and 5 % where another program uses the core; 8 x 1 was 15 % slower when counted that way.
  */
 </#if>
 final class ${class} extends ${asVectors?then("TileSums", "BlockSums.Scalar")}<float[]> {

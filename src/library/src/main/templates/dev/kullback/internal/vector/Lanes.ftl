@@ -1,7 +1,9 @@
 <#--
   Operations of kernels that the build emits twice, on vectors and, as their scalar twin, on one number: both make the same operations in the
   same order, so they give the same bits. The template of a class Name includes this file and has its text in <@twins "Name">, which is gone
-  through for Name and for ScalarName; `class` is the name, `twin` what comes before it, and `asVectors` tells which it is.
+  through for Name and for ScalarName, but where the macro names the twin: FloatScalarKlSums and those of other formulas, from which the
+  build derives DoubleScalar…, and FullColdKernel, FullColdJeffreys and FullColdChernoff. `class` is the name, `twin` what comes before it,
+  and `asVectors` tells which it is.
 
   Operands are Java: ${fma("x", "y", "a${i}")} becomes x.fma(y, a0), and Math.fma(x, y, a0). The scalar twin has V = 1, so that what lies vector
   by vector, at k·V, lies number by number.

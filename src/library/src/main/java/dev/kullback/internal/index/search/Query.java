@@ -11,7 +11,7 @@ final class Query {
   /** Rows that codes may leave at first, when the limit is loose, beyond their share. */
   private static final int FIRST_CREDIT = 64;
 
-  /** Codes may leave one row in so many: as long as its value takes, the sums of so many in float do. */
+  /** Codes may leave one row in {@value}: computing one row's value takes as long as that many rows' sums in float. */
   private static final int SHARE = 32;
 
   /** Blocks that are scanned in float when codes have left too many rows; the next time twice as many. */

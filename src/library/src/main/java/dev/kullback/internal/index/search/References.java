@@ -11,8 +11,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * The divergences of one query from references, which are read as they were given. A place is the number of the reference's segment and its
- * row, in the high and the low half.
+ * The divergences of one query from references, which are read as they were given. A place holds the segment's number in its high 32 bits
+ * and the row in its low 32.
  */
 final class References extends Source {
   private final Searcher searcher;

@@ -17,16 +17,18 @@ import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
 /**
- * A thread at work on searches, of up to {@link #MOST_QUERIES} queries at a time. It goes through the panels of all segments, block by block:
+ * What one thread needs to search: its queries, up to {@link #MOST_QUERIES} at a time, kernels and memory. It goes through the panels of
+ * all segments, block by block:
  *
  * <ol>
  *   <li>It sums terms of each row of a block, by {@link CodedQuery} or {@link Bounds}, up to where the sum shows that the row's divergence
  *       exceeds the limit of the query's {@link Ranking}.
  *   <li>It offers the other rows to the ranking, with the bounds that their sums give.
- *   <li>When the ranking is full, and when all panels are done, the ranking asks {@link References} for what the bounds leave undecided.
+ *   <li>When the ranking is full, and when all panels are done, the ranking asks {@link References} where bounds overlap. It asks at once
+ *       for a row of which floats give no upper bound, in a search for the nearest, and for the most promising rows of a sample.
  * </ol>
  *
- * <p>A warm one allocates nothing.
+ * <p>After its first searches, a searcher allocates nothing.
  */
 final class Searcher extends Worker {
   /** Queries that share the reading of a block. */
@@ -44,7 +46,7 @@ final class Searcher extends Worker {
   /** If codes leave more than 1/{@value} of a block's rows, a scan of floats is cheaper than these rows' values. */
   private static final int FEW = 16;
 
-  /** {@link #FEW} of the sample, whose limit is still loose. */
+  /** The same for the sample, of which more rows may be left, as its limit is still loose. */
   private static final int FEW_OF_SAMPLE = 4;
 
   /** The sample is 1/{@value} of the panels, but between {@link #LEAST_SAMPLED} and {@link #MOST_SAMPLED}. */
@@ -73,9 +75,10 @@ final class Searcher extends Worker {
   /** Rows that codes leave. */
   private int[] left = {};
 
-  /** Rows of a sample that promise most, and how much: the less, the more. */
+  /** The most promising rows of a sample. */
   private int[] promised = {};
 
+  /** Their estimates, ascending: a small estimate promises a small divergence. */
   private float[] promises = {};
 
   /** The last word of the codes that were read; kept so that no compiler leaves out reading it. */

@@ -20,7 +20,7 @@ public final class Searches implements AutoCloseable {
   private final LongAdder bytesRead = new LongAdder();
 
   /**
-   * Searches among Gaussians of one dimension, in which a call has so many threads.
+   * Searches among Gaussians of one dimension, in which a call has {@code threads} threads.
    *
    * @param executor where helpers run; null for threads of its own, if there are to be any
    */
@@ -40,7 +40,7 @@ public final class Searches implements AutoCloseable {
     return queries.sum();
   }
 
-  /** References whose exact values were computed. */
+  /** References whose exact values were computed, as no bound excluded them: the survivors of {@code IndexStats}. */
   public long survivors() {
     return decided.sum();
   }

@@ -46,7 +46,7 @@ public final class Codes {
   /** Rows that decide the grid, at most. */
   private static final int MOST_SAMPLED = 4096;
 
-  /** One row in so many may be beyond an end of the grid. */
+  /** One row in {@value} may be beyond an end of the grid. */
   private static final int RARE = 512;
 
   /** Greatest precision of a grid, and the least as its reciprocal, with whose square roots double computes as with other numbers. */
@@ -248,7 +248,7 @@ public final class Codes {
     panel[LANES + lane] = Float.floatToRawIntBits(l);
   }
 
-  /** Returns the p̃ of a precision and of a mean that lies so many units from the center. */
+  /** Returns the p̃ of a precision p and of a mean that lies t units from the center. */
   private static int precision(double t, double p, double root) {
     if (root == 0 || !(Math.abs(t) <= 127 + BEYOND)) {
       return 0;

@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 final class Deletions {
   private Deletions() {}
 
-  /** Number of words for the bits of so many rows. */
+  /** Returns the number of words for the bits of {@code rows} rows. */
   static int words(int rows) {
     return Math.ceilDiv(rows, Long.SIZE);
   }

@@ -504,7 +504,10 @@ public final class Index implements AutoCloseable {
     }
   }
 
-  /** Puts off merges of so many terms or more after one of them failed: the index is whole, only slower. A change after the pause begins anew. */
+  /**
+   * Puts off merges of {@code terms} terms or more after one of them failed: the index is whole, only slower. A change after the pause
+   * begins anew.
+   */
   private void pause(Throwable e, long terms) {
     if (e
         instanceof

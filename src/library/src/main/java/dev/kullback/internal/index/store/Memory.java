@@ -422,7 +422,7 @@ final class Memory implements AutoCloseable {
     }
   }
 
-  /** Whether the thread ends after so many intervals without work; then whoever needs one starts another. */
+  /** Whether the thread ends after {@code idle} intervals without work; then whoever needs one starts another. */
   private synchronized boolean mayEnd(int idle) {
     boolean ends = closed || (idle > IDLE_INTERVALS && retired.isEmpty());
     if (ends) {

@@ -37,7 +37,7 @@ public final class Rounding {
     return y < x ? Math.nextUp(y) : y;
   }
 
-  /** Bounds the factor by which a norm that double computes of so many dimensions may be too small. */
+  /** Bounds the factor by which a norm of {@code dimension} dimensions, computed in double, may be too small. */
   public static double more(int dimension) {
     return 1 + (dimension + 8) * 0x1p-53;
   }

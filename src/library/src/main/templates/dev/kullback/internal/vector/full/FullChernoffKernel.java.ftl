@@ -25,8 +25,8 @@ import jdk.incubator.vector.VectorOperators;
 
 <#if asVectors>
 /**
- * Chernoff's α-divergence of full covariances, and what is made of it: factors the weighted mean of the covariances of a row and a vector of
- * columns, a pair in each lane, and leaves the entries whose error bound exceeds the contract to the scalar kernel.
+ * Computes Chernoff's divergence of one row and a vector of columns at a time, or one computed from it: it makes the Cholesky factor of the
+ * weighted mean covariance, one pair in each lane, and leaves the entries whose error bound exceeds the contract to the scalar kernel.
  */
 <#else>
 /** {@link FullChernoffKernel} without vectors: the same text, so the same bits. */
@@ -57,18 +57,28 @@ public final class ${class} implements BlockKernel<FullOperands> {
   /** Vectors of the columns as {@link ChernoffRows} has rows, with {@code scale·Σ}. */
   private double[] panel = {};
 
-  /** Entries of the packed Σ and of μ in the order in which the micro-kernels read them; of so many dimensions. */
+  /** Entries of the packed Σ and of μ in the order in which the micro-kernels read them. */
   private int[] order = {};
 
+  /** Dimension for which {@link #order} was made. */
   private int dimension;
 
-  /** The product of the pivots' mantissas, and then ½ ln det S; the sum of their exponents; dᵀS⁻¹d and then C; and the changes. */
+  /** The product of the pivots' mantissas, and then ½ ln det S. */
   private final double[] halves = new double[V];
 
+  /** The sum of the pivots' exponents. */
   private final double[] exponents = new double[V];
+
+  /** dᵀS⁻¹d, and then C. */
   private final double[] squares = new double[V];
+
+  /** How much rounding changes ln det S at most, see {@link ChernoffTerms}. */
   private final double[] change = new double[V];
+
+  /** The sum that bounds the relative change of dᵀS⁻¹d by q's correlations. */
   private final double[] changeQ = new double[V];
+
+  /** The same by p's. */
   private final double[] changeP = new double[V];
 
   /** Negative where an entry is to be recomputed. */

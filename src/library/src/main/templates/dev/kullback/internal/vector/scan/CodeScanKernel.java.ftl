@@ -66,6 +66,12 @@ public final class CodeScanKernel implements CodeScan {
   /** Bytes of a vector. */
   private static final long BYTES = (long) V * Integer.BYTES;
 
+  static {
+    if (LANES != 2 * V && LANES != 4 * V && LANES != 8 * V) {
+      throw new IllegalStateException("no sums of codes by vectors of %d floats".formatted(V));
+    }
+  }
+
   /**
    * Words before the first look at a panel, which moves towards where panels are left: on data whose dimensions all count alike that is
    * their end, and looks before take a tenth of the time.

@@ -55,6 +55,12 @@ public final class PanelScanKernel implements PanelScan {
   /** Bytes of a vector. */
   private static final long BYTES = (long) V * Float.BYTES;
 
+  static {
+    if (LANES != V && LANES != 2 * V && LANES != 4 * V) {
+      throw new IllegalStateException("no sums of panels by vectors of %d floats".formatted(V));
+    }
+  }
+
   @Override
   public int sums(
       float[] query,
