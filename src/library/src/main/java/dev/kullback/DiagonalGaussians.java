@@ -29,9 +29,9 @@ import java.util.Objects;
  * {@link IllegalArgumentException}. Empty arrays make an empty batch, which a {@link KlIndex} takes, as a change of nothing, and a
  * {@link KlEngine} refuses.
  *
- * <p>What the kernels need (packed panels, inverse variances) is made when a batch is used, and kept with it from its
- * second use on. So a batch that is made once is reused by every call of every engine. It takes {@code 2·N·D} values
- * for the copy, as many for the panels, and {@code 6·N} doubles. Where many entries of a {@code float} batch need
+ * <p>What the kernels need (packed panels, inverse variances) is made when a batch is used, and kept with it: panels
+ * from its second use on, a few numbers for each Gaussian from the first. So a batch that is made once is reused by every call of every engine. It takes {@code 2·N·D} values
+ * for the copy, as many for the panels, and up to 96 bytes for each Gaussian, of which there are 32 at least. Where many entries of a {@code float} batch need
  * recomputing, it takes {@code N·D}, {@code 2·N·D} or {@code 3·N·D} doubles and {@code 4·N·D} floats more. {@code (N + 31)·D} is limited to
  * {@code 2²⁹ − 3}, so that panels fit an array; D is therefore at most 16,777,215.
  *

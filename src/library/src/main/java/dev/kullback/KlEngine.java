@@ -308,7 +308,7 @@ public final class KlEngine implements AutoCloseable {
    * {@code 2⁻⁹⁵·√(D/KL)} is added to the difference. With a full covariance, what is left uncertain is some
    * {@code D·‖L_p‖‖L_p⁻¹‖} roundings of double.
    *
-   * <p>Besides the result, each thread holds {@code k + max(64, k/2)} candidates of 12 bytes for each of 256 rows, or
+   * <p>Besides the result, each thread holds {@code k + max(64, k/2)} candidates of 16 bytes for each of 256 rows, or
    * of fewer rows if k is above 1000. Where many candidates are uncertain, it holds {@code k + max(4096, k)} and those
    * of another block. Calls with k above some 40,000 allocate them anew. Where few rows divide their columns among threads,
    * the engine holds up to {@code 4·(k + max(64, k/2))} more for each row and each of its spans of columns.
@@ -430,7 +430,7 @@ public final class KlEngine implements AutoCloseable {
    * <p>The decision is that of exact arithmetic. Entries that the kernels' error bound does not tell from the radius
    * are recomputed as in {@link #nearest(Gaussians, Gaussians, int)}, and what counts as equal there is within the
    * radius. A value that {@code nearest} returned may, as a radius, exclude its own pair, if it was rounded down. Each
-   * pair found takes 12 bytes, and twice as many at the end.
+   * pair found takes 12 bytes, and up to 36 more while they are collected.
    *
    * @param q N Gaussians, the rows
    * @param p M Gaussians, the columns

@@ -65,7 +65,7 @@ class ArchitectureTest {
             "numerics",
             "work"));
     ROOMS.put("verify", List.of("engine", "rows", "formula", "batch", "numerics", "work"));
-    ROOMS.put("index.store", List.of("formula", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("index.store", List.of("kernel", "batch", "numerics", "work"));
     ROOMS.put(
         "index.search",
         List.of("index.store", "engine", "rows", "formula", "kernel", "batch", "numerics", "work"));

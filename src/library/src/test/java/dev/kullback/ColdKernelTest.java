@@ -186,6 +186,17 @@ class ColdKernelTest {
     }
   }
 
+  /** The rungs before change the time of a tile, and no bit of any divergence. */
+  @ParameterizedTest
+  @MethodSource("divergences")
+  void runs(Divergence divergence) {
+    Batch q = inRuns(Batch.Kind.STD, 7, new Random(1));
+    Batch p = inRuns(Batch.Kind.STD, 45, new Random(2));
+    Batch alike = q.rows(q.size() - 9, q.size());
+    check(divergence, divergence + ", to double", alike, p, ColdKernelTest::pairwise);
+    check(divergence, divergence + ", to float", q, alike, ColdKernelTest::pairwise32);
+  }
+
   /** Draws a run of rows for each letter of {@link #ORDER}. */
   private static Batch inRuns(Batch.Kind kind, int length, Random random) {
     int dimension = 20;

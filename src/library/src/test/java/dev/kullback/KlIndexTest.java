@@ -744,4 +744,27 @@ class KlIndexTest {
       assertThatIllegalStateException().isThrownBy(call::run).withMessage("this KlIndex is closed");
     }
   }
+
+  /** Sums of logarithms overflow, so that there are no bounds. */
+  @Test
+  void findsGaussiansWithoutBounds() {
+    double most = 1.7e308;
+    DiagonalGaussians references =
+        DiagonalGaussians.ofLogVariance(
+            new double[] {0, 0, 0, 0, 1, 1, 1, 1},
+            new double[] {most, most, -most, -most, 0, 0, 0, 0},
+            4);
+    DiagonalGaussians query =
+        DiagonalGaussians.ofLogVariance(new double[4], new double[] {most, most, -most, -most}, 4);
+    try (KlIndex index = KlIndex.builder(4).build()) {
+      index.add(new long[] {10, 20}, references);
+      for (double radius : new double[] {0, 1}) {
+        IndexNeighbors found = index.within(query, radius);
+        assertThat(found.count(0)).as("radius %s", radius).isEqualTo(1);
+        assertThat(found.id(0, 0)).isEqualTo(10);
+      }
+      assertThat(index.within(query, Double.POSITIVE_INFINITY).count(0)).isEqualTo(2);
+      assertThat(index.nearest(query, 1).id(0, 0)).isEqualTo(10);
+    }
+  }
 }

@@ -47,6 +47,19 @@ class NoVectorTest {
   }
 
   @Test
+  void anIndexSearches() {
+    DiagonalGaussians references =
+        DiagonalGaussians.ofStd(new float[] {0, 3, 1}, new float[] {1, 1, 1}, 1);
+    DiagonalGaussians query = DiagonalGaussians.ofStd(new float[] {0}, new float[] {1}, 1);
+    try (KlIndex index = KlIndex.builder(1).build()) {
+      index.add(new long[] {7, 8, 9}, references);
+      IndexNeighbors found = index.nearest(query, 2);
+      assertThat(new long[] {found.id(0, 0), found.id(0, 1)}).containsExactly(7, 9);
+      assertThat(index.within(query, 0.5).count(0)).isEqualTo(2);
+    }
+  }
+
+  @Test
   void theVectorBackendNamesTheFlag() {
     assertThat(Backend.VECTOR.describe()).contains(FLAG);
     assertThatIllegalStateException()

@@ -3,9 +3,11 @@ package dev.kullback.testing;
 import dev.kullback.Backend;
 import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.KlIndex;
 import dev.kullback.Verification;
 import java.time.Duration;
 import java.util.Random;
+import java.util.stream.LongStream;
 
 /**
  * Program that a test starts in a virtual machine of its own, with other flags or another library: prints what backends say and return.
@@ -24,6 +26,13 @@ public final class Probe {
   static FullGaussians full() {
     return FullGaussians.ofCovariance(
         new float[] {0, 0, 1, 1}, new float[] {2, 1, 1, 2, 1, 0, 0, 4}, 2);
+  }
+
+  private static void search() {
+    try (KlIndex index = KlIndex.builder(p().dimension()).build()) {
+      index.add(LongStream.range(0, p().size()).toArray(), p().gaussians());
+      index.nearest(q().gaussians(), 3);
+    }
   }
 
   private static void verify() {
@@ -55,6 +64,7 @@ public final class Probe {
         }
         System.out.println(line);
         engine.nearest(full(), full(), 2);
+        search();
       } catch (IllegalStateException | IllegalArgumentException e) {
         System.out.println(
             backend + " throws " + e.getClass().getSimpleName() + ' ' + e.getMessage());

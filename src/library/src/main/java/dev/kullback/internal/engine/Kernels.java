@@ -47,6 +47,9 @@ public final class Kernels {
 
   private final Choice backend;
 
+  /** Whether it may run where there is no module of vectors; a scan then sorts only, which no lanes change. */
+  private final boolean isOfIndex;
+
   /** Tells which vectors are to be used; null if nothing here uses vectors, not even reductions. */
   private final @Nullable Predicate<KernelGroup> vectors;
 
@@ -64,6 +67,17 @@ public final class Kernels {
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair) {
+    this(formula, vectors, device, worker, pair, false);
+  }
+
+  private Kernels(
+      Formula formula,
+      @Nullable Predicate<KernelGroup> vectors,
+      @Nullable CudaDevice device,
+      Worker worker,
+      Pair pair,
+      boolean isOfIndex) {
+    this.isOfIndex = isOfIndex;
     this.formula = formula;
     this.vectors = vectors;
     this.device = device;
@@ -76,7 +90,7 @@ public final class Kernels {
   /** Makes the kernels of a worker that searches an index. */
   public static Kernels ofIndex(Worker worker, Pair pair) {
     return new Kernels(
-        Kl.FORWARD, g -> g.isCompiled() && Platform.mayHaveVectors(), null, worker, pair);
+        Kl.FORWARD, g -> g.isCompiled() && Platform.mayHaveVectors(), null, worker, pair, true);
   }
 
   /** Chooses the row of the divergence of q and p, and has its vectors compiled; of the reverse of KL, for roles exchanged by the call. */
@@ -165,7 +179,7 @@ public final class Kernels {
 
   /** Returns into how many partial sums a plain {@link #scan} divides a row. */
   int scanLanes() {
-    return vectors != null ? VectorWidth.BITS / Double.SIZE : LANES;
+    return vectors != null && !isOfIndex ? VectorWidth.BITS / Double.SIZE : LANES;
   }
 
   /** Returns the scan of an index's panels for a block, asked for each; the first time it has vectors tried. */

@@ -16,11 +16,6 @@ public final class Kl extends Formula {
 
   private Kl() {}
 
-  /** Returns the divergence with the roles of q and p exchanged. */
-  public Kl reversed() {
-    return this == FORWARD ? REVERSE : FORWARD;
-  }
-
   @Override
   public Formula forward() {
     return FORWARD;

@@ -34,7 +34,8 @@ public record RowQuery(
 
   /** The k nearest of each row and what may be among them, however their errors fall. */
   public static RowQuery nearest(int k, double error, long skip, IntToDoubleFunction limit) {
-    // at least the cut of rows.Ranking, however it rounds
+    // at least the cut of rows.Ranking, however it rounds, but for subnormal values, of which a
+    // product cannot widen the least
     double slack = Math.nextUp(Math.nextUp((1 + error) / (1 - error)));
     return new RowQuery(Kind.ENTRIES, k, slack, skip, limit, null);
   }

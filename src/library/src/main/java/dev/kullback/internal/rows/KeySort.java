@@ -41,7 +41,8 @@ public final class KeySort {
     this.look = look;
   }
 
-  void use(RowScan other) {
+  /** Sorts by another scan from now on. */
+  public void use(RowScan other) {
     scan = other;
   }
 

@@ -131,7 +131,7 @@ public final class Ranking {
     this.areApart = areApart;
     this.room = room;
     restart();
-    ensureCapacity(room);
+    ensureCapacity(areApart ? 0 : room);
   }
 
   /** Empties the list and keeps the limit; the caller offers each candidate again. */
@@ -258,7 +258,9 @@ public final class Ranking {
 
   /** Adds a candidate, of a decided value or before its bounds. */
   void append(long itsPlace, double itsValue) {
-    if (count == room) {
+    if (areApart && count == place.length) {
+      ensureCapacity(enlarged()); // the room is the caller's to mind
+    } else if (!areApart && count == room) {
       enlarge();
     }
     place[count] = itsPlace;
@@ -267,8 +269,8 @@ public final class Ranking {
 
   /** Offers a candidate with bounds of its own, which may come in any order; the caller asks {@link #isFull} then. */
   public void offer(long itsPlace, double low, double high) {
-    if (low <= limit) {
-      append(itsPlace, Math.max(0, low));
+    if (!(low > limit)) { // NaN is no bound
+      append(itsPlace, low > 0 ? low : 0);
       upper[count - 1] = high;
       if (k > 0) {
         lowerLimit(high);
@@ -356,8 +358,12 @@ public final class Ranking {
   }
 
   private void enlarge() {
-    room = (int) Math.min(count + (count >> 1) + 64L, Integer.MAX_VALUE - 8);
+    room = enlarged();
     ensureCapacity(room);
+  }
+
+  private int enlarged() {
+    return (int) Math.min(count + (count >> 1) + 64L, Integer.MAX_VALUE - 8);
   }
 
   /** Enlarges a list that would be full again at once. */
@@ -407,10 +413,14 @@ public final class Ranking {
     sort();
     int n = count;
     restart();
+    long last = -1;
     for (int s = 0; s < n && value[s] <= limit; s++) {
       boolean isPrecise = upper[s] <= value[s] * (1 + 4 * Pair.PRECISE_ERROR);
       if (!isPrecise) {
-        source.bound(place[s], upper[s] == Double.POSITIVE_INFINITY);
+        if (last < 0 || !source.isSame(last, place[s])) {
+          source.bound(place[s], upper[s] == Double.POSITIVE_INFINITY);
+        }
+        last = place[s];
       }
       offer(place[s], isPrecise ? value[s] : source.lower, isPrecise ? upper[s] : source.upper);
     }
@@ -462,6 +472,7 @@ public final class Ranking {
     prune();
     if (source.isPreciseFaster() && (unbounded > 0 || count > 2L * k)) {
       narrow(source);
+      prune();
     }
     for (int s = 0; s < count; s++) {
       value[s] = repeats(source, s) ? value[s - 1] : source.rounded(place[s]);

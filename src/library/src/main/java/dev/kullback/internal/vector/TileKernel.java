@@ -123,7 +123,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
    */
   private @Nullable Rung speculate(TileOperands operands, Rung rung) {
     if (isBounded) {
-      return rung;
+      return Rung.FLOAT;
     }
     boolean whole = tile.columns == FloatPanels.NR;
     boolean stored = false;

@@ -168,4 +168,16 @@ class RankingTest {
     ended.ensureCapacity(n);
     assertThatThrownBy(() -> ended.sort(n)).isInstanceOf(CancellationException.class);
   }
+
+  /** A search for very many keeps memory for what it has found. */
+  @Test
+  void memoryGrowsWithTheCandidates() {
+    Ranking ranking = new Ranking(new KeySort(new ScalarScan(1)));
+    ranking.startNearest(1_000_000);
+    for (int s = 0; s < 100; s++) {
+      ranking.offer(s, s, s + 1);
+    }
+    assertThat(ranking.count()).isEqualTo(100);
+    assertThat(ranking.capacity()).isLessThan(200);
+  }
 }

@@ -27,7 +27,7 @@ public record SearchOptions(
     int mostPairs) {
   private static final long[] NO_IDS = {};
 
-  static final SearchOptions NONE = nearest(1);
+  static final SearchOptions FORWARD = nearest(1);
 
   public static SearchOptions nearest(int k) {
     return new SearchOptions(k, Double.POSITIVE_INFINITY, false, null, NO_IDS, null, 0);

@@ -89,7 +89,7 @@ final class Searcher extends Worker {
   private final DiagonalBatch querySlot;
 
   private Snapshot snapshot = Snapshot.EMPTY;
-  private SearchOptions options = SearchOptions.NONE;
+  private SearchOptions options = SearchOptions.FORWARD;
 
   /** Neighbors that are wanted, of those that there are, in a search for the nearest. */
   private int nearest;
@@ -117,7 +117,7 @@ final class Searcher extends Worker {
 
   /** Begins a search for the nearest k, without making options for it. */
   void startNearest(Snapshot from, int k) {
-    start(from, SearchOptions.NONE, k);
+    start(from, SearchOptions.FORWARD, k);
   }
 
   private void start(Snapshot from, SearchOptions how, int k) {
@@ -125,6 +125,7 @@ final class Searcher extends Worker {
     options = how;
     nearest = how.isWithin() ? 0 : Math.clamp(from.size(), 1, k);
     references.use(from, how.reverse());
+    sorting.use(kernels.scan());
   }
 
   /** Takes the rows [first, first + n) of a batch as queries. */
@@ -178,7 +179,7 @@ final class Searcher extends Worker {
   /** Forgets the call. */
   void clear() {
     snapshot = Snapshot.EMPTY;
-    options = SearchOptions.NONE;
+    options = SearchOptions.FORWARD;
     references.clear();
     for (int i = 0; i < MOST_QUERIES; i++) { // an earlier task may have had more queries
       queries[i].clear(i == 0 ? MOST_KEPT : MOST_KEPT_OF_BATCH);
