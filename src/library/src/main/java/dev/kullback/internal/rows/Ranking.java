@@ -409,6 +409,7 @@ public final class Ranking {
   /** Makes candidates of a search for the nearest fewer: bounds them by values, the most promising first, until the limit excludes the others. */
   public void narrow(Source source) {
     prune();
+    boolean mayRepeat = !areApart; // an index would read both references
     takeApart();
     sort();
     int n = count;
@@ -417,7 +418,7 @@ public final class Ranking {
     for (int s = 0; s < n && value[s] <= limit; s++) {
       boolean isPrecise = upper[s] <= value[s] * (1 + 4 * Pair.PRECISE_ERROR);
       if (!isPrecise) {
-        if (last < 0 || !source.isSame(last, place[s])) {
+        if (!mayRepeat || last < 0 || !source.isSame(last, place[s])) {
           source.bound(place[s], upper[s] == Double.POSITIVE_INFINITY);
         }
         last = place[s];
