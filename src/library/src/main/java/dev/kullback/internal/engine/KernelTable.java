@@ -164,7 +164,7 @@ enum KernelTable {
       case FULL_JEFFREYS -> new FullColdJeffreys(k.worker, k.pair);
       case FULL_CHERNOFF -> new FullColdChernoff(k.formula, k.worker, k.pair);
       case FULL_PAIRS -> k.pairs;
-      case SCANS -> new ScalarScan(k.scanLanes());
+      case SCANS -> new ScalarScan(k.scanLanes);
       case PANELS -> new ScalarPanelScan();
       case CODES -> new ScalarCodeScan();
       case REFINEMENT, PACKING -> throw new AssertionError(this);

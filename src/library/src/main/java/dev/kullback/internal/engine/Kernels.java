@@ -47,8 +47,8 @@ public final class Kernels {
 
   private final Choice backend;
 
-  /** Whether it may run where there is no module of vectors; a scan then sorts only, which no lanes change. */
-  private final boolean isOfIndex;
+  /** Partial sums into which a plain {@link #scan} divides a row. */
+  final int scanLanes;
 
   /** Tells which vectors are to be used; null if nothing here uses vectors, not even reductions. */
   private final @Nullable Predicate<KernelGroup> vectors;
@@ -67,7 +67,13 @@ public final class Kernels {
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair) {
-    this(formula, vectors, device, worker, pair, false);
+    this(
+        formula,
+        vectors,
+        device,
+        worker,
+        pair,
+        vectors != null ? VectorWidth.BITS / Double.SIZE : LANES);
   }
 
   private Kernels(
@@ -76,21 +82,21 @@ public final class Kernels {
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair,
-      boolean isOfIndex) {
-    this.isOfIndex = isOfIndex;
+      int scanLanes) {
     this.formula = formula;
     this.vectors = vectors;
     this.device = device;
     this.worker = worker;
+    this.scanLanes = scanLanes;
     this.pair = pair.forward();
     pairs = new Pairs(pair);
     backend = device != null ? Choice.CUDA : vectors != null ? Choice.VECTOR : Choice.SCALAR;
   }
 
-  /** Makes the kernels of a worker that searches an index. */
+  /** Makes the kernels of a worker that searches an index, perhaps where there is no module of vectors; it scans rows to sort only. */
   public static Kernels ofIndex(Worker worker, Pair pair) {
     return new Kernels(
-        Kl.FORWARD, g -> g.isCompiled() && Platform.mayHaveVectors(), null, worker, pair, true);
+        Kl.FORWARD, g -> g.isCompiled() && Platform.mayHaveVectors(), null, worker, pair, LANES);
   }
 
   /** Chooses the row of the divergence of q and p, and has its vectors compiled; of the reverse of KL, for roles exchanged by the call. */
@@ -175,11 +181,6 @@ public final class Kernels {
   /** Returns what goes through the rows of a block. */
   public RowScan scan() {
     return (RowScan) kernel(KernelTable.SCANS);
-  }
-
-  /** Returns into how many partial sums a plain {@link #scan} divides a row. */
-  int scanLanes() {
-    return vectors != null && !isOfIndex ? VectorWidth.BITS / Double.SIZE : LANES;
   }
 
   /** Returns the scan of an index's panels for a block, asked for each; the first time it has vectors tried. */
