@@ -68,7 +68,8 @@ public final class FloatTranspose {
       if (squares) {
         for (int k = 0; k < columns; k += LEAST_SIDE) {
           int j = Math.min(k, columns - LEAST_SIDE);
-          Squares.square(in, a + j, b + j, c + j, d + j, out, to + j * outStride + i, outStride);
+          LeastSquares.square(
+              in, a + j, b + j, c + j, d + j, out, to + j * outStride + i, outStride);
         }
       } else {
         four(in, a, b, c, d, columns, out, to + i, outStride);
@@ -107,14 +108,6 @@ public final class FloatTranspose {
     private static final IntVector UPPER4 = LOWER4.add(4 * E);
     private static final IntVector UPPER8 = LOWER8.add(8 * E);
 
-    private static final VectorSpecies<Float> F =
-        VectorSpecies.of(float.class, VectorShape.forBitSize(LEAST_SIDE * Float.SIZE));
-    private static final VectorShuffle<Float> NEXT = VectorShuffle.fromOp(F, i -> i ^ 1);
-    private static final VectorShuffle<Float> ACROSS = VectorShuffle.fromOp(F, i -> i ^ 2);
-    private static final VectorMask<Float> ODD = VectorMask.fromValues(F, false, true, false, true);
-    private static final VectorMask<Float> HIGH =
-        VectorMask.fromValues(F, false, false, true, true);
-
     /** The even groups of w lanes, the first vector's in even places and the second's in odd ones. */
     private static IntVector lower(int w) {
       int[] lanes = new int[I.length()];
@@ -127,6 +120,10 @@ public final class FloatTranspose {
     /**
      * SIDE x SIDE, rows beyond the last repeating it, by rounds of exchanges, two at a time: floats take 0.14 ns each where scalars take
      * 0.36, and permutes of their lanes, whose indices are floats, 0.25 (Zen 5). Doubles take three rounds, floats four.
+     *
+     * <p>Loads and stores are written out. With methods for them, this had 316 bytecodes, and C2, which inlines up to 325, put it up to six times into
+     * FullSolveKernel.pack. In some processes that reached C2's limit of nodes, and the last squares boxed their vectors: up to 3,840 B each
+     * (AVX-512, JDK 25.0.3; HotTest shows it with {@code -XX:CompileThresholdScaling=0.2}).
      */
     static void square(
         float[] in,
@@ -138,49 +135,79 @@ public final class FloatTranspose {
         int outStride,
         float[] scratch) {
       for (int g = 0; g < SIDE; g += 4) {
-        IntVector a = load(in, from + Math.min(g, last) * inStride);
-        IntVector b = load(in, from + Math.min(g + 1, last) * inStride);
-        IntVector c = load(in, from + Math.min(g + 2, last) * inStride);
-        IntVector d = load(in, from + Math.min(g + 3, last) * inStride);
+        IntVector a =
+            (IntVector)
+                FloatVector.fromArray(S, in, from + Math.min(g, last) * inStride)
+                    .reinterpretShape(I, 0);
+        IntVector b =
+            (IntVector)
+                FloatVector.fromArray(S, in, from + Math.min(g + 1, last) * inStride)
+                    .reinterpretShape(I, 0);
+        IntVector c =
+            (IntVector)
+                FloatVector.fromArray(S, in, from + Math.min(g + 2, last) * inStride)
+                    .reinterpretShape(I, 0);
+        IntVector d =
+            (IntVector)
+                FloatVector.fromArray(S, in, from + Math.min(g + 3, last) * inStride)
+                    .reinterpretShape(I, 0);
         IntVector ab = LOWER1.selectFrom(a, b);
         IntVector ba = UPPER1.selectFrom(a, b);
         IntVector cd = LOWER1.selectFrom(c, d);
         IntVector dc = UPPER1.selectFrom(c, d);
-        store(LOWER2.selectFrom(ab, cd), scratch, g * SIDE);
-        store(LOWER2.selectFrom(ba, dc), scratch, (g + 1) * SIDE);
-        store(UPPER2.selectFrom(ab, cd), scratch, (g + 2) * SIDE);
-        store(UPPER2.selectFrom(ba, dc), scratch, (g + 3) * SIDE);
+        ((FloatVector) LOWER2.selectFrom(ab, cd).reinterpretShape(S, 0))
+            .intoArray(scratch, g * SIDE);
+        ((FloatVector) LOWER2.selectFrom(ba, dc).reinterpretShape(S, 0))
+            .intoArray(scratch, (g + 1) * SIDE);
+        ((FloatVector) UPPER2.selectFrom(ab, cd).reinterpretShape(S, 0))
+            .intoArray(scratch, (g + 2) * SIDE);
+        ((FloatVector) UPPER2.selectFrom(ba, dc).reinterpretShape(S, 0))
+            .intoArray(scratch, (g + 3) * SIDE);
       }
       for (int g = 0; g < 4; g++) {
         int i = g * SIDE;
         int o = to + g * outStride;
-        IntVector a = load(scratch, i);
-        IntVector b = load(scratch, i + 4 * SIDE);
+        IntVector a = (IntVector) FloatVector.fromArray(S, scratch, i).reinterpretShape(I, 0);
+        IntVector b =
+            (IntVector) FloatVector.fromArray(S, scratch, i + 4 * SIDE).reinterpretShape(I, 0);
         if (SIDE == 8) {
-          store(LOWER4.selectFrom(a, b), out, o);
-          store(UPPER4.selectFrom(a, b), out, o + 4 * outStride);
+          ((FloatVector) LOWER4.selectFrom(a, b).reinterpretShape(S, 0)).intoArray(out, o);
+          ((FloatVector) UPPER4.selectFrom(a, b).reinterpretShape(S, 0))
+              .intoArray(out, o + 4 * outStride);
           continue;
         }
-        IntVector c = load(scratch, i + 8 * SIDE);
-        IntVector d = load(scratch, i + 12 * SIDE);
+        IntVector c =
+            (IntVector) FloatVector.fromArray(S, scratch, i + 8 * SIDE).reinterpretShape(I, 0);
+        IntVector d =
+            (IntVector) FloatVector.fromArray(S, scratch, i + 12 * SIDE).reinterpretShape(I, 0);
         IntVector ab = LOWER4.selectFrom(a, b);
         IntVector ba = UPPER4.selectFrom(a, b);
         IntVector cd = LOWER4.selectFrom(c, d);
         IntVector dc = UPPER4.selectFrom(c, d);
-        store(LOWER8.selectFrom(ab, cd), out, o);
-        store(LOWER8.selectFrom(ba, dc), out, o + 4 * outStride);
-        store(UPPER8.selectFrom(ab, cd), out, o + 8 * outStride);
-        store(UPPER8.selectFrom(ba, dc), out, o + 12 * outStride);
+        ((FloatVector) LOWER8.selectFrom(ab, cd).reinterpretShape(S, 0)).intoArray(out, o);
+        ((FloatVector) LOWER8.selectFrom(ba, dc).reinterpretShape(S, 0))
+            .intoArray(out, o + 4 * outStride);
+        ((FloatVector) UPPER8.selectFrom(ab, cd).reinterpretShape(S, 0))
+            .intoArray(out, o + 8 * outStride);
+        ((FloatVector) UPPER8.selectFrom(ba, dc).reinterpretShape(S, 0))
+            .intoArray(out, o + 12 * outStride);
       }
     }
+  }
 
-    private static IntVector load(float[] from, int i) {
-      return (IntVector) FloatVector.fromArray(S, from, i).reinterpretShape(I, 0);
-    }
-
-    private static void store(IntVector v, float[] to, int i) {
-      ((FloatVector) v.reinterpretShape(S, 0)).intoArray(to, i);
-    }
+  /**
+   * Squares of {@link #LEAST_SIDE}. Initialized only where they are used: to make these masks in doubles of 256 bits beside vectors of 512
+   * trapped four times in {@code DoubleSpecies.dummyVector} if C2 had compiled it by then, which counts 4 for each load of a kernel, and
+   * {@code FullSolveKernel.four} boxed 21,760 B a call. HotTest shows it with {@code -XX:CompileThresholdScaling=0.15} (AVX-512, JDK 25.0.3).
+   */
+  private static final class LeastSquares {
+    private static final VectorSpecies<Float> F =
+        VectorSpecies.of(float.class, VectorShape.forBitSize(LEAST_SIDE * Float.SIZE));
+    private static final VectorShuffle<Float> NEXT = VectorShuffle.fromOp(F, i -> i ^ 1);
+    private static final VectorShuffle<Float> ACROSS = VectorShuffle.fromOp(F, i -> i ^ 2);
+    private static final VectorMask<Float> ODD = VectorMask.fromValues(F, false, true, false, true);
+    private static final VectorMask<Float> HIGH =
+        VectorMask.fromValues(F, false, false, true, true);
 
     /** 4 x 4, rows at a, b, c, d. */
     static void square(float[] in, int a, int b, int c, int d, float[] out, int to, int outStride) {

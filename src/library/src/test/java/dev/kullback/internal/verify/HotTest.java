@@ -38,6 +38,13 @@ class HotTest {
     everyOperation(List.of());
   }
 
+  /** C2 compiles methods after fewer calls, which have met fewer classes and kinds of batches: what it then boxes, it boxes for good. */
+  @Tag("long")
+  @Test
+  void everyOperationCompiledEarly() throws Exception {
+    everyOperation(List.of("-XX:CompileThresholdScaling=0.15"));
+  }
+
   @Tag("long")
   @ParameterizedTest(allowZeroInvocations = true)
   @MethodSource("dev.kullback.testing.ChildJvm#otherMachines")
