@@ -241,7 +241,7 @@ final class BitsOperations {
     long sum = 0;
     for (int i = 0; i < tile.rows(); i++) {
       for (int j = 0; j < tile.columns(); j++) {
-        long at = ((long) (tile.row0() + i) << 32) + tile.column0() + j;
+        long at = ((long) (tile.rowOffset() + i) << 32) + tile.columnOffset() + j;
         long bits = Double.doubleToRawLongBits(tile.value(i, j));
         sum += Bits.Hash.mix(bits ^ Bits.Hash.mix(at));
       }

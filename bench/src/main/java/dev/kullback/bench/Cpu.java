@@ -8,13 +8,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import jdk.incubator.vector.VectorShape;
 
 /** The processor, as Linux describes it; elsewhere a name without flags. And how much of it the JVM lets the library use. */
 record Cpu(String name, Set<String> flags) {
-  private static final Pattern VECTOR_BITS = Pattern.compile("(\\d+)-bit vectors");
-
   static Cpu read() {
     try {
       List<String> lines = Files.readAllLines(Path.of("/proc/cpuinfo"));
@@ -30,8 +27,11 @@ record Cpu(String name, Set<String> flags) {
 
   /** Returns the bits of the library's vectors, which {@code -XX:UseAVX} and its own property narrow; 0 where it has none. */
   static int vectorBits() {
-    Matcher text = VECTOR_BITS.matcher(Backend.VECTOR.describe());
-    return text.find() ? Integer.parseInt(text.group(1)) : 0;
+    if (!Backend.VECTOR.isAvailable()) {
+      return 0;
+    }
+    int preferred = Math.clamp(VectorShape.preferredShape().vectorBitSize(), 128, 512);
+    return Integer.getInteger("dev.kullback.vectorBits", preferred);
   }
 
   /** The instruction set that has vectors so wide. */

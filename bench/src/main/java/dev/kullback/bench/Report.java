@@ -26,7 +26,7 @@ final class Report {
                 System.getProperty("os.name"),
                 System.getProperty("os.version")));
     try (KlEngine engine = KlEngine.builder().threads(threads).build()) {
-      line(text, "Kullback: " + engine.describe().strip().replaceAll("\\s*\\R\\s*", "; "));
+      line(text, "Kullback: " + engine);
     }
     for (String line : lines) {
       line(text, line);

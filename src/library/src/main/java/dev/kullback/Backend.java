@@ -30,9 +30,28 @@ public enum Backend {
 
   static final String PROPERTY = Platform.PROPERTY;
 
-  /** {@return a line with the backend's name, whether it can run in this process and how that is known, and if not, why and what to do} */
-  public String describe() {
+  /**
+   * {@return whether {@link KlEngine.Builder#build()} takes this backend in this process}
+   *
+   * <p>{@link #AUTO} is not available where a system property of the library has a value that it cannot have, or asks for what is not to
+   * be had. The first call for {@link #CUDA} loads native code.
+   */
+  public boolean isAvailable() {
+    return Platform.isAvailable(choice());
+  }
+
+  /**
+   * {@return a line for people: the backend's name, whether it can run in this process and how that is known, and if not, why and what to
+   * do}
+   *
+   * <p>The first call finds out whether the JVM compiles vectors, unless that is known, which takes 0.2 s, or 3 s if it does not.
+   */
+  public String reason() {
     return Platform.describe(choice());
+  }
+
+  static Backend of(Platform.Choice choice) {
+    return valueOf(choice.name());
   }
 
   Platform.Choice choice() {

@@ -1,5 +1,7 @@
 package dev.kullback;
 
+import dev.kullback.internal.api.Constructors;
+
 /**
  * Thrown when a CUDA call fails: device memory is exhausted, the device is lost, or a kernel could not be launched. The
  * call that throws it has released what it held. Its output may be partly written.
@@ -9,8 +11,12 @@ package dev.kullback;
 public final class CudaException extends RuntimeException {
   private static final long serialVersionUID = 1;
 
-  /** The code that {@code cudaMalloc} returns when device memory is exhausted. */
-  public static final int OUT_OF_MEMORY = 2;
+  /** The code {@code cudaErrorMemoryAllocation}. */
+  private static final int OUT_OF_MEMORY = 2;
+
+  static {
+    Constructors.CUDA.set(CudaException::new);
+  }
 
   /** Error code that the failed call returned. */
   private final int code;
@@ -21,13 +27,18 @@ public final class CudaException extends RuntimeException {
    * @param code the {@code cudaError_t} that the call returned
    * @param message the call, the error's name and text, and what to do
    */
-  public CudaException(int code, String message) {
+  CudaException(int code, String message) {
     super(message);
     this.code = code;
   }
 
-  /** {@return the {@code cudaError_t} of the failed call, such as {@link #OUT_OF_MEMORY}} */
+  /** {@return the {@code cudaError_t} that the failed call returned} */
   public int code() {
     return code;
+  }
+
+  /** {@return whether the call failed because device memory is exhausted, which smaller batches or fewer threads may mend} */
+  public boolean isOutOfMemory() {
+    return code == OUT_OF_MEMORY;
   }
 }

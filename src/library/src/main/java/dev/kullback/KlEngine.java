@@ -3,12 +3,14 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.engine.WarmUp;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.mixture.Estimate;
 import dev.kullback.internal.mixture.PairSampler;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.verify.Verify;
 import dev.kullback.internal.work.Checkpoint;
 import java.lang.foreign.MemorySegment;
@@ -53,7 +55,7 @@ public final class KlEngine implements AutoCloseable {
     formula = divergence.formula;
   }
 
-  /** {@return a builder of engines, whose defaults are one thread and {@link Backend#AUTO}} */
+  /** {@return a builder of engines; each of its methods states the default of what it sets} */
   public static Builder builder() {
     return new Builder();
   }
@@ -82,6 +84,7 @@ public final class KlEngine implements AutoCloseable {
     private @Nullable Executor executor;
     private Backend backend = Backend.AUTO;
     private Divergence divergence = Divergence.KL;
+    private boolean backgroundWarmUp = Platform.IS_DEFERRED;
 
     private Builder() {}
 
@@ -113,7 +116,7 @@ public final class KlEngine implements AutoCloseable {
     }
 
     /**
-     * Sets the implementation that computes.
+     * Sets the implementation that computes. The default is {@link Backend#AUTO}.
      *
      * @param b the backend; {@link #build()} refuses one that cannot run here
      * @return this builder
@@ -136,6 +139,24 @@ public final class KlEngine implements AutoCloseable {
     }
 
     /**
+     * Sets whether calls may start the daemon thread that has the JVM compile vector code, while plain code computes to the same bits. All
+     * engines and indexes of the process share one thread, which ends when what their calls have asked for is compiled.
+     *
+     * <p>The default is {@code true}, unless system property {@code dev.kullback.background} is {@code false}. Without the thread,
+     * {@link #build()} finds out whether the JVM compiles vectors at all, once a process, in 0.2 s, or 3 s if it does not; the engine then
+     * uses vectors from its first call on, which are interpreted in the first seconds: {@link KlEngine#warmUp(int, int, int)} gets over
+     * that. {@link FullGaussians} are factored by plain code, to the same bits, until a thread of others has had vectors compiled; only the
+     * system property changes that, as a batch knows no engine.
+     *
+     * @param enabled whether this engine's calls may start the thread
+     * @return this builder
+     */
+    public Builder backgroundWarmUp(boolean enabled) {
+      backgroundWarmUp = enabled;
+      return this;
+    }
+
+    /**
      * Makes an engine with these settings.
      *
      * @return a new engine
@@ -147,7 +168,11 @@ public final class KlEngine implements AutoCloseable {
     public KlEngine build() {
       return new KlEngine(
           new Engine(
-              divergence.formula, backend.choice(), KlEngine.threads(threads, executor), executor),
+              divergence.formula,
+              backend.choice(),
+              KlEngine.threads(threads, executor),
+              executor,
+              backgroundWarmUp),
           divergence);
     }
   }
@@ -561,7 +586,15 @@ public final class KlEngine implements AutoCloseable {
   public void forEachTile(Gaussians q, Gaussians p, Consumer<? super KlTile> consumer) {
     Objects.requireNonNull(consumer, "consumer");
     check(q, p);
-    engine.forEachTile(batch(q), batch(p), consumer);
+    engine.forEachTile(
+        batch(q),
+        batch(p),
+        new TileStream() {
+          @Override
+          protected void tile(int row0, int rows, int column0, int columns, double[] kl) {
+            consumer.accept(new KlTile(row0, rows, column0, columns, kl));
+          }
+        });
   }
 
   /**
@@ -670,8 +703,23 @@ public final class KlEngine implements AutoCloseable {
     return divergence;
   }
 
-  /** {@return a line that says which backend runs, with how many threads, and why the vector backend cannot, if so} */
-  public String describe() {
+  /** {@return the backend that runs, never {@link Backend#AUTO}} */
+  public Backend backend() {
+    return Backend.of(engine.backend());
+  }
+
+  /** {@return how many threads share the work of a call, the caller included} */
+  public int threads() {
+    return engine.threads();
+  }
+
+  /**
+   * {@return a line for people that says which backend runs, with how many threads, and why the vector backend cannot, if so}
+   *
+   * <p>The first call may take as long as that of {@link Backend#reason()}.
+   */
+  @Override
+  public String toString() {
     return engine.describe();
   }
 

@@ -3,6 +3,7 @@ package dev.kullback;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Arguments;
+import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.index.search.Gathering;
 import dev.kullback.internal.index.search.NeighborIds;
 import dev.kullback.internal.index.search.SearchOptions;
@@ -60,7 +61,8 @@ import org.jspecify.annotations.Nullable;
  * <p>An index is safe for use by any number of threads at once, virtual ones too. A method throws {@link IllegalStateException} if
  * the index is closed, {@link IllegalArgumentException} if an argument is not as its description says,
  * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, and
- * {@link UncheckedIOException} if a file cannot be read or written, or is not as it was written; its message begins with the path.
+ * {@link UncheckedIOException} if a file cannot be read or written, as on a full disk; below it, {@link CorruptIndexException} where files
+ * are not as they were written, and {@link IndexLockedException} where the folder is open for changes already. Its message begins with the path.
  *
  * @since 0.1.0
  */
@@ -72,7 +74,7 @@ public final class KlIndex implements AutoCloseable {
   private KlIndex(Index index, Builder builder) {
     this.index = index;
     int threads = KlEngine.threads(builder.threads, builder.executor);
-    searches = new Searches(index.dimension(), threads, builder.executor);
+    searches = new Searches(index.dimension(), threads, builder.executor, builder.backgroundWarmUp);
     gathering =
         builder.longestWait == null
             ? null
@@ -80,7 +82,7 @@ public final class KlIndex implements AutoCloseable {
   }
 
   /**
-   * {@return a builder of indexes, whose default is one thread}
+   * {@return a builder of indexes; each of its methods states the default of what it sets}
    *
    * @param dimension D of all Gaussians of the index, at least 1
    * @throws IllegalArgumentException if the dimension is less than 1, or too large for a batch
@@ -100,8 +102,10 @@ public final class KlIndex implements AutoCloseable {
    * <p>A folder or a file system that may only be read is opened, too; {@link #commit} then fails.
    *
    * @param folder the folder of an index
-   * @throws UncheckedIOException if there is no index, it is open already, here or in another process, a file is missing, of a later
-   *     version, or not as it was written, or the manifest is older than the files or of another index; nothing is changed then
+   * @throws IndexLockedException if it is open for changes already, here or in another process
+   * @throws CorruptIndexException if a file is missing or not as it was written, or the manifest is older than the files or of another index
+   * @throws UncheckedIOException if there is no index, it is of another version of the format, or cannot be read; nothing is changed, whatever
+   *     is thrown
    */
   public static KlIndex open(Path folder) {
     Objects.requireNonNull(folder, "folder");
@@ -115,7 +119,8 @@ public final class KlIndex implements AutoCloseable {
    * <p>Methods that change the index, and {@link #commit}, throw {@link IllegalStateException}.
    *
    * @param folder the folder of an index
-   * @throws UncheckedIOException as of {@link #open}, but not if the index is open already
+   * @throws CorruptIndexException as of {@link #open}
+   * @throws UncheckedIOException as of {@link #open}
    */
   public static KlIndex openReadOnly(Path folder) {
     return new Builder(0).openReadOnly(folder);
@@ -131,15 +136,15 @@ public final class KlIndex implements AutoCloseable {
     private int threads; // 0: not set
     private @Nullable Executor executor;
     private @Nullable Duration longestWait;
+    private boolean backgroundWarmUp = Platform.IS_DEFERRED;
 
     private Builder(int dimension) {
       this.dimension = dimension;
     }
 
     /**
-     * Sets how many threads share the work of a search, the caller included. The default is 1, or with an {@link #executor} the number of
-     * processors, up to 1024. Without an executor, the index owns the n − 1 helpers: daemon threads that it starts when they are first
-     * needed and that {@link KlIndex#close()} ends.
+     * Sets how many threads share the work of a search, as {@link KlEngine.Builder#threads} does for a call of an engine, with the same
+     * default.
      *
      * @param n the number of threads, in [1, 1024]
      * @return this builder
@@ -183,6 +188,18 @@ public final class KlIndex implements AutoCloseable {
       return this;
     }
 
+    /**
+     * Sets whether searches may start the daemon thread that has the JVM compile vector code, as {@link KlEngine.Builder#backgroundWarmUp}
+     * does for calls of an engine. Without it, the first search finds out whether the JVM compiles vectors at all.
+     *
+     * @param enabled whether searches of this index may start the thread
+     * @return this builder
+     */
+    public Builder backgroundWarmUp(boolean enabled) {
+      backgroundWarmUp = enabled;
+      return this;
+    }
+
     /** {@return a new index in memory, which has no files} */
     public KlIndex build() {
       return new KlIndex(Index.inMemory(dimension), this);
@@ -195,7 +212,9 @@ public final class KlIndex implements AutoCloseable {
      * @param folder the folder of the index
      * @return the index, with what was committed
      * @throws IllegalArgumentException if the folder is of an index of another dimension
-     * @throws UncheckedIOException as of {@link KlIndex#open}, or if the folder has no manifest, but files with the names of an index's
+     * @throws IndexLockedException as of {@link KlIndex#open}
+     * @throws CorruptIndexException as of {@link KlIndex#open}, or if the folder has no manifest, but files with the names of an index's
+     * @throws UncheckedIOException as of {@link KlIndex#open}
      */
     public KlIndex open(Path folder) {
       return new KlIndex(Index.open(Objects.requireNonNull(folder, "folder"), dimension), this);
@@ -207,7 +226,8 @@ public final class KlIndex implements AutoCloseable {
      * @param folder the folder of an index
      * @return the index, with what was committed
      * @throws IllegalArgumentException if the folder is of an index of another dimension
-     * @throws UncheckedIOException as of {@link KlIndex#openReadOnly}
+     * @throws CorruptIndexException as of {@link KlIndex#open}
+     * @throws UncheckedIOException as of {@link KlIndex#open}
      */
     public KlIndex openReadOnly(Path folder) {
       Objects.requireNonNull(folder, "folder");
@@ -411,6 +431,9 @@ public final class KlIndex implements AutoCloseable {
    * are deleted, on Windows by a later commit if they are mapped yet.
    *
    * @throws IllegalStateException if the index is in memory alone, or was opened to be read only
+   * @throws IndexLockedException if the folder could not be locked when it was opened, as it could only be read, and has been opened elsewhere
+   *     since
+   * @throws CorruptIndexException if a file of the last commit is missing
    * @throws UncheckedIOException if a file cannot be written, or another process has committed to the folder since it was opened here, as
    *     may happen where locks do not work
    * @throws CancellationException if the calling thread is interrupted; the folder then is as before, or as it was to be
@@ -423,7 +446,8 @@ public final class KlIndex implements AutoCloseable {
    * Reads all files of the last commit and compares their checksums, of which opening compares only those of manifest and heads.
    *
    * @throws IllegalStateException if the index is in memory alone
-   * @throws UncheckedIOException for the first file that is not as it was written; the message names it
+   * @throws CorruptIndexException for the first file that is missing, or not as it was written; the message names it
+   * @throws UncheckedIOException if a file cannot be read
    */
   public void verify() {
     index.verify();

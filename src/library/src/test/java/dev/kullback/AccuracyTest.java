@@ -249,7 +249,7 @@ class AccuracyTest {
   static void summary() {
     Collection<String> columns = new TreeSet<>();
     WORST.values().forEach(row -> columns.addAll(row.keySet()));
-    System.out.println("Largest relative errors; " + Backend.VECTOR.describe());
+    System.out.println("Largest relative errors; " + Backend.VECTOR.reason());
     System.out.printf("%-30s  %s%n", "", String.join("  ", columns));
     WORST.forEach((regime, row) -> {
       System.out.printf("%-30s", regime);

@@ -34,12 +34,14 @@ class BackendSelectionTest {
   @Tag("vector")
   void vectorBackendRunsAtTheWidthAsked() {
     String asked = System.getProperty("dev.kullback.vectorBits");
-    assertThat(Backend.VECTOR.describe())
+    assertThat(Backend.VECTOR.reason())
         .doesNotContain("\n")
         .containsPattern("\\b" + (asked == null ? "(64|128|256|512)" : asked) + "\\b");
     try (KlEngine engine = Engines.on(Backend.VECTOR)) {
-      assertThat(engine.describe()).containsIgnoringCase("vector");
+      assertThat(engine.backend()).isEqualTo(Backend.VECTOR);
+      assertThat(engine.toString()).startsWith("vector on the calling thread; vector: available, ");
     }
+    assertThat(Backend.VECTOR.isAvailable()).isTrue();
   }
 
   @Test
@@ -50,10 +52,13 @@ class BackendSelectionTest {
         KlEngine vector = Engines.on(Backend.VECTOR);
         KlEngine scalar = Engines.on(Backend.SCALAR)) {
       Check.sameBits("auto", p.size(), vector.pairwise(q, p), auto.pairwise(q, p));
-      assertThat(auto.describe()).containsIgnoringCase("vector");
-      assertThat(scalar.describe()).containsIgnoringCase("scalar");
+      assertThat(auto.backend()).isEqualTo(Backend.VECTOR);
+      assertThat(scalar.backend()).isEqualTo(Backend.SCALAR);
+      assertThat(scalar.toString()).startsWith("scalar on the calling thread; ");
     }
-    assertThat(Backend.SCALAR.describe()).isNotBlank().doesNotContain("\n");
+    assertThat(Backend.AUTO.isAvailable()).isTrue();
+    assertThat(Backend.SCALAR.isAvailable()).isTrue();
+    assertThat(Backend.SCALAR.reason()).isEqualTo("scalar: available");
   }
 
   @ParameterizedTest
@@ -66,7 +71,10 @@ class BackendSelectionTest {
         .singleElement()
         .asString()
         .contains("IllegalStateException", FLAG);
-    assertThat(result.lines("VECTOR describes")).singleElement().asString().contains(FLAG);
+    assertThat(result.lines("VECTOR is available: false, "))
+        .singleElement()
+        .asString()
+        .contains(FLAG);
     result.assertOneWarning(FLAG);
   }
 
@@ -136,7 +144,7 @@ class BackendSelectionTest {
     String limits = "java.logging," + management + module + ",dev.kullback";
     Result result =
         run(true, List.of("--add-modules", module, "--limit-modules", limits), "VERIFY");
-    assertThat(result.lines("VERIFY")).containsExactly("VERIFY right: true, bytes: -1");
+    assertThat(result.lines("VERIFY")).containsExactly("VERIFY passed: true, bytes counted of 0");
   }
 
   @ParameterizedTest

@@ -51,7 +51,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Tag("cuda")
 @Timeout(120)
 class CudaTest {
-  private static final int OUT_OF_MEMORY = CudaException.OUT_OF_MEMORY;
   private static final int LAUNCH_FAILURE = 719;
   private static final List<String> ACCESS = List.of("--enable-native-access=ALL-UNNAMED");
 
@@ -92,17 +91,18 @@ class CudaTest {
 
   @Test
   void saysThatItIsEmulated() {
-    assertThat(Backend.CUDA.describe()).startsWith("cuda: available, ").contains("emulated");
+    assertThat(Backend.CUDA.reason()).startsWith("cuda: available, ").contains("emulated");
     try (KlEngine engine = engine()) {
-      assertThat(engine.describe()).contains("emulated");
+      assertThat(engine.toString()).contains("emulated");
+      assertThat(engine.backend()).isEqualTo(Backend.CUDA);
     }
   }
 
   @Test
   void isNeverChosenByItself() {
     try (KlEngine engine = KlEngine.builder().build()) {
-      assertThat(engine.describe()).startsWith("vector");
-      assertThat(Backend.AUTO.describe()).contains("takes vector");
+      assertThat(engine.backend()).isEqualTo(Backend.VECTOR);
+      assertThat(Backend.AUTO.reason()).contains("takes vector");
       engine.pairwise(diagonal(false, 9, 5, 1), diagonal(false, 7, 5, 2));
       assertThat(Emulated.live()).isEmpty();
     }
@@ -159,7 +159,7 @@ class CudaTest {
       engine.pairwise(q, p, out);
       engine.pairwise(q, p, out);
       long before = Emulated.live("allocations");
-      Emulated.fail("cudaMalloc", 1, OUT_OF_MEMORY); // is not called
+      Emulated.fail("cudaMalloc", 1, Emulated.OUT_OF_MEMORY); // is not called
       float[] again = engine.pairwise(q, p);
       assertThat(again).isEqualTo(out);
       assertThat(Emulated.live("allocations")).isEqualTo(before);
@@ -291,8 +291,7 @@ class CudaTest {
       float[] before = engine.pairwise(small, small);
       assertThatThrownBy(() ->
               engine.aligned(large, large.equals(small) ? small : diagonal(false, 20_000, 64, 3)))
-          .isInstanceOfSatisfying(
-              CudaException.class, e -> assertThat(e.code()).isEqualTo(OUT_OF_MEMORY))
+          .isInstanceOfSatisfying(CudaException.class, e -> assertThat(e.isOutOfMemory()).isTrue())
           .hasMessageContaining("MiB do not fit the device's memory");
       assertThat(engine.pairwise(small, small)).isEqualTo(before);
     }
@@ -382,14 +381,16 @@ class CudaTest {
         assertThat(Arrays.hashCode(engine.pairwise(q, f)))
             .as("afterwards")
             .isEqualTo(expected.getFirst());
-        boolean mended = error == OUT_OF_MEMORY && after < 24; // by making room
+        boolean mended = error == Emulated.OUT_OF_MEMORY && after < 24; // by making room
         if (!failed && !mended) {
           break;
         }
       }
       assertThat(Emulated.live()).isEmpty();
     }
-    assertThat(failures).as("failures").matches(count -> error == OUT_OF_MEMORY || count > 0);
+    assertThat(failures)
+        .as("failures")
+        .matches(count -> error == Emulated.OUT_OF_MEMORY || count > 0);
     assertThat(Emulated.live()).isEmpty();
   }
 
@@ -451,7 +452,7 @@ class CudaTest {
     try (KlEngine engine = engine()) {
       float[] expected = engine.pairwise(q, diagonal(false, 33, 5, 2));
       long before = Emulated.live("allocations");
-      Emulated.fail("launch", 1, OUT_OF_MEMORY);
+      Emulated.fail("launch", 1, Emulated.OUT_OF_MEMORY);
       assertThat(engine.pairwise(q, q)).hasSize(33 * 33);
       assertThat(Emulated.live("allocations")).isLessThan(before);
       assertThat(engine.pairwise(q, diagonal(false, 33, 5, 2))).isEqualTo(expected);
@@ -460,10 +461,13 @@ class CudaTest {
 
   @Test
   void describesADeviceThatDoesNotAnswer() {
-    Emulated.fail("cudaMemGetInfo", 1, OUT_OF_MEMORY);
-    assertThat(Backend.CUDA.describe())
+    Emulated.fail("cudaMemGetInfo", 1, Emulated.OUT_OF_MEMORY);
+    assertThat(Backend.CUDA.isAvailable()).isFalse();
+    assertThat(Backend.CUDA.isAvailable()).isTrue();
+    Emulated.fail("cudaMemGetInfo", 1, Emulated.OUT_OF_MEMORY);
+    assertThat(Backend.CUDA.reason())
         .startsWith("cuda: unavailable, the device does not answer: cudaMemGetInfo: ");
-    assertThat(Backend.CUDA.describe()).startsWith("cuda: available");
+    assertThat(Backend.CUDA.reason()).startsWith("cuda: available");
   }
 
   @Test
@@ -474,7 +478,11 @@ class CudaTest {
     Emulated.fail("kernel", 1, LAUNCH_FAILURE);
     assertThatThrownBy(() -> engine.pairwise(q, diagonal(false, 33, 5, 2)))
         .isInstanceOfSatisfying(
-            CudaException.class, e -> assertThat(e.code()).isEqualTo(LAUNCH_FAILURE));
+            CudaException.class,
+            e -> {
+              assertThat(e.code()).isEqualTo(LAUNCH_FAILURE);
+              assertThat(e.isOutOfMemory()).isFalse();
+            });
     assertThatThrownBy(() -> engine.pairwise(q, q))
         .isInstanceOf(CudaException.class)
         .hasMessageContaining("failed in an earlier call")

@@ -437,7 +437,9 @@ class DivergenceTest {
             tile -> {
               for (int k = 0; k < tile.rows() * tile.columns(); k++) {
                 int at =
-                    (tile.row0() + k / tile.columns()) * 90 + tile.column0() + k % tile.columns();
+                    (tile.rowOffset() + k / tile.columns()) * 90
+                        + tile.columnOffset()
+                        + k % tile.columns();
                 tiles[at] = tile.values()[k];
               }
             });

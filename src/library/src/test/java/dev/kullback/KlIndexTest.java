@@ -8,7 +8,6 @@ import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.testing.Batch;
-import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -487,7 +486,7 @@ class KlIndexTest {
       IndexNeighbors found = index.nearest(queries.gaussians(), 10);
       assertThat(found.ids()).isEqualTo(expected.ids());
       assertThat(found.values()).isEqualTo(expected.values());
-      assertThatExceptionOfType(UncheckedIOException.class)
+      assertThatExceptionOfType(IndexLockedException.class)
           .isThrownBy(() -> KlIndex.open(scratch))
           .withMessageContaining("is open in this process already");
     }

@@ -40,7 +40,7 @@ class NoVectorTest {
           double[] twice = auto.pairwise(q, p, new double[expected.length]);
           Check.Precision precision = Check.Precision.ofDoubleResult(drawn.q(), drawn.p());
           Check.matrix(regime + ", auto", p.size(), expected, twice, precision);
-          assertThat(auto.describe()).containsIgnoringCase("scalar").contains(FLAG);
+          assertThat(auto.toString()).containsIgnoringCase("scalar").contains(FLAG);
         }
       }
     }
@@ -61,7 +61,7 @@ class NoVectorTest {
 
   @Test
   void theVectorBackendNamesTheFlag() {
-    assertThat(Backend.VECTOR.describe()).contains(FLAG);
+    assertThat(Backend.VECTOR.reason()).contains(FLAG);
     assertThatIllegalStateException()
         .isThrownBy(() -> Engines.on(Backend.VECTOR))
         .withMessageContaining(FLAG);

@@ -185,7 +185,7 @@ class RowStatisticTest {
               tile -> {
                 for (int i = 0; i < tile.rows(); i++) {
                   for (int j = 0; j < tile.columns(); j++) {
-                    seen[(tile.row0() + i) * m + tile.column0() + j] = tile.value(i, j);
+                    seen[(tile.rowOffset() + i) * m + tile.columnOffset() + j] = tile.value(i, j);
                   }
                 }
                 assertThat(tile.values()[tile.columns() * tile.rows() - 1])

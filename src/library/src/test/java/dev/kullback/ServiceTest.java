@@ -499,7 +499,7 @@ class ServiceTest {
       assertThat(given).isEmpty();
       engine.pairwise(batch(SIZE, 1), batch(SIZE, 2));
       assertThat(given).hasSize(processors > 1 ? 1 : 0);
-      assertThat(engine.describe())
+      assertThat(engine.toString())
           .contains(processors > 1 ? processors + " threads" : "calling thread");
     }
   }

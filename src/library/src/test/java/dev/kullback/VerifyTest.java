@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import dev.kullback.internal.verify.Finding;
 import dev.kullback.testing.Engines;
 import java.time.Duration;
 import java.util.List;
@@ -18,7 +19,7 @@ class VerifyTest {
   void everyOperationIsRight() {
     try (KlEngine engine = Engines.on(Backend.AUTO, 2)) {
       Verification found = engine.verify(Duration.ofMillis(1));
-      assertThat(found.isRight()).as("%s", found).isTrue();
+      assertThat(found.passed()).as("%s", found).isTrue();
       assertThat(found.operations())
           .extracting(Verification.Operation::name)
           .contains(
@@ -37,11 +38,12 @@ class VerifyTest {
           .allSatisfy(operation -> {
             assertThat(operation.calls()).isGreaterThan(50);
             assertThat(operation.entries()).isGreaterThan(operation.calls());
-            assertThat(operation.worst()).isBetween(Double.MIN_VALUE, 1.0);
-            assertThat(operation.bytes()).isBetween(-1L, 1L << 30);
+            assertThat(operation.worstError()).isBetween(Double.MIN_VALUE, 1.0);
+            assertThat(operation.allocatedBytes().orElse(0)).isBetween(0L, 1L << 30);
+            assertThat(operation.failure()).isEmpty();
           });
       assertThat(found.operations())
-          .filteredOn(operation -> operation.bytes() < 0)
+          .filteredOn(operation -> operation.allocatedBytes().isEmpty())
           .extracting(Verification.Operation::name)
           .containsExactly("exact nearest", "within", "withinReverse", "forEachTile");
       assertThat(found.toString().lines())
@@ -57,19 +59,23 @@ class VerifyTest {
     try (KlEngine engine =
         KlEngine.builder().divergence(Divergence.of(divergence)).threads(2).build()) {
       Verification found = engine.verify(Duration.ofMillis(1));
-      assertThat(found.isRight()).as("%s", found).isTrue();
+      assertThat(found.passed()).as("%s", found).isTrue();
     }
   }
 
   @Test
   void oneWrongOperationMakesAllWrong() {
-    var right = new Verification.Operation("pairwise", 3, 9, 0.25, 0, "");
-    var wrong =
-        new Verification.Operation(
-            "logSumExp", 3, 9, 17, -1, "float, 1 x 1: entry 0 is 2 instead of 1");
-    assertThat(new Verification(List.of(right)).isRight()).isTrue();
+    var right = new Finding("pairwise", 3, 9, 0.25, 0, "");
+    var wrong = new Finding("logSumExp", 3, 9, 17, -1, "float, 1 x 1: entry 0 is 2 instead of 1");
+    assertThat(new Verification(List.of(right)).passed()).isTrue();
     Verification found = new Verification(List.of(right, wrong));
-    assertThat(found.isRight()).isFalse();
+    assertThat(found.passed()).isFalse();
+    assertThat(found.operations().get(0).allocatedBytes()).hasValue(0);
+    assertThat(found.operations().get(0).failure()).isEmpty();
+    assertThat(found.operations().get(1).allocatedBytes()).isEmpty();
+    assertThat(found.operations().get(1).failure())
+        .contains("float, 1 x 1: entry 0 is 2 instead of 1");
+    assertThat(found.operations().get(1).worstError()).isEqualTo(17);
     assertThat(found.toString())
         .contains(
             "pairwise", " 0 B a call   ok", " - B a call   WRONG", "entry 0 is 2 instead of 1");

@@ -61,6 +61,6 @@ class WarmUpTest {
     engine.close();
     assertThatIllegalStateException().isThrownBy(() -> engine.warmUp(1, 1, 1));
     assertThatIllegalStateException().isThrownBy(() -> engine.warmUp(four, four));
-    assertThat(engine.describe()).isNotEmpty();
+    assertThat(engine.toString()).isNotEmpty();
   }
 }

@@ -37,7 +37,7 @@ public final class BackgroundWarmUpProbe {
     }
     DiagonalGaussians q = Batch.random(false, 21, 33, 0, new Random(1)).gaussians();
     DiagonalGaussians p = Batch.random(false, 300, 33, 3, new Random(2)).gaussians();
-    Backend.AUTO.describe();
+    Backend.AUTO.reason();
     say("describe");
     try (KlEngine scalar = Engines.on(Backend.SCALAR)) {
       scalar.pairwise(q, p);

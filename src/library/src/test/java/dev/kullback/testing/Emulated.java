@@ -20,6 +20,9 @@ import java.util.Map;
 /** Controls the emulated device beside its two ABIs, by {@code native/emulated/kullback_emulated.h}. */
 @SuppressWarnings("restricted") // calls into the library
 public final class Emulated {
+  /** The runtime's code for memory that is exhausted. */
+  public static final int OUT_OF_MEMORY = 2;
+
   private static final SymbolLookup LIBRARY =
       SymbolLookup.libraryLookup(Path.of(System.getProperty(CudaLibrary.LIBRARY)), Arena.global());
 
@@ -94,10 +97,10 @@ public final class Emulated {
   /** Sets WHAT to VALUE in a fresh JVM, where the library has not been probed, and tells what there is. */
   static void main(String[] args) {
     set(args[0], Long.parseLong(args[1]));
-    System.out.println(Backend.CUDA.describe());
-    System.out.println(Backend.AUTO.describe());
+    System.out.println(Backend.CUDA.reason());
+    System.out.println(Backend.AUTO.reason());
     try (KlEngine engine = KlEngine.builder().build()) {
-      System.out.println(engine.describe());
+      System.out.println(engine.toString());
     }
     try {
       KlEngine.builder().backend(Backend.CUDA).build().close();

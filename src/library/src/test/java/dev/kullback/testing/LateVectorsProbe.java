@@ -23,10 +23,10 @@ public final class LateVectorsProbe {
     DiagonalGaussians q = Batch.random(false, 21, 3, 0, new Random(1)).gaussians();
     try (KlEngine engine = KlEngine.builder().build()) {
       float[] matrix = engine.pairwise(q, q);
-      while (!engine.describe().contains(REFUSED)) { // finds out, or waits for the thread that does
+      while (!engine.toString().contains(REFUSED)) { // finds out, or waits for the thread that does
         Thread.sleep(10);
       }
-      System.out.println(engine.describe());
+      System.out.println(engine.toString());
       Thread.sleep(PAUSE_MILLIS);
       engine.pairwise(q, q);
       BackgroundWarmUpProbe.say("call");
@@ -41,7 +41,7 @@ public final class LateVectorsProbe {
       }
       same &= Arrays.equals(matrix, engine.pairwise(q, q));
       System.out.println(same ? "same" : "different");
-      System.out.println(engine.describe());
+      System.out.println(engine.toString());
     }
   }
 }

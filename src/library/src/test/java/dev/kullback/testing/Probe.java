@@ -38,9 +38,9 @@ public final class Probe {
   private static void verify() {
     try (KlEngine engine = KlEngine.builder().build()) {
       Verification found = engine.verify(Duration.ofMillis(1));
-      long most =
-          found.operations().stream().mapToLong(Verification.Operation::bytes).max().orElseThrow();
-      System.out.println("VERIFY right: " + found.isRight() + ", bytes: " + most);
+      long counted =
+          found.operations().stream().filter(o -> o.allocatedBytes().isPresent()).count();
+      System.out.println("VERIFY passed: " + found.passed() + ", bytes counted of " + counted);
     }
   }
 
@@ -56,7 +56,8 @@ public final class Probe {
         continue;
       }
       Backend backend = Backend.valueOf(argument);
-      System.out.println(backend + " describes " + backend.describe());
+      System.out.printf(
+          "%s is available: %s, %s%n", backend, backend.isAvailable(), backend.reason());
       try (KlEngine engine = KlEngine.builder().backend(backend).build()) {
         StringBuilder line = new StringBuilder(backend + " returns");
         for (float value : engine.pairwise(q().gaussians(), p().gaussians())) {

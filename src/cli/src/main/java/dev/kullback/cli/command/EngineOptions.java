@@ -88,9 +88,7 @@ sealed class EngineOptions {
 
   /** Reports the backend, the threads and the divergence. */
   void describe(Report report, KlEngine engine) {
-    report
-        .put("backend", engine.describe().replaceFirst("(?s)\\W.*", ""))
-        .put("threads", threads());
+    report.put("backend", name(engine.backend())).put("threads", engine.threads());
     report.put("divergence", engine.divergence());
   }
 

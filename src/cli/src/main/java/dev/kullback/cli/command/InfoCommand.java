@@ -41,14 +41,14 @@ final class InfoCommand implements Runnable {
 
     Map<String, String> backends = new LinkedHashMap<>();
     for (Backend backend : Backend.values()) {
-      report.line("backend   " + backend.describe());
-      backends.put(EngineOptions.name(backend), backend.describe());
+      report.line("backend   " + backend.reason());
+      backends.put(EngineOptions.name(backend), backend.reason());
     }
     report.put("backends", backends);
     try (KlEngine engine = engineOptions.engine()) {
-      engine.describe().lines().forEach(line -> report.line("engine    " + line));
+      report.line("engine    " + engine);
       engineOptions.describe(report, engine);
-      report.put("engine", engine.describe());
+      report.put("engine", engine.toString());
     }
     report.end();
   }

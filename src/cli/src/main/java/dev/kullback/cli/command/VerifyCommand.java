@@ -67,7 +67,7 @@ final class VerifyCommand implements Callable<Integer> {
     List<String> right = new ArrayList<>();
     List<Map<String, Object>> tried = new ArrayList<>();
     engines.forEach((backend, engine) -> {
-      report.line(backend.describe());
+      report.line(backend.reason());
       report.print();
       Verification found = engine.verify(each);
       found.toString().lines().forEach(report::line);
@@ -79,11 +79,11 @@ final class VerifyCommand implements Callable<Integer> {
       }
       report.print();
       String name = EngineOptions.name(backend);
-      (found.isRight() ? right : wrong).add(name);
+      (found.passed() ? right : wrong).add(name);
       Map<String, Object> facts = new LinkedHashMap<>();
       facts.put("backend", name);
-      facts.put("description", backend.describe());
-      facts.put("right", found.isRight());
+      facts.put("description", backend.reason());
+      facts.put("right", found.passed());
       facts.put("operations", found.operations().stream().map(VerifyCommand::facts).toList());
       tried.add(facts);
     });
@@ -99,7 +99,7 @@ final class VerifyCommand implements Callable<Integer> {
 
   /** Whether it allocates more than the bookkeeping of several threads. */
   private static boolean isBoxed(Verification.Operation operation) {
-    return operation.bytes() >= BOXES;
+    return operation.allocatedBytes().orElse(0) >= BOXES;
   }
 
   private static Map<String, Object> facts(Verification.Operation operation) {
@@ -107,9 +107,9 @@ final class VerifyCommand implements Callable<Integer> {
     facts.put("name", operation.name());
     facts.put("calls", operation.calls());
     facts.put("entries", operation.entries());
-    facts.put("worst", operation.worst());
-    facts.put("bytes", operation.bytes());
-    facts.put("wrong", operation.wrong());
+    facts.put("worst", operation.worstError());
+    facts.put("bytes", operation.allocatedBytes().orElse(-1));
+    facts.put("wrong", operation.failure().orElse(""));
     return facts;
   }
 
@@ -126,8 +126,8 @@ final class VerifyCommand implements Callable<Integer> {
     for (Backend backend : List.of(Backend.VECTOR, Backend.SCALAR, Backend.CUDA)) {
       try {
         engines.put(backend, engineOptions.engine(backend));
-      } catch (IllegalStateException e) { // it cannot run here
-        report.line("not tried: " + backend.describe());
+      } catch (IllegalStateException e) { // it cannot run here, or compute this divergence
+        report.line("not tried: " + backend.reason());
         absent.add(EngineOptions.name(backend));
       }
     }

@@ -120,7 +120,7 @@ public final class CudaDevice implements AutoCloseable {
           run(take(), q, p, work);
         } catch (CudaException e) {
           // cudaMalloc has made room already, but other calls need memory of the device, too
-          if (e.code() != CudaException.OUT_OF_MEMORY
+          if (!e.isOutOfMemory()
               || failure.get() != null
               || !repeatable.getAsBoolean()
               || !spareAll()) {
@@ -156,7 +156,7 @@ public final class CudaDevice implements AutoCloseable {
           failed =
               failed != null
                   ? failed
-                  : new CudaException(
+                  : CudaLibrary.failed(
                       status, "cudaStreamSynchronize: " + CudaLibrary.error(status));
           failure.compareAndSet(null, failed);
         }
@@ -178,7 +178,7 @@ public final class CudaDevice implements AutoCloseable {
     }
     CudaException failed = failure.get();
     if (failed != null) {
-      throw new CudaException(
+      throw CudaLibrary.failed(
           failed.code(),
           "the device failed in an earlier call, which threw '%s'; close this engine, and if a new one fails as well, restart the process"
               .formatted(failed.getMessage()));

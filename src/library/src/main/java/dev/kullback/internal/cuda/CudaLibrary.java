@@ -4,6 +4,7 @@ import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 import static dev.kullback.internal.cuda.abi.KullbackCuda.*;
 
 import dev.kullback.CudaException;
+import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.cuda.abi.CudaRuntime;
 import dev.kullback.internal.cuda.abi.KullbackCuda;
 import java.io.IOException;
@@ -59,15 +60,27 @@ public final class CudaLibrary {
     return Loaded.PROBLEM;
   }
 
-  /** Names the device and its driver in one line. Called only where there is no {@link #problem}. */
-  public static String describe() {
+  /** Whether the device answers, and its name and driver, or why not, in one line. */
+  public record Answer(boolean isAvailable, String text) {}
+
+  /** Asks the device. Called only where there is no {@link #problem}. */
+  public static Answer ask() {
+    try {
+      return new Answer(true, "available, " + describe());
+    } catch (CudaException e) {
+      cudaGetLastError(); // and forget it, if it can be forgotten
+      return new Answer(false, "unavailable, the device does not answer: " + e.getMessage());
+    }
+  }
+
+  private static String describe() {
     select();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment name = arena.allocate(256);
       check("kullback_cuda_device_name", kullback_cuda_device_name(0, name, name.byteSize()));
       long[] memory = memory();
       int[] capability = computeCapability();
-      return "available, %s, compute capability %d.%d, %.1f of %.1f GiB free, driver %s, runtime %s; library %s"
+      return "%s, compute capability %d.%d, %.1f of %.1f GiB free, driver %s, runtime %s; library %s"
           .formatted(
               name.getString(0),
               capability[0],
@@ -77,9 +90,6 @@ public final class CudaLibrary {
               driverVersion(),
               runtimeVersion(),
               text(kullback_cuda_description()));
-    } catch (CudaException e) {
-      cudaGetLastError(); // and forget it, if it can be forgotten
-      return "unavailable, the device does not answer: " + e.getMessage();
     }
   }
 
@@ -102,8 +112,13 @@ public final class CudaLibrary {
     if (status != cudaSuccess()) {
       throw status < 0
           ? new IllegalStateException(call + ": an argument is invalid")
-          : new CudaException(status, call + ": " + error(status));
+          : failed(status, call + ": " + error(status));
     }
+  }
+
+  /** Makes an exception of the API. */
+  static CudaException failed(int status, String message) {
+    return Constructors.CUDA.get().apply(status, message);
   }
 
   static String error(int status) {

@@ -3,7 +3,6 @@ package dev.kullback.internal.cuda;
 import static dev.kullback.internal.cuda.CudaLibrary.check;
 import static dev.kullback.internal.cuda.abi.CudaRuntime.*;
 
-import dev.kullback.CudaException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -57,9 +56,9 @@ final class DeviceMemory implements AutoCloseable {
         if (status != cudaSuccess()) {
           cudaGetLastError(); // and forget it, if it can be forgotten
         }
-      } while (status == CudaException.OUT_OF_MEMORY && spare.getAsBoolean());
-      if (status == CudaException.OUT_OF_MEMORY && !pinned) {
-        throw new CudaException(
+      } while (status == cudaErrorMemoryAllocation() && spare.getAsBoolean());
+      if (status == cudaErrorMemoryAllocation() && !pinned) {
+        throw CudaLibrary.failed(
             status,
             "cudaMalloc: %d MiB do not fit the device's memory beside what is in use; use smaller batches, fewer threads, or Backend.VECTOR"
                 .formatted(Math.ceilDiv(bytes, 1 << 20)));

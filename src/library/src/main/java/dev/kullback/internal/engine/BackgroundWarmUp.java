@@ -1,6 +1,5 @@
 package dev.kullback.internal.engine;
 
-import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
@@ -53,7 +52,7 @@ final class BackgroundWarmUp {
 
   /** Has a group tried. */
   static void begin(KernelGroup group, int dimension) {
-    if (!group.isCompiled() && Readiness.IS_DEFERRED && VectorWidth.isWorthTrying()) {
+    if (!group.isCompiled() && VectorWidth.isWorthTrying()) {
       start(group, dimension);
     }
   }

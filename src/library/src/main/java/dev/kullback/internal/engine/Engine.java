@@ -1,12 +1,12 @@
 package dev.kullback.internal.engine;
 
-import dev.kullback.KlTile;
 import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Scale;
@@ -19,7 +19,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.EnumSet;
 import java.util.Locale;
 import java.util.concurrent.Executor;
-import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -33,6 +32,9 @@ public final class Engine implements AutoCloseable {
 
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
+
+  /** Whether vectors are left to the thread in the background. */
+  final boolean isDeferred;
 
   /** Tells which vectors are to be used; null for none. */
   private final @Nullable Predicate<KernelGroup> ready;
@@ -49,7 +51,22 @@ public final class Engine implements AutoCloseable {
    * @throws IllegalStateException if the backend cannot run
    */
   public Engine(Formula formula, Platform.Choice asked, int threads, @Nullable Executor executor) {
-    this(formula, asked, threads, executor, null);
+    this(formula, asked, threads, executor, Platform.IS_DEFERRED);
+  }
+
+  /**
+   * An engine that leaves vectors to the thread in the background, or else uses them from its first call on.
+   *
+   * @param executor where helpers run; null for threads of its own, if there are to be any
+   * @throws IllegalStateException if the backend cannot run
+   */
+  public Engine(
+      Formula formula,
+      Platform.Choice asked,
+      int threads,
+      @Nullable Executor executor,
+      boolean deferred) {
+    this(formula, asked, threads, executor, deferred, Readiness.of(deferred));
   }
 
   /** An engine of KL that uses the vectors that {@code ready} tells of, compiled or not. */
@@ -61,24 +78,35 @@ public final class Engine implements AutoCloseable {
     this(Kl.FORWARD, asked, threads, executor, ready);
   }
 
-  /** An engine; if {@code ready} is null, it uses the vectors that are compiled. */
+  /** An engine that uses the vectors that {@code ready} tells of, compiled or not. */
   public Engine(
       Formula formula,
       Platform.Choice asked,
       int threads,
       @Nullable Executor executor,
-      @Nullable Predicate<KernelGroup> ready) {
+      Predicate<KernelGroup> ready) {
+    this(formula, asked, threads, executor, Platform.IS_DEFERRED, ready);
+  }
+
+  private Engine(
+      Formula formula,
+      Platform.Choice asked,
+      int threads,
+      @Nullable Executor executor,
+      boolean deferred,
+      Predicate<KernelGroup> ready) {
     this.formula = formula;
-    backend = Platform.select(asked);
+    backend = Platform.select(asked, deferred);
     if (backend == Platform.Choice.CUDA && !formula.hasDevice()) {
       throw new IllegalStateException(
           "a CUDA device computes KL alone; take the backend vector or scalar");
     }
     device = backend == Platform.Choice.CUDA ? new CudaDevice() : null;
     boolean vectors =
-        backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors());
-    this.ready = !vectors ? null : ready != null ? ready : KernelGroup::isCompiled;
-    if (vectors) {
+        backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors(deferred));
+    this.ready = vectors ? ready : null;
+    isDeferred = vectors && deferred;
+    if (isDeferred) {
       BackgroundWarmUp.expect(threads);
     }
     crew = new Crew<>("kullback", threads, executor, this::workspace, Workspace::clear);
@@ -109,6 +137,16 @@ public final class Engine implements AutoCloseable {
     }
   }
 
+  /** Returns what runs: VECTOR, SCALAR or CUDA. */
+  public Platform.Choice backend() {
+    return backend;
+  }
+
+  public int threads() {
+    return crew.threads();
+  }
+
+  /** What runs, on how many threads, and why the vector backend cannot, if so. */
   public String describe() {
     if (device != null) {
       return Platform.describe(Platform.Choice.CUDA);
@@ -153,7 +191,7 @@ public final class Engine implements AutoCloseable {
   /** Ends the call that a workspace leads. */
   void end(Workspace lead) {
     crew.giveBack(lead);
-    if (ready != null) {
+    if (isDeferred) {
       BackgroundWarmUp.callEnded();
     }
   }
@@ -175,15 +213,15 @@ public final class Engine implements AutoCloseable {
   }
 
   /** Hands over every block of the matrix, once, in no order. */
-  public void forEachTile(Batch q, Batch p, Consumer<? super KlTile> consumer) {
-    begin().reduce(q, p, false, new TileStream(consumer));
+  public void forEachTile(Batch q, Batch p, TileStream consumer) {
+    begin().reduce(q, p, false, consumer);
   }
 
   // --- before the first request
 
   /** Waits until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
-    if (ready != null) {
+    if (isDeferred) {
       Batch small = diagonal(1);
       Batch full = MadeUpGaussians.normal(1, true).full(ScaleKind.SCALE_TRIL, false, Cholesky::new);
       EnumSet<KernelGroup> groups = groups(diagonal(dimension));
@@ -203,7 +241,7 @@ public final class Engine implements AutoCloseable {
 
   /** Calls with made-up batches of this shape until the VM has compiled what they run. */
   public void warmUp(int n, int m, int dimension) {
-    if (ready != null) {
+    if (isDeferred) {
       int most = Math.min(dimension, WarmUp.MOST_DIMENSIONS);
       BackgroundWarmUp.await(groups(diagonal(most)), most);
     }
@@ -212,7 +250,7 @@ public final class Engine implements AutoCloseable {
 
   /** Makes all that calls need of the caller's batches, and calls with them until the VM has compiled what they run. */
   public void warmUp(Batch q, Batch p) {
-    if (ready != null) {
+    if (isDeferred) {
       BackgroundWarmUp.await(KernelTable.groups(formula, q, p), q.dimension());
     }
     Platform.prepare(formula, q);

@@ -53,6 +53,9 @@ public final class Kernels {
   /** Tells which vectors are to be used; null if nothing here uses vectors, not even reductions. */
   private final @Nullable Predicate<KernelGroup> vectors;
 
+  /** Whether vectors are left to the thread in the background, which is to be told what is wanted. */
+  private final boolean isDeferred;
+
   private final Map<KernelTable, Operands<?>> operands = new EnumMap<>(KernelTable.class);
   private final Map<KernelTable, Object> ready = new EnumMap<>(KernelTable.class);
   private final Map<KernelTable, Object> cold = new EnumMap<>(KernelTable.class);
@@ -64,12 +67,14 @@ public final class Kernels {
   Kernels(
       Formula formula,
       @Nullable Predicate<KernelGroup> vectors,
+      boolean isDeferred,
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair) {
     this(
         formula,
         vectors,
+        isDeferred,
         device,
         worker,
         pair,
@@ -79,12 +84,14 @@ public final class Kernels {
   private Kernels(
       Formula formula,
       @Nullable Predicate<KernelGroup> vectors,
+      boolean isDeferred,
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair,
       int scanLanes) {
     this.formula = formula;
     this.vectors = vectors;
+    this.isDeferred = isDeferred;
     this.device = device;
     this.worker = worker;
     this.scanLanes = scanLanes;
@@ -94,15 +101,18 @@ public final class Kernels {
   }
 
   /** Makes the kernels of a worker that searches an index, perhaps where there is no module of vectors; it scans rows to sort only. */
-  public static Kernels ofIndex(Worker worker, Pair pair) {
-    return new Kernels(
-        Kl.FORWARD, g -> g.isCompiled() && Platform.mayHaveVectors(), null, worker, pair, LANES);
+  public static Kernels ofIndex(Worker worker, Pair pair, boolean deferred) {
+    Predicate<KernelGroup> vectors =
+        deferred
+            ? g -> g.isCompiled() && Platform.mayHaveVectors(true)
+            : _ -> Platform.mayHaveVectors(false);
+    return new Kernels(Kl.FORWARD, vectors, deferred, null, worker, pair, LANES);
   }
 
   /** Chooses the row of the divergence of q and p, and has its vectors compiled; of the reverse of KL, for roles exchanged by the call. */
   KernelTable choose(Batch q, Batch p) {
     row = KernelTable.of(backend, formula, q, p);
-    if (vectors != null) {
+    if (isDeferred) {
       for (KernelGroup group : row.groups) {
         BackgroundWarmUp.begin(group, q.dimension());
       }
@@ -167,13 +177,15 @@ public final class Kernels {
     if (formula != Kl.FORWARD || backend != Choice.VECTOR || !(q instanceof FullBatch)) {
       return pairs;
     }
-    BackgroundWarmUp.begin(KernelGroup.FULL, q.dimension());
+    if (isDeferred) {
+      BackgroundWarmUp.begin(KernelGroup.FULL, q.dimension());
+    }
     return (Pairs) kernel(KernelTable.FULL_PAIRS);
   }
 
   /** Has vectors for {@link #scan} compiled, if they are to be used. */
   void beginScans(int dimension) {
-    if (vectors != null) {
+    if (isDeferred) {
       BackgroundWarmUp.begin(KernelGroup.SCANS, dimension);
     }
   }
@@ -195,8 +207,8 @@ public final class Kernels {
     return (CodeScan) kernel(KernelTable.CODES);
   }
 
-  private static void beginIndex(int dimension) {
-    if (!KernelGroup.INDEX.isCompiled() && Platform.mayHaveVectors()) {
+  private void beginIndex(int dimension) {
+    if (isDeferred && !KernelGroup.INDEX.isCompiled() && Platform.mayHaveVectors(true)) {
       BackgroundWarmUp.begin(KernelGroup.INDEX, dimension);
     }
   }

@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /** Knows what can run in this process, and chooses; no class with vectors is loaded before vectors are known to run. */
@@ -30,6 +31,9 @@ public final class Platform {
     CUDA
   }
 
+  /** Whether engines and indexes leave kernels to the thread in the background, unless they are told otherwise. */
+  public static final boolean IS_DEFERRED = Readiness.IS_DEFERRED;
+
   /** System property that overrides {@link Choice#AUTO} for the whole process. */
   public static final String PROPERTY = "dev.kullback.backend";
 
@@ -37,7 +41,20 @@ public final class Platform {
 
   private static final AtomicBoolean WARNED = new AtomicBoolean();
 
+  /** Tells which vectors batches are made with, as they know of no engine. */
+  private static final Predicate<KernelGroup> READY = Readiness.of(IS_DEFERRED);
+
   private Platform() {}
+
+  /** Whether a backend can run in this process; quick, but for the first time that CUDA is asked for. */
+  public static boolean isAvailable(Choice choice) {
+    return switch (choice) {
+      case AUTO -> autoProblem() == null;
+      case VECTOR -> vectorProblem() == null;
+      case SCALAR -> true;
+      case CUDA -> CudaLibrary.problem() == null && CudaLibrary.ask().isAvailable();
+    };
+  }
 
   /** The backend's name, whether it can run in this process, and if not, why and what to do; one line. */
   public static String describe(Choice choice) {
@@ -63,33 +80,45 @@ public final class Platform {
       case SCALAR -> "scalar: available";
       case CUDA -> {
         String cuda = CudaLibrary.problem();
-        yield "cuda: " + (cuda == null ? CudaLibrary.describe() : "unavailable, " + cuda);
+        yield "cuda: " + (cuda == null ? CudaLibrary.ask().text() : "unavailable, " + cuda);
       }
     };
   }
 
   private static String describeAuto() {
-    String byProperty = ", as system property " + PROPERTY + " says";
+    String problem = autoProblem();
+    if (problem != null) {
+      return "unavailable, " + problem;
+    }
+    Choice forced = forced();
+    if (forced != Choice.AUTO) {
+      return "takes %s, as system property %s says"
+          .formatted(forced.name().toLowerCase(Locale.ROOT), PROPERTY);
+    }
+    if (jvmProblem() != null) {
+      return "takes scalar, as vector cannot run well";
+    }
+    return VectorWidth.isCompiled() ? "takes vector" : "takes vector, with plain code in its stead";
+  }
+
+  /** Why {@link Choice#AUTO} cannot run, as the properties ask for what cannot be had, or null. */
+  private static @Nullable String autoProblem() {
     try {
       Choice forced = forced();
-      if (forced != Choice.AUTO) {
-        return "takes " + select(forced).name().toLowerCase(Locale.ROOT) + byProperty;
-      }
       checkProperties();
-      if (jvmProblem() != null) {
-        return "takes scalar, as vector cannot run well";
-      }
-      refuse("vector", widthProblem());
-      return VectorWidth.isCompiled()
-          ? "takes vector"
-          : "takes vector, with plain code in its stead";
-    } catch (IllegalArgumentException | IllegalStateException e) {
-      return "unavailable, " + e.getMessage();
+      return switch (forced) {
+        case AUTO -> jvmProblem() != null ? null : refusal("vector", widthProblem());
+        case VECTOR -> refusal("vector", vectorProblem());
+        case SCALAR -> null;
+        case CUDA -> refusal("cuda", CudaLibrary.problem());
+      };
+    } catch (IllegalArgumentException e) {
+      return e.getMessage();
     }
   }
 
-  /** VECTOR, SCALAR or CUDA. */
-  static Choice select(Choice asked) {
+  /** VECTOR, SCALAR or CUDA, for an engine that leaves kernels to the thread in the background or does not. */
+  static Choice select(Choice asked, boolean deferred) {
     Choice wanted = asked == Choice.AUTO ? forced() : asked;
     checkProperties();
     return switch (wanted) {
@@ -100,7 +129,7 @@ public final class Platform {
       }
       case VECTOR -> {
         refuse("vector", vectorProblem());
-        yield vectors();
+        yield vectors(deferred);
       }
       case AUTO -> {
         String problem = jvmProblem();
@@ -109,7 +138,7 @@ public final class Platform {
           yield Choice.SCALAR;
         }
         refuse("vector", widthProblem()); // what was asked for is not passed over
-        yield vectors();
+        yield vectors(deferred);
       }
     };
   }
@@ -118,8 +147,8 @@ public final class Platform {
    * The vector backend, which computes by cold kernels as long as the VM is not known to compile vectors. A scalar engine would stay so,
    * and is mostly slower than these: at 1024 × 128, 186 ms instead of 67 (Zen 4).
    */
-  private static Choice vectors() {
-    if (!Readiness.IS_DEFERRED) {
+  private static Choice vectors(boolean deferred) {
+    if (!deferred) {
       isCompiled(); // before kernels are compiled, for what the probe does
     } else if (!VectorWidth.isWorthTrying()) {
       warn(notCompiled());
@@ -163,9 +192,14 @@ public final class Platform {
   }
 
   private static void refuse(String backend, @Nullable String problem) {
-    if (problem != null) {
-      throw new IllegalStateException("the %s backend cannot run: %s".formatted(backend, problem));
+    String refusal = refusal(backend, problem);
+    if (refusal != null) {
+      throw new IllegalStateException(refusal);
     }
+  }
+
+  private static @Nullable String refusal(String backend, @Nullable String problem) {
+    return problem == null ? null : "the %s backend cannot run: %s".formatted(backend, problem);
   }
 
   private static Choice forced() {
@@ -281,9 +315,12 @@ public final class Platform {
    * known well, and the process is not to run {@link Choice#SCALAR}.
    */
   public static boolean mayHaveVectors() {
-    return !isScalarForced()
-        && Vectors.AVAILABLE
-        && (Readiness.IS_DEFERRED || VectorWidth.isCompiled());
+    return mayHaveVectors(IS_DEFERRED);
+  }
+
+  /** The same where kernels are, or are not, left to the thread in the background; if not, it finds out whether vectors are compiled. */
+  static boolean mayHaveVectors(boolean deferred) {
+    return !isScalarForced() && Vectors.AVAILABLE && (deferred || VectorWidth.isCompiled());
   }
 
   private static boolean isScalarForced() {
@@ -296,15 +333,13 @@ public final class Platform {
 
   /** Returns what factors matrices for one thread: with vectors or without, to the same bits. */
   public static Factorization factorization() {
-    return mayHaveVectors() && KernelGroup.FULL.isCompiled()
-        ? new CholeskyKernel()
-        : new Cholesky();
+    return mayHaveVectors() && READY.test(KernelGroup.FULL) ? new CholeskyKernel() : new Cholesky();
   }
 
   /** Returns what checks floats: with vectors or without, to the same answer. */
   public static RangeCheck rangeCheck() {
     // mayHaveVectors last: batches made before the first engine do not wait for what it finds out
-    return !isScalarForced() && KernelGroup.PACKING.isCompiled() && mayHaveVectors()
+    return !isScalarForced() && READY.test(KernelGroup.PACKING) && mayHaveVectors()
         ? new RangeKernel()
         : RangeCheck.PLAIN;
   }
@@ -314,7 +349,7 @@ public final class Platform {
     batch.prepare();
     if (mayHaveVectors()) {
       KernelTable row = KernelTable.of(Choice.VECTOR, formula, batch, batch);
-      boolean isReady = row.groups.length > 0 && row.packing().isCompiled();
+      boolean isReady = row.groups.length > 0 && READY.test(row.packing());
       ((Operands<?>) row.operands(formula)).prepare(batch, isReady);
     }
   }

@@ -1,18 +1,40 @@
 package dev.kullback.internal.kernel;
 
+import java.util.function.Predicate;
+
 /**
  * Whether the vector kernels are compiled. Before C2 has them they take 10 to 10,000 times as long, 30 ns an operation by C1 and 5 µs
  * in the interpreter; until then cold kernels compute, by the same operations in the same order, so to the same bits.
  */
 public final class Readiness {
-  /** {@code false} has vectors used as soon as they are known to be compiled at all, and no thread started to try kernels out. */
+  /** The property that sets {@link #IS_DEFERRED}. */
   public static final String PROPERTY = "dev.kullback.background";
 
-  /** Whether anything is left to a thread in the background. */
+  /**
+   * Whether kernels are left to a thread in the background, which tries them out, where an engine or index is not told: the default. If
+   * not, vectors are used as soon as they are known to be compiled at all.
+   */
   public static final boolean IS_DEFERRED =
       Boolean.parseBoolean(System.getProperty(PROPERTY, "true"));
 
+  private static volatile boolean isProven;
+
   private Readiness() {}
+
+  /** Whether the VM is known to compile vectors at all. */
+  public static boolean isProven() {
+    return isProven;
+  }
+
+  /** Has the VM known to compile vectors, from now on. */
+  public static void setProven() {
+    isProven = true;
+  }
+
+  /** Returns what tells which vectors are to be used where kernels are, or are not, left to the thread in the background. */
+  public static Predicate<KernelGroup> of(boolean deferred) {
+    return deferred ? KernelGroup::isCompiled : _ -> isProven;
+  }
 
   /** Kernel groups that become ready independently, each what calls on one kind of batches need; in the order of their trials. */
   public enum KernelGroup {

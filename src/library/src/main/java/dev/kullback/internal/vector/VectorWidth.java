@@ -48,7 +48,7 @@ public final class VectorWidth {
    * holds for a while, and the next call tries again. A yes holds for good.
    */
   public static boolean isCompiled() {
-    return Compiled.proven || Compiled.findOut();
+    return Readiness.isProven() || Compiled.findOut();
   }
 
   /** Runs what has C2 compile the Vector API's methods for every class of vectors, see {@code Compiled.mix}. */
@@ -58,7 +58,7 @@ public final class VectorWidth {
 
   /** Whether {@link #isCompiled} would say yes, or would try again. */
   public static boolean isWorthTrying() {
-    return Compiled.proven || Compiled.isDue();
+    return Readiness.isProven() || Compiled.isDue();
   }
 
   /** Names the source of {@link #isCompiled}'s answer, in words that follow "by". */
@@ -102,8 +102,6 @@ public final class VectorWidth {
     /** Pauses between trials; the last one is for all that follow. */
     private static final long[] PAUSE_SECONDS = {1, 10, 60, 600};
 
-    private static volatile boolean proven;
-
     private static int refusals;
 
     /** Earliest time of the next trial. */
@@ -114,19 +112,17 @@ public final class VectorWidth {
     }
 
     static synchronized boolean findOut() {
-      if (!proven && isDue()) {
+      if (!Readiness.isProven() && isDue()) {
         boolean forced = FORCED.equals("true");
         // where its answer is known, too, for what mix does
-        proven = probe(forced || refusals > 0 ? LATER_PATIENCE : PATIENCE) || forced;
+        boolean proven = probe(forced || refusals > 0 ? LATER_PATIENCE : PATIENCE) || forced;
         int pause = Math.min(refusals++, PAUSE_SECONDS.length - 1);
         next = System.nanoTime() + TimeUnit.SECONDS.toNanos(PAUSE_SECONDS[pause]);
-        if (proven && !Readiness.IS_DEFERRED) {
-          for (Readiness.KernelGroup group : Readiness.KernelGroup.values()) {
-            group.setCompiled(true);
-          }
+        if (proven) {
+          Readiness.setProven();
         }
       }
-      return proven;
+      return Readiness.isProven();
     }
 
     private static boolean probe(long patience) {

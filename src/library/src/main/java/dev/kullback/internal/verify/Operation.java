@@ -5,6 +5,7 @@ import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.TileStream;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
@@ -108,14 +109,14 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
                   engine.forEachTile(
                       q,
                       p,
-                      tile -> {
-                        for (int i = 0; i < tile.rows(); i++) {
-                          System.arraycopy(
-                              tile.values(),
-                              i * tile.columns(),
-                              r.values,
-                              (tile.row0() + i) * c.m + tile.column0(),
-                              tile.columns());
+                      new TileStream() {
+                        @Override
+                        protected void tile(
+                            int row0, int rows, int column0, int columns, double[] kl) {
+                          for (int i = 0; i < rows; i++) {
+                            System.arraycopy(
+                                kl, i * columns, r.values, (row0 + i) * c.m + column0, columns);
+                          }
                         }
                       }),
               c -> Expected.of(c.kl, c.contract)));

@@ -1,6 +1,5 @@
 package dev.kullback.internal.verify;
 
-import dev.kullback.Verification;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.formula.FullPair;
@@ -90,7 +89,7 @@ public final class Verify {
   }
 
   /** Tries every operation for about so long in all, and twice at least. */
-  public static List<Verification.Operation> run(Engine engine, long nanos) {
+  public static List<Finding> run(Engine engine, long nanos) {
     return run(engine, SHAPES, nanos, 2);
   }
 
@@ -100,11 +99,11 @@ public final class Verify {
    * @param least number of calls of an operation with the batches of a small shape; with larger ones it is two. Of calls whose bytes are
    *     counted, {@value #WINDOW} times as many, where the fewest are not 0 before
    */
-  static List<Verification.Operation> run(Engine engine, int[][] shapes, long nanos, long least) {
+  static List<Finding> run(Engine engine, int[][] shapes, long nanos, long least) {
     return new Verify(engine, shapes, least).run(nanos);
   }
 
-  private List<Verification.Operation> run(long nanos) {
+  private List<Finding> run(long nanos) {
     engine.awaitVectors(DIMENSION);
     long start = System.nanoTime();
     int slices = ROUNDS * Kind.values().length * shapes.length * figures.size();
@@ -124,9 +123,7 @@ public final class Verify {
     }
     countBytes(start, nanos);
     return figures.stream()
-        .map(f ->
-            new Verification.Operation(
-                f.operation.name(), f.calls, f.entries, f.worst, f.bytes, f.wrong))
+        .map(f -> new Finding(f.operation.name(), f.calls, f.entries, f.worst, f.bytes, f.wrong))
         .toList();
   }
 

@@ -2,7 +2,6 @@ package dev.kullback.internal.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.Verification;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Chernoff;
@@ -39,7 +38,7 @@ class DivergenceVerifyTest {
   @MethodSource("formulas")
   void everyOperationIsRight(Formula formula) {
     try (Engine engine = new Engine(formula, Platform.Choice.VECTOR, 1, null)) {
-      for (Verification.Operation found : Verify.run(engine, SHAPES, 1, 1)) {
+      for (Finding found : Verify.run(engine, SHAPES, 1, 1)) {
         assertThat(found.wrong()).as(found.name()).isEmpty();
       }
     }

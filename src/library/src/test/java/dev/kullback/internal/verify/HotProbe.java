@@ -1,6 +1,5 @@
 package dev.kullback.internal.verify;
 
-import dev.kullback.Verification;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Kl;
@@ -22,6 +21,6 @@ public final class HotProbe {
   }
 
   private static void print(Engine engine, int[][] shapes, long least) {
-    System.out.println(new Verification(Verify.run(engine, shapes, 0, least)));
+    Verify.run(engine, shapes, 0, least).forEach(System.out::println);
   }
 }

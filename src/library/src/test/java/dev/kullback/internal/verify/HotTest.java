@@ -2,7 +2,6 @@ package dev.kullback.internal.verify;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.kullback.Verification;
 import dev.kullback.testing.ChildJvm;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -22,7 +21,7 @@ class HotTest {
   /** Operations of {@link Verify}. */
   private static final int OPERATIONS = 17;
 
-  /** A line that {@link Verification.Operation} prints. */
+  /** A line that {@link HotProbe} prints of an operation. */
   private static final Pattern LINE =
       Pattern.compile(
           "^(?<name>\\w+( \\w+)*) +(?<calls>\\d+) calls .* (?<bytes>\\d+|-) B a call +ok$",

@@ -62,8 +62,8 @@ final class Searcher extends Worker {
   private static final int SAMPLE_OF_ONE = 16;
 
   private final References references = new References(this);
-  private final Kernels kernels = Kernels.ofIndex(this, references.pair);
-  private final KeySort sorting = new KeySort(kernels.scan(), this::look);
+  private final Kernels kernels;
+  private final KeySort sorting;
   private final Block block = new Block();
 
   /** Of each row of a block, the greatest sum that its limit allows, and its sum; panels whose sums may be within the limit. */
@@ -103,7 +103,9 @@ final class Searcher extends Worker {
   /** Bytes of codes and panels that were read in this call. */
   private long bytesScanned;
 
-  Searcher(int dimension) {
+  Searcher(int dimension, boolean deferred) {
+    kernels = Kernels.ofIndex(this, references.pair, deferred);
+    sorting = new KeySort(kernels.scan(), this::look);
     querySlot = DiagonalBatch.ofSlot(dimension, Scale.STD, false);
     Arrays.setAll(queries, i -> new Query(new Ranking(sorting)));
   }

@@ -2,6 +2,7 @@ package dev.kullback.internal.index.search;
 
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Kernels;
+import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.work.Crew;
@@ -25,8 +26,18 @@ public final class Searches implements AutoCloseable {
    * @param executor where helpers run; null for threads of its own, if there are to be any
    */
   public Searches(int dimension, int threads, @Nullable Executor executor) {
+    this(dimension, threads, executor, Platform.IS_DEFERRED);
+  }
+
+  /** The same, whether vectors are left to the thread in the background, or used from the first search on. */
+  public Searches(int dimension, int threads, @Nullable Executor executor, boolean deferred) {
     crew =
-        new Crew<>("kullback-index", threads, executor, () -> new Searcher(dimension), this::end);
+        new Crew<>(
+            "kullback-index",
+            threads,
+            executor,
+            () -> new Searcher(dimension, deferred),
+            this::end);
   }
 
   /** Ends its own threads; searches under way finish. */

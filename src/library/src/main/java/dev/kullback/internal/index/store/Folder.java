@@ -1,5 +1,6 @@
 package dev.kullback.internal.index.store;
 
+import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.index.store.Manifest.DeletionsFile;
 import dev.kullback.internal.index.store.Manifest.SegmentFile;
 import dev.kullback.internal.work.Checkpoint;
@@ -32,6 +33,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiFunction;
 import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
@@ -153,8 +155,7 @@ final class Folder implements AutoCloseable {
         () -> {
           Path path = real(given, dimension, files);
           if (!OPEN.add(path)) {
-            throw refused(
-                path, "is open in this process already; use that index, or close it first");
+            throw held(path, "is open in this process already; use that index, or close it first");
           }
           try {
             return locked(path, dimension, files, memory);
@@ -251,7 +252,7 @@ final class Folder implements AutoCloseable {
       throw refused(path, "is no folder of an index: it has no file named " + MANIFEST);
     }
     for (String name : names(path)) {
-      throw refused(
+      throw corrupt(
           path,
           "has no file named %s, but has %s: restore the %1$s, or take another folder for a new index"
               .formatted(MANIFEST, name));
@@ -290,12 +291,12 @@ final class Folder implements AutoCloseable {
     }
     try {
       if (channel.tryLock() == null) {
-        throw refused(path, "is open in another process; close it there first");
+        throw held(path, "is open in another process; close it there first");
       }
       return channel;
     } catch (OverlappingFileLockException e) {
       KEPT.add(channel); // closing it would take the lock from its holder
-      throw refused(
+      throw held(
           path,
           "is open in this process already, by this library in another class loader; close it there first");
     } catch (Throwable e) {
@@ -309,7 +310,7 @@ final class Folder implements AutoCloseable {
     try {
       BasicFileAttributes attributes = Files.readAttributes(file, BasicFileAttributes.class);
       if (!attributes.isRegularFile() || attributes.size() > MOST_TEXT) {
-        throw refused(file, "is not the manifest of an index");
+        throw corrupt(file, "is not the manifest of an index");
       }
       return Files.readAllBytes(file);
     } catch (NoSuchFileException e) {
@@ -376,7 +377,7 @@ final class Folder implements AutoCloseable {
         return new State(manifest, text, obsolete, temporary, next);
       }
       if (attempt == ATTEMPTS || Arrays.equals(text, readIfThere(file))) {
-        throw refused(
+        throw corrupt(
             path,
             "has %s, which its %s does not name: that is older than the files, or of another index; restore the %2$s that belongs to them, or the folder, from a copy"
                 .formatted(unknown.getFirst(), MANIFEST));
@@ -387,8 +388,10 @@ final class Folder implements AutoCloseable {
   private static Manifest parse(Path file, byte[] text) {
     try {
       return Manifest.of(text);
-    } catch (IllegalArgumentException e) {
+    } catch (OtherVersionException e) {
       throw refused(file, e.getMessage() + RESTORE);
+    } catch (IllegalArgumentException e) {
+      throw corrupt(file, e.getMessage() + RESTORE);
     }
   }
 
@@ -497,8 +500,10 @@ final class Folder implements AutoCloseable {
   private static Segment segment(Path at, Memory.Block block) {
     try {
       return Segment.read(block);
-    } catch (IllegalArgumentException e) {
+    } catch (OtherVersionException e) {
       throw refused(at, e.getMessage() + RESTORE);
+    } catch (IllegalArgumentException e) {
+      throw corrupt(at, e.getMessage() + RESTORE);
     }
   }
 
@@ -532,7 +537,7 @@ final class Folder implements AutoCloseable {
   private static <T> T withContent(Path file, long length, Content<T> work) {
     try (FileChannel channel = openFile(file)) {
       if (channel.size() != length) {
-        throw refused(
+        throw corrupt(
             file, "has %d bytes and should have %d".formatted(channel.size(), length) + RESTORE);
       }
       return work.of(channel);
@@ -934,16 +939,31 @@ final class Folder implements AutoCloseable {
   }
 
   private static UncheckedIOException changed(Path file) {
-    return refused(file, "was changed: its checksum is wrong" + RESTORE);
+    return corrupt(file, "was changed: its checksum is wrong" + RESTORE);
   }
 
   private static UncheckedIOException missing(Path file) {
-    return refused(file, "is missing" + RESTORE);
+    return corrupt(file, "is missing" + RESTORE);
   }
 
   private static UncheckedIOException refused(Path file, String reason) {
+    return refused(file, reason, UncheckedIOException::new);
+  }
+
+  private static UncheckedIOException corrupt(Path file, String reason) {
+    return refused(file, reason, Constructors.CORRUPT_INDEX.get());
+  }
+
+  private static UncheckedIOException held(Path folder, String reason) {
+    return refused(folder, reason, Constructors.INDEX_LOCKED.get());
+  }
+
+  private static UncheckedIOException refused(
+      Path file,
+      String reason,
+      BiFunction<String, IOException, ? extends UncheckedIOException> constructor) {
     String message = file + ": " + reason;
-    return new UncheckedIOException(message, new IOException(message));
+    return constructor.apply(message, new IOException(message));
   }
 
   /** Makes the exception for a failure of the file system; an interrupted thread's is that of other interrupted work. */

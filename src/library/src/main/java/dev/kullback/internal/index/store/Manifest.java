@@ -120,8 +120,9 @@ record Manifest(
   /**
    * Reads a text.
    *
-   * @throws IllegalArgumentException if it is none of an index, of a later version, or not as it was written; the message says which, to be
-   *     put behind the file's name
+   * @throws IllegalArgumentException if it is none of an index, or not as it was written; the message, to be put behind the file's name,
+   *     says which
+   * @throws OtherVersionException if it is of another version
    */
   static Manifest of(byte[] bytes) {
     String text = new String(bytes, StandardCharsets.US_ASCII);
@@ -129,10 +130,11 @@ record Manifest(
     String[] first = (line < 0 ? text : text.substring(0, line)).split(" ", -1);
     check(first[0].equals(MAGIC), "is not the manifest of an index");
     check(line >= 0 && first.length == 2, TORN);
-    check(
-        first[1].equals(Integer.toString(VERSION)),
-        "has format version %s, and this version of Kullback reads %d; take the one that wrote it"
-            .formatted(first[1].replaceAll("[^0-9]", "?"), VERSION));
+    if (!first[1].equals(Integer.toString(VERSION))) {
+      throw new OtherVersionException(
+          "has format version %s, and this version of Kullback reads %d; take the one that wrote it"
+              .formatted(first[1].replaceAll("[^0-9]", "?"), VERSION));
+    }
     int last = text.lastIndexOf('\n', text.length() - 2) + 1;
     byte[] before = bytes(text.substring(0, last));
     check(text.substring(last).equals("checksum %08x\n".formatted(crc(before))), TORN);

@@ -209,7 +209,8 @@ public final class Segment {
   /**
    * Reads a segment, which remains in the block, and whose user the caller remains.
    *
-   * @throws IllegalArgumentException if it is none of this version, or has not the length that it tells
+   * @throws IllegalArgumentException if it is none, or has not the length that it tells
+   * @throws OtherVersionException if it is of another version
    */
   static Segment read(Memory.Block block) {
     MemorySegment image = block.segment();
@@ -218,7 +219,7 @@ public final class Segment {
     }
     int version = image.get(INT, 8);
     if (version != VERSION) {
-      throw new IllegalArgumentException(
+      throw new OtherVersionException(
           "has version %d of the format, but this library reads %d; use the library that wrote it"
               .formatted(version, VERSION));
     }

@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.kullback.CorruptIndexException;
+import dev.kullback.IndexLockedException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -27,6 +30,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -179,7 +183,7 @@ class FolderTest {
     assertThat(scratch.resolve("lost+found")).isDirectory();
     Path orphans = Files.createDirectory(scratch.resolve("orphans"));
     Files.createFile(orphans.resolve("segment-000001.bin"));
-    refused(orphans, 1, "has no file named manifest, but has segment-000001.bin: restore");
+    corrupt(orphans, 1, "has no file named manifest, but has segment-000001.bin: restore");
     Path foreign = Files.createDirectory(scratch.resolve("foreign"));
     Files.writeString(foreign.resolve("manifest.tmp"), "of another program");
     refused(foreign, 1, "manifest.tmp: is not an index's");
@@ -190,9 +194,10 @@ class FolderTest {
   void foldersThatAreOpen() throws Exception {
     Path folder = scratch.resolve("index");
     Index index = Index.open(folder, 1);
-    refused(folder, 1, "is open in this process already");
-    refused(scratch.resolve("index/../index"), 0, "is open in this process already");
-    assertThat(openElsewhere(folder)).contains("is open in another process");
+    held(folder, 1, "is open in this process already");
+    held(scratch.resolve("index/../index"), 0, "is open in this process already");
+    assertThat(openElsewhere(folder))
+        .contains("IndexLockedException", "is open in another process; close it there first");
     index.close();
     assertThat(openElsewhere(folder)).contains("opened");
     Index.open(folder, 1).close();
@@ -244,7 +249,7 @@ class FolderTest {
           System.out.println("committed " + id);
         }
       } catch (UncheckedIOException e) {
-        System.out.println(e.getMessage());
+        System.out.println(e);
       }
     }
   }
@@ -265,7 +270,10 @@ class FolderTest {
     replace("manifest", text -> text.substring(0, 10), "is not the manifest of an index");
     replace("manifest", text -> "", "is not the manifest of an index");
     replace(
-        "manifest", text -> text.replace("index 1\n", "index 2\n"), "has format version 2, and");
+        UncheckedIOException.class,
+        "manifest",
+        text -> text.replace("index 1\n", "index 2\n"),
+        "has format version 2, and");
     replace("manifest", text -> signed(text, "dimension 1", "dimension 0"), "invalid number 0");
     replace(
         "manifest", text -> signed(text, "dimension 1", "dimension 99999999"), "number 99999999");
@@ -285,7 +293,7 @@ class FolderTest {
       replace(name, text -> "", "has 0 bytes and should have ");
       byte[] before = Files.readAllBytes(scratch.resolve(name));
       Files.delete(scratch.resolve(name));
-      refused(scratch, 0, name + ": is missing" + copy);
+      corrupt(scratch, 0, name + ": is missing" + copy);
       Files.write(scratch.resolve(name), before);
     }
     change("segment-000001.bin", bytes -> bytes[100] ^= 1, "was changed: its checksum is wrong");
@@ -295,7 +303,7 @@ class FolderTest {
     changed[changed.length / 2] ^= 1;
     Files.write(segment, changed);
     try (Index index = Index.open(scratch, 1)) {
-      assertThatExceptionOfType(UncheckedIOException.class)
+      assertThatExceptionOfType(CorruptIndexException.class)
           .isThrownBy(index::verify)
           .withMessage(segment.toRealPath() + ": was changed: its checksum is wrong" + copy);
     }
@@ -312,17 +320,26 @@ class FolderTest {
     byte[] after = before.clone();
     change.accept(after);
     Files.write(file, after);
-    refused(scratch, 0, name + ": ", message);
+    corrupt(scratch, 0, name + ": ", message);
     Files.write(file, before);
   }
 
-  private void replace(String name, java.util.function.UnaryOperator<String> change, String message)
+  private void replace(String name, UnaryOperator<String> change, String message)
+      throws IOException {
+    replace(CorruptIndexException.class, name, change, message);
+  }
+
+  private void replace(
+      Class<? extends UncheckedIOException> type,
+      String name,
+      UnaryOperator<String> change,
+      String message)
       throws IOException {
     Path file = scratch.resolve(name);
     byte[] before = Files.readAllBytes(file);
     String after = change.apply(new String(before, StandardCharsets.ISO_8859_1));
     Files.write(file, after.getBytes(StandardCharsets.ISO_8859_1));
-    refused(scratch, 0, message);
+    refused(type, scratch, 0, message);
     Files.write(file, before);
   }
 
@@ -340,10 +357,23 @@ class FolderTest {
   }
 
   private static void refused(Path folder, int dimension, String... message) {
-    assertThatExceptionOfType(UncheckedIOException.class)
-        .isThrownBy(() -> Index.open(folder, dimension).close())
-        .withMessageContainingAll(message)
-        .withMessageStartingWith("/");
+    refused(UncheckedIOException.class, folder, dimension, message);
+  }
+
+  private static void corrupt(Path folder, int dimension, String... message) {
+    refused(CorruptIndexException.class, folder, dimension, message);
+  }
+
+  private static void held(Path folder, int dimension, String... message) {
+    refused(IndexLockedException.class, folder, dimension, message);
+  }
+
+  private static void refused(
+      Class<? extends UncheckedIOException> type, Path folder, int dimension, String... message) {
+    assertThatThrownBy(() -> Index.open(folder, dimension).close())
+        .isExactlyInstanceOf(type)
+        .hasMessageContainingAll(message)
+        .hasMessageStartingWith("/");
   }
 
   @Test
@@ -459,7 +489,7 @@ class FolderTest {
     Map<String, String> now = contents(scratch);
     for (Map<String, String> before : states.subList(0, states.size() - 1)) {
       Files.writeString(scratch.resolve("manifest"), before.get("manifest"));
-      refused(scratch, 1, "has ", "which its manifest does not name: that is older than the files");
+      corrupt(scratch, 1, "has ", "which its manifest does not name: that is older than the files");
       Files.writeString(scratch.resolve("manifest"), now.get("manifest"));
       assertThat(contents(scratch)).isEqualTo(now);
     }
@@ -470,7 +500,7 @@ class FolderTest {
     Files.delete(other.resolve("lock"));
     Files.delete(other);
     Files.writeString(scratch.resolve("manifest"), manifest);
-    refused(scratch, 1, "or of another index; restore the manifest that belongs to them");
+    corrupt(scratch, 1, "or of another index; restore the manifest that belongs to them");
     Files.writeString(scratch.resolve("manifest"), now.get("manifest"));
     try (Index index = Index.open(scratch, 1)) {
       index.verify();
@@ -982,10 +1012,10 @@ class FolderTest {
       for (int step = 0; step < 3; step++) {
         index.replace(new long[] {6, 7}, Content.batch(step, step));
         files.left = step;
-        assertThatExceptionOfType(UncheckedIOException.class)
-            .isThrownBy(index::commit)
-            .withMessageContaining("No space left on device")
-            .withMessageContaining(scratch.toString());
+        assertThatThrownBy(index::commit)
+            .isExactlyInstanceOf(UncheckedIOException.class)
+            .hasMessageContaining("No space left on device")
+            .hasMessageContaining(scratch.toString());
         assertThat(index.contains(7)).isTrue();
         assertThat(segmentsAndDeletions()).isEqualTo(before);
       }
@@ -1035,7 +1065,7 @@ class FolderTest {
       Files.delete(scratch.resolve(segmentsAndDeletions().iterator().next()));
       index.add(new long[] {-1}, Content.batch(1));
       String manifest = Files.readString(scratch.resolve("manifest"));
-      assertThatExceptionOfType(UncheckedIOException.class)
+      assertThatExceptionOfType(CorruptIndexException.class)
           .isThrownBy(index::commit)
           .withMessageContaining("segment-000001.bin: is missing; restore the folder from a copy");
       assertThat(Files.readString(scratch.resolve("manifest"))).isEqualTo(manifest);

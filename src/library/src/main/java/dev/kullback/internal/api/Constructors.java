@@ -1,0 +1,54 @@
+package dev.kullback.internal.api;
+
+import dev.kullback.CorruptIndexException;
+import dev.kullback.CudaException;
+import dev.kullback.IndexLockedException;
+import java.io.IOException;
+import java.lang.invoke.MethodHandles;
+import java.util.Objects;
+import java.util.function.BiFunction;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Constructors of the API that are not public. A class of the API gives its own here when it is initialized, which the first use has done.
+ *
+ * @param <F> the constructor, as a function
+ */
+public final class Constructors<F> {
+  /** Takes a status and a message. */
+  public static final Constructors<BiFunction<Integer, String, CudaException>> CUDA =
+      new Constructors<>(CudaException.class);
+
+  /** Takes a message and its cause. */
+  public static final Constructors<BiFunction<String, IOException, CorruptIndexException>>
+      CORRUPT_INDEX = new Constructors<>(CorruptIndexException.class);
+
+  /** Takes a message and its cause. */
+  public static final Constructors<BiFunction<String, IOException, IndexLockedException>>
+      INDEX_LOCKED = new Constructors<>(IndexLockedException.class);
+
+  private final Class<?> type;
+
+  private volatile @Nullable F constructor;
+
+  private Constructors(Class<?> type) {
+    this.type = type;
+  }
+
+  /** Called by the class that has the constructor, when it is initialized. */
+  public void set(F constructor) {
+    this.constructor = constructor;
+  }
+
+  /** Returns the constructor. */
+  public F get() {
+    if (constructor == null) {
+      try {
+        MethodHandles.lookup().ensureInitialized(type);
+      } catch (IllegalAccessException e) {
+        throw new AssertionError("it is public", e);
+      }
+    }
+    return Objects.requireNonNull(constructor);
+  }
+}
