@@ -76,8 +76,8 @@
  *
  * <p>Until the JVM has compiled vector code, in the first seconds of a process, plain code computes, to the same bits, and
  * one daemon thread has the vector code compiled. {@link KlEngine#warmUp(int, int, int)} and {@link KlEngine#verify}
- * wait for it. The page <a href="doc-files/services.html">Services</a> says how to do without that thread, how a
- * call is divided, and what follows below means for a service.
+ * wait for it. {@link KlEngine.Builder#backgroundWarmUp} does without that thread. The page <a href="doc-files/services.html">Services</a>
+ * says how a call is divided, and what follows below means for a service.
  *
  * <h2>Interruption and virtual threads</h2>
  *

@@ -12,6 +12,8 @@ import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The thread that has vectors compiled: what starts it, that it ends, and that no result shows it. */
 class BackgroundWarmUpTest {
@@ -41,6 +43,19 @@ class BackgroundWarmUpTest {
   void thereNeedBeNone() throws Exception {
     assertThat(run("false", 100))
         .containsSubsequence("call: no thread", "same", "warmUp: no thread", "same");
+  }
+
+  /** Whatever the property says. */
+  @ParameterizedTest
+  @ValueSource(strings = {"true", "false"})
+  void buildersDecide(String property) throws Exception {
+    assertThat(run(property, 1, "BUILDERS"))
+        .containsExactly(
+            "vectors",
+            "engine without: no thread",
+            "index without: no thread",
+            "same",
+            "engine with: under way");
   }
 
   @Tag("long")

@@ -565,6 +565,10 @@ class KlIndexTest {
       assertThat(stats.survivors()).isBetween(2L * 10, 10L * N);
       assertThat(stats.bytesRead()).isBetween(1L, 10L * 8 * D * (N + 15));
       assertThat(stats.uncommitted()).isEqualTo(N + 2);
+      assertThat(stats.failedMerges()).isZero();
+      assertThat(stats.toString())
+          .startsWith("IndexStats[size=%d, segments=1, deleted=2, ".formatted(N - 2))
+          .endsWith(", uncommitted=%d, failedMerges=0]".formatted(N + 2));
     }
   }
 

@@ -147,7 +147,8 @@ public final class Main {
               + "; see "
               + p.getCommandLine().getCommandSpec().qualifiedName()
               + " --help";
-      case OutOfMemoryError _ -> "out of memory (%s): ".formatted(e.getMessage()) + memoryAdvice(e);
+      case OutOfMemoryError memory ->
+          "out of memory (%s): ".formatted(memory.getMessage()) + memoryAdvice(memory);
       case UserError _, OutputFailure _, IllegalArgumentException _, IllegalStateException _ ->
           String.valueOf(e.getMessage());
       // what the library throws of its own, of a device say: its message suffices
@@ -159,7 +160,7 @@ public final class Main {
   }
 
   /** Tells heap from other memory, where inputs are for one. */
-  private static String memoryAdvice(Throwable e) {
+  private static String memoryAdvice(OutOfMemoryError e) {
     String message = String.valueOf(e.getMessage());
     return message.contains("eap space")
             || message.contains("GC overhead")

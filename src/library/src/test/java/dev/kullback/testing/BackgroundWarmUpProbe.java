@@ -3,13 +3,16 @@ package dev.kullback.testing;
 import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.KlIndex;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Wasserstein2;
+import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.function.BooleanSupplier;
+import java.util.stream.LongStream;
 
 /** Calls engines from the first call until vectors are compiled; BackgroundWarmUpTest runs it in virtual machines of its own. */
 public final class BackgroundWarmUpProbe {
@@ -24,8 +27,40 @@ public final class BackgroundWarmUpProbe {
     System.out.println(what + (isUnderWay() ? ": under way" : ": no thread"));
   }
 
-  /** Prints whether the thread is there, and whether results stay the same; or, given a second argument, what an engine of the Wasserstein distance has waited for. */
+  /** Has an engine and an index without the thread compute, and then an engine with it; prints whether the thread is there. */
+  private static void build(DiagonalGaussians q, DiagonalGaussians p) {
+    float[] matrix;
+    try (KlEngine engine =
+            KlEngine.builder().backend(Backend.VECTOR).backgroundWarmUp(false).build();
+        KlIndex index = KlIndex.builder(p.dimension()).backgroundWarmUp(false).build()) {
+      System.out.println(Readiness.isProven() ? "vectors" : "no vectors");
+      matrix = engine.pairwise(q, p);
+      engine.logSumExp(q, p);
+      engine.warmUp(1, 1, p.dimension());
+      engine.warmUp(q, p);
+      say("engine without");
+      index.add(LongStream.range(0, p.size()).toArray(), p);
+      index.nearest(q, 3);
+      say("index without");
+    }
+    try (KlEngine engine =
+        KlEngine.builder().backend(Backend.VECTOR).backgroundWarmUp(true).build()) {
+      System.out.println(Arrays.equals(matrix, engine.pairwise(q, p)) ? "same" : "different");
+      say("engine with");
+    }
+  }
+
+  /**
+   * Prints whether the thread is there, and whether results stay the same; or, given a second argument, what builders do, or what an engine of
+   * the Wasserstein distance has waited for.
+   */
   public static void main(String[] arguments) {
+    DiagonalGaussians q = Batch.random(false, 21, 33, 0, new Random(1)).gaussians();
+    DiagonalGaussians p = Batch.random(false, 300, 33, 3, new Random(2)).gaussians();
+    if (arguments.length > 1 && arguments[1].equals("BUILDERS")) {
+      build(q, p);
+      return;
+    }
     if (arguments.length > 1) {
       try (Engine engine = new Engine(Wasserstein2.SQUARED, Platform.Choice.VECTOR, 1, null)) {
         engine.awaitVectors(8);
@@ -35,8 +70,6 @@ public final class BackgroundWarmUpProbe {
           .forEach(System.out::println);
       return;
     }
-    DiagonalGaussians q = Batch.random(false, 21, 33, 0, new Random(1)).gaussians();
-    DiagonalGaussians p = Batch.random(false, 300, 33, 3, new Random(2)).gaussians();
     Backend.AUTO.reason();
     say("describe");
     try (KlEngine scalar = Engines.on(Backend.SCALAR)) {

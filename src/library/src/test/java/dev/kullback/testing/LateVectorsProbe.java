@@ -3,8 +3,10 @@ package dev.kullback.testing;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.internal.kernel.Readiness;
+import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.function.Predicate;
 import jdk.test.whitebox.WhiteBox;
 
 /** Calls engines while nothing is compiled, and then until vectors are used; LateVectorsTest runs it in virtual machines of its own. */
@@ -20,6 +22,7 @@ public final class LateVectorsProbe {
   public static void main(String[] arguments) throws InterruptedException {
     WhiteBox compilers = new WhiteBox();
     compilers.lockCompilation();
+    Predicate<KernelGroup> ready = Readiness.of(Readiness.IS_DEFERRED);
     DiagonalGaussians q = Batch.random(false, 21, 3, 0, new Random(1)).gaussians();
     try (KlEngine engine = KlEngine.builder().build()) {
       float[] matrix = engine.pairwise(q, q);
@@ -32,7 +35,7 @@ public final class LateVectorsProbe {
       BackgroundWarmUpProbe.say("call");
       compilers.unlockCompilation();
       boolean same = true;
-      while (!Readiness.KernelGroup.SMALL.isCompiled()) {
+      while (!ready.test(KernelGroup.SMALL)) {
         same &= Arrays.equals(matrix, engine.pairwise(q, q));
         try (KlEngine later = KlEngine.builder().build()) {
           same &= Arrays.equals(matrix, later.pairwise(q, q));

@@ -56,8 +56,8 @@ public final class Probe {
         continue;
       }
       Backend backend = Backend.valueOf(argument);
-      System.out.printf(
-          "%s is available: %s, %s%n", backend, backend.isAvailable(), backend.reason());
+      System.out.println(backend + " describes " + backend.reason());
+      System.out.println(backend + " is available: " + backend.isAvailable());
       try (KlEngine engine = KlEngine.builder().backend(backend).build()) {
         StringBuilder line = new StringBuilder(backend + " returns");
         for (float value : engine.pairwise(q().gaussians(), p().gaussians())) {

@@ -119,10 +119,10 @@ record Columns(String id, String mean, String scale, ScaleKind kind) implements 
         data.select(candidate);
         return candidate;
       } catch (Exception e) {
-        if (!(e instanceof AnalysisException)) { // which Scala does not declare
+        if (!(e instanceof AnalysisException analysis)) { // which Scala does not declare
           throw e;
         }
-        if (String.valueOf(e.getMessage()).contains("AMBIGUOUS")) {
+        if (String.valueOf(analysis.getMessage()).contains("AMBIGUOUS")) {
           throw new IllegalArgumentException(
               "%s: column %s is ambiguous; there are %s"
                   .formatted(side, name, String.join(", ", names)),

@@ -232,15 +232,17 @@ final class MixtureDivergence extends PairCommand {
         weightFile != null
             ? Weights.read(weightFile, false, batch).ofMixtures(offsets)
             : equal(batch, offsets);
+    if (offsetFile != null) { // with weights that are right, the offsets alone may be refused
+      make(offsetFile, batch, equal(batch, offsets), offsets);
+    }
+    return make(weightFile == null ? batch.files().scale() : weightFile, batch, weights, offsets);
+  }
+
+  private static Mixture make(Path file, Batch batch, double[] weights, int[] offsets) {
     try {
       return Mixture.of(batch.gaussians(), weights, offsets);
     } catch (IllegalArgumentException e) {
-      String message = String.valueOf(e.getMessage());
-      @Nullable Path file =
-          message.startsWith("offsets")
-              ? offsetFile
-              : message.contains("weights") ? weightFile : null;
-      throw new UserError(file == null ? batch.files().scale() : file, message);
+      throw new UserError(file, String.valueOf(e.getMessage()));
     }
   }
 

@@ -27,6 +27,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.function.DoubleUnaryOperator;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -51,6 +52,9 @@ import picocli.CommandLine.Spec;
       "  kullback reduce --to 50 --mean Q.npy --cov P.npy --weights C.npy -o M.npy --out-scale S.npy --out-weights W.npy",
     })
 final class Reduce implements Callable<Integer> {
+  /** The greatest absolute mean that the library merges. */
+  private static final double MOST_MEAN = 0x1p250;
+
   @Mixin BatchOptions.Q qOptions;
   @Mixin WeightOptions weightOptions;
 
@@ -142,7 +146,7 @@ final class Reduce implements Callable<Integer> {
     }
   }
 
-  /** Reduces the mixture; what the library refuses is told of the file of weights or means, if it names these, or of scales. */
+  /** Reduces the mixture; what the library refuses is told of the file of means if one is out of range, or of scales. */
   private MixtureReduction reduce(Batch q, Weights given) {
     int size = to == null ? 1 : to;
     double most = maxCost == null ? Double.POSITIVE_INFINITY : maxCost;
@@ -151,12 +155,15 @@ final class Reduce implements Callable<Integer> {
       return MixtureReduction.runnalls(
           q.gaussians(), weights, size, most, left -> progress.advance(left < q.size() ? 1 : 0));
     } catch (IllegalArgumentException e) {
-      String message = String.valueOf(e.getMessage());
-      List<Path> files = weightOptions.files();
-      boolean ofWeights = message.contains("weights") && !files.isEmpty();
-      Path batch = message.contains(" has mean ") ? q.files().mean() : q.files().scale();
-      throw new UserError(ofWeights ? files.getFirst() : batch, message);
+      Path file = isFar(q) ? q.files().mean() : q.files().scale();
+      throw new UserError(file, String.valueOf(e.getMessage()));
     }
+  }
+
+  /** Whether a mean is beyond the range in which Gaussians can be merged. */
+  private static boolean isFar(Batch q) {
+    return LongStream.range(0, (long) q.size() * q.dimension())
+        .anyMatch(i -> Math.abs(q.mean().value(i)) > MOST_MEAN);
   }
 
   private void write(MixtureReduction reduced, Batch q, OutputFiles out) {
