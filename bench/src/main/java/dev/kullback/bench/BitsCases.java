@@ -3,6 +3,7 @@ package dev.kullback.bench;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
+import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -169,7 +170,7 @@ final class BitsCases {
       return this;
     }
 
-    FullGaussians gaussians(Matrix matrix, boolean isDouble) {
+    Gaussians gaussians(Matrix matrix, boolean isDouble) {
       double[] values =
           switch (matrix) {
             case SCALE_TRIL -> scaleTril;
@@ -186,8 +187,8 @@ final class BitsCases {
                 : FullGaussians.ofScaleTril(mean32, values32, dimension);
         case PACKED ->
             isDouble
-                ? FullGaussians.ofPackedScaleTril(mean, values, dimension, false)
-                : FullGaussians.ofPackedScaleTril(mean32, values32, dimension, false);
+                ? Gaussians.of(ScaleKind.PLAIN_PACKED_SCALE_TRIL, mean, values, dimension)
+                : Gaussians.of(ScaleKind.PLAIN_PACKED_SCALE_TRIL, mean32, values32, dimension);
         case PACKED_LOG ->
             isDouble
                 ? FullGaussians.ofPackedScaleTril(mean, values, dimension)
@@ -198,8 +199,8 @@ final class BitsCases {
                 : FullGaussians.ofCovariance(mean32, values32, dimension);
         case PRECISION ->
             isDouble
-                ? FullGaussians.ofPrecision(mean, values, dimension)
-                : FullGaussians.ofPrecision(mean32, values32, dimension);
+                ? Gaussians.of(ScaleKind.PRECISION_MATRIX, mean, values, dimension)
+                : Gaussians.of(ScaleKind.PRECISION_MATRIX, mean32, values32, dimension);
       };
     }
 
@@ -406,12 +407,16 @@ final class BitsCases {
   private static List<Bits.Case> policies() {
     Supplier<Gaussians> zero =
         () ->
-            DiagonalGaussians.ofStd(
-                new float[60], new float[60], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
+            Gaussians.of(
+                ScaleKind.STD, new float[60], new float[60], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
     Supplier<Gaussians> zeros =
         () ->
-            DiagonalGaussians.ofVariance(
-                new double[60], new double[60], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
+            Gaussians.of(
+                ScaleKind.VARIANCE,
+                new double[60],
+                new double[60],
+                3,
+                ScalePolicy.DETERMINISTIC_IF_ZERO);
     Supplier<Gaussians> other = () -> Values.random(20, 3, 1, 31).gaussians(Kind.STD, false);
     Supplier<Gaussians> full = () -> Factors.random(20, 3, 32).gaussians(Matrix.SCALE_TRIL, true);
     double[] raw = {0, 1e-9, 1, -2, 40, 3e16, -0.0, 7, 0.5};
@@ -423,62 +428,66 @@ final class BitsCases {
         of("deterministic p", other, zero),
         self(
             "clamped std",
-            () -> DiagonalGaussians.ofStd(new float[9], raw32, 3, ScalePolicy.CLAMPED)),
+            () -> Gaussians.of(ScaleKind.STD, new float[9], raw32, 3, ScalePolicy.CLAMPED)),
         self(
             "clamped variance",
-            () -> DiagonalGaussians.ofVariance(new double[9], raw, 3, ScalePolicy.CLAMPED)),
+            () -> Gaussians.of(ScaleKind.VARIANCE, new double[9], raw, 3, ScalePolicy.CLAMPED)),
         self(
             "clamped log-variance",
-            () -> DiagonalGaussians.ofLogVariance(new float[9], raw32, 3, ScalePolicy.CLAMPED)),
+            () ->
+                Gaussians.of(ScaleKind.LOG_VARIANCE, new float[9], raw32, 3, ScalePolicy.CLAMPED)),
         self(
             "clamped precision",
             () ->
-                DiagonalGaussians.ofPrecision(
-                    new double[] {1, 2, 3}, new double[] {1e-3, 1, 1e17}, 3, ScalePolicy.CLAMPED)));
+                Gaussians.of(
+                    ScaleKind.PRECISION,
+                    new double[] {1, 2, 3},
+                    new double[] {1e-3, 1, 1e17},
+                    3,
+                    ScalePolicy.CLAMPED)));
   }
 
   /** Batches read from memory, of both byte orders. */
   private static List<Bits.Case> segments() {
-    ValueLayout.OfDouble big = ValueLayout.JAVA_DOUBLE.withOrder(ByteOrder.BIG_ENDIAN);
     Values q = Values.random(9, 6, 1, 33);
     Values p = Values.random(12, 6, 1, 34);
     Factors f = Factors.random(7, 6, 35);
-    MemorySegment mean32 = MemorySegment.ofArray(floats(q.mean));
-    MemorySegment scale32 = MemorySegment.ofArray(floats(q.logVariance));
-    MemorySegment mean64 = bigEndian(p.mean);
-    MemorySegment scale64 = bigEndian(p.logVariance);
+    ScalePolicy strict = ScalePolicy.STRICT;
+    ScalePolicy clamped = ScalePolicy.CLAMPED;
     return List.of(
         of(
             "segments log-variance",
-            () -> DiagonalGaussians.ofLogVariance(mean32, scale32, 6),
-            () -> DiagonalGaussians.ofLogVariance(mean64, scale64, 6, big, ScalePolicy.STRICT)),
+            () -> ofFloats(ScaleKind.LOG_VARIANCE, q.mean, q.logVariance, strict),
+            () -> ofBigEndian(ScaleKind.LOG_VARIANCE, p.mean, p.logVariance, strict)),
         of(
             "segments clamped",
-            () ->
-                DiagonalGaussians.ofStd(
-                    mean32, scale32, 6, ValueLayout.JAVA_FLOAT, ScalePolicy.CLAMPED),
-            () -> DiagonalGaussians.ofVariance(mean64, scale64, 6, big, ScalePolicy.CLAMPED)),
+            () -> ofFloats(ScaleKind.STD, q.mean, q.logVariance, clamped),
+            () -> ofBigEndian(ScaleKind.VARIANCE, p.mean, p.logVariance, clamped)),
         self(
             "segments scaleTril",
-            () -> FullGaussians.ofScaleTril(bigEndian(f.mean), bigEndian(f.scaleTril), 6, big)),
+            () -> ofBigEndian(ScaleKind.SCALE_TRIL, f.mean, f.scaleTril, strict)),
         of(
             "segments covariance and precision",
-            () ->
-                FullGaussians.ofCovariance(
-                    MemorySegment.ofArray(floats(f.mean)),
-                    MemorySegment.ofArray(floats(f.products())),
-                    6),
-            () -> FullGaussians.ofPrecision(bigEndian(f.mean), bigEndian(f.products()), 6, big)),
+            () -> ofFloats(ScaleKind.COVARIANCE, f.mean, f.products(), strict),
+            () -> ofBigEndian(ScaleKind.PRECISION_MATRIX, f.mean, f.products(), strict)),
         of(
             "segments packed",
-            () ->
-                FullGaussians.ofPackedScaleTril(
-                    MemorySegment.ofArray(floats(f.mean)),
-                    MemorySegment.ofArray(floats(f.packed(true))),
-                    6),
-            () ->
-                FullGaussians.ofPackedScaleTril(
-                    bigEndian(f.mean), bigEndian(f.packed(false)), 6, big, false)));
+            () -> ofFloats(ScaleKind.PACKED_SCALE_TRIL, f.mean, f.packed(true), strict),
+            () -> ofBigEndian(ScaleKind.PLAIN_PACKED_SCALE_TRIL, f.mean, f.packed(false), strict)));
+  }
+
+  private static Gaussians ofFloats(
+      ScaleKind kind, double[] mean, double[] scale, ScalePolicy policy) {
+    ValueLayout element = ValueLayout.JAVA_FLOAT;
+    MemorySegment means = MemorySegment.ofArray(floats(mean));
+    MemorySegment scales = MemorySegment.ofArray(floats(scale));
+    return Gaussians.of(kind, means, element, scales, element, 6, policy);
+  }
+
+  private static Gaussians ofBigEndian(
+      ScaleKind kind, double[] mean, double[] scale, ScalePolicy policy) {
+    ValueLayout element = ValueLayout.JAVA_DOUBLE.withOrder(ByteOrder.BIG_ENDIAN);
+    return Gaussians.of(kind, bigEndian(mean), element, bigEndian(scale), element, 6, policy);
   }
 
   static List<Bits.Case> full() {

@@ -7,6 +7,7 @@ import dev.kullback.KlEngine;
 import dev.kullback.KlTile;
 import dev.kullback.MixtureEntropy;
 import dev.kullback.Neighbors;
+import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -34,10 +35,6 @@ final class BitsErrors {
 
   private interface Factory64 {
     Gaussians of(double[] mean, double[] scale, int dimension);
-  }
-
-  private interface Factory {
-    Gaussians of(MemorySegment mean, MemorySegment scale, int dimension);
   }
 
   private final Map<String, String> texts = new LinkedHashMap<>();
@@ -87,7 +84,7 @@ final class BitsErrors {
 
   private static Gaussians zeros(int n, int dimension) {
     float[] zeros = new float[n * dimension];
-    return DiagonalGaussians.ofStd(zeros, zeros, dimension, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    return Gaussians.of(ScaleKind.STD, zeros, zeros, dimension, ScalePolicy.DETERMINISTIC_IF_ZERO);
   }
 
   private void diagonal() {
@@ -134,14 +131,16 @@ final class BitsErrors {
       for (float bad : new float[] {Float.NaN, 0, -1}) {
         float[] scale = {1, bad, 1};
         String name = bad + " " + policy;
-        add("std " + name, () -> DiagonalGaussians.ofStd(new float[3], scale, 1, policy));
-        add("variance " + name, () -> DiagonalGaussians.ofVariance(new float[3], scale, 1, policy));
+        add("std " + name, () -> Gaussians.of(ScaleKind.STD, new float[3], scale, 1, policy));
+        add(
+            "variance " + name,
+            () -> Gaussians.of(ScaleKind.VARIANCE, new float[3], scale, 1, policy));
         add(
             "logVariance " + name,
-            () -> DiagonalGaussians.ofLogVariance(new float[3], scale, 1, policy));
+            () -> Gaussians.of(ScaleKind.LOG_VARIANCE, new float[3], scale, 1, policy));
         add(
             "precision " + name,
-            () -> DiagonalGaussians.ofPrecision(new float[3], scale, 1, policy));
+            () -> Gaussians.of(ScaleKind.PRECISION, new float[3], scale, 1, policy));
       }
     }
     add("std of 2^20 dimensions too many", () -> gaussians(1, 1 << 26));
@@ -151,17 +150,17 @@ final class BitsErrors {
     Map<String, Factory32> floats =
         Map.of(
             "scaleTril", FullGaussians::ofScaleTril,
-            "packed", (mean, l, d) -> FullGaussians.ofPackedScaleTril(mean, l, d, false),
+            "packed", (mean, l, d) -> Gaussians.of(ScaleKind.PLAIN_PACKED_SCALE_TRIL, mean, l, d),
             "packed log", FullGaussians::ofPackedScaleTril,
             "covariance", FullGaussians::ofCovariance,
-            "precision", FullGaussians::ofPrecision);
+            "precision", (mean, m, d) -> Gaussians.of(ScaleKind.PRECISION_MATRIX, mean, m, d));
     Map<String, Factory64> doubles =
         Map.of(
             "scaleTril", FullGaussians::ofScaleTril,
-            "packed", (mean, l, d) -> FullGaussians.ofPackedScaleTril(mean, l, d, false),
+            "packed", (mean, l, d) -> Gaussians.of(ScaleKind.PLAIN_PACKED_SCALE_TRIL, mean, l, d),
             "packed log", FullGaussians::ofPackedScaleTril,
             "covariance", FullGaussians::ofCovariance,
-            "precision", FullGaussians::ofPrecision);
+            "precision", (mean, m, d) -> Gaussians.of(ScaleKind.PRECISION_MATRIX, mean, m, d));
     for (String kind :
         new String[] {"scaleTril", "packed", "packed log", "covariance", "precision"}) {
       Factory32 of32 = floats.get(kind);
@@ -206,39 +205,47 @@ final class BitsErrors {
   }
 
   private void segments() {
-    Map<String, Factory> factories =
+    Map<String, ScaleKind> kinds =
         Map.of(
-            "std", DiagonalGaussians::ofStd,
-            "variance", DiagonalGaussians::ofVariance,
-            "logVariance", DiagonalGaussians::ofLogVariance,
-            "precision", DiagonalGaussians::ofPrecision,
-            "scaleTril", FullGaussians::ofScaleTril,
-            "packed", FullGaussians::ofPackedScaleTril,
-            "covariance", FullGaussians::ofCovariance,
-            "fullPrecision", FullGaussians::ofPrecision);
+            "std", ScaleKind.STD,
+            "variance", ScaleKind.VARIANCE,
+            "logVariance", ScaleKind.LOG_VARIANCE,
+            "precision", ScaleKind.PRECISION,
+            "scaleTril", ScaleKind.SCALE_TRIL,
+            "packed", ScaleKind.PACKED_SCALE_TRIL,
+            "covariance", ScaleKind.COVARIANCE,
+            "fullPrecision", ScaleKind.PRECISION_MATRIX);
     MemorySegment one = MemorySegment.ofArray(new float[] {1});
     MemorySegment closed;
     try (Arena arena = Arena.ofConfined()) {
       closed = arena.allocate(4);
     }
-    factories.entrySet().stream()
+    kinds.entrySet().stream()
         .sorted(Map.Entry.comparingByKey())
         .forEach(entry -> {
           String kind = entry.getKey();
-          Factory of = entry.getValue();
-          add(kind + " closed mean", () -> of.of(closed, one, 1));
-          add(kind + " closed scale", () -> of.of(one, closed, 1));
-          add(kind + " 3 bytes", () -> of.of(one, one.asSlice(0, 3), 1));
-          add(kind + " empty", () -> of.of(one.asSlice(4), one.asSlice(4), 1));
-          add(kind + " null segment", () -> of.of(one, nullSegment(), 1));
+          ScaleKind of = entry.getValue();
+          add(kind + " closed mean", () -> of(of, closed, one));
+          add(kind + " closed scale", () -> of(of, one, closed));
+          add(kind + " 3 bytes", () -> of(of, one, one.asSlice(0, 3)));
+          add(kind + " empty", () -> of(of, one.asSlice(4), one.asSlice(4)));
+          add(kind + " null segment", () -> of(of, one, nullSegment()));
         });
     ValueLayout element = ValueLayout.JAVA_INT;
-    add("std of int", () -> DiagonalGaussians.ofStd(one, one, 1, element, ScalePolicy.STRICT));
-    add("scaleTril of int", () -> FullGaussians.ofScaleTril(one, one, 1, element));
-    add("std of another thread's", () -> ofOtherThread(s -> DiagonalGaussians.ofStd(s, s, 1)));
     add(
-        "scaleTril of another thread's",
-        () -> ofOtherThread(s -> FullGaussians.ofScaleTril(s, s, 1)));
+        "std of int",
+        () -> Gaussians.of(ScaleKind.STD, one, element, one, element, 1, ScalePolicy.STRICT));
+    add(
+        "scaleTril of int",
+        () ->
+            Gaussians.of(ScaleKind.SCALE_TRIL, one, element, one, element, 1, ScalePolicy.STRICT));
+    add("std of another thread's", () -> ofOtherThread(s -> of(ScaleKind.STD, s, s)));
+    add("scaleTril of another thread's", () -> ofOtherThread(s -> of(ScaleKind.SCALE_TRIL, s, s)));
+  }
+
+  private static Gaussians of(ScaleKind kind, MemorySegment mean, MemorySegment scale) {
+    ValueLayout element = ValueLayout.JAVA_FLOAT;
+    return Gaussians.of(kind, mean, element, scale, element, 1, ScalePolicy.STRICT);
   }
 
   /** Hands over a segment that is confined to a thread which waits. */

@@ -1,33 +1,19 @@
 package dev.kullback;
 
-import static dev.kullback.ScaleKind.LOG_VARIANCE;
-import static dev.kullback.ScaleKind.PRECISION;
-import static dev.kullback.ScaleKind.STD;
-import static dev.kullback.ScaleKind.VARIANCE;
-
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.engine.Platform;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.util.Objects;
+import dev.kullback.internal.numerics.Scale;
 
 /**
  * A batch of N Gaussians {@code N(μ_i, diag(σ_i²))} of dimension D.
  *
- * <p>A factory takes the means μ, the scales that its name tells, both row-major {@code [N, D]}, and D; N is
- * {@code mean.length / D}. Arrays of {@code float} make a batch of float precision, and arrays of {@code double} one of double
- * precision. Segments hold the type that {@code element}, the layout of each of their values, is of:
- * {@link ValueLayout.OfFloat} or {@link ValueLayout.OfDouble}, of either byte order; without it, {@code float} in native
- * order. Values are copied and checked; the caller's memory is neither kept nor modified, except that {@code owning} keeps
- * the arrays themselves.
- *
- * <p>Scales other than log-variances must be positive, and all values finite; a {@link ScalePolicy} says what else is done with
- * other scales, and without one, {@link ScalePolicy#STRICT} holds. For invalid values, every factory throws an
- * {@link InvalidGaussianException}, which tells the array, the Gaussian and the dimension. For arrays that are not
- * {@code [N, D]} or too large, and for a layout that is neither float nor double, it throws another
- * {@link IllegalArgumentException}. Empty arrays make an empty batch, which a {@link KlIndex} takes, as a change of nothing, and a
- * {@link KlEngine} refuses.
+ * <p>A factory takes the means μ and the scales that its name tells, both row-major {@code [N, D]}, and D. {@link Gaussians} says
+ * how values are checked and copied; scales other than log-variances must be positive.
+ * {@link Gaussians#of(ScaleKind, float[], float[], int, ScalePolicy)} makes the same batches with another {@link ScalePolicy} than
+ * {@link ScalePolicy#STRICT}, or from memory segments, and
+ * {@link Gaussians#owning(ScaleKind, float[], float[], int)} without a copy. Empty arrays make an empty batch, which a
+ * {@link KlIndex} takes, as a change of nothing, and a {@link KlEngine} refuses.
  *
  * <p>What the kernels need (packed panels, inverse variances) is made when a batch is used, and kept with it: panels
  * from its second use on, a few numbers for each Gaussian from the first. So a batch that is made once is reused by every call of every engine. It takes {@code 2·N·D} values
@@ -47,198 +33,92 @@ public final class DiagonalGaussians implements Gaussians {
     this.batch = batch;
   }
 
-  /** {@return a batch from means and standard deviations σ, both row-major {@code [N, D]}} */
+  /**
+   * {@return a batch of float precision from means and standard deviations σ}
+   *
+   * @param mean μ, row-major {@code [N, D]}
+   * @param std σ, row-major {@code [N, D]}, positive
+   * @param dimension D
+   * @throws InvalidGaussianException if a value is invalid
+   * @throws IllegalArgumentException if the arrays do not have these shapes, or are too large
+   */
   public static DiagonalGaussians ofStd(float[] mean, float[] std, int dimension) {
-    return ofStd(mean, std, dimension, ScalePolicy.STRICT);
+    return (DiagonalGaussians) Gaussians.of(ScaleKind.STD, mean, std, dimension);
   }
 
-  /** {@return a batch from means and standard deviations σ, with a policy for invalid ones} */
-  public static DiagonalGaussians ofStd(
-      float[] mean, float[] std, int dimension, ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(STD, mean, std, dimension, policy);
-  }
-
-  /** {@return a batch of double precision from means and standard deviations σ} */
+  /** {@return a batch of double precision, otherwise as {@link #ofStd(float[], float[], int)} makes it} */
   public static DiagonalGaussians ofStd(double[] mean, double[] std, int dimension) {
-    return ofStd(mean, std, dimension, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch of double precision from means and standard deviations σ, with a policy for invalid ones} */
-  public static DiagonalGaussians ofStd(
-      double[] mean, double[] std, int dimension, ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(STD, mean, std, dimension, policy);
-  }
-
-  /** {@return a batch from means and standard deviations σ, in segments of {@code float} in native order} */
-  public static DiagonalGaussians ofStd(MemorySegment mean, MemorySegment std, int dimension) {
-    return ofStd(mean, std, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch from means and standard deviations σ, in segments of a layout, with a policy for invalid ones} */
-  public static DiagonalGaussians ofStd(
-      MemorySegment mean,
-      MemorySegment std,
-      int dimension,
-      ValueLayout element,
-      ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(STD, mean, element, std, element, dimension, policy);
-  }
-
-  /** {@return a batch from means and variances σ², both row-major {@code [N, D]}} */
-  public static DiagonalGaussians ofVariance(float[] mean, float[] variance, int dimension) {
-    return ofVariance(mean, variance, dimension, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch from means and variances σ², with a policy for invalid ones} */
-  public static DiagonalGaussians ofVariance(
-      float[] mean, float[] variance, int dimension, ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(VARIANCE, mean, variance, dimension, policy);
-  }
-
-  /** {@return a batch of double precision from means and variances σ²} */
-  public static DiagonalGaussians ofVariance(double[] mean, double[] variance, int dimension) {
-    return ofVariance(mean, variance, dimension, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch of double precision from means and variances σ², with a policy for invalid ones} */
-  public static DiagonalGaussians ofVariance(
-      double[] mean, double[] variance, int dimension, ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(VARIANCE, mean, variance, dimension, policy);
-  }
-
-  /** {@return a batch from means and variances σ², in segments of {@code float} in native order} */
-  public static DiagonalGaussians ofVariance(
-      MemorySegment mean, MemorySegment variance, int dimension) {
-    return ofVariance(mean, variance, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch from means and variances σ², in segments of a layout, with a policy for invalid ones} */
-  public static DiagonalGaussians ofVariance(
-      MemorySegment mean,
-      MemorySegment variance,
-      int dimension,
-      ValueLayout element,
-      ScalePolicy policy) {
-    return (DiagonalGaussians)
-        Gaussians.of(VARIANCE, mean, element, variance, element, dimension, policy);
-  }
-
-  /** {@return a batch from means and log-variances ln σ², both row-major {@code [N, D]}} */
-  public static DiagonalGaussians ofLogVariance(float[] mean, float[] logVariance, int dimension) {
-    return ofLogVariance(mean, logVariance, dimension, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch from means and log-variances ln σ², with a policy for invalid ones} */
-  public static DiagonalGaussians ofLogVariance(
-      float[] mean, float[] logVariance, int dimension, ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(LOG_VARIANCE, mean, logVariance, dimension, policy);
-  }
-
-  /** {@return a batch of double precision from means and log-variances ln σ²} */
-  public static DiagonalGaussians ofLogVariance(
-      double[] mean, double[] logVariance, int dimension) {
-    return ofLogVariance(mean, logVariance, dimension, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch of double precision from means and log-variances ln σ², with a policy for invalid ones} */
-  public static DiagonalGaussians ofLogVariance(
-      double[] mean, double[] logVariance, int dimension, ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(LOG_VARIANCE, mean, logVariance, dimension, policy);
-  }
-
-  /** {@return a batch from means and log-variances ln σ², in segments of {@code float} in native order} */
-  public static DiagonalGaussians ofLogVariance(
-      MemorySegment mean, MemorySegment logVariance, int dimension) {
-    return ofLogVariance(mean, logVariance, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch from means and log-variances ln σ², in segments of a layout, with a policy for invalid ones} */
-  public static DiagonalGaussians ofLogVariance(
-      MemorySegment mean,
-      MemorySegment logVariance,
-      int dimension,
-      ValueLayout element,
-      ScalePolicy policy) {
-    return (DiagonalGaussians)
-        Gaussians.of(LOG_VARIANCE, mean, element, logVariance, element, dimension, policy);
-  }
-
-  /** {@return a batch from means and precisions 1/σ², both row-major {@code [N, D]}} */
-  public static DiagonalGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
-    return ofPrecision(mean, precision, dimension, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch from means and precisions 1/σ², with a policy for invalid ones} */
-  public static DiagonalGaussians ofPrecision(
-      float[] mean, float[] precision, int dimension, ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(PRECISION, mean, precision, dimension, policy);
-  }
-
-  /** {@return a batch of double precision from means and precisions 1/σ²} */
-  public static DiagonalGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
-    return ofPrecision(mean, precision, dimension, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch of double precision from means and precisions 1/σ², with a policy for invalid ones} */
-  public static DiagonalGaussians ofPrecision(
-      double[] mean, double[] precision, int dimension, ScalePolicy policy) {
-    return (DiagonalGaussians) Gaussians.of(PRECISION, mean, precision, dimension, policy);
-  }
-
-  /** {@return a batch from means and precisions 1/σ², in segments of {@code float} in native order} */
-  public static DiagonalGaussians ofPrecision(
-      MemorySegment mean, MemorySegment precision, int dimension) {
-    return ofPrecision(mean, precision, dimension, ValueLayout.JAVA_FLOAT, ScalePolicy.STRICT);
-  }
-
-  /** {@return a batch from means and precisions 1/σ², in segments of a layout, with a policy for invalid ones} */
-  public static DiagonalGaussians ofPrecision(
-      MemorySegment mean,
-      MemorySegment precision,
-      int dimension,
-      ValueLayout element,
-      ScalePolicy policy) {
-    return (DiagonalGaussians)
-        Gaussians.of(PRECISION, mean, element, precision, element, dimension, policy);
+    return (DiagonalGaussians) Gaussians.of(ScaleKind.STD, mean, std, dimension);
   }
 
   /**
-   * {@return a batch that takes the arrays over instead of copying them}
+   * {@return a batch of float precision from means and variances σ²}
    *
-   * <p>The caller must not modify them afterwards, on pain of wrong results. They are checked as by the other factories,
-   * which make the same batch of copies; where an exception is thrown, the caller keeps them.
-   *
-   * @param kind what {@code scale} holds, one of the diagonal kinds
+   * @param mean μ, row-major {@code [N, D]}
+   * @param variance σ², row-major {@code [N, D]}, positive
+   * @param dimension D
+   * @throws InvalidGaussianException if a value is invalid
+   * @throws IllegalArgumentException if the arrays do not have these shapes, or are too large
    */
-  public static DiagonalGaussians owning(
-      float[] mean, float[] scale, int dimension, ScaleKind kind) {
-    Objects.requireNonNull(kind, "kind");
-    Elements means = Elements.of(mean, "mean").owned();
-    Elements scales = Elements.of(scale, kind.argument()).owned();
-    return of(kind, means, scales, dimension, ScalePolicy.STRICT);
+  public static DiagonalGaussians ofVariance(float[] mean, float[] variance, int dimension) {
+    return (DiagonalGaussians) Gaussians.of(ScaleKind.VARIANCE, mean, variance, dimension);
   }
 
-  /** {@return a batch of double precision that takes the arrays over, as {@link #owning(float[], float[], int, ScaleKind)}} */
-  public static DiagonalGaussians owning(
-      double[] mean, double[] scale, int dimension, ScaleKind kind) {
-    Objects.requireNonNull(kind, "kind");
-    Elements means = Elements.of(mean, "mean").owned();
-    Elements scales = Elements.of(scale, kind.argument()).owned();
-    return of(kind, means, scales, dimension, ScalePolicy.STRICT);
+  /** {@return a batch of double precision, otherwise as {@link #ofVariance(float[], float[], int)} makes it} */
+  public static DiagonalGaussians ofVariance(double[] mean, double[] variance, int dimension) {
+    return (DiagonalGaussians) Gaussians.of(ScaleKind.VARIANCE, mean, variance, dimension);
+  }
+
+  /**
+   * {@return a batch of float precision from means and log-variances ln σ²}
+   *
+   * @param mean μ, row-major {@code [N, D]}
+   * @param logVariance ln σ², row-major {@code [N, D]}
+   * @param dimension D
+   * @throws InvalidGaussianException if a value is not finite
+   * @throws IllegalArgumentException if the arrays do not have these shapes, or are too large
+   */
+  public static DiagonalGaussians ofLogVariance(float[] mean, float[] logVariance, int dimension) {
+    return (DiagonalGaussians) Gaussians.of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension);
+  }
+
+  /** {@return a batch of double precision, otherwise as {@link #ofLogVariance(float[], float[], int)} makes it} */
+  public static DiagonalGaussians ofLogVariance(
+      double[] mean, double[] logVariance, int dimension) {
+    return (DiagonalGaussians) Gaussians.of(ScaleKind.LOG_VARIANCE, mean, logVariance, dimension);
+  }
+
+  /**
+   * {@return a batch of float precision from means and precisions 1/σ²}
+   *
+   * @param mean μ, row-major {@code [N, D]}
+   * @param precision 1/σ², row-major {@code [N, D]}, positive
+   * @param dimension D
+   * @throws InvalidGaussianException if a value is invalid
+   * @throws IllegalArgumentException if the arrays do not have these shapes, or are too large
+   */
+  public static DiagonalGaussians ofPrecision(float[] mean, float[] precision, int dimension) {
+    return (DiagonalGaussians) Gaussians.of(ScaleKind.PRECISION, mean, precision, dimension);
+  }
+
+  /** {@return a batch of double precision, otherwise as {@link #ofPrecision(float[], float[], int)} makes it} */
+  public static DiagonalGaussians ofPrecision(double[] mean, double[] precision, int dimension) {
+    return (DiagonalGaussians) Gaussians.of(ScaleKind.PRECISION, mean, precision, dimension);
   }
 
   static DiagonalGaussians of(
-      ScaleKind kind, Elements mean, Elements scale, int dimension, ScalePolicy policy) {
-    if (kind.scale == null) {
-      throw new IllegalArgumentException("kind " + kind + " is one of matrices, not of scales");
-    }
+      Scale form, Elements mean, Elements scale, int dimension, ScalePolicy policy) {
     return new DiagonalGaussians(
-        DiagonalBatch.of(mean, scale, dimension, kind.scale, policy, Platform.rangeCheck()));
+        DiagonalBatch.of(mean, scale, dimension, form, policy, Platform.rangeCheck()));
+  }
+
+  DiagonalGaussians rows(int[] indices) {
+    return new DiagonalGaussians(batch.select(indices, Platform.rangeCheck()));
   }
 
   @Override
   public String toString() {
     return "DiagonalGaussians[%d x %d, %s, %s]"
-        .formatted(size(), dimension(), isDouble() ? "double" : "float", batch.kind().argument);
+        .formatted(size(), dimension(), isDouble() ? "double" : "float", batch.kind().argument());
   }
 }

@@ -26,7 +26,6 @@ import org.jspecify.annotations.Nullable;
  * @since 0.1.0
  */
 public final class ExactDivergence {
-  private final ScaleKind kind;
   private final Scale scale;
   private final Pair pair;
   private @Nullable Slots floats;
@@ -41,8 +40,7 @@ public final class ExactDivergence {
     }
   }
 
-  private ExactDivergence(Divergence divergence, ScaleKind kind, Scale scale) {
-    this.kind = kind;
+  private ExactDivergence(Divergence divergence, Scale scale) {
     this.scale = scale;
     pair = new Pair(divergence.formula, new Worker());
   }
@@ -56,10 +54,11 @@ public final class ExactDivergence {
    */
   public static ExactDivergence of(Divergence divergence, ScaleKind kind) {
     Objects.requireNonNull(divergence, "divergence");
-    if (kind.scale == null) {
+    Objects.requireNonNull(kind, "kind");
+    if (!(kind.form instanceof Scale scale)) {
       throw new IllegalArgumentException("kind " + kind + " is one of matrices, not of scales");
     }
-    return new ExactDivergence(divergence, kind, kind.scale);
+    return new ExactDivergence(divergence, scale);
   }
 
   /**
@@ -115,7 +114,7 @@ public final class ExactDivergence {
     if (mean != scales) {
       throw new IllegalArgumentException(
           "%s: mean has %d elements but %s has %d; both must have one for each dimension"
-              .formatted(role, mean, kind.argument(), scales));
+              .formatted(role, mean, scale.argument(), scales));
     }
   }
 
@@ -145,6 +144,7 @@ public final class ExactDivergence {
   private IllegalArgumentException rejected(String role, InvalidGaussianException e) {
     floats = null;
     doubles = null;
-    return new IllegalArgumentException(role + ": " + e.description(), e);
+    return new IllegalArgumentException(
+        "%s: %s[%d] %s".formatted(role, e.argument(), e.element().orElseThrow(), e.reason()), e);
   }
 }

@@ -1,37 +1,39 @@
 package dev.kullback;
 
+import dev.kullback.internal.api.Constructors;
+import java.util.OptionalInt;
+
 /**
  * Thrown where a Gaussian of a batch is invalid: a value is not finite, a scale is not positive, a matrix is not symmetric
  * or not positive definite, or a log-variance is too large to meet a full covariance.
  *
  * <p>The accessors tell what the message says, for a caller whose Gaussians have other names than their index: a row of a
- * file, or an id.
+ * file, or an id. They do not tell the advice that some messages end in, which names what to call in Java.
  *
  * @since 0.1.0
  */
 public final class InvalidGaussianException extends IllegalArgumentException {
   private static final long serialVersionUID = 1;
 
+  static {
+    Constructors.INVALID_GAUSSIAN.set(InvalidGaussianException::new);
+  }
+
   private final String argument;
   private final int gaussian;
   private final int element;
-  private final String subscripts;
-  private final String place;
   private final String reason;
-  private final String advice;
 
   /**
    * Makes an exception with a message such as {@code std[7][3] (Gaussian 7, dimension 3) is 0.0; it must be …}.
    *
-   * @param argument the name of the array, or of the batch
-   * @param gaussian the Gaussian's index in the batch
-   * @param element the index of the value at fault among the Gaussian's values in the array, or −1
-   * @param subscripts that index in brackets, or nothing
+   * @param element −1 if no single value is at fault
+   * @param subscripts of the element within its Gaussian, in brackets, or nothing
    * @param place the same in words after a comma, or nothing
-   * @param reason what is wrong, beginning with a verb
-   * @param advice what follows the reason in the message: what to call in Java, or nothing
+   * @param reason begins with a verb
+   * @param advice follows the reason, or nothing
    */
-  public InvalidGaussianException(
+  private InvalidGaussianException(
       String argument,
       int gaussian,
       int element,
@@ -39,13 +41,13 @@ public final class InvalidGaussianException extends IllegalArgumentException {
       String place,
       String reason,
       String advice) {
+    super(
+        "%s[%d]%s (Gaussian %2$d%s) %s%s"
+            .formatted(argument, gaussian, subscripts, place, reason, advice));
     this.argument = argument;
     this.gaussian = gaussian;
     this.element = element;
-    this.subscripts = subscripts;
-    this.place = place;
     this.reason = reason;
-    this.advice = advice;
   }
 
   /**
@@ -62,38 +64,17 @@ public final class InvalidGaussianException extends IllegalArgumentException {
   }
 
   /**
-   * {@return the index of the value at fault among the Gaussian's values in the array, or −1 if it is not a single one}
+   * {@return the index of the value at fault among the Gaussian's values in the array, or nothing if it is not a single one}
    *
    * <p>For means and scales it is a dimension, for matrices {@code row·D + column}, and for packed factors it counts within
    * {@code D(D+1)/2}. A matrix that is not symmetric, or not positive definite, has no single value at fault.
    */
-  public int element() {
-    return element;
+  public OptionalInt element() {
+    return element < 0 ? OptionalInt.empty() : OptionalInt.of(element);
   }
 
   /** {@return what is wrong, without where: {@code is 0.0; it must be finite and > 0}} */
   public String reason() {
     return reason;
-  }
-
-  /** {@return what is wrong, without the Gaussian's index: {@code std[3] is 0.0; it must be finite and > 0}} */
-  public String description() {
-    return argument + subscripts + " " + reason;
-  }
-
-  /** {@return argument, Gaussian, element, reason and what to do} */
-  @Override
-  public String getMessage() {
-    return message(gaussian);
-  }
-
-  /**
-   * {@return the message as it is for another index of the Gaussian, such as its row in a file that makes several batches}
-   *
-   * @param index what stands for {@link #gaussian()}
-   */
-  public String message(long index) {
-    return "%s[%d]%s (Gaussian %2$d%s) %s%s"
-        .formatted(argument, index, subscripts, place, reason, advice);
   }
 }

@@ -84,7 +84,7 @@ public final class MixtureReduction {
     components =
         isFull
             ? FullGaussians.ofCovariance(means, scales, d)
-            : DiagonalGaussians.owning(means, scales, d, ScaleKind.VARIANCE);
+            : Gaussians.owning(ScaleKind.VARIANCE, means, scales, d);
   }
 
   /**

@@ -1,84 +1,74 @@
 package dev.kullback;
 
+import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
-import org.jspecify.annotations.Nullable;
+import dev.kullback.internal.numerics.ScaleForm;
+import java.util.Arrays;
 
 /**
- * Kinds of scales, by which an array states the variances or covariances of a batch.
+ * What an array of scales holds, by which it states the variances or covariances of a batch's N Gaussians of dimension D.
+ * Arrays are row-major, and all values finite. {@link Gaussians#of(ScaleKind, float[], float[], int) Gaussians.of} takes any
+ * kind, and methods of {@link DiagonalGaussians} and {@link FullGaussians} are named after the frequent ones.
  *
  * @since 0.1.0
  */
 public enum ScaleKind {
-  /** Standard deviations σ, {@code [N, D]}: {@link DiagonalGaussians#ofStd(float[], float[], int) ofStd}. */
+  /** Standard deviations σ, {@code [N, D]}, positive. */
   STD(Scale.STD),
 
-  /** Variances σ², {@code [N, D]}: {@link DiagonalGaussians#ofVariance(float[], float[], int) ofVariance}. */
+  /** Variances σ², {@code [N, D]}, positive. */
   VARIANCE(Scale.VARIANCE),
 
-  /**
-   * Log-variances ln σ², {@code [N, D]}: {@link DiagonalGaussians#ofLogVariance(float[], float[], int) ofLogVariance}.
-   */
+  /** Log-variances ln σ², {@code [N, D]}. */
   LOG_VARIANCE(Scale.LOG_VARIANCE),
 
-  /** Precisions 1/σ², {@code [N, D]}: {@link DiagonalGaussians#ofPrecision(float[], float[], int) ofPrecision}. */
+  /** Precisions 1/σ², {@code [N, D]}, positive. */
   PRECISION(Scale.PRECISION),
 
   /**
-   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, zero above the diagonal:
-   * {@link FullGaussians#ofScaleTril(float[], float[], int) ofScaleTril}.
+   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, positive on the diagonal and zero above it: a covariance or an upper factor
+   * is refused.
    */
-  SCALE_TRIL("scaleTril"),
+  SCALE_TRIL(MatrixForm.SCALE_TRIL),
 
   /**
-   * Factors L packed by rows, {@code [N, D(D+1)/2]}, with {@code ln L_kk} on the diagonal:
-   * {@link FullGaussians#ofPackedScaleTril(float[], float[], int) ofPackedScaleTril}.
+   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, positive on the diagonal, with anything above it, which is ignored, even NaN.
+   * LAPACK's {@code potrf} leaves what was there. A covariance or an upper factor that is given by mistake makes wrong Gaussians.
    */
-  PACKED_SCALE_TRIL("packed"),
+  SCALE_TRIL_IGNORING_UPPER(MatrixForm.SCALE_TRIL_IGNORING_UPPER),
 
-  /** Factors L packed by rows, {@code [N, D(D+1)/2]}, with {@code L_kk} itself on the diagonal. */
-  PLAIN_PACKED_SCALE_TRIL("packed"),
+  /**
+   * Factors L packed by rows with {@code ln L_kk}, within ±700, on the diagonal: {@code [N, D(D+1)/2]} in the order of {@code
+   * tril_indices}: (0,0), (1,0), (1,1), (2,0), ….
+   */
+  PACKED_SCALE_TRIL(MatrixForm.PACKED_SCALE_TRIL),
 
-  /** Covariances Σ, {@code [N, D, D]}: {@link FullGaussians#ofCovariance(float[], float[], int) ofCovariance}. */
-  COVARIANCE("covariance"),
+  /** Factors L packed by rows with {@code L_kk} itself, positive, on the diagonal: otherwise as {@link #PACKED_SCALE_TRIL}. */
+  PLAIN_PACKED_SCALE_TRIL(MatrixForm.PLAIN_PACKED_SCALE_TRIL),
 
-  /** Precisions {@code Σ⁻¹}, {@code [N, D, D]}: {@link FullGaussians#ofPrecision(float[], float[], int) ofPrecision}. */
-  PRECISION_MATRIX("precision");
+  /**
+   * Covariances Σ, {@code [N, D, D]}, positive definite, and symmetric up to rounding: {@code |Σ_rc − Σ_cr| ≤ 1e-6 √(Σ_rr Σ_cc)},
+   * or 1e-5 in its place for {@code float}. The Gaussian is that of the mean {@code (Σ + Σᵀ)/2}, which is factored in twice the
+   * precision of double.
+   */
+  COVARIANCE(MatrixForm.COVARIANCE),
 
-  /** The mathematics of a diagonal kind; null for matrices. */
-  final @Nullable Scale scale;
+  /** Precisions {@code Σ⁻¹}, {@code [N, D, D]}, which must be as covariances must, and are factored as those are. */
+  PRECISION_MATRIX(MatrixForm.PRECISION);
 
-  private final String argument;
+  @SuppressWarnings("ImmutableEnumChecker") // the two that are permitted are enums
+  final ScaleForm form;
 
-  ScaleKind(Scale scale) {
-    this.scale = scale;
-    argument = scale.argument;
+  ScaleKind(ScaleForm form) {
+    this.form = form;
   }
 
-  ScaleKind(String argument) {
-    scale = null;
-    this.argument = argument;
+  static ScaleKind of(ScaleForm form) {
+    return Arrays.stream(values()).filter(kind -> kind.form == form).findFirst().orElseThrow();
   }
 
-  /** {@return the name of the factories' parameter, as {@link InvalidGaussianException#argument()} has it} */
-  public String argument() {
-    return argument;
-  }
-
-  /** {@return whether a Gaussian has a matrix instead of a vector of scales} */
+  /** {@return whether a Gaussian has a matrix instead of a vector of scales, so that its batch is a {@link FullGaussians}} */
   public boolean isFull() {
-    return scale == null;
-  }
-
-  /**
-   * {@return the number of values that state one Gaussian's scales: D, D² or D(D+1)/2}
-   *
-   * @param dimension D
-   */
-  public long length(int dimension) {
-    return switch (this) {
-      case STD, VARIANCE, LOG_VARIANCE, PRECISION -> dimension;
-      case SCALE_TRIL, COVARIANCE, PRECISION_MATRIX -> (long) dimension * dimension;
-      case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> dimension * (dimension + 1L) / 2;
-    };
+    return form instanceof MatrixForm;
   }
 }

@@ -1,8 +1,8 @@
 package dev.kullback;
 
 /**
- * Choice of what the factories of {@link DiagonalGaussians} do with scales outside (0, ∞). NaN and infinities are always an
- * error, an {@link IllegalArgumentException}.
+ * Choice of what {@link Gaussians#of(ScaleKind, float[], float[], int, ScalePolicy) Gaussians.of} does with scales of diagonal
+ * Gaussians outside (0, ∞). NaN and infinities are always an error, an {@link InvalidGaussianException}.
  *
  * @since 0.1.0
  */

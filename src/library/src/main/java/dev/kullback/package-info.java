@@ -1,7 +1,7 @@
 /**
  * Kullback–Leibler divergences, in nats, between batches of Gaussians.
  *
- * <p>Make batches with {@link DiagonalGaussians} or {@link FullGaussians}, and pass them to a {@link KlEngine}. The
+ * <p>Make batches with {@link DiagonalGaussians}, {@link FullGaussians} or {@link Gaussians}, and pass them to a {@link KlEngine}. The
  * first argument, q, holds the rows of the matrix, and the second, p, its columns: {@code out[i*M + j] = KL(q_i ‖ p_j)}
  * for N Gaussians q_i and M Gaussians p_j of dimension D. This page states what all operations have in common.
  *
@@ -58,6 +58,12 @@
  * receives the results of double batches rounded, and a {@code double[]} receives all that was computed. A
  * {@link java.lang.foreign.MemorySegment} receives {@code double} in native order if either batch is of double, else
  * {@code float}.
+ *
+ * <h2>Whose arrays</h2>
+ *
+ * What is given is copied, except where {@link Gaussians#owning(ScaleKind, float[], float[], int)} or an output says otherwise. An array
+ * that a result hands out is the result's own, not a copy: who changes it changes the result. Batches are no results: what
+ * is read back from one, as by {@link Gaussians#mean(int)}, is a copy.
  *
  * <h2>Arguments and errors</h2>
  *

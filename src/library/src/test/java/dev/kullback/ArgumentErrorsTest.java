@@ -76,7 +76,9 @@ class ArgumentErrorsTest {
             () -> kind.of(floatMean, floatScale, DIMENSION, ScalePolicy.STRICT),
             () ->
                 ofSegments(
-                    kind, MemorySegment.ofArray(floatMean), MemorySegment.ofArray(floatScale))
+                    kind.scaleKind(),
+                    MemorySegment.ofArray(floatMean),
+                    MemorySegment.ofArray(floatScale))
           }) {
         assertThatIllegalArgumentException()
             .as("%s: %s[%d][%d] = %s", kind, array, at[0], at[1], bad)
@@ -111,13 +113,14 @@ class ArgumentErrorsTest {
     assertThat(message).containsPattern("\\b" + row + "\\b").containsPattern("\\b" + h + "\\b");
   }
 
-  private static DiagonalGaussians ofSegments(Kind kind, MemorySegment mean, MemorySegment scale) {
-    return switch (kind) {
-      case STD -> DiagonalGaussians.ofStd(mean, scale, DIMENSION);
-      case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, DIMENSION);
-      case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, DIMENSION);
-      case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, DIMENSION);
-    };
+  private static Gaussians ofSegments(ScaleKind kind, MemorySegment mean, MemorySegment scale) {
+    return ofSegments(kind, mean, scale, DIMENSION);
+  }
+
+  private static Gaussians ofSegments(
+      ScaleKind kind, MemorySegment mean, MemorySegment scale, int dimension) {
+    ValueLayout element = ValueLayout.JAVA_FLOAT;
+    return Gaussians.of(kind, mean, element, scale, element, dimension, ScalePolicy.STRICT);
   }
 
   @Test
@@ -166,7 +169,7 @@ class ArgumentErrorsTest {
         int dimension = n == 1 ? d + 1 : d;
         MemorySegment values = zeros.asSlice(0, (long) Float.BYTES * n * dimension);
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> DiagonalGaussians.ofLogVariance(values, values, dimension))
+            .isThrownBy(() -> ofSegments(ScaleKind.LOG_VARIANCE, values, values, dimension))
             .withMessage(
                 n == 1
                     ? "dimension 16777216 is too large: a Gaussian has at most 16777215 dimensions here"
@@ -175,7 +178,7 @@ class ArgumentErrorsTest {
         MemorySegment mean = zeros.asSlice(0, (long) Float.BYTES * n * side);
         MemorySegment matrices = zeros.asSlice(0, (long) Float.BYTES * n * side * side);
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> FullGaussians.ofCovariance(mean, matrices, side))
+            .isThrownBy(() -> ofSegments(ScaleKind.COVARIANCE, mean, matrices, side))
             .withMessage(
                 n == 1
                     ? "dimension 11407 is too large: a Gaussian has at most 11406 dimensions here"
@@ -199,15 +202,24 @@ class ArgumentErrorsTest {
     assertNamed("mean", () -> DiagonalGaussians.ofStd(none, ok, 1));
     assertNamed("std", () -> DiagonalGaussians.ofStd(ok, none, 1));
     assertNamed("variance", () -> DiagonalGaussians.ofVariance(oks, nones, 1));
-    assertNamed("policy", () -> DiagonalGaussians.ofStd(ok, ok, 1, null));
-    assertNamed("mean", () -> DiagonalGaussians.ofPrecision(noSegment, segment, 1));
-    assertNamed("logVariance", () -> DiagonalGaussians.ofLogVariance(segment, noSegment, 1));
+    assertNamed("policy", () -> Gaussians.of(ScaleKind.STD, ok, ok, 1, null));
+    assertNamed("mean", () -> ofSegments(ScaleKind.PRECISION, noSegment, segment));
+    assertNamed("logVariance", () -> ofSegments(ScaleKind.LOG_VARIANCE, segment, noSegment));
     assertNamed(
-        "element", () -> DiagonalGaussians.ofStd(segment, segment, 1, null, ScalePolicy.STRICT));
+        "element",
+        () -> Gaussians.of(ScaleKind.STD, segment, null, segment, null, 1, ScalePolicy.STRICT));
     assertNamed("mean", () -> FullGaussians.ofCovariance(none, ok, 1));
     assertNamed("scaleTril", () -> FullGaussians.ofScaleTril(oks, nones, 1));
-    assertNamed("covariance", () -> FullGaussians.ofCovariance(segment, noSegment, 1, layout));
-    assertNamed("element", () -> FullGaussians.ofCovariance(segment, segment, 1, null));
+    assertNamed(
+        "covariance",
+        () ->
+            Gaussians.of(
+                ScaleKind.COVARIANCE, segment, layout, noSegment, layout, 1, ScalePolicy.STRICT));
+    assertNamed(
+        "element",
+        () ->
+            Gaussians.of(
+                ScaleKind.COVARIANCE, segment, null, segment, null, 1, ScalePolicy.STRICT));
     assertNamed("backend", () -> KlEngine.builder().backend(null));
     assertNamed("executor", () -> KlEngine.builder().executor(null));
     assertNamed("components", () -> MixtureEntropy.of(null));

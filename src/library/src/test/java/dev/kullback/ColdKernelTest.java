@@ -8,6 +8,7 @@ import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.vector.CholeskyKernel;
 import dev.kullback.testing.Batch;
 import dev.kullback.testing.Check;
@@ -285,14 +286,14 @@ class ColdKernelTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"COVARIANCE", "PRECISION_MATRIX"})
-  void factors(ScaleKind kind) {
+  @EnumSource(names = {"COVARIANCE", "PRECISION"})
+  void factors(MatrixForm kind) {
     assumeTrue(Platform.mayHaveVectors());
     for (int[] shape : FULL_SHAPES) {
       FullBatch g =
           FullBatch.random(true, shape[1], shape[2], 30, 1, new Random(1))
               .as(
-                  kind == ScaleKind.COVARIANCE
+                  kind == MatrixForm.COVARIANCE
                       ? FullBatch.Kind.COVARIANCE
                       : FullBatch.Kind.PRECISION);
       var plain = factors(g, kind, Cholesky::new);
@@ -305,7 +306,7 @@ class ColdKernelTest {
   }
 
   private static dev.kullback.internal.batch.FullBatch factors(
-      FullBatch g, ScaleKind kind, Supplier<Factorization> factorization) {
+      FullBatch g, MatrixForm kind, Supplier<Factorization> factorization) {
     return Factors.of(
         Elements.of(g.mean(), "mean"),
         Elements.of(g.matrix(), "matrix"),

@@ -690,11 +690,11 @@ class DivergenceTest {
 
     // SciPy, scipy/spatial/distance.py, the examples of mahalanobis: 1, 1 and √3
     double[] precision = {1, 0.5, 0.5, 0.5, 1, 0.5, 0.5, 0.5, 1};
-    FullGaussians to = FullGaussians.ofPrecision(new double[] {0, 1, 0}, precision, 3);
+    Gaussians to = Gaussians.of(ScaleKind.PRECISION_MATRIX, new double[] {0, 1, 0}, precision, 3);
     double[][] from = {{1, 0, 0}, {0, 2, 0}, {2, 0, 0}};
     double[] mahalanobis = {1, 1, 1.7320508075688772};
     for (int i = 0; i < from.length; i++) {
-      FullGaussians g = FullGaussians.ofPrecision(from[i], precision, 3);
+      Gaussians g = Gaussians.of(ScaleKind.PRECISION_MATRIX, from[i], precision, 3);
       double square = mahalanobis[i] * mahalanobis[i];
       assertThat(matrix(Divergence.JEFFREYS, g, to)[0]).isCloseTo(square, within(1e-14));
       assertThat(matrix(Divergence.BHATTACHARYYA, g, to)[0]).isCloseTo(square / 8, within(1e-15));
@@ -776,8 +776,9 @@ class DivergenceTest {
 
   @Test
   void aDeterministicBatchIsRefused() {
-    DiagonalGaussians zero =
-        DiagonalGaussians.ofStd(new float[2], new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    Gaussians zero =
+        Gaussians.of(
+            ScaleKind.STD, new float[2], new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
     DiagonalGaussians one = DiagonalGaussians.ofStd(new float[2], new float[] {1, 1}, 2);
     try (KlEngine engine = engine(Divergence.JEFFREYS)) {
       assertThatIllegalArgumentException()

@@ -48,11 +48,14 @@ class FullGaussiansTest {
       }
     }
     FullGaussians q = tril.gaussians();
-    FullGaussians plain = FullGaussians.ofPackedScaleTril(tril.mean(), packed, D, false);
+    FullGaussians plain =
+        (FullGaussians) Gaussians.of(ScaleKind.PLAIN_PACKED_SCALE_TRIL, tril.mean(), packed, D);
     assertThat(plain.batch.scaleTril()).containsExactly(q.batch.scaleTril());
     FullGaussians log = FullGaussians.ofPackedScaleTril(tril.mean(), logs, D);
     assertThat(log.batch.scaleTril()).containsExactly(q.batch.scaleTril(), offset(1e-15));
-    assertThat(FullGaussians.ofPackedScaleTril(tril.mean(), logs, D, true).batch.scaleTril())
+    assertThat(
+            ((FullGaussians) Gaussians.of(ScaleKind.PACKED_SCALE_TRIL, tril.mean(), logs, D))
+                .batch.scaleTril())
         .containsExactly(log.batch.scaleTril());
   }
 
@@ -101,8 +104,8 @@ class FullGaussiansTest {
     double[] mean = new double[4];
     double[] covariance = {1, 0, 0, 1, 2, 1, 1, 2};
     String advice =
-        "; is it a covariance (ofCovariance), or an upper factor, to be transposed? ofScaleTrilIgnoringUpper does not look"
-            + " above the diagonal";
+        "; is it a covariance (ofCovariance), or an upper factor, to be transposed?"
+            + " ScaleKind.SCALE_TRIL_IGNORING_UPPER does not look above the diagonal";
     rejects(
         "scaleTril[1][0][1] (Gaussian 1, row 0, column 1) is 1.0: not lower triangular" + advice,
         () -> FullGaussians.ofScaleTril(mean, covariance, 2));
@@ -116,11 +119,25 @@ class FullGaussiansTest {
     MemorySegment negative = MemorySegment.ofArray(new double[] {1, 9, 0, 1, 2, 9, 1, -2});
     rejects(
         "scaleTril[1][1][1] (Gaussian 1, row 1, column 1) is -2.0; a diagonal element",
-        () -> FullGaussians.ofScaleTrilIgnoringUpper(means, negative, 2, ValueLayout.JAVA_DOUBLE));
+        () ->
+            Gaussians.of(
+                ScaleKind.SCALE_TRIL_IGNORING_UPPER,
+                means,
+                ValueLayout.JAVA_DOUBLE,
+                negative,
+                ValueLayout.JAVA_DOUBLE,
+                2,
+                ScalePolicy.STRICT));
     float[] garbage = {2, 7, 1, 3};
     double[] wide = {2, Double.NaN, 1, 3};
-    assertThat(FullGaussians.ofScaleTrilIgnoringUpper(new float[2], garbage, 2).batch.scaleTril())
-        .isEqualTo(FullGaussians.ofScaleTrilIgnoringUpper(new double[2], wide, 2).batch.scaleTril())
+    assertThat(
+            ((FullGaussians)
+                    Gaussians.of(ScaleKind.SCALE_TRIL_IGNORING_UPPER, new float[2], garbage, 2))
+                .batch.scaleTril())
+        .isEqualTo(
+            ((FullGaussians)
+                    Gaussians.of(ScaleKind.SCALE_TRIL_IGNORING_UPPER, new double[2], wide, 2))
+                .batch.scaleTril())
         .contains(2, 1, 3);
   }
 
@@ -152,9 +169,9 @@ class FullGaussiansTest {
     MemorySegment mean = (MemorySegment) arrays[0];
     MemorySegment matrix = (MemorySegment) arrays[1];
     ValueLayout element = (ValueLayout) arrays[2];
-    return ignoresUpper
-        ? FullGaussians.ofScaleTrilIgnoringUpper(mean, matrix, D, element)
-        : FullGaussians.ofScaleTril(mean, matrix, D, element);
+    ScaleKind kind = ignoresUpper ? ScaleKind.SCALE_TRIL_IGNORING_UPPER : ScaleKind.SCALE_TRIL;
+    return (FullGaussians)
+        Gaussians.of(kind, mean, element, matrix, element, D, ScalePolicy.STRICT);
   }
 
   @Test
@@ -197,32 +214,14 @@ class FullGaussiansTest {
           assertThat(twice.batch.mean()).containsExactly(b.mean());
           assertThat(twice.batch.scaleTril()).containsExactly(expected);
           assertThat(twice.isDouble()).isTrue();
-          if (order == ByteOrder.nativeOrder()) {
-            assertThat(ofNative(kind, floats).batch.scaleTril()).containsExactly(expected);
-          }
         }
       }
     }
   }
 
   private static FullGaussians of(FullBatch.Kind kind, MemorySegment[] s, ValueLayout element) {
-    return switch (kind) {
-      case SCALE_TRIL -> FullGaussians.ofScaleTril(s[0], s[1], D, element);
-      case PACKED -> FullGaussians.ofPackedScaleTril(s[0], s[1], D, element, false);
-      case PACKED_LOG -> FullGaussians.ofPackedScaleTril(s[0], s[1], D, element, true);
-      case COVARIANCE -> FullGaussians.ofCovariance(s[0], s[1], D, element);
-      case PRECISION -> FullGaussians.ofPrecision(s[0], s[1], D, element);
-    };
-  }
-
-  private static FullGaussians ofNative(FullBatch.Kind kind, MemorySegment[] s) {
-    return switch (kind) {
-      case SCALE_TRIL -> FullGaussians.ofScaleTril(s[0], s[1], D);
-      case PACKED -> of(kind, s, ValueLayout.JAVA_FLOAT_UNALIGNED);
-      case PACKED_LOG -> FullGaussians.ofPackedScaleTril(s[0], s[1], D);
-      case COVARIANCE -> FullGaussians.ofCovariance(s[0], s[1], D);
-      case PRECISION -> FullGaussians.ofPrecision(s[0], s[1], D);
-    };
+    return (FullGaussians)
+        Gaussians.of(kind.scaleKind(), s[0], element, s[1], element, D, ScalePolicy.STRICT);
   }
 
   @Test
@@ -247,16 +246,21 @@ class FullGaussiansTest {
         () -> FullGaussians.ofPackedScaleTril(mean, new double[] {0, 0, 0, 0, 0, 800}, 2));
     rejects(
         "packed[1][1] (Gaussian 1, row 1, column 0) is NaN",
-        () -> FullGaussians.ofPackedScaleTril(mean, new double[] {0, 0, 0, 0, nan, 0}, 2, true));
+        () ->
+            Gaussians.of(ScaleKind.PACKED_SCALE_TRIL, mean, new double[] {0, 0, 0, 0, nan, 0}, 2));
     rejects(
         "packed[1][2] (Gaussian 1, row 1, column 1) is 0.0",
-        () -> FullGaussians.ofPackedScaleTril(mean, new double[] {1, 0, 1, 1, 0, 0}, 2, false));
+        () ->
+            Gaussians.of(
+                ScaleKind.PLAIN_PACKED_SCALE_TRIL, mean, new double[] {1, 0, 1, 1, 0, 0}, 2));
     rejects(
         "covariance[1] (Gaussian 1) is not positive definite: pivot 1 is -3.0",
         () -> FullGaussians.ofCovariance(mean, new double[] {1, 0, 0, 1, 1, 2, 2, 1}, 2));
     rejects(
         "precision[1] (Gaussian 1) is not positive definite: pivot 0 is -3.0",
-        () -> FullGaussians.ofPrecision(mean, new double[] {1, 0, 0, 1, 1, 2, 2, 1}, 2));
+        () ->
+            Gaussians.of(
+                ScaleKind.PRECISION_MATRIX, mean, new double[] {1, 0, 0, 1, 1, 2, 2, 1}, 2));
     rejects(
         "covariance[0] (Gaussian 0) is not symmetric: [1][0] is 0.1 but [0][1] is 0.2",
         () -> FullGaussians.ofCovariance(mean, new double[] {1, .2, .1, 1, 1, 0, 0, 1}, 2));
@@ -280,7 +284,14 @@ class FullGaussiansTest {
         "element layout must be float or double",
         () -> {
           MemorySegment s = MemorySegment.ofArray(new int[4]);
-          FullGaussians.ofScaleTril(s, s, 2, ValueLayout.JAVA_INT);
+          Gaussians.of(
+              ScaleKind.SCALE_TRIL,
+              s,
+              ValueLayout.JAVA_INT,
+              s,
+              ValueLayout.JAVA_INT,
+              2,
+              ScalePolicy.STRICT);
         });
     rejects(
         "q has dimension 2 but p has 1",
@@ -444,21 +455,23 @@ class FullGaussiansTest {
       for (double part : new double[] {0, 0.3, -0.6}) {
         double[] close = {at[0], part * scale, (part + 0.999e-6) * scale, at[1]};
         FullGaussians.ofCovariance(mean, close, 2);
-        FullGaussians.ofPrecision(mean, close, 2);
+        Gaussians.of(ScaleKind.PRECISION_MATRIX, mean, close, 2);
         double[] apart = {at[0], part * scale, (part - 1.002e-6) * scale, at[1]};
         rejects(
             "a difference of 1.002e-06 √([1][1]·[0][0]); up to 1e-06 passes for rounding",
             () -> FullGaussians.ofCovariance(mean, apart, 2));
         rejects(
             "a difference of 1.002e-06 √([1][1]·[0][0]); up to 1e-06 passes for rounding",
-            () -> FullGaussians.ofPrecision(mean, apart, 2));
+            () -> Gaussians.of(ScaleKind.PRECISION_MATRIX, mean, apart, 2));
       }
     }
     FullGaussians.ofCovariance(new float[2], new float[] {4, 1, 1 + 1.99e-5f, 1}, 2);
     rejects(
         "precision[0] (Gaussian 0) is not symmetric: [1][0] is 1.0000205 but [0][1] is 1.0, a difference of 1.025e-05"
             + " √([1][1]·[0][0]); up to 1e-05 passes for rounding: if it is that, give (C + Cᵀ)/2",
-        () -> FullGaussians.ofPrecision(new float[2], new float[] {4, 1, 1 + 2.05e-5f, 1}, 2));
+        () ->
+            Gaussians.of(
+                ScaleKind.PRECISION_MATRIX, new float[2], new float[] {4, 1, 1 + 2.05e-5f, 1}, 2));
     double[] scipy = {.8, .2, .1, 1.4};
     rejects("a difference of 0.09449 √", () -> FullGaussians.ofCovariance(mean, scipy, 2));
     rejects(
@@ -735,7 +748,9 @@ class FullGaussiansTest {
         double[] mean = new double[n * d];
         assertThat(FullGaussians.ofCovariance(mean, matrix, d).batch.scaleTril())
             .containsExactly(expected);
-        assertThat(FullGaussians.ofPrecision(mean, matrix, d).batch.scaleTril())
+        assertThat(
+                ((FullGaussians) Gaussians.of(ScaleKind.PRECISION_MATRIX, mean, matrix, d))
+                    .batch.scaleTril())
             .containsExactly(inverted);
       }
     }
@@ -760,7 +775,7 @@ class FullGaussiansTest {
           .hasMessage(
               "covariance[%d] (Gaussian %1$d) is not positive definite: pivot %d is -3.0",
               bad, row);
-      assertThatThrownBy(() -> FullGaussians.ofPrecision(mean, matrix, d))
+      assertThatThrownBy(() -> Gaussians.of(ScaleKind.PRECISION_MATRIX, mean, matrix, d))
           .hasMessage(
               "precision[%d] (Gaussian %1$d) is not positive definite: pivot %d is -3.0", bad, row);
     }
@@ -860,7 +875,9 @@ class FullGaussiansTest {
   @MethodSource("dev.kullback.testing.Engines#backends")
   void deterministicDiagonal(Backend backend) {
     DiagonalGaussians zero =
-        DiagonalGaussians.ofStd(new float[2], new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
+        (DiagonalGaussians)
+            Gaussians.of(
+                ScaleKind.STD, new float[2], new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
     FullGaussians p = FullBatch.random(false, 1, 2, 10, 0, new Random(1)).gaussians();
     try (KlEngine engine = Engines.on(backend)) {
       assertThat(engine.pairwise(zero, p)).containsExactly(0f);

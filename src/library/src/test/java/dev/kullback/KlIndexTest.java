@@ -590,8 +590,12 @@ class KlIndexTest {
               () ->
                   index.add(
                       new long[] {1},
-                      DiagonalGaussians.ofStd(
-                          new float[D], new float[D], D, ScalePolicy.DETERMINISTIC_IF_ZERO)),
+                      Gaussians.of(
+                          ScaleKind.STD,
+                          new float[D],
+                          new float[D],
+                          D,
+                          ScalePolicy.DETERMINISTIC_IF_ZERO)),
               () -> index.nearest(one, 0),
               () -> index.nearest(full(), 1),
               () -> index.within(one, -1),

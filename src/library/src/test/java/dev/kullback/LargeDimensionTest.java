@@ -68,9 +68,13 @@ class LargeDimensionTest {
         for (int k = 0, r = 0; r < dimension; k += ++r + 1) {
           unit[k] = factor[k] = 1;
         }
-        FullGaussians q = FullGaussians.ofPackedScaleTril(mean, factor, dimension, false);
+        FullGaussians q =
+            (FullGaussians)
+                Gaussians.of(ScaleKind.PLAIN_PACKED_SCALE_TRIL, mean, factor, dimension);
         FullGaussians p =
-            FullGaussians.ofPackedScaleTril(new double[dimension], unit, dimension, false);
+            (FullGaussians)
+                Gaussians.of(
+                    ScaleKind.PLAIN_PACKED_SCALE_TRIL, new double[dimension], unit, dimension);
         BigFloat squares = square(below).times(BigFloat.of(dimension * (dimension - 1.0) / 2));
         BigFloat expected = squares.plus(square(m).times(BigFloat.of(dimension))).half();
         try (KlEngine engine = Engines.on(Backend.AUTO)) {

@@ -108,22 +108,21 @@ class MemorySegmentTest {
           ValueLayout.OfFloat floats = ValueLayout.JAVA_FLOAT.withOrder(order);
           MemorySegment mean = floats(arena, single.mean(), floats, offset);
           MemorySegment scale = floats(arena, single.scale(), floats, offset);
-          DiagonalGaussians q = of(kind, mean, scale, floats, ScalePolicy.STRICT);
+          Gaussians q = of(kind, mean, scale, floats);
           assertThat(q.isDouble()).isFalse();
           Check.sameBits(what, M, expected, engine.pairwise(q, floatP.gaussians()));
           if (order == ByteOrder.nativeOrder()) {
-            DiagonalGaussians plain = of(kind, mean.asReadOnly(), scale.asReadOnly());
+            Gaussians plain = of(kind, mean.asReadOnly(), scale.asReadOnly(), floats);
             assertThat(plain.isDouble()).isFalse();
             Check.sameBits(what, M, expected, engine.pairwise(plain, floatP.gaussians()));
           }
           ValueLayout.OfDouble doubles = ValueLayout.JAVA_DOUBLE.withOrder(order);
-          DiagonalGaussians wide =
+          Gaussians wide =
               of(
                   kind,
                   doubles(arena, twice.mean(), doubles, offset),
                   doubles(arena, twice.scale(), doubles, offset),
-                  doubles,
-                  ScalePolicy.STRICT);
+                  doubles);
           assertThat(wide.isDouble()).isTrue();
           double[] actual = engine.pairwise(wide, doubleP.gaussians(), new double[N * M]);
           Check.sameBits(what, M, expectedTwice, actual);
@@ -138,7 +137,7 @@ class MemorySegmentTest {
     MemorySegment std = MemorySegment.ofArray(Batch.narrowed(floatQ.scale()));
     try (KlEngine engine = KlEngine.builder().build()) {
       float[] expected = engine.pairwise(floatQ.gaussians(), floatP.gaussians());
-      DiagonalGaussians q = DiagonalGaussians.ofStd(mean, std, DIMENSION);
+      Gaussians q = of(Kind.STD, mean, std, ValueLayout.JAVA_FLOAT);
       mean.fill(SENTINEL); // the batch is a copy
       std.fill(SENTINEL);
       Check.sameBits("heap", M, expected, engine.pairwise(q, floatP.gaussians()));
@@ -149,13 +148,15 @@ class MemorySegmentTest {
   void unusableInputs() {
     MemorySegment ok = MemorySegment.ofArray(new float[] {1, 1, 1, 1});
     MemorySegment torn = MemorySegment.ofArray(new byte[15]);
-    assertThatIllegalArgumentException().isThrownBy(() -> DiagonalGaussians.ofStd(torn, ok, 2));
-    assertThatIllegalArgumentException().isThrownBy(() -> DiagonalGaussians.ofStd(ok, torn, 2));
+    ValueLayout floats = ValueLayout.JAVA_FLOAT;
+    assertThatIllegalArgumentException().isThrownBy(() -> of(Kind.STD, torn, ok, floats));
+    assertThatIllegalArgumentException().isThrownBy(() -> of(Kind.STD, ok, torn, floats));
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> DiagonalGaussians.ofStd(torn, torn, 1)); // 15 bytes: no whole floats
+        .isThrownBy(() -> of(Kind.STD, torn, torn, floats)) // 15 bytes: no whole floats
+        .withMessageContaining("mean has 15 bytes");
     assertThatIllegalArgumentException()
-        .isThrownBy(
-            () -> DiagonalGaussians.ofStd(ok, ok, 2, ValueLayout.JAVA_INT, ScalePolicy.STRICT));
+        .isThrownBy(() -> of(Kind.STD, ok, ok, ValueLayout.JAVA_INT))
+        .withMessageContaining("float or double");
   }
 
   @ParameterizedTest
@@ -192,10 +193,10 @@ class MemorySegmentTest {
       assertThatThrownBy(() -> engine.pairwise(q, p, foreign[0]))
           .isInstanceOf(WrongThreadException.class)
           .hasMessageContaining("out is confined");
-      assertThatThrownBy(() -> DiagonalGaussians.ofStd(foreign[0], foreign[0], 1))
+      assertThatThrownBy(() -> of(Kind.STD, foreign[0], foreign[0], ValueLayout.JAVA_FLOAT))
           .isInstanceOf(WrongThreadException.class)
           .hasMessageContaining("mean is confined");
-      assertThatThrownBy(() -> FullGaussians.ofCovariance(gone, gone, 1))
+      assertThatThrownBy(() -> of(Kind.VARIANCE, gone, gone, ValueLayout.JAVA_FLOAT))
           .isInstanceOf(IllegalStateException.class)
           .hasMessageContaining("mean belongs to a closed arena");
 
@@ -272,22 +273,9 @@ class MemorySegmentTest {
     return result;
   }
 
-  private static DiagonalGaussians of(
-      Kind kind, MemorySegment mean, MemorySegment scale, ValueLayout element, ScalePolicy policy) {
-    return switch (kind) {
-      case STD -> DiagonalGaussians.ofStd(mean, scale, DIMENSION, element, policy);
-      case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, DIMENSION, element, policy);
-      case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, DIMENSION, element, policy);
-      case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, DIMENSION, element, policy);
-    };
-  }
-
-  private static DiagonalGaussians of(Kind kind, MemorySegment mean, MemorySegment scale) {
-    return switch (kind) {
-      case STD -> DiagonalGaussians.ofStd(mean, scale, DIMENSION);
-      case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, DIMENSION);
-      case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, DIMENSION);
-      case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, DIMENSION);
-    };
+  private static Gaussians of(
+      Kind kind, MemorySegment mean, MemorySegment scale, ValueLayout element) {
+    return Gaussians.of(
+        kind.scaleKind(), mean, element, scale, element, DIMENSION, ScalePolicy.STRICT);
   }
 }

@@ -348,8 +348,8 @@ class MergeTest {
   @MethodSource("dev.kullback.testing.Engines#backends")
   void deterministicBatches(Backend backend) {
     float[] mean = {1, 2, 3};
-    DiagonalGaussians zero =
-        DiagonalGaussians.ofStd(mean, new float[3], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    Gaussians zero =
+        Gaussians.of(ScaleKind.STD, mean, new float[3], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     try (KlEngine engine = Engines.on(backend)) {
       Neighbors found = engine.nearest(zero, zero, NearestOptions.of(2).exact().others());
       assertThat(found.indices()).containsExactly(1, 2, 0, 2, 0, 1);

@@ -195,8 +195,9 @@ class MixtureEntropyTest {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> MixtureEntropy.of(two).lowerBound(alpha));
     }
-    DiagonalGaussians zero =
-        DiagonalGaussians.ofStd(new float[2], new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    Gaussians zero =
+        Gaussians.of(
+            ScaleKind.STD, new float[2], new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     assertThatIllegalArgumentException().isThrownBy(() -> MixtureEntropy.of(zero));
   }
 

@@ -651,7 +651,7 @@ class MixtureKlTest {
         2);
     reject("offsets[2] is 1; it must be greater than offsets[1], which is 1", g, w, 0, 1, 1, 3);
     double[] zero = new double[3];
-    Gaussians none = DiagonalGaussians.ofStd(zero, zero, 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    Gaussians none = Gaussians.of(ScaleKind.STD, zero, zero, 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     reject("components are deterministic", none, w, 0, 3);
     Mixture f = Mixture.of(g, w);
     Mixture other =

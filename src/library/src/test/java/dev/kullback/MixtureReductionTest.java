@@ -904,7 +904,7 @@ class MixtureReductionTest {
     double[] zero = new double[3];
     reject(
         "components are deterministic",
-        DiagonalGaussians.ofStd(zero, zero, 1, ScalePolicy.DETERMINISTIC_IF_ZERO),
+        Gaussians.of(ScaleKind.STD, zero, zero, 1, ScalePolicy.DETERMINISTIC_IF_ZERO),
         w,
         1,
         1);

@@ -202,8 +202,13 @@ class MonteCarloTest {
     Batch batch = Batch.random(true, 3, D, 0, new Random(1));
     Gaussians q = batch.gaussians();
     DiagonalGaussians zero =
-        DiagonalGaussians.ofStd(
-            new float[3 * D], new float[3 * D], D, ScalePolicy.DETERMINISTIC_IF_ZERO);
+        (DiagonalGaussians)
+            Gaussians.of(
+                ScaleKind.STD,
+                new float[3 * D],
+                new float[3 * D],
+                D,
+                ScalePolicy.DETERMINISTIC_IF_ZERO);
     try (KlEngine engine = KlEngine.builder().build()) {
       assertThatIllegalArgumentException().isThrownBy(() -> engine.monteCarlo(q, q, 1, 0));
       try (KlEngine other = KlEngine.builder().divergence(Divergence.JEFFREYS).build()) {

@@ -216,8 +216,8 @@ class NearestTest {
   @MethodSource("dev.kullback.testing.Engines#backends")
   void reverseOfDeterministicBatches(Backend backend) {
     float[] mean = {1, 2};
-    DiagonalGaussians zero =
-        DiagonalGaussians.ofStd(mean, new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    Gaussians zero =
+        Gaussians.of(ScaleKind.STD, mean, new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     DiagonalGaussians other = DiagonalGaussians.ofStd(mean, mean, 1);
     try (KlEngine engine = Engines.on(backend)) {
       Neighbors found = engine.nearestReverse(other, zero, 2);
@@ -423,8 +423,9 @@ class NearestTest {
   void oneColumnAndDeterministicRows(Backend backend) {
     DiagonalGaussians p = Batch.random(true, 1, 3, 0, new Random(3)).gaussians();
     DiagonalGaussians q = Batch.random(true, 70, 3, 0, new Random(4)).gaussians();
-    DiagonalGaussians zero =
-        DiagonalGaussians.ofStd(new float[6], new float[6], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    Gaussians zero =
+        Gaussians.of(
+            ScaleKind.STD, new float[6], new float[6], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
     try (KlEngine engine = Engines.on(backend)) {
       assertThat(engine.nearest(q, p, 1).indices()).containsOnly(0).hasSize(70);
       assertThat(engine.within(q, p, 1e9).indices()).containsOnly(0).hasSize(70);

@@ -18,10 +18,10 @@ class OwningTest {
     Batch drawn = Batch.random(true, 20, 7, 0, new Random(1));
     try (KlEngine engine = KlEngine.builder().build()) {
       for (Batch.Kind kind : Batch.Kind.values()) {
-        ScaleKind stated = ScaleKind.valueOf(kind.name());
+        ScaleKind stated = kind.scaleKind();
         Batch doubles = Batch.ofStd(kind, true, drawn.mean(), drawn.scale(), 7);
         DiagonalGaussians owning =
-            DiagonalGaussians.owning(doubles.mean(), doubles.scale(), 7, stated);
+            (DiagonalGaussians) Gaussians.owning(stated, doubles.mean(), doubles.scale(), 7);
         DiagonalGaussians copy = doubles.gaussians();
         assertThat(owning.isDouble()).isTrue();
         assertThat(owning.batch.mean64()).isSameAs(doubles.mean());
@@ -30,7 +30,7 @@ class OwningTest {
             .isEqualTo(engine.pairwise(copy, copy, new double[400]));
         float[] mean = Batch.narrowed(doubles.mean());
         float[] scale = Batch.narrowed(doubles.scale());
-        DiagonalGaussians floats = DiagonalGaussians.owning(mean, scale, 7, stated);
+        DiagonalGaussians floats = (DiagonalGaussians) Gaussians.owning(stated, mean, scale, 7);
         assertThat(floats.batch.mean32()).isSameAs(mean);
         assertThat(floats.batch.scale32()).isSameAs(scale);
         DiagonalGaussians copies = kind.of(mean, scale, 7);
@@ -43,27 +43,43 @@ class OwningTest {
   @Test
   void checksAsOthersDo() {
     assertThatIllegalArgumentException()
-        .isThrownBy(
-            () -> DiagonalGaussians.owning(new float[2], new float[] {1, 0}, 1, ScaleKind.VARIANCE))
+        .isThrownBy(() -> Gaussians.owning(ScaleKind.VARIANCE, new float[2], new float[] {1, 0}, 1))
         .withMessageContaining("variance[1][0]");
     assertThatIllegalArgumentException()
-        .isThrownBy(
-            () -> DiagonalGaussians.owning(new double[2], new double[3], 1, ScaleKind.PRECISION))
+        .isThrownBy(() -> Gaussians.owning(ScaleKind.PRECISION, new double[2], new double[3], 1))
         .withMessageContaining("mean has 2 elements but precision has 3");
     assertThatNullPointerException()
-        .isThrownBy(() -> DiagonalGaussians.owning(new float[1], null, 1, ScaleKind.STD))
+        .isThrownBy(() -> Gaussians.owning(ScaleKind.STD, new float[1], null, 1))
         .withMessage("std");
     assertThatNullPointerException()
-        .isThrownBy(() -> DiagonalGaussians.owning(new float[1], new float[1], 1, null))
+        .isThrownBy(() -> Gaussians.owning(null, new float[1], new float[1], 1))
         .withMessage("kind");
+  }
+
+  @Test
+  void matricesCannotBeOwned() {
+    for (ScaleKind kind : ScaleKind.values()) {
+      if (kind.isFull()) {
+        String message =
+            "a batch of kind "
+                + kind
+                + " cannot take arrays over: it holds factors, in an array of its own; take Gaussians.of";
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> Gaussians.owning(kind, new float[1], new float[] {1}, 1))
+            .withMessage(message);
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> Gaussians.owning(kind, new double[1], new double[] {1}, 1))
+            .withMessage(message);
+      }
+    }
   }
 
   /** References of a search on random data: the values, the panels, and six doubles a row. */
   @Test
   void aSearchedBlockTakesLittleMoreThanTwiceItsValues() {
     Random random = new Random(2);
-    DiagonalGaussians p = random(N, random);
-    DiagonalGaussians q = random(50, random);
+    Gaussians p = random(N, random);
+    Gaussians q = random(50, random);
     try (KlEngine engine = KlEngine.builder().build()) {
       for (int call = 0; call < 3; call++) {
         engine.nearest(q, p, 10);
@@ -74,13 +90,13 @@ class OwningTest {
     assertThat(p.memoryBytes()).isLessThan((long) (2.2 * 2 * Float.BYTES * N * D));
   }
 
-  private static DiagonalGaussians random(int n, Random random) {
+  private static Gaussians random(int n, Random random) {
     float[] mean = new float[n * D];
     float[] std = new float[n * D];
     for (int k = 0; k < mean.length; k++) {
       mean[k] = (float) random.nextGaussian();
       std[k] = (float) Math.exp(0.3 * random.nextGaussian());
     }
-    return DiagonalGaussians.owning(mean, std, D, ScaleKind.STD);
+    return Gaussians.owning(ScaleKind.STD, mean, std, D);
   }
 }

@@ -88,8 +88,9 @@ class PairsTest {
   @MethodSource("dev.kullback.testing.Engines#backends")
   void specialCases(Backend backend) {
     DiagonalGaussians p = Batch.random(false, 4, 3, 0, new Random(5)).gaussians();
-    DiagonalGaussians zero =
-        DiagonalGaussians.ofStd(new float[3], new float[3], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    Gaussians zero =
+        Gaussians.of(
+            ScaleKind.STD, new float[3], new float[3], 3, ScalePolicy.DETERMINISTIC_IF_ZERO);
     try (KlEngine engine = Engines.on(backend)) {
       double[] out = {-1, -1};
       engine.pairs(p, new int[] {2, 2}, p, new int[] {2, 3}, out);

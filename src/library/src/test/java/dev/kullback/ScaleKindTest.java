@@ -2,7 +2,6 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.kullback.testing.Batch;
@@ -11,11 +10,11 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Random;
-import org.junit.jupiter.api.Test;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** One factory for every kind of scales makes what the named ones make. */
+/** One method for every kind of scales makes what the named ones make. */
 class ScaleKindTest {
   private static final int N = 5;
   private static final int D = 3;
@@ -30,9 +29,20 @@ class ScaleKindTest {
     float[] scale = scales(kind);
     double[] meanOfDouble = Batch.widened(mean);
     double[] scaleOfDouble = Batch.widened(scale);
-    Gaussians floats = named(kind, mean, scale);
-    Gaussians doubles = named(kind, meanOfDouble, scaleOfDouble);
+    Gaussians floats = Gaussians.of(kind, mean, scale, D);
+    Gaussians doubles = Gaussians.of(kind, meanOfDouble, scaleOfDouble, D);
     assertThat(kind.isFull()).isEqualTo(floats instanceof FullGaussians);
+    assertThat(floats.kind()).isEqualTo(kind.isFull() ? ScaleKind.SCALE_TRIL : kind);
+    assertThat(floats.isDouble()).isFalse();
+    assertThat(doubles.isDouble()).isTrue();
+    Gaussians named = named(kind, mean, scale);
+    if (named != null) {
+      assertSame(named, floats);
+    }
+    named = named(kind, meanOfDouble, scaleOfDouble);
+    if (named != null) {
+      assertSame(named, doubles);
+    }
     ScalePolicy strict = ScalePolicy.STRICT;
     ValueLayout.OfFloat f = ValueLayout.JAVA_FLOAT;
     ValueLayout.OfDouble d = ValueLayout.JAVA_DOUBLE;
@@ -55,12 +65,13 @@ class ScaleKindTest {
     }
   }
 
-  @Test
-  void lengthsOfLargeMatrices() {
-    assertThat(ScaleKind.PACKED_SCALE_TRIL.length(Integer.MAX_VALUE))
-        .isEqualTo((1L << 61) - (1L << 30));
-    assertThat(ScaleKind.COVARIANCE.length(1 << 20)).isEqualTo(1L << 40);
-    assertThat(ScaleKind.STD.length(3)).isEqualTo(3);
+  private static int length(ScaleKind kind, int dimension) {
+    return switch (kind) {
+      case STD, VARIANCE, LOG_VARIANCE, PRECISION -> dimension;
+      case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> dimension * (dimension + 1) / 2;
+      case SCALE_TRIL, SCALE_TRIL_IGNORING_UPPER, COVARIANCE, PRECISION_MATRIX ->
+          dimension * dimension;
+    };
   }
 
   /** Values are exact in float, so that both precisions make the same Gaussians. */
@@ -69,7 +80,7 @@ class ScaleKindTest {
     for (int k = 0; k < mean.length; k++) {
       mean[k] = (float) random.nextGaussian();
     }
-    int length = Math.toIntExact(kind.length(D));
+    int length = length(kind, D);
     float[] scale = new float[N * length];
     for (int k = 0; k < scale.length; k++) {
       int at = k % length;
@@ -88,7 +99,7 @@ class ScaleKindTest {
     }
   }
 
-  private static Gaussians named(ScaleKind kind, float[] mean, float[] scale) {
+  private static @Nullable Gaussians named(ScaleKind kind, float[] mean, float[] scale) {
     return switch (kind) {
       case STD -> DiagonalGaussians.ofStd(mean, scale, D);
       case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, D);
@@ -96,13 +107,12 @@ class ScaleKindTest {
       case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, D);
       case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, scale, D);
       case PACKED_SCALE_TRIL -> FullGaussians.ofPackedScaleTril(mean, scale, D);
-      case PLAIN_PACKED_SCALE_TRIL -> FullGaussians.ofPackedScaleTril(mean, scale, D, false);
       case COVARIANCE -> FullGaussians.ofCovariance(mean, scale, D);
-      case PRECISION_MATRIX -> FullGaussians.ofPrecision(mean, scale, D);
+      case SCALE_TRIL_IGNORING_UPPER, PLAIN_PACKED_SCALE_TRIL, PRECISION_MATRIX -> null;
     };
   }
 
-  private static Gaussians named(ScaleKind kind, double[] mean, double[] scale) {
+  private static @Nullable Gaussians named(ScaleKind kind, double[] mean, double[] scale) {
     return switch (kind) {
       case STD -> DiagonalGaussians.ofStd(mean, scale, D);
       case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, D);
@@ -110,16 +120,27 @@ class ScaleKindTest {
       case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, D);
       case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, scale, D);
       case PACKED_SCALE_TRIL -> FullGaussians.ofPackedScaleTril(mean, scale, D);
-      case PLAIN_PACKED_SCALE_TRIL -> FullGaussians.ofPackedScaleTril(mean, scale, D, false);
       case COVARIANCE -> FullGaussians.ofCovariance(mean, scale, D);
-      case PRECISION_MATRIX -> FullGaussians.ofPrecision(mean, scale, D);
+      case SCALE_TRIL_IGNORING_UPPER, PLAIN_PACKED_SCALE_TRIL, PRECISION_MATRIX -> null;
+    };
+  }
+
+  private static String argument(ScaleKind kind) {
+    return switch (kind) {
+      case STD -> "std";
+      case VARIANCE -> "variance";
+      case LOG_VARIANCE -> "logVariance";
+      case PRECISION, PRECISION_MATRIX -> "precision";
+      case SCALE_TRIL, SCALE_TRIL_IGNORING_UPPER -> "scaleTril";
+      case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> "packed";
+      case COVARIANCE -> "covariance";
     };
   }
 
   @ParameterizedTest
   @EnumSource
   void policiesAreForScales(ScaleKind kind) {
-    float[] scale = new float[Math.toIntExact(kind.length(1))];
+    float[] scale = new float[length(kind, 1)];
     scale[0] = kind == ScaleKind.LOG_VARIANCE || kind == ScaleKind.PACKED_SCALE_TRIL ? 1000 : 0;
     float[] zero = new float[1];
     boolean isRepaired =
@@ -133,7 +154,7 @@ class ScaleKindTest {
         assertThatExceptionOfType(InvalidGaussianException.class)
             .as("%s, %s", kind, policy)
             .isThrownBy(() -> Gaussians.of(kind, zero, scale, 1, policy))
-            .satisfies(e -> assertThat(e.argument()).isEqualTo(kind.argument()));
+            .satisfies(e -> assertThat(e.argument()).isEqualTo(argument(kind)));
       }
     }
     assertThatNullPointerException()
@@ -141,11 +162,9 @@ class ScaleKindTest {
         .withMessage("policy");
     assertThatNullPointerException()
         .isThrownBy(() -> Gaussians.of(kind, zero, null, 1, ScalePolicy.STRICT))
-        .withMessage(kind.argument());
-    if (kind.isFull()) {
-      assertThatIllegalArgumentException()
-          .isThrownBy(() -> DiagonalGaussians.owning(zero, scale, 1, kind))
-          .withMessage("kind " + kind + " is one of matrices, not of scales");
-    }
+        .withMessage(argument(kind));
+    assertThatNullPointerException()
+        .isThrownBy(() -> Gaussians.of(null, zero, zero, 1))
+        .withMessage("kind");
   }
 }

@@ -82,8 +82,8 @@ class ScalePolicyTest {
     for (float bad : new float[] {0, -1}) {
       assertThatIllegalArgumentException()
           .isThrownBy(() ->
-              DiagonalGaussians.ofPrecision(
-                  new float[] {0}, new float[] {bad}, 1, ScalePolicy.CLAMPED));
+              Gaussians.of(
+                  ScaleKind.PRECISION, new float[] {0}, new float[] {bad}, 1, ScalePolicy.CLAMPED));
     }
   }
 
@@ -144,8 +144,12 @@ class ScalePolicyTest {
     }
     assertThatIllegalArgumentException()
         .isThrownBy(() ->
-            DiagonalGaussians.ofStd(
-                new float[] {Float.NaN}, new float[1], 1, ScalePolicy.DETERMINISTIC_IF_ZERO));
+            Gaussians.of(
+                ScaleKind.STD,
+                new float[] {Float.NaN},
+                new float[1],
+                1,
+                ScalePolicy.DETERMINISTIC_IF_ZERO));
   }
 
   private static DiagonalGaussians ones(int size) {

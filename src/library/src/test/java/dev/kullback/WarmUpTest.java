@@ -23,7 +23,8 @@ class WarmUpTest {
     Gaussians twice = Batch.random(true, 5, 4, 0, new Random(2)).gaussians();
     Gaussians full = FullBatch.random(false, 7, 4, 10, 0, new Random(3)).gaussians();
     Gaussians zero =
-        DiagonalGaussians.ofStd(new float[8], new float[8], 4, ScalePolicy.DETERMINISTIC_IF_ZERO);
+        Gaussians.of(
+            ScaleKind.STD, new float[8], new float[8], 4, ScalePolicy.DETERMINISTIC_IF_ZERO);
     try (KlEngine engine = Engines.on(backend)) {
       double[] cold = engine.rowMin(single, full);
       engine.warmUp(1, 1, 1);

@@ -1,6 +1,8 @@
 package dev.kullback.testing;
 
 import dev.kullback.DiagonalGaussians;
+import dev.kullback.Gaussians;
+import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import java.util.Arrays;
 import java.util.Random;
@@ -27,25 +29,20 @@ public record Batch(Kind kind, boolean isDouble, double[] mean, double[] scale, 
       this.fromStd = fromStd;
     }
 
+    /** The library's name of it. */
+    public ScaleKind scaleKind() {
+      return ScaleKind.valueOf(name());
+    }
+
     public DiagonalGaussians of(float[] mean, float[] scale, int dimension, ScalePolicy policy) {
-      return switch (this) {
-        case STD -> DiagonalGaussians.ofStd(mean, scale, dimension, policy);
-        case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension, policy);
-        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension, policy);
-        case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension, policy);
-      };
+      return (DiagonalGaussians) Gaussians.of(scaleKind(), mean, scale, dimension, policy);
     }
 
     public DiagonalGaussians of(double[] mean, double[] scale, int dimension, ScalePolicy policy) {
-      return switch (this) {
-        case STD -> DiagonalGaussians.ofStd(mean, scale, dimension, policy);
-        case VARIANCE -> DiagonalGaussians.ofVariance(mean, scale, dimension, policy);
-        case LOG_VARIANCE -> DiagonalGaussians.ofLogVariance(mean, scale, dimension, policy);
-        case PRECISION -> DiagonalGaussians.ofPrecision(mean, scale, dimension, policy);
-      };
+      return (DiagonalGaussians) Gaussians.of(scaleKind(), mean, scale, dimension, policy);
     }
 
-    /** The overloads without a policy. */
+    /** By the methods that are named after the kinds. */
     public DiagonalGaussians of(float[] mean, float[] scale, int dimension) {
       return switch (this) {
         case STD -> DiagonalGaussians.ofStd(mean, scale, dimension);

@@ -1,6 +1,8 @@
 package dev.kullback.testing;
 
 import dev.kullback.FullGaussians;
+import dev.kullback.Gaussians;
+import dev.kullback.ScaleKind;
 import java.util.Arrays;
 import java.util.Random;
 
@@ -17,6 +19,17 @@ public record FullBatch(
     PACKED_LOG,
     COVARIANCE,
     PRECISION;
+
+    /** The library's name of it. */
+    public ScaleKind scaleKind() {
+      return switch (this) {
+        case SCALE_TRIL -> ScaleKind.SCALE_TRIL;
+        case PACKED -> ScaleKind.PLAIN_PACKED_SCALE_TRIL;
+        case PACKED_LOG -> ScaleKind.PACKED_SCALE_TRIL;
+        case COVARIANCE -> ScaleKind.COVARIANCE;
+        case PRECISION -> ScaleKind.PRECISION_MATRIX;
+      };
+    }
 
     boolean isPacked() {
       return this == PACKED || this == PACKED_LOG;
@@ -173,25 +186,11 @@ public record FullBatch(
   }
 
   public FullGaussians gaussians() {
-    int d = dimension;
-    if (isDouble) {
-      return switch (kind) {
-        case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, matrix, d);
-        case PACKED -> FullGaussians.ofPackedScaleTril(mean, matrix, d, false);
-        case PACKED_LOG -> FullGaussians.ofPackedScaleTril(mean, matrix, d);
-        case COVARIANCE -> FullGaussians.ofCovariance(mean, matrix, d);
-        case PRECISION -> FullGaussians.ofPrecision(mean, matrix, d);
-      };
-    }
-    float[] m = Batch.narrowed(mean);
-    float[] s = Batch.narrowed(matrix);
-    return switch (kind) {
-      case SCALE_TRIL -> FullGaussians.ofScaleTril(m, s, d);
-      case PACKED -> FullGaussians.ofPackedScaleTril(m, s, d, false);
-      case PACKED_LOG -> FullGaussians.ofPackedScaleTril(m, s, d);
-      case COVARIANCE -> FullGaussians.ofCovariance(m, s, d);
-      case PRECISION -> FullGaussians.ofPrecision(m, s, d);
-    };
+    ScaleKind of = kind.scaleKind();
+    return (FullGaussians)
+        (isDouble
+            ? Gaussians.of(of, mean, matrix, dimension)
+            : Gaussians.of(of, Batch.narrowed(mean), Batch.narrowed(matrix), dimension));
   }
 
   /** Rows {@code from} to {@code to}, the latter excluded. */

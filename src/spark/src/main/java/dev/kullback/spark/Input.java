@@ -1,10 +1,8 @@
 package dev.kullback.spark;
 
-import dev.kullback.DiagonalGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScaleKind;
-import dev.kullback.ScalePolicy;
 import java.io.Serializable;
 import java.lang.reflect.Array;
 import java.util.function.IntFunction;
@@ -21,7 +19,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData;
 record Input(String side, Columns columns, boolean isDouble, int dimension, String measured)
     implements Serializable {
   int scaleLength() {
-    return Math.toIntExact(columns.kind().length(dimension));
+    return columns.kind().isFull() ? Math.multiplyExact(dimension, dimension) : dimension;
   }
 
   /** An array of the input's precision. */
@@ -36,14 +34,14 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, Stri
       double[] m = (double[]) mean;
       double[] s = (double[]) scale;
       return kind.isFull()
-          ? Gaussians.of(kind, m, s, dimension, ScalePolicy.STRICT)
-          : DiagonalGaussians.owning(m, s, dimension, kind);
+          ? Gaussians.of(kind, m, s, dimension)
+          : Gaussians.owning(kind, m, s, dimension);
     }
     float[] m = (float[]) mean;
     float[] s = (float[]) scale;
     return kind.isFull()
-        ? Gaussians.of(kind, m, s, dimension, ScalePolicy.STRICT)
-        : DiagonalGaussians.owning(m, s, dimension, kind);
+        ? Gaussians.of(kind, m, s, dimension)
+        : Gaussians.owning(kind, m, s, dimension);
   }
 
   /**
@@ -60,8 +58,19 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, Stri
       String column = isMean ? columns.mean() : columns.scale();
       throw error(
           label.apply(e.gaussian()),
-          "column %s: %s%s".formatted(column, e.description(), advice(e, scale)));
+          "column %s: %s%s".formatted(column, description(e, columns.kind(), dimension), advice(e, scale)));
     }
+  }
+
+  /** What is wrong with a Gaussian, and where within it, as {@code std[3] is 0.0; it must be finite and > 0}. */
+  static String description(InvalidGaussianException e, ScaleKind kind, int dimension) {
+    boolean isVector = e.argument().equals("mean") || !kind.isFull();
+    String place = "";
+    if (e.element().isPresent()) {
+      int k = e.element().getAsInt();
+      place = isVector ? "[" + k + "]" : "[%d][%d]".formatted(k / dimension, k % dimension);
+    }
+    return "%s%s %s".formatted(e.argument(), place, e.reason());
   }
 
   /** Returns what else a scale may be that is none of its kind, or nothing. */
@@ -69,10 +78,9 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, Stri
     if (e.argument().equals("mean")) {
       return "";
     }
+    int k = e.element().orElse(0);
     boolean isAboveDiagonal =
-        columns.kind() == ScaleKind.SCALE_TRIL
-            && e.element() >= 0
-            && e.element() % dimension > e.element() / dimension;
+        columns.kind() == ScaleKind.SCALE_TRIL && k % dimension > k / dimension;
     return isAboveDiagonal
         ? "; is it a covariance, or an upper factor, to be transposed?"
         : isNegative(e, scale) ? "; are these log-variances (logVariance)?" : "";
@@ -84,7 +92,7 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, Stri
     if (kind.isFull() || kind == ScaleKind.LOG_VARIANCE) {
       return false;
     }
-    double value = Array.getDouble(scale, e.gaussian() * dimension + e.element());
+    double value = Array.getDouble(scale, e.gaussian() * dimension + e.element().orElseThrow());
     return value < 0 && value >= -Double.MAX_VALUE;
   }
 

@@ -34,7 +34,11 @@ record JoinSide(
    */
   Input input(int dimension, String measured) {
     return new Input(
-        name, new Columns("id", "mean", kind.argument(), kind), isDouble, dimension, measured);
+        name,
+        new Columns("id", "mean", kind.isFull() ? "scaleTril" : "std", kind),
+        isDouble,
+        dimension,
+        measured);
   }
 
   /** Names a row by its own column, or else by its number. */

@@ -110,7 +110,8 @@ public final class PairFunction implements Serializable {
     try {
       return FullGaussians.ofScaleTril(m, l, m.length);
     } catch (InvalidGaussianException e) {
-      throw new IllegalArgumentException(role + ": " + e.description(), e);
+      throw new IllegalArgumentException(
+          role + ": " + Input.description(e, ScaleKind.SCALE_TRIL, m.length), e);
     } catch (IllegalArgumentException e) {
       throw new IllegalArgumentException(role + ": " + e.getMessage(), e);
     }

@@ -33,7 +33,7 @@ record Sample(ScaleKind kind, boolean isDouble, int dimension, List<Member> memb
    */
   static Sample twins(ScaleKind kind, boolean isDouble, int n, int dimension, long seed) {
     Random random = new Random(seed);
-    int length = Math.toIntExact(kind.length(dimension));
+    int length = kind.isFull() ? dimension * dimension : dimension;
     List<double[]> means = new ArrayList<>();
     List<double[]> scales = new ArrayList<>();
     for (int i = 0; i < n; i++) {
@@ -118,7 +118,7 @@ record Sample(ScaleKind kind, boolean isDouble, int dimension, List<Member> memb
     Input input =
         new Input("sample", new Columns("id", "mean", "std", kind), isDouble, dimension, "");
     List<Member> ordered = ordered();
-    int length = Math.toIntExact(kind.length(dimension));
+    int length = input.scaleLength();
     Object mean = input.array(ordered.size() * dimension);
     Object scale = input.array(ordered.size() * length);
     for (int i = 0; i < ordered.size(); i++) {

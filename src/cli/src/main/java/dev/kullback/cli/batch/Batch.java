@@ -232,22 +232,12 @@ public record Batch(
   private UserError error(InvalidGaussianException e, int from) {
     int row = from + e.gaussian();
     boolean isMean = e.argument().equals("mean");
-    if (files.kind() == ScaleKind.SCALE_TRIL && !isMean && isAboveDiagonal(e)) {
-      return new UserError(
-          files.scale(),
-          "Gaussian %d, row %d, column %d %s; is it a covariance (%s), or an upper factor (transpose it)? if it is a lower one, above which a program left something, np.tril clears that (counted from 0)"
-              .formatted(
-                  first + row,
-                  e.element() / dimension,
-                  e.element() % dimension,
-                  e.reason(),
-                  files.option(ScaleKind.COVARIANCE)));
-    }
-    if (!isMean && (isFull() || !e.argument().equals(files.kind().argument()))) {
-      return new UserError(files.scale(), e.message(first + row));
+    if (isFull() && !isMean) {
+      return matrixError(e, first + row);
     }
     Npy.Array array = isMean ? mean : scale;
-    long k = (long) row * dimension + e.element();
+    int column = e.element().orElseThrow();
+    long k = (long) row * dimension + column;
     String name = isMean ? "mean" : files.kind().name().toLowerCase(Locale.ROOT).replace('_', '-');
     String rule =
         Double.isFinite(array.value(k))
@@ -256,12 +246,43 @@ public record Batch(
     return new UserError(
         isMean ? files.mean() : files.scale(),
         "row %d, column %d: %s is %s: %s (counted from 0)"
-            .formatted(first + row, e.element(), name, array.text(k), rule));
+            .formatted(first + row, column, name, array.text(k), rule));
+  }
+
+  /** Names the row of the file, which is the Gaussian's number there, and within a matrix the place. */
+  private UserError matrixError(InvalidGaussianException e, int number) {
+    if (e.element().isEmpty()) {
+      return new UserError(
+          files.scale(), "%s[%d] (Gaussian %2$d) %s".formatted(e.argument(), number, e.reason()));
+    }
+    boolean isPacked = files.kind() == ScaleKind.PACKED_SCALE_TRIL;
+    int k = e.element().getAsInt();
+    int r = isPacked ? 0 : k / dimension;
+    int c = isPacked ? k : k % dimension;
+    while (isPacked && c > r) {
+      c -= ++r;
+    }
+    if (files.kind() == ScaleKind.SCALE_TRIL && c > r) {
+      return new UserError(
+          files.scale(),
+          "Gaussian %d, row %d, column %d %s; is it a covariance (%s), or an upper factor (transpose it)? if it is a lower one, above which a program left something, np.tril clears that (counted from 0)"
+              .formatted(number, r, c, e.reason(), files.option(ScaleKind.COVARIANCE)));
+    }
+    String subscripts = isPacked ? "[%d]".formatted(k) : "[%d][%d]".formatted(r, c);
+    return new UserError(
+        files.scale(),
+        "%s[%d]%s (Gaussian %2$d, row %d, column %d) %s"
+            .formatted(e.argument(), number, subscripts, r, c, e.reason()));
   }
 
   /** Names the file of a Gaussian of q, of the rows from {@code from} on, or of p that does not suit the other batch. */
   public static UserError error(InvalidGaussianException e, Batch q, int from, Batch p) {
-    return e.argument().equals("q") ? q.error(e, from) : p.error(e, 0);
+    Batch batch = e.argument().equals("q") ? q : p;
+    int number = batch.first + (batch == q ? from : 0) + e.gaussian();
+    return new UserError(
+        batch.files.scale(),
+        "%s[%d] (Gaussian %2$d, dimension %d) %s"
+            .formatted(e.argument(), number, e.element().orElseThrow(), e.reason()));
   }
 
   private MemorySegment rows(Npy.Array array, int from, int to) {
@@ -286,10 +307,6 @@ public record Batch(
     return new NpyHeader("", false, shape).shapeText();
   }
 
-  private boolean isAboveDiagonal(InvalidGaussianException e) {
-    return e.element() % dimension > e.element() / dimension;
-  }
-
   /** Checks all but what is to be factored, which is checked then: makes batches of some rows at a time. */
   private void check() {
     if (isFull() && files.kind() != ScaleKind.SCALE_TRIL) {
@@ -297,7 +314,7 @@ public record Batch(
     }
     // some rows may be 0 throughout where not all are
     boolean mayBeZero = policy != ScalePolicy.DETERMINISTIC_IF_ZERO || isDeterministic();
-    int some = (int) Math.max(1, CHECKED / files.kind().length(dimension));
+    int some = (int) Math.max(1, CHECKED / dimension(scale.shape()));
     for (int from = 0, rows; from < size; from += rows) {
       rows = Math.min(size - from, some);
       gaussians(from, from + rows, mayBeZero ? policy : ScalePolicy.STRICT);

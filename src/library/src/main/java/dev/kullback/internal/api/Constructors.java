@@ -3,6 +3,7 @@ package dev.kullback.internal.api;
 import dev.kullback.CorruptIndexException;
 import dev.kullback.CudaException;
 import dev.kullback.IndexLockedException;
+import dev.kullback.InvalidGaussianException;
 import java.io.IOException;
 import java.lang.invoke.MethodHandles;
 import java.util.Objects;
@@ -27,12 +28,27 @@ public final class Constructors<F> {
   public static final Constructors<BiFunction<String, IOException, IndexLockedException>>
       INDEX_LOCKED = new Constructors<>(IndexLockedException.class);
 
+  public static final Constructors<InvalidGaussian> INVALID_GAUSSIAN =
+      new Constructors<>(InvalidGaussianException.class);
+
   private final Class<?> type;
 
   private volatile @Nullable F constructor;
 
   private Constructors(Class<?> type) {
     this.type = type;
+  }
+
+  /** The constructor says what these are. */
+  public interface InvalidGaussian {
+    InvalidGaussianException of(
+        String argument,
+        int gaussian,
+        int element,
+        String subscripts,
+        String place,
+        String reason,
+        String advice);
   }
 
   /** Called by the class that has the constructor, when it is initialized. */

@@ -1,6 +1,8 @@
 package dev.kullback.internal.batch;
 
 import dev.kullback.InvalidGaussianException;
+import dev.kullback.internal.api.Constructors;
+import dev.kullback.internal.numerics.ScaleForm;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -46,6 +48,18 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   public final boolean isDouble() {
     return isDouble;
   }
+
+  /** What {@link #readScale} gives. */
+  public abstract ScaleForm form();
+
+  /** Elements that {@link #readScale} writes. */
+  public abstract int scaleLength();
+
+  /** Writes the D elements of a mean, as they were given. */
+  public abstract void readMean(int i, double[] to);
+
+  /** Writes the scales of a Gaussian, which are of {@link #form}. */
+  public abstract void readScale(int i, double[] to);
 
   /** Whether σ = 0 throughout, and the caller asked for KL = 0 then; a full batch has no such σ. */
   public boolean isDeterministic() {
@@ -106,13 +120,23 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     }
   }
 
+  /** Copies the rows of these indices, of {@code length} elements each; all must fit an array. */
+  static double[] rows(double[] from, int[] indices, int length) {
+    double[] to = new double[indices.length * length];
+    for (int r = 0; r < indices.length; r++) {
+      System.arraycopy(from, indices[r] * length, to, r * length, length);
+    }
+    return to;
+  }
+
   /** Makes the exception for a value of an array [N, D]. */
   static InvalidGaussianException rejected(
       String array, int index, int dimension, String value, String rule, String advice) {
     int h = index % dimension;
     String reason = "is " + value + "; " + rule;
-    return new InvalidGaussianException(
-        array, index / dimension, h, "[" + h + "]", ", dimension " + h, reason, advice);
+    return Constructors.INVALID_GAUSSIAN
+        .get()
+        .of(array, index / dimension, h, "[" + h + "]", ", dimension " + h, reason, advice);
   }
 
   /** Counts the terms of a KL that is computed by itself, for a {@link Checkpoint}. */

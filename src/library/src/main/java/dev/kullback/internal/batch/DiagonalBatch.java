@@ -2,6 +2,7 @@ package dev.kullback.internal.batch;
 
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScalePolicy;
+import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.numerics.DoubleRange;
@@ -247,6 +248,58 @@ public final class DiagonalBatch extends Batch {
     return scale64 != null ? scale64[index] : scale32()[index];
   }
 
+  @Override
+  public Scale form() {
+    return kind;
+  }
+
+  @Override
+  public int scaleLength() {
+    return dimension();
+  }
+
+  @Override
+  public void readMean(int i, double[] to) {
+    int from = i * dimension();
+    for (int h = 0; h < dimension(); h++) {
+      to[h] = mean(from + h);
+    }
+  }
+
+  @Override
+  public void readScale(int i, double[] to) {
+    int from = i * dimension();
+    for (int h = 0; h < dimension(); h++) {
+      to[h] = scale(from + h);
+    }
+  }
+
+  /** Copies the rows of these indices, of which there may be none. */
+  public DiagonalBatch select(int[] indices, RangeCheck range) {
+    int d = dimension();
+    checkSize(indices.length, d, MOST_DIMENSIONS, mostRows(d));
+    Elements mean;
+    Elements scale;
+    if (isDouble()) {
+      mean = Elements.of(rows(mean64(), indices, d), "mean");
+      scale = Elements.of(rows(scale64(), indices, d), kind.argument());
+    } else {
+      mean = Elements.of(rows(mean32(), indices, d), "mean");
+      scale = Elements.of(rows(scale32(), indices, d), kind.argument());
+    }
+    ScalePolicy policy =
+        deterministic ? ScalePolicy.DETERMINISTIC_IF_ZERO : ScalePolicy.STRICT; // clamped is valid
+    return of(mean.owned(), scale.owned(), d, kind, policy, range);
+  }
+
+  private static float[] rows(float[] from, int[] indices, int length) {
+    float[] to = new float[indices.length * length];
+    for (int r = 0; r < indices.length; r++) {
+      System.arraycopy(from, indices[r] * length, to, r * length, length);
+    }
+    return to;
+  }
+
   /** Reads n elements from an index on to the start of two arrays. */
   public void read(int from, int n, double[] means, double[] scales) {
     if (mean64 != null) {
@@ -344,7 +397,9 @@ public final class DiagonalBatch extends Batch {
           String reason =
               "has log-variance %s; with a full covariance it must be in [-%s, %2$s]"
                   .formatted(s, MOST_LOG_VARIANCE);
-          throw new InvalidGaussianException(role, i, h, "", ", dimension " + h, reason, "");
+          throw Constructors.INVALID_GAUSSIAN
+              .get()
+              .of(role, i, h, "", ", dimension " + h, reason, "");
         }
       }
     }
@@ -375,12 +430,12 @@ public final class DiagonalBatch extends Batch {
     if (meanLength != scaleLength) {
       throw new IllegalArgumentException(
           "mean has %d elements but %s has %d; both must be [N, %d]"
-              .formatted(meanLength, kind.argument, scaleLength, dimension));
+              .formatted(meanLength, kind.argument(), scaleLength, dimension));
     }
     if (meanLength % dimension != 0) {
       throw new IllegalArgumentException(
           "mean and %s have %d elements, which is not a multiple of the dimension %d"
-              .formatted(kind.argument, meanLength, dimension));
+              .formatted(kind.argument(), meanLength, dimension));
     }
     checkSize(meanLength / dimension, dimension, MOST_DIMENSIONS, mostRows(dimension));
   }
@@ -457,7 +512,7 @@ public final class DiagonalBatch extends Batch {
       if (!(s >= valid && s <= Double.MAX_VALUE)) {
         String rule = log ? "it must be finite" : "it must be finite and > 0";
         throw rejected(
-            kind.argument, k, dimension(), Elements.text(s, is64), rule, log ? "" : advice(s));
+            kind.argument(), k, dimension(), Elements.text(s, is64), rule, log ? "" : advice(s));
       }
       least = Math.min(least, s);
       most = Math.max(most, s);

@@ -1,10 +1,11 @@
 package dev.kullback.internal.batch;
 
 import dev.kullback.InvalidGaussianException;
-import dev.kullback.ScaleKind;
+import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleRange;
 import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Locale;
 import java.util.Objects;
@@ -29,7 +30,7 @@ public final class Factors {
   private final Elements matrix;
   private final int n;
   private final int d;
-  private final ScaleKind kind;
+  private final MatrixForm kind;
   private final Supplier<Factorization> factorization;
 
   /** Elements of a packed triangle. */
@@ -44,17 +45,16 @@ public final class Factors {
   private final double @Nullable [] factorsLow;
 
   private Factors(
-      Elements matrix, int n, int d, ScaleKind kind, Supplier<Factorization> factorization) {
+      Elements matrix, int n, int d, MatrixForm kind, Supplier<Factorization> factorization) {
     this.matrix = matrix;
     this.n = n;
     this.d = d;
     this.kind = kind;
     this.factorization = factorization;
     length = Cholesky.packedLength(d);
-    isReversed = kind == ScaleKind.PRECISION_MATRIX;
+    isReversed = kind == MatrixForm.PRECISION;
     factors = new double[n * length];
-    boolean given = kind == ScaleKind.SCALE_TRIL || kind == ScaleKind.PLAIN_PACKED_SCALE_TRIL;
-    factorsLow = given ? null : new double[factors.length];
+    factorsLow = kind.isFactor() ? null : new double[factors.length];
   }
 
   /** Makes a batch from copies of means and matrices. If either is of double, the batch is. */
@@ -62,23 +62,8 @@ public final class Factors {
       Elements mean,
       Elements matrix,
       int dimension,
-      ScaleKind kind,
+      MatrixForm kind,
       Supplier<Factorization> factorization) {
-    return of(mean, matrix, dimension, kind, factorization, true);
-  }
-
-  /**
-   * Makes a batch as the other method does.
-   *
-   * @param isUpperChecked whether square factors must be zero above the diagonal; if not, what is there is ignored
-   */
-  public static FullBatch of(
-      Elements mean,
-      Elements matrix,
-      int dimension,
-      ScaleKind kind,
-      Supplier<Factorization> factorization,
-      boolean isUpperChecked) {
     int n = checkShape(mean.length(), matrix.length(), dimension, kind);
     double[] means = mean.doubles();
     for (int k = 0; k < means.length; k++) {
@@ -88,26 +73,27 @@ public final class Factors {
       }
     }
     Factors made = new Factors(matrix, n, dimension, kind, factorization);
-    boolean isWithin = made.make(isUpperChecked);
+    boolean isWithin = made.make();
     boolean isDouble = mean.isDouble() || matrix.isDouble();
     return new FullBatch(means, made.factors, made.factorsLow, dimension, isDouble, isWithin);
   }
 
   /** Fills the factors; returns whether all are known to be within ±{@link FullBatch#MOST}. */
-  private boolean make(boolean isUpperChecked) {
-    if (kind == ScaleKind.COVARIANCE || isReversed) {
+  private boolean make() {
+    if (kind == MatrixForm.COVARIANCE || isReversed) {
       factor(Objects.requireNonNull(factorsLow));
       return false;
     }
-    if (isPacked(kind)) {
+    if (kind.isPacked()) {
       matrix.read(0, factors, factors.length);
     } else {
-      readLowerTriangles(isUpperChecked);
+      readLowerTriangles();
     }
     return checkFactors() && factorsLow == null;
   }
 
-  private void readLowerTriangles(boolean isUpperChecked) {
+  private void readLowerTriangles() {
+    boolean isUpperChecked = kind == MatrixForm.SCALE_TRIL;
     Checkpoint checkpoint = new Checkpoint();
     int square = d * d;
     double[] given = matrix.array64();
@@ -149,7 +135,7 @@ public final class Factors {
         c,
         "is " + matrix.text(value) + ": not lower triangular",
         "; is it a covariance (ofCovariance), or an upper factor, to be transposed?"
-            + " ofScaleTrilIgnoringUpper does not look above the diagonal");
+            + " ScaleKind.SCALE_TRIL_IGNORING_UPPER does not look above the diagonal");
   }
 
   /** N of the largest batch that fits a Java array when packed in panels; not positive where there is none. */
@@ -159,7 +145,8 @@ public final class Factors {
   }
 
   /** Returns N. */
-  private static int checkShape(long meanLength, long matrixLength, int dimension, ScaleKind kind) {
+  private static int checkShape(
+      long meanLength, long matrixLength, int dimension, MatrixForm kind) {
     Batch.checkDimension(dimension);
     if (meanLength == 0 || meanLength % dimension != 0) {
       throw new IllegalArgumentException(
@@ -177,15 +164,11 @@ public final class Factors {
                   dimension,
                   kind.argument(),
                   matrixLength,
-                  isPacked(kind) ? "D(D+1)/2" : "D, D",
+                  kind.isPacked() ? "D(D+1)/2" : "D, D",
                   each));
     }
     Batch.checkSize(n, dimension, FullBatch.MOST_DIMENSIONS, mostRows(dimension));
     return (int) n;
-  }
-
-  private static boolean isPacked(ScaleKind kind) {
-    return kind == ScaleKind.PACKED_SCALE_TRIL || kind == ScaleKind.PLAIN_PACKED_SCALE_TRIL;
   }
 
   /**
@@ -367,7 +350,7 @@ public final class Factors {
 
   /** Makes the exception for a whole matrix. */
   private InvalidGaussianException rejected(int i, String reason) {
-    return new InvalidGaussianException(kind.argument(), i, -1, "", "", reason, "");
+    return Constructors.INVALID_GAUSSIAN.get().of(kind.argument(), i, -1, "", "", reason, "");
   }
 
   private InvalidGaussianException rejected(int i, int r, int c, double value, String rule) {
@@ -376,10 +359,11 @@ public final class Factors {
 
   /** Makes the exception for an element of a matrix. */
   private InvalidGaussianException rejected(int i, int r, int c, String reason, String advice) {
-    int element = isPacked(kind) ? Cholesky.packedLength(r) + c : r * d + c;
-    String subscripts = isPacked(kind) ? "[" + element + "]" : "[" + r + "][" + c + "]";
+    int element = kind.isPacked() ? Cholesky.packedLength(r) + c : r * d + c;
+    String subscripts = kind.isPacked() ? "[" + element + "]" : "[" + r + "][" + c + "]";
     String place = ", row " + r + ", column " + c;
-    return new InvalidGaussianException(
-        kind.argument(), i, element, subscripts, place, reason, advice);
+    return Constructors.INVALID_GAUSSIAN
+        .get()
+        .of(kind.argument(), i, element, subscripts, place, reason, advice);
   }
 }

@@ -3,8 +3,10 @@ package dev.kullback.internal.batch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.numerics.DoubleRange;
+import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
 import java.util.BitSet;
 import org.jspecify.annotations.Nullable;
 
@@ -97,6 +99,74 @@ public final class FullBatch extends Batch {
    */
   public double @Nullable [] scaleTrilLow() {
     return scaleTrilLow;
+  }
+
+  @Override
+  public MatrixForm form() {
+    return MatrixForm.SCALE_TRIL;
+  }
+
+  @Override
+  public int scaleLength() {
+    return dimension() * dimension();
+  }
+
+  @Override
+  public void readMean(int i, double[] to) {
+    System.arraycopy(mean, i * dimension(), to, 0, dimension());
+  }
+
+  @Override
+  public void readScale(int i, double[] to) {
+    int d = dimension();
+    for (int r = 0, k = i * Cholesky.packedLength(d); r < d; k += ++r) {
+      System.arraycopy(scaleTril, k, to, r * d, r + 1);
+      Arrays.fill(to, r * d + r + 1, (r + 1) * d, 0);
+    }
+  }
+
+  /** Writes Σ of a Gaussian to an index on, packed as L is: LLᵀ, multiplied in twice the precision of double. */
+  public void covariance(int i, double[] to, int at, Checkpoint checkpoint) {
+    int from = i * Cholesky.packedLength(dimension());
+    Cholesky cholesky = new Cholesky();
+    for (int r = 0, k = at; r < dimension(); r++) {
+      checkpoint.pass(Checkpoint.ofPlain((long) r * r));
+      for (int c = 0; c <= r; c++, k++) {
+        to[k] = cholesky.product(scaleTril, scaleTrilLow, from, r, c);
+      }
+    }
+  }
+
+  /** Σ of a Gaussian, row-major [D, D]. */
+  public double[] covariance(int i) {
+    int d = dimension();
+    double[] packed = new double[Cholesky.packedLength(d)];
+    covariance(i, packed, 0, new Checkpoint());
+    double[] covariance = new double[d * d];
+    for (int r = 0, k = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++, k++) {
+        covariance[r * d + c] = covariance[c * d + r] = packed[k];
+      }
+    }
+    return covariance;
+  }
+
+  /** Copies the rows of these indices. */
+  public FullBatch select(int[] indices) {
+    int d = dimension();
+    if (indices.length == 0) {
+      throw new IllegalArgumentException(
+          "a batch of full covariances has at least one Gaussian; none is selected");
+    }
+    checkSize(indices.length, d, MOST_DIMENSIONS, Factors.mostRows(d));
+    int length = Cholesky.packedLength(d);
+    return new FullBatch(
+        rows(mean, indices, d),
+        rows(scaleTril, indices, length),
+        scaleTrilLow == null ? null : rows(scaleTrilLow, indices, length),
+        d,
+        isDouble(),
+        false);
   }
 
   public boolean isBeyond(int i) {

@@ -1,6 +1,6 @@
 /**
  * Batches: checked values, their log-determinants, and what kernels keep with them under a
- * {@link dev.kullback.internal.batch.DerivedForm}. It may use numerics and work. Start with
+ * {@link dev.kullback.internal.batch.DerivedForm}. It may use api, numerics and work. Start with
  * {@link dev.kullback.internal.batch.DiagonalBatch}.
  */
 @NullMarked

@@ -165,6 +165,36 @@ public final class Arguments {
     }
   }
 
+  /** An index of a Gaussian, or of another thing of which there are as many. */
+  public static void checkIndex(String argument, int index, int size) {
+    if (index < 0 || index >= size) {
+      throw new IndexOutOfBoundsException(
+          "%s is %d; it must be in [0, %d)".formatted(argument, index, size));
+    }
+  }
+
+  /** Indices of Gaussians. */
+  public static void checkIndices(String argument, int[] indices, int size) {
+    Objects.requireNonNull(indices, argument);
+    for (int r = 0; r < indices.length; r++) {
+      if (indices[r] < 0 || indices[r] >= size) {
+        checkIndex("%s[%d]".formatted(argument, r), indices[r], size);
+      }
+    }
+  }
+
+  /** A range of Gaussians. */
+  public static void checkRange(int from, int to, int size) {
+    if (from < 0 || from > size) {
+      throw new IndexOutOfBoundsException(
+          "from is %d; it must be in [0, %d]".formatted(from, size));
+    }
+    if (to < from || to > size) {
+      throw new IndexOutOfBoundsException(
+          "to is %d; it must be in [%d, %d], from 'from' on".formatted(to, from, size));
+    }
+  }
+
   /** Lists whose rows are ascending, as those of exact searches are. */
   public static void checkOrder(String argument, NeighborLists lists) {
     for (int i = 0; i < lists.size(); i++) {

@@ -1,6 +1,5 @@
 package dev.kullback.internal.engine;
 
-import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
@@ -9,6 +8,7 @@ import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
@@ -223,7 +223,8 @@ public final class Engine implements AutoCloseable {
   public void awaitVectors(int dimension) {
     if (isDeferred) {
       Batch small = diagonal(1);
-      Batch full = MadeUpGaussians.normal(1, true).full(ScaleKind.SCALE_TRIL, false, Cholesky::new);
+      Batch full =
+          MadeUpGaussians.normal(1, true).full(MatrixForm.SCALE_TRIL, false, Cholesky::new);
       EnumSet<KernelGroup> groups = groups(diagonal(dimension));
       groups.addAll(groups(small));
       groups.addAll(groups(full));

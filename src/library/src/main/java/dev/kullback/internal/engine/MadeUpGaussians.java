@@ -1,12 +1,12 @@
 package dev.kullback.internal.engine;
 
-import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
 import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import java.util.Arrays;
@@ -105,8 +105,8 @@ public final class MadeUpGaussians {
   }
 
   /** Makes a new batch of the factors; or of the covariances, which may be passed as precisions, too. */
-  public Batch full(ScaleKind kind, boolean isDouble, Supplier<Factorization> factorization) {
-    double[] matrix = kind == ScaleKind.SCALE_TRIL ? scaleTril : covariance;
+  public Batch full(MatrixForm kind, boolean isDouble, Supplier<Factorization> factorization) {
+    double[] matrix = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance;
     return Factors.of(of(mean, isDouble), of(matrix, isDouble), d, kind, factorization);
   }
 

@@ -1,6 +1,5 @@
 package dev.kullback.internal.engine;
 
-import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
@@ -11,6 +10,7 @@ import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Factorization;
+import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.vector.CholeskyKernel;
@@ -270,11 +270,11 @@ final class WarmUpTrial {
 
   private static void full(
       Engine engine, Supplier<Factorization> how, MadeUpGaussians q, MadeUpGaussians p) {
-    Batch columns = p.full(ScaleKind.SCALE_TRIL, true, how);
-    matrices(engine, q.full(ScaleKind.SCALE_TRIL, true, how), columns);
+    Batch columns = p.full(MatrixForm.SCALE_TRIL, true, how);
+    matrices(engine, q.full(MatrixForm.SCALE_TRIL, true, how), columns);
     if (engine.formula() == Kl.FORWARD) { // whose trial compiles what other divergences use, too
-      Batch others = p.full(ScaleKind.COVARIANCE, true, how);
-      matrices(engine, q.full(ScaleKind.PRECISION_MATRIX, true, how), others);
+      Batch others = p.full(MatrixForm.COVARIANCE, true, how);
+      matrices(engine, q.full(MatrixForm.PRECISION, true, how), others);
       double[] out = new double[columns.size()];
       engine.into(out).aligned(columns, others);
       engine.into(out).toStandardNormal(columns);

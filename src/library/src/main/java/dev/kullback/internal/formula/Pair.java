@@ -240,7 +240,7 @@ public final class Pair implements BlockKernel<Operands<?>> {
       last =
           DiagonalBatch.of(
               Elements.of(new float[scale.length], "mean").owned(),
-              Elements.of(scale, kind.argument).owned(),
+              Elements.of(scale, kind.argument()).owned(),
               scale.length,
               kind,
               ScalePolicy.STRICT,

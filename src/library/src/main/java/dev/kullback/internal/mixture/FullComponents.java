@@ -48,20 +48,12 @@ final class FullComponents extends Components {
     }
   }
 
-  /** Multiplies the factors out, in twice the precision of double: a covariance that the caller gave comes back as it was. */
+  /** Multiplies the factors out: a covariance that the caller gave comes back as it was. */
   private static double[] covariances(FullBatch batch) {
-    int d = batch.dimension();
     double[] covariances = new double[batch.scaleTril().length];
-    Cholesky cholesky = new Cholesky();
     Checkpoint checkpoint = new Checkpoint();
-    for (int k = 0; k < covariances.length; ) {
-      int at = k;
-      for (int r = 0; r < d; r++) {
-        checkpoint.pass(Checkpoint.ofPlain((long) r * r));
-        for (int c = 0; c <= r; c++, k++) {
-          covariances[k] = cholesky.product(batch.scaleTril(), batch.scaleTrilLow(), at, r, c);
-        }
-      }
+    for (int i = 0; i < batch.size(); i++) {
+      batch.covariance(i, covariances, i * Cholesky.packedLength(batch.dimension()), checkpoint);
     }
     return covariances;
   }

@@ -153,7 +153,7 @@ public final class Cholesky implements Factorization {
     for (int k = 0, a = at + packedLength(r), b = at + packedLength(c); k <= c; k++, a++, b++) {
       subtractProduct(high[a], low == null ? 0 : low[a], high[b], low == null ? 0 : low[b]);
     }
-    return -(hi + lo);
+    return 0 - (hi + lo); // a 0 without a sign
   }
 
   private void set(double high, double low) {

@@ -4,17 +4,21 @@ package dev.kullback.internal.numerics;
  * Mathematics of the scales of a diagonal batch, by what the batch states: supplies what the kernels need from the raw value
  * {@code s}, in a form that does not cancel when two values are close.
  */
-public enum Scale {
+public enum Scale implements ScaleForm {
   STD("std"),
   VARIANCE("variance"),
   LOG_VARIANCE("logVariance"),
   PRECISION("precision");
 
-  /** The argument's name in the public factories, used in messages. */
-  public final String argument;
+  private final String argument;
 
   Scale(String argument) {
     this.argument = argument;
+  }
+
+  @Override
+  public String argument() {
+    return argument;
   }
 
   /** σ². */

@@ -1,12 +1,12 @@
 package dev.kullback.internal.verify;
 
-import dev.kullback.ScaleKind;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.MadeUpGaussians;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
+import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
@@ -102,12 +102,12 @@ final class Case {
     p = isSelf ? q : makeP.get();
     contract = !kind.isDouble ? FLOAT_CONTRACT : full ? FULL_CONTRACT : DOUBLE_CONTRACT;
     plainQ =
-        kind == Kind.COVARIANCE ? a.full(ScaleKind.SCALE_TRIL, true, Platform::factorization) : q;
+        kind == Kind.COVARIANCE ? a.full(MatrixForm.SCALE_TRIL, true, Platform::factorization) : q;
     Batch plainP =
         isSelf
             ? plainQ
             : kind == Kind.COVARIANCE
-                ? b.full(ScaleKind.SCALE_TRIL, true, Platform::factorization)
+                ? b.full(MatrixForm.SCALE_TRIL, true, Platform::factorization)
                 : p;
     kl = new double[n * m];
     for (int at = 0; at < kl.length; at++) {
@@ -127,7 +127,7 @@ final class Case {
   }
 
   private Batch batch(MadeUpGaussians g, boolean full, Scale scale, boolean isDouble) {
-    ScaleKind matrix = kind == Kind.COVARIANCE ? ScaleKind.COVARIANCE : ScaleKind.SCALE_TRIL;
+    MatrixForm matrix = kind == Kind.COVARIANCE ? MatrixForm.COVARIANCE : MatrixForm.SCALE_TRIL;
     return full ? g.full(matrix, isDouble, Platform::factorization) : g.diagonal(scale, isDouble);
   }
 
@@ -230,6 +230,6 @@ final class Case {
   @Override
   public String toString() {
     return "%s (%s), %d x %d, D = %d%s"
-        .formatted(kind.title, scaleQ.argument, n, m, d, isSelf ? ", q = p" : "");
+        .formatted(kind.title, scaleQ.argument(), n, m, d, isSelf ? ", q = p" : "");
   }
 }
