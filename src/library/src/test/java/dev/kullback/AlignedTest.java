@@ -2,6 +2,7 @@ package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.formula.Excess;
 import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.work.Worker;
 import dev.kullback.testing.Batch;
@@ -178,7 +179,7 @@ class AlignedTest {
     }
   }
 
-  /** {@code FullPair.excess} is right to some roundings, near 0 and far from it. */
+  /** {@code Excess.of} is right to some roundings, near 0 and far from it. */
   @Test
   void excess() {
     Random random = new Random(1);
@@ -192,9 +193,7 @@ class AlignedTest {
       BigFloat exact = BigFloat.of(x);
       BigFloat log = (Math.abs(x) < 0.5 ? BigFloat.ONE.plus(exact) : BigFloat.of(s)).ln();
       double expected = exact.times(exact).half().plus(exact).minus(log).toDouble();
-      assertThat(Math.abs(FullPair.excess(x, s, 1) / expected - 1))
-          .as("x = %s", x)
-          .isLessThan(2e-15);
+      assertThat(Math.abs(Excess.of(x, s, 1) / expected - 1)).as("x = %s", x).isLessThan(2e-15);
     }
   }
 

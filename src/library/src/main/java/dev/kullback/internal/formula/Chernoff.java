@@ -101,7 +101,7 @@ public final class Chernoff extends Formula {
    */
   private static double gap(double w, double x, double log) {
     if (Math.abs(x) < 0.5) {
-      return w * PairKl.lessLog(x) - PairKl.lessLog(w * x);
+      return w * AlikeTerm.lessLog(x) - AlikeTerm.lessLog(w * x);
     }
     if (x < Double.POSITIVE_INFINITY) {
       return Math.log1p(w * x) - w * log;

@@ -147,8 +147,8 @@ final class FullChernoff implements Formula.Full {
       pivots[r] = 1 + more;
       x[r] = z;
       squares += z * (weight * (z / pivots[r]));
-      first += 2 * FullPair.excess(e, a.high(row + r), b.high(row + r));
-      second += taken + PairKl.lessLog(more);
+      first += 2 * Excess.of(e, a.high(row + r), b.high(row + r));
+      second += taken + AlikeTerm.lessLog(more);
     }
     return squares + 0.5 * Math.max(0, w * first - second);
   }
@@ -192,7 +192,7 @@ final class FullChernoff implements Formula.Full {
 
   private static double logRatio(double a, double b) {
     double r = a / b;
-    return r > FullPair.LEAST_RATIO && r < FullPair.MOST_RATIO
+    return r > Excess.LEAST_RATIO && r < Excess.MOST_RATIO
         ? Math.log(r)
         : Math.log(a) - Math.log(b);
   }

@@ -6,7 +6,6 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.numerics.Series;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
@@ -25,28 +24,6 @@ import org.jspecify.annotations.Nullable;
  */
 public final class FullPair implements Formula.Full {
   private static final int BLOCK = Compensation.BLOCK;
-
-  /** Bounds of the ratio of pivots whose logarithm {@link #excess} takes; beyond them it subtracts two. */
-  public static final double LEAST_RATIO = 0x1p-1000;
-
-  public static final double MOST_RATIO = 0x1p1000;
-
-  /** Bits of a double's mantissa, the bias of its exponent, and an offset that makes mantissas be in [√½, √2). */
-  public static final int MANTISSA_BITS = 52;
-
-  public static final long BIAS = 1023;
-  public static final long EXPONENT_OFFSET =
-      (BIAS << MANTISSA_BITS) - Double.doubleToRawLongBits(Math.sqrt(0.5));
-
-  /** Bits that turn an integer into a double 2⁵² greater, and what is to be subtracted from it. */
-  public static final long INTEGER = 0x433L << MANTISSA_BITS;
-
-  public static final double INTEGER_OFFSET = 0x1p52 + BIAS;
-
-  public static final double LN2 = Math.log(2);
-
-  /** Coefficients of {@code artanh a = a (1 + a² Σ_n SERIES[n] a²ⁿ)}. For a² ≤ 1/9 the rest is 2⁻⁵⁶ of x − ln(1+x). */
-  private static final double[] SERIES = Series.artanh(0, 15);
 
   private final Worker worker;
   private final Factor q = new Factor();
@@ -215,7 +192,7 @@ public final class FullPair implements Formula.Full {
     for (int from = 0, at = 0; from < d; from += BLOCK) {
       double acc = 0;
       for (int end = Math.min(d, from + BLOCK), k = from; k < end; at += ++k + 1) {
-        acc += 0.5 * y[k] * y[k] + excess(e[at], q.l[q.at + at], p.l[p.at + at]);
+        acc += 0.5 * y[k] * y[k] + Excess.of(e[at], q.l[q.at + at], p.l[p.at + at]);
       }
       double u = sum + acc;
       errors += Compensation.error(sum, acc, u);
@@ -285,7 +262,7 @@ public final class FullPair implements Formula.Full {
       double s = l[k + r];
       double low = lows == null ? 0 : lows[k + r];
       double m = q.mean()[i * d + r];
-      double acc = excess(s - 1 + low, s, 1) + 0.5 * m * m;
+      double acc = Excess.of(s - 1 + low, s, 1) + 0.5 * m * m;
       int c = 0;
       do {
         double halves = 0;
@@ -300,39 +277,6 @@ public final class FullPair implements Formula.Full {
       } while (c < r);
     }
     return Compensation.total(sum, errors);
-  }
-
-  /**
-   * Returns {@code ½x² + x − ln(1+x)} for {@code x = s/t − 1}, by operations that vectors have, too. Near 0 {@code ln(1+x) = 2 artanh a}
-   * with {@code a = x/(2+x)}, and {@code x − 2a = xa}; elsewhere the logarithm is that of a mantissa in [√½, √2) and its exponent.
-   */
-  public static double excess(double x, double s, double t) {
-    boolean near = Math.abs(x) < 0.5;
-    double r = near ? 1 : s / t;
-    if (!near && !(r > LEAST_RATIO && r < MOST_RATIO)) {
-      return x == Double.POSITIVE_INFINITY ? x : 0.5 * x * x + (x - (Math.log(s) - Math.log(t)));
-    }
-    long bits = Double.doubleToRawLongBits(r);
-    long exponent = (bits + EXPONENT_OFFSET) >>> MANTISSA_BITS;
-    double m = Double.longBitsToDouble(bits - ((exponent - BIAS) << MANTISSA_BITS));
-    double k = Double.longBitsToDouble(exponent | INTEGER) - INTEGER_OFFSET;
-    double a = near ? x / (x + 2) : (m - 1) / (m + 1);
-    double b = a * a;
-    double c = b * b;
-    double even = SERIES[14];
-    double odd = SERIES[15];
-    for (int n = 12; n >= 0; n -= 2) {
-      even = even * c + SERIES[n];
-      odd = odd * c + SERIES[n + 1];
-    }
-    double tail = b * 2 * (even + odd * b);
-    double rest = near ? a * (x - tail) : x - (k * LN2 + (a * 2 + a * tail));
-    return 0.5 * x * x + rest;
-  }
-
-  /** Coefficient n of artanh's series. */
-  public static double series(int n) {
-    return SERIES[n];
   }
 
   /** Returns (a − b)·t, where a − b may overflow. */

@@ -4,7 +4,6 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.Fma;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.numerics.Series;
 import dev.kullback.internal.numerics.Variance;
 import org.jspecify.annotations.Nullable;
 
@@ -50,17 +49,6 @@ public final class PairKl {
   public static final int BLOCK = 64;
 
   public static final int BLOCKS = 4 * BLOCK;
-
-  /** Bounds within which scales are alike, on the |s| of {@link #alikeTerm}, and on its |x| for log-variances. */
-  public static final double ALIKE = 0x1p-3;
-
-  public static final double ALIKE_LOG = 0x1p-2;
-
-  /** Coefficients of {@code artanh s = s + s³ (1/3 + s²/5 + …)}, the last first; the next term is 2⁻⁵⁶ of the sum. */
-  private static final double[] ARTANH = Series.artanh(8, 0);
-
-  /** Coefficients of {@code e^x = 1 + x + x² (1/2! + x/3! + …)}, likewise. */
-  private static final double[] EXP = Series.exponential(14, 2);
 
   private PairKl() {}
 
@@ -229,14 +217,14 @@ public final class PairKl {
     if (q.kind() != kind) {
       return mixedTerm(q.kind(), sq, kind, sp) + square(q.mean(k), mean, kind, sp);
     }
-    double alike = held ? alikeTerm(kind, sq, sp, q.mean(k) - mean) : Double.NaN;
+    double alike = held ? AlikeTerm.of(kind, sq, sp, q.mean(k) - mean) : Double.NaN;
     if (alike < Double.POSITIVE_INFINITY) {
       return alike;
     }
     double x = kind.excess(sq, sp);
     double half =
         Math.abs(x) < 0.5
-            ? 0.5 * lessLog(x)
+            ? 0.5 * AlikeTerm.lessLog(x)
             : farTerm(
                 x < Double.POSITIVE_INFINITY ? 0.5 * x : kind.halfRatio(sq, sp),
                 kind.logRatio(sq, sp));
@@ -249,7 +237,7 @@ public final class PairKl {
     Variance vp = Variance.of(kindP, sp);
     double x = Variance.excess(vq, vp);
     if (Math.abs(x) < 0.5) {
-      return 0.5 * lessLog(x);
+      return 0.5 * AlikeTerm.lessLog(x);
     }
     return farTerm(
         x < Double.POSITIVE_INFINITY ? 0.5 * x : Variance.halfRatio(vq, vp),
@@ -259,76 +247,6 @@ public final class PairKl {
   /** Returns ½ (x − ln(1+x)) of {@code |x| ≥ ½} by ½ x, which may be infinite, and the logarithm of 1 + x. */
   private static double farTerm(double half, double logRatio) {
     return half == Double.POSITIVE_INFINITY ? half : half - 0.5 * logRatio;
-  }
-
-  /**
-   * Returns {@code x − ln(1+x)} of {@code |x| < ½}. The logarithm's error, an ulp, is 4/x roundings of this. Near 0, {@code ln(1+x) = 2
-   * artanh s} with {@code s = x/(2+x)} and {@code x − 2s = xs} gives it to 5 roundings.
-   */
-  static double lessLog(double x) {
-    if (Math.abs(x) >= 0x1p-3) {
-      return x - Math.log1p(x);
-    }
-    double s = x / (2 + x);
-    double t = s * s;
-    return s * (x - 2 * t * polynomial(ARTANH, t));
-  }
-
-  /**
-   * Returns half a term of KL for alike scales of one kind that double kernels hold, by operations that these have. With {@code s = (q −
-   * p)/(q + p)} of the scales, {@code ln(1+x) = 2 artanh s} and {@code x − 2s = xs}. For standard deviations {@code a = (σq − σp)/σp} and
-   * {@code x − ln(1+x) = a² + 2 (a − ln(1+a))}. Returns NaN where the scales are not alike, and no finite number where the means are too
-   * far apart.
-   *
-   * @param d μq − μp
-   */
-  private static double alikeTerm(Scale kind, double sq, double sp, double d) {
-    double y = d * inverseStd(kind, sp);
-    if (kind == Scale.LOG_VARIANCE) {
-      double x = sq - sp;
-      return Math.abs(x) < ALIKE_LOG
-          ? 0.5 * (x * x * polynomial(EXP, x)) + 0.5 * y * y
-          : Double.NaN;
-    }
-    double more = kind == Scale.PRECISION ? sp - sq : sq - sp;
-    double s = more / (sq + sp);
-    double t = s * s;
-    double x = more * (1 / (kind == Scale.PRECISION ? sq : sp));
-    double less = s * (x - 2 * t * polynomial(ARTANH, t));
-    double half = kind == Scale.STD ? 0.5 * x * x + less : 0.5 * less;
-    return Math.abs(s) < ALIKE ? half + 0.5 * y * y : Double.NaN;
-  }
-
-  /** Returns 1/σ of a scale that double kernels hold. */
-  public static double inverseStd(Scale kind, double s) {
-    return switch (kind) {
-      case STD -> 1 / s;
-      case VARIANCE -> 1 / Math.sqrt(s);
-      case LOG_VARIANCE -> Math.exp(-0.5 * s);
-      case PRECISION -> Math.sqrt(s);
-    };
-  }
-
-  /** Coefficients of {@link #alikeTerm}, for kernels that compute it in lanes, to the same bits. */
-  public static double[] artanh() {
-    return ARTANH.clone();
-  }
-
-  public static double[] exp() {
-    return EXP.clone();
-  }
-
-  /** Evaluates an odd number of coefficients, even and odd powers apart: a single chain takes twice as long. */
-  private static double polynomial(double[] coefficients, double x) {
-    double xx = x * x;
-    double even = coefficients[0];
-    double odd = coefficients[1];
-    int last = coefficients.length - 1;
-    for (int n = 2; n < last; n += 2) {
-      even = even * xx + coefficients[n];
-      odd = odd * xx + coefficients[n + 1];
-    }
-    return even * xx + coefficients[last] + odd * x;
   }
 
   /** Returns ½ (mq − mp)²/σp². */

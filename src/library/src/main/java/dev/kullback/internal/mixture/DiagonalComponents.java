@@ -1,7 +1,7 @@
 package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.batch.DiagonalBatch;
-import dev.kullback.internal.formula.FullPair;
+import dev.kullback.internal.formula.Excess;
 import dev.kullback.internal.numerics.Compensation;
 
 /** Components with diagonal covariances, of which a merger keeps the variances. Its cost is a sum over the dimensions. */
@@ -58,7 +58,7 @@ final class DiagonalComponents extends Components {
   /** Returns {@code x − ln(1 + x)}, which is {@code f² + 2(f − ln(1 + f))} with {@code (1 + f)² = 1 + x}. */
   private static double gap(double x) {
     double f = x / (1 + Math.sqrt(1 + x));
-    return 2 * FullPair.excess(f, 1 + f, 1);
+    return 2 * Excess.of(f, 1 + f, 1);
   }
 
   @Override

@@ -1,7 +1,7 @@
 package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.formula.FullPair;
+import dev.kullback.internal.formula.Excess;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
 import dev.kullback.internal.work.Checkpoint;
@@ -163,7 +163,7 @@ final class FullComponents extends Components {
       for (int c = 0; c < r; c++, k++) {
         sum += f[k] * f[k];
       }
-      sum += 2 * FullPair.excess(f[k], 1 + f[k], 1);
+      sum += 2 * Excess.of(f[k], 1 + f[k], 1);
     }
     return sum;
   }

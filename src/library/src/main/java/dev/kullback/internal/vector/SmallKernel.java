@@ -1,6 +1,7 @@
 package dev.kullback.internal.vector;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.AlikeTerm;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
@@ -39,11 +40,8 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
   private static final VectorSpecies<Long> L = Species.LONG;
   private static final LongVector ZERO = LongVector.zero(L);
 
-  private static final double[] ARTANH = PairKl.artanh();
-  private static final double[] EXP = PairKl.exp();
-
   /** Rows that share what is read of the columns: two took 1.18 of the time at D = 1, 1.13 at D = 3 (Zen 3, AVX2). */
-  private static final int ROWS = 4;
+  static final int ROWS = 4;
 
   /** Columns at a time, whose values stay in the L1 or L2 cache for all rows of a block. */
   private static final int STRIP = 1024;
@@ -203,7 +201,8 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
       Arrays.fill(squares, 0, count * V, 0);
       Arrays.fill(stable, 0, count * V, 0);
       for (int h = 0; h < d; h++) {
-        addAlike(operands, scales, h, index, count);
+        SmallAlike.add(
+            operands, scales, h, rows, index, vectors, uncertain, count, stable, squares);
       }
       all = choose(operands, i, index, count, end);
     }
@@ -257,63 +256,6 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     return found;
   }
 
-  /** Adds dimension h to the stable form that {@link PairKl} has where scales are alike, and s² to the sum that tells whether they are. */
-  private void addAlike(SmallOperands operands, double[] scales, int h, int index, int count) {
-    Scale kind = operands.q().kind();
-    int d = operands.q().dimension();
-    double[] columns = operands.columns().values();
-    int r = 2 * ROWS + 3 * ROWS * h + index;
-    for (int n = 0; n < count; n++) {
-      int j = vectors[uncertain[n]];
-      int k = j * (2 * d + 1) + 2 * h * V;
-      int c = (j * d + h * V) * 2;
-      DoubleVector sq = DoubleVector.broadcast(S, rows[r + 2 * ROWS]);
-      DoubleVector sp = DoubleVector.fromArray(S, scales, c);
-      DoubleVector w = DoubleVector.fromArray(S, scales, c + V);
-      DoubleVector y =
-          DoubleVector.broadcast(S, rows[r]).sub(DoubleVector.fromArray(S, columns, k)).mul(w);
-      DoubleVector s;
-      DoubleVector half;
-      if (kind == Scale.LOG_VARIANCE) {
-        s = sq.sub(sp);
-        DoubleVector ss = s.mul(s);
-        DoubleVector even = DoubleVector.broadcast(S, EXP[0]);
-        DoubleVector odd = DoubleVector.broadcast(S, EXP[1]);
-        for (int i = 2; i < EXP.length - 1; i += 2) {
-          even = even.mul(ss).add(EXP[i]);
-          odd = odd.mul(ss).add(EXP[i + 1]);
-        }
-        DoubleVector sum = even.mul(ss).add(EXP[EXP.length - 1]).add(odd.mul(s));
-        half = ss.mul(sum).mul(0.5);
-      } else {
-        DoubleVector more = kind == Scale.PRECISION ? sp.sub(sq) : sq.sub(sp);
-        s = more.div(sq.add(sp));
-        DoubleVector t = s.mul(s);
-        DoubleVector tt = t.mul(t);
-        DoubleVector even = DoubleVector.broadcast(S, ARTANH[0]);
-        DoubleVector odd = DoubleVector.broadcast(S, ARTANH[1]);
-        for (int i = 2; i < ARTANH.length - 1; i += 2) {
-          even = even.mul(tt).add(ARTANH[i]);
-          odd = odd.mul(tt).add(ARTANH[i + 1]);
-        }
-        DoubleVector sum = even.mul(tt).add(ARTANH[ARTANH.length - 1]).add(odd.mul(t));
-        DoubleVector x =
-            more.mul(
-                kind == Scale.STD
-                    ? w
-                    : kind == Scale.VARIANCE
-                        ? DoubleVector.fromArray(S, columns, k + V)
-                        : DoubleVector.broadcast(S, rows[r + ROWS]));
-        DoubleVector less = s.mul(x.sub(t.mul(2).mul(sum)));
-        half = kind == Scale.STD ? x.mul(0.5).mul(x).add(less) : less.mul(0.5);
-      }
-      DoubleVector.fromArray(S, stable, n * V)
-          .add(half.add(y.mul(0.5).mul(y)))
-          .intoArray(stable, n * V);
-      s.fma(s, DoubleVector.fromArray(S, squares, n * V)).intoArray(squares, n * V);
-    }
-  }
-
   /** Takes the stable form where scales are alike, and 0 at the diagonal of KL(q ‖ q); returns whether no entry is left {@link #open}. */
   private boolean choose(SmallOperands operands, int i, int index, int count, int end) {
     boolean any = settle(operands, index, count);
@@ -339,7 +281,8 @@ public final class SmallKernel implements BlockKernel<SmallOperands> {
     int noises = SmallOperands.noises(operands.p());
     double margin = this.margin;
     double noise = rows[ROWS + index];
-    double alike = operands.q().kind() == Scale.LOG_VARIANCE ? PairKl.ALIKE_LOG : PairKl.ALIKE;
+    double alike =
+        operands.q().kind() == Scale.LOG_VARIANCE ? AlikeTerm.ALIKE_LOG : AlikeTerm.ALIKE;
     LongVector any = LongVector.zero(L);
     for (int n = 0; n < count; n++) {
       int j = vectors[uncertain[n]];

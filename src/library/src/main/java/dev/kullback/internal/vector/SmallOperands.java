@@ -3,6 +3,7 @@ package dev.kullback.internal.vector;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DerivedForm;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.formula.AlikeTerm;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.work.Checkpoint;
@@ -121,7 +122,7 @@ public final class SmallOperands extends Operands<DiagonalBatch> {
       for (int h = 0; h < d; h++, to += 2 * V) {
         double s = g.scale(j * d + h);
         scales[to] = s;
-        scales[to + V] = PairKl.inverseStd(g.kind(), s);
+        scales[to + V] = AlikeTerm.inverseStd(g.kind(), s);
       }
     }
     return scales;

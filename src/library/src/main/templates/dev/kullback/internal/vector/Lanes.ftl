@@ -3,7 +3,7 @@
   same order, so they give the same bits. The template of a class Name includes this file and has its text in <@twins "Name">, which is gone
   through for Name and for ScalarName, but where the macro names the twin: FloatScalarKlSums and those of other formulas, from which the
   build derives DoubleScalar…, and FullColdKernel, FullColdJeffreys and FullColdChernoff. `class` is the name, `twin` what comes before it,
-  and `asVectors` tells which it is.
+  and `asVectors` tells which it is. A name may be a path from the template to another room.
 
   Operands are Java: ${fma("x", "y", "a${i}")} becomes x.fma(y, a0), and Math.fma(x, y, a0). The scalar twin has V = 1, so that what lies vector
   by vector, at k·V, lies number by number.
@@ -13,8 +13,8 @@
 <@emit scalars false of><#nested></@emit>
 </#macro>
 <#macro emit name isVector of>
-<#global class = name, asVectors = isVector, twin = isVector?then("", "Scalar"), lane = of, vector = type(of)>
-<#if pp.outputFileName == "${name}.java">
+<#global class = name?split("/")?last, asVectors = isVector, twin = isVector?then("", "Scalar"), lane = of, vector = type(of)>
+<#if pp.outputFileName == "${class}.java">
 <#nested>
 <#else>
 <@pp.nestOutputFile name="${name}.java">
@@ -71,3 +71,26 @@ import jdk.incubator.vector.VectorSpecies;
 <#function shiftRight x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHR, ${n})", "(${x} >>> ${n})")></#function>
 <#function or x y><#return asVectors?then("${x}.or(${y})", "(${x} | ${y})")></#function>
 <#function isAnyNegative x><#return asVectors?then("${x}.reduceLanes(VectorOperators.OR) < 0", "${x} < 0")></#function>
+<#-- Of numbers, x where `near`, which in vectors is a mask of all bits, and else y. -->
+<#function choose near x y><#return asVectors?then(ofBits("${bits(y)}.bitwiseBlend(${bits(x)}, ${near})"), "(${near} ? ${x} : ${y})")></#function>
+<#-- The exponent that the bits of a double have, biased, and that number; the mantissa, in [√½, √2). -->
+<#function exponent bits><#return shiftRight(add(bits, "Excess.EXPONENT_OFFSET"), "Excess.MANTISSA_BITS")></#function>
+<#function toDouble exponent><#return sub(ofBits(or(exponent, "Excess.INTEGER")), "Excess.INTEGER_OFFSET")></#function>
+<#function mantissa bits exponent>
+<#return ofBits(sub(bits, shiftLeft(sub(exponent, "Excess.BIAS"), "Excess.MANTISSA_BITS")))>
+</#function>
+<#-- Declares `sum`, the polynomial of x, even and odd powers apart: a single chain takes twice as long. The last coefficient is that of 1. -->
+<#macro polynomial sum coefficients x isCountOdd=true>
+      ${vector} ${x}${x} = ${mul(x, x)};
+      ${vector} first = ${broadcast("${coefficients}[0]")};
+      ${vector} second = ${broadcast("${coefficients}[1]")};
+      for (int c = 2; c < ${coefficients}.length - 1; c += 2) {
+        first = ${add(mul("first", x + x), "${coefficients}[c]")};
+        second = ${add(mul("second", x + x), "${coefficients}[c + 1]")};
+      }
+<#if isCountOdd>
+      ${vector} ${sum} = ${add(add(mul("first", x + x), "${coefficients}[${coefficients}.length - 1]"), mul("second", x))};
+<#else>
+      ${vector} ${sum} = ${add("second", mul("first", x))};
+</#if>
+</#macro>

@@ -144,7 +144,7 @@ final class FullSolveKernel {
         excess[at] = ratio[at] - 1 + (lows == null ? 0 : lows[k]);
       }
     }
-    Excess.of(excess, ratio, d * V);
+    FullExcess.of(excess, ratio, d * V);
     standardTotal();
     return kl;
   }
@@ -205,7 +205,7 @@ final class FullSolveKernel {
       }
       endBlock(k);
     }
-    Excess.of(excess, ratio, d * V);
+    FullExcess.of(excess, ratio, d * V);
     total();
     return kl;
   }

@@ -1,19 +1,14 @@
 <#include "../Lanes.ftl">
-<#-- The exponent that the bits of a double have, biased, and that number; the mantissa, in [√½, √2). -->
-<#function exponent bits><#return shiftRight(add(bits, "FullPair.EXPONENT_OFFSET"), "FullPair.MANTISSA_BITS")></#function>
-<#function toDouble exponent><#return sub(ofBits(or(exponent, "FullPair.INTEGER")), "FullPair.INTEGER_OFFSET")></#function>
-<#function mantissa bits exponent>
-<#return ofBits(sub(bits, shiftLeft(sub(exponent, "FullPair.BIAS"), "FullPair.MANTISSA_BITS")))>
-</#function>
 <@twins "FullChernoffKernel" "FullColdChernoff">
 package dev.kullback.internal.vector.full;
 
+import dev.kullback.internal.formula.Excess;
 import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.formula.FullPair;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.numerics.Cholesky;
+import dev.kullback.internal.numerics.Series;
 import dev.kullback.internal.vector.Epilogue;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
@@ -38,8 +33,8 @@ public final class ${class} implements BlockKernel<FullOperands> {
   private static final int MR = ProductKernels.MR;
   private static final int NR = FullColumns.NR;
 
-  /** The last term of artanh's series: s² ≤ 0.03, so what is left out is below 2⁻⁶⁰ of the sum. */
-  private static final int LAST = 9;
+  /** Coefficients of artanh's series: s² ≤ 0.03, so what is left out is below 2⁻⁶⁰ of the sum. */
+  private static final double[] ARTANH = Series.artanh(9, 0);
 
   private static final int COLUMNS = ${asVectors?then("Shapes.CHERNOFF_COLUMNS", "2")};
 
@@ -248,12 +243,12 @@ public final class ${class} implements BlockKernel<FullOperands> {
     ${vector} m = ${mantissa("bits", "exponent")};
     ${vector} s = ${div(sub("m", "1"), add("m", "1"))};
     ${vector} t = ${mul("s", "s")};
-    ${vector} tail = ${broadcast("FullPair.series(LAST)")};
-    for (int i = LAST - 1; i >= 0; i--) {
-      tail = ${fma("t", "tail", broadcast("FullPair.series(i)"))};
+    ${vector} tail = ${broadcast("ARTANH[0]")};
+    for (int i = 1; i < ARTANH.length; i++) {
+      tail = ${fma("t", "tail", broadcast("ARTANH[i]"))};
     }
     ${vector} artanh = ${add(mul(mul("t", "tail"), "s"), "s")};
-    ${store(add("artanh", mul("k", "0.5 * FullPair.LN2")), "halves", "0")};
+    ${store(add("artanh", mul("k", "0.5 * Excess.LN2")), "halves", "0")};
   }
 
   /** Stores the divergences of row i and the columns from j on: C where its error bound is within the tolerance. */
