@@ -59,9 +59,11 @@ import jdk.incubator.vector.VectorSpecies;
 <#function mul x y><#return asVectors?then("${x}.mul(${y})", "(${x} * ${operand(y)})")></#function>
 <#function div x y><#return asVectors?then("${x}.div(${y})", "(${x} / ${operand(y)})")></#function>
 <#function fma x y z><#return asVectors?then("${x}.fma(${y}, ${z})", "Math.fma(${x}, ${y}, ${z})")></#function>
+<#-- Of one number the product is rounded, as there may be no fma where there are no vectors: for sums whose last digits are of no account. -->
+<#function mulAdd x y z><#return asVectors?then(fma(x, y, z), add(mul(x, y), z))></#function>
 <#function neg x><#return asVectors?then("${x}.neg()", "-${x}")></#function>
 <#function abs x><#return asVectors?then("${x}.abs()", "Math.abs(${x})")></#function>
-<#function sqrt x><#return asVectors?then("${x}.sqrt()", "Math.sqrt(${x})")></#function>
+<#function sqrt x><#return asVectors?then("${x}.sqrt()", (lane == "Float")?then("(float) ", "") + "Math.sqrt(${x})")></#function>
 <#function min x y><#return asVectors?then("${x}.min(${y})", "Math.min(${x}, ${y})")></#function>
 <#function max x y><#return asVectors?then("${x}.max(${y})", "Math.max(${x}, ${y})")></#function>
 <#-- The bits of doubles as longs and back, and operations on bits; `add` and `sub` are two of them. -->
@@ -70,6 +72,7 @@ import jdk.incubator.vector.VectorSpecies;
 <#function shiftLeft x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHL, ${n})", "(${x} << ${n})")></#function>
 <#function shiftRight x n><#return asVectors?then("${x}.lanewise(VectorOperators.LSHR, ${n})", "(${x} >>> ${n})")></#function>
 <#function or x y><#return asVectors?then("${x}.or(${y})", "(${x} | ${y})")></#function>
+<#function isEachGreater x y><#return asVectors?then("${x}.compare(VectorOperators.GT, ${y}).allTrue()", "(${x} > ${y})")></#function>
 <#function isAnyNegative x><#return asVectors?then("${x}.reduceLanes(VectorOperators.OR) < 0", "${x} < 0")></#function>
 <#-- Of numbers, x where `near`, which in vectors is a mask of all bits, and else y. -->
 <#function choose near x y><#return asVectors?then(ofBits("${bits(y)}.bitwiseBlend(${bits(x)}, ${near})"), "(${near} ? ${x} : ${y})")></#function>

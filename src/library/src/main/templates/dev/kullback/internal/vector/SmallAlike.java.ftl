@@ -1,8 +1,16 @@
 <#include "Lanes.ftl">
+<#-- Written out for vectors, which no method takes; in the twin a method, so that C2 inlines what calls it. -->
+<#macro series coefficients x>
+<#if asVectors>
+<@polynomial "sum" coefficients x/>
+<#else>
+      double sum = polynomial(${coefficients}, ${x});
+</#if>
+</#macro>
 <#-- Declares t = s² and what {@code x − 2 artanh s} is for {@code x − 2s = xs}. -->
 <#macro less>
       ${vector} t = ${mul("s", "s")};
-<@polynomial "sum" "ARTANH" "t"/>
+<@series "ARTANH" "t"/>
       ${vector} less = ${mul("s", sub("x", mul(mul("t", "2"), "sum")))};
 </#macro>
 <@twins "SmallAlike" "../formula/AlikeTerm">
@@ -81,8 +89,8 @@ public final class ${class} {
       ${vector} half;
       if (kind == Scale.LOG_VARIANCE) {
         s = ${sub("sq", "sp")};
-<@polynomial "sum" "EXP" "s"/>
-        half = ${mul(mul("ss", "sum"), "0.5")};
+<@series "EXP" "s"/>
+        half = ${mul(mul(mul("s", "s"), "sum"), "0.5")};
       } else {
         ${vector} more = kind == Scale.PRECISION ? ${sub("sp", "sq")} : ${sub("sq", "sp")};
         s = ${div("more", add("sq", "sp"))};
@@ -119,6 +127,11 @@ public final class ${class} {
     double s = x / (2 + x);
 <@less/>
     return less;
+  }
+
+  private static double polynomial(double[] coefficients, double x) {
+<@polynomial "sum" "coefficients" "x"/>
+    return sum;
   }
 
   /** Returns 1/σ of a scale that double kernels hold. */

@@ -1,42 +1,46 @@
-<#macro loop n>
-    for (long i = at; i != last; i += STEP, k += 2 * TERMS) {
-      FloatVector t0 = FloatVector.broadcast(S, terms[k]);
-      FloatVector k0 = FloatVector.broadcast(S, terms[k + 1]);
-      FloatVector s0 = FloatVector.broadcast(S, terms[k + 2]);
-      FloatVector t1 = FloatVector.broadcast(S, terms[k + 3]);
-      FloatVector k1 = FloatVector.broadcast(S, terms[k + 4]);
-      FloatVector s1 = FloatVector.broadcast(S, terms[k + 5]);
-      IntVector w;
-      FloatVector m, p, y;
-<#list 0..<n as j>
-      w = IntVector.fromMemorySegment(I, panels, i + ${j} * BYTES, ORDER);
-      m = (FloatVector) w.lanewise(LSHL, 8).convertShape(I2F, S, 0);
-      p = (FloatVector) w.and(0xFF).convertShape(I2F, S, 0);
-      y = m.fma(k0, t0);
-      a${j} = y.fma(y, s0).fma(p, a${j});
-      m = (FloatVector) w.convertShape(I2F, S, 0);
-      p = (FloatVector) w.and(0xFF00).convertShape(I2F, S, 0);
-      y = m.fma(k1, t1);
-      a${j} = y.fma(y, s1).fma(p, a${j});
+<#include "../Lanes.ftl">
+<#-- Declares what a query has for the dimensions of a word. -->
+<#macro query>
+<#list 0..1 as h>
+<#list ["t", "k", "s"] as name>
+      ${vector} ${name}${h} = ${broadcast("terms[k + ${3 * h + name?index}]")};
 </#list>
-    }
+</#list>
+      ${vector} m, p, y;
 </#macro>
+<#-- Adds the terms of the word w to `sum`. -->
+<#macro addWord sum>
+<#list [["first", "w.lanewise(VectorOperators.LSHL, 8)", "w.and(0xFF)"], ["second", "w", "w.and(0xFF00)"]] as dimension>
+<#local h = dimension?index>
+<#if asVectors>
+        m = (FloatVector) ${dimension[1]}.convertShape(VectorOperators.I2F, S, 0);
+        p = (FloatVector) ${dimension[2]}.convertShape(VectorOperators.I2F, S, 0);
+<#else>
+        m = CodeScan.${dimension[0]}Mean(w);
+        p = CodeScan.${dimension[0]}Precision(w);
+</#if>
+        y = ${mulAdd("m", "k${h}", "t${h}")};
+        ${sum} = ${mulAdd(mulAdd("y", "y", "s${h}"), "p", sum)};
+</#list>
+</#macro>
+<@twins "CodeScanKernel" "ScalarCodeScan" "Float">
 package dev.kullback.internal.vector.scan;
 
-import static jdk.incubator.vector.VectorOperators.GT;
-import static jdk.incubator.vector.VectorOperators.I2F;
-import static jdk.incubator.vector.VectorOperators.LSHL;
-import static jdk.incubator.vector.VectorOperators.SQRT;
-
 import dev.kullback.internal.kernel.CodeScan;
-import dev.kullback.internal.vector.Species;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteOrder;
-import jdk.incubator.vector.FloatVector;
+<#if asVectors>
+import java.lang.foreign.Arena;
+<#else>
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+</#if>
+<@imports>
 import jdk.incubator.vector.IntVector;
-import jdk.incubator.vector.VectorSpecies;
+import jdk.incubator.vector.VectorOperators;
+</@imports>
 
+<#if asVectors>
 /**
  * Sums the terms of codes by the Vector API, for one thread, with the precautions of {@link PanelScanKernel}. Vectors share the query's numbers:
  * the two of a panel at 512 bits, its four at 256, and four of eight at 128. Four of two panels at 512 bits take 0.95 of the time from a
@@ -45,14 +49,20 @@ import jdk.incubator.vector.VectorSpecies;
  * <p>Native and mapped panels have loops in methods of their own. With both in one, C2 left a vector of each word boxed in a
  * process that had run much else before (JDK 25.0.3, 128 bits, Zen 4 and Zen 5).
  */
-public final class CodeScanKernel implements CodeScan {
-  private static final VectorSpecies<Float> S = Species.FLOAT;
+<#else>
+/** {@link CodeScanKernel} without vectors: the same text, rounded as by {@link ScalarPanelScan}. Holds the working memory of one thread. */
+</#if>
+public final class ${class} implements CodeScan {
+<@species>
   private static final VectorSpecies<Integer> I = S.withLanes(int.class);
-  private static final int V = S.length();
   private static final ByteOrder ORDER = ByteOrder.LITTLE_ENDIAN;
 
   /** Class of segments in native memory, as {@link PanelScanKernel} knows it. */
   private static final Class<?> NATIVE = Arena.global().allocate(1).getClass();
+
+  /** Bytes of a vector. */
+  private static final long BYTES = (long) V * Integer.BYTES;
+</@species>
 
   /** Words between two looks whether a panel can be left. */
   private static final int CHUNK = 8;
@@ -63,14 +73,21 @@ public final class CodeScanKernel implements CodeScan {
   /** Bytes of a word of a panel. */
   private static final int STEP = LANES * Integer.BYTES;
 
-  /** Bytes of a vector. */
-  private static final long BYTES = (long) V * Integer.BYTES;
-
+<#if asVectors>
   static {
     if (LANES != 2 * V && LANES != 4 * V && LANES != 8 * V) {
       throw new IllegalStateException("no sums of codes by vectors of %d floats".formatted(V));
     }
   }
+<#else>
+  private static final ValueLayout.OfInt INT =
+      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+  private static final ValueLayout.OfFloat FLOAT =
+      ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private int[] chunk = {};
+  private final float[] leading = new float[LANES * LEADING];
+</#if>
 
   /**
    * Words before the first look at a panel, which moves towards where panels are left: on data whose dimensions all count alike that is
@@ -103,13 +120,22 @@ public final class CodeScanKernel implements CodeScan {
     return n;
   }
 
-  private static void most(Limit limit, MemorySegment panels, long panel, float[] most, int to) {
+  private void most(
+      Limit limit, MemorySegment panels, long panel, float[] most, int to) {
+<#if !asVectors>
+    MemorySegment.copy(panels, FLOAT, panel, leading, 0, leading.length);
+</#if>
     for (int j = 0; j < LANES; j += V) {
+<#if asVectors>
       long at = panel + (long) j * Float.BYTES;
       FloatVector r = FloatVector.fromMemorySegment(S, panels, at, ORDER);
       FloatVector l = FloatVector.fromMemorySegment(S, panels, at + STEP, ORDER);
-      FloatVector x = l.add(limit.base).max(0).lanewise(SQRT).add(r);
-      x.mul(x).mul(limit.factor).add(limit.more).intoArray(most, to + j);
+<#else>
+      float r = leading[j];
+      float l = leading[LANES + j];
+</#if>
+      ${vector} x = ${add(sqrt(max(add("l", "limit.base"), "0")), "r")};
+      ${store(add(mul(mul("x", "x"), "limit.factor"), "limit.more"), "most", "to + j")};
     }
   }
 
@@ -125,15 +151,8 @@ public final class CodeScanKernel implements CodeScan {
     int end = Math.min(words, first);
     while (true) {
       long at = codes + (long) STEP * w;
-      switch (LANES / V) {
-        case 2 -> add2(terms, w, end, panels, at, sum, to);
-        case 4 -> add4(terms, w, end, panels, at, sum, to);
-        default -> {
-          add4(terms, w, end, panels, at, sum, to);
-          add4(terms, w, end, panels, at + 4 * BYTES, sum, to + 4 * V);
-        }
-      }
-      boolean areBeyond = areBeyond(sum, most, to);
+      add(terms, w, end, panels, at, sum, to);
+      boolean areBeyond = ${twin}PanelScan${asVectors?then("Kernel", "")}.areBeyond(sum, most, to, LANES);
       if (w == 0) {
         moveFirst(areBeyond, end);
       }
@@ -155,14 +174,18 @@ public final class CodeScanKernel implements CodeScan {
     }
   }
 
-  private static boolean areBeyond(float[] sum, float[] most, int at) {
-    for (int j = at; j < at + LANES; j += V) {
-      FloatVector a = FloatVector.fromArray(S, sum, j);
-      if (!a.compare(GT, FloatVector.fromArray(S, most, j)).allTrue()) {
-        return false;
+  /** Adds the terms of the words [from, end) to the sums; the first word begins them. */
+  private void add(
+      float[] terms, int from, int end, MemorySegment panels, long at, float[] sum, int to) {
+<#if asVectors>
+    switch (LANES / V) {
+      case 2 -> add2(terms, from, end, panels, at, sum, to);
+      case 4 -> add4(terms, from, end, panels, at, sum, to);
+      default -> {
+        add4(terms, from, end, panels, at, sum, to);
+        add4(terms, from, end, panels, at + 4 * BYTES, sum, to + 4 * V);
       }
     }
-    return true;
   }
 <#list [2, 4] as n>
 
@@ -176,7 +199,6 @@ public final class CodeScanKernel implements CodeScan {
   }
 <#list ["Native", "Mapped"] as where>
 
-  /** Adds the terms of the words [from, end) to the sums; the first word begins them. */
   private static void add${where}${n}(
       float[] terms, int from, int end, MemorySegment panels, long at, float[] sum, int to) {
 <#if where == "Native">
@@ -189,11 +211,37 @@ public final class CodeScanKernel implements CodeScan {
 </#list>
     int k = 2 * TERMS * from;
     long last = at + (long) STEP * (end - from);
-<@loop n/>
+    for (long i = at; i != last; i += STEP, k += 2 * TERMS) {
+<@query/>
+      IntVector w;
+<#list 0..<n as j>
+      w = IntVector.fromMemorySegment(I, panels, i + ${j} * BYTES, ORDER);
+<@addWord "a${j}"/>
+</#list>
+    }
 <#list 0..<n as j>
     a${j}.intoArray(sum, to + ${j} * V);
 </#list>
   }
 </#list>
 </#list>
+<#else>
+    if (from == 0) {
+      Arrays.fill(sum, to, to + LANES, 0);
+    }
+    int length = LANES * (end - from);
+    if (chunk.length < length) {
+      chunk = new int[length];
+    }
+    MemorySegment.copy(panels, INT, at, chunk, 0, length);
+    for (int i = 0, k = 2 * TERMS * from; i < length; i += LANES, k += 2 * TERMS) {
+<@query/>
+      for (int j = 0; j < LANES; j++) {
+        int w = chunk[i + j];
+<@addWord "sum[to + j]"/>
+      }
+    }
+  }
+</#if>
 }
+</@twins>

@@ -1,30 +1,41 @@
+<#include "../Lanes.ftl">
 <#macro loop way n>
       for (long i = at; i != last; i += STEP, k += 2) {
         FloatVector x = FloatVector.broadcast(S, query[k]);
         FloatVector s = FloatVector.broadcast(S, query[k + 1]);
         FloatVector y, p;
 <#list 0..<n as j>
-        y = x.sub(FloatVector.fromMemorySegment(S, panels, i + ${j} * BYTES, ORDER));
-        p = FloatVector.fromMemorySegment(S, panels, i + FIELD + ${j} * BYTES, ORDER);
-<#if way == "forward">
-        a${j} = y.fma(y, s).fma(p, a${j});
-<#else>
-        a${j} = y.fma(y, FloatVector.broadcast(S, 1).div(p.max(Float.MIN_NORMAL))).fma(s, a${j});
-</#if>
+<@term way "a${j}" "FloatVector.fromMemorySegment(S, panels, i + ${j} * BYTES, ORDER)" "FloatVector.fromMemorySegment(S, panels, i + FIELD + ${j} * BYTES, ORDER)"/>
 </#list>
       }
 </#macro>
+<#-- Adds a term, of x and s of a query, to `sum`. -->
+<#macro term way sum mean precision>
+        y = ${sub("x", mean)};
+        p = ${precision};
+<#if way == "forward">
+        ${sum} = ${mulAdd(mulAdd("y", "y", "s"), "p", sum)};
+<#else>
+        ${sum} = ${mulAdd(mulAdd("y", "y", div(broadcast("1"), max("p", "Float.MIN_NORMAL"))), "s", sum)};
+</#if>
+</#macro>
+<@twins "PanelScanKernel" "ScalarPanelScan" "Float">
 package dev.kullback.internal.vector.scan;
 
 import dev.kullback.internal.kernel.PanelScan;
-import dev.kullback.internal.vector.Species;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteOrder;
-import jdk.incubator.vector.FloatVector;
+<#if asVectors>
+import java.lang.foreign.Arena;
+<#else>
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+</#if>
+<@imports>
 import jdk.incubator.vector.VectorOperators;
-import jdk.incubator.vector.VectorSpecies;
+</@imports>
 
+<#if asVectors>
 /**
  * Sums the terms of panels by the Vector API, for any thread; a panel is one, two or four vectors.
  *
@@ -32,9 +43,14 @@ import jdk.incubator.vector.VectorSpecies;
  * vector, and takes 100 times as long. The loop over dimensions ends by {@code !=}, so that C2 does not take it for one that is worth
  * unrolling, which with 8 to 16 turns takes 1.3 times as long with 256 and 128 bits.
  */
-public final class PanelScanKernel implements PanelScan {
-  private static final VectorSpecies<Float> S = Species.FLOAT;
-  private static final int V = S.length();
+<#else>
+/**
+ * {@link PanelScanKernel} without vectors: the same text, but for the rounding of products, so that sums have other last digits, within the
+ * same bound. Holds the working memory of one thread.
+ */
+</#if>
+public final class ${class} implements PanelScan {
+<@species>
   private static final ByteOrder ORDER = ByteOrder.LITTLE_ENDIAN;
 
   /**
@@ -42,6 +58,10 @@ public final class PanelScanKernel implements PanelScan {
    * with mapped ones among them it takes twice as long, with arrays 8 times.
    */
   private static final Class<?> NATIVE = Arena.global().allocate(1).getClass();
+
+  /** Bytes of a vector. */
+  private static final long BYTES = (long) V * Float.BYTES;
+</@species>
 
   /** Dimensions between two looks. */
   private static final int CHUNK = 16;
@@ -52,14 +72,18 @@ public final class PanelScanKernel implements PanelScan {
   /** Bytes of a dimension of a panel. */
   private static final int STEP = 2 * FIELD;
 
-  /** Bytes of a vector. */
-  private static final long BYTES = (long) V * Float.BYTES;
-
+<#if asVectors>
   static {
     if (LANES != V && LANES != 2 * V && LANES != 4 * V) {
       throw new IllegalStateException("no sums of panels by vectors of %d floats".formatted(V));
     }
   }
+<#else>
+  private static final ValueLayout.OfFloat FLOAT =
+      ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  private final float[] chunk = new float[2 * LANES * CHUNK];
+</#if>
 
   @Override
   public int sums(
@@ -81,7 +105,7 @@ public final class PanelScanKernel implements PanelScan {
     return n;
   }
 
-  private static boolean isKept(
+  private boolean isKept(
       float[] query,
       boolean reverse,
       int d,
@@ -94,38 +118,40 @@ public final class PanelScanKernel implements PanelScan {
       int end = Math.min(d, h + CHUNK);
       long at = panel + (long) STEP * h;
       if (reverse) {
-        switch (LANES / V) {
-          case 1 -> reverse1(query, h, end, panels, at, sum, to);
-          case 2 -> reverse2(query, h, end, panels, at, sum, to);
-          default -> reverse4(query, h, end, panels, at, sum, to);
-        }
+        reverse(query, h, end, panels, at, sum, to);
       } else {
-        switch (LANES / V) {
-          case 1 -> forward1(query, h, end, panels, at, sum, to);
-          case 2 -> forward2(query, h, end, panels, at, sum, to);
-          default -> forward4(query, h, end, panels, at, sum, to);
-        }
+        forward(query, h, end, panels, at, sum, to);
       }
-      if (areBeyond(sum, most, to)) {
+      if (areBeyond(sum, most, to, LANES)) {
         return false;
       }
     }
     return true;
   }
 
-  private static boolean areBeyond(float[] sum, float[] most, int at) {
-    for (int j = at; j < at + LANES; j += V) {
-      FloatVector a = FloatVector.fromArray(S, sum, j);
-      if (!a.compare(VectorOperators.GT, FloatVector.fromArray(S, most, j)).allTrue()) {
+  /** Whether each of {@code lanes} sums from {@code at} on exceeds its most. */
+  static boolean areBeyond(float[] sum, float[] most, int at, int lanes) {
+    for (int j = at; j < at + lanes; j += V) {
+      if (!${isEachGreater(load("sum", "j"), load("most", "j"))}) {
         return false;
       }
     }
     return true;
   }
 <#list ["forward", "reverse"] as way>
-<#list [1, 2, 4] as n>
 
   /** Adds the terms of dimensions [h, end) to the sums; the first dimension begins them. */
+  private void ${way}(
+      float[] query, int h, int end, MemorySegment panels, long at, float[] sum, int to) {
+<#if asVectors>
+    switch (LANES / V) {
+      case 1 -> ${way}1(query, h, end, panels, at, sum, to);
+      case 2 -> ${way}2(query, h, end, panels, at, sum, to);
+      default -> ${way}4(query, h, end, panels, at, sum, to);
+    }
+  }
+<#list [1, 2, 4] as n>
+
   @SuppressWarnings("DuplicateBranches") // C2 knows the class in the first alone
   private static void ${way}${n}(
       float[] query, int h, int end, MemorySegment panels, long at, float[] sum, int to) {
@@ -144,5 +170,22 @@ public final class PanelScanKernel implements PanelScan {
 </#list>
   }
 </#list>
+<#else>
+    if (h == 0) {
+      Arrays.fill(sum, to, to + LANES, 0);
+    }
+    int length = 2 * LANES * (end - h);
+    MemorySegment.copy(panels, FLOAT, at, chunk, 0, length);
+    for (int i = 0, k = 2 * h; i < length; i += 2 * LANES, k += 2) {
+      float x = query[k];
+      float s = query[k + 1];
+      float y, p;
+      for (int j = 0; j < LANES; j++) {
+<@term way "sum[to + j]" "chunk[i + j]" "chunk[i + LANES + j]"/>
+      }
+    }
+  }
+</#if>
 </#list>
 }
+</@twins>
