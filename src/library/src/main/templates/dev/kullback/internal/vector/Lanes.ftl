@@ -60,7 +60,7 @@ import jdk.incubator.vector.VectorSpecies;
 <#function div x y><#return asVectors?then("${x}.div(${y})", "(${x} / ${operand(y)})")></#function>
 <#function fma x y z><#return asVectors?then("${x}.fma(${y}, ${z})", "Math.fma(${x}, ${y}, ${z})")></#function>
 <#-- Of one number the product is rounded, as there may be no fma where there are no vectors: for sums whose last digits are of no account. -->
-<#function mulAdd x y z><#return asVectors?then(fma(x, y, z), add(mul(x, y), z))></#function>
+<#function mulAdd x y z><#return asVectors?then(fma(x, y, z), add(z, mul(x, y)))></#function>
 <#function neg x><#return asVectors?then("${x}.neg()", "-${x}")></#function>
 <#function abs x><#return asVectors?then("${x}.abs()", "Math.abs(${x})")></#function>
 <#function sqrt x><#return asVectors?then("${x}.sqrt()", (lane == "Float")?then("(float) ", "") + "Math.sqrt(${x})")></#function>

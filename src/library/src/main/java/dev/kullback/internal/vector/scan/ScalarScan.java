@@ -8,6 +8,9 @@ import java.util.Arrays;
 /**
  * Scans rows without vectors. It adds in the order of vectors of a number of lanes, to the same bits. Scans with vectors use it for
  * their tails. Where there is no fma, {@link Fma} takes its place. Holds the working memory of one thread.
+ *
+ * <p>It has no text in common with {@code VectorScan} but the 12 lines of e^x, which that takes by two vectors: sums of V lanes are loops
+ * here, and what is a branch here is a sign there.
  */
 public final class ScalarScan implements RowScan {
   /** Exponent below which 2³¹ terms do not reach half an ulp of the greatest, 1. */

@@ -152,7 +152,7 @@ public final class ${class} implements CodeScan {
     while (true) {
       long at = codes + (long) STEP * w;
       add(terms, w, end, panels, at, sum, to);
-      boolean areBeyond = ${twin}PanelScan${asVectors?then("Kernel", "")}.areBeyond(sum, most, to, LANES);
+      boolean areBeyond = ${twin}PanelScan${asVectors?then("Kernel", "")}.areBeyond(sum, to, most, to, LANES);
       if (w == 0) {
         moveFirst(areBeyond, end);
       }
