@@ -7,6 +7,7 @@ import dev.kullback.KlEngine;
 import dev.kullback.KlTile;
 import dev.kullback.MixtureEntropy;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import java.lang.foreign.Arena;
@@ -293,11 +294,13 @@ final class BitsErrors {
         add(name + " aligned", () -> engine.aligned(q, p));
         add(name + " monteCarlo", () -> engine.monteCarlo(q, p, 2, 1));
         add(name + " nearest", () -> engine.nearest(q, p, 1));
-        add(name + " nearestOthers", () -> engine.nearestOthers(q, p, 1));
-        add(name + " nearestReverse", () -> engine.nearestReverse(q, p, 1));
-        add(name + " nearestOthersReverse", () -> engine.nearestOthersReverse(q, p, 1));
+        add(name + " nearestOthers", () -> engine.search(q, p, Query.nearest(1).excludeSelf()));
+        add(name + " nearestReverse", () -> engine.search(q, p, Query.nearest(1).reverse()));
+        add(
+            name + " nearestOthersReverse",
+            () -> engine.search(q, p, Query.nearest(1).excludeSelf().reverse()));
         add(name + " within", () -> engine.within(q, p, 1));
-        add(name + " withinReverse", () -> engine.withinReverse(q, p, 1));
+        add(name + " withinReverse", () -> engine.search(q, p, Query.within(1).reverse()));
         add(name + " logSumExp", () -> engine.logSumExp(q, p));
         add(name + " weightedLogSumExp", () -> engine.weightedLogSumExp(q, p, weights));
         add(name + " rowMin", () -> engine.rowMin(q, p));
@@ -317,7 +320,7 @@ final class BitsErrors {
     add("null out", () -> engine.pairwise(q, q, nullFloats()));
     add("null out double", () -> engine.aligned(q, q, nullDoubles()));
     add("null out segment", () -> engine.toStandardNormal(q, nullSegment()));
-    add("null values", () -> engine.nearest(q, q, 1, new int[3], nullFloats()));
+    add("null values", () -> engine.search(q, q, Query.nearest(1), new int[3], nullFloats()));
     add("null weights", () -> engine.weightedLogSumExp(q, q, nullDoubles()));
   }
 
@@ -342,11 +345,17 @@ final class BitsErrors {
     add("rowMin out", () -> engine.rowMin(q, q, new double[2]));
     add("rowSum out", () -> engine.rowSum(q, q, new double[2]));
     add("rowMean out", () -> engine.rowMean(q, q, new double[0]));
-    add("nearest indices", () -> engine.nearest(q, q, 2, new int[5], new float[6]));
-    add("nearest values", () -> engine.nearest(q, q, 2, new int[6], new float[5]));
-    add("nearest double values", () -> engine.nearest(q, q, 2, new int[6], new double[5]));
-    add("nearestOthers indices", () -> engine.nearestOthers(q, q, 2, new int[5], new float[6]));
-    add("nearestOthers values", () -> engine.nearestOthers(q, q, 2, new int[6], new double[5]));
+    add("nearest indices", () -> engine.search(q, q, Query.nearest(2), new int[5], new float[6]));
+    add("nearest values", () -> engine.search(q, q, Query.nearest(2), new int[6], new float[5]));
+    add(
+        "nearest double values",
+        () -> engine.search(q, q, Query.nearest(2), new int[6], new double[5]));
+    add(
+        "nearestOthers indices",
+        () -> engine.search(q, q, Query.nearest(2).excludeSelf(), new int[5], new float[6]));
+    add(
+        "nearestOthers values",
+        () -> engine.search(q, q, Query.nearest(2).excludeSelf(), new int[6], new double[5]));
     MemorySegment small = MemorySegment.ofArray(new byte[9]);
     MemorySegment closed;
     try (Arena arena = Arena.ofShared()) {
@@ -375,20 +384,28 @@ final class BitsErrors {
     Gaussians p = gaussians(4, 2);
     for (int k : new int[] {-1, 0, 5}) {
       add("nearest k = " + k, () -> engine.nearest(q, p, k));
-      add("nearest into k = " + k, () -> engine.nearest(q, p, k, new int[99], new float[99]));
-      add("nearestReverse k = " + k, () -> engine.nearestReverse(q, p, k));
+      add(
+          "nearest into k = " + k,
+          () -> engine.search(q, p, Query.nearest(k), new int[99], new float[99]));
+      add("nearestReverse k = " + k, () -> engine.search(q, p, Query.nearest(k).reverse()));
     }
     for (int k : new int[] {0, 3}) {
-      add("nearestOthers k = " + k, () -> engine.nearestOthers(q, q, k));
-      add("nearestOthersReverse k = " + k, () -> engine.nearestOthersReverse(q, q, k));
+      add("nearestOthers k = " + k, () -> engine.search(q, q, Query.nearest(k).excludeSelf()));
+      add(
+          "nearestOthersReverse k = " + k,
+          () -> engine.search(q, q, Query.nearest(k).excludeSelf().reverse()));
     }
     for (double radius : new double[] {-1, NAN}) {
       add("within " + radius, () -> engine.within(q, p, radius));
-      add("withinReverse " + radius, () -> engine.withinReverse(q, p, radius));
+      add("withinReverse " + radius, () -> engine.search(q, p, Query.within(radius).reverse()));
     }
     for (int most : new int[] {-1, 5, Integer.MAX_VALUE}) {
-      add("within, pairs " + most, () -> engine.within(q, p, INFINITY, most));
-      add("withinReverse, pairs " + most, () -> engine.withinReverse(q, p, INFINITY, most));
+      add(
+          "within, pairs " + most,
+          () -> engine.search(q, p, Query.within(INFINITY).maxPairs(most)));
+      add(
+          "withinReverse, pairs " + most,
+          () -> engine.search(q, p, Query.within(INFINITY).reverse().maxPairs(most)));
     }
     for (double bad : new double[] {NAN, INFINITY}) {
       double[] weights = {0, Double.NEGATIVE_INFINITY, bad, 1};
@@ -464,7 +481,7 @@ final class BitsErrors {
     add("closed engine, toStandardNormal", () -> engine.toStandardNormal(q));
     add("closed engine, toStandardNormal out", () -> engine.toStandardNormal(q, new double[0]));
     add("closed engine, nearest", () -> engine.nearest(q, q, 9));
-    add("closed engine, nearestReverse", () -> engine.nearestReverse(q, q, 9));
+    add("closed engine, nearestReverse", () -> engine.search(q, q, Query.nearest(9).reverse()));
     add("closed engine, within", () -> engine.within(q, q, -1));
     add("closed engine, logSumExp", () -> engine.logSumExp(q, q));
     add("closed engine, weightedLogSumExp", () -> engine.weightedLogSumExp(q, q, new double[1]));

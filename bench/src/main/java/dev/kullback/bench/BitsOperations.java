@@ -6,6 +6,7 @@ import dev.kullback.KlTile;
 import dev.kullback.MixtureEntropy;
 import dev.kullback.MonteCarlo;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -13,23 +14,12 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.UnaryOperator;
 
 /** Operations that {@link Bits} calls. Outputs are longer than needed and hashed whole: elements past the result must stay. */
 final class BitsOperations {
   interface Operation {
     void run(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash);
-  }
-
-  private interface NearestQuery {
-    Neighbors search(KlEngine engine, Gaussians q, Gaussians p, int k);
-  }
-
-  private interface IntoArrays<V> {
-    void search(Gaussians q, Gaussians p, int k, int[] indices, V values);
-  }
-
-  private interface Range {
-    Neighbors search(Gaussians q, Gaussians p, double radius);
   }
 
   private interface Segments {
@@ -61,13 +51,13 @@ final class BitsOperations {
       all.put("monteCarlo", BitsOperations::monteCarlo);
       if (q.size() > 1) {
         all.put("nearestOthers", BitsOperations::others);
-        all.put("nearestOthersReverse", searches(KlEngine::nearestOthersReverse, p.size() - 1));
+        all.put("nearestOthersReverse", searches(k -> k.excludeSelf().reverse(), p.size() - 1));
       }
     }
     all.put("nearest", BitsOperations::nearest);
-    all.put("nearestReverse", searches(KlEngine::nearestReverse, p.size()));
-    all.put("within", (e, a, b, h) -> within(e, e::within, a, b, h));
-    all.put("withinReverse", (e, a, b, h) -> within(e, e::withinReverse, a, b, h));
+    all.put("nearestReverse", searches(Query::reverse, p.size()));
+    all.put("within", (e, a, b, h) -> within(e, x -> x, a, b, h));
+    all.put("withinReverse", (e, a, b, h) -> within(e, Query::reverse, a, b, h));
     all.put("logSumExp", (e, a, b, h) -> h.add(e.logSumExp(a, b, doubles(a.size()))));
     all.put(
         "weightedLogSumExp",
@@ -91,7 +81,7 @@ final class BitsOperations {
     some.put("pairwise float", (e, a, b, h) -> h.add(e.pairwise(a, b)));
     some.put("nearest", (e, a, b, h) -> add(e.nearest(a, b, 10), h));
     some.put("rowSum", (e, a, b, h) -> h.add(e.rowSum(a, b)));
-    some.put("withinReverse", (e, a, b, h) -> add(e.withinReverse(a, b, 20), h));
+    some.put("withinReverse", (e, a, b, h) -> add(e.search(a, b, Query.within(20).reverse()), h));
     return some;
   }
 
@@ -155,53 +145,49 @@ final class BitsOperations {
   }
 
   private static void nearest(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash) {
-    searches(KlEngine::nearest, p.size()).run(engine, q, p, hash);
-    intoArrays(engine::nearest, engine::nearest, q, p, Math.min(10, p.size()), hash);
+    searches(x -> x, p.size()).run(engine, q, p, hash);
+    int k = Math.min(10, p.size());
+    intoArrays(engine, q, p, k, Query.nearest(k), hash);
   }
 
   private static void others(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash) {
-    searches(KlEngine::nearestOthers, p.size() - 1).run(engine, q, p, hash);
+    searches(Query::excludeSelf, p.size() - 1).run(engine, q, p, hash);
     int k = Math.min(5, p.size() - 1);
-    intoArrays(engine::nearestOthers, engine::nearestOthers, q, p, k, hash);
+    intoArrays(engine, q, p, k, Query.nearest(k).excludeSelf(), hash);
   }
 
   private static void intoArrays(
-      IntoArrays<float[]> inFloat,
-      IntoArrays<double[]> inDouble,
-      Gaussians q,
-      Gaussians p,
-      int k,
-      Bits.Hash hash) {
+      KlEngine engine, Gaussians q, Gaussians p, int k, Query query, Bits.Hash hash) {
     int[] indices = new int[q.size() * k + SPARE];
     float[] floats = floats(q.size() * k);
-    inFloat.search(q, p, k, indices, floats);
+    engine.search(q, p, query, indices, floats);
     hash.add(indices);
     hash.add(floats);
     double[] doubles = doubles(q.size() * k);
-    inDouble.search(q, p, k, indices, doubles);
+    engine.search(q, p, query, indices, doubles);
     hash.add(indices);
     hash.add(doubles);
   }
 
-  private static Operation searches(NearestQuery search, int most) {
+  private static Operation searches(UnaryOperator<Query> options, int most) {
     return (engine, q, p, hash) -> {
       for (int k : new int[] {1, Math.min(7, most), Math.min(150, most)}) {
-        add(search.search(engine, q, p, k), hash);
+        add(engine.search(q, p, options.apply(Query.nearest(k))), hash);
       }
     };
   }
 
   /** Searches within radii between the entries, at one, 0 and infinite. */
   private static void within(
-      KlEngine engine, Range range, Gaussians q, Gaussians p, Bits.Hash hash) {
+      KlEngine engine, UnaryOperator<Query> options, Gaussians q, Gaussians p, Bits.Hash hash) {
     Neighbors near = engine.nearest(q, p, Math.min(3, p.size()));
     double entry = near.value(0, near.count(0) - 1);
     double between = 0.5 * engine.rowMean(q, p)[q.size() / 2];
     for (double radius : new double[] {entry, between, 0}) {
-      add(range.search(q, p, radius), hash);
+      add(engine.search(q, p, options.apply(Query.within(radius))), hash);
     }
     if ((long) q.size() * p.size() < 1_000_000) {
-      add(range.search(q, p, Double.POSITIVE_INFINITY), hash);
+      add(engine.search(q, p, options.apply(Query.within(Double.POSITIVE_INFINITY))), hash);
     }
   }
 

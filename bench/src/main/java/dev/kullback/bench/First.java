@@ -10,6 +10,7 @@ import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.Query;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
@@ -194,7 +195,7 @@ final class First {
       DiagonalGaussians q = query.gaussians();
       clock.made();
       try (KlEngine engine = KlEngine.builder().backend(Backend.valueOf(args[0])).build()) {
-        engine.nearest(q, p, indices.length, indices, values);
+        engine.search(q, p, Query.nearest(indices.length), indices, values);
       }
       double[] figures = clock.answered();
       Agreement.nearest("nearest", query, references, indices.length, indices, values);

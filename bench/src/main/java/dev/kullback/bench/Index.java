@@ -8,6 +8,7 @@ import static dev.kullback.bench.Report.row;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlIndex;
+import dev.kullback.Query;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -146,9 +147,10 @@ final class Index {
       long[] ids = new long[k];
       float[] values = new float[k];
       int[] indices = new int[k];
+      Query nearest = Query.nearest(k);
       for (int i = 0; i < RING; i++) {
         query(index, queries, i, k, ids, values);
-        engine.nearest(single[i], references, k, indices, values);
+        engine.search(single[i], references, nearest, indices, values);
         if (!Arrays.equals(ids, Arrays.stream(indices).asLongStream().toArray())) {
           throw new Agreement.Disagreement(
               "query %d: the index finds %s, the engine %s"
@@ -167,7 +169,7 @@ final class Index {
         }
         long b = System.nanoTime();
         for (int i = 0; i < RING; i++) {
-          engine.nearest(single[i], references, k, indices, values);
+          engine.search(single[i], references, nearest, indices, values);
         }
         long c = System.nanoTime();
         ratios.add((double) (b - a) / (c - b));

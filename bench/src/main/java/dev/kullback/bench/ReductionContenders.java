@@ -2,6 +2,7 @@ package dev.kullback.bench;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.Query;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
@@ -93,10 +94,11 @@ final class ReductionContenders {
   static Contender nearest(List<Batch> ring, Batch p, int k, int threads) {
     int[] indices = new int[Math.multiplyExact(ring.getFirst().shape().size(), k)];
     float[] values = new float[indices.length];
+    Query query = Query.nearest(k);
     return new Prepared(ring, p, threads) {
       @Override
       Object compute(KlEngine engine, DiagonalGaussians q, DiagonalGaussians p) {
-        engine.nearest(q, p, k, indices, values);
+        engine.search(q, p, query, indices, values);
         return values;
       }
 

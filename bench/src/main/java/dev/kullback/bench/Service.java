@@ -7,6 +7,7 @@ import static dev.kullback.bench.Report.row;
 
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.Query;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -38,6 +39,7 @@ final class Service {
   private static final double WANTED_RATIO = 2;
   private static final double WANTED_WAIT = 100;
   private static final int K = 10;
+  private static final Query NEAREST = Query.nearest(K);
   private static final int QUERIES = 200;
   private static final int FIRSTS = 5;
 
@@ -163,7 +165,7 @@ final class Service {
   private static double seconds(
       KlEngine engine, DiagonalGaussians q, DiagonalGaussians p, int[] indices, float[] values) {
     long start = System.nanoTime();
-    engine.nearest(q, p, K, indices, values);
+    engine.search(q, p, NEAREST, indices, values);
     return (System.nanoTime() - start) * 1e-9;
   }
 

@@ -48,7 +48,7 @@ public final class Divergence {
 
   /**
    * Hellinger's distance {@code √(1 − e^−B)}, symmetric, with the Bhattacharyya distance B: in [0, 1]. Where it is near 1,
-   * searches no longer tell one from another, from B = 55 on; nor do {@linkplain NearestOptions#exact exact lists}, whose values are
+   * searches no longer tell one from another, from B = 55 on; nor do {@linkplain Query#exact exact lists}, whose values are
    * doubles, from B = 37 on. {@link #BHATTACHARYYA} gives the same order, and tells.
    */
   public static final Divergence HELLINGER = new Divergence("hellinger", Chernoff.HELLINGER);

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * double x = kl.of(qMean, qStd, pMean, pStd);
  * </pre>
  *
- * <p>A value is, to the bit, that of a search with {@link NearestOptions#exact()} among batches of the same numbers: that of
+ * <p>A value is, to the bit, that of a search with {@link Query#exact()} among batches of the same numbers: that of
  * exact arithmetic rounded to double, whatever the processor. It is never negative or NaN, 0 for equal parameters, and +∞
  * where it overflows. Arrays of float give what the same numbers give as doubles.
  *

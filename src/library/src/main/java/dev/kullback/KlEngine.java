@@ -8,8 +8,8 @@ import dev.kullback.internal.engine.WarmUp;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.mixture.Estimate;
 import dev.kullback.internal.mixture.PairSampler;
-import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.verify.Verify;
 import dev.kullback.internal.work.Checkpoint;
@@ -60,12 +60,12 @@ public final class KlEngine implements AutoCloseable {
     return new Builder();
   }
 
-  static int checkThreads(int n) {
-    if (n < 1 || n > MOST_THREADS) {
+  static int checkThreads(int count) {
+    if (count < 1 || count > MOST_THREADS) {
       throw new IllegalArgumentException(
-          "threads must be in [1, %d], is %d".formatted(MOST_THREADS, n));
+          "threads must be in [1, %d], is %d".formatted(MOST_THREADS, count));
     }
-    return n;
+    return count;
   }
 
   /** The number of threads by what a builder was told: 0 if nothing. */
@@ -90,39 +90,39 @@ public final class KlEngine implements AutoCloseable {
 
     /**
      * Sets how many threads share the work of a call, the caller included. The default is 1, or with an
-     * {@link #executor} the number of processors, up to 1024. Without an executor, the engine owns the n − 1 helpers:
+     * {@link #executor} the number of processors, up to 1024. Without an executor, the engine owns the helpers, one less:
      * daemon threads that it starts when they are first needed and that {@link KlEngine#close()} ends.
      *
-     * @param n the number of threads, in [1, 1024]
+     * @param count the number of threads, in [1, 1024]
      * @return this builder
-     * @throws IllegalArgumentException if n is not in [1, 1024]
+     * @throws IllegalArgumentException if count is not in [1, 1024]
      */
-    public Builder threads(int n) {
-      threads = checkThreads(n);
+    public Builder threads(int count) {
+      threads = checkThreads(count);
       return this;
     }
 
     /**
-     * Runs the n − 1 helpers of {@link #threads} on an executor instead of threads of the engine. The caller never
+     * Runs the helpers of {@link #threads} on an executor instead of threads of the engine. The caller never
      * waits for a helper that has not begun, so a busy or refusing executor only costs time. A helper that stays queued
      * after the end of its call holds nothing of the call. {@link KlEngine#close()} does not shut the executor down.
      *
-     * @param e where helpers run
+     * @param executor where helpers run
      * @return this builder
      */
-    public Builder executor(Executor e) {
-      executor = Objects.requireNonNull(e, "executor");
+    public Builder executor(Executor executor) {
+      this.executor = Objects.requireNonNull(executor, "executor");
       return this;
     }
 
     /**
      * Sets the implementation that computes. The default is {@link Backend#AUTO}.
      *
-     * @param b the backend; {@link #build()} refuses one that cannot run here
+     * @param backend the backend; {@link #build()} refuses one that cannot run here
      * @return this builder
      */
-    public Builder backend(Backend b) {
-      backend = Objects.requireNonNull(b, "backend");
+    public Builder backend(Backend backend) {
+      this.backend = Objects.requireNonNull(backend, "backend");
       return this;
     }
 
@@ -130,11 +130,11 @@ public final class KlEngine implements AutoCloseable {
      * Sets the divergence that the engine computes, in every operation but {@link KlEngine#monteCarlo}. The default is
      * {@link Divergence#KL}. KL is the fastest. A CUDA device computes nothing else.
      *
-     * @param d the divergence
+     * @param divergence the divergence
      * @return this builder
      */
-    public Builder divergence(Divergence d) {
-      divergence = Objects.requireNonNull(d, "divergence");
+    public Builder divergence(Divergence divergence) {
+      this.divergence = Objects.requireNonNull(divergence, "divergence");
       return this;
     }
 
@@ -256,19 +256,19 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Computes {@code out[r] = KL(q_{i[r]} ‖ p_{j[r]})}, in nats, for R pairs in any order and with repetitions. The pairs
+   * Computes {@code out[r] = KL(q_i ‖ p_j)} for {@code i = rows[r]} and {@code j = columns[r]}, in nats, for R pairs in any order and with repetitions. The pairs
    * are computed one by one in plain code, on the engine's threads, also where the backend is a device.
    *
    * @param q N Gaussians
-   * @param i R indices of q, in [0, N)
+   * @param rows R indices of q, in [0, N)
    * @param p M Gaussians
-   * @param j R indices of p, in [0, M)
+   * @param columns R indices of p, in [0, M)
    * @param out receives the R divergences
    */
-  public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, double[] out) {
-    checkPairs(q, i, p, j);
-    Arguments.checkOut(i.length, out);
-    engine.into(out).pairs(batch(q), i, batch(p), j);
+  public void pairs(Gaussians q, int[] rows, Gaussians p, int[] columns, double[] out) {
+    checkPairs(q, rows, p, columns);
+    Arguments.checkOut(rows.length, out);
+    engine.into(out).pairs(batch(q), rows, batch(p), columns);
   }
 
   /**
@@ -276,10 +276,10 @@ public final class KlEngine implements AutoCloseable {
    *
    * @param out receives the R divergences
    */
-  public void pairs(Gaussians q, int[] i, Gaussians p, int[] j, float[] out) {
-    checkPairs(q, i, p, j);
-    Arguments.checkOut(i.length, out);
-    engine.into(out).pairs(batch(q), i, batch(p), j);
+  public void pairs(Gaussians q, int[] rows, Gaussians p, int[] columns, float[] out) {
+    checkPairs(q, rows, p, columns);
+    Arguments.checkOut(rows.length, out);
+    engine.into(out).pairs(batch(q), rows, batch(p), columns);
   }
 
   /**
@@ -344,109 +344,9 @@ public final class KlEngine implements AutoCloseable {
    * @return N rows of k neighbors
    */
   public Neighbors nearest(Gaussians q, Gaussians p, int k) {
-    return neighbors(q, p, k, NearestQuery.ALL);
-  }
-
-  /**
-   * Finds the neighbors of {@link #nearest(Gaussians, Gaussians, int)} and writes them into arrays. Where values are
-   * equal after rounding to float, their indices are still in the order of the exact ones.
-   *
-   * @param indices receives the columns j, row-major {@code [N, k]}
-   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
-   */
-  public void nearest(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
-    checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.ALL, indices);
-  }
-
-  /**
-   * Writes the neighbors into arrays as {@link #nearest(Gaussians, Gaussians, int, int[], float[])} does, without
-   * rounding the values.
-   */
-  public void nearest(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    checkEvery(q, p, k, NearestQuery.ALL, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.ALL, indices);
-  }
-
-  /**
-   * Finds, for every row i, the k smallest of {@code KL(q_i ‖ p_j)} over {@code j ≠ i}, as
-   * {@link #nearest(Gaussians, Gaussians, int)} does over all j. It is meant for batches whose Gaussians correspond one
-   * to one, above all for a batch and itself, where the nearest of a Gaussian is itself.
-   *
-   * @param q N Gaussians, the rows
-   * @param p N Gaussians, the columns
-   * @param k the number of neighbors, in [1, N − 1]
-   * @return N rows of k neighbors
-   */
-  public Neighbors nearestOthers(Gaussians q, Gaussians p, int k) {
-    return neighbors(q, p, k, NearestQuery.OTHERS);
-  }
-
-  /**
-   * Finds the neighbors of {@link #nearestOthers(Gaussians, Gaussians, int)} and writes them into arrays. Where values
-   * are equal after rounding to float, their indices are still in the order of the exact ones.
-   *
-   * @param indices receives the columns j, row-major {@code [N, k]}
-   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
-   */
-  public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, float[] values) {
-    checkEvery(
-        q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices);
-  }
-
-  /**
-   * Writes the neighbors into arrays as {@link #nearestOthers(Gaussians, Gaussians, int, int[], float[])} does, without
-   * rounding the values.
-   */
-  public void nearestOthers(Gaussians q, Gaussians p, int k, int[] indices, double[] values) {
-    checkEvery(
-        q, p, k, NearestQuery.OTHERS, indices, Objects.requireNonNull(values, "values").length);
-    engine.into(values).nearest(batch(q), batch(p), k, NearestQuery.OTHERS, indices);
-  }
-
-  /**
-   * Finds, for every row i, the k smallest of {@code KL(p_j ‖ q_i)} over j: {@link #nearest(Gaussians, Gaussians, int)}
-   * with the arguments of the divergence exchanged. A call of fewer than 32 rows takes as long as one of 32.
-   *
-   * @param k the number of neighbors, in [1, M]
-   * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
-   */
-  public Neighbors nearestReverse(Gaussians q, Gaussians p, int k) {
-    return neighbors(q, p, k, NearestQuery.ALL_REVERSE);
-  }
-
-  /**
-   * Finds, for every row i, the k smallest of {@code KL(p_j ‖ q_i)} over {@code j ≠ i}: {@link #nearestReverse} with
-   * the batches of {@link #nearestOthers(Gaussians, Gaussians, int)}.
-   *
-   * @param q N Gaussians, the rows
-   * @param p N Gaussians, the columns
-   * @param k the number of neighbors, in [1, N − 1]
-   * @return N rows of k neighbors; their values are {@code KL(p_j ‖ q_i)}
-   */
-  public Neighbors nearestOthersReverse(Gaussians q, Gaussians p, int k) {
-    return neighbors(q, p, k, NearestQuery.OTHERS.reversed());
-  }
-
-  /**
-   * Finds the nearest Gaussians of p as options say: above all exact lists of blocks of references, which
-   * {@link Neighbors#merge} joins to the list of the whole.
-   *
-   * @param q N Gaussians, the rows
-   * @param p M Gaussians, the columns
-   * @param options the number of neighbors, and other settings
-   * @return N rows of k neighbors, or of all that there are if they are fewer
-   * @throws IllegalArgumentException if an index would be more than 2³¹ − 1, there are more than 2³¹ − 9 neighbors, or
-   *     the list that the search continues is of another number of rows, is not ascending, or has an index of p's
-   */
-  public Neighbors nearest(Gaussians q, Gaussians p, NearestOptions options) {
-    engine.checkOpen();
-    Batch a = batch(q, "q");
-    Batch b = batch(p, "p");
-    Objects.requireNonNull(options, "options");
-    Arguments.checkNearest(formula, a, b, options.k, options.query);
-    return new Neighbors(engine.nearest(a, b, options.k, options.query));
+    check(q, p);
+    Arguments.checkNeighbors(k, p.size());
+    return search(q, p, Query.nearest(k));
   }
 
   /**
@@ -463,41 +363,53 @@ public final class KlEngine implements AutoCloseable {
    * @return N rows of the pairs found
    */
   public Neighbors within(Gaussians q, Gaussians p, double radius) {
-    return within(q, p, radius, Arguments.MOST_PAIRS);
+    check(q, p);
+    return search(q, p, Query.within(radius));
   }
 
   /**
-   * Finds the pairs of {@link #within(Gaussians, Gaussians, double)}, unless there are too many. This bounds the memory
-   * if a radius turns out to be too large.
+   * Finds references as a query says: the nearest, or all within a radius, with options such as {@link Query#reverse()},
+   * {@link Query#excludeSelf()}, {@link Query#exact()} and {@link Query#timeout}.
    *
-   * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
-   * @return N rows of the pairs found
-   * @throws IllegalArgumentException also if there are more pairs, as soon as they are found
+   * <p>It is {@link #nearest(Gaussians, Gaussians, int)} or {@link #within(Gaussians, Gaussians, double)} among the columns that the query
+   * leaves, and takes as long, whatever their number. A call of fewer than 32 rows by the reverse divergence takes as long as one of 32.
+   *
+   * @param q N Gaussians, the rows
+   * @param p M Gaussians, the columns
+   * @param query what to look for; the ids that it is about are the columns, plus its {@link Query#offset}
+   * @return N rows of k neighbors, or of all that there are if they are fewer, or of the pairs within the radius
+   * @throws IllegalArgumentException also if an index would be more than 2³¹ − 1, there are more pairs than {@link Query#maxPairs} or
+   *     2³¹ − 9, or the list that the search continues is of another number of rows, is not ascending, or has an index of p's
+   * @throws SearchTimeoutException if the query's {@link Query#timeout} passes
    */
-  public Neighbors within(Gaussians q, Gaussians p, double radius, int maxPairs) {
-    return within(q, p, false, radius, maxPairs);
+  public Neighbors search(Gaussians q, Gaussians p, Query query) {
+    SearchOptions options = check(q, p, query);
+    return new Neighbors(engine.search(batch(q), batch(p), options));
   }
 
   /**
-   * Finds, for every row i, all j with {@code KL(p_j ‖ q_i) ≤ radius}, by ascending j:
-   * {@link #within(Gaussians, Gaussians, double)} with the arguments of the divergence exchanged.
+   * Finds the neighbors of {@link #search(Gaussians, Gaussians, Query)} for a query for the nearest, and writes them into arrays. A warm call
+   * with one thread allocates nothing. Where values are equal after rounding to float, their indices are still in the order of the exact
+   * ones.
    *
-   * @param radius in nats, ≥ 0
-   * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
+   * @param query what to look for, {@link Query#nearest}; every row must have k neighbors, as rows have no lengths here
+   * @param indices receives the columns j, row-major {@code [N, k]}
+   * @param values receives {@code values[i*k + r] = KL(q_i ‖ p_j)} for {@code j = indices[i*k + r]}
+   * @throws IllegalArgumentException also if the query is for all within a radius, or leaves a row fewer than k neighbors
    */
-  public Neighbors withinReverse(Gaussians q, Gaussians p, double radius) {
-    return withinReverse(q, p, radius, Arguments.MOST_PAIRS);
+  public void search(Gaussians q, Gaussians p, Query query, int[] indices, float[] values) {
+    SearchOptions options =
+        checkEvery(q, p, query, indices, Objects.requireNonNull(values, "values").length);
+    engine.into(values).nearest(batch(q), batch(p), options, indices);
   }
 
   /**
-   * Finds the pairs of {@link #withinReverse(Gaussians, Gaussians, double)}, unless there are too many.
-   *
-   * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
-   * @return N rows of the pairs found; their values are {@code KL(p_j ‖ q_i)}
-   * @throws IllegalArgumentException also if there are more pairs, as soon as they are found
+   * Writes the neighbors into arrays as {@link #search(Gaussians, Gaussians, Query, int[], float[])} does, without rounding the values.
    */
-  public Neighbors withinReverse(Gaussians q, Gaussians p, double radius, int maxPairs) {
-    return within(q, p, true, radius, maxPairs);
+  public void search(Gaussians q, Gaussians p, Query query, int[] indices, double[] values) {
+    SearchOptions options =
+        checkEvery(q, p, query, indices, Objects.requireNonNull(values, "values").length);
+    engine.into(values).nearest(batch(q), batch(p), options, indices);
   }
 
   /**
@@ -732,22 +644,6 @@ public final class KlEngine implements AutoCloseable {
     engine.close();
   }
 
-  private Neighbors within(Gaussians q, Gaussians p, boolean reverse, double radius, int maxPairs) {
-    engine.checkOpen();
-    Batch a = batch(q, "q");
-    Batch b = batch(p, "p");
-    Arguments.checkWithin(formula, a, b, reverse, radius, maxPairs);
-    return new Neighbors(engine.within(a, b, reverse, radius, maxPairs));
-  }
-
-  private Neighbors neighbors(Gaussians q, Gaussians p, int k, NearestQuery query) {
-    engine.checkOpen();
-    Batch a = batch(q, "q");
-    Batch b = batch(p, "p");
-    Arguments.checkEvery(formula, a, b, k, query);
-    return new Neighbors(engine.nearest(a, b, k, query));
-  }
-
   private double[] statistic(
       RowStatistic.Kind kind,
       Gaussians q,
@@ -775,9 +671,9 @@ public final class KlEngine implements AutoCloseable {
     Arguments.checkAligned(formula, batch(q, "q"), batch(p, "p"));
   }
 
-  private void checkPairs(Gaussians q, int[] i, Gaussians p, int[] j) {
+  private void checkPairs(Gaussians q, int[] rows, Gaussians p, int[] columns) {
     engine.checkOpen();
-    Arguments.checkPairs(formula, batch(q, "q"), i, batch(p, "p"), j);
+    Arguments.checkPairs(formula, batch(q, "q"), rows, batch(p, "p"), columns);
   }
 
   private int arrayLength(Gaussians q, Gaussians p) {
@@ -785,13 +681,21 @@ public final class KlEngine implements AutoCloseable {
     return Arguments.arrayLength(formula, batch(q, "q"), batch(p, "p"));
   }
 
-  private void checkEvery(
-      Gaussians q, Gaussians p, int k, NearestQuery query, int[] indices, int values) {
+  private SearchOptions check(Gaussians q, Gaussians p, Query query) {
+    SearchOptions options = Objects.requireNonNull(query, "query").options;
     engine.checkOpen();
-    Arguments.checkEvery(formula, batch(q, "q"), batch(p, "p"), k, query);
-    int length = q.size() * k;
+    Arguments.checkSearch(formula, batch(q, "q"), batch(p, "p"), options);
+    return options;
+  }
+
+  private SearchOptions checkEvery(
+      Gaussians q, Gaussians p, Query query, int[] indices, int values) {
+    SearchOptions options = check(q, p, query);
+    Arguments.checkEntries(batch(q), options);
+    int length = q.size() * options.k();
     Arguments.checkLength("indices", length, Objects.requireNonNull(indices, "indices").length);
     Arguments.checkLength("values", length, values);
+    return options;
   }
 
   private static int rows(Gaussians q) {

@@ -6,11 +6,11 @@ import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.index.search.Gathering;
 import dev.kullback.internal.index.search.NeighborIds;
-import dev.kullback.internal.index.search.SearchOptions;
 import dev.kullback.internal.index.search.Searches;
 import dev.kullback.internal.index.store.Index;
 import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.rows.SearchOptions;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -35,7 +35,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p><b>Results</b> are exact. {@link #nearest} finds, for each query x, the k smallest of {@code KL(x ‖ p)} in nats over the
  * references p, in the order of exact arithmetic and ties by the lower id. Ids and values are exactly those that
- * {@link KlEngine#nearest(Gaussians, Gaussians, NearestOptions)} with {@link NearestOptions#exact()} gives for one batch of the
+ * {@link KlEngine#search(Gaussians, Gaussians, Query)} with {@link Query#exact()} gives for one batch of the
  * same Gaussians in the order of their ids. They do not depend on the order of changes, on commits, or on the number of threads.
  * A search reads codes of 2 bytes for each dimension of a reference, or 8 bytes of {@code float}, which bound the divergence, and
  * computes exact values only where these bounds leave open whether a reference belongs to the result.
@@ -146,24 +146,24 @@ public final class KlIndex implements AutoCloseable {
      * Sets how many threads share the work of a search, as {@link KlEngine.Builder#threads} does for a call of an engine, with the same
      * default.
      *
-     * @param n the number of threads, in [1, 1024]
+     * @param count the number of threads, in [1, 1024]
      * @return this builder
-     * @throws IllegalArgumentException if n is not in [1, 1024]
+     * @throws IllegalArgumentException if count is not in [1, 1024]
      */
-    public Builder threads(int n) {
-      threads = KlEngine.checkThreads(n);
+    public Builder threads(int count) {
+      threads = KlEngine.checkThreads(count);
       return this;
     }
 
     /**
-     * Runs the n − 1 helpers of {@link #threads} on an executor instead of threads of the index, as
+     * Runs the helpers of {@link #threads} on an executor instead of threads of the index, as
      * {@link KlEngine.Builder#executor} describes.
      *
-     * @param e where helpers run
+     * @param executor where helpers run
      * @return this builder
      */
-    public Builder executor(Executor e) {
-      executor = Objects.requireNonNull(e, "executor");
+    public Builder executor(Executor executor) {
+      this.executor = Objects.requireNonNull(executor, "executor");
       return this;
     }
 
@@ -171,20 +171,20 @@ public final class KlIndex implements AutoCloseable {
      * Has queries that threads ask at the same time share one pass over the references, up to eight at once. It serves many callers better
      * where the references do not fit the processor's cache. By default, each query has its own pass.
      *
-     * <p>A query that comes while others are answered waits until these have their answers, or eight wait, but no longer than this; others
-     * do not wait. Only searches of one query for the nearest, without a filter or an excluded id, and with the same k and direction, are
-     * gathered, and only where the index has not changed in between. Interruption, a deadline or a failure of one does not affect the
-     * others. A gathered {@link KlIndex#query} allocates.
+     * <p>A query that comes while others are answered waits until these have their answers, or eight wait, but no longer than this; any other
+     * does not wait. Only searches of one query for the nearest, without a filter or an excluded id, and with the same k and direction, are
+     * gathered, and only where the index has not changed in between. Interruption, a timeout or a failure of one does not affect the
+     * rest. A gathered {@link KlIndex#query} allocates.
      *
-     * @param wait the longest wait for others, not negative; some tenths of the time of a search
+     * @param longestWait how long a query waits for other queries at most, not negative; some tenths of the time of a search
      * @return this builder
-     * @throws IllegalArgumentException if wait is negative
+     * @throws IllegalArgumentException if longestWait is negative
      */
-    public Builder gather(Duration wait) {
-      if (Objects.requireNonNull(wait, "wait").isNegative()) {
-        throw new IllegalArgumentException("wait must not be negative, is " + wait);
+    public Builder batchQueries(Duration longestWait) {
+      if (Objects.requireNonNull(longestWait, "longestWait").isNegative()) {
+        throw new IllegalArgumentException("longestWait must not be negative, is " + longestWait);
       }
-      longestWait = wait;
+      this.longestWait = longestWait;
       return this;
     }
 
@@ -327,7 +327,7 @@ public final class KlIndex implements AutoCloseable {
    *     result would have more than the 2³¹ − 9 elements of an array
    */
   public IndexNeighbors nearest(Gaussians queries, int k) {
-    return search(queries, IndexQuery.nearest(k));
+    return search(queries, Query.nearest(k));
   }
 
   /**
@@ -340,33 +340,37 @@ public final class KlIndex implements AutoCloseable {
    *     deterministic, or the result would have more than the 2³¹ − 9 elements of an array
    */
   public IndexNeighbors within(Gaussians queries, double radius) {
-    return search(queries, IndexQuery.within(radius));
+    return search(queries, Query.within(radius));
   }
 
   /**
-   * Searches with options: the reverse divergence, a filter, a deadline. All queries of a call see the same state of the index.
+   * Searches with options, such as {@link Query#reverse()}, {@link Query#filter} and {@link Query#timeout}. All queries of a call see the
+   * same state of the index.
    *
    * @param queries N diagonal Gaussians x_i, of dimension D
-   * @param query what to look for
+   * @param query what to look for, without {@link Query#excludeSelf()}, {@link Query#offset} and {@link Query#resumeAfter}
    * @return the references found for each query
-   * @throws IllegalArgumentException as of {@link #nearest} and {@link #within}
-   * @throws CancellationException if the deadline passes, or the calling thread is interrupted; the message tells which
+   * @throws IllegalArgumentException as of {@link #nearest} and {@link #within}, if there are more pairs than {@link Query#maxPairs}, or if
+   *     the query has one of these three options
+   * @throws SearchTimeoutException if the query's {@link Query#timeout} passes
    */
-  public IndexNeighbors search(Gaussians queries, IndexQuery query) {
+  public IndexNeighbors search(Gaussians queries, Query query) {
     try (Snapshot state = index.acquire()) {
       DiagonalBatch batch = diagonal(queries, "queries");
-      SearchOptions options = Objects.requireNonNull(query, "query").begin();
+      Objects.requireNonNull(query, "query").checkIndex();
+      SearchOptions options = query.options;
+      long end = options.end();
       NeighborIds found =
-          gathering != null && batch.size() == 1 && options.k() > 0 && options.takesAll()
-              ? gathering.nearest(state, batch, options)
-              : searches.search(state, batch, options);
+          gathering != null && Gathering.takes(batch.size(), options)
+              ? gathering.nearest(state, batch, options, end)
+              : searches.search(state, batch, options, end);
       return new IndexNeighbors(found.start(), found.ids(), found.values());
     }
   }
 
   /**
    * Finds the references of {@link #nearest(Gaussians, int)} for one query in arrays, and writes them to arrays. With one thread
-   * and without {@link Builder#gather}, a call that is warm allocates nothing for k up to 16,384; for more, working memory is not kept.
+   * and without {@link Builder#batchQueries}, a call that is warm allocates nothing for k up to 16,384; for more, working memory is not kept.
    *
    * @param mean holds the query's means at {@code mean[meanAt … meanAt + D − 1]}
    * @param std holds its standard deviations at {@code std[stdAt … stdAt + D − 1]}, finite and positive
@@ -408,7 +412,7 @@ public final class KlIndex implements AutoCloseable {
       long[] ids,
       float[] kl) {
     DiagonalBatch query = DiagonalGaussians.ofStd(mean, std, mean.length).batch;
-    return gathering.nearest(state, query, SearchOptions.nearest(k)).copy(ids, kl);
+    return gathering.nearest(state, query, SearchOptions.nearest(k), 0).copy(ids, kl);
   }
 
   private void checkRange(String name, int length, int at) {

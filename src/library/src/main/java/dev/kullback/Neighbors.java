@@ -5,20 +5,17 @@ import dev.kullback.internal.rows.NeighborLists;
 import java.util.Objects;
 
 /**
- * Some columns j of each row i of the matrix {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, in nats, as compressed
- * sparse rows: row i has the entries {@code start(i)} to {@code start(i + 1) − 1} of {@link #indices()} and
- * {@link #values()}.
- *
- * <p>The {@code nearest} methods of {@link KlEngine} return k neighbors in every row, nearest first. Its {@code within}
- * methods return as many as there are, by ascending column. Values are double even for batches of float, since rounding
- * would turn what is ordered into ties.
+ * Some columns j of each row i of the matrix {@code KL(q_i ‖ p_j)}, or of {@code KL(p_j ‖ q_i)}, in nats: what a search of a
+ * {@link KlEngine} found. The value of an entry is that of the matrix at its row and column. {@link Query#offset} may have been added to the
+ * columns.
  *
  * @since 0.1.0
  */
-public final class Neighbors {
+public final class Neighbors extends SearchResult {
   final NeighborLists lists;
 
   Neighbors(NeighborLists lists) {
+    super(lists.start(), lists.values());
     this.lists = lists;
   }
 
@@ -64,8 +61,8 @@ public final class Neighbors {
   /**
    * {@return the k nearest neighbors of each row of several lists, by value and then index}
    *
-   * <p>For results of {@linkplain NearestOptions#exact() exact} searches of one q among different blocks of references,
-   * with at least this k and indices {@linkplain NearestOptions#from in the whole set's numbering}, this is exactly the
+   * <p>For results of {@linkplain Query#exact() exact} searches of one q among different blocks of references,
+   * with at least this k and indices {@linkplain Query#offset in the whole set's numbering}, this is exactly the
    * result of a search among all. A row has fewer than k neighbors if the lists have. An index that comes twice in a row
    * is an error: blocks overlap then, or their numbering does.
    *
@@ -96,22 +93,6 @@ public final class Neighbors {
     return new Neighbors(NeighborLists.merge(k, all));
   }
 
-  /** {@return the number N of rows} */
-  public int size() {
-    return lists.size();
-  }
-
-  /**
-   * {@return the number of neighbors of row i}
-   *
-   * @param i the row, in [0, N)
-   * @throws IndexOutOfBoundsException if i is not in [0, N)
-   */
-  public int count(int i) {
-    check(i, size());
-    return lists.count(i);
-  }
-
   /**
    * {@return the column of neighbor r of row i}
    *
@@ -123,56 +104,13 @@ public final class Neighbors {
     return lists.indices()[at(i, r)];
   }
 
-  /**
-   * {@return the divergence of neighbor r of row i, in nats: the matrix at row i, column {@code index(i, r)}}
-   *
-   * @param i the row, in [0, N)
-   * @param r the neighbor, in [0, count(i))
-   * @throws IndexOutOfBoundsException if i or r is not in its range
-   */
-  public double value(int i, int r) {
-    return lists.values()[at(i, r)];
-  }
-
-  /**
-   * {@return where row i begins in the arrays; for i = N, where the last row ends}
-   *
-   * @param i the row, in [0, N]
-   * @throws IndexOutOfBoundsException if i is not in [0, N]
-   */
-  public int start(int i) {
-    check(i, size() + 1);
-    return lists.start()[i];
-  }
-
   /** {@return the columns of all rows, as this object's own array} */
   public int[] indices() {
     return lists.indices();
   }
 
-  /** {@return the divergences of all rows, in nats, as this object's own array} */
-  public double[] values() {
-    return lists.values();
-  }
-
-  private static void check(int i, int length) {
-    if (i < 0 || i >= length) {
-      throw new IndexOutOfBoundsException(
-          "row i is %d; it must be in [0, %d)".formatted(i, length));
-    }
-  }
-
-  private int at(int i, int r) {
-    int count = count(i);
-    if (r < 0 || r >= count) {
-      throw new IndexOutOfBoundsException(
-          "neighbor r is %d; row %d has %d of them".formatted(r, i, count));
-    }
-    return lists.start()[i] + r;
-  }
-
   @Override
-  public String toString() {
-    return "Neighbors[%d rows, %d entries]".formatted(size(), lists.indices().length);
+  long idAt(int entry) {
+    return lists.indices()[entry];
   }
 }

@@ -47,9 +47,9 @@
  *
  * <h2>Reductions</h2>
  *
- * {@code nearest}, {@code within}, their variants, {@code logSumExp}, {@code weightedLogSumExp}, {@code rowMin},
+ * {@code nearest}, {@code within}, {@code search}, {@code logSumExp}, {@code weightedLogSumExp}, {@code rowMin},
  * {@code rowSum}, {@code rowMean} and {@code forEachTile} compute the same entries, a tile of at most {@code 32 × 4096}
- * at a time, and keep none. {@code nearest} and {@code within} decide as exact arithmetic does, within the limits that
+ * at a time, and keep none. Searches decide as exact arithmetic does, within the limits that
  * {@link KlEngine#nearest(Gaussians, Gaussians, int)} states.
  *
  * <h2>Outputs</h2>

@@ -41,7 +41,7 @@ class AllocationTest {
       // DiagonalGaussians; the texts of the latter take 112 bytes, or 128 in JDK 25.
       DiagonalGaussians one = DiagonalGaussians.ofStd(new float[1], new float[] {1}, 1);
       for (int i = 0; i < CALLS_UNTIL_C2; i++) {
-        engine.nearest(one, one, 1, new int[1], new float[1]);
+        engine.search(one, one, Query.nearest(1), new int[1], new float[1]);
       }
     }
     assertThat(AllocatedBytes.ofThread()).isPositive();
@@ -119,9 +119,19 @@ class AllocationTest {
       double[] w = new double[35];
       try (KlEngine engine = Engines.on(backend)) {
         String what = backend + " " + regime;
-        check(what + " nearest 3", () -> engine.nearest(q, p, 3, indices, values));
-        check(what + " nearest all", () -> engine.nearest(q, p, 35, indices, twice));
-        check(what + " nearest mixed", () -> engine.nearest(q, full, 4, indices, values));
+        for (Query query :
+            List.of(
+                Query.nearest(3),
+                Query.nearest(35),
+                Query.nearest(4).excludeSelf().reverse(),
+                Query.nearest(4).exact(),
+                Query.nearest(4).excluding(3, 9).filter(j -> j % 5 > 0).maxPairs(1000),
+                Query.nearest(4).timeout(Duration.ofHours(1)))) {
+          check(what + " float " + query, () -> engine.search(q, p, query, indices, values));
+          check(what + " double " + query, () -> engine.search(q, p, query, indices, twice));
+        }
+        Query four = Query.nearest(4);
+        check(what + " nearest mixed", () -> engine.search(q, full, four, indices, values));
         check(what + " logSumExp", () -> engine.weightedLogSumExp(q, p, w, twice));
         check(what + " rowMean", () -> engine.rowMean(q, p, twice));
       }
@@ -176,7 +186,8 @@ class AllocationTest {
     for (Batch.Kind kind : Batch.Kind.values()) {
       DiagonalGaussians p = Batch.ofStd(kind, true, mean, std, d).gaussians();
       try (KlEngine engine = Engines.on(backend)) {
-        check(backend + " ties, " + kind, () -> engine.nearest(q, p, m, indices, values));
+        Query all = Query.nearest(m);
+        check(backend + " ties, " + kind, () -> engine.search(q, p, all, indices, values));
       }
     }
   }
@@ -189,6 +200,7 @@ class AllocationTest {
     DiagonalGaussians query = Batch.random(false, 1, 40, 0, new Random(6)).gaussians();
     int[] indices = new int[10];
     float[] values = new float[10];
+    Query ten = Query.nearest(10);
     try (KlEngine engine = Engines.on(backend)) {
       // On a busy machine C2 may compile a call anew just then, which is no fault that belongs to a
       // width.
@@ -198,7 +210,7 @@ class AllocationTest {
         engine.warmUp(query, p);
         long before = AllocatedBytes.ofThread();
         for (int i = 0; i < CALLS; i++) {
-          engine.nearest(query, p, 10, indices, values);
+          engine.search(query, p, ten, indices, values);
         }
         fewest = Math.min(fewest, AllocatedBytes.ofThread() - before);
       }

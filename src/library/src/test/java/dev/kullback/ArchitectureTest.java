@@ -82,7 +82,8 @@ class ArchitectureTest {
                       CudaException.class,
                       IndexLockedException.class,
                       InvalidGaussianException.class,
-                      ScalePolicy.class)
+                      ScalePolicy.class,
+                      SearchTimeoutException.class)
                   .anyMatch(c.getBaseComponentType()::isEquivalentTo));
 
   private static final Path MAIN = main();

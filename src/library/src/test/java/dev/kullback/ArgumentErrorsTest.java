@@ -238,9 +238,9 @@ class ArgumentErrorsTest {
       assertNamed("q", () -> engine.toStandardNormal(null, segment));
       assertNamed("out", () -> engine.toStandardNormal(q, none));
       assertNamed("out", () -> engine.toStandardNormal(q, noSegment));
-      assertNamed("indices", () -> engine.nearest(q, q, 1, null, ok));
-      assertNamed("values", () -> engine.nearest(q, q, 1, index, none));
-      assertNamed("values", () -> engine.nearest(q, q, 1, index, nones));
+      assertNamed("indices", () -> engine.search(q, q, Query.nearest(1), null, ok));
+      assertNamed("values", () -> engine.search(q, q, Query.nearest(1), index, none));
+      assertNamed("values", () -> engine.search(q, q, Query.nearest(1), index, nones));
       assertNamed("out", () -> engine.logSumExp(q, q, null));
       assertNamed("logWeights", () -> engine.weightedLogSumExp(q, q, null));
       assertNamed("logWeights", () -> engine.weightedLogSumExp(q, q, null, oks));
@@ -257,8 +257,8 @@ class ArgumentErrorsTest {
               engine::aligned,
               (a, b) -> engine.aligned(a, b, ok),
               (a, b) -> engine.nearest(a, b, 1),
-              (a, b) -> engine.nearestOthers(a, b, 1),
-              (a, b) -> engine.nearest(a, b, 1, index, ok),
+              (a, b) -> engine.search(a, b, Query.nearest(1).excludeSelf()),
+              (a, b) -> engine.search(a, b, Query.nearest(1), index, ok),
               (a, b) -> engine.within(a, b, 1),
               engine::logSumExp,
               (a, b) -> engine.weightedLogSumExp(a, b, oks),

@@ -102,15 +102,15 @@ class CudaReductionsTest {
   void inReverse(int n, int m) {
     DiagonalGaussians q = random(false, n, 1, 1);
     DiagonalGaussians p = random(false, m, 1, 2);
-    same(engine -> engine.nearestReverse(q, p, 2));
-    same(engine -> engine.withinReverse(q, p, 1e-4));
+    same(engine -> engine.search(q, p, Query.nearest(2).reverse()));
+    same(engine -> engine.search(q, p, Query.within(1e-4).reverse()));
   }
 
   @Test
   void others() {
     DiagonalGaussians g = random(false, 700, 3, 1);
-    same(engine -> engine.nearestOthers(g, g, 4));
-    same(engine -> engine.nearestOthersReverse(g, g, 4));
+    same(engine -> engine.search(g, g, Query.nearest(4).excludeSelf()));
+    same(engine -> engine.search(g, g, Query.nearest(4).excludeSelf().reverse()));
   }
 
   /** The column that a row leaves out is in the first part of the columns or the second. */
@@ -119,9 +119,9 @@ class CudaReductionsTest {
     Batch all = Batch.random(false, 5000, 1, 0, new Random(1));
     DiagonalGaussians p = all.gaussians();
     DiagonalGaussians q = all.rows(4000, 4150).gaussians();
-    NearestOptions options = NearestOptions.of(4).others(4000);
-    same(engine -> engine.nearest(q, p, options));
-    same(engine -> engine.nearest(q, p, options.reverse()));
+    Query options = Query.nearest(4).excludeSelf(4000);
+    same(engine -> engine.search(q, p, options));
+    same(engine -> engine.search(q, p, options.reverse()));
   }
 
   /** Rows 200 to 300 of a set against its blocks, each without the row itself, one after the other. */
@@ -131,11 +131,11 @@ class CudaReductionsTest {
     DiagonalGaussians q = all.rows(200, 300).gaussians();
     DiagonalGaussians first = all.rows(0, 250).gaussians();
     DiagonalGaussians second = all.rows(250, 700).gaussians();
-    NearestOptions options = NearestOptions.of(4).others(200).exact();
-    for (NearestOptions asked : new NearestOptions[] {options, options.reverse()}) {
-      Neighbors whole = host.nearest(q, all.gaussians(), asked);
-      Neighbors a = cuda.nearest(q, first, asked);
-      Neighbors b = cuda.nearest(q, second, asked.after(a, 250));
+    Query options = Query.nearest(4).excludeSelf(200).exact();
+    for (Query asked : new Query[] {options, options.reverse()}) {
+      Neighbors whole = host.search(q, all.gaussians(), asked);
+      Neighbors a = cuda.search(q, first, asked);
+      Neighbors b = cuda.search(q, second, asked.resumeAfter(a, 250));
       assertThat(b.indices()).isEqualTo(whole.indices());
       assertThat(b.values()).isEqualTo(whole.values());
     }
@@ -151,13 +151,13 @@ class CudaReductionsTest {
     for (int after = 1; after < 14; after++) {
       Emulated.fail("launch", after, Emulated.OUT_OF_MEMORY);
       try {
-        assertThat(cuda.within(q, p, 1e-4, pairs).indices()).hasSize(pairs);
+        assertThat(cuda.search(q, p, Query.within(1e-4).maxPairs(pairs)).indices()).hasSize(pairs);
       } catch (CudaException e) {
         assertThat(e.isOutOfMemory()).isTrue();
         failures++;
       }
       Emulated.fail("launch", 1, 0);
-      assertThat(cuda.within(q, p, 1e-4, pairs).indices()).hasSize(pairs);
+      assertThat(cuda.search(q, p, Query.within(1e-4).maxPairs(pairs)).indices()).hasSize(pairs);
     }
     assertThat(failures).isPositive();
   }
@@ -184,7 +184,7 @@ class CudaReductionsTest {
     DiagonalGaussians g = random(false, 90, 3, 2);
     same(engine -> engine.nearest(f, f, 5));
     same(engine -> engine.nearest(g, f, 5));
-    same(engine -> engine.nearestReverse(f, g, 5));
+    same(engine -> engine.search(f, g, Query.nearest(5).reverse()));
     near(cuda.rowSum(f, g), host.rowSum(f, g));
   }
 
@@ -208,10 +208,10 @@ class CudaReductionsTest {
     DiagonalGaussians p = DiagonalGaussians.ofStd(mean, ones(m), 1);
     DiagonalGaussians q = random(false, 130, 1, 3);
     same(engine -> engine.nearest(q, p, 10));
-    same(engine -> engine.nearest(q, p, NearestOptions.of(10).exact()));
+    same(engine -> engine.search(q, p, Query.nearest(10).exact()));
     same(engine -> engine.within(q, p, 2));
-    same(engine -> engine.nearestReverse(q, p, 10));
-    same(engine -> engine.withinReverse(q, p, 2));
+    same(engine -> engine.search(q, p, Query.nearest(10).reverse()));
+    same(engine -> engine.search(q, p, Query.within(2).reverse()));
     assertThat(
             cuda.nearest(DiagonalGaussians.ofStd(new float[] {1}, new float[] {1}, 1), p, 3)
                 .indices())
@@ -229,7 +229,7 @@ class CudaReductionsTest {
     DiagonalGaussians p = DiagonalGaussians.ofStd(mean, ones(mean.length), 1);
     DiagonalGaussians q = random(false, 70, 1, 3);
     same(engine -> engine.nearest(q, p, 10));
-    same(engine -> engine.nearestReverse(q, p, 10));
+    same(engine -> engine.search(q, p, Query.nearest(10).reverse()));
   }
 
   /** A device of more memory takes pieces wider than a host's blocks, and wider blocks of the rows that it does not list. */
@@ -239,7 +239,7 @@ class CudaReductionsTest {
     DiagonalGaussians q = random(false, 512, 1, 1);
     DiagonalGaussians p = DiagonalGaussians.ofStd(new float[5000], ones(5000), 1);
     same(engine -> engine.nearest(q, p, 400));
-    same(engine -> engine.nearestReverse(q, p, 400));
+    same(engine -> engine.search(q, p, Query.nearest(400).reverse()));
   }
 
   @Test
@@ -251,7 +251,7 @@ class CudaReductionsTest {
     double most = 0.1 * n * m * Double.BYTES;
     cuda.nearest(q, p, 10);
     assertThat(Emulated.live("downloaded")).isPositive().isLessThan((long) most);
-    cuda.nearestReverse(q, p, 10);
+    cuda.search(q, p, Query.nearest(10).reverse());
     cuda.logSumExp(q, p);
     cuda.rowMin(q, p);
     assertThat(Emulated.live("downloaded")).isLessThan((long) most);

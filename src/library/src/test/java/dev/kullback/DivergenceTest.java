@@ -139,8 +139,7 @@ class DivergenceTest {
         Check.matrix("diagonal " + due, 1, expected, out, Precision.DOUBLE);
         Check.matrix(
             "full " + due, 1, expected, engine.pairwise(fullQ, fullP, out), Precision.DOUBLE);
-        Neighbors exact =
-            engine.nearest(q.gaussians(), zero.gaussians(), NearestOptions.of(1).exact());
+        Neighbors exact = engine.search(q.gaussians(), zero.gaussians(), Query.nearest(1).exact());
         out[0] = exact.value(0, 0);
         Check.matrix("exact " + due, 1, expected, out, Precision.DOUBLE);
       }
@@ -211,9 +210,8 @@ class DivergenceTest {
           assertThat(below).as("%s, within %s", what, value).doesNotContain(at % m);
         }
       }
-      for (NearestOptions options :
-          new NearestOptions[] {NearestOptions.of(m), NearestOptions.of(m).exact()}) {
-        Neighbors found = engine.nearest(a, b, options);
+      for (Query options : new Query[] {Query.nearest(m), Query.nearest(m).exact()}) {
+        Neighbors found = engine.search(a, b, options);
         for (int r = 0; r < expected.length; r++) {
           out[r / m * m + found.index(r / m, r % m)] = found.value(r / m, r % m);
         }
@@ -258,9 +256,7 @@ class DivergenceTest {
             double[] out = engine.pairwise(q.gaussians(), p.gaussians(), new double[1]);
             Check.matrix(what, 1, expected, out, Precision.DOUBLE);
             out[0] =
-                engine
-                    .nearest(q.gaussians(), p.gaussians(), NearestOptions.of(1).exact())
-                    .value(0, 0);
+                engine.search(q.gaussians(), p.gaussians(), Query.nearest(1).exact()).value(0, 0);
             Check.matrix("exact " + what, 1, expected, out, Precision.DOUBLE);
           }
         }
@@ -294,7 +290,7 @@ class DivergenceTest {
       try (KlEngine engine = engine(divergence)) {
         assertThat(
                 engine
-                    .nearest(q.gaussians(), zero.gaussians(), NearestOptions.of(1).exact())
+                    .search(q.gaussians(), zero.gaussians(), Query.nearest(1).exact())
                     .value(0, 0))
             .as("trial %d", trial)
             .isEqualTo(expected);
@@ -451,7 +447,7 @@ class DivergenceTest {
         double[] sums = engine.rowMin(q, p);
         double[] logs = engine.logSumExp(q, p);
         Neighbors nearest = engine.nearest(q, p, 5);
-        Neighbors reverse = engine.nearestReverse(p, q, 5);
+        Neighbors reverse = engine.search(p, q, Query.nearest(5).reverse());
         for (int r = 0; r < 3; r++) {
           assertThat(pairs[r])
               .isCloseTo(matrix[rows[r] * 90 + columns[r]], within(1e-12 * pairs[r]));
@@ -506,13 +502,13 @@ class DivergenceTest {
         assertThat(IntStream.range(0, m).map(r -> found.index(0, r)).boxed().toArray())
             .as(divergence + " " + kind)
             .isEqualTo(expected);
-        NearestOptions options = NearestOptions.of(m).exact();
-        Neighbors whole = engine.nearest(q.gaussians(), p.gaussians(), options);
+        Query options = Query.nearest(m).exact();
+        Neighbors whole = engine.search(q.gaussians(), p.gaussians(), options);
         Neighbors merged =
             Neighbors.merge(
                 m,
-                engine.nearest(q.gaussians(), p.rows(0, 13).gaussians(), options),
-                engine.nearest(q.gaussians(), p.rows(13, m).gaussians(), options.from(13)));
+                engine.search(q.gaussians(), p.rows(0, 13).gaussians(), options),
+                engine.search(q.gaussians(), p.rows(13, m).gaussians(), options.offset(13)));
         for (int r = 0; r < m; r++) {
           assertThat(merged.index(0, r)).isEqualTo(whole.index(0, r));
           assertThat(merged.value(0, r)).isEqualTo(whole.value(0, r));
@@ -555,7 +551,7 @@ class DivergenceTest {
           double[] sums = kl.rowSum(p, q);
           double total = Arrays.stream(reverse.rowSum(q, p)).sum();
           assertThat(total).isCloseTo(Arrays.stream(sums).sum(), within(1e-9 * total));
-          Neighbors a = kl.nearestReverse(q, p, 4);
+          Neighbors a = kl.search(q, p, Query.nearest(4).reverse());
           Neighbors b = reverse.nearest(q, p, 4);
           for (int i = 0; i < q.size(); i++) {
             for (int r = 0; r < 4; r++) {
@@ -753,7 +749,7 @@ class DivergenceTest {
             engine.aligned(full, q, out);
             engine.toStandardNormal(q, out);
             engine.rowSum(q, p, out);
-            engine.nearest(q, p, 3, indices, out);
+            engine.search(q, p, Query.nearest(3), indices, out);
           };
       engine.warmUp(q, p);
       engine.warmUp(full, p);

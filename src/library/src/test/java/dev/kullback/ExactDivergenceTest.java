@@ -44,8 +44,8 @@ class ExactDivergenceTest {
           ExactDivergence kl = ExactDivergence.of(Divergence.KL, kind(drawn.q().kind()));
           Neighbors search;
           try (KlEngine engine = KlEngine.builder().build()) {
-            NearestOptions all = NearestOptions.of(m).exact();
-            search = engine.nearest(drawn.q().gaussians(), drawn.p().gaussians(), all);
+            Query all = Query.nearest(m).exact();
+            search = engine.search(drawn.q().gaussians(), drawn.p().gaussians(), all);
           }
           for (int i = 0; i < n; i++) {
             for (int r = 0; r < m; r++) {

@@ -124,17 +124,17 @@ class FewRowsTest {
     int n = q.size();
     int[] indices = new int[n * 300];
     double[] values = new double[n * 300];
-    engine.nearest(q, p, 300, indices, values);
+    engine.search(q, p, Query.nearest(300), indices, values);
     int[] one = new int[n];
     double[] least = new double[n];
-    engine.nearest(q, p, 1, one, least);
+    engine.search(q, p, Query.nearest(1), one, least);
     int[] most = new int[n * 5000];
     double[] far = new double[n * 5000];
-    engine.nearest(q, p, 5000, most, far);
+    engine.search(q, p, Query.nearest(5000), most, far);
     double radius = values[n * 300 - 1];
-    Neighbors reverse = engine.nearestReverse(q, p, 20);
+    Neighbors reverse = engine.search(q, p, Query.nearest(20).reverse());
     Neighbors within = engine.within(q, p, radius);
-    Neighbors withinReverse = engine.withinReverse(q, p, radius);
+    Neighbors withinReverse = engine.search(q, p, Query.within(radius).reverse());
     return new Object[] {
       indices,
       values,
@@ -165,7 +165,7 @@ class FewRowsTest {
       int[] expected = engine.nearest(q, p, 5).indices();
       for (int i = 0; i < 20; i++) {
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> engine.within(q, p, 1e30, 10_000))
+            .isThrownBy(() -> engine.search(q, p, Query.within(1e30).maxPairs(10_000)))
             .withMessageContaining("more than 10000 pairs");
         Thread.currentThread().interrupt();
         assertThatExceptionOfType(CancellationException.class)

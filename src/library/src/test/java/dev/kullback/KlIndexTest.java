@@ -100,15 +100,15 @@ class KlIndexTest {
       DiagonalGaussians p = references.gaussians();
       for (int k : new int[] {1, 10, N, N + 5}) {
         for (boolean reverse : new boolean[] {false, true}) {
-          NearestOptions options = NearestOptions.of(k).exact();
-          IndexQuery query = IndexQuery.nearest(k);
+          Query options = Query.nearest(k).exact();
+          Query query = Query.nearest(k);
           check(
               index.search(q, reverse ? query.reverse() : query),
-              engine.nearest(q, p, reverse ? options.reverse() : options),
+              engine.search(q, p, reverse ? options.reverse() : options),
               ids);
         }
       }
-      check(index.nearest(q, 3), engine.nearest(q, p, NearestOptions.of(3).exact()), ids);
+      check(index.nearest(q, 3), engine.search(q, p, Query.nearest(3).exact()), ids);
       assertThat(index.toString()).isEqualTo("KlIndex[dimension 5]");
     }
   }
@@ -134,12 +134,12 @@ class KlIndexTest {
         KlIndex rest = KlIndex.builder(D).build()) {
       fill(index);
       rest.add(ids(left), rows(left));
-      for (IndexQuery query :
+      for (Query query :
           List.of(
-              IndexQuery.nearest(12),
-              IndexQuery.nearest(12).reverse(),
-              IndexQuery.within(2),
-              IndexQuery.within(2).reverse())) {
+              Query.nearest(12),
+              Query.nearest(12).reverse(),
+              Query.within(2),
+              Query.within(2).reverse())) {
         IndexNeighbors found =
             index.search(queries.gaussians(), query.filter(even).excluding(ids[100]));
         IndexNeighbors expected = rest.search(queries.gaussians(), query);
@@ -164,8 +164,8 @@ class KlIndexTest {
         KlIndex rest = KlIndex.builder(D).build()) {
       fill(index);
       rest.add(ids(left), rows(left));
-      for (IndexQuery query : List.of(IndexQuery.nearest(N), IndexQuery.within(2).reverse())) {
-        IndexQuery all = query.excluding(ids[100]).filter(even).excluding(out).filter(third);
+      for (Query query : List.of(Query.nearest(N), Query.within(2).reverse())) {
+        Query all = query.excluding(ids[100]).filter(even).excluding(out).filter(third);
         out[1] = ids[left[0]]; // the query has its own
         IndexNeighbors found =
             index.search(queries.gaussians(), all.excluding(ids[100]).excluding());
@@ -176,15 +176,15 @@ class KlIndexTest {
         assertThat(index.search(queries.gaussians(), all.reverse()).ids())
             .isEqualTo(index.search(queries.gaussians(), all.reverse().reverse()).ids());
       }
-      for (IndexQuery few :
+      for (Query few :
           List.of(
-              IndexQuery.within(2).limit(0).limit(N * N), IndexQuery.within(2).limit(N).limit(0))) {
+              Query.within(2).maxPairs(0).maxPairs(N * N),
+              Query.within(2).maxPairs(N).maxPairs(0))) {
         assertThatIllegalArgumentException()
             .isThrownBy(() -> index.search(queries.gaussians(), few))
             .withMessageContaining("more than 0 pairs");
       }
-      assertThatNullPointerException()
-          .isThrownBy(() -> IndexQuery.nearest(1).excluding((long[]) null));
+      assertThatNullPointerException().isThrownBy(() -> Query.nearest(1).excluding((long[]) null));
     }
   }
 
@@ -194,14 +194,13 @@ class KlIndexTest {
   void aSlowFilterOutlivesNeitherDeadlineNorInterruption(boolean interrupt) {
     try (KlIndex index = KlIndex.builder(D).build()) {
       index.add(ids, references.gaussians());
-      for (IndexQuery query :
-          List.of(IndexQuery.nearest(12), IndexQuery.nearest(12).reverse(), IndexQuery.within(9))) {
+      for (Query query : List.of(Query.nearest(12), Query.nearest(12).reverse(), Query.within(9))) {
         Duration patience = Duration.ofMillis(interrupt ? 60_000 : 20);
         AtomicInteger calls = new AtomicInteger();
         long begin = System.nanoTime();
-        IndexQuery slow =
+        Query slow =
             query
-                .deadline(patience)
+                .timeout(patience)
                 .filter(id -> {
                   calls.incrementAndGet();
                   if (interrupt) {
@@ -214,7 +213,7 @@ class KlIndexTest {
                 });
         assertThatExceptionOfType(CancellationException.class)
             .isThrownBy(() -> index.search(queries.gaussians(), slow))
-            .withMessageContaining(interrupt ? "interrupted" : "deadline");
+            .withMessageContaining(interrupt ? "interrupted" : "timeout");
         assertThat(calls.get()).isLessThanOrEqualTo(1);
         assertThat(Thread.interrupted()).isEqualTo(interrupt);
       }
@@ -234,9 +233,9 @@ class KlIndexTest {
         KlEngine engine = KlEngine.builder().build()) {
       index.add(some, p);
       for (boolean reverse : new boolean[] {false, true}) {
-        NearestOptions options = NearestOptions.of(mean.length).exact();
-        Neighbors all = engine.nearest(q, p, reverse ? options.reverse() : options);
-        IndexQuery query = IndexQuery.nearest(mean.length);
+        Query options = Query.nearest(mean.length).exact();
+        Neighbors all = engine.search(q, p, reverse ? options.reverse() : options);
+        Query query = Query.nearest(mean.length);
         check(index.search(q, reverse ? query.reverse() : query), all, some);
         assertThat(all.values()).contains(Double.POSITIVE_INFINITY);
         assertThat(
@@ -244,10 +243,12 @@ class KlIndexTest {
             .isNotEmpty();
         for (double radius :
             new double[] {1e308, 1.3e308, Double.MAX_VALUE, Double.POSITIVE_INFINITY}) {
-          IndexQuery within = IndexQuery.within(radius);
+          Query within = Query.within(radius);
           IndexNeighbors found = index.search(q, reverse ? within.reverse() : within);
           Neighbors expected =
-              reverse ? engine.withinReverse(q, p, radius) : engine.within(q, p, radius);
+              reverse
+                  ? engine.search(q, p, Query.within(radius).reverse())
+                  : engine.within(q, p, radius);
           for (int i = 0; i < q.size(); i++) {
             long[] wanted = new long[mean.length];
             int n = 0;
@@ -293,9 +294,9 @@ class KlIndexTest {
         }
       }
       int pairs = found.ids().length;
-      assertThat(index.search(q, IndexQuery.within(1.5).limit(pairs)).ids()).hasSize(pairs);
+      assertThat(index.search(q, Query.within(1.5).maxPairs(pairs)).ids()).hasSize(pairs);
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> index.search(q, IndexQuery.within(1.5).limit(pairs - 1)))
+          .isThrownBy(() -> index.search(q, Query.within(1.5).maxPairs(pairs - 1)))
           .withMessageContaining(Integer.toString(pairs - 1));
     }
   }
@@ -326,7 +327,7 @@ class KlIndexTest {
   /** Queries of many threads that share passes, in arrays and in batches, beside changes. */
   @Test
   void gatheredQueriesAnswerTheSame() throws Exception {
-    try (KlIndex index = KlIndex.builder(D).gather(Duration.ofMillis(20)).build();
+    try (KlIndex index = KlIndex.builder(D).batchQueries(Duration.ofMillis(20)).build();
         ExecutorService callers = Executors.newVirtualThreadPerTaskExecutor()) {
       fill(index);
       int n = queries.size();
@@ -363,7 +364,7 @@ class KlIndexTest {
       assertThat(index.stats().queries()).isEqualTo(21L * n);
     }
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> KlIndex.builder(D).gather(Duration.ofMillis(-1)))
+        .isThrownBy(() -> KlIndex.builder(D).batchQueries(Duration.ofMillis(-1)))
         .withMessageStartingWith("wait must not be negative");
   }
 
@@ -391,7 +392,7 @@ class KlIndexTest {
             mean[k] += 0.125;
             DiagonalGaussians p = Batch.ofStd(kind, isDouble, mean, std, D).gaussians();
             index.add(new long[] {id}, p);
-            expected[id] = engine.nearest(x, p, NearestOptions.of(1).exact()).value(0, 0);
+            expected[id] = engine.search(x, p, Query.nearest(1).exact()).value(0, 0);
           }
         }
       }
@@ -421,7 +422,7 @@ class KlIndexTest {
         Runnable read =
             () -> {
               double last = Double.POSITIVE_INFINITY;
-              IndexQuery query = IndexQuery.nearest(group + 5).filter(id -> id < 1000);
+              Query query = Query.nearest(group + 5).filter(id -> id < 1000);
               while (!stop.get()) {
                 IndexNeighbors found = index.search(x, query);
                 assertThat(found.ids()).isEqualTo(members);
@@ -503,7 +504,8 @@ class KlIndexTest {
             DiagonalGaussians.ofStd(new float[0], new float[0], D),
             DiagonalGaussians.ofPrecision(new double[0], new double[0], D))) {
       assertThat(none.size()).isZero();
-      try (KlIndex index = KlIndex.builder(D).threads(2).gather(Duration.ofMillis(1)).build();
+      try (KlIndex index =
+              KlIndex.builder(D).threads(2).batchQueries(Duration.ofMillis(1)).build();
           KlEngine engine = KlEngine.builder().build()) {
         for (int size : new int[] {0, N}) {
           index.add(new long[0], none);
@@ -600,8 +602,8 @@ class KlIndexTest {
               () -> index.nearest(full(), 1),
               () -> index.within(one, -1),
               () -> index.within(one, Double.NaN),
-              () -> IndexQuery.nearest(1).limit(-1),
-              () -> IndexQuery.nearest(1).deadline(Duration.ZERO),
+              () -> Query.nearest(1).maxPairs(-1),
+              () -> Query.nearest(1).timeout(Duration.ZERO),
               () -> index.query(new float[D], 1, new float[D], 0, 1, new long[1], new float[1]),
               () -> index.query(new float[D], 0, new float[D], -1, 1, new long[1], new float[1]),
               () -> index.query(new float[D], 0, new float[D], 0, 0, new long[1], new float[1]),
@@ -662,17 +664,17 @@ class KlIndexTest {
   void interruptionAndDeadlinesEndSearches() {
     try (KlIndex index = KlIndex.builder(D).build()) {
       index.add(ids, references.gaussians());
-      IndexQuery hurried = IndexQuery.nearest(3).deadline(Duration.ofNanos(1));
+      Query hurried = Query.nearest(3).timeout(Duration.ofNanos(1));
       assertThatExceptionOfType(CancellationException.class)
           .isThrownBy(() -> index.search(queries.gaussians(), hurried))
-          .withMessageContaining("deadline");
-      IndexQuery patient = IndexQuery.nearest(3).deadline(Duration.ofDays(1_000_000));
+          .withMessageContaining("timeout");
+      Query patient = Query.nearest(3).timeout(Duration.ofDays(1_000_000));
       index.search(queries.gaussians(), patient);
-      for (IndexQuery both :
-          List.of(hurried.deadline(Duration.ofDays(1)), patient.deadline(Duration.ofNanos(1)))) {
+      for (Query both :
+          List.of(hurried.timeout(Duration.ofDays(1)), patient.timeout(Duration.ofNanos(1)))) {
         assertThatExceptionOfType(CancellationException.class)
             .isThrownBy(() -> index.search(queries.gaussians(), both))
-            .withMessageContaining("deadline");
+            .withMessageContaining("timeout");
       }
       Thread.currentThread().interrupt();
       assertThatExceptionOfType(CancellationException.class)

@@ -141,7 +141,7 @@ class MergeTest {
           backend + " ties", backend, q.gaussians(), (from, to) -> p.rows(from, to).gaussians(), m);
       try (KlEngine engine = Engines.on(backend)) {
         Neighbors nearest =
-            engine.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(m / 3).exact());
+            engine.search(q.gaussians(), p.gaussians(), Query.nearest(m / 3).exact());
         for (int r = 0; r < m / 3; r++) {
           assertThat(nearest.value(0, r)).isEqualTo(nearest.value(0, 0));
           assertThat(nearest.index(0, r)).isEqualTo(3 * r + nearest.index(0, 0));
@@ -182,32 +182,32 @@ class MergeTest {
       for (boolean reverse : new boolean[] {false, true}) {
         for (boolean others : new boolean[] {false, true}) {
           for (int k : new int[] {1, 3, 10, m, m + 5}) {
-            NearestOptions options = options(k, reverse, others);
-            Neighbors expected = engine.nearest(q, whole, options);
+            Query options = options(k, reverse, others);
+            Neighbors expected = engine.search(q, whole, options);
             String name =
                 "%s, k = %d%s%s"
                     .formatted(what, k, reverse ? ", reverse" : "", others ? ", others" : "");
             checkOrder(name, expected, q.size(), Math.min(k, others ? m - 1 : m));
-            same(name + ", threads", several.nearest(q, whole, options), expected);
+            same(name + ", threads", several.search(q, whole, options), expected);
             for (int[] cut : cuts(m)) {
               List<Neighbors> lists = new ArrayList<>();
               Neighbors last = null;
               for (int b = 1; b < cut.length; b++) {
                 Gaussians block = p.of(cut[b - 1], cut[b]);
-                lists.add(engine.nearest(q, block, options.from(cut[b - 1])));
+                lists.add(engine.search(q, block, options.offset(cut[b - 1])));
                 last =
-                    engine.nearest(
-                        q, block, last == null ? options : options.after(last, cut[b - 1]));
+                    engine.search(
+                        q, block, last == null ? options : options.resumeAfter(last, cut[b - 1]));
               }
               Neighbors descending = null;
               for (int b = cut.length - 1; b > 0; b--) {
                 Gaussians block = p.of(cut[b - 1], cut[b]);
-                NearestOptions from = options.from(cut[b - 1]);
+                Query from = options.offset(cut[b - 1]);
                 descending =
-                    engine.nearest(
+                    engine.search(
                         q,
                         block,
-                        descending == null ? from : options.after(descending, cut[b - 1]));
+                        descending == null ? from : options.resumeAfter(descending, cut[b - 1]));
               }
               String blocks = name + ", " + (cut.length - 1) + " blocks";
               same(blocks + " continued downwards", descending, expected);
@@ -222,10 +222,10 @@ class MergeTest {
     }
   }
 
-  private static NearestOptions options(int k, boolean reverse, boolean others) {
-    NearestOptions options = NearestOptions.of(k).exact();
+  private static Query options(int k, boolean reverse, boolean others) {
+    Query options = Query.nearest(k).exact();
     options = reverse ? options.reverse() : options;
-    return others ? options.others(2) : options;
+    return others ? options.excludeSelf(2) : options;
   }
 
   private static void checkOrder(String what, Neighbors list, int n, int count) {
@@ -254,8 +254,7 @@ class MergeTest {
   private static void checkRounding(String what, Backend backend, Batch q, Batch p) {
     Oracle oracle = new Oracle(q, p);
     try (KlEngine engine = Engines.on(backend)) {
-      Neighbors all =
-          engine.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(p.size()).exact());
+      Neighbors all = engine.search(q.gaussians(), p.gaussians(), Query.nearest(p.size()).exact());
       for (int i = 0; i < q.size(); i++) {
         for (int r = 0; r < p.size(); r++) {
           BigFloat kl = oracle.kl(i, all.index(i, r));
@@ -280,9 +279,8 @@ class MergeTest {
     Backend[] backends = {Backend.AUTO, Backend.SCALAR};
     for (int b = 0; b < 2; b++) {
       try (KlEngine engine = Engines.on(backends[b])) {
-        found[b] = engine.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(20).exact());
-        fullFound[b] =
-            engine.nearest(full.gaussians(), full.gaussians(), NearestOptions.of(20).exact());
+        found[b] = engine.search(q.gaussians(), p.gaussians(), Query.nearest(20).exact());
+        fullFound[b] = engine.search(full.gaussians(), full.gaussians(), Query.nearest(20).exact());
       }
     }
     same("diagonal", found[0], found[1]);
@@ -306,21 +304,22 @@ class MergeTest {
     Batch q =
         new Batch(
             Batch.Kind.STD, false, new double[9], new double[] {1, 1, 1, 2, 2, 2, 1, 2, 3}, 3);
-    NearestOptions options = NearestOptions.of(50).exact();
+    Query options = Query.nearest(50).exact();
     try (KlEngine one = Engines.on(backend);
         KlEngine four = Engines.on(backend, 4)) {
-      Neighbors expected = one.nearest(q.gaussians(), p.gaussians(), options);
-      Neighbors all = one.nearest(q.gaussians(), p.gaussians(), NearestOptions.of(m).exact());
+      Neighbors expected = one.search(q.gaussians(), p.gaussians(), options);
+      Neighbors all = one.search(q.gaussians(), p.gaussians(), Query.nearest(m).exact());
       for (int i = 0; i < 3; i++) {
         assertThat(Arrays.copyOfRange(expected.indices(), 50 * i, 50 * i + 50))
             .isEqualTo(Arrays.copyOfRange(all.indices(), m * i, m * i + 50));
       }
-      same("spans", four.nearest(q.gaussians(), p.gaussians(), options), expected);
+      same("spans", four.search(q.gaussians(), p.gaussians(), options), expected);
       Neighbors last = null;
       for (int from = 0; from < m; from += 4999) {
         Gaussians block = p.rows(from, Math.min(m, from + 4999)).gaussians();
         last =
-            four.nearest(q.gaussians(), block, last == null ? options : options.after(last, from));
+            four.search(
+                q.gaussians(), block, last == null ? options : options.resumeAfter(last, from));
       }
       same("continued", last, expected);
     }
@@ -337,7 +336,7 @@ class MergeTest {
     Gaussians q = p.rows(0, 5).gaussians();
     check(backend + " ends", backend, q, (from, to) -> p.rows(from, to).gaussians(), mean.length);
     try (KlEngine engine = Engines.on(backend)) {
-      Neighbors found = engine.nearest(q, p.gaussians(), NearestOptions.of(10).exact());
+      Neighbors found = engine.search(q, p.gaussians(), Query.nearest(10).exact());
       assertThat(found.value(0, 0)).isZero();
       assertThat(found.index(0, 1)).isEqualTo(3);
       assertThat(found.value(0, 9)).isInfinite();
@@ -351,14 +350,14 @@ class MergeTest {
     Gaussians zero =
         Gaussians.of(ScaleKind.STD, mean, new float[3], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     try (KlEngine engine = Engines.on(backend)) {
-      Neighbors found = engine.nearest(zero, zero, NearestOptions.of(2).exact().others());
+      Neighbors found = engine.search(zero, zero, Query.nearest(2).exact().excludeSelf());
       assertThat(found.indices()).containsExactly(1, 2, 0, 2, 0, 1);
       assertThat(found.values()).containsOnly(0);
       DiagonalGaussians other = DiagonalGaussians.ofStd(mean, mean, 1);
-      NearestOptions reverse = NearestOptions.of(1).exact().reverse();
-      assertThat(engine.nearest(other, zero, reverse).indices()).containsOnly(0);
+      Query reverse = Query.nearest(1).exact().reverse();
+      assertThat(engine.search(other, zero, reverse).indices()).containsOnly(0);
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.nearest(zero, other, reverse))
+          .isThrownBy(() -> engine.search(zero, other, reverse))
           .withMessageContaining("q is deterministic");
     }
   }
@@ -370,21 +369,13 @@ class MergeTest {
   void plainOptions(Backend backend) {
     DiagonalGaussians p = Batch.random(false, 300, 5, 0, new Random(8)).gaussians();
     try (KlEngine engine = Engines.on(backend)) {
-      same("nearest", engine.nearest(p, p, NearestOptions.of(7)), engine.nearest(p, p, 7));
-      same(
-          "others",
-          engine.nearest(p, p, NearestOptions.of(7).others()),
-          engine.nearestOthers(p, p, 7));
-      same(
-          "reverse",
-          engine.nearest(p, p, NearestOptions.of(7).reverse()),
-          engine.nearestReverse(p, p, 7));
-      Neighbors all = engine.nearest(p, p, NearestOptions.of(1000).others().from(100));
+      same("nearest", engine.search(p, p, Query.nearest(7)), engine.nearest(p, p, 7));
+      Neighbors all = engine.search(p, p, Query.nearest(1000).excludeSelf().offset(100));
       assertThat(all.count(99)).isEqualTo(300);
       assertThat(all.count(100)).isEqualTo(299);
       assertThat(all.index(100, 0)).isBetween(101, 399);
-      Neighbors other = engine.nearestOthers(p, p, 299);
-      assertThat(engine.nearest(p, p, NearestOptions.of(1000).others()).indices())
+      Neighbors other = engine.search(p, p, Query.nearest(299).excludeSelf());
+      assertThat(engine.search(p, p, Query.nearest(1000).excludeSelf()).indices())
           .isEqualTo(other.indices());
     }
   }
@@ -392,36 +383,37 @@ class MergeTest {
   @Test
   void errorsOfOptions() {
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> NearestOptions.of(0))
+        .isThrownBy(() -> Query.nearest(0))
         .withMessage("k must be at least 1, is 0");
-    NearestOptions options = NearestOptions.of(2).exact();
+    Query options = Query.nearest(2).exact();
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> options.from(-1))
+        .isThrownBy(() -> options.offset(-1))
         .withMessage("firstIndex must be at least 0, is -1");
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> options.others(-3))
+        .isThrownBy(() -> options.excludeSelf(-3))
         .withMessage("firstRow must be at least 0, is -3");
     assertThatNullPointerException()
-        .isThrownBy(() -> options.after(null, 0))
+        .isThrownBy(() -> options.resumeAfter(null, 0))
         .withMessage("earlier");
     DiagonalGaussians p = Batch.random(false, 4, 2, 0, new Random(9)).gaussians();
     DiagonalGaussians one = Batch.random(false, 1, 2, 0, new Random(9)).gaussians();
     try (KlEngine engine = KlEngine.builder().build()) {
       int last = Integer.MAX_VALUE - 3;
-      assertThat(engine.nearest(p, p, options.from(last)).index(3, 0)).isEqualTo(Integer.MAX_VALUE);
+      assertThat(engine.search(p, p, options.offset(last)).index(3, 0))
+          .isEqualTo(Integer.MAX_VALUE);
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.nearest(p, p, options.from(last + 1)))
+          .isThrownBy(() -> engine.search(p, p, options.offset(last + 1)))
           .withMessageContaining("firstIndex is 2147483645 and p has 4 Gaussians");
-      Neighbors earlier = engine.nearest(p, p, options);
+      Neighbors earlier = engine.search(p, p, options);
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.nearest(one, p, options.after(earlier, 4)))
+          .isThrownBy(() -> engine.search(one, p, options.resumeAfter(earlier, 4)))
           .withMessageContaining("earlier has 4 rows but q has 1 Gaussians");
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.nearest(p, p, options.after(earlier, 0)))
+          .isThrownBy(() -> engine.search(p, p, options.resumeAfter(earlier, 0)))
           .withMessageContaining("which is one of p's: p has [0, 3]");
       Neighbors within = Neighbors.of(new int[] {0, 2}, new int[] {0, 1}, new double[] {2, 1});
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.nearest(one, p, options.after(within, 4)))
+          .isThrownBy(() -> engine.search(one, p, options.resumeAfter(within, 4)))
           .withMessageContaining(
               "earlier, row 0, is not ascending by value and then index at neighbor 1");
     }

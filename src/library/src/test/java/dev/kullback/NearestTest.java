@@ -149,10 +149,10 @@ class NearestTest {
     try (KlEngine engine = Engines.on(backend, 2)) {
       Neighbors[] nearest = new Neighbors[m + 1];
       for (int k = 1; k <= m; k++) {
-        nearest[k] = engine.nearestReverse(p, q, k);
+        nearest[k] = engine.search(p, q, Query.nearest(k).reverse());
       }
       double radius = Exact.of(m, j -> kl.of(j, 0)).between(0);
-      Neighbors within = engine.withinReverse(p, q, radius, p.size() * m);
+      Neighbors within = engine.search(p, q, Query.within(radius).reverse().maxPairs(p.size() * m));
       for (int i = 0; i < p.size(); i++) {
         int row = i;
         Exact exact = Exact.of(m, j -> kl.of(j, row));
@@ -174,8 +174,10 @@ class NearestTest {
       for (int threads : new int[] {1, 3}) {
         try (KlEngine engine = Engines.on(backend, threads)) {
           double[] kl = engine.pairwise(p.gaussians(), q.gaussians(), new double[4200 * n]);
-          Neighbors all = engine.withinReverse(q.gaussians(), p.gaussians(), 1e300);
-          Neighbors nearest = engine.nearestReverse(q.gaussians(), p.gaussians(), 3);
+          Neighbors all =
+              engine.search(q.gaussians(), p.gaussians(), Query.within(1e300).reverse());
+          Neighbors nearest =
+              engine.search(q.gaussians(), p.gaussians(), Query.nearest(3).reverse());
           for (int i = 0; i < n; i++) {
             double[] row = new double[4200];
             for (int j = 0; j < 4200; j++) {
@@ -199,8 +201,8 @@ class NearestTest {
   void reverseAmongOthers(Backend backend) {
     DiagonalGaussians p = Batch.random(false, 40, 3, 0, new Random(13)).gaussians();
     try (KlEngine engine = Engines.on(backend)) {
-      Neighbors all = engine.nearestReverse(p, p, 40);
-      Neighbors others = engine.nearestOthersReverse(p, p, 39);
+      Neighbors all = engine.search(p, p, Query.nearest(40).reverse());
+      Neighbors others = engine.search(p, p, Query.nearest(39).excludeSelf().reverse());
       for (int i = 0; i < 40; i++) {
         assertThat(all.index(i, 0)).isEqualTo(i);
         for (int r = 0; r < 39; r++) {
@@ -220,11 +222,11 @@ class NearestTest {
         Gaussians.of(ScaleKind.STD, mean, new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     DiagonalGaussians other = DiagonalGaussians.ofStd(mean, mean, 1);
     try (KlEngine engine = Engines.on(backend)) {
-      Neighbors found = engine.nearestReverse(other, zero, 2);
+      Neighbors found = engine.search(other, zero, Query.nearest(2).reverse());
       assertThat(found.indices()).containsExactly(0, 1, 0, 1);
       assertThat(found.values()).containsOnly(0);
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.nearestReverse(zero, other, 1))
+          .isThrownBy(() -> engine.search(zero, other, Query.nearest(1).reverse()))
           .withMessageContaining("q is deterministic");
     }
   }
@@ -401,13 +403,13 @@ class NearestTest {
     DiagonalGaussians q = batch.gaussians();
     try (KlEngine engine = Engines.on(backend)) {
       for (int k : new int[] {1, 5, 89}) {
-        Neighbors nearest = engine.nearestOthers(q, q, k);
+        Neighbors nearest = engine.search(q, q, Query.nearest(k).excludeSelf());
         int[] indices = new int[90 * k + 1];
         indices[90 * k] = -7;
         float[] values = new float[90 * k];
-        engine.nearestOthers(q, q, k, indices, values);
+        engine.search(q, q, Query.nearest(k).excludeSelf(), indices, values);
         assertThat(indices).startsWith(nearest.indices()).endsWith(-7);
-        engine.nearestOthers(q, q, k, indices, nearest.values());
+        engine.search(q, q, Query.nearest(k).excludeSelf(), indices, nearest.values());
         for (int i = 0; i < 90; i += 29) {
           int row = i;
           Exact.of(90, j -> oracle.kl(row, j))
@@ -735,13 +737,11 @@ class NearestTest {
             .withMessageContaining("6")
             .withMessageContaining(String.valueOf(k));
       }
-      assertThatIllegalArgumentException().isThrownBy(() -> engine.nearestOthers(q, q, 4));
-      assertThatIllegalArgumentException().isThrownBy(() -> engine.nearestOthers(q, p, 1));
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.nearest(q, p, 2, new int[7], new float[8]))
+          .isThrownBy(() -> engine.search(q, p, Query.nearest(2), new int[7], new float[8]))
           .withMessageContaining("indices");
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.nearest(q, p, 2, new int[8], new double[7]))
+          .isThrownBy(() -> engine.search(q, p, Query.nearest(2), new int[8], new double[7]))
           .withMessageContaining("values");
       assertThatNullPointerException().isThrownBy(() -> engine.nearest(q, null, 1));
       assertThatNullPointerException().isThrownBy(() -> engine.within(null, p, 1));

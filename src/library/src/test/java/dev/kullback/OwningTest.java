@@ -83,8 +83,8 @@ class OwningTest {
     try (KlEngine engine = KlEngine.builder().build()) {
       for (int call = 0; call < 3; call++) {
         engine.nearest(q, p, 10);
-        engine.nearest(q, p, NearestOptions.of(10).exact());
-        engine.nearest(q, p, NearestOptions.of(10).exact().reverse());
+        engine.search(q, p, Query.nearest(10).exact());
+        engine.search(q, p, Query.nearest(10).exact().reverse());
       }
     }
     assertThat(p.memoryBytes()).isLessThan((long) (2.2 * 2 * Float.BYTES * N * D));

@@ -105,7 +105,7 @@ class ServiceTest {
         };
     engine.pairwise(q, p, out);
     engine.pairwise(full, full, out);
-    engine.nearest(q, p, 3, indices, out);
+    engine.search(q, p, Query.nearest(3), indices, out);
     engine.within(q, p, 1);
     engine.weightedLogSumExp(q, p, weights, sums);
     assertThatExceptionOfType(UnsupportedOperationException.class)
@@ -511,16 +511,18 @@ class ServiceTest {
       Neighbors all = engine.within(q, q, Double.POSITIVE_INFINITY);
       int pairs = all.indices().length;
       assertThat(pairs).isEqualTo(SIZE * SIZE);
-      assertThat(engine.within(q, q, Double.POSITIVE_INFINITY, pairs).indices())
+      assertThat(
+              engine.search(q, q, Query.within(Double.POSITIVE_INFINITY).maxPairs(pairs)).indices())
           .isEqualTo(all.indices());
-      assertThat(engine.within(batch(5, 1), q, 0, 0).indices()).isEmpty();
+      assertThat(engine.search(batch(5, 1), q, Query.within(0).maxPairs(0)).indices()).isEmpty();
       for (int most : new int[] {0, 1, pairs - 1}) {
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> engine.within(q, q, Double.POSITIVE_INFINITY, most))
+            .isThrownBy(
+                () -> engine.search(q, q, Query.within(Double.POSITIVE_INFINITY).maxPairs(most)))
             .withMessageContaining("more than " + most + " pairs");
       }
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.within(q, q, 1, -1))
+          .isThrownBy(() -> engine.search(q, q, Query.within(1).maxPairs(-1)))
           .withMessageContaining("maxPairs");
     }
   }
@@ -533,7 +535,8 @@ class ServiceTest {
     DiagonalGaussians q = DiagonalGaussians.ofStd(ones, ones, 1);
     try (KlEngine engine = KlEngine.builder().threads(2).build()) {
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> engine.within(q, q, Double.POSITIVE_INFINITY, 1000))
+          .isThrownBy(
+              () -> engine.search(q, q, Query.within(Double.POSITIVE_INFINITY).maxPairs(1000)))
           .withMessageContaining("more than 1000 pairs");
     }
   }

@@ -27,11 +27,11 @@ class VerifyTest {
               "aligned",
               "toStandardNormal",
               "nearest",
-              "nearestReverse",
-              "exact nearest",
+              "nearest, reverse",
+              "nearest, exact",
               "pairs",
               "within",
-              "withinReverse",
+              "within, reverse",
               "logSumExp")
           .doesNotHaveDuplicates();
       assertThat(found.operations())
@@ -45,7 +45,7 @@ class VerifyTest {
       assertThat(found.operations())
           .filteredOn(operation -> operation.allocatedBytes().isEmpty())
           .extracting(Verification.Operation::name)
-          .containsExactly("exact nearest", "within", "withinReverse", "forEachTile");
+          .containsExactly("nearest, exact", "within", "within, reverse", "forEachTile");
       assertThat(found.toString().lines())
           .hasSameSizeAs(found.operations())
           .allMatch(line -> line.endsWith(" ok"));

@@ -1,8 +1,8 @@
 package dev.kullback.spark;
 
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import java.io.Serializable;
 import java.util.Arrays;
 import java.util.Iterator;
@@ -38,12 +38,12 @@ final class Candidates implements Serializable {
   static Candidates of(KlEngine engine, Shared.Loaded q, Shared.Loaded p, int k, boolean reverse) {
     int n = q.ids().length;
     double[] limits = q.limits().get(n);
-    NearestOptions options = NearestOptions.of(k).exact();
-    options = reverse ? options.reverse() : options;
+    Query query = Query.nearest(k).exact();
+    query = reverse ? query.reverse() : query;
     if (limits != null) {
-      options = options.after(bounds(limits, k, p.ids().length), 0);
+      query = query.resumeAfter(bounds(limits, k, p.ids().length), 0);
     }
-    Neighbors found = engine.nearest(q.batch(), p.batch(), options);
+    Neighbors found = engine.search(q.batch(), p.batch(), query);
     Candidates list = of(q, p, found);
     q.limits().put(list.greatest(k));
     return list;

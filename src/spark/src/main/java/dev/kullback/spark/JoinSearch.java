@@ -2,8 +2,8 @@ package dev.kullback.spark;
 
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -84,9 +84,9 @@ final class JoinSearch {
       Seq<Attribute> input)
       implements Serializable {
     Neighbors nearest(KlEngine engine, Gaussians a, Gaussians b, @Nullable Neighbors bounds) {
-      NearestOptions options = NearestOptions.of(k).exact();
-      options = reverse ? options.reverse() : options;
-      Neighbors found = engine.nearest(a, b, bounds == null ? options : options.after(bounds, 0));
+      Query query = Query.nearest(k).exact();
+      query = reverse ? query.reverse() : query;
+      Neighbors found = engine.search(a, b, bounds == null ? query : query.resumeAfter(bounds, 0));
       counts.pairs.add((long) a.size() * b.size());
       counts.exact.add(
           bounds == null

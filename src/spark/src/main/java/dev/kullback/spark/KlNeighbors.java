@@ -2,8 +2,8 @@ package dev.kullback.spark;
 
 import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import java.util.Iterator;
 import java.util.List;
@@ -48,7 +48,7 @@ import scala.Tuple2;
  * <p>The result is a function of the rows of both datasets: the same, to the bit, whatever the order of rows, the
  * partitions, the number of executors and what Spark repeated, on processors of one kind. With {@code nearest}, it is the
  * same on any and for every size of blocks, too, and ranks are those of exact arithmetic, as
- * {@link NearestOptions#exact()} has them.
+ * {@link Query#exact()} has them.
  *
  * <p>The methods that search run short Spark jobs at once, which count both datasets and bring each row to its block. The
  * search itself runs when the result is used. An input that is dear to compute should be cached. A row that is wrong (a
@@ -348,10 +348,8 @@ public final class KlNeighbors {
 
   private static Iterator<InternalRow> pairs(
       KlEngine engine, Shared.Loaded q, Shared.Loaded p, double radius, boolean reverse) {
-    Neighbors found =
-        reverse
-            ? engine.withinReverse(q.batch(), p.batch(), radius)
-            : engine.within(q.batch(), p.batch(), radius);
+    Query query = Query.within(radius);
+    Neighbors found = engine.search(q.batch(), p.batch(), reverse ? query.reverse() : query);
     int[] query = {0}; // of the next pair
     return new Rows(
         3,

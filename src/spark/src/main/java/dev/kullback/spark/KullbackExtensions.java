@@ -12,7 +12,7 @@ import scala.runtime.BoxedUnit;
  *
  * <p>{@code kl_divergence(qm, qs, pm, ps)} is {@code KL(q ‖ p)}, in nats, of two diagonal Gaussians by their means and
  * standard deviations, each an {@code array<float>} or {@code array<double>} of D elements. It is a {@code double}, exact
- * to the last bit or so as {@link dev.kullback.NearestOptions#exact()} has it, and null where an argument is null. An
+ * to the last bit or so as {@link dev.kullback.Query#exact()} has it, and null where an argument is null. An
  * array with a null element, of another length, or with a value that is not allowed (σ ≤ 0, NaN) fails the query with an
  * {@link IllegalArgumentException}.
  *

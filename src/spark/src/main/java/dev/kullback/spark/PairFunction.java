@@ -6,7 +6,7 @@ import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import java.io.Serializable;
 import java.util.List;
@@ -96,10 +96,10 @@ public final class PairFunction implements Serializable {
   /** Holds an engine that the first call with full covariances makes. It computes on the calling thread. */
   private static final class Full {
     private static final KlEngine ENGINE = Shared.build(KlEngine.builder());
-    private static final NearestOptions EXACT = NearestOptions.of(1).exact();
+    private static final Query EXACT = Query.nearest(1).exact();
 
     static double kl(Gaussians q, Gaussians p) {
-      return ENGINE.nearest(q, p, EXACT).value(0, 0);
+      return ENGINE.search(q, p, EXACT).value(0, 0);
     }
   }
 

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
+import dev.kullback.Query;
 import dev.kullback.Neighbors;
 import dev.kullback.ScaleKind;
 import java.util.ArrayList;
@@ -46,11 +46,11 @@ class DivergencesTest {
           default -> search;
         };
     List<Sample.Found> expected = new ArrayList<>();
-    NearestOptions options = NearestOptions.of(6).exact();
+    Query query = Query.nearest(6).exact();
     try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
       Neighbors all =
-          engine.nearest(
-              queries.batch(), references.batch(), reverse ? options.reverse() : options);
+          engine.search(
+              queries.batch(), references.batch(), reverse ? query.reverse() : query);
       for (int i = 0; i < all.size(); i++) {
         for (int r = 0; r < 6; r++) {
           expected.add(

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -50,7 +50,7 @@ class PlanTest {
         new Input("references", new Columns("id", "mean", "std", kind), isDouble, dimension, "");
     try (KlEngine engine = KlEngine.builder().build()) {
       Gaussians batch = sample.batch();
-      engine.nearest(batch, batch, NearestOptions.of(3).exact());
+      engine.search(batch, batch, Query.nearest(3).exact());
       batch.prepare();
       double raw = (double) (dimension + input.scaleLength()) * (isDouble ? 8 : 4);
       assertThat((double) batch.memoryBytes() / 512)

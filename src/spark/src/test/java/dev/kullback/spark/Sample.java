@@ -2,7 +2,7 @@ package dev.kullback.spark;
 
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
+import dev.kullback.Query;
 import dev.kullback.Neighbors;
 import dev.kullback.ScaleKind;
 import java.util.ArrayList;
@@ -130,10 +130,10 @@ record Sample(ScaleKind kind, boolean isDouble, int dimension, List<Member> memb
 
   /** Finds neighbors with one engine among all references at once, by query and rank. */
   List<Found> nearest(Sample references, int k, boolean reverse) {
-    NearestOptions options = NearestOptions.of(k).exact();
+    Query query = Query.nearest(k).exact();
     try (KlEngine engine = KlEngine.builder().build()) {
       Neighbors found =
-          engine.nearest(batch(), references.batch(), reverse ? options.reverse() : options);
+          engine.search(batch(), references.batch(), reverse ? query.reverse() : query);
       long[] ids = ids();
       long[] neighbors = references.ids();
       List<Found> all = new ArrayList<>();

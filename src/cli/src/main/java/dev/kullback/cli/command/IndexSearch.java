@@ -1,9 +1,9 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.IndexNeighbors;
-import dev.kullback.IndexQuery;
 import dev.kullback.IndexStats;
 import dev.kullback.KlIndex;
+import dev.kullback.Query;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.Ids;
@@ -225,7 +225,7 @@ final class IndexSearch implements Callable<Integer> {
   }
 
   /** Searches a block of queries at a time. */
-  private void run(Search search, IndexQuery query, long entries, Take take) {
+  private void run(Search search, Query query, long entries, Take take) {
     Batch queries = search.queries();
     int block = blockRows(search, entries);
     try (Progress progress = Terminal.of(spec).progress(queries.size())) {
@@ -248,8 +248,8 @@ final class IndexSearch implements Callable<Integer> {
         Math.min(Math.min(most, held), worth), 1, Math.max(1, search.queries().size()));
   }
 
-  private IndexQuery options(IndexQuery query) {
-    IndexQuery directed = reverse ? query.reverse() : query;
+  private Query options(Query query) {
+    Query directed = reverse ? query.reverse() : query;
     return directed.excluding(excluded.stream().mapToLong(Long::longValue).toArray());
   }
 
@@ -260,7 +260,7 @@ final class IndexSearch implements Callable<Integer> {
     NeighborOutput out = NeighborOutput.ofIds(values, ids, rows, wanted);
     // one more, as each may leave out one of its own
     long most = Math.min(size, wanted + (search.own() == null ? 0L : 1L));
-    IndexQuery query = options(IndexQuery.nearest(Math.clamp(most, 1, Integer.MAX_VALUE - 8)));
+    Query query = options(Query.nearest(Math.clamp(most, 1, Integer.MAX_VALUE - 8)));
     run(search, query, most, (first, found) -> out.add(found, search.own(), first));
     report.put("k", wanted);
     String what = "smallest %s: %d x %d of %d".formatted(formula(), rows, wanted, size);
@@ -277,7 +277,7 @@ final class IndexSearch implements Callable<Integer> {
       long[] columns = {0};
       run(
           search,
-          options(IndexQuery.within(most)),
+          options(Query.within(most)),
           2 * size, // as the index gathers what it has found
           (first, found) -> columns[0] = Math.max(columns[0], copy(search, first, found, out)));
       out.finish(columns[0]);

@@ -4,8 +4,8 @@ import static java.util.Objects.requireNonNull;
 import static java.util.Objects.requireNonNullElse;
 
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
@@ -247,7 +247,7 @@ final class TopK extends PairCommand {
       @Nullable NeighborOutput out) {
     blocks.forEach((row, rows, p) -> {
       int own = blocks.q().first() + row;
-      Neighbors found = engine.nearest(rows, p, options(own, first, lists.remove(row)));
+      Neighbors found = engine.search(rows, p, query(own, first, lists.remove(row)));
       if (out == null) {
         lists.put(row, found);
       } else if (excludeSelf && !exact) {
@@ -258,13 +258,13 @@ final class TopK extends PairCommand {
     });
   }
 
-  private NearestOptions options(int own, int first, @Nullable Neighbors earlier) {
-    NearestOptions options = NearestOptions.of(wanted());
-    options = reverse ? options.reverse() : options;
+  private Query query(int own, int first, @Nullable Neighbors earlier) {
+    Query query = Query.nearest(wanted());
+    query = reverse ? query.reverse() : query;
     if (!exact) {
-      return options;
+      return query;
     }
-    options = excludeSelf ? options.exact().others(own) : options.exact();
-    return earlier == null ? options.from(first) : options.after(earlier, first);
+    query = excludeSelf ? query.exact().excludeSelf(own) : query.exact();
+    return earlier == null ? query.offset(first) : query.resumeAfter(earlier, first);
   }
 }

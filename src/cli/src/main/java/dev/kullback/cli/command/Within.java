@@ -2,6 +2,7 @@ package dev.kullback.cli.command;
 
 import dev.kullback.KlEngine;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.RowBlocks;
 import dev.kullback.cli.npy.Input;
@@ -126,9 +127,10 @@ final class Within extends PairCommand {
   }
 
   void find(KlEngine engine, RowBlocks blocks, SparseOutput out) {
+    Query within = Query.within(radius);
+    Query query = reverse ? within.reverse() : within;
     blocks.forEach((_, rows, p) -> {
-      Neighbors found =
-          reverse ? engine.withinReverse(rows, p, radius) : engine.within(rows, p, radius);
+      Neighbors found = engine.search(rows, p, query);
       for (int i = 0; i < rows.size(); i++) {
         for (int r = 0; r < found.count(i); r++) {
           out.add(found.index(i, r), found.value(i, r));

@@ -10,6 +10,7 @@ import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.MixtureEntropy;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
@@ -163,7 +164,7 @@ class ReductionsTest extends CommandFixture {
     Gaussians other = DiagonalGaussians.ofStd(values(read("r.npy", N, D)), qStd, D);
     assertTopK(matrix(q, other), k, true, 1e-12);
     try (KlEngine engine = KlEngine.builder().build()) {
-      Neighbors others = engine.nearestOthers(q, other, k);
+      Neighbors others = engine.search(q, other, Query.nearest(k).excludeSelf());
       assertThat(ints("i.npy", N, k)).containsExactly(others.indices());
       assertThat(values(read("o.npy", N, k))).containsExactly(others.values(), within(1e-9));
     }

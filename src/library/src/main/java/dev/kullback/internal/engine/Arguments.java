@@ -5,15 +5,15 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Formula;
-import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
+import dev.kullback.internal.rows.SearchOptions;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
 /** Checks what callers of an engine pass, in their terms. */
 public final class Arguments {
-  /** Greatest number of pairs, that of an array's elements. */
-  public static final int MOST_PAIRS = Integer.MAX_VALUE - 8;
+  /** Greatest number of elements of an array that is made here. */
+  public static final int MOST_PAIRS = SearchOptions.MOST_PAIRS;
 
   private Arguments() {}
 
@@ -92,42 +92,52 @@ public final class Arguments {
     return (int) n;
   }
 
-  /** Arguments of a query for k neighbors of every row, which has as many. */
-  public static void checkEvery(Formula formula, Batch q, Batch p, int k, NearestQuery query) {
-    check(formula, q, p, query.reverse());
-    if (query.others() && q.size() != p.size()) {
-      throw new IllegalArgumentException(
-          "q has %d Gaussians but p has %d; nearestOthers needs as many of each"
-              .formatted(q.size(), p.size()));
+  /** Batches of a search, and what its options say about their rows. */
+  public static void checkSearch(Formula formula, Batch q, Batch p, SearchOptions options) {
+    check(formula, q, p, options.reverse());
+    int first = options.firstColumn();
+    checkIndices("firstIndex", first, "p", p.size());
+    if (options.excludesSelf()) {
+      checkIndices("firstRow", options.firstRow(), "q", q.size());
     }
-    int most = query.others() ? p.size() - 1 : p.size();
-    if (k < 1 || k > most) {
-      throw new IllegalArgumentException(
-          "k must be in [1, %d], the %sGaussians of p, is %d"
-              .formatted(most, query.others() ? "other " : "", k));
-    }
-    if ((long) q.size() * k > MOST_PAIRS) {
-      throw new IllegalArgumentException(
-          "%d x %d neighbors do not fit an array; split q by rows".formatted(q.size(), k));
+    NeighborLists earlier = options.earlier();
+    if (earlier != null) {
+      checkEarlier(earlier, q, first, first + (p.size() - 1));
     }
   }
 
-  /** Arguments of a query for k neighbors of every row or as many as there are: lists that fit an array, and indices that fit an int. */
-  public static void checkNearest(Formula formula, Batch q, Batch p, int k, NearestQuery query) {
-    check(formula, q, p, query.reverse());
-    checkIndices("firstIndex", query.first(), "p", p.size());
-    if (query.others()) {
-      checkIndices("firstRow", query.firstRow(), "q", q.size());
+  /** Neighbors of every row among all columns. */
+  public static void checkNeighbors(int k, int columns) {
+    if (k < 1 || k > columns) {
+      throw new IllegalArgumentException(
+          "k must be in [1, %d], the Gaussians of p, is %d".formatted(columns, k));
     }
-    NeighborLists earlier = query.earlier();
-    if (earlier != null) {
-      checkEarlier(earlier, q, query.first(), query.first() + (p.size() - 1));
+  }
+
+  /** Neighbors of every row, of which each has as many. */
+  public static void checkEvery(SearchOptions options, int least, int columns) {
+    if (options.k() > least) {
+      throw new IllegalArgumentException(
+          "k must be in [1, %d], the %sGaussians of p, is %d"
+              .formatted(
+                  least,
+                  least == columns ? "" : options.takesAll() ? "other " : "accepted ",
+                  options.k()));
     }
-    long length = 0;
-    for (int i = 0; i < q.size(); i++) {
-      length += query.count(i, p.size(), k);
+  }
+
+  /** Neighbors of every row of N, which are to fit an array. */
+  public static void checkEntries(Batch q, SearchOptions options) {
+    if (options.isWithin()) {
+      throw new IllegalArgumentException(
+          "a search within a radius finds different numbers for each row, which arrays cannot tell; take the search that returns Neighbors");
     }
-    checkNeighbors(length);
+    if ((long) q.size() * options.k() > MOST_PAIRS) {
+      throw new IllegalArgumentException(
+          "%d x %d neighbors do not fit an array; split q by rows"
+              .formatted(q.size(), options.k()));
+    }
+    options.checkPairs((long) q.size() * options.k());
   }
 
   /** Lists of q's rows and other indices than p's, first to last. */
@@ -147,13 +157,6 @@ public final class Arguments {
                   .formatted(i, j, first, last));
         }
       }
-    }
-  }
-
-  private static void checkNeighbors(long length) {
-    if (length > MOST_PAIRS) {
-      throw new IllegalArgumentException(
-          "%d neighbors do not fit an array; split q by rows".formatted(length));
     }
   }
 
@@ -219,21 +222,21 @@ public final class Arguments {
       }
       length += NeighborLists.count(i, k, lists);
     }
-    checkNeighbors(length);
+    SearchOptions.nearest(k).checkPairs(length);
   }
 
   /** Pairs of rows, each of which must be one. */
-  public static void checkPairs(Formula formula, Batch q, int[] i, Batch p, int[] j) {
+  public static void checkPairs(Formula formula, Batch q, int[] rows, Batch p, int[] columns) {
     check(formula, q, p, false);
-    Objects.requireNonNull(i, "i");
-    Objects.requireNonNull(j, "j");
-    if (i.length != j.length) {
+    Objects.requireNonNull(rows, "rows");
+    Objects.requireNonNull(columns, "columns");
+    if (rows.length != columns.length) {
       throw new IllegalArgumentException(
-          "i has %d indices but j has %d; pairs need as many of each"
-              .formatted(i.length, j.length));
+          "rows has %d indices but columns has %d; pairs need as many of each"
+              .formatted(rows.length, columns.length));
     }
-    checkIndices("i", i, "q", q.size());
-    checkIndices("j", j, "p", p.size());
+    checkIndices("rows", rows, "q", q.size());
+    checkIndices("columns", columns, "p", p.size());
   }
 
   private static void checkIndices(String argument, int[] indices, String batch, int size) {
@@ -243,18 +246,6 @@ public final class Arguments {
             "%s[%d] is %d; it must be in [0, %d), the Gaussians of %s"
                 .formatted(argument, r, indices[r], size, batch));
       }
-    }
-  }
-
-  public static void checkWithin(
-      Formula formula, Batch q, Batch p, boolean reverse, double radius, int maxPairs) {
-    check(formula, q, p, reverse);
-    if (!(radius >= 0)) {
-      throw new IllegalArgumentException("radius must be >= 0, is " + radius);
-    }
-    if (maxPairs < 0 || maxPairs > MOST_PAIRS) {
-      throw new IllegalArgumentException(
-          "maxPairs must be in [0, %d], is %d".formatted(MOST_PAIRS, maxPairs));
     }
   }
 

@@ -10,10 +10,9 @@ import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NeighborLists;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.rows.TileStream;
-import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.work.Crew;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumSet;
@@ -198,18 +197,9 @@ public final class Engine implements AutoCloseable {
 
   // --- reductions to results of their own
 
-  /** Finds the k nearest columns of each row, or all if they are fewer. The lists must fit an array. */
-  public NeighborLists nearest(Batch q, Batch p, int k, NearestQuery query) {
-    NeighborLists found = NeighborLists.ofCounts(q.size(), i -> query.count(i, p.size(), k));
-    into(found.values()).nearest(q, p, k, query, found.start(), found.indices());
-    return found;
-  }
-
-  /** Finds the columns of each row within a radius; throws if there are more than {@code most}. */
-  public NeighborLists within(Batch q, Batch p, boolean reverse, double radius, int most) {
-    WithinRows rows = new WithinRows(q, p, radius, most);
-    begin().reduce(q, p, reverse, rows);
-    return rows.result();
+  /** Finds the columns of each row that the options say, or all if they are fewer. */
+  public NeighborLists search(Batch q, Batch p, SearchOptions options) {
+    return begin().search(q, p, options);
   }
 
   /** Hands over every block of the matrix, once, in no order. */

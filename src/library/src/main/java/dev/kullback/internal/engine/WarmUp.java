@@ -2,8 +2,8 @@ package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.numerics.Scale;
-import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.SearchOptions;
 import java.util.List;
 import java.util.Random;
 import java.util.function.Supplier;
@@ -38,7 +38,7 @@ public final class WarmUp {
   private final List<Supplier<Batch>> queries;
   private final Batch p;
   private final boolean wide;
-  private final int k;
+  private final SearchOptions nearest;
   private final int[] indices;
   private final float[] values32;
   private final double[] values64;
@@ -52,7 +52,8 @@ public final class WarmUp {
     this.wide = wide;
     long entries = (long) n * p.size();
     matrix = entries <= MOST_ENTRIES;
-    k = (int) Math.min(Math.min(10, p.size()), Math.max(1, MOST_ENTRIES / n));
+    int k = (int) Math.min(Math.min(10, p.size()), Math.max(1, MOST_ENTRIES / n));
+    nearest = SearchOptions.nearest(k);
     indices = new int[n * k];
     int length = matrix ? (int) entries : indices.length;
     values32 = new float[wide ? 0 : length];
@@ -114,7 +115,7 @@ public final class WarmUp {
     if (matrix) {
       into().pairwise(q, p);
     }
-    into().nearest(q, p, k, NearestQuery.ALL, indices);
+    into().nearest(q, p, nearest, indices);
     engine.begin().statistic(RowStatistic.Kind.LOG_SUM_EXP, q, p, null, sums);
     engine.begin().statistic(RowStatistic.Kind.MIN, q, p, null, sums);
   }

@@ -8,10 +8,12 @@ import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.Results;
 import dev.kullback.internal.rows.BandState;
-import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.NearestRows;
+import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.RowReduction;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.SearchOptions;
+import dev.kullback.internal.rows.WithinRows;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Job;
 import dev.kullback.internal.work.Worker;
@@ -40,6 +42,9 @@ public final class Workspace extends Worker {
   private final MatrixRunner matrix = new MatrixRunner(this);
   private final ReductionRunner rows;
   private @Nullable BlockTarget transposed;
+
+  /** Made once, so that warm calls allocate nothing. */
+  private final Runnable look = this::checkInterrupt;
 
   Workspace(Engine engine, @Nullable Predicate<KernelGroup> ready, @Nullable CudaDevice device) {
     this.engine = engine;
@@ -117,14 +122,51 @@ public final class Workspace extends Worker {
   }
 
   /** Finds the k nearest columns of each row, which must have as many: row i's go to {@code i*k …} of the indices and the results. */
-  public void nearest(Batch q, Batch p, int k, NearestQuery query, int[] indices) {
-    nearest(q, p, k, query, NearestRows.EVEN, indices);
+  public void nearest(Batch q, Batch p, SearchOptions options, int[] indices) {
+    try {
+      limit(options.timeout(), options.end());
+      nearest.set(q, p, options, look);
+      int least = p.size();
+      for (int i = 0; i < q.size(); i++) {
+        least = Math.min(least, nearest.count(i));
+      }
+      Arguments.checkEvery(options, least, p.size());
+      nearest.into(NearestRows.EVEN, indices, results);
+      compute(q, p, options.reverse(), nearest);
+    } finally {
+      engine.end(this);
+    }
   }
 
-  /** Finds the nearest columns of each row, as many as fit: row i's go to {@code start[i] … start[i + 1]}, exclusive. */
-  void nearest(Batch q, Batch p, int k, NearestQuery query, int[] start, int[] indices) {
-    nearest.set(q, p, k, query, start, indices, results);
-    reduce(q, p, query.reverse(), nearest);
+  /** Finds columns of each row, as many as there are. */
+  NeighborLists search(Batch q, Batch p, SearchOptions options) {
+    try {
+      limit(options.timeout(), options.end());
+      return options.isWithin() ? within(q, p, options) : nearest(q, p, options);
+    } finally {
+      engine.end(this);
+    }
+  }
+
+  private NeighborLists nearest(Batch q, Batch p, SearchOptions options) {
+    nearest.set(q, p, options, look);
+    long length = 0;
+    for (int i = 0; i < q.size(); i++) {
+      length += nearest.count(i);
+    }
+    options.checkPairs(length);
+    NeighborLists found = NeighborLists.ofCounts(q.size(), nearest::count);
+    results.set(found.values());
+    nearest.into(found.start(), found.indices(), results);
+    compute(q, p, options.reverse(), nearest);
+    return found;
+  }
+
+  private NeighborLists within(Batch q, Batch p, SearchOptions options) {
+    WithinRows rows = new WithinRows();
+    rows.set(q, p, options, look);
+    compute(q, p, options.reverse(), rows);
+    return rows.result();
   }
 
   /** Computes one number of each row. */
@@ -137,11 +179,15 @@ public final class Workspace extends Worker {
   /** Reduces {@code KL(q_i ‖ p_j)}, or in reverse {@code KL(p_j ‖ q_i)}. */
   void reduce(Batch q, Batch p, boolean reverse, RowReduction reduction) {
     try {
-      kernels.beginScans(p.dimension());
-      rows.reduce(q, p, engine.formula.isExchanged(reverse), reduction);
+      compute(q, p, reverse, reduction);
     } finally {
       engine.end(this);
     }
+  }
+
+  private void compute(Batch q, Batch p, boolean reverse, RowReduction reduction) {
+    kernels.beginScans(p.dimension());
+    rows.reduce(q, p, engine.formula.isExchanged(reverse), reduction);
   }
 
   /** Computes results [from, to) of a call on a thread of it. */

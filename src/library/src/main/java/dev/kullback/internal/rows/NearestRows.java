@@ -38,12 +38,7 @@ public final class NearestRows extends RowSearch {
   /** Candidates that all spans of a call keep, 48 MiB. */
   private static final long MOST_PARTIAL = 1 << 22;
 
-  private NearestQuery query = NearestQuery.ALL;
-
-  /** Neighbors of each row, or all if they are fewer. */
-  private int wanted;
-
-  /** The greatest number of them among p's. */
+  /** The greatest number of a row's neighbors among p's, at least 1. */
   private int k;
 
   private int[] start = EVEN;
@@ -60,27 +55,35 @@ public final class NearestRows extends RowSearch {
   private int[] partialIndex = NONE;
   private double[] partialValue = {};
 
+  /** Describes a call; {@link #into} is to follow. */
+  @Override
+  public void set(Batch q, Batch p, SearchOptions options, Runnable look) {
+    super.set(q, p, options, look);
+    k = Math.clamp(columns.accepted(), 1, options.k());
+  }
+
+  /** Number of neighbors of row i: as many as the options ask for, or all if they are fewer. */
+  public int count(int i) {
+    NeighborLists earlier = options.earlier();
+    long all = columns.count(i) + (earlier == null ? 0L : earlier.count(i));
+    return (int) Math.min(options.k(), all);
+  }
+
   /**
-   * Describes a call.
+   * Sets where the neighbors go.
    *
    * @param start row i goes to {@code start[i] … start[i + 1] − 1}, or {@link #EVEN}
    */
-  public void set(
-      Batch q, Batch p, int k, NearestQuery query, int[] start, int[] indices, Results values) {
-    set(q, p);
-    this.query = query;
-    wanted = k;
-    this.k = Math.min(k, p.size());
+  public void into(int[] start, int[] indices, Results values) {
     this.start = start;
     this.indices = indices;
     this.values = values;
   }
 
-  /** Drops the caller's arrays and batches. */
+  /** Drops the caller's arrays, batches and options. */
   @Override
   public void clear() {
     super.clear();
-    query = NearestQuery.ALL;
     start = EVEN;
     indices = NONE;
     values = null;
@@ -91,7 +94,7 @@ public final class NearestRows extends RowSearch {
   }
 
   private int start(int i) {
-    return start == EVEN ? i * k : start[i];
+    return start == EVEN ? i * options.k() : start[i];
   }
 
   /** Candidates up to which a row need not order them before its end. */
@@ -129,23 +132,24 @@ public final class NearestRows extends RowSearch {
 
   @Override
   public void begin(int row0, int row1, BandState band) {
-    int columns = p().size();
+    int most = p().size();
     for (int i = 0; i < row1 - row0; i++) {
-      band.ranking(i).startNearest(k, columns, error, cut(row0 + i));
+      band.ranking(i).startNearest(k, most, error, cut(row0 + i));
     }
   }
 
+  /** A kernel would bound rows by columns that are refused, too. */
   @Override
-  public RowQuery query() {
-    return RowQuery.nearest(k, error, query.skip(), this::cut);
+  public @Nullable RowQuery query() {
+    return columns.areAll() ? RowQuery.nearest(k, error, options.skip(), this::cut) : null;
   }
 
   /** Value that an entry of row i must be below to count, by the earlier lists. */
   private double cut(int i) {
-    NeighborLists earlier = query.earlier();
-    return earlier == null || earlier.count(i) < wanted
+    NeighborLists earlier = options.earlier();
+    return earlier == null || earlier.count(i) < options.k()
         ? Double.POSITIVE_INFINITY
-        : Ranking.cutOfAll(earlier.values()[earlier.start()[i] + wanted - 1], error);
+        : Ranking.cutOfAll(earlier.values()[earlier.start()[i] + options.k() - 1], error);
   }
 
   @Override
@@ -159,14 +163,13 @@ public final class NearestRows extends RowSearch {
   @Override
   public void block(int row0, int row1, int column0, int column1, double[] kl, BandState band) {
     int width = column1 - column0;
-    int columns = p().size();
     for (int i = row0; i < row1; i++) {
       Ranking c = band.ranking(i - band.first);
       if (isTooMany(c, band)) {
         continue;
       }
       int from = (i - row0) * width;
-      int own = query.leftOut(i, columns);
+      int own = columns.leftOut(i);
       if (own >= column0 && own < column1) {
         scan(kl, from, i, column0, own, c, band);
         scan(kl, from + own + 1 - column0, i, own + 1, column1, c, band);
@@ -182,13 +185,16 @@ public final class NearestRows extends RowSearch {
     int width = column1 - column0;
     long groups = Math.ceilDiv((long) GROUPS * k, GROUPS_AT_A_TIME) * GROUPS_AT_A_TIME;
     if (c.isUnbounded() && groups <= Math.min(width / 4, MOST_GROUPS)) {
+      columns.blank(kl, from, column0, column1);
       band.scan.leastOfGroups(kl, from, from + width, (int) groups, band.least);
       c.limitByGroups(band.least, (int) groups);
     }
     int[] at = band.positions(width);
     int count = band.scan.atMost(c.limit(), kl, from, from + width, at);
     for (int s = 0; s < count; s++) {
-      c.offer(column0 + at[s], kl[from + at[s]]);
+      if (columns.accepts(column0 + at[s])) {
+        c.offer(column0 + at[s], kl[from + at[s]]);
+      }
     }
     orderMany(c, i, band);
   }
@@ -206,7 +212,7 @@ public final class NearestRows extends RowSearch {
 
   /** Puts candidates, sorted by the kernels' values, in their order. */
   private void order(Ranking c, int i, BandState band) {
-    if (query.exact()) {
+    if (options.exact()) {
       c.decideNearest(source(i, band));
     } else {
       c.order(source(i, band));
@@ -269,12 +275,12 @@ public final class NearestRows extends RowSearch {
   /** Writes the nearest of the candidates, in order, and the earlier list. */
   private void put(Ranking c, int i) {
     Results out = Objects.requireNonNull(values);
-    int first = query.first();
-    NeighborLists earlier = query.earlier();
+    int first = options.firstColumn();
+    NeighborLists earlier = options.earlier();
     int a = earlier == null ? 0 : earlier.start()[i];
     int s = 0;
     int found = c.count();
-    for (int to = start(i), end = to + query.count(i, p().size(), wanted); to < end; to++) {
+    for (int to = start(i), end = to + count(i); to < end; to++) {
       if (earlier != null
           && a < earlier.start()[i + 1]
           && (s == found

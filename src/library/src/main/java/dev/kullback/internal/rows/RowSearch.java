@@ -13,16 +13,26 @@ abstract class RowSearch extends RowReduction {
   /** Greatest relative error of the kernels' values. */
   double error;
 
-  /** Describes a call. */
-  final void set(Batch q, Batch p) {
+  SearchOptions options = SearchOptions.FORWARD;
+  final Columns columns = new Columns();
+
+  /**
+   * Describes a call.
+   *
+   * @param look called for each column that a filter is asked about; it may throw
+   */
+  public void set(Batch q, Batch p, SearchOptions options, Runnable look) {
     this.q = q;
     this.p = p;
+    this.options = options;
     error = Pair.error(q, p);
+    columns.set(options, p.size(), look);
   }
 
-  /** Drops the caller's batches. */
-  void clear() {
+  /** Drops the caller's batches and options. */
+  public void clear() {
     q = p = null;
+    options = SearchOptions.FORWARD;
   }
 
   final Batch q() {

@@ -9,31 +9,25 @@ import org.jspecify.annotations.Nullable;
 
 /** Finds the columns of each row within a radius. Entries that the kernels' error bound leaves undecided are recomputed. */
 public final class WithinRows extends RowSearch {
-  private final double radius;
-
   /** Greatest kernel value whose divergence may be within the radius. */
-  private final double limit;
+  private double limit;
 
   /** Greatest kernel value whose divergence is certainly within it. */
-  private final double certain;
+  private double certain;
 
   /** Entries found, by first row of a band and span; null elsewhere. */
   private AtomicReferenceArray<@Nullable NeighborLists> parts = new AtomicReferenceArray<>(0);
 
   private int spans = 1;
 
-  private final int most;
-
   /** Entries found so far. */
   private final AtomicLong total = new AtomicLong();
 
-  /** Describes a call. */
-  public WithinRows(Batch q, Batch p, double radius, int most) {
-    set(q, p);
-    this.radius = radius;
-    this.most = most;
-    limit = Math.nextUp(radius / (1 - error));
-    certain = certain(radius, error);
+  @Override
+  public void set(Batch q, Batch p, SearchOptions options, Runnable look) {
+    super.set(q, p, options, look);
+    limit = Math.nextUp(options.radius() / (1 - error));
+    certain = certain(options.radius(), error);
   }
 
   private static double certain(double radius, double error) {
@@ -80,7 +74,7 @@ public final class WithinRows extends RowSearch {
       }
       added += found.count() - before;
     }
-    check(total.addAndGet(added));
+    options.checkPairs(total.addAndGet(added));
   }
 
   @Override
@@ -93,18 +87,24 @@ public final class WithinRows extends RowSearch {
     Ranking found = band.ranking(i - band.first);
     int before = found.count();
     boolean all = band.take(answer, i, piece, (j, kl) -> offer(i, j, kl, found, band));
-    check(total.addAndGet(found.count() - before));
+    options.checkPairs(total.addAndGet(found.count() - before));
     return all;
   }
 
   private void offer(int i, int j, double value, Ranking found, BandState band) {
-    double x = value;
-    if (x > certain && x < Double.POSITIVE_INFINITY) {
-      Source source = source(i, band);
-      x = source.decide(j, source.precise(j), radius);
+    if (!columns.has(i, j)) {
+      return;
     }
-    if (x <= radius) {
-      found.append(j, x);
+    double x = value;
+    if (options.exact()) {
+      Source source = source(i, band);
+      x = source.decide(j, source.rounded(j), options.radius());
+    } else if (x > certain && x < Double.POSITIVE_INFINITY) {
+      Source source = source(i, band);
+      x = source.decide(j, source.precise(j), options.radius());
+    }
+    if (x <= options.radius()) {
+      found.append(options.firstColumn() + j, x);
     }
   }
 
@@ -140,13 +140,5 @@ public final class WithinRows extends RowSearch {
       parts.set(k, null);
     }
     return all;
-  }
-
-  private void check(long count) {
-    if (count > most) {
-      throw new IllegalArgumentException(
-          "more than %d pairs are within the radius %s; take a smaller one, or split q by rows"
-              .formatted(most, radius));
-    }
   }
 }

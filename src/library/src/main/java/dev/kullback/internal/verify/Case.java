@@ -8,6 +8,7 @@ import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 import java.util.List;
@@ -29,7 +30,7 @@ final class Case {
 
   private static final List<Scale> SCALES = List.of(Scale.values());
 
-  static final int NEIGHBORS = 3;
+  private static final int NEIGHBORS = 3;
 
   /** Spread of alike means: float's usual chunks settle some of these entries, shorter ones most. */
   private static final double ALIKE = 0.4;
@@ -65,6 +66,10 @@ final class Case {
   final int[] ascending;
 
   final int[] descending;
+
+  final SearchOptions nearest;
+  final SearchOptions nearestOthers;
+  final SearchOptions nearestReverse;
 
   private final Pair pair;
 
@@ -119,6 +124,9 @@ final class Case {
     }
     ascending = IntStream.range(0, n).toArray();
     descending = IntStream.range(0, n).map(i -> n - 1 - i).toArray();
+    nearest = SearchOptions.nearest(k(0));
+    nearestOthers = SearchOptions.nearest(k(1)).excludingSelf(0);
+    nearestReverse = SearchOptions.nearest(Math.min(NEIGHBORS, n)).reversed();
     double[] sorted = kl.clone();
     Arrays.sort(sorted);
     double low = sorted[sorted.length / 3];
@@ -136,7 +144,7 @@ final class Case {
     return n * m * d <= SMALL;
   }
 
-  int k(int excluded) {
+  private int k(int excluded) {
     return Math.min(NEIGHBORS, m - excluded);
   }
 

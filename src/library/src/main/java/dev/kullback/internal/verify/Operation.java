@@ -1,10 +1,9 @@
 package dev.kullback.internal.verify;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
-import dev.kullback.internal.rows.NearestQuery;
 import dev.kullback.internal.rows.RowStatistic;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.rows.TileStream;
 import java.util.Arrays;
 import java.util.List;
@@ -16,7 +15,7 @@ import java.util.function.ToDoubleFunction;
 record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
   /** Operations that allocate even in warm calls, as they return new objects or hand them to a consumer. */
   static final Set<String> MAKERS =
-      Set.of("exact nearest", "within", "withinReverse", "forEachTile");
+      Set.of("nearest, exact", "within", "within, reverse", "forEachTile");
 
   interface Call {
     void run(Engine engine, Batch q, Batch p, Case c, Result r);
@@ -49,38 +48,30 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               c -> Expected.of(c.toStandardNormal(), c.contract)),
           of(
               "nearest",
-              (engine, q, p, c, r) ->
-                  engine.into(r.values).nearest(q, p, c.k(0), NearestQuery.ALL, r.indices),
+              (engine, q, p, c, r) -> engine.into(r.values).nearest(q, p, c.nearest, r.indices),
               c -> c.nearest(false)),
           square(
-              "nearestOthers",
+              "nearest, excludeSelf",
               (engine, q, p, c, r) ->
-                  engine.into(r.values).nearest(q, p, c.k(1), NearestQuery.OTHERS, r.indices),
+                  engine.into(r.values).nearest(q, p, c.nearestOthers, r.indices),
               c -> c.nearest(true)),
           of(
-              "exact nearest",
-              (engine, q, p, c, r) ->
-                  r.setRows(
-                      engine.nearest(
-                          q, p, c.k(0), new NearestQuery(false, true, false, 0, 0, null))),
+              "nearest, exact",
+              (engine, q, p, c, r) -> r.setRows(engine.search(q, p, c.nearest.exactly())),
               c -> c.nearest(false)),
           of(
               "within",
-              (engine, q, p, c, r) ->
-                  r.set(engine.within(q, p, false, c.radius, Arguments.MOST_PAIRS)),
+              (engine, q, p, c, r) -> r.set(engine.search(q, p, SearchOptions.within(c.radius))),
               c -> c.within(false)),
           of(
-              "nearestReverse",
+              "nearest, reverse",
               (engine, q, p, c, r) ->
-                  engine
-                      .into(r.values)
-                      .nearest(
-                          p, q, Math.min(Case.NEIGHBORS, c.n), NearestQuery.ALL_REVERSE, r.indices),
+                  engine.into(r.values).nearest(p, q, c.nearestReverse, r.indices),
               Case::nearestReverse),
           of(
-              "withinReverse",
+              "within, reverse",
               (engine, q, p, c, r) ->
-                  r.set(engine.within(p, q, true, c.radius, Arguments.MOST_PAIRS)),
+                  r.set(engine.search(p, q, SearchOptions.within(c.radius).reversed())),
               c -> c.within(true)),
           of(
               "logSumExp",

@@ -5,7 +5,7 @@ import java.util.concurrent.CancellationException;
 import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
-/** A thread at work on a call. Its work ends when the caller was interrupted, or another thread of the call failed. */
+/** A thread at work on a call. Its work ends when the caller was interrupted, its time is over, or another thread of the call failed. */
 public class Worker {
   /** Works on rows [from, to). */
   public interface Range {
@@ -19,6 +19,12 @@ public class Worker {
 
   private @Nullable Thread caller;
 
+  /** Limits the call that this one leads; null for no limit. */
+  private @Nullable TimeLimit timeout;
+
+  /** The {@link System#nanoTime} at which the timeout has passed. */
+  private long end;
+
   /** Whether the call that this one leads has failed. */
   private volatile boolean ended;
 
@@ -27,6 +33,12 @@ public class Worker {
     if (checkpoint.isDue(Checkpoint.CALL)) {
       Checkpoint.yieldCarrier();
     }
+  }
+
+  /** Ends the call that this one leads at a time, if the timeout is not null. */
+  public final void limit(@Nullable TimeLimit timeout, long end) {
+    this.timeout = timeout;
+    this.end = end;
   }
 
   /** Helps with the call of another. */
@@ -48,6 +60,7 @@ public class Worker {
     checkpoint.reset();
     lead = this;
     caller = null;
+    timeout = null;
     ended = false;
   }
 
@@ -79,6 +92,10 @@ public class Worker {
     }
     if (lead.ended) {
       throw new CancellationException("another thread of the call failed");
+    }
+    TimeLimit limit = lead.timeout;
+    if (limit != null) {
+      limit.check(lead.end);
     }
   }
 

@@ -5,7 +5,9 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.numerics.RangeCheck;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.TimeLimit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -41,13 +43,18 @@ public final class Gathering {
   private static final class Pass {
     final Snapshot snapshot;
     final SearchOptions options;
+
+    /** When the leader's search times out, if it does. */
+    final long end;
+
     final List<DiagonalBatch> queries = new ArrayList<>();
     boolean ended;
     @Nullable NeighborIds found;
 
-    Pass(Snapshot snapshot, SearchOptions options) {
+    Pass(Snapshot snapshot, SearchOptions options, long end) {
       this.snapshot = snapshot;
       this.options = options;
+      this.end = end;
     }
 
     boolean takes(Snapshot state, DiagonalBatch query, SearchOptions asked) {
@@ -98,15 +105,28 @@ public final class Gathering {
     this.longestWait = longestWait;
   }
 
-  /** Finds the nearest of one query. The options have no filter, and exclude no id. */
-  public NeighborIds nearest(Snapshot snapshot, DiagonalBatch query, SearchOptions options) {
+  /** Whether a search of so many queries may share its pass. */
+  public static boolean takes(int queries, SearchOptions options) {
+    return queries == 1
+        && !options.isWithin()
+        && options.takesAll()
+        && options.k() <= options.mostPairs();
+  }
+
+  /**
+   * Finds the nearest of one query.
+   *
+   * @param end when the search times out, if it does
+   */
+  public NeighborIds nearest(
+      Snapshot snapshot, DiagonalBatch query, SearchOptions options, long end) {
     Pass pass;
     int row;
     lock.lock();
     try {
       pass = open;
       if (pass == null || !pass.takes(snapshot, query, options)) {
-        pass = new Pass(snapshot, options);
+        pass = new Pass(snapshot, options, end);
         open = pass;
       }
       row = pass.queries.size();
@@ -118,7 +138,7 @@ public final class Gathering {
       if (row == 0) {
         awaitFollowers(pass);
       } else {
-        awaitEnd(pass, options);
+        awaitEnd(pass, options.timeout(), end);
       }
     } finally {
       lock.unlock();
@@ -127,14 +147,15 @@ public final class Gathering {
       lead(pass);
     }
     NeighborIds found = pass.found;
-    return found == null ? searches.search(snapshot, query, options) : row(found, row);
+    return found == null ? searches.search(snapshot, query, options, end) : row(found, row);
   }
 
   /** Closes a pass when it is to begin. */
   private void awaitFollowers(Pass pass) {
-    Long deadline = pass.options.deadline();
     long left =
-        deadline == null ? longestWait : Math.min(longestWait, deadline - System.nanoTime());
+        pass.options.timeout() == null
+            ? longestWait
+            : Math.min(longestWait, pass.end - System.nanoTime());
     try {
       while (running > 0 && open == pass && left > 0) {
         left = changed.awaitNanos(left);
@@ -151,7 +172,7 @@ public final class Gathering {
   private void lead(Pass pass) {
     NeighborIds found = null;
     try {
-      found = searches.search(pass.snapshot, pass.batch(), pass.options);
+      found = searches.search(pass.snapshot, pass.batch(), pass.options, pass.end);
     } finally {
       lock.lock();
       try {
@@ -165,15 +186,14 @@ public final class Gathering {
     }
   }
 
-  private void awaitEnd(Pass pass, SearchOptions options) {
-    Long deadline = options.deadline();
+  private void awaitEnd(Pass pass, @Nullable TimeLimit timeout, long end) {
     try {
       while (!pass.ended) {
-        if (deadline == null) {
+        if (timeout == null) {
           changed.await();
         } else {
-          options.checkDeadline();
-          changed.awaitNanos(deadline - System.nanoTime());
+          timeout.check(end);
+          changed.awaitNanos(end - System.nanoTime());
         }
       }
     } catch (InterruptedException e) {

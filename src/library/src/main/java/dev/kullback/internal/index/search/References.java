@@ -90,7 +90,7 @@ final class References extends Source {
     }
     DiagonalBatch batch = two.batches[two.last];
     if (two.places[two.last] != place) {
-      searcher.checkTime();
+      searcher.checkInterrupt();
       segment.fill(batch, (int) place);
       bytesRead += 2 * segment.rowBytes();
       two.places[two.last] = place;

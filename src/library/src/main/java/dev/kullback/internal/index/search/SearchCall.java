@@ -5,6 +5,7 @@ import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.rows.Ranking;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Job;
 import java.util.concurrent.atomic.AtomicLong;
 
@@ -17,9 +18,6 @@ final class SearchCall implements Job.Task<Searcher> {
   private static final long LEAST_TERMS = 1 << 20;
 
   private static final int TASKS_OF_THREAD = 4;
-
-  /** Entries of all lists, which are to fit an array. */
-  private static final int MOST_ENTRIES = Integer.MAX_VALUE - 8;
 
   private final Snapshot snapshot;
   private final DiagonalBatch queries;
@@ -50,7 +48,7 @@ final class SearchCall implements Job.Task<Searcher> {
     this.options = options;
     int n = queries.size();
     if (!options.isWithin() && options.takesAll()) {
-      checkEntries(n * Math.min(options.k(), snapshot.size())); // before the work
+      options.checkPairs(n * Math.min(options.k(), snapshot.size())); // before the work
     }
     long all = 0;
     for (LiveSegment part : snapshot.segments()) {
@@ -132,9 +130,7 @@ final class SearchCall implements Job.Task<Searcher> {
     for (int i = 0; i < searcher.queries(); i++) {
       searcher.decide(i);
       Ranking found = searcher.ranking(i);
-      if (options.isWithin()) {
-        options.checkPairs(pairs.addAndGet(found.count()));
-      }
+      options.checkPairs(pairs.addAndGet(found.count()));
       long[] id = new long[found.count()];
       double[] value = new double[found.count()];
       found.copy(id, value);
@@ -143,19 +139,10 @@ final class SearchCall implements Job.Task<Searcher> {
     }
   }
 
-  private static void checkEntries(long entries) {
-    if (entries > MOST_ENTRIES) {
-      throw new IllegalArgumentException(
-          "%d references do not fit an array; ask fewer queries at once, or for fewer references"
-              .formatted(entries));
-    }
-  }
-
   /** Joins the lists of all queries. */
   NeighborIds found() {
     int[] start = new int[ids.length + 1];
     for (int i = 0; i < ids.length; i++) {
-      checkEntries((long) start[i] + ids[i].length);
       start[i + 1] = start[i] + ids[i].length;
     }
     long[] id = new long[start[ids.length]];

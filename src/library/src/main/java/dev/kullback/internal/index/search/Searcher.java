@@ -12,6 +12,7 @@ import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.KeySort;
 import dev.kullback.internal.rows.Ranking;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
@@ -247,7 +248,7 @@ final class Searcher extends Worker {
       int n = Math.min(step, end - p);
       boolean isLoaded = false;
       for (int i = 0; i < count; i++) {
-        checkTime();
+        checkInterrupt();
         Query query = queries[i];
         query.ranking.limit(limits.get(i));
         if (!query.readsCodes() || !scanCodes(query, p, n)) {
@@ -270,7 +271,7 @@ final class Searcher extends Worker {
     }
     boolean accepted = options.accepts(segment().id(row));
     if (options.filter() != null) {
-      checkTime(); // it may take long
+      checkInterrupt(); // it may take long
     }
     return accepted;
   }
@@ -294,7 +295,7 @@ final class Searcher extends Worker {
       }
     }
     for (int i = 0; i < count; i++) {
-      checkTime();
+      checkInterrupt();
       sample(queries[i], begin, n);
       limits.put(i, queries[i].ranking.limit());
     }
@@ -459,7 +460,7 @@ final class Searcher extends Worker {
   private void scanPanels(Query query, int begin, int n) {
     int step = Block.mostPanels(segment());
     for (int p = begin; p < begin + n; p += step) {
-      checkTime();
+      checkInterrupt();
       load(p, Math.min(step, begin + n - p));
       scanFloats(query);
     }
@@ -551,13 +552,7 @@ final class Searcher extends Worker {
   }
 
   private void look() {
-    checkTime();
-    pass(Checkpoint.LOOK);
-  }
-
-  /** Throws if the call is to end. */
-  void checkTime() {
     checkInterrupt();
-    options.checkDeadline();
+    pass(Checkpoint.LOOK);
   }
 }

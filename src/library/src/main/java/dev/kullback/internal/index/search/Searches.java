@@ -5,6 +5,7 @@ import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.rows.Ranking;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Crew;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
@@ -61,8 +62,13 @@ public final class Searches implements AutoCloseable {
     return bytesRead.sum();
   }
 
-  /** Finds the nearest of each query, or the references within its radius, as the options say. */
-  public NeighborIds search(Snapshot snapshot, DiagonalBatch batch, SearchOptions options) {
+  /**
+   * Finds the nearest of each query, or the references within its radius, as the options say.
+   *
+   * @param end when the search times out, if it does
+   */
+  public NeighborIds search(
+      Snapshot snapshot, DiagonalBatch batch, SearchOptions options, long end) {
     if (batch.size() == 0) {
       return new NeighborIds(new long[0], new double[0], new int[1]);
     }
@@ -70,6 +76,7 @@ public final class Searches implements AutoCloseable {
     Searcher lead = crew.take();
     try {
       lead.startCall();
+      lead.limit(options.timeout(), end);
       crew.share(call.tasks(), lead, call);
     } finally {
       crew.giveBack(lead);

@@ -3,10 +3,14 @@ package dev.kullback.internal.index.search;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.kullback.SearchTimeoutException;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.index.store.Content;
 import dev.kullback.internal.index.store.Index;
 import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.rows.SearchOptions;
+import dev.kullback.internal.work.TimeLimit;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
@@ -56,28 +60,24 @@ class GatheringTest {
   /** Starts a search that does not end until {@link #release}, so that others wait behind it. */
   private Future<?> hold(Gathering gathering) throws InterruptedException {
     SearchOptions slow =
-        new SearchOptions(
-            3,
-            Double.POSITIVE_INFINITY,
-            true,
-            id -> {
+        SearchOptions.nearest(3)
+            .reversed()
+            .filteredBy(id -> {
               held.countDown();
               try {
                 return release.await(1, TimeUnit.MINUTES);
               } catch (InterruptedException e) {
                 throw new IllegalStateException(e);
               }
-            },
-            new long[0],
-            null,
-            0);
-    Future<?> call = callers.submit(() -> gathering.nearest(snapshot, Content.batch(1), slow));
+            });
+    Future<?> call =
+        callers.submit(() -> gathering.nearest(snapshot, Content.batch(1), slow, slow.end()));
     held.await();
     return call;
   }
 
   private Future<NeighborIds> ask(Gathering gathering, DiagonalBatch query, SearchOptions options) {
-    return callers.submit(() -> gathering.nearest(snapshot, query, options));
+    return callers.submit(() -> gathering.nearest(snapshot, query, options, options.end()));
   }
 
   private record Waiting(Future<NeighborIds> answer, Thread thread) {}
@@ -90,7 +90,7 @@ class GatheringTest {
     Future<NeighborIds> answer =
         callers.submit(() -> {
           thread.complete(Thread.currentThread());
-          return gathering.nearest(snapshot, query, options);
+          return gathering.nearest(snapshot, query, options, options.end());
         });
     while (thread.get().getState() != state) {
       Thread.onSpinWait();
@@ -101,7 +101,7 @@ class GatheringTest {
   private void check(Future<NeighborIds> answer, DiagonalBatch query, SearchOptions options)
       throws InterruptedException, ExecutionException {
     NeighborIds found = answer.get();
-    NeighborIds alone = searches.search(snapshot, query, options);
+    NeighborIds alone = searches.search(snapshot, query, options, options.end());
     assertThat(found.ids()).isEqualTo(alone.ids());
     assertThat(found.values()).isEqualTo(alone.values());
     assertThat(found.start()).isEqualTo(alone.start());
@@ -148,7 +148,7 @@ class GatheringTest {
     check(ask(hurried, Content.batch(3), options), Content.batch(3), options);
   }
 
-  /** One whose deadline passes, or whose thread is interrupted, ends by itself; the others get their answers, its followers too. */
+  /** One whose timeout passes, or whose thread is interrupted, ends by itself; the others get their answers, its followers too. */
   @Test
   void othersAreLeftAlone() throws Exception {
     SearchOptions options = SearchOptions.nearest(5);
@@ -156,18 +156,10 @@ class GatheringTest {
     Future<?> first = hold(gathering);
     Waiting leader = asked(gathering, Content.batch(1), options, Thread.State.TIMED_WAITING);
     Waiting follower = asked(gathering, Content.batch(2), options, Thread.State.WAITING);
-    SearchOptions hurried =
-        new SearchOptions(
-            5,
-            Double.POSITIVE_INFINITY,
-            false,
-            null,
-            new long[0],
-            System.nanoTime() + 1_000_000,
-            0);
+    SearchOptions hurried = options.limitedTo(TimeLimit.of(Duration.ofMillis(1), "the 5 nearest"));
     assertThatThrownBy(() -> ask(gathering, Content.batch(3), hurried).get())
-        .hasCauseInstanceOf(CancellationException.class)
-        .hasMessageContaining("deadline");
+        .hasCauseInstanceOf(SearchTimeoutException.class)
+        .hasMessageContaining("the 5 nearest took longer than its timeout of PT0.001S");
     assertThat(follower.answer.isDone()).isFalse();
     leader.thread.interrupt();
     assertThatThrownBy(leader.answer::get)

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
-import dev.kullback.NearestOptions;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.internal.batch.DiagonalBatch;
@@ -22,6 +22,7 @@ import dev.kullback.internal.kernel.CodeScan;
 import dev.kullback.internal.kernel.PanelScan;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.vector.scan.ScalarCodeScan;
 import dev.kullback.internal.vector.scan.ScalarPanelScan;
 import dev.kullback.internal.work.Worker;
@@ -29,7 +30,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.TreeMap;
 import java.util.function.LongPredicate;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -307,13 +310,13 @@ class SearchesTest {
       Case c = new Case(draw, seed);
       int k = 1 + c.random.nextInt(c.random.nextInt(5) == 0 ? 200 : 12);
       boolean reverse = c.random.nextBoolean();
-      NearestOptions exact = NearestOptions.of(k).exact();
+      Query exact = Query.nearest(k).exact();
       Neighbors expected =
-          ENGINE.nearest(c.queries.gaussians, c.live, reverse ? exact.reverse() : exact);
+          ENGINE.search(c.queries.gaussians, c.live, reverse ? exact.reverse() : exact);
       SearchOptions options = options(k, reverse, null);
       for (int threads = 1; threads <= 3; threads += 2) {
         try (Searches searches = new Searches(c.d, threads, null)) {
-          NeighborIds found = searches.search(c.snapshot, c.queries.batch, options);
+          NeighborIds found = searches.search(c.snapshot, c.queries.batch, options, 0);
           for (int i = 0; i < c.queries.batch.size(); i++) {
             String what = "%s, seed %d, query %d, threads %d".formatted(draw, seed, i, threads);
             assertThat(found.start()[i + 1] - found.start()[i])
@@ -337,29 +340,32 @@ class SearchesTest {
       Case c = new Case(draw, seed);
       boolean reverse = c.random.nextBoolean();
       int k = 1 + c.random.nextInt(c.liveIds.length);
-      NearestOptions exact = NearestOptions.of(k).exact();
+      Query exact = Query.nearest(k).exact();
       double radius =
           ENGINE
-              .nearest(c.queries.gaussians, c.live, reverse ? exact.reverse() : exact)
+              .search(c.queries.gaussians, c.live, reverse ? exact.reverse() : exact)
               .value(0, k - 1); // on the edge
+      Query within = Query.within(radius).exact();
       Neighbors expected =
-          reverse
-              ? ENGINE.withinReverse(c.queries.gaussians, c.live, radius)
-              : ENGINE.within(c.queries.gaussians, c.live, radius);
-      SearchOptions options =
-          new SearchOptions(0, radius, reverse, null, new long[0], null, Integer.MAX_VALUE);
+          ENGINE.search(c.queries.gaussians, c.live, reverse ? within.reverse() : within);
+      SearchOptions forward = SearchOptions.within(radius);
+      SearchOptions options = reverse ? forward.reversed() : forward;
       for (int threads = 1; threads <= 3; threads += 2) {
         try (Searches searches = new Searches(c.d, threads, null)) {
-          NeighborIds found = searches.search(c.snapshot, c.queries.batch, options);
+          NeighborIds found = searches.search(c.snapshot, c.queries.batch, options, 0);
           for (int i = 0; i < c.queries.batch.size(); i++) {
             String what = "%s, seed %d, query %d, threads %d".formatted(draw, seed, i, threads);
             long[] ids = Arrays.copyOfRange(found.ids(), found.start()[i], found.start()[i + 1]);
-            long[] wanted = new long[expected.count(i)];
-            for (int r = 0; r < wanted.length; r++) {
-              wanted[r] = c.liveIds[expected.index(i, r)];
+            Map<Long, Double> wanted = new TreeMap<>();
+            for (int r = 0; r < expected.count(i); r++) {
+              wanted.put(c.liveIds[expected.index(i, r)], expected.value(i, r));
             }
-            Arrays.sort(wanted);
-            assertThat(ids).as(what).isEqualTo(wanted);
+            assertThat(ids)
+                .as(what)
+                .isEqualTo(wanted.keySet().stream().mapToLong(Long::longValue).toArray());
+            assertThat(Arrays.copyOfRange(found.values(), found.start()[i], found.start()[i + 1]))
+                .as(what)
+                .isEqualTo(wanted.values().stream().mapToDouble(Double::doubleValue).toArray());
           }
         }
       }
@@ -379,11 +385,11 @@ class SearchesTest {
         out.set(i, !filter.test(c.liveIds[i]) || c.liveIds[i] == excluded);
       }
       Neighbors all =
-          ENGINE.nearest(c.queries.gaussians, c.live, NearestOptions.of(c.liveIds.length).exact());
+          ENGINE.search(c.queries.gaussians, c.live, Query.nearest(c.liveIds.length).exact());
       int k = 5;
       try (Searches searches = new Searches(c.d, 1, null)) {
         NeighborIds found =
-            searches.search(c.snapshot, c.queries.batch, options(k, false, filter, excluded));
+            searches.search(c.snapshot, c.queries.batch, options(k, false, filter, excluded), 0);
         for (int i = 0; i < c.queries.batch.size(); i++) {
           List<Long> wanted = new ArrayList<>();
           for (int r = 0; r < all.count(i) && wanted.size() < k; r++) {
@@ -438,7 +444,7 @@ class SearchesTest {
     Searcher searcher = new Searcher(1, false);
     searcher.startCall();
     for (int queries = 3; queries > 0; queries -= 2) {
-      searcher.start(snapshot, SearchOptions.within(1e9, Integer.MAX_VALUE));
+      searcher.start(snapshot, SearchOptions.within(1e9));
       searcher.ask(batch, 0, queries);
       searcher.scanAll();
       searcher.decide(0);
@@ -580,7 +586,7 @@ class SearchesTest {
     Case c = new Case(Draw.PLAIN, 5);
     try (Searches searches = new Searches(c.d, 1, null)) {
       NeighborIds found =
-          searches.search(Snapshot.EMPTY, c.queries.batch, SearchOptions.nearest(3));
+          searches.search(Snapshot.EMPTY, c.queries.batch, SearchOptions.nearest(3), 0);
       assertThat(found.ids()).isEmpty();
       assertThat(found.start()).hasSize(c.queries.batch.size() + 1);
     }
@@ -588,7 +594,8 @@ class SearchesTest {
 
   private static SearchOptions options(
       int k, boolean reverse, @Nullable LongPredicate filter, long... excluded) {
-    return new SearchOptions(
-        k, Double.POSITIVE_INFINITY, reverse, filter, excluded, null, Integer.MAX_VALUE);
+    SearchOptions options = SearchOptions.nearest(k).without(excluded);
+    options = reverse ? options.reversed() : options;
+    return filter == null ? options : options.filteredBy(filter);
   }
 }

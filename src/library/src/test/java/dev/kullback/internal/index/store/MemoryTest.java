@@ -3,8 +3,8 @@ package dev.kullback.internal.index.store;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import dev.kullback.internal.index.search.SearchOptions;
 import dev.kullback.internal.index.search.Searches;
+import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.testing.ChildJvm;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -233,7 +233,7 @@ class MemoryTest {
             readers.submit(() -> {
               while (!stop.get()) {
                 try (Snapshot state = index.acquire()) {
-                  searches.search(state, batch(1, 1), SearchOptions.nearest(3));
+                  searches.search(state, batch(1, 1), SearchOptions.nearest(3), 0);
                 }
               }
             });

@@ -1,0 +1,245 @@
+package dev.kullback;
+
+import dev.kullback.internal.rows.SearchOptions;
+import dev.kullback.internal.work.TimeLimit;
+import java.time.Duration;
+import java.util.Objects;
+import java.util.function.LongPredicate;
+
+/**
+ * What a search looks for, in an engine ({@link KlEngine#search(Gaussians, Gaussians, Query)}) or an index ({@link KlIndex#search}): the k
+ * nearest references of each query, or all within a radius, and options. A query is immutable: each method returns one that asks what it
+ * says besides what this one asks.
+ *
+ * <pre>
+ * var query = Query.nearest(10).reverse().filter(id -&gt; id % 2 == 0).timeout(Duration.ofMillis(20));
+ * Neighbors columns = engine.search(q, p, query);
+ * IndexNeighbors ids = index.search(q, query);
+ * </pre>
+ *
+ * <p>The divergence is {@code KL(q_i ‖ p_j)} or another one of the engine, in nats, and q_i the queries. In an engine, the id of a reference
+ * p_j is its column j, to which {@link #offset} may add. An index has ids of its own and no rows of p, so it refuses {@link #excludeSelf()},
+ * {@link #offset} and {@link #resumeAfter}, with an {@link IllegalArgumentException}. All other options hold in both, and for both kinds of
+ * search.
+ *
+ * <p>A search of an engine in blocks of references, one after the other or merged, gives exactly the lists of the whole:
+ *
+ * <pre>
+ * var exact = Query.nearest(10).exact();
+ * Neighbors a = engine.search(q, block0, exact);
+ * Neighbors b = engine.search(q, block1, exact.offset(block0.size()));
+ * Neighbors merged = Neighbors.merge(10, a, b);
+ * Neighbors same = engine.search(q, block1, exact.resumeAfter(a, block0.size()));
+ * </pre>
+ *
+ * @since 0.1.0
+ */
+public final class Query {
+  final SearchOptions options;
+
+  private Query(SearchOptions options) {
+    this.options = options;
+  }
+
+  /**
+   * {@return a query for the k smallest of {@code KL(q_i ‖ p_j)} over the references p_j, or for all if they are fewer} They are found
+   * nearest first, and those of equal divergences by id.
+   *
+   * @param k the number of neighbors, at least 1
+   * @throws IllegalArgumentException if k is less than 1
+   */
+  public static Query nearest(int k) {
+    if (k < 1) {
+      throw new IllegalArgumentException("k must be at least 1, is " + k);
+    }
+    return new Query(SearchOptions.nearest(k));
+  }
+
+  /**
+   * {@return a query for all references p_j with {@code KL(q_i ‖ p_j) ≤ radius}} They are found by ascending id.
+   *
+   * @param radius in nats, at least 0; 0 finds equal Gaussians and those whose divergence underflows, and +∞ finds all
+   * @throws IllegalArgumentException if radius is negative or NaN
+   */
+  public static Query within(double radius) {
+    if (!(radius >= 0)) {
+      throw new IllegalArgumentException("radius must be >= 0, is " + radius);
+    }
+    return new Query(SearchOptions.within(radius));
+  }
+
+  /** {@return a query by the reverse divergence, {@code KL(p_j ‖ q_i)}; a second time changes nothing} */
+  public Query reverse() {
+    return new Query(options.reversed());
+  }
+
+  /**
+   * {@return a query in which q_i does not find the reference with its own index, j = i} It is meant for batches whose Gaussians correspond
+   * one to one, above all for a batch and itself, where the nearest of a Gaussian is itself. An index refuses it; {@link #excluding} is
+   * for one.
+   */
+  public Query excludeSelf() {
+    return excludeSelf(0);
+  }
+
+  /**
+   * {@return a query in which q_i does not find the reference with its own index, where q is a block of a larger batch:
+   * {@code j = firstRow + i}, with j as {@link #offset} has it}
+   *
+   * <p>Each row leaves out one reference: a later call replaces firstRow.
+   *
+   * @param firstRow the index of the first query, at least 0
+   * @throws IllegalArgumentException if firstRow is negative
+   */
+  public Query excludeSelf(int firstRow) {
+    check("firstRow", firstRow);
+    return new Query(options.excludingSelf(firstRow));
+  }
+
+  /**
+   * {@return a query among those of this query's references that have none of these ids, such as that of the query itself}
+   *
+   * <p>What was excluded before stays so.
+   *
+   * @param ids of the references to leave out, in any order; those that no reference has, or that come twice, do no harm. The array is
+   *     neither kept nor modified
+   */
+  public Query excluding(long... ids) {
+    return new Query(options.without(Objects.requireNonNull(ids, "ids")));
+  }
+
+  /**
+   * {@return a query whose values do not depend on anything but the two Gaussians: not on the other references, nor on the number of
+   * threads, the backend, or k} Those of an index never do, so there this changes nothing.
+   *
+   * <p>Neighbors are ordered by value, and those of equal values by id. So {@link Neighbors#merge} makes of the lists of any blocks exactly
+   * the list of the whole.
+   *
+   * <p>For diagonal batches, a value is that of exact arithmetic rounded to double, to within {@code ½ + 2⁻³⁰} units in the last place up to
+   * 8192 dimensions, and the same whatever the processor. Where the batches state their scales in different ways, other than as σ and σ²,
+   * its relative error may be {@code 2⁻⁹⁵·√(D/KL)} more, which shows below a divergence of some 1e-25 a dimension. For divergences below
+   * 2.2e-308, log-variances beyond ±10⁵, and where a covariance is full, a value has the relative errors that
+   * {@link KlEngine#nearest(Gaussians, Gaussians, int)} states for what double leaves uncertain.
+   */
+  public Query exact() {
+    return new Query(options.exactly());
+  }
+
+  /**
+   * {@return a query among those of this query's references whose ids a filter accepts}
+   *
+   * <p>If this query has a filter, both must accept an id; the new one is asked only where that did. An engine asks about every column once,
+   * on the calling thread. An index asks about references that could be in the result, any number of times and, if it has several threads,
+   * on several at once. What a filter throws ends the search.
+   *
+   * @param accepted tells of an id whether the result may contain it
+   */
+  public Query filter(LongPredicate accepted) {
+    return new Query(options.filteredBy(Objects.requireNonNull(accepted, "accepted")));
+  }
+
+  /**
+   * {@return a query that ends with a {@link SearchTimeoutException} if it takes longer}
+   *
+   * <p>Of several timeouts the shortest counts. A search looks at the clock as often as at its thread's interruption: it ends some
+   * milliseconds after its time at the latest, or when a filter that runs then returns, or a CUDA device has done what it was given.
+   *
+   * @param longest from the call of the search on, more than zero
+   * @throws IllegalArgumentException if longest is not positive
+   */
+  public Query timeout(Duration longest) {
+    if (!Objects.requireNonNull(longest, "longest").isPositive()) {
+      throw new IllegalArgumentException("longest must be positive, is " + longest);
+    }
+    String search =
+        options.isWithin()
+            ? "all within " + options.radius()
+            : "the %d nearest".formatted(options.k());
+    return new Query(options.limitedTo(TimeLimit.of(longest, search)));
+  }
+
+  /**
+   * {@return a query that fails with an {@link IllegalArgumentException} if it finds more pairs of a query and a reference than this, summed
+   * over its q_i} This bounds the memory if a radius turns out to be too large. A search for the nearest fails before it computes anything, but
+   * in an index with a filter or excluded ids.
+   *
+   * <p>Of several numbers the smallest counts.
+   *
+   * @param maxPairs the most pairs to find, in [0, 2³¹ − 9]
+   * @throws IllegalArgumentException if maxPairs is not in [0, 2³¹ − 9]
+   */
+  public Query maxPairs(int maxPairs) {
+    if (maxPairs < 0 || maxPairs > SearchOptions.MOST_PAIRS) {
+      throw new IllegalArgumentException(
+          "maxPairs must be in [0, %d], is %d".formatted(SearchOptions.MOST_PAIRS, maxPairs));
+    }
+    return new Query(options.withMostPairs(maxPairs));
+  }
+
+  /**
+   * {@return a query of an engine in a block of a larger batch of references, whose first has index {@code firstIndex} there} All ids are
+   * those of the larger batch then: those found, filtered and excluded. A later call replaces firstIndex.
+   *
+   * @param firstIndex what to add to column indices, at least 0
+   * @throws IllegalArgumentException if firstIndex is negative
+   */
+  public Query offset(int firstIndex) {
+    check("firstIndex", firstIndex);
+    return new Query(options.from(firstIndex));
+  }
+
+  /**
+   * {@return a query of an engine that continues an {@link #exact} search for the nearest: it finds the k nearest of p's references and the
+   * earlier ones, with indices as of {@link #offset}}
+   *
+   * <p>The list replaces one that was given before, which it should contain: the result of the block before does, and
+   * {@link Neighbors#merge} joins several. References that the earlier list's k-th value excludes cost nothing beyond their divergence. A search
+   * within a radius is refused; its blocks' rows need only be joined.
+   *
+   * @param earlier the result of an exact search of the same q, direction and k among other references, or
+   *     {@link Neighbors#merge} of such; after one of a smaller k, neighbors are lost without an error
+   * @param firstIndex the index of p's first Gaussian in the whole batch, at least 0
+   * @throws IllegalArgumentException if firstIndex is negative, or this query is for all within a radius
+   */
+  public Query resumeAfter(Neighbors earlier, int firstIndex) {
+    Objects.requireNonNull(earlier, "earlier");
+    check("firstIndex", firstIndex);
+    if (options.isWithin()) {
+      throw new IllegalArgumentException(
+          "Query.resumeAfter continues a search for the nearest; this one is within a radius, so search each block with Query.offset and join their rows");
+    }
+    return new Query(options.after(earlier.lists, firstIndex));
+  }
+
+  private static void check(String argument, int index) {
+    if (index < 0) {
+      throw new IllegalArgumentException(argument + " must be at least 0, is " + index);
+    }
+  }
+
+  /** Throws if an index cannot answer this query. */
+  void checkIndex() {
+    if (options.excludesSelf()) {
+      throw refused("excludeSelf", "take excluding(id) to leave out references by their ids");
+    }
+    if (options.earlier() != null) {
+      throw refused("resumeAfter", "an index searches all of its references at once");
+    }
+    if (options.firstColumn() != 0) {
+      throw refused("offset", "an index finds references by their own ids");
+    }
+  }
+
+  private static IllegalArgumentException refused(String option, String advice) {
+    return new IllegalArgumentException(
+        "KlIndex.search has no rows and columns for Query.%s, which is for KlEngine.search; %s"
+            .formatted(option, advice));
+  }
+
+  @Override
+  public String toString() {
+    return options.isWithin()
+        ? "Query[within %s]".formatted(options.radius())
+        : "Query[nearest %d]".formatted(options.k());
+  }
+}

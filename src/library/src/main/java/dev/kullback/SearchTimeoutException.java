@@ -1,0 +1,23 @@
+package dev.kullback;
+
+import java.util.concurrent.CancellationException;
+
+/**
+ * Thrown by a search that takes longer than {@link Query#timeout} allows; the message says which search and how long. What the search has
+ * computed is lost, and arrays that it writes to are incomplete. An interrupted search throws a {@link CancellationException} that is not of
+ * this class.
+ *
+ * @since 0.1.0
+ */
+public final class SearchTimeoutException extends CancellationException {
+  private static final long serialVersionUID = 1;
+
+  /**
+   * Makes an exception.
+   *
+   * @param message says which search, and how long it was allowed to take
+   */
+  public SearchTimeoutException(String message) {
+    super(message);
+  }
+}

@@ -1,0 +1,41 @@
+package dev.kullback.internal.work;
+
+import dev.kullback.SearchTimeoutException;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * How long a search may take.
+ *
+ * @param nanos at least 1
+ * @param message of the exception that ends it
+ */
+public record TimeLimit(long nanos, String message) {
+  /** Nanoseconds of 146 years: times of a clock that wraps around can be compared up to twice as far apart. */
+  private static final long LONGEST = Long.MAX_VALUE / 2;
+
+  /**
+   * Limits a search.
+   *
+   * @param longest more than zero
+   * @param search what is looked for, such as "the 10 nearest"
+   */
+  public static TimeLimit of(Duration longest, String search) {
+    return new TimeLimit(
+        Math.min(TimeUnit.NANOSECONDS.convert(longest), LONGEST),
+        "the search for %s took longer than its timeout of %s; what was computed is incomplete"
+            .formatted(search, longest));
+  }
+
+  /** Returns the {@link System#nanoTime} from which on a search that begins now fails. */
+  public long end() {
+    return System.nanoTime() + nanos;
+  }
+
+  /** Throws if a search has reached its end. */
+  public void check(long end) {
+    if (System.nanoTime() - end >= 0) {
+      throw new SearchTimeoutException(message);
+    }
+  }
+}
