@@ -142,7 +142,8 @@ public final class Query {
    * {@return a query that ends with a {@link SearchTimeoutException} if it takes longer}
    *
    * <p>Of several timeouts the shortest counts. A search looks at the clock as often as at its thread's interruption: it ends some
-   * milliseconds after its time at the latest, or when a filter that runs then returns, or a CUDA device has done what it was given.
+   * milliseconds after its time at the latest, or when a filter that runs then returns, or a CUDA device has done what it was given. What
+   * the first searches prepare of a batch looks at the clock only between its parts; {@link Gaussians#prepare()} does it before.
    *
    * @param longest from the call of the search on, more than zero
    * @throws IllegalArgumentException if longest is not positive

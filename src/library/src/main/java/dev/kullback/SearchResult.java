@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import java.util.AbstractList;
+import java.util.Collections;
 import java.util.List;
 import java.util.RandomAccess;
 
@@ -84,7 +85,7 @@ public abstract sealed class SearchResult permits Neighbors, IndexNeighbors {
    * @throws IndexOutOfBoundsException if i is not in [0, N)
    */
   public final List<Neighbor> row(int i) {
-    return new Row(this, start(i), count(i));
+    return Collections.unmodifiableList(new Row(this, start(i), count(i)));
   }
 
   abstract long idAt(int entry);

@@ -188,10 +188,10 @@ class KlIndexTest {
     }
   }
 
-  /** The call of a filter that outlives the deadline, or is interrupted, is the last. */
+  /** The call of a filter that outlives the timeout, or is interrupted, is the last. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void aSlowFilterOutlivesNeitherDeadlineNorInterruption(boolean interrupt) {
+  void aSlowFilterOutlivesNeitherTimeoutNorInterruption(boolean interrupt) {
     try (KlIndex index = KlIndex.builder(D).build()) {
       index.add(ids, references.gaussians());
       for (Query query : List.of(Query.nearest(12), Query.nearest(12).reverse(), Query.within(9))) {
@@ -365,7 +365,7 @@ class KlIndexTest {
     }
     assertThatIllegalArgumentException()
         .isThrownBy(() -> KlIndex.builder(D).batchQueries(Duration.ofMillis(-1)))
-        .withMessageStartingWith("wait must not be negative");
+        .withMessageStartingWith("longestWait must not be negative");
   }
 
   private static float[] floats(double[] values) {
@@ -648,7 +648,7 @@ class KlIndexTest {
       index.add(IntStream.range(0, n).asLongStream().toArray(), many);
       assertThatIllegalArgumentException()
           .isThrownBy(() -> index.nearest(many, n))
-          .withMessageContaining("4294967296 references do not fit an array");
+          .withMessageContaining("4294967296 neighbors do not fit an array");
     }
   }
 
@@ -661,18 +661,19 @@ class KlIndexTest {
   }
 
   @Test
-  void interruptionAndDeadlinesEndSearches() {
+  void interruptionAndTimeoutsEndSearches() {
     try (KlIndex index = KlIndex.builder(D).build()) {
       index.add(ids, references.gaussians());
       Query hurried = Query.nearest(3).timeout(Duration.ofNanos(1));
-      assertThatExceptionOfType(CancellationException.class)
+      assertThatExceptionOfType(SearchTimeoutException.class)
           .isThrownBy(() -> index.search(queries.gaussians(), hurried))
-          .withMessageContaining("timeout");
+          .withMessageContaining(
+              "search for the 3 nearest took longer than its timeout of PT0.000000001S");
       Query patient = Query.nearest(3).timeout(Duration.ofDays(1_000_000));
       index.search(queries.gaussians(), patient);
       for (Query both :
           List.of(hurried.timeout(Duration.ofDays(1)), patient.timeout(Duration.ofNanos(1)))) {
-        assertThatExceptionOfType(CancellationException.class)
+        assertThatExceptionOfType(SearchTimeoutException.class)
             .isThrownBy(() -> index.search(queries.gaussians(), both))
             .withMessageContaining("timeout");
       }

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
-import dev.kullback.Query;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import java.util.ArrayList;
 import java.util.List;
@@ -49,8 +49,7 @@ class DivergencesTest {
     Query query = Query.nearest(6).exact();
     try (KlEngine engine = KlEngine.builder().divergence(divergence).build()) {
       Neighbors all =
-          engine.search(
-              queries.batch(), references.batch(), reverse ? query.reverse() : query);
+          engine.search(queries.batch(), references.batch(), reverse ? query.reverse() : query);
       for (int i = 0; i < all.size(); i++) {
         for (int r = 0; r < 6; r++) {
           expected.add(

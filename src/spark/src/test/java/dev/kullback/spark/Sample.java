@@ -2,8 +2,8 @@ package dev.kullback.spark;
 
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
-import dev.kullback.Query;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import java.util.ArrayList;
 import java.util.Collections;
