@@ -348,8 +348,8 @@ public final class KlNeighbors {
 
   private static Iterator<InternalRow> pairs(
       KlEngine engine, Shared.Loaded q, Shared.Loaded p, double radius, boolean reverse) {
-    Query query = Query.within(radius);
-    Neighbors found = engine.search(q.batch(), p.batch(), reverse ? query.reverse() : query);
+    Query within = Query.within(radius);
+    Neighbors found = engine.search(q.batch(), p.batch(), reverse ? within.reverse() : within);
     int[] query = {0}; // of the next pair
     return new Rows(
         3,

@@ -11,6 +11,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.KlEngine;
 import dev.kullback.Neighbors;
+import dev.kullback.Query;
 import dev.kullback.ScaleKind;
 import java.io.PrintWriter;
 import java.io.Writer;
@@ -155,10 +156,9 @@ class KlNeighborsTest {
                   .toList();
       List<List<Object>> expected = new ArrayList<>();
       try (KlEngine engine = KlEngine.builder().build()) {
+        Query within = Query.within(0.5);
         Neighbors all =
-            reverse
-                ? engine.withinReverse(queries.batch(), references.batch(), 0.5)
-                : engine.within(queries.batch(), references.batch(), 0.5);
+            engine.search(queries.batch(), references.batch(), reverse ? within.reverse() : within);
         for (int i = 0; i < all.size(); i++) {
           for (int r = 0; r < all.count(i); r++) {
             expected.add(
