@@ -741,6 +741,7 @@ class DivergenceTest {
     Gaussians full = FullBatch.random(true, 9, 5, 30, 0, random).gaussians();
     double[] out = new double[99];
     int[] indices = new int[9 * 3];
+    Query three = Query.nearest(3);
     try (KlEngine engine = engine(divergence)) {
       Runnable calls =
           () -> {
@@ -749,7 +750,7 @@ class DivergenceTest {
             engine.aligned(full, q, out);
             engine.toStandardNormal(q, out);
             engine.rowSum(q, p, out);
-            engine.search(q, p, Query.nearest(3), indices, out);
+            engine.search(q, p, three, indices, out);
           };
       engine.warmUp(q, p);
       engine.warmUp(full, p);

@@ -68,7 +68,7 @@ final class Case {
   final int[] descending;
 
   final SearchOptions nearest;
-  final SearchOptions nearestOthers;
+  final SearchOptions nearestExcludingSelf;
   final SearchOptions nearestReverse;
 
   private final Pair pair;
@@ -125,7 +125,7 @@ final class Case {
     ascending = IntStream.range(0, n).toArray();
     descending = IntStream.range(0, n).map(i -> n - 1 - i).toArray();
     nearest = SearchOptions.nearest(k(0));
-    nearestOthers = SearchOptions.nearest(k(1)).excludingSelf(0);
+    nearestExcludingSelf = SearchOptions.nearest(k(1)).excludingSelf(0);
     nearestReverse = SearchOptions.nearest(Math.min(NEIGHBORS, n)).reversed();
     double[] sorted = kl.clone();
     Arrays.sort(sorted);

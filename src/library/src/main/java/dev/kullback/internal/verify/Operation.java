@@ -53,7 +53,7 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
           square(
               "nearest, excludeSelf",
               (engine, q, p, c, r) ->
-                  engine.into(r.values).nearest(q, p, c.nearestOthers, r.indices),
+                  engine.into(r.values).nearest(q, p, c.nearestExcludingSelf, r.indices),
               c -> c.nearest(true)),
           of(
               "nearest, exact",
