@@ -20,7 +20,7 @@ import java.util.stream.Collectors;
 final class DivergenceContenders {
   /** Names, as {@link Divergence#of} takes them, of what has contenders. */
   static final List<String> NAMES =
-      List.of("jeffreys", "bhattacharyya", "hellinger", "renyi:0.3", "wasserstein-2");
+      List.of("jeffreys", "bhattacharyya", "hellinger", "renyi:0.3", "squared-wasserstein-2");
 
   private static final Map<String, Function<Shape, Contender>> ALL = new LinkedHashMap<>();
 
@@ -56,7 +56,7 @@ final class DivergenceContenders {
                 v = 0.7 * v1 + 0.3 * v2
                 return (0.15 * d2 / v + (v.log() - 1.4 * s1.log() - 0.6 * s2.log()) / 1.4).sum([-1])
           """,
-          "wasserstein-2",
+          "squared-wasserstein-2",
           """
                 return (d2 + (s1 - s2).pow(2)).sum([-1])
           """);
@@ -108,7 +108,7 @@ final class DivergenceContenders {
           HALVES + FULL_CHERNOFF + "    return (1 - (-c).exp()).sqrt()\n",
           "renyi:0.3",
           "    w1 = 0.7\n    w2 = 0.3\n" + FULL_CHERNOFF + "    return c / w1\n",
-          "wasserstein-2",
+          "squared-wasserstein-2",
           """
                 values, vectors = torch.linalg_eigh(cov_q)
                 root = torch.matmul(vectors * values.sqrt().unsqueeze(-2), vectors.transpose(-2, -1))

@@ -22,7 +22,7 @@ final class DivergenceReference {
           switch (name) {
             case "jeffreys" ->
                 0.5 * (s * s / (t * t) + t * t / (s * s) - 2 + m * m * (1 / (s * s) + 1 / (t * t)));
-            case "wasserstein-2" -> m * m + (s - t) * (s - t);
+            case "squared-wasserstein-2" -> m * m + (s - t) * (s - t);
             case "bhattacharyya", "hellinger", "renyi:0.3" ->
                 0.5 * alpha * (1 - alpha) * m * m / mixed
                     + 0.5 * Math.log(mixed)
@@ -37,7 +37,7 @@ final class DivergenceReference {
   static double full(String name, FullBatch q, FullBatch p, int i, int j) {
     return switch (name) {
       case "jeffreys" -> Agreement.kl(q, p, i, j) + Agreement.kl(p, q, j, i);
-      case "wasserstein-2" -> bures(q, p, i, j);
+      case "squared-wasserstein-2" -> bures(q, p, i, j);
       case "bhattacharyya", "hellinger", "renyi:0.3" ->
           ofChernoff(name, chernoff(alpha(name), q, p, i, j));
       default -> throw new IllegalArgumentException(name);

@@ -139,7 +139,7 @@ final class Ratios {
         Comparison.of("jeffreys-prepared", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 1.5));
     list.add(
         Comparison.of(
-            "wasserstein-2-prepared", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 1.1));
+            "squared-wasserstein-2-prepared", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 1.1));
     list.add(
         Comparison.of("bhattacharyya-prepared", "kl-rect-prepared", "1024x256", Bound.AT_MOST, 4));
     list.add(

@@ -8,6 +8,7 @@ import dev.kullback.internal.formula.Wasserstein2;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.OptionalDouble;
 import java.util.function.DoubleFunction;
 import java.util.stream.Collectors;
 
@@ -17,8 +18,8 @@ import java.util.stream.Collectors;
  * an engine computes this divergence of q and p instead.
  *
  * <p>Formulas are for diagonal Gaussians, with the variances v, {@code d = μ_q − μ_p} and sums over the dimensions, and
- * for full covariances Σ with {@code d} as a vector. All are in nats, but for Hellinger's distance, a number, and the
- * Wasserstein distance, whose unit is the square of the means'. None is negative, none is NaN, and all are exactly 0 for
+ * for full covariances Σ with {@code d} as a vector. All are in nats, but for Hellinger's distance, a number, the
+ * Wasserstein distance, whose unit is the means', and its square. None is negative, none is NaN, and all are exactly 0 for
  * identical parameters. Errors are those that the {@linkplain dev.kullback package description} promises for KL, for full
  * covariances with the greater of both condition numbers. Where a divergence is symmetric, exchanging q and p changes no bit.
  *
@@ -54,27 +55,42 @@ public final class Divergence {
   public static final Divergence HELLINGER = new Divergence("hellinger", Chernoff.HELLINGER);
 
   /**
-   * The squared 2-Wasserstein distance, symmetric: {@code Σ [d² + (σ_q − σ_p)²]}, or {@code ‖d‖² + tr Σ_q + tr Σ_p − 2 tr
-   * (√Σ_q Σ_p √Σ_q)^½} (D. Dowson, B. Landau, 1982). With a full covariance, its relative error is at most 1e-12 times the square
-   * of the greater condition number {@code ‖L‖‖L⁻¹‖} (1e-5 for batches of float, up to condition numbers of Σ of 1e6), and two
-   * values that are nearer to each other than that may come in either order.
+   * The 2-Wasserstein distance, symmetric, in the unit of the means: the root of {@link #SQUARED_WASSERSTEIN_2}, rounded once, so with half
+   * its relative error. It is as accurate where the square would overflow or underflow and the distance does not.
    */
   public static final Divergence WASSERSTEIN_2 =
-      new Divergence("wasserstein-2", Wasserstein2.SQUARED);
+      new Divergence("wasserstein-2", Wasserstein2.DISTANCE);
+
+  /**
+   * The squared 2-Wasserstein distance, symmetric, in the square of the means' unit: {@code Σ [d² + (σ_q − σ_p)²]}, or {@code
+   * ‖d‖² + tr Σ_q + tr Σ_p − 2 tr (√Σ_q Σ_p √Σ_q)^½} (D. Dowson, B. Landau, 1982), which for Gaussians is the Fréchet distance that FID
+   * computes. With a full covariance, its relative error is at most 1e-12 times the square of the greater condition number
+   * {@code ‖L‖‖L⁻¹‖} (1e-5 for batches of float, up to condition numbers of Σ of 1e6), and two values that are nearer to each
+   * other than that may come in either order.
+   */
+  public static final Divergence SQUARED_WASSERSTEIN_2 =
+      new Divergence("squared-wasserstein-2", Wasserstein2.SQUARED);
 
   /** All divergences but the families, whose names have an order. */
   static final List<Divergence> NAMED =
-      List.of(KL, REVERSE_KL, JEFFREYS, BHATTACHARYYA, HELLINGER, WASSERSTEIN_2);
+      List.of(
+          KL, REVERSE_KL, JEFFREYS, BHATTACHARYYA, HELLINGER, WASSERSTEIN_2, SQUARED_WASSERSTEIN_2);
 
   private static final String RENYI = "renyi";
   private static final String CHERNOFF = "chernoff";
 
   final Formula formula;
   private final String name;
+  private final OptionalDouble alpha;
 
   private Divergence(String name, Formula formula) {
+    this(name, formula, OptionalDouble.empty());
+  }
+
+  private Divergence(String name, Formula formula, OptionalDouble alpha) {
     this.name = name;
     this.formula = formula;
+    this.alpha = alpha;
   }
 
   /**
@@ -106,17 +122,17 @@ public final class Divergence {
     if (!(alpha > 0 && alpha < 1)) {
       throw new IllegalArgumentException("alpha must be in (0, 1), is " + alpha);
     }
-    return new Divergence(name + ":" + alpha, formula.apply(alpha));
+    return new Divergence(name + ":" + alpha, formula.apply(alpha), OptionalDouble.of(alpha));
   }
 
   /**
-   * Finds a divergence by its name, as {@link #toString()} gives it: {@code kl}, {@code reverse-kl}, {@code jeffreys},
-   * {@code bhattacharyya}, {@code hellinger}, {@code wasserstein-2}, {@code renyi:0.5} or {@code chernoff:0.5}, in letters of either
-   * case, with {@code _} for {@code -} if one likes.
+   * Finds a divergence by its {@link #name()}: {@code kl}, {@code reverse-kl}, {@code jeffreys}, {@code bhattacharyya}, {@code
+   * hellinger}, {@code wasserstein-2}, {@code squared-wasserstein-2}, {@code renyi:ALPHA} or {@code chernoff:ALPHA}, with a
+   * number for ALPHA, as {@code renyi:0.5}. Letters may be of either case, and {@code _} may stand for {@code -}.
    *
    * @param name the name
    * @return the divergence
-   * @throws IllegalArgumentException if there is none of this name
+   * @throws IllegalArgumentException if there is none of this name, with all names in its message, or if α is not in (0, 1)
    */
   public static Divergence of(String name) {
     String wanted = Objects.requireNonNull(name, "name").toLowerCase(Locale.ROOT).replace('_', '-');
@@ -131,7 +147,7 @@ public final class Divergence {
       double alpha = order(wanted.substring(colon + 1));
       return family.equals(RENYI) ? renyi(alpha) : chernoff(alpha);
     }
-    String names = NAMED.stream().map(Divergence::toString).collect(Collectors.joining(", "));
+    String names = NAMED.stream().map(Divergence::name).collect(Collectors.joining(", "));
     throw new IllegalArgumentException(
         "there is no divergence '%s'; give %s, %s:ALPHA or %s:ALPHA"
             .formatted(name, names, RENYI, CHERNOFF));
@@ -143,6 +159,16 @@ public final class Divergence {
     } catch (NumberFormatException e) {
       throw new IllegalArgumentException("'" + text + "' is not a number; give one in (0, 1)", e);
     }
+  }
+
+  /** {@return the name, which {@link #of} takes, as {@code kl} or {@code renyi:0.5}} */
+  public String name() {
+    return name;
+  }
+
+  /** {@return the order α of {@link #renyi} or {@link #chernoff}, else empty} */
+  public OptionalDouble alpha() {
+    return alpha;
   }
 
   /** {@return whether exchanging q and p never changes a value} */
@@ -161,7 +187,7 @@ public final class Divergence {
     return name.hashCode();
   }
 
-  /** {@return the name, which {@link #of} takes} */
+  /** {@return a text for people} */
   @Override
   public String toString() {
     return name;

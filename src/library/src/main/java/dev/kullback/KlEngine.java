@@ -533,7 +533,7 @@ public final class KlEngine implements AutoCloseable {
     if (!divergence.equals(Divergence.KL)) {
       throw new IllegalStateException(
           "the engine computes %s; samples estimate KL, which needs an engine of it"
-              .formatted(divergence));
+              .formatted(divergence.name()));
     }
     checkAligned(q, p);
     if (samples < 2) {

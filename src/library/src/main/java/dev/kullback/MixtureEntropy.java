@@ -116,7 +116,7 @@ public final class MixtureEntropy {
     Objects.requireNonNull(engine, "engine");
     if (!engine.divergence().equals(Divergence.KL)) {
       throw new IllegalArgumentException(
-          "engine computes %s; the upper bound is of KL".formatted(engine.divergence()));
+          "engine computes %s; the upper bound is of KL".formatted(engine.divergence().name()));
     }
     return bound(engine);
   }

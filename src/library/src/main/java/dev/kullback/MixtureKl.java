@@ -214,7 +214,8 @@ public final class MixtureKl {
   private double[] across(KlEngine engine) {
     if (!engine.divergence().equals(Divergence.KL)) {
       throw new IllegalArgumentException(
-          "engine computes %s; divergences of mixtures need KL".formatted(engine.divergence()));
+          "engine computes %s; divergences of mixtures need KL"
+              .formatted(engine.divergence().name()));
     }
     requireArray((long) pi.length * omega.length, "of f's components from g's");
     double[] out = new double[pi.length * omega.length];

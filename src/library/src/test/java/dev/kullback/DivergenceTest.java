@@ -23,6 +23,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -266,7 +267,7 @@ class DivergenceTest {
 
   /** An exact value is right to the last double before overflow, too. */
   @ParameterizedTest
-  @ValueSource(strings = {"kl", "jeffreys", "wasserstein-2"})
+  @ValueSource(strings = {"kl", "jeffreys", "squared-wasserstein-2"})
   void exactValuesReachTheGreatestDouble(String name) {
     Divergence divergence = Divergence.of(name);
     Random random = new Random(8);
@@ -366,7 +367,7 @@ class DivergenceTest {
       for (int at = 0; at < expected.length; at++) {
         double condition = Math.max(1, conditions[at]);
         double factor =
-            divergence.equals(Divergence.WASSERSTEIN_2) ? condition * condition : condition;
+            divergence.name().endsWith("wasserstein-2") ? condition * condition : condition;
         double due = q.isDouble() ? 1e-12 * factor : 1e-5;
         double error = Math.abs(actual[at] - expected[at]);
         assertThat(error)
@@ -595,8 +596,8 @@ class DivergenceTest {
       int i = at / (15 * 9);
       int j = at / 9 % 15;
       int k = at % 9;
-      double way = Math.sqrt(ab[i * 15 + j]) + Math.sqrt(bc[j * 9 + k]);
-      assertThat(Math.sqrt(ac[i * 9 + k])).isLessThanOrEqualTo(way * (1 + 1e-12));
+      double way = ab[i * 15 + j] + bc[j * 9 + k];
+      assertThat(ac[i * 9 + k]).isLessThanOrEqualTo(way * (1 + 1e-12));
     }
   }
 
@@ -632,10 +633,101 @@ class DivergenceTest {
         int i = at / (21 * 3);
         int j = at / 3 % 21;
         int k = at % 3;
-        double way = Math.sqrt(qp[i * 21 + j]) + Math.sqrt(pr[j * 3 + k]);
-        assertThat(Math.sqrt(qr[i * 3 + k])).isLessThanOrEqualTo(way * (1 + 1e-12));
+        double way = qp[i * 21 + j] + pr[j * 3 + k];
+        assertThat(qr[i * 3 + k]).isLessThanOrEqualTo(way * (1 + 1e-12));
       }
     }
+  }
+
+  /** The distance is the rounded root of the square, by whichever kernel, and sums and radii are in its unit. */
+  @ParameterizedTest
+  @EnumSource(Regime.class)
+  void theDistanceIsTheRootOfTheSquare(Regime regime) {
+    for (boolean isDouble : new boolean[] {false, true}) {
+      if (!regime.appliesTo(isDouble)) {
+        continue;
+      }
+      Regime.Case drawn = regime.draw(regime.kindPairs().getFirst(), isDouble, 21, 37, 19);
+      DiagonalGaussians q = drawn.q().gaussians();
+      DiagonalGaussians p = drawn.p().gaussians();
+      double[] squares = matrix(Divergence.SQUARED_WASSERSTEIN_2, q, p);
+      double[] distances = matrix(Divergence.WASSERSTEIN_2, q, p);
+      for (int at = 0; at < squares.length; at++) {
+        if (squares[at] > 1e-200 && squares[at] < Double.POSITIVE_INFINITY) {
+          assertThat(distances[at]).isEqualTo(Math.sqrt(squares[at]));
+        }
+      }
+      try (KlEngine engine = engine(Divergence.WASSERSTEIN_2)) {
+        double[] row = Arrays.copyOf(distances, 37);
+        double[] sum = engine.rowSum(q, p, new double[21]);
+        assertThat(sum[0])
+            .isCloseTo(Arrays.stream(row).sum(), within((isDouble ? 1e-12 : 1e-5) * sum[0]));
+        double radius = Arrays.stream(row).sorted().toArray()[18] * (1 + 1e-4);
+        Neighbors within = engine.within(q, p, radius);
+        assertThat(within.count(0))
+            .isEqualTo((int) Arrays.stream(row).filter(x -> x <= radius).count());
+      }
+    }
+  }
+
+  /** The distance of Gaussians whose square is beyond the range of the batch's type, or of double. */
+  @Test
+  void theDistanceIsRightWhereTheSquareIsNot() {
+    double[] sizes = {
+      Double.MIN_VALUE, 0x1p-1060, 1e-300, 1e-200, 1e-160, 1e-30, 1e30, 1e150, 1e160, 1e200, 3e307
+    };
+    for (double size : sizes) {
+      double[] mean = {3 * size, 0, -4 * size};
+      double[] one = {1, 1, 1};
+      double[] zero = {0, 0, 0};
+      checkDistance(5 * size, mean, one, zero, one);
+      double[] std = {1e-320, 2e-320, 3e-320};
+      checkDistance(5 * size, mean, std, zero, std);
+      if (size > 1e20) {
+        double[] wide = {3 * size, size, 5 * size};
+        checkDistance(4 * size, zero, wide, zero, new double[] {3 * size, size, size});
+      }
+      if (size > 1e-40 && size < 1e38) {
+        float[] floats = {(float) (3 * size), 0, (float) (-4 * size)};
+        float[] ones = {1, 1, 1};
+        DiagonalGaussians q = DiagonalGaussians.ofStd(floats, ones, 3);
+        DiagonalGaussians p = DiagonalGaussians.ofStd(new float[3], ones, 3);
+        float expected = (float) Math.hypot(floats[0], floats[2]);
+        try (KlEngine engine = engine(Divergence.WASSERSTEIN_2)) {
+          assertThat(engine.pairwise(q, p)[0]).isCloseTo(expected, within(1e-6F * expected));
+        }
+      }
+    }
+  }
+
+  private static void checkDistance(
+      double expected, double[] mean, double[] std, double[] otherMean, double[] otherStd) {
+    int d = mean.length;
+    DiagonalGaussians q = DiagonalGaussians.ofStd(mean, std, d);
+    DiagonalGaussians p = DiagonalGaussians.ofStd(otherMean, otherStd, d);
+    double error = 1e-14 * expected;
+    try (KlEngine engine = engine(Divergence.WASSERSTEIN_2)) {
+      assertThat(engine.pairwise(q, p, new double[1])[0]).isCloseTo(expected, within(error));
+      assertThat(engine.aligned(p, q, new double[1])[0]).isCloseTo(expected, within(error));
+      assertThat(engine.nearest(q, p, 1).value(0, 0)).isCloseTo(expected, within(error));
+      assertThat(engine.nearest(q, p, NearestOptions.of(1).exact()).value(0, 0))
+          .isCloseTo(expected, within(error));
+      assertThat(engine.within(q, p, expected * (1 + 1e-13)).count(0)).isOne();
+      if (expected > 1e-300) {
+        assertThat(engine.within(q, p, expected * (1 - 1e-13)).count(0)).isZero();
+      }
+      FullGaussians full = FullGaussians.ofScaleTril(mean, diagonal(std), d);
+      assertThat(engine.pairwise(full, p, new double[1])[0])
+          .isCloseTo(expected, within(1e-12 * expected));
+    }
+  }
+
+  private static double[] diagonal(double[] values) {
+    double[] matrix = new double[values.length * values.length];
+    for (int h = 0; h < values.length; h++) {
+      matrix[h * (values.length + 1)] = values[h];
+    }
+    return matrix;
   }
 
   private static double[] matrix(Divergence divergence, Gaussians q, Gaussians p) {
@@ -681,7 +773,7 @@ class DivergenceTest {
         .isCloseTo(0.8319340844513892462, within(1e-14));
     assertThat(matrix(Divergence.renyi(0.3), a, b)[0])
         .isCloseTo(1.38269760864985216, within(1e-13));
-    assertThat(matrix(Divergence.WASSERSTEIN_2, a, b)[0])
+    assertThat(matrix(Divergence.SQUARED_WASSERSTEIN_2, a, b)[0])
         .isCloseTo(13.761146618028715351, within(1e-13));
 
     // SciPy, scipy/spatial/distance.py, the examples of mahalanobis: 1, 1 and √3
@@ -700,7 +792,8 @@ class DivergenceTest {
     // POT, test/test_gaussian.py, test_bures_wasserstein_distance: 10
     DiagonalGaussians s = DiagonalGaussians.ofVariance(new double[] {0}, new double[] {1}, 1);
     DiagonalGaussians t = DiagonalGaussians.ofVariance(new double[] {10}, new double[] {1}, 1);
-    assertThat(matrix(Divergence.WASSERSTEIN_2, s, t)).containsExactly(100);
+    assertThat(matrix(Divergence.WASSERSTEIN_2, s, t)).containsExactly(10);
+    assertThat(matrix(Divergence.SQUARED_WASSERSTEIN_2, s, t)).containsExactly(100);
 
     // Stone Soup, stonesoup/measures/tests/test_state.py, test_hellinger, test_squared_hellinger
     // and
@@ -754,15 +847,24 @@ class DivergenceTest {
           };
       engine.warmUp(q, p);
       engine.warmUp(full, p);
-      WarmCalls.allocateNothing(divergence.toString(), 1, calls);
+      WarmCalls.allocateNothing(divergence.name(), 1, calls);
     }
   }
 
   @Test
   void namesAreTakenBack() {
     Stream.concat(divergences(), Stream.of(Divergence.KL))
-        .forEach(d -> assertThat(Divergence.of(d.toString())).isEqualTo(d).hasSameHashCodeAs(d));
+        .forEach(d -> assertThat(Divergence.of(d.name())).isEqualTo(d).hasSameHashCodeAs(d));
     assertThat(Divergence.of("WASSERSTEIN_2")).isSameAs(Divergence.WASSERSTEIN_2);
+    assertThat(Divergence.of("squared-wasserstein-2")).isSameAs(Divergence.SQUARED_WASSERSTEIN_2);
+    assertThat(Divergence.renyi(0.3).alpha()).hasValue(0.3);
+    assertThat(Divergence.of("chernoff:0.25").alpha()).hasValue(0.25);
+    assertThat(Divergence.BHATTACHARYYA.alpha()).isEmpty();
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Divergence.of("w2"))
+        .withMessage(
+            "there is no divergence 'w2'; give kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2,"
+                + " squared-wasserstein-2, renyi:ALPHA or chernoff:ALPHA");
     assertThat(Divergence.of("Renyi:0.5").isSymmetric()).isTrue();
     assertThat(Divergence.renyi(0.4).isSymmetric()).isFalse();
     for (String wrong : List.of("", "kld", "renyi", "renyi:x", "renyi:1", "chernoff:0", "kl:0.5")) {

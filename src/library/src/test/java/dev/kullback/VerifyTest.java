@@ -54,7 +54,7 @@ class VerifyTest {
 
   @Tag("long")
   @ParameterizedTest
-  @ValueSource(strings = {"jeffreys", "hellinger", "wasserstein-2"})
+  @ValueSource(strings = {"jeffreys", "hellinger", "wasserstein-2", "squared-wasserstein-2"})
   void everyDivergenceIsRight(String divergence) {
     try (KlEngine engine =
         KlEngine.builder().divergence(Divergence.of(divergence)).threads(2).build()) {

@@ -31,13 +31,14 @@ public final class DivergenceOracle {
     for (int at = 0; at < result.length; at++) {
       int i = at / p.size();
       int j = at % p.size();
-      String name = divergence.toString();
+      String name = divergence.name();
       result[at] =
           switch (family(name)) {
             case "kl" -> forward.kl(i, j);
             case "reverse-kl" -> backward.kl(j, i);
             case "jeffreys" -> forward.kl(i, j).plus(backward.kl(j, i));
-            case "wasserstein-2" -> wasserstein(q, vq, i, p, vp, j);
+            case "wasserstein-2" -> wasserstein(q, vq, i, p, vp, j).sqrt();
+            case "squared-wasserstein-2" -> wasserstein(q, vq, i, p, vp, j);
             case "bhattacharyya", "hellinger", "renyi", "chernoff" ->
                 ofChernoff(name, chernoff(alpha(name), q, vq, i, p, vp, j));
             default -> throw new IllegalArgumentException(name);
@@ -56,13 +57,14 @@ public final class DivergenceOracle {
       int j = at % p.size();
       FullOracle.Moments a = forward.q(i);
       FullOracle.Moments b = forward.p(j);
-      String name = divergence.toString();
+      String name = divergence.name();
       result[at] =
           (switch (family(name)) {
                 case "kl" -> forward.kl(i, j);
                 case "reverse-kl" -> backward.kl(j, i);
                 case "jeffreys" -> forward.kl(i, j).plus(backward.kl(j, i));
-                case "wasserstein-2" -> bures(q.dimension(), a, b);
+                case "wasserstein-2" -> bures(q.dimension(), a, b).sqrt();
+                case "squared-wasserstein-2" -> bures(q.dimension(), a, b);
                 case "bhattacharyya", "hellinger", "renyi", "chernoff" ->
                     ofChernoff(name, chernoff(forward, alpha(name), q.dimension(), a, b));
                 default -> throw new IllegalArgumentException(name);

@@ -50,7 +50,7 @@ final class Job {
    * @throws IllegalArgumentException if there are no references, or an input lacks a column or has one of another type
    */
   Job(Dataset<Row> references, Dataset<Row> queries, Columns columns, Divergence divergence) {
-    this.divergence = divergence.toString();
+    this.divergence = divergence.name();
     String side = queries == references ? "references" : "queries";
     Columns.Found p = columns.in(references, "references");
     Columns.Found q = queries == references ? p : columns.in(queries, side);

@@ -131,7 +131,7 @@ final class TopK implements Callable<Integer> {
       paramLabel = "NAME",
       description = {
         "Another divergence than KL: reverse-kl, jeffreys, bhattacharyya, hellinger,",
-        "wasserstein-2, renyi:ALPHA or chernoff:ALPHA."
+        "wasserstein-2, squared-wasserstein-2, renyi:ALPHA or chernoff:ALPHA."
       })
   @Nullable String divergence;
 

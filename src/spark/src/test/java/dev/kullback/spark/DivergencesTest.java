@@ -30,6 +30,7 @@ class DivergencesTest {
     "jeffreys, STD, false, false",
     "bhattacharyya, LOG_VARIANCE, true, false",
     "wasserstein-2, STD, false, false",
+    "squared-wasserstein-2, VARIANCE, true, false",
     "renyi:0.3, VARIANCE, false, true",
     "hellinger, STD, true, false"
   })

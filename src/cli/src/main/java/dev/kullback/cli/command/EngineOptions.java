@@ -36,8 +36,8 @@ sealed class EngineOptions {
         defaultValue = "kl",
         converter = Name.class,
         description =
-            "kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2 (squared), renyi:ALPHA or chernoff:ALPHA"
-                + " in place of KL; default: kl. All but hellinger and wasserstein-2 are in nats.")
+            "kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2, squared-wasserstein-2, renyi:ALPHA or"
+                + " chernoff:ALPHA in place of KL; default: kl. All but hellinger and those of Wasserstein are in nats.")
     Divergence divergence;
 
     @Override
@@ -69,7 +69,7 @@ sealed class EngineOptions {
     }
     return divergence.equals(Divergence.REVERSE_KL)
         ? "KL(%s||%s)".formatted(p, q)
-        : "%s(%s, %s)".formatted(divergence, q, p);
+        : "%s(%s, %s)".formatted(divergence.name(), q, p);
   }
 
   /** Makes the command's engine; to be called before its batches are made. */
@@ -89,7 +89,7 @@ sealed class EngineOptions {
   /** Reports the backend, the threads and the divergence. */
   void describe(Report report, KlEngine engine) {
     report.put("backend", name(engine.backend())).put("threads", engine.threads());
-    report.put("divergence", engine.divergence());
+    report.put("divergence", engine.divergence().name());
   }
 
   /** Throws as {@link KlEngine.Builder#build()} does where the backend cannot run. */

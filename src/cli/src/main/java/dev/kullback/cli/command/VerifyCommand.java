@@ -88,7 +88,7 @@ final class VerifyCommand implements Callable<Integer> {
       tried.add(facts);
     });
     report.put("right", wrong.isEmpty()).put("backends", tried);
-    report.put("divergence", engineOptions.divergence());
+    report.put("divergence", engineOptions.divergence().name());
     report.line(
         wrong.isEmpty()
             ? "all right: " + String.join(", ", right)

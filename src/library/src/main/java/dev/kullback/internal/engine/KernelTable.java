@@ -178,7 +178,7 @@ enum KernelTable {
       case REFINEMENT -> t.refinement();
       case PACKING -> t.packing();
       case DOUBLE -> t.doubles();
-      case WASSERSTEIN_2 -> t.formulas(Wasserstein2.SQUARED);
+      case WASSERSTEIN_2 -> t.formulas(Wasserstein2.SQUARED, Wasserstein2.DISTANCE);
       case JEFFREYS -> t.formulas(Jeffreys.FORMULA);
       case CHERNOFF -> t.formulas(Chernoff.BHATTACHARYYA, Chernoff.HELLINGER, Chernoff.renyi(0.25));
       case FULL -> t.full(Kl.FORWARD);

@@ -7,7 +7,7 @@ import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 
 /**
- * Computes the squared 2-Wasserstein distance of one pair with full covariances in double,
+ * Computes the squared 2-Wasserstein distance of one pair with full covariances in double, or its root,
  *
  * <pre>
  * W² = ‖μq − μp‖² + B, B = tr Σq + tr Σp − 2 tr (√Σq Σp √Σq)^½
@@ -45,6 +45,7 @@ final class Bures implements Formula.Full {
   /** Change of X, relative and squared, with which iteration ends. */
   private static final double SETTLED = 0x1p-104;
 
+  private final Wasserstein2 formula;
   private final Worker worker;
   private final FullPair.Factor q = new FullPair.Factor();
   private final FullPair.Factor p = new FullPair.Factor();
@@ -71,7 +72,8 @@ final class Bures implements Formula.Full {
 
   private double[] next = {};
 
-  Bures(Worker worker) {
+  Bures(Wasserstein2 formula, Worker worker) {
+    this.formula = formula;
     this.worker = worker;
   }
 
@@ -120,7 +122,29 @@ final class Bures implements Formula.Full {
       most = Math.max(most, Math.max(Math.abs(a.high(k)), Math.abs(b.high(k))));
     }
     double scale = FullPair.inversePower(most);
-    return means + bures(a, b, scale) / scale / scale;
+    double bures = bures(a, b, scale);
+    double square = means + bures / scale / scale;
+    return formula.isBeyondRange(square)
+        ? Math.hypot(meanDistance(), Math.sqrt(bures) / scale)
+        : formula.finish(square);
+  }
+
+  /** Returns ‖μq − μp‖, whose square may be beyond the range of double. */
+  private double meanDistance() {
+    double most = 0;
+    for (int h = 0; h < d; h++) {
+      most = Math.max(most, Math.abs(q.mean(h) - p.mean(h)));
+    }
+    if (most == 0 || most == Double.POSITIVE_INFINITY) {
+      return most;
+    }
+    double up = FullPair.inversePower(most);
+    double sum = 0;
+    for (int h = 0; h < d; h++) {
+      double x = (q.mean(h) - p.mean(h)) * up;
+      sum += x * x;
+    }
+    return Math.sqrt(sum) / up;
   }
 
   /** Returns B of covariances scaled by a power of two. */

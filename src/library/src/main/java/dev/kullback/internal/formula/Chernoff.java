@@ -19,7 +19,7 @@ import java.util.List;
  */
 public final class Chernoff extends Formula {
   public static final Chernoff BHATTACHARYYA = ofOrder(0.5);
-  public static final Chernoff HELLINGER = new Chernoff(0.5, Finish.HELLINGER);
+  public static final Chernoff HELLINGER = new Chernoff(0.5, false, LastStep.HELLINGER);
 
   /** Bhattacharyya distance below which that of diagonal Gaussians is computed with differences scaled up, for its root. */
   private static final double LEAST = 0x1p-900;
@@ -37,38 +37,34 @@ public final class Chernoff extends Formula {
   private static final TileBound BOUND = new Bound(USUAL_ALPHA);
   private static final TileBound BOUND_OF_SMALL = new Bound(LEAST_ALPHA);
 
-  /** How a divergence is computed from Chernoff's C. */
-  private enum Finish {
-    NONE,
-    /** {@code C/(1 − α)}. */
-    RENYI,
-    /** {@code √(1 − e^−C)} of α = ½. */
-    HELLINGER
-  }
-
   private final double alpha;
-  private final Finish finish;
+
+  /** Whether C is divided by 1 − α. */
+  private final boolean isRenyi;
+
+  private final LastStep lastStep;
 
   /** Weights of vq and vp in u: 1 − α and α. */
   final double weightQ;
 
   final double weightP;
 
-  private Chernoff(double alpha, Finish finish) {
+  private Chernoff(double alpha, boolean isRenyi, LastStep lastStep) {
     this.alpha = alpha;
-    this.finish = finish;
+    this.isRenyi = isRenyi;
+    this.lastStep = lastStep;
     weightQ = 1 - alpha;
     weightP = alpha;
   }
 
   /** Returns the Chernoff α-divergence; with α = ½, it is the Bhattacharyya distance. */
   public static Chernoff ofOrder(double alpha) {
-    return new Chernoff(alpha, Finish.NONE);
+    return new Chernoff(alpha, false, LastStep.NONE);
   }
 
   /** Returns Rényi's divergence of order α. */
   public static Chernoff renyi(double alpha) {
-    return new Chernoff(alpha, Finish.RENYI);
+    return new Chernoff(alpha, true, LastStep.NONE);
   }
 
   @Override
@@ -118,7 +114,7 @@ public final class Chernoff extends Formula {
 
   /** Whether it is the root of a number that may have lost what underflows. */
   boolean isUnderflowing(double c) {
-    return finish == Finish.HELLINGER && c < LEAST;
+    return lastStep == LastStep.HELLINGER && c < LEAST;
   }
 
   /** Returns Hellinger's distance of Gaussians so near that {@code B = ⅛ Σ [y² + ½ (1 − v/V)²]} may underflow, and the distance does not. */
@@ -151,17 +147,8 @@ public final class Chernoff extends Formula {
   }
 
   @Override
-  public double finish(double c) {
-    return switch (finish) {
-      case NONE -> c;
-      case RENYI -> c / weightQ;
-      case HELLINGER -> Math.sqrt(-Math.expm1(-c));
-    };
-  }
-
-  @Override
   public double divisor() {
-    return finish == Finish.RENYI ? weightQ : 1;
+    return isRenyi ? weightQ : 1;
   }
 
   @Override
@@ -175,8 +162,8 @@ public final class Chernoff extends Formula {
   }
 
   @Override
-  public boolean isBounded() {
-    return finish == Finish.HELLINGER;
+  public LastStep lastStep() {
+    return lastStep;
   }
 
   @Override
@@ -391,10 +378,11 @@ public final class Chernoff extends Formula {
       ratios.multiply(weight);
       sum.subtract(ratios);
       sum.scale(-1);
-      switch (finish) {
-        case RENYI -> sum.divide(remainder);
-        case HELLINGER -> toHellinger();
-        case NONE -> {}
+      if (isRenyi) {
+        sum.divide(remainder);
+      }
+      if (lastStep == LastStep.HELLINGER) {
+        toHellinger();
       }
     }
 

@@ -22,6 +22,22 @@ public abstract class Formula {
     PRECISION
   }
 
+  /** How a divergence is computed from what kernels sum up, after the sum is divided. */
+  public enum LastStep {
+    NONE,
+    ROOT,
+    /** {@code √(1 − e^−sum)}, in [0, 1]. */
+    HELLINGER;
+
+    double of(double sum) {
+      return switch (this) {
+        case NONE -> sum;
+        case ROOT -> Math.sqrt(sum);
+        case HELLINGER -> Math.sqrt(-Math.expm1(-sum));
+      };
+    }
+  }
+
   /** Computes a divergence of Gaussians of which at least one has a full covariance, with the working memory of one thread. */
   interface Full {
     double divergence(Batch q, int i, Batch p, int j);
@@ -106,8 +122,8 @@ public abstract class Formula {
   }
 
   /** Returns the divergence that the formula makes of what its kernels sum up. */
-  public double finish(double sum) {
-    return sum;
+  public final double finish(double sum) {
+    return lastStep().of(sum / divisor());
   }
 
   /** Returns the greatest relative distance of two unrounded divergences that count as equal. */
@@ -183,12 +199,9 @@ public abstract class Formula {
     return false;
   }
 
-  /**
-   * Whether values cannot exceed a bound, as Hellinger's 1. Kernels then bound the error before {@link #finish}; those of tiles make
-   * Hellinger's distances of their sums, whatever {@link #finish} is.
-   */
-  public boolean isBounded() {
-    return false;
+  /** Returns what {@link #finish} does at last. Kernels bound errors before it, and those of tiles have vectors for it. */
+  public LastStep lastStep() {
+    return LastStep.NONE;
   }
 
   /** Returns the order α of a family of divergences, or 0; kernels that multiply variances take its logarithm. */

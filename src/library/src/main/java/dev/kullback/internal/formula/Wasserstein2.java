@@ -1,21 +1,31 @@
 package dev.kullback.internal.formula;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.numerics.Compensation;
 import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.work.Worker;
 import java.util.List;
 
 /**
- * The squared 2-Wasserstein distance, in the square of the means' unit: of diagonal Gaussians {@code Σ_h (μq − μp)² + (σq − σp)²},
- * of full covariances by {@link Bures}.
+ * The squared 2-Wasserstein distance, in the square of the means' unit, and its root, the distance. Of diagonal Gaussians the square is
+ * {@code Σ_h (μq − μp)² + (σq − σp)²}; full covariances are {@link Bures}'. The distance is the rounded root of the rounded square. Where a
+ * square may be beyond the range of double, differences are scaled by a power of two before.
  */
 public final class Wasserstein2 extends Formula {
-  public static final Wasserstein2 SQUARED = new Wasserstein2();
+  public static final Wasserstein2 SQUARED = new Wasserstein2(LastStep.NONE);
+  public static final Wasserstein2 DISTANCE = new Wasserstein2(LastStep.ROOT);
+
+  /** Square below which terms that underflow may count. */
+  private static final double LEAST = 0x1p-900;
 
   private static final TileBound BOUND = new Bound();
 
-  private Wasserstein2() {}
+  private final LastStep lastStep;
+
+  private Wasserstein2(LastStep lastStep) {
+    this.lastStep = lastStep;
+  }
 
   @Override
   double sumTerms(ScaleRatio scales, DiagonalBatch q, int a, DiagonalBatch p, int b, int n) {
@@ -34,13 +44,57 @@ public final class Wasserstein2 extends Formula {
   }
 
   @Override
+  double stable(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    double sum = super.stable(scales, q, i, p, j);
+    return isBeyondRange(sum) ? scaledRoot(scales, q, i, p, j) : finish(sum);
+  }
+
+  /** Whether it is the root of a square that may have lost what underflows, or that overflowed. */
+  boolean isBeyondRange(double square) {
+    return lastStep == LastStep.ROOT && !(square >= LEAST && square <= Double.MAX_VALUE);
+  }
+
+  /** Returns the distance by differences that are scaled so that the greatest is in [1, 2). */
+  private static double scaledRoot(
+      ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
+    int d = q.dimension();
+    double most = 0;
+    for (int h = 0; h < d; h++) {
+      scales.compare(q.kind(), q.scale(i * d + h), p.kind(), p.scale(j * d + h));
+      double mean = Math.abs(q.mean(i * d + h) - p.mean(j * d + h));
+      most = Math.max(most, Math.max(mean, Math.abs(scales.stdDifference())));
+    }
+    if (most == 0 || most == Double.POSITIVE_INFINITY) {
+      return most;
+    }
+    double up = FullPair.inversePower(most);
+    double sum = 0;
+    double errors = 0;
+    for (int h = 0; h < d; h++) {
+      scales.compare(q.kind(), q.scale(i * d + h), p.kind(), p.scale(j * d + h));
+      double mean = up * (q.mean(i * d + h) - p.mean(j * d + h));
+      double std = up * scales.stdDifference();
+      double term = mean * mean + std * std;
+      double t = sum + term;
+      errors += Compensation.error(sum, term, t);
+      sum = t;
+    }
+    return Math.sqrt(Compensation.total(sum, errors)) / up;
+  }
+
+  @Override
   Full full(Worker worker) {
-    return new Bures(worker);
+    return new Bures(this, worker);
+  }
+
+  @Override
+  public LastStep lastStep() {
+    return lastStep;
   }
 
   @Override
   Unrounded exact() {
-    return new Exact();
+    return new Exact(lastStep);
   }
 
   @Override
@@ -108,6 +162,11 @@ public final class Wasserstein2 extends Formula {
   /** The same in twice the precision, by {@code √V − √v = √v x/(1 + √(1+x))} with x = V/v − 1. */
   private static final class Exact extends Unrounded {
     private final DoubleDouble part = new DoubleDouble();
+    private final LastStep lastStep;
+
+    Exact(LastStep lastStep) {
+      this.lastStep = lastStep;
+    }
 
     @Override
     boolean addTerm(Scale kind, double mq, double sq, Scale other, double mp, double sp) {
@@ -133,6 +192,10 @@ public final class Wasserstein2 extends Formula {
     }
 
     @Override
-    void finishSum() {}
+    void finishSum() {
+      if (lastStep == LastStep.ROOT) {
+        sum.sqrt();
+      }
+    }
   }
 }

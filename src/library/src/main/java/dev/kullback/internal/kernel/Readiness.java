@@ -56,7 +56,7 @@ public final class Readiness {
     SCANS,
     /** Tiles of floats, where entries are recomputed. */
     REFINEMENT,
-    /** Tiles of the squared Wasserstein distance, of Jeffreys' divergence, and of what is made of Chernoff's. */
+    /** Tiles of the Wasserstein distance and its square, of Jeffreys' divergence, and of what is made of Chernoff's. */
     WASSERSTEIN_2,
     JEFFREYS,
     CHERNOFF,

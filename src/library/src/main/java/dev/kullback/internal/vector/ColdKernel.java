@@ -18,7 +18,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
 
   private final Worker worker;
   private final Pair pair;
-  private final boolean isBounded;
+  private final Formula.LastStep lastStep;
   private final boolean hasNearForm;
   private final BlockSums.Scalar<float[]> floats;
 
@@ -30,7 +30,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
   public ColdKernel(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
     this.pair = pair;
-    isBounded = formula.isBounded();
+    lastStep = formula.lastStep();
     hasNearForm = formula.hasNearForm();
     floats = FloatSums.scalar(formula);
     doubles = DoubleSums.scalar(formula);
@@ -96,12 +96,16 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
   }
 
   private double finish(double sum) {
-    if (isBounded && sum > 0) {
-      value[0] = sum;
-      ScalarElementary.toHellinger(value, 1);
-      return value[0];
+    if (lastStep == Formula.LastStep.NONE || sum == 0) {
+      return sum;
     }
-    return sum;
+    value[0] = sum;
+    if (lastStep == Formula.LastStep.ROOT) {
+      ScalarElementary.toRoots(value, 1);
+    } else {
+      ScalarElementary.toHellinger(value, 1);
+    }
+    return value[0];
   }
 
   /** Returns the divergence of a pair by its stable form, and 0 of equal parameters in the time of comparing them. */

@@ -1,5 +1,6 @@
 package dev.kullback.internal.vector;
 
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import java.util.Arrays;
@@ -121,9 +122,13 @@ final class Tile {
     Epilogue.store(this, kl);
   }
 
-  /** Makes Hellinger's distances of the entries that are settled. */
-  void toHellinger() {
-    Elementary.toHellinger(kl, rows * width);
+  /** Takes the last step of the entries that are settled. */
+  void finish(Formula.LastStep step) {
+    switch (step) {
+      case ROOT -> Elementary.toRoots(kl, rows * width);
+      case HELLINGER -> Elementary.toHellinger(kl, rows * width);
+      case NONE -> {}
+    }
   }
 
   /** Stores the entries of the diagonal. */

@@ -33,8 +33,10 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   /** Sums of batches of double, or where those of float are recomputed: started then. */
   private final TileSums<double[]> doubles;
 
+  private final Formula.LastStep lastStep;
+
   /** Whether values are made of sums at last; bounds are of the sums, so no rung stores a tile by itself. */
-  private final boolean isBounded;
+  private final boolean hasLastStep;
 
   /** Of KL alone, which has one rung more. */
   private final @Nullable NearKernel near;
@@ -55,7 +57,8 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     this.isRefinementReady = isRefinementReady;
     floats = FloatSums.of(formula);
     doubles = DoubleSums.of(formula);
-    isBounded = formula.isBounded();
+    lastStep = formula.lastStep();
+    hasLastStep = lastStep != Formula.LastStep.NONE;
     near = formula.hasNearForm() ? new NearKernel() : null;
   }
 
@@ -98,7 +101,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   /** Computes a tile whose first form is in double. */
   private void settleWide(TileOperands operands) {
     doubles.compute(tile, 0, tile.rows);
-    if (!isBounded && Epilogue.store(tile, doubles)) {
+    if (!hasLastStep && Epilogue.store(tile, doubles)) {
       tile.storeDiagonal();
       return;
     }
@@ -108,8 +111,8 @@ public final class TileKernel implements BlockKernel<TileOperands> {
 
   /** Stores a tile of which {@code open} entries are still open. */
   private void storeRest(TileOperands operands, int open) {
-    if (isBounded) {
-      tile.toHellinger();
+    if (hasLastStep) {
+      tile.finish(lastStep);
     }
     if (open > 0) {
       settleStable(operands);
@@ -122,7 +125,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
    * that no entry depends on its tile. Returns null if stored, or the rung to climb from.
    */
   private @Nullable Rung speculate(TileOperands operands, Rung rung) {
-    if (isBounded) {
+    if (hasLastStep) {
       return Rung.FLOAT;
     }
     boolean whole = tile.columns == FloatPanels.NR;

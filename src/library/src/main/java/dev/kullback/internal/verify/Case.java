@@ -97,7 +97,7 @@ final class Case {
     MadeUpGaussians center = kind.isNear() ? normal.around(1, random, 1) : normal;
     // Hellinger's distances of unlike Gaussians round to 1, which has no order that double could
     // tell
-    boolean isAlike = kind == Kind.ALIKE_FLOAT || formula.isBounded();
+    boolean isAlike = kind == Kind.ALIKE_FLOAT || formula.lastStep() == Formula.LastStep.HELLINGER;
     double spread = kind.isNear() ? NEAR : isAlike ? ALIKE : 1;
     MadeUpGaussians a = center.around(n, random, spread).withDuplicates();
     MadeUpGaussians b = isSelf ? a : center.around(m, random, spread).withDuplicates();

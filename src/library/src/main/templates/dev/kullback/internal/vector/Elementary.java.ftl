@@ -10,7 +10,7 @@ import jdk.incubator.vector.VectorOperators;
 </@imports>
 
 <#if asVectors>
-/** Logarithms of products and Hellinger's distances: the last step of Chernoff's sums. */
+/** Logarithms of products, and what is made of sums at last: Hellinger's distances and roots. */
 <#else>
 /** {@link Elementary} without vectors: the same text, so the same bits. */
 </#if>
@@ -93,6 +93,13 @@ final class ${class} {
     }
   }
 </#list>
+
+  /** Makes the roots of the first values, NaN of NaN. */
+  static void toRoots(double[] values, int count) {
+    for (int at = 0; at < count; at += V) {
+      ${store(sqrt(load("values", "at")), "values", "at")};
+    }
+  }
 
   /**
    * Makes Hellinger's distances {@code √(1 − e^−B)} of the first Bhattacharyya distances B, NaN of NaN: with {@code B = n ln 2 − ρ}, |ρ| ≤ ½ ln

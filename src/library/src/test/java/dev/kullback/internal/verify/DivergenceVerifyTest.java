@@ -25,6 +25,7 @@ class DivergenceVerifyTest {
         Chernoff.BHATTACHARYYA,
         Chernoff.HELLINGER,
         Wasserstein2.SQUARED,
+        Wasserstein2.DISTANCE,
         Chernoff.renyi(0.3));
   }
 
