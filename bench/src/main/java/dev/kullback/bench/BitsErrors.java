@@ -5,7 +5,7 @@ import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlTile;
-import dev.kullback.MixtureEntropy;
+import dev.kullback.Mixtures;
 import dev.kullback.Neighbors;
 import dev.kullback.Query;
 import dev.kullback.ScaleKind;
@@ -441,19 +441,19 @@ final class BitsErrors {
     for (int threads : new int[] {0, 1025}) {
       add("threads " + threads, () -> KlEngine.builder().threads(threads));
     }
-    add("mixture weights 2", () -> MixtureEntropy.of(q, new double[] {0.5, 0.5}));
-    add("mixture weights sum", () -> MixtureEntropy.of(q, new double[] {0.5, 0.5, 0.1}));
-    add("mixture weight < 0", () -> MixtureEntropy.of(q, new double[] {0.5, 0.75, -0.25}));
-    add("mixture weight NaN", () -> MixtureEntropy.of(q, new double[] {0.5, 0.5, NAN}));
-    add("mixture deterministic", () -> MixtureEntropy.of(zeros(3, 2)));
-    add("mixture extreme", () -> MixtureEntropy.of(extreme(3, 2)));
-    add("mixture alpha", () -> MixtureEntropy.of(q).lowerBound(1.5));
-    add("mixture alpha NaN", () -> MixtureEntropy.of(q).lowerBound(NAN));
+    add("mixture weights 2", () -> Mixtures.of(q, new double[] {0.5, 0.5}));
+    add("mixture weights sum", () -> Mixtures.of(q, new double[] {0.5, 0.5, 0.1}));
+    add("mixture weight < 0", () -> Mixtures.of(q, new double[] {0.5, 0.75, -0.25}));
+    add("mixture weight NaN", () -> Mixtures.of(q, new double[] {0.5, 0.5, NAN}));
+    add("mixture deterministic", () -> Mixtures.of(zeros(3, 2)));
+    add("mixture extreme", () -> Mixtures.of(extreme(3, 2)).conditionalEntropy());
+    add("mixture alpha", () -> Mixtures.of(q).entropyLowerBound(1.5));
+    add("mixture alpha NaN", () -> Mixtures.of(q).entropyLowerBound(NAN));
     add("interrupted pairwise", () -> interrupted(() -> engine.pairwise(q, q)));
     add("interrupted nearest", () -> interrupted(() -> engine.nearest(q, q, 1)));
     add("interrupted forEachTile", () -> interrupted(() -> engine.forEachTile(q, q, t -> {})));
     add("interrupted monteCarlo", () -> interrupted(() -> engine.monteCarlo(q, q, 2, 0)));
-    add("interrupted mixture", () -> interrupted(() -> MixtureEntropy.of(q).lowerBound()));
+    add("interrupted mixture", () -> interrupted(() -> Mixtures.of(q).entropyLowerBound()));
   }
 
   /** Passes on what the call throws; the status is to stay set. */
@@ -491,7 +491,7 @@ final class BitsErrors {
     add("closed engine, warmUp", () -> engine.warmUp(0, 1, 1));
     add("closed engine, warmUp batches", () -> engine.warmUp(q, q));
     add("closed engine, verify", () -> engine.verify(Duration.ZERO));
-    add("closed engine, mixture", () -> MixtureEntropy.of(q).upperBound(engine));
+    add("closed engine, mixture", () -> Mixtures.of(q).entropyUpperBound(engine));
   }
 
   // What no caller should pass.

@@ -3,8 +3,8 @@ package dev.kullback.bench;
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.KlTile;
-import dev.kullback.MixtureEntropy;
-import dev.kullback.MonteCarlo;
+import dev.kullback.Mixtures;
+import dev.kullback.MonteCarloEstimates;
 import dev.kullback.Neighbors;
 import dev.kullback.Query;
 import java.lang.foreign.Arena;
@@ -236,7 +236,7 @@ final class BitsOperations {
   }
 
   private static void monteCarlo(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash) {
-    MonteCarlo result = engine.monteCarlo(q, p, 3, 42);
+    MonteCarloEstimates result = engine.monteCarlo(q, p, 3, 42);
     hash.add((long) result.samples());
     for (int i = 0; i < result.size(); i++) {
       hash.add(result.estimate(i));
@@ -245,20 +245,20 @@ final class BitsOperations {
   }
 
   private static void mixture(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash) {
-    add(MixtureEntropy.of(q), engine, hash);
+    add(Mixtures.of(q), engine, hash);
     double[] weights = new double[q.size()];
     Arrays.setAll(weights, i -> i % 7 == 3 ? 0 : 1 + i % 4);
     double sum = Arrays.stream(weights).sum();
     Arrays.setAll(weights, i -> weights[i] / sum);
-    add(MixtureEntropy.of(q, weights), engine, hash);
+    add(Mixtures.of(q, weights), engine, hash);
   }
 
-  private static void add(MixtureEntropy mixture, KlEngine engine, Bits.Hash hash) {
+  private static void add(Mixtures mixture, KlEngine engine, Bits.Hash hash) {
     hash.add(mixture.componentEntropies());
     hash.add(mixture.conditionalEntropy());
-    hash.add(mixture.upperBound(engine));
-    hash.add(mixture.lowerBound());
-    hash.add(mixture.lowerBound(0.3));
-    hash.add(mixture.lowerBound(1));
+    hash.add(mixture.entropyUpperBound(engine));
+    hash.add(mixture.entropyLowerBound());
+    hash.add(mixture.entropyLowerBound(0.3));
+    hash.add(mixture.entropyLowerBound(1));
   }
 }

@@ -7,6 +7,7 @@ import static dev.kullback.bench.Report.row;
 
 import dev.kullback.FullGaussians;
 import dev.kullback.MixtureReduction;
+import dev.kullback.Mixtures;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Random;
@@ -62,10 +63,10 @@ final class Reduction {
     double sum = DoubleStream.of(weights).sum();
     Arrays.setAll(weights, i -> weights[i] / sum);
     FullGaussians components = FullGaussians.ofCovariance(mean, covariance, shape.dimension());
+    Mixtures mixture = Mixtures.unnormalized(components, weights);
     System.out.println(Report.conditions(1));
 
-    Supplier<Double> kullback =
-        () -> MixtureReduction.runnalls(components, weights, to).totalCost();
+    Supplier<Double> kullback = () -> MixtureReduction.runnalls(mixture, to).totalCost();
     Supplier<Double> matrix = () -> new Loop(mean, covariance, weights).withMatrix(to);
     System.err.println("Kullback and the loop with a matrix, " + rounds + " times …");
     double cost = kullback.get();

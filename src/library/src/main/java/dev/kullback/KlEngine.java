@@ -529,7 +529,7 @@ public final class KlEngine implements AutoCloseable {
    * @return N estimates and their standard errors
    * @throws IllegalStateException if the engine computes another divergence than KL
    */
-  public MonteCarlo monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
+  public MonteCarloEstimates monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
     if (!divergence.equals(Divergence.KL)) {
       throw new IllegalStateException(
           "the engine computes %s; samples estimate KL, which needs an engine of it"
@@ -551,7 +551,7 @@ public final class KlEngine implements AutoCloseable {
         errors[i] = estimate.standardError();
       }
     }
-    return new MonteCarlo(samples, estimates, errors);
+    return new MonteCarloEstimates(samples, estimates, errors);
   }
 
   /**

@@ -15,7 +15,7 @@ import java.util.function.IntToDoubleFunction;
 import java.util.stream.IntStream;
 
 /**
- * The divergences {@code KL(f_m ‖ g_n)}, in nats, of N mixtures {@code f_m = Σ_a π_a f_a} from M mixtures {@code g_n = Σ_b ω_b g_b}. They
+ * The divergences {@code KL(q_m ‖ p_n)}, in nats, of N mixtures {@code q_m = Σ_a π_a q_a} from M mixtures {@code p_n = Σ_b ω_b p_b}. They
  * have no closed form; these are approximations, one bound, and estimates by sampling. Each is a matrix, row-major {@code [N, M]}.
  *
  * <p>They are those of J. R. Hershey and P. A. Olsen, "Approximating the Kullback Leibler divergence between Gaussian mixture models",
@@ -25,47 +25,48 @@ import java.util.stream.IntStream;
  *
  * <p>The divergences of components come from an engine; their relative errors, at most 1e-5 for batches of float and 1e-12 for those of
  * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double on
- * the calling thread. Memory is a double for each pair of a component of f and one of g, and for each two of one f_m. A {@code MixtureKl}
+ * the calling thread. Memory is a double for each pair of a component of q and one of p, and for each two of one q_m. A {@code MixtureKl}
  * is immutable and safe for use by any number of threads.
  *
  * @since 0.1.0
  */
 public final class MixtureKl {
-  private final Mixture f;
-  private final Mixture g;
+  private final Mixtures q;
+  private final Mixtures p;
   private final Batch components;
   private final Batch otherComponents;
   private final double[] pi;
   private final double[] omega;
 
-  private MixtureKl(Mixture f, Mixture g) {
-    this.f = f;
-    this.g = g;
-    components = KlEngine.batch(f.components());
-    otherComponents = KlEngine.batch(g.components());
-    pi = f.weights();
-    omega = g.weights();
+  private MixtureKl(Mixtures q, Mixtures p) {
+    this.q = q;
+    this.p = p;
+    components = KlEngine.batch(q.components());
+    otherComponents = KlEngine.batch(p.components());
+    pi = q.normalized("q");
+    omega = p.normalized("p");
   }
 
   /**
    * Prepares for two batches of mixtures.
    *
-   * @param f N mixtures, the rows
-   * @param g M mixtures of the same dimension, the columns
+   * @param q N mixtures, the rows
+   * @param p M mixtures of the same dimension, the columns
    * @return the divergences, which are computed by their methods
-   * @throws IllegalArgumentException if the dimensions differ, or if the matrix has more elements than an array. Methods that need the
+   * @throws IllegalArgumentException if the dimensions differ, if the weights of a mixture are {@linkplain Mixtures#unnormalized(Gaussians,
+   *     double[], int[]) unnormalized} and do not have the sum 1 to 1e-5, or if the matrix has more elements than an array. Methods that need the
    *     divergences of components throw it if there are more of these
    */
-  public static MixtureKl of(Mixture f, Mixture g) {
-    Objects.requireNonNull(f, "f");
-    Objects.requireNonNull(g, "g");
-    if (f.dimension() != g.dimension()) {
+  public static MixtureKl of(Mixtures q, Mixtures p) {
+    Objects.requireNonNull(q, "q");
+    Objects.requireNonNull(p, "p");
+    if (q.dimension() != p.dimension()) {
       throw new IllegalArgumentException(
-          "f has dimension %d but g has %d; they must be the same"
-              .formatted(f.dimension(), g.dimension()));
+          "q has dimension %d but p has %d; they must be the same"
+              .formatted(q.dimension(), p.dimension()));
     }
-    requireArray((long) f.size() * g.size(), "of mixtures");
-    return new MixtureKl(f, g);
+    requireArray((long) q.size() * p.size(), "of mixtures");
+    return new MixtureKl(q, p);
   }
 
   private static void requireArray(long length, String what) {
@@ -79,7 +80,7 @@ public final class MixtureKl {
    * Computes the variational approximation, section 7 of the paper:
    *
    * <pre>
-   * Σ_a π_a ln( Σ_a' π_a' exp(−KL(f_a ‖ f_a')) / Σ_b ω_b exp(−KL(f_a ‖ g_b)) )
+   * Σ_a π_a ln( Σ_a' π_a' exp(−KL(q_a ‖ q_a')) / Σ_b ω_b exp(−KL(q_a ‖ p_b)) )
    * </pre>
    *
    * @param engine computes the components' divergences, which are KL
@@ -95,7 +96,7 @@ public final class MixtureKl {
    * Computes the product-of-Gaussians approximation, section 5 of the paper:
    *
    * <pre>
-   * Σ_a π_a ln( Σ_a' π_a' ∫ f_a f_a' / Σ_b ω_b ∫ f_a g_b )
+   * Σ_a π_a ln( Σ_a' π_a' ∫ q_a q_a' / Σ_b ω_b ∫ q_a p_b )
    * </pre>
    *
    * <p>It takes {@code O(D)} time for each pair of components, and {@code O(D³)} with full covariances.
@@ -115,7 +116,7 @@ public final class MixtureKl {
    * Computes the divergence of matched pairs, section 6 of the paper, of J. Goldberger, S. Gordon and H. Greenspan, ICCV 2003:
    *
    * <pre>
-   * Σ_a π_a min_b [ KL(f_a ‖ g_b) + ln π_a − ln ω_b ]
+   * Σ_a π_a min_b [ KL(q_a ‖ p_b) + ln π_a − ln ω_b ]
    * </pre>
    *
    * @param engine computes the components' divergences, which are KL
@@ -123,17 +124,17 @@ public final class MixtureKl {
    */
   public double[] matchedPairs(KlEngine engine) {
     double[] across = across(engine);
-    double[] out = new double[f.size() * g.size()];
+    double[] out = new double[q.size() * p.size()];
     Checkpoint checkpoint = new Checkpoint();
     for (int a = 0, m = 0; a < pi.length; a++) {
       checkpoint.pass(Checkpoint.ofPlain(8L * omega.length));
-      m += a == f.offset(m + 1) ? 1 : 0;
-      for (int n = 0; n < g.size() && pi[a] > 0; n++) {
+      m += a == q.offset(m + 1) ? 1 : 0;
+      for (int n = 0; n < p.size() && pi[a] > 0; n++) {
         double least = Double.POSITIVE_INFINITY;
-        for (int b = g.offset(n); b < g.offset(n + 1); b++) {
+        for (int b = p.offset(n); b < p.offset(n + 1); b++) {
           least = Math.min(least, across[a * omega.length + b] - Math.log(omega[b]));
         }
-        out[m * g.size() + n] += pi[a] * (least + Math.log(pi[a]));
+        out[m * p.size() + n] += pi[a] * (least + Math.log(pi[a]));
       }
     }
     return out;
@@ -144,7 +145,7 @@ public final class MixtureKl {
    * Σ_a ψ_ab = ω_b}, of
    *
    * <pre>
-   * Σ_ab φ_ab [ ln(φ_ab / ψ_ab) + KL(f_a ‖ g_b) ] ≥ KL(f ‖ g)
+   * Σ_ab φ_ab [ ln(φ_ab / ψ_ab) + KL(q_a ‖ p_b) ] ≥ KL(q ‖ p)
    * </pre>
    *
    * <p>An iteration comes to within 1e-9 nats of it, or 1e-9 of a bound above 1, for the components' divergences as the engine has them.
@@ -157,16 +158,16 @@ public final class MixtureKl {
    */
   public double[] upperBound(KlEngine engine) {
     double[] across = across(engine);
-    double[] out = new double[f.size() * g.size()];
-    for (int m = 0; m < f.size(); m++) {
-      int[] a = counted(pi, f.offset(m), f.offset(m + 1));
-      for (int n = 0; n < g.size(); n++) {
-        int[] b = counted(omega, g.offset(n), g.offset(n + 1));
+    double[] out = new double[q.size() * p.size()];
+    for (int m = 0; m < q.size(); m++) {
+      int[] a = counted(pi, q.offset(m), q.offset(m + 1));
+      for (int n = 0; n < p.size(); n++) {
+        int[] b = counted(omega, p.offset(n), p.offset(n + 1));
         double[] d = new double[a.length * b.length];
         Arrays.setAll(d, k -> across[a[k / b.length] * omega.length + b[k % b.length]]);
         double[] rows = Arrays.stream(a).mapToDouble(i -> pi[i]).toArray();
         double[] columns = Arrays.stream(b).mapToDouble(i -> omega[i]).toArray();
-        out[m * g.size() + n] = new VariationalBound(rows, columns, d).compute();
+        out[m * p.size() + n] = new VariationalBound(rows, columns, d).compute();
       }
     }
     return out;
@@ -178,7 +179,7 @@ public final class MixtureKl {
   }
 
   /**
-   * Estimates the divergences as means of {@code ln f_m(x) − ln g_n(x)} over S samples x of f_m.
+   * Estimates the divergences as means of {@code ln q_m(x) − ln p_n(x)} over S samples x of q_m.
    *
    * <p>Samples of a row are the same for all columns. They come from the m-th {@link SplittableRandom#split()} of a {@link
    * SplittableRandom} of the seed: for each sample a {@code nextDouble()}, which chooses the component, and D values of {@code
@@ -189,62 +190,62 @@ public final class MixtureKl {
    * @param seed the seed of the generator
    * @return the estimates of the N·M entries, that of (m, n) as number {@code m·M + n}, unbiased, with standard errors from the samples'
    *     variance and a bound on rounding. An error below 1e-12 or so is that bound
-   * @throws IllegalArgumentException if there are fewer samples, or if one is drawn of a component of f with a standard deviation, or an
+   * @throws IllegalArgumentException if there are fewer samples, or if one is drawn of a component of q with a standard deviation, or an
    *     element of a factor's diagonal, outside [2⁻¹⁰⁰⁰, 2¹⁰⁰⁰]
    */
-  public MonteCarlo monteCarlo(int samples, long seed) {
+  public MonteCarloEstimates monteCarlo(int samples, long seed) {
     if (samples < 2) {
       throw new IllegalArgumentException("samples must be at least 2, is " + samples);
     }
     MixtureSampler sampler =
-        new MixtureSampler(components, pi, f.offsets(), otherComponents, omega, g.offsets());
+        new MixtureSampler(components, pi, q.offsets(), otherComponents, omega, p.offsets());
     SplittableRandom seeds = new SplittableRandom(seed);
-    double[] estimates = new double[f.size() * g.size()];
+    double[] estimates = new double[q.size() * p.size()];
     double[] errors = new double[estimates.length];
-    for (int m = 0, k = 0; m < f.size(); m++) {
+    for (int m = 0, k = 0; m < q.size(); m++) {
       for (Estimate estimate : sampler.sample(m, samples, seeds.split())) {
         estimates[k] = estimate.mean();
         errors[k++] = estimate.standardError();
       }
     }
-    return new MonteCarlo(samples, estimates, errors);
+    return new MonteCarloEstimates(samples, estimates, errors);
   }
 
-  /** Returns the divergences of all components of f from all of g. */
+  /** Returns the divergences of all components of q from all of p. */
   private double[] across(KlEngine engine) {
     if (!engine.divergence().equals(Divergence.KL)) {
       throw new IllegalArgumentException(
           "engine computes %s; divergences of mixtures need KL"
               .formatted(engine.divergence().name()));
     }
-    requireArray((long) pi.length * omega.length, "of f's components from g's");
+    requireArray((long) pi.length * omega.length, "of q's components from p's");
     double[] out = new double[pi.length * omega.length];
-    return engine.pairwise(f.components(), g.components(), out);
+    return engine.pairwise(q.components(), p.components(), out);
   }
 
-  /** Returns the divergences of each f_m's components from each other, one mixture behind the other. */
+  /** Returns the divergences of each q_m's components from each other, one mixture behind the other. */
   private double[] within(KlEngine engine) {
     int[] rows = pairs(true);
     double[] out = new double[rows.length];
-    if (f.size() == 1) {
-      return engine.pairwise(f.components(), f.components(), out);
+    if (q.size() == 1) {
+      return engine.pairwise(q.components(), q.components(), out);
     }
-    engine.pairs(f.components(), rows, f.components(), pairs(false), out);
+    engine.pairs(q.components(), rows, q.components(), pairs(false), out);
     return out;
   }
 
-  /** Returns the first or the second of each two components of one f_m, by m, row and column. */
+  /** Returns the first or the second of each two components of one q_m, by m, row and column. */
   private int[] pairs(boolean first) {
     long length = 0;
-    for (int m = 0; m < f.size(); m++) {
-      int count = f.offset(m + 1) - f.offset(m);
+    for (int m = 0; m < q.size(); m++) {
+      int count = q.offset(m + 1) - q.offset(m);
       length += (long) count * count;
     }
-    requireArray(length, "of f's components from each other");
+    requireArray(length, "of q's components from each other");
     int[] pairs = new int[(int) length];
-    for (int m = 0, k = 0; m < f.size(); m++) {
-      for (int a = f.offset(m); a < f.offset(m + 1); a++) {
-        for (int b = f.offset(m); b < f.offset(m + 1); b++) {
+    for (int m = 0, k = 0; m < q.size(); m++) {
+      for (int a = q.offset(m); a < q.offset(m + 1); a++) {
+        for (int b = q.offset(m); b < q.offset(m + 1); b++) {
           pairs[k++] = first ? a : b;
         }
       }
@@ -259,18 +260,18 @@ public final class MixtureKl {
    * @param other takes the number of an entry of the components' matrix
    */
   private double[] quotients(IntToDoubleFunction own, IntToDoubleFunction other) {
-    double[] out = new double[f.size() * g.size()];
+    double[] out = new double[q.size() * p.size()];
     Checkpoint checkpoint = new Checkpoint();
-    for (int m = 0, k = 0; m < f.size(); m++) {
-      for (int a = f.offset(m); a < f.offset(m + 1); a++) {
-        int count = f.offset(m + 1) - f.offset(m);
+    for (int m = 0, k = 0; m < q.size(); m++) {
+      for (int a = q.offset(m); a < q.offset(m + 1); a++) {
+        int count = q.offset(m + 1) - q.offset(m);
         checkpoint.pass(Checkpoint.ofPlain(16L * (count + omega.length)));
         double numerator =
-            pi[a] == 0 ? 0 : sum(pi, f.offset(m), f.offset(m + 1), own, k - f.offset(m));
+            pi[a] == 0 ? 0 : sum(pi, q.offset(m), q.offset(m + 1), own, k - q.offset(m));
         k += count;
-        for (int n = 0; n < g.size() && pi[a] > 0; n++) {
-          double denominator = sum(omega, g.offset(n), g.offset(n + 1), other, a * omega.length);
-          out[m * g.size() + n] += pi[a] * (numerator - denominator);
+        for (int n = 0; n < p.size() && pi[a] > 0; n++) {
+          double denominator = sum(omega, p.offset(n), p.offset(n + 1), other, a * omega.length);
+          out[m * p.size() + n] += pi[a] * (numerator - denominator);
         }
       }
     }

@@ -5,13 +5,15 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.mixture.Components;
 import dev.kullback.internal.mixture.Reduction;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Objects;
 import java.util.function.IntConsumer;
 
 /**
- * A mixture {@code Σ_i w_i N(μ_i, P_i)} of N Gaussians that was reduced to fewer, by merging two of them at a time into the Gaussian of
- * their weight, mean and covariance:
+ * Mixtures {@code Σ_i w_i N(μ_i, P_i)} of Gaussians that were reduced, each by itself, to fewer components, by merging two of them at a time
+ * into the Gaussian of their weight, mean and covariance:
  *
  * <pre>
  * w_ij = w_i + w_j
@@ -28,7 +30,7 @@ import java.util.function.IntConsumer;
  * <p>of A. R. Runnalls, "Kullback-Leibler approach to Gaussian mixture reduction", IEEE Transactions on Aerospace and Electronic Systems 43
  * (2007) 989–999, equation 21. It is {@code w_i KL(N_i ‖ N_ij) + w_j KL(N_j ‖ N_ij)}, in nats, never negative, and 0 for equal Gaussians.
  * For weights of sum 1, it bounds how much further the mixture is from the reduced one, by KL, than it was. It is proportional to the
- * weights, whose sum need not be 1: a tracker's intensity has the number of targets.
+ * weights, whose sum need not be 1 ({@link Mixtures#unnormalized(Gaussians, double[]) unnormalized}): a tracker's intensity has the number of targets.
  *
  * <p>Of diagonal components, P is diagonal: variances are those of the merged component, and covariances between dimensions are dropped.
  * The cost is that of the diagonal P_ij.
@@ -52,80 +54,86 @@ public final class MixtureReduction {
   /** Largest absolute value of a mean: its square, over or under a variance, is within double's range. */
   private static final double MOST_MEAN = 0x1p250;
 
-  /** Largest sum of weights, and its inverse the least: costs are in double's range. */
-  private static final double MOST_SUM = 0x1p500;
-
-  private final Gaussians components;
-  private final double[] weights;
-  private final double[] means;
-  private final double[] scales;
+  private final Mixtures mixtures;
   private final int[] assignments;
   private final double[] costs;
 
-  private MixtureReduction(Components merged, Reduction reduction, double[] costs, int n) {
-    boolean isFull = merged.isFull();
-    int size = reduction.size();
-    int d = merged.dimension();
-    int length = isFull ? d * d : d;
-    weights = new double[size];
-    means = new double[size * d];
-    scales = new double[size * length];
-    int[] places = new int[n];
-    for (int p = 0; p < size; p++) {
-      int i = reduction.component(p);
-      places[i] = p;
-      weights[p] = merged.weight(i);
-      merged.copyMean(i, means, p * d);
-      merged.copyCovariance(i, scales, p * length);
+  /** Where the costs of each mixture begin, and the end. */
+  private final int[] costOffsets;
+
+  /** One mixture after its mergers. */
+  private record Part(Components merged, Reduction reduction, double[] costs) {}
+
+  private MixtureReduction(Mixtures from, List<Part> parts) {
+    int n = parts.size();
+    int[] offsets = new int[n + 1];
+    costOffsets = new int[n + 1];
+    for (int m = 0; m < n; m++) {
+      offsets[m + 1] = offsets[m] + parts.get(m).reduction.size();
+      costOffsets[m + 1] = costOffsets[m] + parts.get(m).costs.length;
     }
-    assignments = new int[n];
-    Arrays.setAll(assignments, i -> places[merged.owner(i)]);
-    this.costs = costs;
-    components =
+    int d = from.dimension();
+    boolean isFull = parts.getFirst().merged.isFull();
+    int length = isFull ? d * d : d;
+    double[] weights = new double[offsets[n]];
+    double[] means = new double[offsets[n] * d];
+    double[] scales = new double[offsets[n] * length];
+    assignments = new int[from.offset(n)];
+    costs = new double[costOffsets[n]];
+    for (int m = 0; m < n; m++) {
+      Components merged = parts.get(m).merged;
+      Reduction reduction = parts.get(m).reduction;
+      int[] places = new int[from.offset(m + 1) - from.offset(m)];
+      for (int p = offsets[m]; p < offsets[m + 1]; p++) {
+        int i = reduction.component(p - offsets[m]);
+        places[i] = p;
+        weights[p] = merged.weight(i);
+        merged.copyMean(i, means, p * d);
+        merged.copyCovariance(i, scales, p * length);
+      }
+      for (int i = 0; i < places.length; i++) {
+        assignments[from.offset(m) + i] = places[merged.owner(i)];
+      }
+      System.arraycopy(parts.get(m).costs, 0, costs, costOffsets[m], parts.get(m).costs.length);
+    }
+    Gaussians components =
         isFull
             ? FullGaussians.ofCovariance(means, scales, d)
             : Gaussians.owning(ScaleKind.VARIANCE, means, scales, d);
+    mixtures = Mixtures.owning(components, weights, offsets, from.isNormalized());
   }
 
   /**
-   * Reduces a mixture to at most K components.
+   * Reduces each mixture to at most K components.
    *
-   * @param components N Gaussians
-   * @param weights w, N finite numbers ≥ 0 of a sum in [2⁻⁵⁰⁰, 2⁵⁰⁰]. Components of weight 0 cost nothing to merge, and are merged first
+   * @param mixtures N mixtures. Components of weight 0 cost nothing to merge, and are merged first
    * @param size K, at least 1
-   * @return the reduced mixture
-   * @throws IllegalArgumentException if the arguments are not such; if the components are deterministic, or have means, variances or
-   *     factors too large or too small for squares in double (beyond 2^±250, variances of diagonal ones beyond 2^±500); or if a covariance
-   *     becomes singular in double when components merge
+   * @return the reduced mixtures
+   * @throws IllegalArgumentException if size is below 1; if components have means, variances or factors too large or too small for squares
+   *     in double (beyond 2^±250, variances of diagonal ones beyond 2^±500); or if a covariance becomes singular in double when components
+   *     merge
    * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
    */
-  public static MixtureReduction runnalls(Gaussians components, double[] weights, int size) {
-    return runnalls(components, weights, size, Double.POSITIVE_INFINITY);
+  public static MixtureReduction runnalls(Mixtures mixtures, int size) {
+    return runnalls(mixtures, size, Double.POSITIVE_INFINITY, _ -> {});
   }
 
   /**
-   * Reduces a mixture as {@link #runnalls(Gaussians, double[], int)} does, and stops before the first merger that costs more than
-   * {@code maxCost}.
+   * Reduces mixtures as {@link #runnalls(Mixtures, int)} does, but each only until a merger would cost more than {@code maxCost}, and tells
+   * how far it is.
    *
-   * @param maxCost the most that a merger may cost, in nats, ≥ 0; +∞ for no limit
-   * @return the reduced mixture, which may have more than K components
+   * @param mixtures N mixtures
+   * @param size K, at least 1
+   * @param maxCost the most that a merger may cost, in nats, ≥ 0; +∞ for no limit. With a limit, a mixture may keep more than K components
+   * @param progress takes the number of components left in all mixtures on the calling thread, before the first merger and after each;
+   *     what it throws ends the reduction
+   * @return the reduced mixtures
+   * @throws IllegalArgumentException if maxCost is negative or NaN, and as {@link #runnalls(Mixtures, int)} does
+   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
    */
   public static MixtureReduction runnalls(
-      Gaussians components, double[] weights, int size, double maxCost) {
-    return runnalls(components, weights, size, maxCost, _ -> {});
-  }
-
-  /**
-   * Reduces a mixture as {@link #runnalls(Gaussians, double[], int, double)} does, and tells how far it is.
-   *
-   * @param progress takes the number of components left on the calling thread, before the first merger and after each; what it throws
-   *     ends the reduction
-   * @return the reduced mixture
-   */
-  public static MixtureReduction runnalls(
-      Gaussians components, double[] weights, int size, double maxCost, IntConsumer progress) {
-    Batch batch = KlEngine.batch(components, "components");
-    Objects.requireNonNull(weights, "weights");
+      Mixtures mixtures, int size, double maxCost, IntConsumer progress) {
+    Objects.requireNonNull(mixtures, "mixtures");
     Objects.requireNonNull(progress, "progress");
     if (size < 1) {
       throw new IllegalArgumentException("size must be at least 1, is " + size);
@@ -133,41 +141,25 @@ public final class MixtureReduction {
     if (!(maxCost >= 0)) {
       throw new IllegalArgumentException("maxCost must be >= 0, is " + maxCost);
     }
-    checkWeights(weights, batch.size());
-    checkRange(batch);
-    Components merged = Components.of(batch, weights.clone());
-    Reduction reduction = new Reduction(merged, batch.size());
-    double[] costs = reduction.run(size, maxCost, progress);
-    return new MixtureReduction(merged, reduction, costs, batch.size());
-  }
-
-  private static void checkWeights(double[] weights, int n) {
-    Mixture.checkLength(weights, n);
-    double sum = 0;
-    for (int i = 0; i < n; i++) {
-      if (!(weights[i] >= 0 && weights[i] <= Double.MAX_VALUE)) {
-        throw new IllegalArgumentException(
-            "weights[%d] is %s; it must be finite and >= 0%s"
-                .formatted(i, weights[i], weights[i] < 0 ? "; is it a logarithm?" : ""));
-      }
-      sum += weights[i];
+    checkRange(KlEngine.batch(mixtures.components()));
+    double[] weights = mixtures.weights();
+    int[] left = {weights.length};
+    progress.accept(left[0]);
+    List<Part> parts = new ArrayList<>();
+    for (int m = 0; m < mixtures.size(); m++) {
+      int first = mixtures.offset(m);
+      int end = mixtures.offset(m + 1);
+      Components merged =
+          Components.of(
+              KlEngine.batch(mixtures.part(m)), Arrays.copyOfRange(weights, first, end), first);
+      Reduction reduction = new Reduction(merged, end - first);
+      double[] costs = reduction.run(size, maxCost, () -> progress.accept(--left[0]));
+      parts.add(new Part(merged, reduction, costs));
     }
-    if (sum == 0) {
-      throw new IllegalArgumentException("the weights are all 0: the mixture has no component");
-    }
-    if (!(sum >= 1 / MOST_SUM && sum <= MOST_SUM)) {
-      throw new IllegalArgumentException(
-          "the sum of weights is "
-              + sum
-              + "; it must be in [2^-500, 2^500]: scale them all by one number");
-    }
+    return new MixtureReduction(mixtures, parts);
   }
 
   private static void checkRange(Batch batch) {
-    if (batch.isDeterministic()) {
-      throw new IllegalArgumentException(
-          "components are deterministic (std 0); only Gaussians with variances > 0 can be merged");
-    }
     for (int i = 0; i < batch.size(); i++) {
       switch (batch) {
         case DiagonalBatch d -> checkRange(d, i);
@@ -197,55 +189,47 @@ public final class MixtureReduction {
     }
   }
 
-  /** {@return the number of components that are left} */
-  public int size() {
-    return weights.length;
-  }
-
-  /** {@return the components that are left, of double precision, by the lowest index of the original ones in each} */
-  public Gaussians components() {
-    return components;
-  }
-
-  /** {@return the weights of {@link #components()}, a new array; their sum is that of the original ones} */
-  public double[] weights() {
-    return weights.clone();
-  }
-
-  /** {@return the means of {@link #components()}, row-major {@code [size, D]}, a new array} */
-  public double[] means() {
-    return means.clone();
-  }
-
   /**
-   * {@return the covariances of {@link #components()}, row-major {@code [size, D, D]}, or of diagonal components the variances
-   * {@code [size, D]}, a new array}
+   * {@return the reduced mixtures, of components of double precision} Those of a mixture come by the lowest index of the original ones in
+   * each. The sum of its weights is that of the original ones.
    */
-  public double[] covariances() {
-    return scales.clone();
+  public Mixtures mixtures() {
+    return mixtures;
   }
 
-  /** {@return for each of the N original components, the index of the one of {@link #components()} that it is part of, a new array} */
+  /** {@return for each original component, the index of the one of {@code mixtures().components()} that it is part of, its own array} */
   public int[] assignments() {
-    return assignments.clone();
-  }
-
-  /** {@return the cost of each merger, in nats, in the order in which they were made: N − size numbers, a new array} */
-  public double[] costs() {
-    return costs.clone();
+    return assignments;
   }
 
   /**
-   * {@return the sum of {@link #costs()}, in nats} For weights of sum 1 it is {@code ≥ KL(mixture ‖ reduced mixture)}: the divergence of
-   * the mixtures is at most that of their components, each from the one that it is part of.
+   * {@return the cost of each merger, in nats, in the order in which they were made, the first mixture's at first: as many for a
+   * mixture as it has lost components; its own array}
    */
+  public double[] costs() {
+    return costs;
+  }
+
+  /** {@return the sum of {@link #costs()}, in nats, over all mixtures} */
   public double totalCost() {
     return Arrays.stream(costs).sum();
+  }
+
+  /**
+   * {@return the sum of the costs of mixture m's mergers, in nats} For weights of sum 1 it is {@code ≥ KL(mixture ‖ reduced mixture)}: the
+   * divergence of the mixtures is at most that of their components, each from the one that it is part of.
+   *
+   * @param m the mixture, in [0, N)
+   * @throws IndexOutOfBoundsException if m is not in [0, N)
+   */
+  public double totalCost(int m) {
+    Objects.checkIndex(m, mixtures.size());
+    return Arrays.stream(costs, costOffsets[m], costOffsets[m + 1]).sum();
   }
 
   @Override
   public String toString() {
     return "MixtureReduction[%d to %d, cost %s]"
-        .formatted(assignments.length, weights.length, totalCost());
+        .formatted(assignments.length, mixtures.components().size(), totalCost());
   }
 }

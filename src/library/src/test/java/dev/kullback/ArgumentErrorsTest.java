@@ -222,10 +222,10 @@ class ArgumentErrorsTest {
                 ScaleKind.COVARIANCE, segment, null, segment, null, 1, ScalePolicy.STRICT));
     assertNamed("backend", () -> KlEngine.builder().backend(null));
     assertNamed("executor", () -> KlEngine.builder().executor(null));
-    assertNamed("components", () -> MixtureEntropy.of(null));
-    assertNamed("components", () -> MixtureEntropy.of(null, oks));
-    assertNamed("weights", () -> MixtureEntropy.of(q, null));
-    assertNamed("engine", () -> MixtureEntropy.of(q).upperBound(null));
+    assertNamed("components", () -> Mixtures.of(null));
+    assertNamed("components", () -> Mixtures.of(null, oks));
+    assertNamed("weights", () -> Mixtures.of(q, null));
+    assertNamed("engine", () -> Mixtures.of(q).entropyUpperBound(null));
     try (KlEngine engine = KlEngine.builder().build()) {
       assertNamed("out", () -> engine.pairwise(q, q, none));
       assertNamed("out", () -> engine.pairwise(q, q, nones));
@@ -284,7 +284,7 @@ class ArgumentErrorsTest {
     DiagonalGaussians q = ones(6, 3);
     try (KlEngine engine = KlEngine.builder().build()) {
       Neighbors found = engine.nearest(q, q, 2);
-      MonteCarlo estimate = engine.monteCarlo(q, q, 2, 1);
+      MonteCarloEstimates estimate = engine.monteCarlo(q, q, 2, 1);
       for (int i : new int[] {-1, 6, Integer.MAX_VALUE, Integer.MIN_VALUE}) {
         for (ThrowingCallable call :
             new ThrowingCallable[] {

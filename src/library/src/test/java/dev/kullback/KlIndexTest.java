@@ -540,11 +540,10 @@ class KlIndexTest {
         assertThatIllegalArgumentException()
             .isThrownBy(() -> engine.rowSum(some, none))
             .withMessageStartingWith("p has no Gaussians");
+        assertThatIllegalArgumentException().isThrownBy(() -> Mixtures.of(none));
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> MixtureEntropy.of(none, new double[0]));
-        assertThatIllegalArgumentException()
-            .isThrownBy(() -> MixtureReduction.runnalls(none, new double[0], 1));
-        assertThatIllegalArgumentException().isThrownBy(() -> Mixture.of(none, new double[0]));
+            .isThrownBy(() -> Mixtures.unnormalized(none, new double[0]));
+        assertThatIllegalArgumentException().isThrownBy(() -> Mixtures.of(none, new double[0]));
       }
     }
   }

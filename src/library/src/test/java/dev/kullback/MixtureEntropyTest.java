@@ -51,20 +51,25 @@ class MixtureEntropyTest {
             full
                 ? FullGaussians.ofScaleTril(mean, matrix, d)
                 : DiagonalGaussians.ofStd(mean, std, d);
-        MixtureEntropy entropy = MixtureEntropy.of(components, weights);
-        double upper = entropy.upperBound(engine);
+        Mixtures entropy = Mixtures.of(components, weights);
+        double upper = entropy.entropyUpperBound(engine)[0];
         double[] sampled = sampled(mean, matrix, d, weights, random);
         String what = "%s, trial %d: %s".formatted(backend, trial, components);
         double slack = 5 * sampled[1] + 1e-12;
         assertThat(upper).as(what).isGreaterThanOrEqualTo(sampled[0] - slack);
-        assertThat(entropy.conditionalEntropy()).as(what).isLessThanOrEqualTo(sampled[0] + slack);
+        assertThat(entropy.conditionalEntropy()[0])
+            .as(what)
+            .isLessThanOrEqualTo(sampled[0] + slack);
         for (double alpha : new double[] {0, 0.2, 0.5, 0.9, 1}) {
-          assertThat(entropy.lowerBound(alpha)).as(what).isLessThanOrEqualTo(sampled[0] + slack);
+          assertThat(entropy.entropyLowerBound(alpha)[0])
+              .as(what)
+              .isLessThanOrEqualTo(sampled[0] + slack);
         }
-        assertThat(entropy.lowerBound())
-            .isEqualTo(entropy.lowerBound(0.5))
-            .isGreaterThanOrEqualTo(entropy.conditionalEntropy() - 1e-12);
-        assertThat(entropy.lowerBound(1)).isCloseTo(entropy.conditionalEntropy(), within(1e-9));
+        assertThat(entropy.entropyLowerBound()[0])
+            .isEqualTo(entropy.entropyLowerBound(0.5)[0])
+            .isGreaterThanOrEqualTo(entropy.conditionalEntropy()[0] - 1e-12);
+        assertThat(entropy.entropyLowerBound(1)[0])
+            .isCloseTo(entropy.conditionalEntropy()[0], within(1e-9));
       }
     }
   }
@@ -128,17 +133,17 @@ class MixtureEntropyTest {
       Gaussians apart =
           DiagonalGaussians.ofStd(new double[] {0, 1, 1e6}, new double[] {1, 1e-9, 2}, 1);
       double expected = UNIT + 0.75 * Math.log(2) - 0.25 * Math.log(0.25) - 0.75 * Math.log(0.75);
-      check(engine, MixtureEntropy.of(apart, weights), expected);
+      check(engine, Mixtures.of(apart, weights), expected);
     }
   }
 
-  private static void check(KlEngine engine, MixtureEntropy entropy, double expected) {
-    assertThat(entropy.upperBound(engine)).isCloseTo(expected, within(1e-12));
-    assertThat(entropy.lowerBound()).isCloseTo(expected, within(1e-12));
+  private static void check(KlEngine engine, Mixtures entropy, double expected) {
+    assertThat(entropy.entropyUpperBound(engine)[0]).isCloseTo(expected, within(1e-12));
+    assertThat(entropy.entropyLowerBound()[0]).isCloseTo(expected, within(1e-12));
   }
 
   /** Components of std 3 throughout, a distance apart along every axis. */
-  private static MixtureEntropy mixture(boolean full, int m, int d, double distance) {
+  private static Mixtures mixture(boolean full, int m, int d, double distance) {
     double[] mean = new double[m * d];
     double[] std = new double[m * d];
     double[] tril = new double[m * d * d];
@@ -147,7 +152,7 @@ class MixtureEntropyTest {
       std[k] = 3;
       tril[k * d + k % d] = 3;
     }
-    return MixtureEntropy.of(
+    return Mixtures.of(
         full ? FullGaussians.ofScaleTril(mean, tril, d) : DiagonalGaussians.ofStd(mean, std, d));
   }
 
@@ -178,10 +183,56 @@ class MixtureEntropyTest {
             - 0.5 * Math.log(0.5 + 0.5 * Math.exp(-c))
             - 0.5 * Math.log(0.5 + 0.5 * Math.exp(-back));
     double[] tril = {1, 0, 0, 2, 3, 0, 0, 0.5};
-    assertThat(MixtureEntropy.of(DiagonalGaussians.ofStd(mean, std, 2)).lowerBound(alpha))
+    assertThat(Mixtures.of(DiagonalGaussians.ofStd(mean, std, 2)).entropyLowerBound(alpha)[0])
         .isCloseTo(expected, within(1e-14));
-    assertThat(MixtureEntropy.of(FullGaussians.ofScaleTril(mean, tril, 2)).lowerBound(alpha))
+    assertThat(Mixtures.of(FullGaussians.ofScaleTril(mean, tril, 2)).entropyLowerBound(alpha)[0])
         .isCloseTo(expected, within(1e-14));
+  }
+
+  /** The entropies of each mixture of a batch are those that it has by itself. */
+  @ParameterizedTest
+  @MethodSource("dev.kullback.testing.Engines#backends")
+  void batchesHaveTheEntropiesOfEach(Backend backend) {
+    Random random = new Random(3);
+    int d = 3;
+    int[] offsets = {0, 4, 5, 12};
+    FullBatch drawn = FullBatch.random(true, 12, d, 10, 0, random);
+    double[] std = random.doubles(12 * d, 0.5, 2).toArray();
+    double[] weights = random.doubles(12, 0.1, 1).toArray();
+    for (int m = 0; m < 3; m++) {
+      double sum = Arrays.stream(weights, offsets[m], offsets[m + 1]).sum();
+      for (int i = offsets[m]; i < offsets[m + 1]; i++) {
+        weights[i] /= sum;
+      }
+    }
+    try (KlEngine engine = Engines.on(backend)) {
+      for (boolean full : new boolean[] {false, true}) {
+        Mixtures all = Mixtures.of(part(drawn, std, full, 0, 12), weights, offsets);
+        for (int m = 0; m < 3; m++) {
+          int from = offsets[m];
+          int to = offsets[m + 1];
+          Mixtures one =
+              Mixtures.of(part(drawn, std, full, from, to), Arrays.copyOfRange(weights, from, to));
+          assertThat(Arrays.copyOfRange(all.componentEntropies(), from, to))
+              .containsExactly(one.componentEntropies());
+          assertThat(all.conditionalEntropy()[m]).isEqualTo(one.conditionalEntropy()[0]);
+          assertThat(all.entropyUpperBound(engine)[m])
+              .isCloseTo(one.entropyUpperBound(engine)[0], within(1e-12));
+          assertThat(all.entropyLowerBound(0.3)[m])
+              .isCloseTo(one.entropyLowerBound(0.3)[0], within(1e-12));
+        }
+        assertThat(all.entropyLowerBound()).hasSize(3);
+      }
+    }
+  }
+
+  private static Gaussians part(FullBatch drawn, double[] std, boolean full, int from, int to) {
+    int d = drawn.dimension();
+    double[] mean = Arrays.copyOfRange(drawn.mean(), from * d, to * d);
+    return full
+        ? FullGaussians.ofScaleTril(
+            mean, Arrays.copyOfRange(drawn.matrix(), from * d * d, to * d * d), d)
+        : DiagonalGaussians.ofStd(mean, Arrays.copyOfRange(std, from * d, to * d), d);
   }
 
   @Test
@@ -189,24 +240,24 @@ class MixtureEntropyTest {
     DiagonalGaussians two = DiagonalGaussians.ofStd(new double[] {0, 1}, new double[] {1, 1}, 1);
     for (double[] weights :
         new double[][] {{1}, {0.5, 0.6}, {-0.5, 1.5}, {Double.NaN, 1}, {0, 0}, {0.3, 0.3, 0.4}}) {
-      assertThatIllegalArgumentException().isThrownBy(() -> MixtureEntropy.of(two, weights));
+      assertThatIllegalArgumentException().isThrownBy(() -> Mixtures.of(two, weights));
     }
     for (double alpha : new double[] {-0.1, 1.1, Double.NaN}) {
       assertThatIllegalArgumentException()
-          .isThrownBy(() -> MixtureEntropy.of(two).lowerBound(alpha));
+          .isThrownBy(() -> Mixtures.of(two).entropyLowerBound(alpha));
     }
     Gaussians zero =
         Gaussians.of(
             ScaleKind.STD, new float[2], new float[2], 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
-    assertThatIllegalArgumentException().isThrownBy(() -> MixtureEntropy.of(zero));
+    assertThatIllegalArgumentException().isThrownBy(() -> Mixtures.of(zero));
   }
 
   @Test
   void extremeAlpha() {
-    MixtureEntropy apart =
-        MixtureEntropy.of(DiagonalGaussians.ofStd(new double[] {0, 1e200}, new double[] {1, 1}, 1));
+    Mixtures apart =
+        Mixtures.of(DiagonalGaussians.ofStd(new double[] {0, 1e200}, new double[] {1, 1}, 1));
     for (double alpha : new double[] {0, 1}) {
-      assertThat(apart.lowerBound(alpha)).isEqualTo(apart.conditionalEntropy());
+      assertThat(apart.entropyLowerBound(alpha)).containsExactly(apart.conditionalEntropy());
     }
   }
 }

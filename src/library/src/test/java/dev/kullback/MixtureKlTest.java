@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.function.Consumer;
+import java.util.function.IntFunction;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
@@ -22,8 +23,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Divergences of mixtures against their formulas in exact arithmetic, integrals, sampling and published values. */
 class MixtureKlTest {
   /** The mixture of ten of KLDistApproxGaussMix.m, example 1, in the Tracker Component Library of the U.S. Naval Research Laboratory. */
-  private static final Mixture TEN =
-      Mixture.of(
+  private static final Mixtures TEN =
+      Mixtures.of(
           DiagonalGaussians.ofVariance(
               new double[] {1.45, 2.20, 0.67, 0.48, 1.49, 0.91, 1.01, 1.42, 2.77, 0.89},
               new double[] {
@@ -33,8 +34,8 @@ class MixtureKlTest {
           new double[] {0.03, 0.18, 0.12, 0.19, 0.02, 0.16, 0.06, 0.1, 0.08, 0.06});
 
   /** The first without its five lightest components, and without two more; that example's second and third. */
-  private static final Mixture SIX_AND_FOUR =
-      Mixture.of(
+  private static final Mixtures SIX_AND_FOUR =
+      Mixtures.of(
           DiagonalGaussians.ofVariance(
               new double[] {2.20, 0.67, 0.48, 0.91, 1.42, 2.77, 2.20, 0.67, 0.48, 0.917},
               new double[] {
@@ -53,15 +54,15 @@ class MixtureKlTest {
     return DoubleStream.of(weights).map(w -> w / sum).toArray();
   }
 
-  private static Mixture diagonal(int k, int d, double spread, Random random) {
+  private static Mixtures diagonal(int k, int d, double spread, Random random) {
     double[] mean = new double[k * d];
     Arrays.setAll(mean, _ -> spread * random.nextGaussian());
     double[] std = random.doubles((long) k * d, 0.5, 1.5).toArray();
-    return Mixture.of(DiagonalGaussians.ofStd(mean, std, d), weights(k, random));
+    return Mixtures.of(DiagonalGaussians.ofStd(mean, std, d), weights(k, random));
   }
 
-  private static Mixture full(int k, int d, Random random) {
-    return Mixture.of(
+  private static Mixtures full(int k, int d, Random random) {
+    return Mixtures.of(
         FullBatch.random(true, k, d, d == 1 ? 1 : 10, 0, random).gaussians(), weights(k, random));
   }
 
@@ -72,18 +73,18 @@ class MixtureKlTest {
     // proxymix 0.2.0, gmm_kld.Rd: variational -0.123072; Monte Carlo of 500 samples 0.1067818,
     // standard error 0.01585305
     double[] eye = {1, 0, 0, 1, 1, 0, 0, 1};
-    Mixture p =
-        Mixture.of(
+    Mixtures p =
+        Mixtures.of(
             FullGaussians.ofCovariance(new double[] {-1, 0, 1, 0}, eye, 2),
             new double[] {0.5, 0.5});
-    Mixture q =
-        Mixture.of(
+    Mixtures q =
+        Mixtures.of(
             FullGaussians.ofCovariance(new double[2], new double[] {2, 0, 0, 2}, 2),
             new double[] {1});
     try (KlEngine engine = KlEngine.builder().build()) {
       MixtureKl kl = MixtureKl.of(p, q);
       assertThat(kl.variational(engine)[0]).isCloseTo(-0.123072, within(5e-7));
-      MonteCarlo sampled = kl.monteCarlo(100_000, 1);
+      MonteCarloEstimates sampled = kl.monteCarlo(100_000, 1);
       assertThat(sampled.estimate(0)).isCloseTo(0.1067818, within(3 * 0.01585305));
       // that error of 500 samples, with ours of as many as 200 times
       assertThat(sampled.standardError(0) * Math.sqrt(200)).isCloseTo(0.0158, within(0.002));
@@ -96,8 +97,8 @@ class MixtureKlTest {
   void formulas(double spread) {
     Random random = new Random(3);
     int d = 2;
-    Mixture f = diagonal(4, d, spread, random);
-    Mixture g = diagonal(3, d, spread, random);
+    Mixtures f = diagonal(4, d, spread, random);
+    Mixtures g = diagonal(3, d, spread, random);
     try (KlEngine engine = KlEngine.builder().build()) {
       MixtureKl kl = MixtureKl.of(f, g);
       BigFloat[][] own = kls(f, f);
@@ -126,15 +127,26 @@ class MixtureKlTest {
     }
   }
 
-  private static double[][] moments(Mixture mixture) {
-    // the same values again: a batch does not give them back, but its reduction to as many does
-    MixtureReduction same =
-        MixtureReduction.runnalls(
-            mixture.components(), mixture.weights(), mixture.components().size());
-    return new double[][] {same.means(), same.covariances()};
+  private static double[][] moments(Mixtures mixture) {
+    Gaussians g = mixture.components();
+    return new double[][] {
+      rows(g.size(), g::mean),
+      rows(
+          g.size(),
+          i ->
+              g instanceof FullGaussians full
+                  ? full.covariance(i)
+                  : DoubleStream.of(g.scale(i))
+                      .map(x -> g.kind() == ScaleKind.VARIANCE ? x : x * x) // others are not drawn
+                      .toArray())
+    };
   }
 
-  private static BigFloat[][] kls(Mixture f, Mixture g) {
+  private static double[] rows(int count, IntFunction<double[]> row) {
+    return IntStream.range(0, count).mapToObj(row).flatMapToDouble(DoubleStream::of).toArray();
+  }
+
+  private static BigFloat[][] kls(Mixtures f, Mixtures g) {
     return pairs(
         f,
         g,
@@ -145,7 +157,7 @@ class MixtureKlTest {
   }
 
   /** Minus the logarithms of the overlaps, but for the constant that cancels in the quotient. */
-  private static BigFloat[][] overlaps(Mixture f, Mixture g) {
+  private static BigFloat[][] overlaps(Mixtures f, Mixtures g) {
     return pairs(
         f,
         g,
@@ -159,7 +171,7 @@ class MixtureKlTest {
     BigFloat of(BigFloat difference, BigFloat v, BigFloat u);
   }
 
-  private static BigFloat[][] pairs(Mixture f, Mixture g, Term term) {
+  private static BigFloat[][] pairs(Mixtures f, Mixtures g, Term term) {
     double[][] p = moments(f);
     double[][] q = moments(g);
     int d = f.dimension();
@@ -177,7 +189,7 @@ class MixtureKlTest {
     return out;
   }
 
-  private static double quotients(Mixture f, Mixture g, BigFloat[][] own, BigFloat[][] other) {
+  private static double quotients(Mixtures f, Mixtures g, BigFloat[][] own, BigFloat[][] other) {
     BigFloat sum = BigFloat.ZERO;
     double[] pi = f.weights();
     for (int a = 0; a < pi.length; a++) {
@@ -206,9 +218,9 @@ class MixtureKlTest {
       matrix[k / 2 * 4 + k % 2 * 3] = std[k];
     }
     double[] w = {0.5, 0.2, 0.3};
-    Mixture diagonal = Mixture.of(DiagonalGaussians.ofStd(mean, std, 2), w);
-    Mixture full = Mixture.of(FullGaussians.ofScaleTril(mean, matrix, 2), w);
-    Mixture other = diagonal(4, 2, 1, random);
+    Mixtures diagonal = Mixtures.of(DiagonalGaussians.ofStd(mean, std, 2), w);
+    Mixtures full = Mixtures.of(FullGaussians.ofScaleTril(mean, matrix, 2), w);
+    Mixtures other = diagonal(4, 2, 1, random);
     double[] expected = MixtureKl.of(diagonal, other).productOfGaussians();
     assertThat(MixtureKl.of(full, other).productOfGaussians())
         .containsExactly(expected, within(1e-14));
@@ -219,7 +231,7 @@ class MixtureKlTest {
         .containsExactly(expected, within(1e-13));
   }
 
-  private static Mixture turned(Mixture mixture, double c, double s) {
+  private static Mixtures turned(Mixtures mixture, double c, double s) {
     double[][] moments = moments(mixture);
     int n = mixture.components().size();
     double[] mean = new double[2 * n];
@@ -236,7 +248,7 @@ class MixtureKlTest {
       covariance[4 * i + 1] = covariance[4 * i + 2] = c * s * (v - u);
       covariance[4 * i + 3] = s * s * v + c * c * u;
     }
-    return Mixture.of(FullGaussians.ofCovariance(mean, covariance, 2), mixture.weights());
+    return Mixtures.of(FullGaussians.ofCovariance(mean, covariance, 2), mixture.weights());
   }
 
   // --- properties
@@ -246,15 +258,15 @@ class MixtureKlTest {
   void singleComponentsAreExact(Backend backend) {
     Random random = new Random(1);
     try (KlEngine engine = Engines.on(backend)) {
-      Mixture[] all = {diagonal(1, 3, 1, random), full(1, 3, random), full(1, 3, random)};
-      for (Mixture f : all) {
-        for (Mixture g : all) {
+      Mixtures[] all = {diagonal(1, 3, 1, random), full(1, 3, random), full(1, 3, random)};
+      for (Mixtures f : all) {
+        for (Mixtures g : all) {
           double exact = engine.aligned(f.components(), g.components(), new double[1])[0];
           MixtureKl kl = MixtureKl.of(f, g);
           assertThat(kl.variational(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
           assertThat(kl.matchedPairs(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
           assertThat(kl.upperBound(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
-          MonteCarlo sampled = kl.monteCarlo(2000, 3);
+          MonteCarloEstimates sampled = kl.monteCarlo(2000, 3);
           assertThat(sampled.estimate(0)).isCloseTo(exact, within(5 * sampled.standardError(0)));
         }
       }
@@ -265,12 +277,12 @@ class MixtureKlTest {
   void equalMixtures() {
     Random random = new Random(2);
     try (KlEngine engine = KlEngine.builder().build()) {
-      for (Mixture f : new Mixture[] {TEN, diagonal(7, 3, 0.3, random), full(5, 4, random)}) {
+      for (Mixtures f : new Mixtures[] {TEN, diagonal(7, 3, 0.3, random), full(5, 4, random)}) {
         MixtureKl kl = MixtureKl.of(f, f);
         assertThat(kl.variational(engine)[0]).isCloseTo(0, within(1e-14));
         assertThat(kl.productOfGaussians()[0]).isCloseTo(0, within(1e-14));
         assertThat(kl.upperBound(engine)[0]).isBetween(0.0, 1e-15);
-        MonteCarlo sampled = kl.monteCarlo(100, 1);
+        MonteCarloEstimates sampled = kl.monteCarlo(100, 1);
         assertThat(sampled.estimate(0)).isZero();
         assertThat(sampled.standardError(0)).isBetween(1e-17, 1e-12);
       }
@@ -283,7 +295,7 @@ class MixtureKlTest {
     try (KlEngine engine = KlEngine.builder().build()) {
       MixtureKl kl = MixtureKl.of(TEN, SIX_AND_FOUR);
       double[] upper = kl.upperBound(engine);
-      MonteCarlo sampled = kl.monteCarlo(40_000, 5);
+      MonteCarloEstimates sampled = kl.monteCarlo(40_000, 5);
       double[] exact = {integral(0), integral(1)};
       for (int n = 0; n < 2; n++) {
         assertThat(exact[n]).isPositive();
@@ -307,7 +319,7 @@ class MixtureKlTest {
     return sum;
   }
 
-  private static double density(double[][] moments, Mixture mixture, int n, double x) {
+  private static double density(double[][] moments, Mixtures mixture, int n, double x) {
     double[] w = mixture.weights();
     double sum = 0;
     for (int i = mixture.offset(n); i < mixture.offset(n + 1); i++) {
@@ -323,8 +335,8 @@ class MixtureKlTest {
   @ValueSource(doubles = {0.1, 1, 5, 50})
   void upperBoundIsThePapers(double spread) {
     Random random = new Random(6);
-    Mixture f = diagonal(4, 2, spread, random);
-    Mixture g = diagonal(3, 2, spread, random);
+    Mixtures f = diagonal(4, 2, spread, random);
+    Mixtures g = diagonal(3, 2, spread, random);
     try (KlEngine engine = KlEngine.builder().build()) {
       double[] d = engine.pairwise(f.components(), g.components(), new double[12]);
       double[] pi = f.weights();
@@ -363,11 +375,11 @@ class MixtureKlTest {
   @ValueSource(doubles = {1e5, 1e153, 1e200})
   void farComponents(double far) {
     double[] ones = {1, 1};
-    Mixture f =
-        Mixture.of(
+    Mixtures f =
+        Mixtures.of(
             DiagonalGaussians.ofStd(new double[] {0, far}, ones, 1), new double[] {0.5, 0.5});
-    Mixture g =
-        Mixture.of(
+    Mixtures g =
+        Mixtures.of(
             DiagonalGaussians.ofStd(new double[] {1, far}, ones, 1), new double[] {0.25, 0.75});
     double exact = 0.5 * (0.5 + Math.log(2)) + 0.5 * Math.log(0.5 / 0.75);
     try (KlEngine engine = KlEngine.builder().build()) {
@@ -382,12 +394,12 @@ class MixtureKlTest {
   @Test
   void allComponentsAreFar() {
     double[] ones = {1, 1};
-    Mixture f =
-        Mixture.of(
+    Mixtures f =
+        Mixtures.of(
             DiagonalGaussians.ofStd(new double[] {0, 1e5}, ones, 1), new double[] {0.5, 0.5});
     try (KlEngine engine = KlEngine.builder().build()) {
-      Mixture none =
-          Mixture.of(
+      Mixtures none =
+          Mixtures.of(
               DiagonalGaussians.ofStd(new double[] {1e200}, new double[] {1}, 1), new double[] {1});
       MixtureKl infinite = MixtureKl.of(f, none);
       assertThat(infinite.variational(engine)).containsExactly(Double.POSITIVE_INFINITY);
@@ -403,10 +415,10 @@ class MixtureKlTest {
   void tinyWeights() {
     double[] ones = {1, 1};
     double[] w = {1, 1e-200};
-    Mixture f = Mixture.of(DiagonalGaussians.ofStd(new double[] {0, 5}, ones, 1), w);
+    Mixtures f = Mixtures.of(DiagonalGaussians.ofStd(new double[] {0, 5}, ones, 1), w);
     try (KlEngine engine = KlEngine.builder().build()) {
       for (double far : new double[] {3, 1e200}) {
-        Mixture g = Mixture.of(DiagonalGaussians.ofStd(new double[] {1, far}, ones, 1), w);
+        Mixtures g = Mixtures.of(DiagonalGaussians.ofStd(new double[] {1, far}, ones, 1), w);
         MixtureKl kl = MixtureKl.of(f, g);
         for (double[] got :
             new double[][] {
@@ -428,19 +440,19 @@ class MixtureKlTest {
     double[] scaledMean = DoubleStream.of(mean).map(m -> unit * m).toArray();
     double[] scaledStd = DoubleStream.of(std).map(s -> unit * s).toArray();
     double[] logs = DoubleStream.of(std).map(s -> 2 * (Math.log(s) + Math.log(unit))).toArray();
-    Mixture f = Mixture.of(DiagonalGaussians.ofStd(mean, std, 2), w);
-    Mixture stated = Mixture.of(DiagonalGaussians.ofStd(scaledMean, scaledStd, 2), w);
-    Mixture byLogs = Mixture.of(DiagonalGaussians.ofLogVariance(scaledMean, logs, 2), w);
-    Mixture g = Mixture.of(DiagonalGaussians.ofStd(new double[] {1, 1, 0, 5}, std, 2), w);
-    Mixture other =
-        Mixture.of(
+    Mixtures f = Mixtures.of(DiagonalGaussians.ofStd(mean, std, 2), w);
+    Mixtures stated = Mixtures.of(DiagonalGaussians.ofStd(scaledMean, scaledStd, 2), w);
+    Mixtures byLogs = Mixtures.of(DiagonalGaussians.ofLogVariance(scaledMean, logs, 2), w);
+    Mixtures g = Mixtures.of(DiagonalGaussians.ofStd(new double[] {1, 1, 0, 5}, std, 2), w);
+    Mixtures other =
+        Mixtures.of(
             DiagonalGaussians.ofStd(new double[] {unit, unit, 0, 5 * unit}, scaledStd, 2), w);
     double expected = MixtureKl.of(f, g).productOfGaussians()[0];
-    for (Mixture scaled : new Mixture[] {stated, byLogs}) {
+    for (Mixtures scaled : new Mixtures[] {stated, byLogs}) {
       assertThat(MixtureKl.of(scaled, other).productOfGaussians()[0])
           .isCloseTo(expected, within(1e-11));
     }
-    MonteCarlo sampled = MixtureKl.of(f, g).monteCarlo(100, 1);
+    MonteCarloEstimates sampled = MixtureKl.of(f, g).monteCarlo(100, 1);
     assertThat(MixtureKl.of(stated, other).monteCarlo(100, 1).estimate(0))
         .isCloseTo(sampled.estimate(0), within(1e-12));
   }
@@ -449,13 +461,13 @@ class MixtureKlTest {
   void componentsOfWeightZeroDoNotCount() {
     double[] mean = {0, 7, 1};
     double[] ones = {1, 1, 1};
-    Mixture f = Mixture.of(DiagonalGaussians.ofStd(mean, ones, 1), new double[] {0.5, 0, 0.5});
-    Mixture same =
-        Mixture.of(
+    Mixtures f = Mixtures.of(DiagonalGaussians.ofStd(mean, ones, 1), new double[] {0.5, 0, 0.5});
+    Mixtures same =
+        Mixtures.of(
             DiagonalGaussians.ofStd(new double[] {0, 1}, new double[] {1, 1}, 1),
             new double[] {0.5, 0.5});
-    Mixture g =
-        Mixture.of(
+    Mixtures g =
+        Mixtures.of(
             DiagonalGaussians.ofStd(new double[] {3, 0.5}, new double[] {1, 2}, 1),
             new double[] {0, 1});
     try (KlEngine engine = KlEngine.builder().build()) {
@@ -482,10 +494,10 @@ class MixtureKlTest {
     Random random = new Random(8);
     int[] offsets = {0, 1, 4, 6};
     for (boolean isFull : new boolean[] {false, true}) {
-      Mixture all = isFull ? full(6, 3, random) : diagonal(6, 3, 1, random);
+      Mixtures all = isFull ? full(6, 3, random) : diagonal(6, 3, 1, random);
       double[][] moments = moments(all);
       int length = moments[1].length / 6;
-      Mixture[] single = new Mixture[3];
+      Mixtures[] single = new Mixtures[3];
       double[] weights = all.weights();
       for (int m = 0; m < 3; m++) {
         int from = offsets[m];
@@ -500,15 +512,15 @@ class MixtureKlTest {
           weights[k] /= sum;
         }
         single[m] =
-            Mixture.of(
+            Mixtures.of(
                 isFull
                     ? FullGaussians.ofCovariance(mean, scale, 3)
                     : DiagonalGaussians.ofVariance(mean, scale, 3),
                 Arrays.copyOfRange(weights, from, to));
       }
-      Mixture batch = Mixture.of(all.components(), weights, offsets);
+      Mixtures batch = Mixtures.of(all.components(), weights, offsets);
       assertThat(batch.size()).isEqualTo(3);
-      assertThat(batch.toString()).startsWith("Mixture[3 of ");
+      assertThat(batch.toString()).startsWith("Mixtures[3 of ");
       try (KlEngine engine = KlEngine.builder().build()) {
         MixtureKl kl = MixtureKl.of(batch, batch);
         double[][] got = {
@@ -531,7 +543,7 @@ class MixtureKlTest {
                 .isCloseTo(expected[method][0], within(method == 2 ? 2e-6 : 1e-11));
           }
         }
-        MonteCarlo sampled = kl.monteCarlo(500, 1);
+        MonteCarloEstimates sampled = kl.monteCarlo(500, 1);
         assertThat(sampled.size()).isEqualTo(9);
         for (int n = 0; n < 3; n++) { // the first row, whose samples do not depend on the others
           assertThat(MixtureKl.of(single[0], single[n]).monteCarlo(500, 1).estimate(0))
@@ -549,10 +561,10 @@ class MixtureKlTest {
       for (int trial = 0; trial < 60; trial++) {
         int d = 1 + random.nextInt(3);
         boolean isFull = trial % 2 == 0;
-        Mixture f = isFull ? full(1 + random.nextInt(5), d, random) : diagonal(4, d, 2, random);
-        Mixture g = trial % 3 == 0 ? diagonal(3, d, 2, random) : full(3, d, random);
+        Mixtures f = isFull ? full(1 + random.nextInt(5), d, random) : diagonal(4, d, 2, random);
+        Mixtures g = trial % 3 == 0 ? diagonal(3, d, 2, random) : full(3, d, random);
         MixtureKl kl = MixtureKl.of(f, g);
-        MonteCarlo sampled = kl.monteCarlo(1000, trial);
+        MonteCarloEstimates sampled = kl.monteCarlo(1000, trial);
         double upper = kl.upperBound(engine)[0];
         double slack = 5 * sampled.standardError(0);
         assertThat(upper).isGreaterThanOrEqualTo(sampled.estimate(0) - slack);
@@ -569,7 +581,7 @@ class MixtureKlTest {
     double squares = 0;
     int seeds = 300;
     for (int seed = 0; seed < seeds; seed++) {
-      MonteCarlo sampled = kl.monteCarlo(400, seed);
+      MonteCarloEstimates sampled = kl.monteCarlo(400, seed);
       double z = (sampled.estimate(0) - exact) / sampled.standardError(0);
       squares += z * z;
     }
@@ -583,9 +595,9 @@ class MixtureKlTest {
     double[] std = {1e-3, 2e-3};
     double[] precision = {1e6, 1 / (2e-3 * 2e-3)};
     double[] w = {0.5, 0.5};
-    Mixture f = Mixture.of(DiagonalGaussians.ofStd(mean, std, 1), w);
-    Mixture g = Mixture.of(DiagonalGaussians.ofPrecision(mean, precision, 1), w);
-    MonteCarlo sampled = MixtureKl.of(f, g).monteCarlo(1000, 1);
+    Mixtures f = Mixtures.of(DiagonalGaussians.ofStd(mean, std, 1), w);
+    Mixtures g = Mixtures.of(DiagonalGaussians.ofPrecision(mean, precision, 1), w);
+    MonteCarloEstimates sampled = MixtureKl.of(f, g).monteCarlo(1000, 1);
     assertThat(Math.abs(sampled.estimate(0))).isLessThan(3 * sampled.standardError(0));
     assertThat(sampled.standardError(0)).isBetween(1e-16, 1e-12);
   }
@@ -594,9 +606,9 @@ class MixtureKlTest {
   @Test
   void samplesOfLargeMeans() {
     for (boolean isFull : new boolean[] {false, true}) {
-      Mixture f = large(isFull, 1e-17);
-      Mixture g = large(isFull, 2e-17);
-      MonteCarlo sampled = MixtureKl.of(f, g).monteCarlo(10_000, 1);
+      Mixtures f = large(isFull, 1e-17);
+      Mixtures g = large(isFull, 2e-17);
+      MonteCarloEstimates sampled = MixtureKl.of(f, g).monteCarlo(10_000, 1);
       double exact = Math.log(2) + 0.125 - 0.5;
       assertThat(sampled.estimate(0))
           .isCloseTo(exact, within(4 * sampled.standardError(0)))
@@ -604,10 +616,10 @@ class MixtureKlTest {
     }
   }
 
-  private static Mixture large(boolean isFull, double std) {
+  private static Mixtures large(boolean isFull, double std) {
     double[] mean = {1, 1e6};
     double[] stds = {std, 1e6 * std};
-    return Mixture.of(
+    return Mixtures.of(
         isFull ? FullGaussians.ofScaleTril(mean, stds, 1) : DiagonalGaussians.ofStd(mean, stds, 1),
         new double[] {0.5, 0.5});
   }
@@ -615,8 +627,8 @@ class MixtureKlTest {
   @Test
   void reproducible() {
     MixtureKl kl = MixtureKl.of(TEN, SIX_AND_FOUR);
-    MonteCarlo first = kl.monteCarlo(50, 7);
-    MonteCarlo again = kl.monteCarlo(50, 7);
+    MonteCarloEstimates first = kl.monteCarlo(50, 7);
+    MonteCarloEstimates again = kl.monteCarlo(50, 7);
     for (int n = 0; n < 2; n++) {
       assertThat(again.estimate(n)).isEqualTo(first.estimate(n));
       assertThat(again.standardError(n)).isEqualTo(first.standardError(n));
@@ -629,10 +641,11 @@ class MixtureKlTest {
   void badArguments() {
     Gaussians g = DiagonalGaussians.ofStd(new double[3], new double[] {1, 1, 1}, 1);
     double[] w = {0.5, 0.25, 0.25};
-    assertThat(Mixture.of(g, w).weights()).containsExactly(w);
+    assertThat(Mixtures.of(g, w).weights()).containsExactly(w);
     reject("weights has 2 elements but there are 3 components", g, new double[2], 0, 3);
-    reject("weights[1] is -0.5; it must be >= 0", g, new double[] {1, -0.5, 0.5}, 0, 3);
-    reject("weights[0] is NaN; it must be >= 0", g, new double[] {Double.NaN, 0, 1}, 0, 3);
+    reject("weights[1] is -0.5; it must be finite and >= 0", g, new double[] {1, -0.5, 0.5}, 0, 3);
+    reject(
+        "weights[0] is NaN; it must be finite and >= 0", g, new double[] {Double.NaN, 0, 1}, 0, 3);
     reject("the sum of weights is 2.0; it must be 1", g, new double[] {1, 0.5, 0.5}, 0, 3);
     reject(
         "the sum of weights of mixture 1 is 0.5; it must be 1",
@@ -653,13 +666,13 @@ class MixtureKlTest {
     double[] zero = new double[3];
     Gaussians none = Gaussians.of(ScaleKind.STD, zero, zero, 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     reject("components are deterministic", none, w, 0, 3);
-    Mixture f = Mixture.of(g, w);
-    Mixture other =
-        Mixture.of(
+    Mixtures f = Mixtures.of(g, w);
+    Mixtures other =
+        Mixtures.of(
             DiagonalGaussians.ofStd(new double[2], new double[] {1, 1}, 2), new double[] {1});
     assertThatIllegalArgumentException()
         .isThrownBy(() -> MixtureKl.of(f, other))
-        .withMessage("f has dimension 1 but g has 2; they must be the same");
+        .withMessage("q has dimension 1 but p has 2; they must be the same");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> MixtureKl.of(f, f).monteCarlo(1, 1))
         .withMessage("samples must be at least 2, is 1");
@@ -668,27 +681,27 @@ class MixtureKlTest {
         List.of(
             DiagonalGaussians.ofStd(new double[3], tiny, 1),
             FullGaussians.ofScaleTril(new double[3], tiny, 1))) {
-      Mixture unsampled = Mixture.of(extreme, w);
+      Mixtures unsampled = Mixtures.of(extreme, w);
       assertThatIllegalArgumentException()
           .isThrownBy(() -> MixtureKl.of(unsampled, f).monteCarlo(100, 1))
           .withMessage(
-              "f's components[1] has a standard deviation outside [2^-1000, 2^1000] in dimension 0, so it cannot be sampled; rescale the data");
+              "q's components[1] has a standard deviation outside [2^-1000, 2^1000] in dimension 0, so it cannot be sampled; rescale the data");
     }
     int count = 50_000;
     double[] equal = new double[count];
     Arrays.fill(equal, 1.0 / count);
     double[] std = new double[count];
     Arrays.fill(std, 1);
-    Mixture many = Mixture.of(DiagonalGaussians.ofStd(new double[count], std, 1), equal);
+    Mixtures many = Mixtures.of(DiagonalGaussians.ofStd(new double[count], std, 1), equal);
     try (KlEngine engine = KlEngine.builder().build()) {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> MixtureKl.of(many, many).matchedPairs(engine))
           .withMessage(
-              "2500000000 divergences of f's components from g's do not fit an array; give fewer at once");
+              "2500000000 divergences of q's components from p's do not fit an array; give fewer at once");
       assertThatIllegalArgumentException()
           .isThrownBy(() -> MixtureKl.of(many, f).variational(engine))
           .withMessage(
-              "2500000000 divergences of f's components from each other do not fit an array; give fewer at once");
+              "2500000000 divergences of q's components from each other do not fit an array; give fewer at once");
     }
     try (KlEngine jeffreys = KlEngine.builder().divergence(Divergence.JEFFREYS).build()) {
       for (Consumer<KlEngine> method :
@@ -706,7 +719,7 @@ class MixtureKlTest {
   private static void reject(
       String message, Gaussians components, double[] weights, int... offsets) {
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> Mixture.of(components, weights, offsets))
+        .isThrownBy(() -> Mixtures.of(components, weights, offsets))
         .withMessageContaining(message);
   }
 }

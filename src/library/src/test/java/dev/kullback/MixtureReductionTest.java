@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
@@ -11,6 +12,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CancellationException;
+import java.util.function.IntFunction;
 import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -39,7 +41,8 @@ class MixtureReductionTest {
     }
 
     MixtureReduction reduce(int size, double maxCost) {
-      return MixtureReduction.runnalls(components(), weights, size, maxCost);
+      return MixtureReduction.runnalls(
+          Mixtures.unnormalized(components(), weights), size, maxCost, _ -> {});
     }
 
     /** Element (r, c) of P_i. */
@@ -87,6 +90,21 @@ class MixtureReductionTest {
         }
       }
     }
+  }
+
+  private static double[] means(MixtureReduction reduced) {
+    Gaussians g = reduced.mixtures().components();
+    return rows(g.size(), g::mean);
+  }
+
+  /** Covariances, or of diagonal components variances. */
+  private static double[] covariances(MixtureReduction reduced) {
+    Gaussians g = reduced.mixtures().components();
+    return rows(g.size(), i -> g instanceof FullGaussians full ? full.covariance(i) : g.scale(i));
+  }
+
+  private static double[] rows(int count, IntFunction<double[]> row) {
+    return IntStream.range(0, count).mapToObj(row).flatMapToDouble(DoubleStream::of).toArray();
   }
 
   // --- exact arithmetic
@@ -257,8 +275,9 @@ class MixtureReductionTest {
       int[] all = IntStream.range(0, mix.size()).toArray();
       for (int size : new int[] {1, 7, 299}) {
         MixtureReduction reduced = mix.reduce(size, INFINITY);
-        assertThat(reduced.size()).isEqualTo(size);
-        Mix left = new Mix(reduced.weights(), reduced.means(), reduced.covariances(), mix.isFull);
+        assertThat(reduced.mixtures().components().size()).isEqualTo(size);
+        Mix left =
+            new Mix(reduced.mixtures().weights(), means(reduced), covariances(reduced), mix.isFull);
         assertThat(DoubleStream.of(left.weights).sum()).isCloseTo(1, within(1e-14));
         Moments before = Moments.of(mix, all);
         Moments after = Moments.of(left, IntStream.range(0, size).toArray());
@@ -309,8 +328,8 @@ class MixtureReductionTest {
               isFull);
       MixtureReduction got = light.reduce(2, INFINITY);
       assertThat(got.assignments()).containsExactly(0, 0, 0, 1);
-      assertThat(got.means()[0]).isEqualTo(unit * expected.means()[0]);
-      assertThat(got.covariances()[0]).isEqualTo(unit * unit * expected.covariances()[0]);
+      assertThat(means(got)[0]).isEqualTo(unit * means(expected)[0]);
+      assertThat(covariances(got)[0]).isEqualTo(unit * unit * covariances(expected)[0]);
     }
   }
 
@@ -320,14 +339,14 @@ class MixtureReductionTest {
     for (boolean isFull : new boolean[] {false, true}) {
       Mix mix = random(40, 5, isFull, 1, new Random(2));
       MixtureReduction same = mix.reduce(100, INFINITY);
-      assertThat(same.weights()).containsExactly(mix.weights);
-      assertThat(same.means()).containsExactly(mix.means);
-      assertThat(same.covariances()).containsExactly(mix.covariances);
+      assertThat(same.mixtures().weights()).containsExactly(mix.weights);
+      assertThat(means(same)).containsExactly(mix.means);
+      assertThat(covariances(same)).containsExactly(mix.covariances);
       assertThat(same.costs()).isEmpty();
       assertThat(same.totalCost()).isZero();
       assertThat(same.assignments()).containsExactly(IntStream.range(0, 40).toArray());
       assertThat(same).hasToString("MixtureReduction[40 to 40, cost 0.0]");
-      assertThat(same.components().isDouble()).isTrue();
+      assertThat(same.mixtures().components().isDouble()).isTrue();
     }
   }
 
@@ -348,15 +367,16 @@ class MixtureReductionTest {
       }
     }
     Gaussians factors = FullGaussians.ofScaleTril(mix.means, tril, 3);
-    MixtureReduction got = MixtureReduction.runnalls(factors, mix.weights, 5);
+    MixtureReduction got = MixtureReduction.runnalls(Mixtures.of(factors, mix.weights), 5);
     assertThat(got.assignments()).containsExactly(expected.assignments());
-    assertThat(got.covariances()).containsExactly(expected.covariances(), within(1e-13));
+    assertThat(covariances(got)).containsExactly(covariances(expected), within(1e-13));
     double[] std = DoubleStream.of(mix.covariances).map(Math::abs).map(Math::sqrt).toArray();
     Gaussians diagonal = DiagonalGaussians.ofStd(std, std, 9);
     double[] variances = DoubleStream.of(std).map(s -> s * s).toArray();
-    assertThat(MixtureReduction.runnalls(diagonal, mix.weights, 4).covariances())
+    Mixtures diagonals = Mixtures.unnormalized(diagonal, mix.weights);
+    assertThat(covariances(MixtureReduction.runnalls(diagonals, 4)))
         .containsExactly(
-            new Mix(mix.weights, std, variances, false).reduce(4, INFINITY).covariances());
+            covariances(new Mix(mix.weights, std, variances, false).reduce(4, INFINITY)));
   }
 
   // --- a loop that recomputes everything
@@ -466,9 +486,9 @@ class MixtureReductionTest {
         assertThat(cost).isCloseTo(least, within(1e-13 + 1e-10 * least));
         left = without(left, with, best, merged(left, best, with));
       }
-      assertThat(reduced.weights()).containsExactly(left.weights, within(1e-14));
-      assertThat(reduced.means()).containsExactly(left.means, within(1e-12));
-      assertThat(reduced.covariances()).containsExactly(left.covariances, within(1e-11));
+      assertThat(reduced.mixtures().weights()).containsExactly(left.weights, within(1e-14));
+      assertThat(means(reduced)).containsExactly(left.means, within(1e-12));
+      assertThat(covariances(reduced)).containsExactly(left.covariances, within(1e-11));
     }
   }
 
@@ -483,9 +503,10 @@ class MixtureReductionTest {
       MixtureReduction reduced = mix.reduce(1, 0);
       assertThat(reduced.costs()).containsExactly(0, 0, 0, 0);
       assertThat(reduced.assignments()).containsExactly(0, 1, 0, 1, 0, 0);
-      assertThat(reduced.means()).containsExactly(5, 1);
-      assertThat(reduced.covariances()).containsExactly(2, 3);
-      assertThat(reduced.weights()).containsExactly(new double[] {0.5, 0.5}, within(1e-16));
+      assertThat(means(reduced)).containsExactly(5, 1);
+      assertThat(covariances(reduced)).containsExactly(2, 3);
+      assertThat(reduced.mixtures().weights())
+          .containsExactly(new double[] {0.5, 0.5}, within(1e-16));
     }
   }
 
@@ -641,9 +662,9 @@ class MixtureReductionTest {
       Mix mix = new Mix(new double[] {0, 0.5, 0, 0.25}, means, ones, isFull);
       MixtureReduction reduced = mix.reduce(2, INFINITY);
       assertThat(reduced.costs()).containsExactly(0, 0);
-      assertThat(reduced.weights()).containsExactly(0.5, 0.25);
-      assertThat(reduced.means()).containsExactly(10, 30);
-      assertThat(reduced.covariances()).containsExactly(1, 1);
+      assertThat(reduced.mixtures().weights()).containsExactly(0.5, 0.25);
+      assertThat(means(reduced)).containsExactly(10, 30);
+      assertThat(covariances(reduced)).containsExactly(1, 1);
     }
   }
 
@@ -652,7 +673,7 @@ class MixtureReductionTest {
   void totalCostBoundsTheDivergence() {
     for (int size = 1; size < 10; size++) {
       MixtureReduction reduced = CROUSE.reduce(size, INFINITY);
-      Mix left = new Mix(reduced.weights(), reduced.means(), reduced.covariances(), false);
+      Mix left = new Mix(reduced.mixtures().weights(), means(reduced), covariances(reduced), false);
       double sum = 0;
       double step = 1e-3;
       for (double x = -3; x < 6; x += step) {
@@ -699,9 +720,9 @@ class MixtureReductionTest {
     for (boolean isFull : new boolean[] {false, true}) {
       Mix mix = new Mix(CROUSE.weights, CROUSE.means, CROUSE.covariances, isFull);
       MixtureReduction reduced = mix.reduce(6, INFINITY);
-      assertThat(reduced.weights()).containsExactly(weights, within(1e-15));
-      assertThat(reduced.means()).containsExactly(means, within(1e-15));
-      assertThat(reduced.covariances()).containsExactly(variances, within(1e-16));
+      assertThat(reduced.mixtures().weights()).containsExactly(weights, within(1e-15));
+      assertThat(means(reduced)).containsExactly(means, within(1e-15));
+      assertThat(covariances(reduced)).containsExactly(variances, within(1e-16));
     }
   }
 
@@ -709,7 +730,7 @@ class MixtureReductionTest {
   @Test
   void trackerComponentLibraryExample2() {
     MixtureReduction reduced = CROUSE.reduce(1, 0.05);
-    assertThat(reduced.size()).isEqualTo(6);
+    assertThat(reduced.mixtures().components().size()).isEqualTo(6);
     assertThat(reduced.costs()).hasSize(4);
     assertThat(DoubleStream.of(reduced.costs())).allMatch(cost -> cost <= 0.05);
     assertThat(CROUSE.reduce(5, INFINITY).costs()[4]).isGreaterThan(0.05);
@@ -730,9 +751,9 @@ class MixtureReductionTest {
             },
             true);
     MixtureReduction reduced = mix.reduce(4, INFINITY);
-    assertThat(reduced.weights())
+    assertThat(reduced.mixtures().weights())
         .containsExactly(new double[] {0.32, 0.3, 0.2, 0.18}, within(1e-15));
-    assertThat(reduced.means())
+    assertThat(means(reduced))
         .containsExactly(
             new double[] {
               0.328125,
@@ -745,7 +766,7 @@ class MixtureReductionTest {
               -1
             },
             within(1e-14));
-    assertThat(reduced.covariances())
+    assertThat(covariances(reduced))
         .containsExactly(
             new double[] {
               0.16733398437500002,
@@ -794,8 +815,9 @@ class MixtureReductionTest {
         new Mix(new double[] {0.2, 0.1, 0.25, 0.15, 0.2, 0.1}, means, covariances, true)
             .reduce(3, INFINITY);
     assertThat(reduced.assignments()).containsExactly(0, 0, 1, 1, 2, 2);
-    assertThat(reduced.weights()).containsExactly(new double[] {0.3, 0.4, 0.3}, within(1e-15));
-    assertThat(Arrays.copyOf(reduced.means(), 8))
+    assertThat(reduced.mixtures().weights())
+        .containsExactly(new double[] {0.3, 0.4, 0.3}, within(1e-15));
+    assertThat(Arrays.copyOf(means(reduced), 8))
         .containsExactly(
             new double[] {
               0.13333333333333333,
@@ -808,7 +830,7 @@ class MixtureReductionTest {
               4.9625
             },
             within(1e-14));
-    assertThat(Arrays.copyOfRange(reduced.covariances(), 32, 48))
+    assertThat(Arrays.copyOfRange(covariances(reduced), 32, 48))
         .containsExactly(
             new double[] {
               5.780963804187607, -4.5026093480288418, 2.1448071979123107, -0.99941490095866681, //
@@ -837,11 +859,11 @@ class MixtureReductionTest {
       }
     }
     Mix mix = new Mix(weights, means, covariances, true);
-    assertThat(mix.reduce(1, 0).size()).isEqualTo(11);
+    assertThat(mix.reduce(1, 0).mixtures().components().size()).isEqualTo(11);
     MixtureReduction reduced = mix.reduce(1, 1e-6);
-    assertThat(reduced.size()).isEqualTo(1);
-    assertThat(reduced.weights()[0]).isCloseTo(0.5 + 1e-9, within(1e-15));
-    assertThat(reduced.means()).containsExactly(new double[] {1, 2, 1, 2}, within(1e-7));
+    assertThat(reduced.mixtures().components().size()).isEqualTo(1);
+    assertThat(reduced.mixtures().weights()[0]).isCloseTo(0.5 + 1e-9, within(1e-15));
+    assertThat(means(reduced)).containsExactly(new double[] {1, 2, 1, 2}, within(1e-7));
   }
 
   // --- calls
@@ -850,7 +872,8 @@ class MixtureReductionTest {
   void progressCountsDown() {
     Mix mix = random(20, 2, true, 1, new Random(1));
     List<Integer> left = new ArrayList<>();
-    MixtureReduction.runnalls(mix.components(), mix.weights, 15, INFINITY, left::add);
+    MixtureReduction.runnalls(
+        Mixtures.unnormalized(mix.components(), mix.weights), 15, INFINITY, left::add);
     assertThat(left).containsExactly(20, 19, 18, 17, 16, 15);
   }
 
@@ -860,21 +883,94 @@ class MixtureReductionTest {
     double[] before = mix.weights.clone();
     MixtureReduction reduced = mix.reduce(5, INFINITY);
     assertThat(mix.weights).containsExactly(before);
-    double[] weights = reduced.weights();
-    reduced.weights()[0] = reduced.means()[0] = reduced.covariances()[0] = reduced.costs()[0] = 9;
-    reduced.assignments()[0] = 9;
-    assertThat(reduced.weights()).containsExactly(weights);
-    assertThat(reduced.assignments()[0]).isZero();
-    assertThat(reduced.costs()[0]).isLessThan(9);
-    assertThat(reduced.components().size()).isEqualTo(5);
+    double[] weights = reduced.mixtures().weights();
+    reduced.mixtures().weights()[0] = 9;
+    assertThat(reduced.mixtures().weights()).containsExactly(weights);
+    assertThat(reduced.costs()).isSameAs(reduced.costs());
+    assertThat(reduced.assignments()).isSameAs(reduced.assignments());
+  }
+
+  /** Each mixture of a batch is reduced as it is by itself. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void batchesAreReducedOneByOne(boolean isFull) {
+    int[] offsets = {0, 7, 8, 30, 40};
+    Mix all = random(40, 3, isFull, 1, new Random(9));
+    Mixtures batch = Mixtures.unnormalized(all.components(), all.weights, offsets);
+    List<Integer> progress = new ArrayList<>();
+    MixtureReduction reduced = MixtureReduction.runnalls(batch, 5, INFINITY, progress::add);
+    Mixtures left = reduced.mixtures();
+    assertThat(left.size()).isEqualTo(4);
+    int[] due = {0, 5, 6, 11, 16};
+    double total = 0;
+    int mergers = 0;
+    int length = all.covariances.length / 40;
+    for (int m = 0; m < 4; m++) {
+      int from = offsets[m];
+      int to = offsets[m + 1];
+      assertThat(left.offset(m)).isEqualTo(due[m]);
+      Mix one =
+          new Mix(
+              Arrays.copyOfRange(all.weights, from, to),
+              Arrays.copyOfRange(all.means, from * 3, to * 3),
+              Arrays.copyOfRange(all.covariances, from * length, to * length),
+              isFull);
+      MixtureReduction expected = one.reduce(5, INFINITY);
+      int first = due[m];
+      assertThat(Arrays.copyOfRange(left.weights(), first, due[m + 1]))
+          .containsExactly(expected.mixtures().weights());
+      assertThat(Arrays.copyOfRange(means(reduced), first * 3, due[m + 1] * 3))
+          .containsExactly(means(expected));
+      assertThat(Arrays.copyOfRange(covariances(reduced), first * length, due[m + 1] * length))
+          .containsExactly(covariances(expected));
+      assertThat(Arrays.copyOfRange(reduced.assignments(), from, to))
+          .containsExactly(IntStream.of(expected.assignments()).map(i -> first + i).toArray());
+      double[] costs = expected.costs();
+      assertThat(Arrays.copyOfRange(reduced.costs(), mergers, mergers + costs.length))
+          .containsExactly(costs);
+      mergers += costs.length;
+      assertThat(reduced.totalCost(m)).isEqualTo(expected.totalCost());
+      total += expected.totalCost();
+    }
+    assertThat(left.offset(4)).isEqualTo(16);
+    assertThat(reduced.costs()).hasSize(24);
+    assertThat(reduced.totalCost()).isCloseTo(total, within(1e-14 * total));
+    assertThat(progress)
+        .containsExactlyElementsOf(IntStream.rangeClosed(16, 40).map(k -> 56 - k).boxed().toList());
+    assertThat(reduced).hasToString("MixtureReduction[40 to 16, cost " + reduced.totalCost() + "]");
+    assertThatExceptionOfType(IndexOutOfBoundsException.class)
+        .isThrownBy(() -> reduced.totalCost(4));
+  }
+
+  /** What is reduced of mixtures whose weights have the sum 1 goes on as such; an intensity does not. */
+  @Test
+  void reducedMixturesAreMixtures() {
+    Mix mix = random(12, 2, true, 1, new Random(3));
+    Mixtures whole = Mixtures.of(mix.components(), mix.weights);
+    Mixtures fewer = MixtureReduction.runnalls(whole, 4).mixtures();
+    double bound = MixtureReduction.runnalls(whole, 4).totalCost(0);
+    assertThat(MixtureKl.of(whole, fewer).monteCarlo(4000, 1).estimate(0)).isLessThan(bound);
+    assertThat(MixtureReduction.runnalls(fewer, 2).mixtures().components().size()).isEqualTo(2);
+    double[] twice = DoubleStream.of(mix.weights).map(w -> 2 * w).toArray();
+    Mixtures intensity =
+        MixtureReduction.runnalls(Mixtures.unnormalized(mix.components(), twice), 4).mixtures();
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> MixtureKl.of(whole, intensity))
+        .withMessageMatching(
+            "p: the sum of weights of mixture 0 is (2\\.0|1\\.99)\\d*; it must be 1");
+    assertThatIllegalArgumentException()
+        .isThrownBy(intensity::conditionalEntropy)
+        .withMessageStartingWith("mixtures: the sum of weights of mixture 0 is ");
+    Mixtures raw = Mixtures.unnormalized(mix.components(), mix.weights);
+    assertThat(raw.conditionalEntropy()).containsExactly(whole.conditionalEntropy());
   }
 
   @Test
   void interruptionEndsIt() {
     Mix mix = random(3000, 2, true, 1, new Random(1));
-    Gaussians components = mix.components();
+    Mixtures mixture = Mixtures.unnormalized(mix.components(), mix.weights);
     Thread.currentThread().interrupt();
-    assertThatThrownBy(() -> MixtureReduction.runnalls(components, mix.weights, 1))
+    assertThatThrownBy(() -> MixtureReduction.runnalls(mixture, 1))
         .isInstanceOf(CancellationException.class);
     assertThat(Thread.interrupted()).isTrue();
   }
@@ -939,7 +1035,9 @@ class MixtureReductionTest {
   private static void reject(
       String message, Gaussians components, double[] weights, int size, double maxCost) {
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> MixtureReduction.runnalls(components, weights, size, maxCost))
+        .isThrownBy(() ->
+            MixtureReduction.runnalls(
+                Mixtures.unnormalized(components, weights), size, maxCost, _ -> {}))
         .withMessageContaining(message);
   }
 }

@@ -48,7 +48,7 @@ class MonteCarloTest {
         for (Gaussians q : batches) {
           for (Gaussians p : batches) {
             double[] exact = engine.aligned(q, p, new double[N]);
-            MonteCarlo sampled = engine.monteCarlo(q, p, samples, 42);
+            MonteCarloEstimates sampled = engine.monteCarlo(q, p, samples, 42);
             assertThat(sampled.size()).isEqualTo(N);
             assertThat(sampled.samples()).isEqualTo(samples);
             for (int i = 0; i < N; i++) {
@@ -70,7 +70,7 @@ class MonteCarloTest {
     DiagonalGaussians q = DiagonalGaussians.ofStd(new double[] {0, 0}, new double[] {1, 1}, 2);
     DiagonalGaussians p = DiagonalGaussians.ofStd(new double[] {1, -2}, new double[] {1, 1}, 2);
     try (KlEngine engine = KlEngine.builder().build()) {
-      MonteCarlo sampled = engine.monteCarlo(q, p, 40_000, 7);
+      MonteCarloEstimates sampled = engine.monteCarlo(q, p, 40_000, 7);
       assertThat(sampled.standardError(0)).isCloseTo(Math.sqrt(2 * 2.5 / 40_000), within(2e-4));
     }
   }
@@ -135,7 +135,7 @@ class MonteCarloTest {
     int samples = 1000;
     try (KlEngine engine = KlEngine.builder().build()) {
       double[] exact = engine.aligned(q, p, new double[q.size()]);
-      MonteCarlo sampled = engine.monteCarlo(q, p, samples, 7);
+      MonteCarloEstimates sampled = engine.monteCarlo(q, p, samples, 7);
       PairSampler sampler = PairSampler.of(KlEngine.batch(q, "q"), KlEngine.batch(p, "p"));
       double squares = 0;
       int pairs = 0;
@@ -167,7 +167,7 @@ class MonteCarloTest {
       assertThat(engine.monteCarlo(q, same, 9, 0).estimate(0)).isZero();
       assertThat(engine.monteCarlo(q, same, 9, 0).standardError(0)).isZero();
       // twice the precision of double, which is what the square roots have
-      MonteCarlo full = engine.monteCarlo(q, FullBatch.of(batch).gaussians(), 9, 0);
+      MonteCarloEstimates full = engine.monteCarlo(q, FullBatch.of(batch).gaussians(), 9, 0);
       assertThat(full.estimate(0)).isZero();
       assertThat(full.standardError(0)).isBetween(1e-32, 1e-28);
     }
@@ -180,10 +180,10 @@ class MonteCarloTest {
     Gaussians p = Batch.random(true, N, D, 0, new Random(2)).gaussians();
     try (KlEngine engine = KlEngine.builder().build();
         KlEngine other = KlEngine.builder().threads(3).backend(Backend.SCALAR).build()) {
-      MonteCarlo first = engine.monteCarlo(q, p, 10, 1);
-      MonteCarlo again = other.monteCarlo(q, p, 10, 1);
-      MonteCarlo seeded = engine.monteCarlo(q, p, 10, 2);
-      MonteCarlo part =
+      MonteCarloEstimates first = engine.monteCarlo(q, p, 10, 1);
+      MonteCarloEstimates again = other.monteCarlo(q, p, 10, 1);
+      MonteCarloEstimates seeded = engine.monteCarlo(q, p, 10, 2);
+      MonteCarloEstimates part =
           engine.monteCarlo(
               batch.rows(0, 3).gaussians(),
               Batch.random(true, N, D, 0, new Random(2)).rows(0, 3).gaussians(),
@@ -227,12 +227,12 @@ class MonteCarloTest {
     try (KlEngine engine = Engines.on(Backend.AUTO)) {
       DiagonalGaussians far = DiagonalGaussians.ofStd(new double[] {1e200}, new double[] {1}, 1);
       DiagonalGaussians zero = DiagonalGaussians.ofStd(new double[1], new double[] {1}, 1);
-      MonteCarlo infinite = engine.monteCarlo(far, zero, 100, 1);
+      MonteCarloEstimates infinite = engine.monteCarlo(far, zero, 100, 1);
       assertThat(infinite.estimate(0)).isPositive().isInfinite();
       assertThat(infinite.standardError(0)).isInfinite();
       DiagonalGaussians q = DiagonalGaussians.ofLogVariance(new double[1], new double[] {-800}, 1);
       DiagonalGaussians p = DiagonalGaussians.ofLogVariance(new double[1], new double[] {-801}, 1);
-      MonteCarlo narrow = engine.monteCarlo(q, p, 100_000, 1);
+      MonteCarloEstimates narrow = engine.monteCarlo(q, p, 100_000, 1);
       assertThat(Math.abs(narrow.estimate(0) - 0.5 * (Math.E - 1 - 1)))
           .isLessThan(5 * narrow.standardError(0));
     }

@@ -235,7 +235,7 @@ class ServiceTest {
     FullGaussians near = lowerTriangular(d, 1, 1e-6);
     FullGaussians both = lowerTriangular(d, 1, 0, 1e-6);
     double[] halves = {0.5, 0.5};
-    Mixture mixture = Mixture.of(both, halves);
+    Mixtures mixture = Mixtures.of(both, halves);
     Stream<Arguments> packing =
         Platform.mayHaveVectors()
             ? Stream.of(Arguments.of("Triangle", (Runnable) lowerTriangular(d, 3, 0)::prepare))
@@ -247,8 +247,7 @@ class ServiceTest {
             Arguments.of("FullChernoff.near", pair(Divergence.renyi(0.3), q, near)),
             Arguments.of("Bures.bidiagonalize", pair(Divergence.WASSERSTEIN_2, q, p)),
             Arguments.of("Bures.orthogonalize", pair(Divergence.WASSERSTEIN_2, q, near)),
-            Arguments.of(
-                "FullComponents.", (Runnable) () -> MixtureReduction.runnalls(both, halves, 1)),
+            Arguments.of("FullComponents.", (Runnable) () -> MixtureReduction.runnalls(mixture, 1)),
             Arguments.of(
                 "Overlap", (Runnable) () -> MixtureKl.of(mixture, mixture).productOfGaussians()));
     return Stream.concat(packing, others);
@@ -425,7 +424,7 @@ class ServiceTest {
               () -> engine.toStandardNormal(many),
               () -> engine.pairwise(full, full),
               () -> engine.monteCarlo(wide, wide, 30, 1),
-              () -> MixtureEntropy.of(full).lowerBound(),
+              () -> Mixtures.of(full).entropyLowerBound(),
               () -> DiagonalGaussians.ofStd(ones, ones, 16).prepare());
       for (int k = 0; k < calls.size(); k++) {
         assertOthersRun("call " + k, calls.get(k));

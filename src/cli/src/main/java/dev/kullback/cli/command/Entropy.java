@@ -2,7 +2,7 @@ package dev.kullback.cli.command;
 
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
-import dev.kullback.MixtureEntropy;
+import dev.kullback.Mixtures;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.PolicyOptions;
@@ -84,9 +84,10 @@ final class Entropy implements Callable<Integer> {
         OutputFiles out = outputOptions.open(output == null ? List.of() : List.of(output))) {
       Batch q = Batch.load(files, policyOptions.policy(files, List.of()), arena);
       report.start();
-      MixtureEntropy mixture = mixture(q);
-      double lower = mixture.lowerBound(alpha);
-      double upper = mixture.upperBound(engine);
+      Mixtures mixture = mixture(q);
+      double conditional = conditional(mixture, q);
+      double lower = mixture.entropyLowerBound(alpha)[0];
+      double upper = mixture.entropyUpperBound(engine)[0];
       double seconds = report.seconds();
 
       if (output != null) {
@@ -97,7 +98,6 @@ final class Entropy implements Callable<Integer> {
         out.commit();
       }
       String dtype = Npy.dtype(Batch.element(q, q));
-      double conditional = mixture.conditionalEntropy();
       report.line(
           "mixture of %d Gaussians of dimension %d, %s, in %.3g s",
           q.size(), q.dimension(), dtype, seconds);
@@ -114,27 +114,27 @@ final class Entropy implements Callable<Integer> {
     }
   }
 
-  private MixtureEntropy mixture(Batch q) {
+  /** Makes the mixture; what the library refuses of weights, their sum, is told of their file. */
+  private Mixtures mixture(Batch q) {
     Gaussians components = q.gaussians();
-    MixtureEntropy equal = mixture(components, null, q.files().scale());
     List<Path> files = weightOptions.files();
-    return files.isEmpty()
-        ? equal
-        : mixture(
-            components,
-            weightOptions.read(q).ofMixtures(0, q.size()),
-            files.getFirst()); // which may refuse their sum
+    if (files.isEmpty()) {
+      return Mixtures.of(components);
+    }
+    double[] weights = weightOptions.read(q).ofMixtures(0, q.size());
+    try {
+      return Mixtures.of(components, weights);
+    } catch (IllegalArgumentException e) {
+      throw new UserError(files.getFirst(), String.valueOf(e.getMessage()));
+    }
   }
 
-  /** Makes a mixture; what the library refuses is told of {@code file}. */
-  private static MixtureEntropy mixture(
-      Gaussians components, double @Nullable [] weights, Path file) {
+  /** Computes the entropy given the component, which has none for variances that the library refuses. */
+  private static double conditional(Mixtures mixture, Batch q) {
     try {
-      return weights == null
-          ? MixtureEntropy.of(components)
-          : MixtureEntropy.of(components, weights);
+      return mixture.conditionalEntropy()[0];
     } catch (IllegalArgumentException e) {
-      throw new UserError(file, String.valueOf(e.getMessage()));
+      throw new UserError(q.files().scale(), String.valueOf(e.getMessage()));
     }
   }
 }

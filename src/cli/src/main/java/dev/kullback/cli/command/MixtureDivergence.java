@@ -1,9 +1,9 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.KlEngine;
-import dev.kullback.Mixture;
 import dev.kullback.MixtureKl;
-import dev.kullback.MonteCarlo;
+import dev.kullback.Mixtures;
+import dev.kullback.MonteCarloEstimates;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.batch.Weights;
@@ -22,6 +22,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.IntToDoubleFunction;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -171,14 +172,15 @@ final class MixtureDivergence extends PairCommand {
     }
     Batch q = inputs.loadQ();
     Batch p = inputs.loadP(q);
-    Mixture f = mixture(q, weights, offsets);
-    Mixture g = same ? f : mixture(p, pWeights, pOffsets);
+    Mixtures f = mixture(q, weights, offsets);
+    Mixtures g = same ? f : mixture(p, pWeights, pOffsets);
     report.put("rows", f.size()).put("columns", g.size()).put("dimension", q.dimension());
     engineOptions.describe(report, engine);
     report.put("method", method.toString());
     report.start();
     MixtureKl kl = MixtureKl.of(f, g);
-    MonteCarlo sampled = method == Method.MONTE_CARLO ? kl.monteCarlo(samples, seed) : null;
+    MonteCarloEstimates sampled =
+        method == Method.MONTE_CARLO ? kl.monteCarlo(samples, seed) : null;
     double[] values =
         switch (method) {
           case VARIATIONAL -> kl.variational(engine);
@@ -217,7 +219,7 @@ final class MixtureDivergence extends PairCommand {
   }
 
   private static void write(
-      OutputFile file, Mixture f, Mixture g, ValueLayout element, IntToDoubleFunction value) {
+      OutputFile file, Mixtures f, Mixtures g, ValueLayout element, IntToDoubleFunction value) {
     file.write(Npy.header(element, f.size(), g.size()));
     for (int k = 0; k < f.size() * g.size(); k++) {
       file.put(value.applyAsDouble(k), element instanceof ValueLayout.OfDouble);
@@ -225,22 +227,27 @@ final class MixtureDivergence extends PairCommand {
   }
 
   /** Makes the mixtures of a batch; what the library refuses is told of the file that it names. */
-  private static Mixture mixture(
+  private static Mixtures mixture(
       Batch batch, @Nullable Path weightFile, @Nullable Path offsetFile) {
     int[] offsets = offsetFile == null ? new int[] {0, batch.size()} : offsets(offsetFile);
     double[] weights =
         weightFile != null
             ? Weights.read(weightFile, false, batch).ofMixtures(offsets)
             : equal(batch, offsets);
+    Path scale = batch.files().scale();
     if (offsetFile != null) { // with weights that are right, the offsets alone may be refused
-      make(offsetFile, batch, equal(batch, offsets), offsets);
+      double[] ones = new double[batch.size()];
+      Arrays.fill(ones, 1);
+      make(offsetFile, () -> Mixtures.unnormalized(batch.gaussians(), ones, offsets));
     }
-    return make(weightFile == null ? batch.files().scale() : weightFile, batch, weights, offsets);
+    return make(
+        weightFile == null ? scale : weightFile,
+        () -> Mixtures.of(batch.gaussians(), weights, offsets));
   }
 
-  private static Mixture make(Path file, Batch batch, double[] weights, int[] offsets) {
+  private static Mixtures make(Path file, Supplier<Mixtures> mixtures) {
     try {
-      return Mixture.of(batch.gaussians(), weights, offsets);
+      return mixtures.get();
     } catch (IllegalArgumentException e) {
       throw new UserError(file, String.valueOf(e.getMessage()));
     }

@@ -1,6 +1,9 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.FullGaussians;
+import dev.kullback.Gaussians;
 import dev.kullback.MixtureReduction;
+import dev.kullback.Mixtures;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
@@ -27,6 +30,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.function.DoubleUnaryOperator;
+import java.util.function.IntFunction;
+import java.util.stream.DoubleStream;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -150,10 +156,17 @@ final class Reduce implements Callable<Integer> {
   private MixtureReduction reduce(Batch q, Weights given) {
     int size = to == null ? 1 : to;
     double most = maxCost == null ? Double.POSITIVE_INFINITY : maxCost;
-    double[] weights = given.ofReduction();
+    Mixtures mixture;
+    try {
+      mixture = Mixtures.unnormalized(q.gaussians(), given.ofReduction());
+    } catch (IllegalArgumentException e) {
+      List<Path> files = weightOptions.files();
+      throw new UserError(
+          files.isEmpty() ? q.files().scale() : files.getFirst(), String.valueOf(e.getMessage()));
+    }
     try (Progress progress = Terminal.of(spec).progress(Math.max(0, q.size() - size))) {
       return MixtureReduction.runnalls(
-          q.gaussians(), weights, size, most, left -> progress.advance(left < q.size() ? 1 : 0));
+          mixture, size, most, left -> progress.advance(left < q.size() ? 1 : 0));
     } catch (IllegalArgumentException e) {
       Path file = isFar(q) ? q.files().mean() : q.files().scale();
       throw new UserError(file, String.valueOf(e.getMessage()));
@@ -167,17 +180,24 @@ final class Reduce implements Callable<Integer> {
   }
 
   private void write(MixtureReduction reduced, Batch q, OutputFiles out) {
-    int k = reduced.size();
+    double[] weights = reduced.mixtures().weights();
+    int k = weights.length;
     int d = q.dimension();
     ValueLayout element = ValueLayout.JAVA_DOUBLE; // rounded to float, a covariance may be none
     ScaleKind kind = q.files().kind();
-    double[] scales = Arrays.stream(reduced.covariances()).map(fromVariance(kind)).toArray();
-    put(out.get(0), Npy.header(element, k, d), reduced.means());
+    Gaussians components = reduced.mixtures().components();
+    put(out.get(0), Npy.header(element, k, d), rows(k, components::mean));
     put(
         out.get(1),
         kind.isFull() ? Npy.header(element, k, d, d) : Npy.header(element, k, d),
-        scales);
-    put(out.get(2), Npy.header(element, k), reduced.weights());
+        rows(
+                k,
+                i ->
+                    components instanceof FullGaussians full
+                        ? full.covariance(i)
+                        : components.scale(i))
+            .map(fromVariance(kind)));
+    put(out.get(2), Npy.header(element, k), Arrays.stream(weights));
     if (out.size() > 3) {
       out.get(3).write(Npy.header(ValueLayout.JAVA_INT, q.size()));
       for (int row : reduced.assignments()) {
@@ -186,11 +206,13 @@ final class Reduce implements Callable<Integer> {
     }
   }
 
-  private static void put(OutputFile file, byte[] header, double[] values) {
+  private static DoubleStream rows(int count, IntFunction<double[]> row) {
+    return IntStream.range(0, count).mapToObj(row).flatMapToDouble(Arrays::stream);
+  }
+
+  private static void put(OutputFile file, byte[] header, DoubleStream values) {
     file.write(header);
-    for (double value : values) {
-      file.put(value, true);
-    }
+    values.forEach(value -> file.put(value, true));
   }
 
   private static DoubleUnaryOperator fromVariance(ScaleKind kind) {
@@ -203,20 +225,21 @@ final class Reduce implements Callable<Integer> {
   }
 
   private static void describe(Report report, MixtureReduction reduced, Batch q, Weights weights) {
+    int size = reduced.mixtures().components().size();
     double[] costs = reduced.costs();
     double last = costs.length == 0 ? 0 : costs[costs.length - 1];
     double seconds = report.seconds();
     String dtype = Npy.dtype(ValueLayout.JAVA_DOUBLE);
     report.line(
         "mixture of %d Gaussians of dimension %d reduced to %d, %s, in %.3g s",
-        q.size(), q.dimension(), reduced.size(), dtype, seconds);
+        q.size(), q.dimension(), size, dtype, seconds);
     report.line("cost %.7g nats in all, the last merger %.7g", reduced.totalCost(), last);
     if (weights.isScaled()) {
       report.line(
           "the weights, whose sum is exp(%.9g), were scaled to the sum 1", weights.logSum());
     }
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
-    report.put("components", reduced.size()).put("total_cost", reduced.totalCost());
+    report.put("components", size).put("total_cost", reduced.totalCost());
     report.put("last_cost", costs.length == 0 ? null : last).put("seconds", seconds);
     report.put("scaled_log_sum", weights.isScaled() ? weights.logSum() : null);
   }

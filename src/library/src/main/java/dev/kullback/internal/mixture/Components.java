@@ -38,6 +38,9 @@ public abstract class Components {
 
   final int dimension;
 
+  /** The index of the first component in a batch of mixtures, for messages. */
+  final int first;
+
   /** Numbers that hold a covariance: variances, or a packed triangle. */
   final int length;
 
@@ -69,7 +72,8 @@ public abstract class Components {
   private final double[] shift;
 
   /** Makes the components of means, which it copies, as it does weights, and of covariances, which it keeps. */
-  Components(double[] weights, double[] mean, double[] covariance) {
+  Components(double[] weights, double[] mean, double[] covariance, int first) {
+    this.first = first;
     int n = weights.length;
     dimension = mean.length / n;
     length = covariance.length / n;
@@ -96,10 +100,11 @@ public abstract class Components {
     shift = new double[dimension];
   }
 
-  public static Components of(Batch batch, double[] weights) {
+  /** Makes the components of one mixture, which begin at {@code first} in a batch of mixtures. */
+  public static Components of(Batch batch, double[] weights, int first) {
     return switch (batch) {
-      case DiagonalBatch d -> new DiagonalComponents(d, weights);
-      case FullBatch f -> new FullComponents(f, weights);
+      case DiagonalBatch d -> new DiagonalComponents(d, weights, first);
+      case FullBatch f -> new FullComponents(f, weights, first);
     };
   }
 

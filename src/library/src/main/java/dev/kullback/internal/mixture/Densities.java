@@ -105,7 +105,7 @@ abstract class Densities {
   static void checkStd(double std, int k, int h) {
     if (!(std >= LEAST_STD && std <= 1 / LEAST_STD)) {
       throw new IllegalArgumentException(
-          "f's components[%d] has a standard deviation outside [2^-1000, 2^1000] in dimension %d, so it cannot be sampled; rescale the data"
+          "q's components[%d] has a standard deviation outside [2^-1000, 2^1000] in dimension %d, so it cannot be sampled; rescale the data"
               .formatted(k, h));
     }
   }

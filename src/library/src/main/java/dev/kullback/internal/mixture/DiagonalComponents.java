@@ -6,8 +6,8 @@ import dev.kullback.internal.numerics.Compensation;
 
 /** Components with diagonal covariances, of which a merger keeps the variances. Its cost is a sum over the dimensions. */
 final class DiagonalComponents extends Components {
-  DiagonalComponents(DiagonalBatch batch, double[] weights) {
-    super(weights, batch.mean64(), variances(batch));
+  DiagonalComponents(DiagonalBatch batch, double[] weights, int first) {
+    super(weights, batch.mean64(), variances(batch), first);
   }
 
   private static double[] variances(DiagonalBatch batch) {

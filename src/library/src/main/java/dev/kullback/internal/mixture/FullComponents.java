@@ -31,8 +31,8 @@ final class FullComponents extends Components {
   private final double[] y;
   private final double[] diagonal;
 
-  FullComponents(FullBatch batch, double[] weights) {
-    super(weights, batch.mean(), covariances(batch));
+  FullComponents(FullBatch batch, double[] weights, int first) {
+    super(weights, batch.mean(), covariances(batch), first);
     factor = batch.scaleTril().clone();
     high = new double[length];
     low = new double[length];
@@ -256,7 +256,7 @@ final class FullComponents extends Components {
       throw new IllegalArgumentException(
           ("components[%d] and components[%d], as merged so far, have a common covariance that is not positive definite in"
                   + " double; raise the smallest variances of those like them")
-              .formatted(i, j));
+              .formatted(first + i, first + j));
     }
     for (int r = 0, k = 0; r < dimension; r++) {
       double t = scaleOf(i, r);

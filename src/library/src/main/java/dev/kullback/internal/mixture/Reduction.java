@@ -2,7 +2,6 @@ package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
-import java.util.function.IntConsumer;
 
 /**
  * Merges the two components that cost least, again and again. Each row i has the least cost of merging component i with one of a higher
@@ -46,12 +45,11 @@ public final class Reduction {
   /**
    * Merges until {@code wanted} components are left or a merger would cost more than {@code most}, and returns the costs in their order.
    *
-   * @param progress takes the number of components left, at first and after each merger
+   * @param progress runs after each merger
    */
-  public double[] run(int wanted, double most, IntConsumer progress) {
+  public double[] run(int wanted, double most, Runnable progress) {
     double[] costs = new double[Math.max(0, size - wanted)];
     int steps = 0;
-    progress.accept(size);
     for (int p = 0; steps < costs.length && p < size - 1; p++) {
       scan(p);
     }
@@ -63,7 +61,7 @@ public final class Reduction {
       }
       costs[steps++] = cost[i];
       merge(p);
-      progress.accept(size);
+      progress.run();
     }
     return Arrays.copyOf(costs, steps);
   }

@@ -6,12 +6,12 @@ package dev.kullback;
  *
  * @since 0.1.0
  */
-public final class MonteCarlo {
+public final class MonteCarloEstimates {
   private final int samples;
   private final double[] estimates;
   private final double[] standardErrors;
 
-  MonteCarlo(int samples, double[] estimates, double[] standardErrors) {
+  MonteCarloEstimates(int samples, double[] estimates, double[] standardErrors) {
     this.samples = samples;
     this.estimates = estimates;
     this.standardErrors = standardErrors;

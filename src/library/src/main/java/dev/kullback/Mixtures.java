@@ -1,0 +1,390 @@
+package dev.kullback;
+
+import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.Platform;
+import java.util.Arrays;
+import java.util.Objects;
+
+/**
+ * A batch of N mixtures {@code f_m = Σ_a π_a f_a} of Gaussians, diagonal or full. The components of all are one batch, of which mixture m
+ * has those from {@code offset(m)} to {@code offset(m + 1) − 1}.
+ *
+ * <p>The weights of each mixture have the sum 1, or those of an intensity, as a tracker has it, any positive sum
+ * ({@link #unnormalized(Gaussians, double[], int[]) unnormalized}). Weights of less than float's precision, such as float16's, miss the sum
+ * 1 by more than {@code of} accepts: divide them by their sum before. {@link MixtureKl} has the divergences of mixtures, and
+ * {@link MixtureReduction} mixtures with fewer components.
+ *
+ * <p><b>Entropy.</b> The differential entropy of a mixture, in nats, has no closed form. The bounds here are the pairwise-distance
+ * estimators
+ *
+ * <pre>
+ * H_D = Σ_a π_a H(f_a) − Σ_a π_a ln Σ_b π_b exp(−D(f_a ‖ f_b))
+ * </pre>
+ *
+ * <p>of A. Kolchinsky and B. D. Tracey, "Estimating Mixture Entropy with Pairwise Distances", Entropy 19 (2017) 361. With D = KL, this is
+ * an upper bound. With the Chernoff α-divergence {@code C_α(p ‖ q) = −ln ∫ p^α q^(1−α)}, α in [0, 1], it is a lower bound. Both are
+ * exact where components coincide or do not overlap. A component of weight 0 does not count. Methods of entropies throw an
+ * {@link IllegalArgumentException} if a diagonal component has a variance outside [2⁻⁵⁰⁰, 2⁵⁰⁰], or if the weights of a mixture do not
+ * have the sum 1 to 1e-5.
+ *
+ * <p>Mixtures are immutable and safe to share between threads.
+ *
+ * @since 0.1.0
+ */
+public final class Mixtures {
+  /** Allowed distance of the sum of weights from 1, for weights of float. */
+  private static final double SUM_TOLERANCE = 1e-5;
+
+  /** Largest sum of weights, and its inverse the least: costs of mergers are in double's range. */
+  private static final double MOST_SUM = 0x1p500;
+
+  private static final double LN_2PI = Math.log(2 * Math.PI);
+
+  private final Gaussians components;
+  private final double[] weights;
+  private final int[] offsets;
+  private final boolean isNormalized;
+
+  private Mixtures(Gaussians components, double[] weights, int[] offsets, boolean isNormalized) {
+    this.components = components;
+    this.weights = weights;
+    this.offsets = offsets;
+    this.isNormalized = isNormalized;
+  }
+
+  /**
+   * Makes one mixture with equal weights 1/K.
+   *
+   * @param components K Gaussians, not deterministic
+   * @return the mixture, of size 1
+   * @throws IllegalArgumentException if the components are deterministic, or if there are none
+   */
+  public static Mixtures of(Gaussians components) {
+    int k = checked(components).size();
+    double[] weights = new double[k];
+    Arrays.fill(weights, 1.0 / k);
+    return new Mixtures(components, weights, checked(whole(k), k), true);
+  }
+
+  /**
+   * Makes one mixture.
+   *
+   * @param components K Gaussians, not deterministic
+   * @param weights π, K numbers ≥ 0 whose sum is 1 to 1e-5. They are copied and divided by their sum
+   * @return the mixture, of size 1
+   * @throws IllegalArgumentException if the arguments are not such
+   */
+  public static Mixtures of(Gaussians components, double[] weights) {
+    return make(components, weights, whole(checked(components).size()), true);
+  }
+
+  /**
+   * Makes a batch of N mixtures.
+   *
+   * @param components the Gaussians of all mixtures, not deterministic
+   * @param weights a weight for each, ≥ 0, of which those of a mixture have the sum 1 to 1e-5. They are copied, and divided by it
+   * @param offsets N + 1 indices, the first 0, the last the number of components, each greater than the one before; copied
+   * @return the mixtures
+   * @throws IllegalArgumentException if the arguments are not such
+   */
+  public static Mixtures of(Gaussians components, double[] weights, int[] offsets) {
+    return make(components, weights, offsets, true);
+  }
+
+  /**
+   * Makes one mixture whose weights may have any positive sum, for {@link MixtureReduction}.
+   *
+   * @param components K Gaussians, not deterministic
+   * @param weights K finite numbers ≥ 0 of a sum in [2⁻⁵⁰⁰, 2⁵⁰⁰], which are copied as they are
+   * @return the mixture, of size 1
+   * @throws IllegalArgumentException if the arguments are not such
+   */
+  public static Mixtures unnormalized(Gaussians components, double[] weights) {
+    return make(components, weights, whole(checked(components).size()), false);
+  }
+
+  /**
+   * Makes a batch of N mixtures whose weights may have any positive sums, for {@link MixtureReduction}. {@link MixtureKl} and the entropies
+   * refuse such weights, unless the sum of each mixture is 1 to 1e-5, by which they are divided then.
+   *
+   * @param components the Gaussians of all mixtures, not deterministic
+   * @param weights a weight for each, finite and ≥ 0, of which those of a mixture have a sum in [2⁻⁵⁰⁰, 2⁵⁰⁰]. They are copied as they are
+   * @param offsets N + 1 indices, the first 0, the last the number of components, each greater than the one before; copied
+   * @return the mixtures
+   * @throws IllegalArgumentException if the arguments are not such
+   */
+  public static Mixtures unnormalized(Gaussians components, double[] weights, int[] offsets) {
+    return make(components, weights, offsets, false);
+  }
+
+  /** Makes mixtures of what was checked and is not to be copied. */
+  static Mixtures owning(
+      Gaussians components, double[] weights, int[] offsets, boolean isNormalized) {
+    return new Mixtures(components, weights, offsets, isNormalized);
+  }
+
+  private static Mixtures make(
+      Gaussians components, double[] weights, int[] offsets, boolean isNormalized) {
+    int n = checked(components).size();
+    Objects.requireNonNull(offsets, "offsets");
+    if (Objects.requireNonNull(weights, "weights").length != n) {
+      throw new IllegalArgumentException(
+          "weights has %d elements but there are %d components".formatted(weights.length, n));
+    }
+    int[] places = checked(offsets.clone(), n);
+    double[] own = weights.clone();
+    for (int m = 0; m < places.length - 1; m++) {
+      double sum = sum(own, places[m], places[m + 1]);
+      String whose = places.length == 2 ? "" : " of mixture " + m;
+      if (isNormalized) {
+        normalize(own, places[m], places[m + 1], sum, "the sum of weights" + whose);
+      } else if (sum == 0) {
+        throw new IllegalArgumentException(
+            "the weights%s are all 0: the mixture has no component".formatted(whose));
+      } else if (!(sum >= 1 / MOST_SUM && sum <= MOST_SUM)) {
+        throw new IllegalArgumentException(
+            "the sum of weights%s is %s; it must be in [2^-500, 2^500]: scale them all by one number"
+                .formatted(whose, sum));
+      }
+    }
+    return new Mixtures(components, own, places, isNormalized);
+  }
+
+  private static Batch checked(Gaussians components) {
+    Batch batch = KlEngine.batch(components, "components");
+    if (batch.isDeterministic()) {
+      throw new IllegalArgumentException(
+          "components are deterministic (std 0), so they have no density");
+    }
+    return batch;
+  }
+
+  private static int[] whole(int count) {
+    return new int[] {0, count};
+  }
+
+  private static int[] checked(int[] offsets, int count) {
+    int n = offsets.length - 1;
+    if (n < 1 || offsets[0] != 0 || offsets[n] != count) {
+      throw new IllegalArgumentException(
+          "offsets are %s; they must begin with 0 and end with the number of components, %d"
+              .formatted(n < 1 ? "too few" : offsets[0] + " to " + offsets[n], count));
+    }
+    for (int m = 0; m < n; m++) {
+      if (offsets[m + 1] <= offsets[m]) {
+        throw new IllegalArgumentException(
+            "offsets[%d] is %d; it must be greater than offsets[%d], which is %d"
+                .formatted(m + 1, offsets[m + 1], m, offsets[m]));
+      }
+    }
+    return offsets;
+  }
+
+  /** Returns the sum of the weights in [from, to), which it checks. */
+  private static double sum(double[] weights, int from, int to) {
+    double sum = 0;
+    for (int i = from; i < to; i++) {
+      if (!(weights[i] >= 0 && weights[i] <= Double.MAX_VALUE)) {
+        throw new IllegalArgumentException(
+            "weights[%d] is %s; it must be finite and >= 0%s"
+                .formatted(i, weights[i], weights[i] < 0 ? "; is it a logarithm?" : ""));
+      }
+      sum += weights[i];
+    }
+    return sum;
+  }
+
+  /** Divides the weights in [from, to) by their sum, if that is 1 but for rounding. */
+  private static void normalize(double[] weights, int from, int to, double sum, String what) {
+    if (!(Math.abs(sum - 1) <= SUM_TOLERANCE)) {
+      throw new IllegalArgumentException("%s is %s; it must be 1".formatted(what, sum));
+    }
+    for (int i = from; i < to; i++) {
+      weights[i] /= sum;
+    }
+  }
+
+  /** {@return the number N of mixtures} */
+  public int size() {
+    return offsets.length - 1;
+  }
+
+  /** {@return the dimension D of all components} */
+  public int dimension() {
+    return components.dimension();
+  }
+
+  /** {@return the components of all mixtures} */
+  public Gaussians components() {
+    return components;
+  }
+
+  /** {@return the weights of {@link #components()}, a new array} */
+  public double[] weights() {
+    return weights.clone();
+  }
+
+  /** {@return the index of mixture m's first component, m in [0, N]; of m = N, the number of components} */
+  public int offset(int m) {
+    return offsets[m];
+  }
+
+  /** Returns the array of {@link #offset}, only to be read. */
+  int[] offsets() {
+    return offsets;
+  }
+
+  boolean isNormalized() {
+    return isNormalized;
+  }
+
+  /**
+   * Returns weights of which those of each mixture have the sum 1, only to be read.
+   *
+   * @param name what the caller calls these mixtures
+   * @throws IllegalArgumentException if they are not such but for rounding
+   */
+  double[] normalized(String name) {
+    if (isNormalized) {
+      return weights;
+    }
+    double[] normal = weights.clone();
+    for (int m = 0; m < size(); m++) {
+      normalize(
+          normal,
+          offsets[m],
+          offsets[m + 1],
+          sum(normal, offsets[m], offsets[m + 1]),
+          "%s: the sum of weights of mixture %d".formatted(name, m));
+    }
+    return normal;
+  }
+
+  /** Returns the components of mixture m. */
+  Gaussians part(int m) {
+    return size() == 1 ? components : components.slice(offsets[m], offsets[m + 1]);
+  }
+
+  /**
+   * Computes the entropies of the components, in nats: {@code H(f_a) = ½ D (1 + ln 2π) + Σ_h ln σ_ah}, with {@code ln det L_a} as the last
+   * term for full covariances. They are exact.
+   *
+   * @return a new array, of an entropy for each of {@link #components()}
+   * @throws IllegalArgumentException if a diagonal component has a variance outside [2⁻⁵⁰⁰, 2⁵⁰⁰]
+   */
+  public double[] componentEntropies() {
+    Batch batch = KlEngine.batch(components);
+    int beyond = batch instanceof DiagonalBatch d ? d.beyond64().nextSetBit(0) : -1;
+    if (beyond >= 0) {
+      throw new IllegalArgumentException(
+          "components[%d] has a variance outside [2^-500, 2^500]".formatted(beyond));
+    }
+    double[] entropies = new double[batch.size()];
+    for (int i = 0; i < entropies.length; i++) {
+      entropies[i] = 0.5 * batch.dimension() * (1 + LN_2PI) + batch.logDet(i);
+    }
+    return entropies;
+  }
+
+  /**
+   * Computes {@code Σ_a π_a H(f_a)} of each mixture, in nats, the entropy given the component. The entropy of the mixture is never below it.
+   *
+   * @return a new array {@code [N]}
+   * @throws IllegalArgumentException as {@linkplain Mixtures described above}
+   */
+  public double[] conditionalEntropy() {
+    double[] entropies = componentEntropies();
+    double[] normal = normalized("mixtures");
+    double[] out = new double[size()];
+    Arrays.setAll(out, m -> mean(m, normal, entropies, offsets[m]));
+    return out;
+  }
+
+  /**
+   * Computes the upper bound H_KL of each mixture's entropy, in nats, by {@link KlEngine#weightedLogSumExp(Gaussians, Gaussians,
+   * double[])}. A mixture of many needs a copy of its components.
+   *
+   * @param engine the engine that computes the divergences
+   * @return a new array {@code [N]}
+   * @throws IllegalArgumentException if the engine computes another divergence than KL, and as {@linkplain Mixtures described above}
+   * @throws IllegalStateException if the engine is closed
+   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
+   * @throws CudaException if the device fails
+   */
+  public double[] entropyUpperBound(KlEngine engine) {
+    Objects.requireNonNull(engine, "engine");
+    if (!engine.divergence().equals(Divergence.KL)) {
+      throw new IllegalArgumentException(
+          "engine computes %s; the upper bound is of KL".formatted(engine.divergence().name()));
+    }
+    return bounds(engine);
+  }
+
+  /**
+   * Computes the lower bound of the Bhattacharyya distance, {@link #entropyLowerBound(double)} with α = ½. For components that have the
+   * same covariance, it is the best one.
+   *
+   * @return a new array {@code [N]}, in nats
+   * @throws IllegalArgumentException as {@linkplain Mixtures described above}
+   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
+   */
+  public double[] entropyLowerBound() {
+    return entropyLowerBound(0.5);
+  }
+
+  /**
+   * Computes the lower bound H_Cα of each mixture's entropy, in nats, with {@code Σ = (1−α)Σ_a + αΣ_b} and
+   *
+   * <pre>
+   * C_α(f_a ‖ f_b) = ½ α(1−α) (μ_a − μ_b)ᵀ Σ⁻¹ (μ_a − μ_b) + ½ ln(det Σ / (det Σ_a^(1−α) det Σ_b^α))
+   * </pre>
+   *
+   * <p>It is computed on the calling thread, as an engine of {@link Divergence#chernoff} does, by vectors where they run.
+   *
+   * @param alpha α, in [0, 1]; 0 and 1 give the {@link #conditionalEntropy()}
+   * @return a new array {@code [N]}
+   * @throws IllegalArgumentException if alpha is not in [0, 1], and as {@linkplain Mixtures described above}
+   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
+   */
+  public double[] entropyLowerBound(double alpha) {
+    if (!(alpha >= 0 && alpha <= 1)) {
+      throw new IllegalArgumentException("alpha must be in [0, 1], is " + alpha);
+    }
+    if (alpha == 0 || alpha == 1) {
+      return conditionalEntropy(); // 0·∞ would be NaN
+    }
+    Divergence chernoff = Divergence.chernoff(alpha);
+    Platform.Choice backend =
+        Platform.mayHaveVectors() ? Platform.Choice.VECTOR : Platform.Choice.SCALAR;
+    try (KlEngine engine = new KlEngine(new Engine(chernoff.formula, backend, 1, null), chernoff)) {
+      return bounds(engine);
+    }
+  }
+
+  private double[] bounds(KlEngine engine) {
+    double[] out = conditionalEntropy();
+    double[] normal = normalized("mixtures");
+    for (int m = 0; m < out.length; m++) {
+      Gaussians part = part(m);
+      double[] logs = Arrays.stream(normal, offsets[m], offsets[m + 1]).map(Math::log).toArray();
+      out[m] -= mean(m, normal, engine.weightedLogSumExp(part, part, logs), 0);
+    }
+    return out;
+  }
+
+  /** Returns {@code Σ_a π_a x_a} of mixture m, whose x begin at {@code from}. */
+  private double mean(int m, double[] normal, double[] x, int from) {
+    double sum = 0;
+    for (int i = offsets[m]; i < offsets[m + 1]; i++) {
+      sum += normal[i] == 0 ? 0 : normal[i] * x[from + i - offsets[m]];
+    }
+    return sum;
+  }
+
+  @Override
+  public String toString() {
+    return "Mixtures[%d of %s]".formatted(size(), components);
+  }
+}
