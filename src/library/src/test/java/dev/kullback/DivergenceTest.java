@@ -710,7 +710,7 @@ class DivergenceTest {
       assertThat(engine.pairwise(q, p, new double[1])[0]).isCloseTo(expected, within(error));
       assertThat(engine.aligned(p, q, new double[1])[0]).isCloseTo(expected, within(error));
       assertThat(engine.nearest(q, p, 1).value(0, 0)).isCloseTo(expected, within(error));
-      assertThat(engine.nearest(q, p, NearestOptions.of(1).exact()).value(0, 0))
+      assertThat(engine.search(q, p, Query.nearest(1).exact()).value(0, 0))
           .isCloseTo(expected, within(error));
       assertThat(engine.within(q, p, expected * (1 + 1e-13)).count(0)).isOne();
       if (expected > 1e-300) {
