@@ -202,11 +202,9 @@ class AllocationTest {
     float[] values = new float[10];
     Query ten = Query.nearest(10);
     try (KlEngine engine = Engines.on(backend)) {
-      // On a busy machine C2 may compile a call anew just then, which is no fault that belongs to a
-      // width.
-      int attempts = Boolean.getBoolean(Engines.NARROWER) ? 3 : 1;
+      // On a busy machine C2 may not have compiled all by then.
       long fewest = Long.MAX_VALUE;
-      for (int attempt = 0; attempt < attempts && fewest > 0; attempt++) {
+      for (int attempt = 0; attempt < 3 && fewest > 0; attempt++) {
         engine.warmUp(query, p);
         long before = AllocatedBytes.ofThread();
         for (int i = 0; i < CALLS; i++) {

@@ -197,11 +197,11 @@ class KlIndexTest {
       for (Query query : List.of(Query.nearest(12), Query.nearest(12).reverse(), Query.within(9))) {
         Duration patience = Duration.ofMillis(interrupt ? 60_000 : 20);
         AtomicInteger calls = new AtomicInteger();
-        long begin = System.nanoTime();
         Query slow =
             query
                 .timeout(patience)
                 .filter(id -> {
+                  long begin = System.nanoTime();
                   calls.incrementAndGet();
                   if (interrupt) {
                     Thread.currentThread().interrupt();

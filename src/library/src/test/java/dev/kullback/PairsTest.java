@@ -116,22 +116,22 @@ class PairsTest {
     double[] out = new double[2];
     assertThatIllegalArgumentException()
         .isThrownBy(() -> engine.pairs(q, new int[] {0, 4}, p, new int[2], out))
-        .withMessage("i[1] is 4; it must be in [0, 4), the Gaussians of q");
+        .withMessage("rows[1] is 4; it must be in [0, 4), the Gaussians of q");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> engine.pairs(q, new int[2], p, new int[] {-1, 0}, out))
-        .withMessage("j[0] is -1; it must be in [0, 2), the Gaussians of p");
+        .withMessage("columns[0] is -1; it must be in [0, 2), the Gaussians of p");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> engine.pairs(q, new int[2], p, new int[1], out))
-        .withMessageContaining("i has 2 indices but j has 1");
+        .withMessageContaining("rows has 2 indices but columns has 1");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> engine.pairs(q, new int[3], p, new int[3], out))
         .withMessage("out has 2 elements but 3 are needed");
     assertThatNullPointerException()
         .isThrownBy(() -> engine.pairs(q, null, p, new int[3], out))
-        .withMessage("i");
+        .withMessage("rows");
     assertThatNullPointerException()
         .isThrownBy(() -> engine.pairs(q, new int[3], p, null, out))
-        .withMessage("j");
+        .withMessage("columns");
     DiagonalGaussians other = Batch.random(false, 2, 5, 0, new Random(7)).gaussians();
     assertThatIllegalArgumentException()
         .isThrownBy(() -> engine.pairs(q, new int[1], other, new int[1], out))
