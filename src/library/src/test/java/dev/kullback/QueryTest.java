@@ -302,6 +302,27 @@ class QueryTest {
     assertThatIllegalArgumentException().isThrownBy(call::run).withMessageContainingAll(parts);
   }
 
+  /** A last block may be shorter than k, if the lists before it have the rest. */
+  @Test
+  void arraysResumeWithAShortBlock() {
+    Gaussians q = batch(4, 3, false, 1);
+    Gaussians p = batch(20, 3, false, 2);
+    Query five = Query.nearest(5).exact();
+    int[] indices = new int[20];
+    double[] values = new double[20];
+    try (KlEngine engine = KlEngine.builder().build()) {
+      Neighbors all = engine.search(q, p, five);
+      Neighbors first = engine.search(q, p.slice(0, 18), five);
+      engine.search(q, p.slice(18, 20), five.resumeAfter(first, 18), indices, values);
+      assertThat(indices).isEqualTo(all.indices());
+      assertThat(values).isEqualTo(all.values());
+      Neighbors few = engine.search(q, p.slice(0, 2), five);
+      assertThatThrownBy(
+              () -> engine.search(q, p.slice(2, 4), five.resumeAfter(few, 2), indices, values))
+          .hasMessage("k must be in [1, 4], the Gaussians of p and of the earlier list, is 5");
+    }
+  }
+
   /** Rows are lists of neighbors, which compare by id and value. */
   @Test
   void rows() {

@@ -118,10 +118,13 @@ public final class Arguments {
   public static void checkEvery(SearchOptions options, int least, int columns) {
     if (options.k() > least) {
       throw new IllegalArgumentException(
-          "k must be in [1, %d], the %sGaussians of p, is %d"
+          "k must be in [1, %d], the %sGaussians of p%s, is %d"
               .formatted(
                   least,
-                  least == columns ? "" : options.takesAll() ? "other " : "accepted ",
+                  least == columns || options.earlier() != null
+                      ? ""
+                      : options.takesAll() ? "other " : "accepted ",
+                  options.earlier() == null ? "" : " and of the earlier list",
                   options.k()));
     }
   }

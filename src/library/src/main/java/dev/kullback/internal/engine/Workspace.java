@@ -126,7 +126,7 @@ public final class Workspace extends Worker {
     try {
       limit(options.timeout(), options.end());
       nearest.set(q, p, options, look);
-      int least = p.size();
+      int least = options.k();
       for (int i = 0; i < q.size(); i++) {
         least = Math.min(least, nearest.count(i));
       }

@@ -110,7 +110,7 @@ public final class Gathering {
     return queries == 1
         && !options.isWithin()
         && options.takesAll()
-        && options.k() <= options.mostPairs();
+        && options.mostPairs() == SearchOptions.MOST_PAIRS; // which the pairs of all would use up
   }
 
   /**

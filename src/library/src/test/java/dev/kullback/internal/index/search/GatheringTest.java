@@ -107,6 +107,13 @@ class GatheringTest {
     assertThat(found.start()).isEqualTo(alone.start());
   }
 
+  /** The pairs of a pass are those of all its queries, which no query's own limit may count. */
+  @Test
+  void queriesWithMostPairsSearchAlone() {
+    assertThat(Gathering.takes(1, SearchOptions.nearest(5))).isTrue();
+    assertThat(Gathering.takes(1, SearchOptions.nearest(5).withMostPairs(5))).isFalse();
+  }
+
   /** Queries behind a pass wait for its end, and then get their own answers, also if they differ in kind, k or direction. */
   @Test
   void answersAreThoseOfEachAlone() throws Exception {
