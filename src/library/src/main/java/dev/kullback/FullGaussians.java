@@ -3,7 +3,6 @@ package dev.kullback;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.batch.Factors;
 import dev.kullback.internal.batch.FullBatch;
-import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.numerics.MatrixForm;
 
@@ -95,26 +94,6 @@ public final class FullGaussians implements Gaussians {
 
   FullGaussians rows(int[] indices) {
     return new FullGaussians(batch.select(indices));
-  }
-
-  /**
-   * {@return {@code Σ_i = L_i L_iᵀ}, in a new array, row-major {@code [D, D]}, and symmetric to the bit}
-   *
-   * <p>The factor, with what rounding took from it, is multiplied in twice the precision of double, and the product rounded once. So
-   * what {@link #ofCovariance(double[], double[], int) ofCovariance} was given comes back to the bit, if it was symmetric, and else the
-   * mean of its triangles, rounded. The exception are elements of next to no correlation: the error is up to
-   * {@code D · 1e-31 √(Σ_rr Σ_cc)}, which is seen in those below {@code D · 1e-15 √(Σ_rr Σ_cc)}, and is all that a 0 may come back as
-   * where L is not 0.
-   *
-   * <p>It takes a third of D³ products in double-double, 1 s for D = 1000.
-   *
-   * @param i the index of a Gaussian
-   * @throws IndexOutOfBoundsException if i is not in [0, N)
-   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted; its status stays set
-   */
-  public double[] covariance(int i) {
-    Arguments.checkIndex("i", i, size());
-    return batch.covariance(i);
   }
 
   @Override

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 
 import dev.kullback.internal.verify.AllocatedBytes;
 import dev.kullback.testing.Batch;
+import dev.kullback.testing.BigFloat;
 import dev.kullback.testing.FullBatch;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -170,7 +171,47 @@ class ReadingBackTest {
         .containsExactly(2, 1 + 0x1p-31, 1 + 0x1p-31, 3);
     Gaussians precision =
         Gaussians.of(ScaleKind.PRECISION_MATRIX, new double[2], new double[] {2, 0, 0, 8}, 2);
-    assertThat(((FullGaussians) precision).covariance(0)).containsExactly(0.5, 0, 0, 0.125);
+    assertThat(precision.covariance(0)).containsExactly(0.5, 0, 0, 0.125);
+  }
+
+  /** Variances are those given, or the squares, inverses and exponentials of what is stored, rounded once. */
+  @Test
+  void covariancesOfDiagonalBatches() {
+    double[] given = {0x1.123456789abcdp-3, 3, 0x1p-1074, 0.1f, 7e300};
+    for (int from = 0; from < given.length; from++) {
+      double[] s = {given[from], given[(from + 1) % 5]};
+      assertThat(diagonal(ScaleKind.VARIANCE, s).covariance(0)).containsExactly(s[0], 0, 0, s[1]);
+      assertThat(diagonal(ScaleKind.STD, s).covariance(0))
+          .containsExactly(s[0] * s[0], 0, 0, s[1] * s[1]);
+      assertThat(diagonal(ScaleKind.PRECISION, s).covariance(0))
+          .containsExactly(1 / s[0], 0, 0, 1 / s[1]);
+    }
+    for (double x : new Random(7).doubles(50, -600, 700).toArray()) {
+      double[] sigma = diagonal(ScaleKind.LOG_VARIANCE, new double[] {x, 0}).covariance(0);
+      BigFloat error = BigFloat.of(sigma[0]).minus(BigFloat.of(x).exp());
+      assertThat(Math.abs(error.toDouble())).isLessThanOrEqualTo(0.5 * Math.ulp(sigma[0]));
+      assertThat(sigma).endsWith(0, 0, 1);
+    }
+    assertThat(diagonal(ScaleKind.LOG_VARIANCE, new double[] {1e300, -1e300}).covariance(0))
+        .containsExactly(Double.POSITIVE_INFINITY, 0, 0, 0);
+    Gaussians floats = DiagonalGaussians.ofStd(new float[4], new float[] {1, 1, 0.1f, 3}, 2);
+    assertThat(floats.covariance(1)).containsExactly((double) 0.1f * 0.1f, 0, 0, 9);
+    double[] zero = new double[2];
+    assertThat(
+            Gaussians.of(ScaleKind.STD, zero, zero, 2, ScalePolicy.DETERMINISTIC_IF_ZERO)
+                .covariance(0))
+        .containsOnly(0);
+    int most = 50_000;
+    double[] ones = new double[most];
+    Arrays.fill(ones, 1);
+    Gaussians large = DiagonalGaussians.ofStd(ones, ones, most);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> large.covariance(0))
+        .withMessageStartingWith("a covariance of dimension 50000 does not fit an array");
+  }
+
+  private static Gaussians diagonal(ScaleKind kind, double[] scale) {
+    return Gaussians.of(kind, new double[scale.length], scale, scale.length);
   }
 
   @Test
@@ -272,8 +313,8 @@ class ReadingBackTest {
         outOfBounds("i" + range, () -> g.scale(i));
         outOfBounds("i" + range, () -> g.scale(i, out));
         outOfBounds("indices[2]" + range, () -> g.select(0, 8, i));
+        outOfBounds("i" + range, () -> g.covariance(i));
       }
-      outOfBounds("i" + range, () -> full.covariance(i));
     }
     for (Gaussians g : List.of(diagonal, full)) {
       outOfBounds("from is -1; it must be in [0, 9]", () -> g.slice(-1, 3));

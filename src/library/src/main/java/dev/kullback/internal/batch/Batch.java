@@ -61,6 +61,9 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** Writes the scales of a Gaussian, which are of {@link #form}. */
   public abstract void readScale(int i, double[] to);
 
+  /** Σ of a Gaussian, row-major [D, D]. */
+  public abstract double[] covariance(int i);
+
   /** Whether σ = 0 throughout, and the caller asked for KL = 0 then; a full batch has no such σ. */
   public boolean isDeterministic() {
     return false;

@@ -9,6 +9,7 @@ import dev.kullback.internal.numerics.DoubleRange;
 import dev.kullback.internal.numerics.FloatLogProduct;
 import dev.kullback.internal.numerics.RangeCheck;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.numerics.Variance;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -24,8 +25,11 @@ public final class DiagonalBatch extends Batch {
   /** Bound for double kernels, otherwise as the one before. */
   private static final double MOST64 = 0x1p500;
 
+  /** Numbers that fit a Java array. */
+  private static final int MOST_ELEMENTS = Integer.MAX_VALUE - 8;
+
   /** Numbers that fit a Java array, by fours: a packed batch has four for each dimension of each row, rounded up to panels. */
-  private static final int MOST_PACKED = (Integer.MAX_VALUE - 8) / 4;
+  private static final int MOST_PACKED = MOST_ELEMENTS / 4;
 
   public static final int MOST_DIMENSIONS = MOST_PACKED / WIDEST_PANEL;
 
@@ -272,6 +276,21 @@ public final class DiagonalBatch extends Batch {
     for (int h = 0; h < dimension(); h++) {
       to[h] = scale(from + h);
     }
+  }
+
+  @Override
+  public double[] covariance(int i) {
+    int d = dimension();
+    if ((long) d * d > MOST_ELEMENTS) {
+      throw new IllegalArgumentException(
+          "a covariance of dimension %d does not fit an array; scale(i) gives what makes its diagonal"
+              .formatted(d));
+    }
+    double[] covariance = new double[d * d];
+    for (int h = 0; h < d; h++) {
+      covariance[h * (d + 1)] = Variance.rounded(kind, scale(i * d + h));
+    }
+    return covariance;
   }
 
   /** Copies the rows of these indices, of which there may be none. */

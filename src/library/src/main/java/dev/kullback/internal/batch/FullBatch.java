@@ -137,7 +137,7 @@ public final class FullBatch extends Batch {
     }
   }
 
-  /** Σ of a Gaussian, row-major [D, D]. */
+  @Override
   public double[] covariance(int i) {
     int d = dimension();
     double[] packed = new double[Cholesky.packedLength(d)];

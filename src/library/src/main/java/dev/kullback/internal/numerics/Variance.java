@@ -34,6 +34,11 @@ public final class Variance extends DoubleDouble {
     }
   }
 
+  /** Returns σ², rounded once; below double's normal range, that of a log-variance is rounded twice. */
+  public static double rounded(Scale kind, double s) {
+    return kind == Scale.LOG_VARIANCE ? of(kind, s).toDouble() : kind.variance(s);
+  }
+
   /** Whether the exponent is the true one; it is not for log-variances far beyond what other kinds can state. */
   public boolean isHeld() {
     return Math.abs(exponent()) < BEYOND;
