@@ -764,6 +764,7 @@ class IndexCommandTest extends CommandFixture {
     Files.writeString(index.resolve("segment-000001.bin"), "mine");
     assertRefused(
         "create FOLDER" + P, "index: has no file named manifest, but has segment-000001.bin: ");
+    assertRefused("info FOLDER", "index: has no file named manifest, but has segment-000001.bin: ");
     Files.writeString(index.resolve("manifest"), "mine");
     Map<String, String> before = files();
     assertUserError(line("info FOLDER"), "manifest: is not the manifest of an index");

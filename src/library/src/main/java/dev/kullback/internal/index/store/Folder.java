@@ -248,14 +248,8 @@ final class Folder implements AutoCloseable {
 
   /** Refuses a folder without a manifest if there is none to be made, or if it has files that look like an index's. */
   private static void checkNew(Path path, int dimension) throws IOException {
-    if (dimension == 0) {
-      throw refused(path, "is no folder of an index: it has no file named " + MANIFEST);
-    }
-    for (String name : names(path)) {
-      throw corrupt(
-          path,
-          "has no file named %s, but has %s: restore the %1$s, or take another folder for a new index"
-              .formatted(MANIFEST, name));
+    if (dimension == 0 || !names(path).isEmpty()) {
+      throw withoutManifest(path);
     }
     byte[] begun = readIfThere(path.resolve(MANIFEST + TEMPORARY));
     if (begun != null && !Manifest.isBegun(begun)) {
@@ -263,6 +257,17 @@ final class Folder implements AutoCloseable {
           path.resolve(MANIFEST + TEMPORARY),
           "is not an index's, and an index needs that name; move it, or take another folder");
     }
+  }
+
+  /** Makes the exception for a folder without a manifest: it is no index's, or its files tell that the manifest is lost. */
+  private static UncheckedIOException withoutManifest(Path path) throws IOException {
+    for (String name : names(path)) {
+      return corrupt(
+          path,
+          "has no file named %s, but has %s: restore the %1$s, or take another folder for a new index"
+              .formatted(MANIFEST, name));
+    }
+    return refused(path, "is no folder of an index: it has no file named " + MANIFEST);
   }
 
   /**
@@ -351,7 +356,7 @@ final class Folder implements AutoCloseable {
     for (int attempt = 1; ; attempt++) {
       byte[] text = readIfThere(file);
       if (text == null) {
-        throw refused(path, "is no folder of an index: it has no file named " + MANIFEST);
+        throw withoutManifest(path);
       }
       Manifest manifest = parse(file, text);
       Set<String> named = manifest.files();
@@ -389,7 +394,7 @@ final class Folder implements AutoCloseable {
     try {
       return Manifest.of(text);
     } catch (OtherVersionException e) {
-      throw refused(file, e.getMessage() + RESTORE);
+      throw refused(file, String.valueOf(e.getMessage()));
     } catch (IllegalArgumentException e) {
       throw corrupt(file, e.getMessage() + RESTORE);
     }
@@ -466,13 +471,13 @@ final class Folder implements AutoCloseable {
                 at, length, channel -> memory.map(channel, MapMode.READ_ONLY, length, null));
     try {
       MemorySegment image = block.segment();
+      boolean isAsWritten =
+          crc(head(image)) == file.head() && (image.isMapped() || crc(image) == file.crc());
+      if (!isAsWritten) { // also where the damage looks like another version
+        throw changed(at);
+      }
       Segment segment = segment(at, block);
-      boolean same =
-          segment.dimension() == manifest.dimension()
-              && segment.size() == file.rows()
-              && crc(head(image)) == file.head()
-              && (image.isMapped() || crc(image) == file.crc());
-      if (!same) {
+      if (segment.dimension() != manifest.dimension() || segment.size() != file.rows()) {
         throw changed(at);
       }
       return segment;
@@ -501,7 +506,7 @@ final class Folder implements AutoCloseable {
     try {
       return Segment.read(block);
     } catch (OtherVersionException e) {
-      throw refused(at, e.getMessage() + RESTORE);
+      throw refused(at, String.valueOf(e.getMessage()));
     } catch (IllegalArgumentException e) {
       throw corrupt(at, e.getMessage() + RESTORE);
     }

@@ -28,7 +28,8 @@ import org.jspecify.annotations.Nullable;
  * checksum CRC                                   of the lines before
  * </pre>
  *
- * <p>Checksums are CRC-32C, in eight hexadecimal digits.
+ * <p>Checksums are CRC-32C, in eight hexadecimal digits. The first and the last line are those of every version, so that damage is not taken
+ * for another version.
  *
  * @param dimension D, at least 1
  * @param next above the number in every name of a file
@@ -130,14 +131,14 @@ record Manifest(
     String[] first = (line < 0 ? text : text.substring(0, line)).split(" ", -1);
     check(first[0].equals(MAGIC), "is not the manifest of an index");
     check(line >= 0 && first.length == 2, TORN);
+    int last = text.lastIndexOf('\n', text.length() - 2) + 1;
+    byte[] before = bytes(text.substring(0, last));
+    check(text.substring(last).equals("checksum %08x\n".formatted(crc(before))), TORN);
     if (!first[1].equals(Integer.toString(VERSION))) {
       throw new OtherVersionException(
           "has format version %s, and this version of Kullback reads %d; take the one that wrote it"
               .formatted(first[1].replaceAll("[^0-9]", "?"), VERSION));
     }
-    int last = text.lastIndexOf('\n', text.length() - 2) + 1;
-    byte[] before = bytes(text.substring(0, last));
-    check(text.substring(last).equals("checksum %08x\n".formatted(crc(before))), TORN);
     return parse(text.substring(line + 1, last).split("\n"));
   }
 

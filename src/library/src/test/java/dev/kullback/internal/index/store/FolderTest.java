@@ -183,7 +183,12 @@ class FolderTest {
     assertThat(scratch.resolve("lost+found")).isDirectory();
     Path orphans = Files.createDirectory(scratch.resolve("orphans"));
     Files.createFile(orphans.resolve("segment-000001.bin"));
-    corrupt(orphans, 1, "has no file named manifest, but has segment-000001.bin: restore");
+    String lost = "has no file named manifest, but has segment-000001.bin: restore";
+    corrupt(orphans, 1, lost);
+    corrupt(orphans, 0, lost);
+    assertThatThrownBy(() -> Index.openReadOnly(orphans, 0).close())
+        .isInstanceOf(CorruptIndexException.class)
+        .hasMessageContaining(lost);
     Path foreign = Files.createDirectory(scratch.resolve("foreign"));
     Files.writeString(foreign.resolve("manifest.tmp"), "of another program");
     refused(foreign, 1, "manifest.tmp: is not an index's");
@@ -272,8 +277,14 @@ class FolderTest {
     replace(
         UncheckedIOException.class,
         "manifest",
-        text -> text.replace("index 1\n", "index 2\n"),
-        "has format version 2, and");
+        text -> signed(text, "index 1\n", "index 2\n"),
+        "manifest: has format version 2, and this version of Kullback reads 1; take the one that wrote it");
+    for (String damaged : new String[] {"0", "3", "9", "11", "q", ""}) {
+      replace(
+          "manifest",
+          text -> text.replace("index 1\n", "index " + damaged + "\n"),
+          "is incomplete or was changed" + copy);
+    }
     replace("manifest", text -> signed(text, "dimension 1", "dimension 0"), "invalid number 0");
     replace(
         "manifest", text -> signed(text, "dimension 1", "dimension 99999999"), "number 99999999");
@@ -296,7 +307,22 @@ class FolderTest {
       corrupt(scratch, 0, name + ": is missing" + copy);
       Files.write(scratch.resolve(name), before);
     }
-    change("segment-000001.bin", bytes -> bytes[100] ^= 1, "was changed: its checksum is wrong");
+    for (int at : new int[] {8, 9, 10, 11, 12, 100}) { // the version is at 8
+      change(
+          "segment-000001.bin",
+          bytes -> bytes[at] ^= 1,
+          "was changed: its checksum is wrong" + copy);
+    }
+    byte[] other = Files.readAllBytes(scratch.resolve("segment-000001.bin"));
+    byte[] first = other.clone();
+    other[8] = 2;
+    Files.write(scratch.resolve("segment-000001.bin"), other);
+    replace(
+        UncheckedIOException.class,
+        "manifest",
+        text -> signed(text, checksums(first), checksums(other)),
+        "has version 2 of the format, but this library reads 1; use the library that wrote it");
+    Files.write(scratch.resolve("segment-000001.bin"), first);
     Path segment = scratch.resolve("segment-000001.bin");
     byte[] before = Files.readAllBytes(segment);
     byte[] changed = before.clone();
@@ -312,6 +338,12 @@ class FolderTest {
       index.verify();
       assertThat(index.size()).isEqualTo(MANY.length - 1);
     }
+  }
+
+  /** Those of a segment in the manifest. */
+  private static String checksums(byte[] segment) {
+    return "%08x %08x\n"
+        .formatted(Manifest.crc(Arrays.copyOf(segment, 4096)), Manifest.crc(segment));
   }
 
   private void change(String name, Consumer<byte[]> change, String message) throws IOException {
@@ -374,6 +406,10 @@ class FolderTest {
         .isExactlyInstanceOf(type)
         .hasMessageContainingAll(message)
         .hasMessageStartingWith("/");
+    if (type == UncheckedIOException.class) { // it is as someone wrote it
+      assertThatThrownBy(() -> Index.open(folder, dimension).close())
+          .hasMessageNotContaining("copy");
+    }
   }
 
   @Test
