@@ -1,9 +1,11 @@
 package dev.kullback;
 
+import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.TimeLimit;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.StringJoiner;
 import java.util.function.LongPredicate;
 
 /**
@@ -75,8 +77,9 @@ public final class Query {
 
   /**
    * {@return a query in which q_i does not find the reference with its own index, j = i} It is meant for batches whose Gaussians correspond
-   * one to one, above all for a batch and itself, where the nearest of a Gaussian is itself. An index refuses it; {@link #excluding} is
-   * for one.
+   * one to one, above all for a batch and itself, where the nearest of a Gaussian is itself. An index refuses it: its
+   * {@link #excluding} leaves ids out for every query of the call. To leave out each query's own, ask for k + 1 and skip that id, or search
+   * one query at a time.
    */
   public Query excludeSelf() {
     return excludeSelf(0);
@@ -97,9 +100,10 @@ public final class Query {
   }
 
   /**
-   * {@return a query among those of this query's references that have none of these ids, such as that of the query itself}
+   * {@return a query among those of this query's references that have none of these ids, such as that of a single query itself}
    *
-   * <p>What was excluded before stays so.
+   * <p>Ids are left out for every query of the call. To leave out each query's own, ask an index for k + 1 and skip that id, or search one
+   * query at a time; in an engine, {@link #excludeSelf()} does it where q and p correspond. What was excluded before stays so.
    *
    * @param ids of the references to leave out, in any order; those that no reference has, or that come twice, do no harm. The array is
    *     neither kept nor modified
@@ -145,18 +149,18 @@ public final class Query {
    * milliseconds after its time at the latest, or when a filter that runs then returns, or a CUDA device has done what it was given. What
    * the first searches prepare of a batch looks at the clock only between its parts; {@link Gaussians#prepare()} does it before.
    *
-   * @param longest from the call of the search on, more than zero
-   * @throws IllegalArgumentException if longest is not positive
+   * @param timeout from the call of the search on, more than zero
+   * @throws IllegalArgumentException if timeout is not positive
    */
-  public Query timeout(Duration longest) {
-    if (!Objects.requireNonNull(longest, "longest").isPositive()) {
-      throw new IllegalArgumentException("longest must be positive, is " + longest);
+  public Query timeout(Duration timeout) {
+    if (!Objects.requireNonNull(timeout, "timeout").isPositive()) {
+      throw new IllegalArgumentException("timeout must be positive, is " + timeout);
     }
     String search =
         options.isWithin()
             ? "all within " + options.radius()
             : "the %d nearest".formatted(options.k());
-    return new Query(options.limitedTo(TimeLimit.of(longest, search)));
+    return new Query(options.limitedTo(TimeLimit.of(timeout, search)));
   }
 
   /**
@@ -191,7 +195,8 @@ public final class Query {
 
   /**
    * {@return a query of an engine that continues an {@link #exact} search for the nearest: it finds the k nearest of p's references and the
-   * earlier ones, with indices as of {@link #offset}}
+   * earlier ones, with indices as of {@link #offset}} It is {@link #exact} itself, without the call of it, and sets the offset as well, in the
+   * place of one that was set before.
    *
    * <p>The list replaces one that was given before, which it should contain: the result of the block before does, and
    * {@link Neighbors#merge} joins several. References that the earlier list's k-th value excludes cost nothing beyond their divergence. A search
@@ -221,7 +226,9 @@ public final class Query {
   /** Throws if an index cannot answer this query. */
   void checkIndex() {
     if (options.excludesSelf()) {
-      throw refused("excludeSelf", "take excluding(id) to leave out references by their ids");
+      throw refused(
+          "excludeSelf",
+          "ids are left out for every query of the call, by excluding(ids). To leave out each query's own, ask for k + 1 and skip that id, or search one query at a time");
     }
     if (options.earlier() != null) {
       throw refused("resumeAfter", "an index searches all of its references at once");
@@ -237,10 +244,40 @@ public final class Query {
             .formatted(option, advice));
   }
 
+  /** {@return the kind of search and the options that are set; of excluded ids and earlier lists, how many} */
   @Override
   public String toString() {
-    return options.isWithin()
-        ? "Query[within %s]".formatted(options.radius())
-        : "Query[nearest %d]".formatted(options.k());
+    StringJoiner text = new StringJoiner(", ", "Query[", "]");
+    text.add(options.isWithin() ? "within " + options.radius() : "nearest " + options.k());
+    if (options.reverse()) {
+      text.add("reverse");
+    }
+    if (options.exact()) {
+      text.add("exact");
+    }
+    if (options.excludesSelf()) {
+      text.add("excludeSelf" + (options.firstRow() == 0 ? "" : " " + options.firstRow()));
+    }
+    if (options.excluded().length > 0) {
+      text.add("excluding %d ids".formatted(options.excluded().length));
+    }
+    if (options.filter() != null) {
+      text.add("filter");
+    }
+    TimeLimit timeout = options.timeout();
+    if (timeout != null) {
+      text.add("timeout " + Duration.ofNanos(timeout.nanos()));
+    }
+    if (options.mostPairs() != SearchOptions.MOST_PAIRS) {
+      text.add("maxPairs " + options.mostPairs());
+    }
+    if (options.firstColumn() != 0) {
+      text.add("offset " + options.firstColumn());
+    }
+    NeighborLists earlier = options.earlier();
+    if (earlier != null) {
+      text.add("resumeAfter %d rows".formatted(earlier.start().length - 1));
+    }
+    return text.toString();
   }
 }

@@ -1,5 +1,6 @@
 package dev.kullback;
 
+import dev.kullback.internal.api.Constructors;
 import java.util.concurrent.CancellationException;
 
 /**
@@ -12,12 +13,11 @@ import java.util.concurrent.CancellationException;
 public final class SearchTimeoutException extends CancellationException {
   private static final long serialVersionUID = 1;
 
-  /**
-   * Makes an exception.
-   *
-   * @param message says which search, and how long it was allowed to take
-   */
-  public SearchTimeoutException(String message) {
+  static {
+    Constructors.SEARCH_TIMEOUT.set(SearchTimeoutException::new);
+  }
+
+  SearchTimeoutException(String message) {
     super(message);
   }
 }

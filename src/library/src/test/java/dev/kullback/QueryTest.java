@@ -259,7 +259,7 @@ class QueryTest {
           () -> index.search(p, nearest.excludeSelf()),
           "KlIndex.search",
           "Query.excludeSelf",
-          "excluding(id)");
+          "excluding(ids). To leave out each query's own, ask for k + 1 and skip that id");
       refused(
           () -> index.search(p, Query.within(1).excludeSelf(3)),
           "KlIndex.search",
@@ -296,6 +296,31 @@ class QueryTest {
           "[1, 4], the accepted Gaussians of p, is 5");
       engine.search(p, p, Query.nearest(6).excludeSelf(6), indices, values); // leaves none out
     }
+  }
+
+  /** A query tells the options that are set, those that come with others included. */
+  @Test
+  void queriesAsText() {
+    assertThat(Query.nearest(7)).hasToString("Query[nearest 7]");
+    assertThat(Query.within(0.5).excludeSelf().timeout(Duration.ofMillis(20)))
+        .hasToString("Query[within 0.5, excludeSelf, timeout PT0.02S]");
+    Neighbors earlier = Neighbors.of(new int[] {0, 1, 2}, new int[] {3, 4}, new double[2]);
+    Query all =
+        Query.nearest(2)
+            .offset(3)
+            .resumeAfter(earlier, 6)
+            .reverse()
+            .excludeSelf(5)
+            .excluding(1, 2)
+            .excluding(9)
+            .filter(SOME)
+            .maxPairs(40)
+            .timeout(Duration.ofSeconds(3))
+            .timeout(Duration.ofSeconds(4));
+    assertThat(all)
+        .hasToString(
+            "Query[nearest 2, reverse, exact, excludeSelf 5, excluding 3 ids, filter, timeout PT3S, maxPairs 40, offset 6, resumeAfter 2 rows]");
+    refused(() -> all.timeout(Duration.ZERO), "timeout must be positive, is PT0S");
   }
 
   private static void refused(Runnable call, String... parts) {
@@ -337,10 +362,10 @@ class QueryTest {
         .isNotEqualTo(new Neighbor(9, 3))
         .isNotEqualTo(new Neighbor(8, 2));
     assertThat(all.id(2, 0)).isEqualTo(9);
-    for (int i : new int[] {-1, 3}) {
+    for (int i : new int[] {-1, 3, 4}) {
       assertThatThrownBy(() -> all.row(i))
           .isInstanceOf(IndexOutOfBoundsException.class)
-          .hasMessageContaining("row i is " + i);
+          .hasMessage("row i is %d; it must be in [0, 3)", i);
     }
     assertThatThrownBy(() -> all.row(0).get(2))
         .isInstanceOf(IndexOutOfBoundsException.class)

@@ -4,10 +4,12 @@ import dev.kullback.CorruptIndexException;
 import dev.kullback.CudaException;
 import dev.kullback.IndexLockedException;
 import dev.kullback.InvalidGaussianException;
+import dev.kullback.SearchTimeoutException;
 import java.io.IOException;
 import java.lang.invoke.MethodHandles;
 import java.util.Objects;
 import java.util.function.BiFunction;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -30,6 +32,10 @@ public final class Constructors<F> {
 
   public static final Constructors<InvalidGaussian> INVALID_GAUSSIAN =
       new Constructors<>(InvalidGaussianException.class);
+
+  /** Takes a message. */
+  public static final Constructors<Function<String, SearchTimeoutException>> SEARCH_TIMEOUT =
+      new Constructors<>(SearchTimeoutException.class);
 
   private final Class<?> type;
 

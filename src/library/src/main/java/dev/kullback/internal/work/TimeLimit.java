@@ -1,6 +1,6 @@
 package dev.kullback.internal.work;
 
-import dev.kullback.SearchTimeoutException;
+import dev.kullback.internal.api.Constructors;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
@@ -35,7 +35,7 @@ public record TimeLimit(long nanos, String message) {
   /** Throws if a search has reached its end. */
   public void check(long end) {
     if (System.nanoTime() - end >= 0) {
-      throw new SearchTimeoutException(message);
+      throw Constructors.SEARCH_TIMEOUT.get().apply(message);
     }
   }
 }
