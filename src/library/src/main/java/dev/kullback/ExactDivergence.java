@@ -26,6 +26,7 @@ import org.jspecify.annotations.Nullable;
  * @since 0.1.0
  */
 public final class ExactDivergence {
+  private final Divergence divergence;
   private final Scale scale;
   private final Pair pair;
   private @Nullable Slots floats;
@@ -41,6 +42,7 @@ public final class ExactDivergence {
   }
 
   private ExactDivergence(Divergence divergence, Scale scale) {
+    this.divergence = divergence;
     this.scale = scale;
     pair = new Pair(divergence.formula, new Worker());
   }
@@ -95,6 +97,11 @@ public final class ExactDivergence {
     fill("q", slots.q, qMean, qScale);
     fill("p", slots.p, pMean, pScale);
     return pair.rounded(slots.q, 0, slots.p, 0);
+  }
+
+  @Override
+  public String toString() {
+    return "ExactDivergence[%s, %s]".formatted(divergence.name(), scale.argument());
   }
 
   private int checkShape(int qMean, int qScale, int pMean, int pScale) {

@@ -278,6 +278,11 @@ public final class MixtureKl {
     return out;
   }
 
+  @Override
+  public String toString() {
+    return "MixtureKl[%d x %d]".formatted(q.size(), p.size());
+  }
+
   /** Returns {@code ln Σ_i w_i exp(x_(at + i))} for i in [from, to). */
   private static double sum(double[] weights, int from, int to, IntToDoubleFunction x, int at) {
     double[] terms = new double[to - from];

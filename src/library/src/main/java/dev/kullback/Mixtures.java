@@ -2,6 +2,7 @@ package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.engine.Platform;
 import java.util.Arrays;
@@ -139,7 +140,13 @@ public final class Mixtures {
       double sum = sum(own, places[m], places[m + 1]);
       String whose = places.length == 2 ? "" : " of mixture " + m;
       if (isNormalized) {
-        normalize(own, places[m], places[m + 1], sum, "the sum of weights" + whose);
+        normalize(
+            own,
+            places[m],
+            places[m + 1],
+            sum,
+            "the sum of weights" + whose,
+            "; divide them by it, or take Mixtures.unnormalized for a MixtureReduction");
       } else if (sum == 0) {
         throw new IllegalArgumentException(
             "the weights%s are all 0: the mixture has no component".formatted(whose));
@@ -197,9 +204,12 @@ public final class Mixtures {
   }
 
   /** Divides the weights in [from, to) by their sum, if that is 1 but for rounding. */
-  private static void normalize(double[] weights, int from, int to, double sum, String what) {
+  private static void normalize(
+      double[] weights, int from, int to, double sum, String what, String advice) {
     if (!(Math.abs(sum - 1) <= SUM_TOLERANCE)) {
-      throw new IllegalArgumentException("%s is %s; it must be 1".formatted(what, sum));
+      boolean isDivisor = sum > 0 && sum <= Double.MAX_VALUE;
+      throw new IllegalArgumentException(
+          "%s is %s; it must be 1%s".formatted(what, sum, isDivisor ? advice : ""));
     }
     for (int i = from; i < to; i++) {
       weights[i] /= sum;
@@ -226,8 +236,14 @@ public final class Mixtures {
     return weights.clone();
   }
 
-  /** {@return the index of mixture m's first component, m in [0, N]; of m = N, the number of components} */
+  /**
+   * {@return the index of mixture m's first component; of m = N, the number of components}
+   *
+   * @param m the index of a mixture, in [0, N]
+   * @throws IndexOutOfBoundsException if m is not in [0, N]
+   */
   public int offset(int m) {
+    Arguments.checkIndex("m", m, offsets.length);
     return offsets[m];
   }
 
@@ -257,7 +273,8 @@ public final class Mixtures {
           offsets[m],
           offsets[m + 1],
           sum(normal, offsets[m], offsets[m + 1]),
-          "%s: the sum of weights of mixture %d".formatted(name, m));
+          "%s: the sum of weights of mixture %d".formatted(name, m),
+          "; divide them by it");
     }
     return normal;
   }

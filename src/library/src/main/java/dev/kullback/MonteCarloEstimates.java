@@ -49,6 +49,11 @@ public final class MonteCarloEstimates {
     return of(standardErrors, i);
   }
 
+  @Override
+  public String toString() {
+    return "MonteCarloEstimates[%d pairs, %d samples]".formatted(size(), samples);
+  }
+
   private static double of(double[] values, int i) {
     if (i < 0 || i >= values.length) {
       throw new IndexOutOfBoundsException(

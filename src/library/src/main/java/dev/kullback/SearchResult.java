@@ -85,7 +85,8 @@ public abstract sealed class SearchResult permits Neighbors, IndexNeighbors {
    * @throws IndexOutOfBoundsException if i is not in [0, N)
    */
   public final List<Neighbor> row(int i) {
-    return Collections.unmodifiableList(new Row(this, start(i), count(i)));
+    int count = count(i); // it takes no i of N, which start does
+    return Collections.unmodifiableList(new Row(this, start(i), count));
   }
 
   abstract long idAt(int entry);

@@ -127,6 +127,12 @@ class ExactDivergenceTest {
   }
 
   @Test
+  void saysWhatItComputes() {
+    assertThat(ExactDivergence.of(Divergence.renyi(0.3), ScaleKind.VARIANCE))
+        .hasToString("ExactDivergence[renyi:0.3, variance]");
+  }
+
+  @Test
   void warmCallsAllocateNothing() {
     ExactDivergence kl = ExactDivergence.of(Divergence.KL, ScaleKind.STD);
     Random random = new Random(4);

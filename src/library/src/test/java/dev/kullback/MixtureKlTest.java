@@ -1,6 +1,7 @@
 package dev.kullback;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
@@ -635,6 +636,8 @@ class MixtureKlTest {
       assertThat(kl.monteCarlo(50, 8).estimate(n)).isNotEqualTo(first.estimate(n));
     }
     assertThat(first.samples()).isEqualTo(50);
+    assertThat(first).hasToString("MonteCarloEstimates[2 pairs, 50 samples]");
+    assertThat(kl).hasToString("MixtureKl[1 x 2]");
   }
 
   @Test
@@ -646,7 +649,15 @@ class MixtureKlTest {
     reject("weights[1] is -0.5; it must be finite and >= 0", g, new double[] {1, -0.5, 0.5}, 0, 3);
     reject(
         "weights[0] is NaN; it must be finite and >= 0", g, new double[] {Double.NaN, 0, 1}, 0, 3);
-    reject("the sum of weights is 2.0; it must be 1", g, new double[] {1, 0.5, 0.5}, 0, 3);
+    reject(
+        "the sum of weights is 2.0; it must be 1; divide them by it, or take Mixtures.unnormalized for a MixtureReduction",
+        g,
+        new double[] {1, 0.5, 0.5},
+        0,
+        3);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Mixtures.of(g, new double[3]))
+        .withMessage("the sum of weights is 0.0; it must be 1");
     reject(
         "the sum of weights of mixture 1 is 0.5; it must be 1",
         g,
@@ -667,6 +678,12 @@ class MixtureKlTest {
     Gaussians none = Gaussians.of(ScaleKind.STD, zero, zero, 1, ScalePolicy.DETERMINISTIC_IF_ZERO);
     reject("components are deterministic", none, w, 0, 3);
     Mixtures f = Mixtures.of(g, w);
+    assertThat(f.offset(1)).isEqualTo(3);
+    for (int m : new int[] {-1, 2}) {
+      assertThatExceptionOfType(IndexOutOfBoundsException.class)
+          .isThrownBy(() -> f.offset(m))
+          .withMessage("m is %d; it must be in [0, 2)", m);
+    }
     Mixtures other =
         Mixtures.of(
             DiagonalGaussians.ofStd(new double[2], new double[] {1, 1}, 2), new double[] {1});

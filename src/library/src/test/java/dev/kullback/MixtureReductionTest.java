@@ -957,7 +957,7 @@ class MixtureReductionTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> MixtureKl.of(whole, intensity))
         .withMessageMatching(
-            "p: the sum of weights of mixture 0 is (2\\.0|1\\.99)\\d*; it must be 1");
+            "p: the sum of weights of mixture 0 is (2\\.0|1\\.99)\\d*; it must be 1; divide them by it");
     assertThatIllegalArgumentException()
         .isThrownBy(intensity::conditionalEntropy)
         .withMessageStartingWith("mixtures: the sum of weights of mixture 0 is ");

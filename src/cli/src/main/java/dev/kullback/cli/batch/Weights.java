@@ -21,6 +21,9 @@ public final class Weights {
   /** The greatest distance of a sum from 1 that is taken for rounding, however many weights there are. */
   private static final double MOST_ROUNDING = 0.5;
 
+  /** The distance of a sum from 1 that the library accepts. */
+  private static final double SUM_TOLERANCE = 1e-5;
+
   /** The greatest absolute logarithm of a sum that a mixture to be reduced may have, just below 500 ln 2. */
   private static final double MOST_LOG_SUM = 346.5;
 
@@ -131,17 +134,17 @@ public final class Weights {
   }
 
   /**
-   * Returns the weights for mixtures whose sum the library accepts to float's rounding. Those of float16 are divided by their sum where
-   * float16's rounding explains its distance from 1.
+   * Returns the weights for mixtures, whose sums are 1 to float's rounding. Those of float16 are divided by their sum where float16's rounding
+   * explains its distance from 1.
    *
-   * @param offsets where each mixture begins, and the end; such as are none are refused later
+   * @param offsets where each mixture begins, and the end
    * @return a new array
+   * @throws UserError if a sum is another; the library would advise a program
    */
   public double[] ofMixtures(int... offsets) {
     for (int m = 0; isLog && m < offsets.length - 1; m++) {
-      int from = Math.clamp(offsets[m], 0, given.length);
-      double log = logSum(from, Math.clamp(offsets[m + 1], from, given.length));
-      if (!(Math.abs(Math.expm1(log)) <= MOST_ROUNDING)) {
+      double log = logSum(offsets[m], offsets[m + 1]);
+      if (!(Math.abs(Math.expm1(log)) <= (isHalf ? MOST_ROUNDING : SUM_TOLERANCE))) {
         throw new UserError(
             Objects.requireNonNull(file),
             "the sum of weights is exp(%s); it must be 1%s"
@@ -152,19 +155,39 @@ public final class Weights {
                         : ": subtract that exponent, their logsumexp, from the log-weights"));
       }
     }
-    return rounded(offsets);
+    double[] weights = rounded(offsets);
+    for (int m = 0; !isLog && m < offsets.length - 1; m++) {
+      double sum = sum(weights, offsets[m], offsets[m + 1]);
+      if (!(Math.abs(sum - 1) <= SUM_TOLERANCE)) {
+        throw new UserError(
+            Objects.requireNonNull(file),
+            "the sum of weights%s is %s; it must be 1%s"
+                .formatted(
+                    offsets.length == 2 ? "" : " of mixture " + m,
+                    sum,
+                    sum > 0 && sum <= Double.MAX_VALUE ? ": divide them by it" : ""));
+      }
+    }
+    return weights;
+  }
+
+  private static double sum(double[] weights, int from, int to) {
+    double sum = 0;
+    for (int i = from; i < to; i++) {
+      sum += weights[i];
+    }
+    return sum;
   }
 
   /** Returns the weights, those of float16 divided by the sum of each mixture if their rounding explains it. */
   private double[] rounded(int... offsets) {
     double[] weights = values();
     for (int m = 0; isHalf && m < offsets.length - 1; m++) {
-      int from = Math.clamp(offsets[m], 0, weights.length);
-      int to = Math.clamp(offsets[m + 1], from, weights.length);
-      double sum = 0;
+      int from = offsets[m];
+      int to = offsets[m + 1];
+      double sum = sum(weights, from, to);
       double rounding = 0;
       for (int i = from; i < to; i++) {
-        sum += weights[i];
         rounding += rounding(given[i], weights[i]);
       }
       if (Math.abs(sum - 1) <= Math.min(rounding, MOST_ROUNDING)) {

@@ -230,16 +230,16 @@ final class MixtureDivergence extends PairCommand {
   private static Mixtures mixture(
       Batch batch, @Nullable Path weightFile, @Nullable Path offsetFile) {
     int[] offsets = offsetFile == null ? new int[] {0, batch.size()} : offsets(offsetFile);
+    if (offsetFile != null) { // with these weights, the offsets alone may be refused
+      double[] ones = new double[batch.size()];
+      Arrays.fill(ones, 1);
+      make(offsetFile, () -> Mixtures.unnormalized(batch.gaussians(), ones, offsets));
+    }
     double[] weights =
         weightFile != null
             ? Weights.read(weightFile, false, batch).ofMixtures(offsets)
             : equal(batch, offsets);
     Path scale = batch.files().scale();
-    if (offsetFile != null) { // with weights that are right, the offsets alone may be refused
-      double[] ones = new double[batch.size()];
-      Arrays.fill(ones, 1);
-      make(offsetFile, () -> Mixtures.unnormalized(batch.gaussians(), ones, offsets));
-    }
     return make(
         weightFile == null ? scale : weightFile,
         () -> Mixtures.of(batch.gaussians(), weights, offsets));
@@ -269,13 +269,11 @@ final class MixtureDivergence extends PairCommand {
     }
   }
 
-  /** Returns weights that are equal in each mixture; offsets that are none are refused later. */
+  /** Returns weights that are equal in each mixture. */
   private static double[] equal(Batch batch, int[] offsets) {
     double[] weights = new double[batch.size()];
     for (int m = 0; m < offsets.length - 1; m++) {
-      int from = Math.clamp(offsets[m], 0, weights.length);
-      int to = Math.clamp(offsets[m + 1], from, weights.length);
-      Arrays.fill(weights, from, to, 1.0 / Math.max(1, to - from));
+      Arrays.fill(weights, offsets[m], offsets[m + 1], 1.0 / (offsets[m + 1] - offsets[m]));
     }
     return weights;
   }

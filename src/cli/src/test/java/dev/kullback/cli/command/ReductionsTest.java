@@ -588,7 +588,8 @@ class ReductionsTest extends CommandFixture {
     double[] c = {0.25, 0.25, 0.25, 0.25, 0.25, 0, 0};
     NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {N}, c);
     assertUserError(
-        "entropy -o o.npy --weights c.npy" + Q, "c.npy: the sum of weights is 1.25; it must be 1");
+        "entropy -o o.npy --weights c.npy" + Q,
+        "c.npy: the sum of weights is 1.25; it must be 1: divide them by it");
     c[0] = Double.NaN;
     NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {N}, c);
     assertUserError("entropy -o o.npy --weights c.npy" + Q, "c.npy: element 0: weight is NaN");
