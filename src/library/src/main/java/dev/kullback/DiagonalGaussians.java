@@ -119,6 +119,6 @@ public final class DiagonalGaussians implements Gaussians {
   @Override
   public String toString() {
     return "DiagonalGaussians[%d x %d, %s, %s]"
-        .formatted(size(), dimension(), isDouble() ? "double" : "float", batch.kind().argument());
+        .formatted(size(), dimension(), isDouble() ? "double" : "float", kind());
   }
 }

@@ -10,6 +10,7 @@ import dev.kullback.internal.index.search.Searches;
 import dev.kullback.internal.index.store.Index;
 import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.SearchOptions;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
@@ -60,8 +61,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>An index is safe for use by any number of threads at once, virtual ones too. A method throws {@link IllegalStateException} if
  * the index is closed, {@link IllegalArgumentException} if an argument is not as its description says,
- * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, and
- * {@link UncheckedIOException} if a file cannot be read or written, as on a full disk; below it, {@link CorruptIndexException} where files
+ * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, its subclass
+ * {@link SearchTimeoutException} if a search takes longer than {@link Query#timeout} allows, and {@link UncheckedIOException} if a file cannot be read or written, as on a full disk; below it, {@link CorruptIndexException} where files
  * are not as they were written, and {@link IndexLockedException} where the folder is open for changes already. Its message begins with the path.
  *
  * @since 0.1.0
@@ -411,7 +412,14 @@ public final class KlIndex implements AutoCloseable {
       int k,
       long[] ids,
       float[] kl) {
-    DiagonalBatch query = DiagonalGaussians.ofStd(mean, std, mean.length).batch;
+    DiagonalBatch query;
+    try {
+      query = DiagonalGaussians.ofStd(mean, std, mean.length).batch;
+    } catch (InvalidGaussianException e) {
+      // throws what a query that is not gathered does, which advises no policy
+      DiagonalBatch.ofSlot(mean.length, Scale.STD, false).fill(mean, 0, std, 0);
+      throw e;
+    }
     return gathering.nearest(state, query, SearchOptions.nearest(k), 0).copy(ids, kl);
   }
 

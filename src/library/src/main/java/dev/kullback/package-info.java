@@ -62,8 +62,8 @@
  * <h2>Whose arrays</h2>
  *
  * What is given is copied, except where {@link Gaussians#owning(ScaleKind, float[], float[], int)} or an output says otherwise. An array
- * that a result hands out is the result's own, not a copy: who changes it changes the result. Batches are no results: what
- * is read back from one, as by {@link Gaussians#mean(int)}, is a copy.
+ * that a result hands out is the result's own, not a copy: who changes it changes the result. Batches and {@link Mixtures} are no
+ * results: what is read back from one, as by {@link Gaussians#mean(int)} and {@link Mixtures#weights()}, is a copy.
  *
  * <h2>Arguments and errors</h2>
  *
@@ -89,7 +89,8 @@
  *
  * A call that computes ends with a {@link java.util.concurrent.CancellationException} when its calling thread is
  * interrupted. The interrupt status stays set, the output is incomplete, and the helpers have ended their work on the
- * call. The status is checked before each tile, which in {@code pairwise} has at most {@code 64 × 2048} entries, and every few
+ * call. A search whose {@link Query#timeout} has passed ends in the same way, with a {@link SearchTimeoutException}, which is below
+ * that class and to be caught first. The status is checked before each tile, which in {@code pairwise} has at most {@code 64 × 2048} entries, and every few
  * milliseconds where there are no tiles. As often, calls, the making of a batch and its preparation yield the carrier of
  * a virtual thread. A yield may allocate, and it takes a permit of {@link java.util.concurrent.locks.LockSupport#unpark}
  * if the thread has one.

@@ -99,12 +99,56 @@ class ArgumentErrorsTest {
       assertThatIllegalArgumentException()
           .isThrownBy(() -> kind.of(mean, new float[] {bad}, 1))
           .withMessageEndingWith(
-              bad == 0 && kind != Kind.PRECISION
-                  ? "it must be finite and > 0 (ScalePolicy.CLAMPED raises small ones)"
+              bad == 0
+                  ? kind == Kind.PRECISION
+                      ? "it must be finite and > 0 (0 is an infinite variance: give a small positive one)"
+                      : "it must be finite and > 0 (ScalePolicy.CLAMPED raises small ones)"
                   : bad < 0 && Float.isFinite(bad)
                       ? "it must be finite and > 0; are these log-variances (ofLogVariance)?"
                       : "it must be finite and > 0");
     }
+  }
+
+  /** An array of matrices is recognized by its length, and the message names their kind. */
+  @ParameterizedTest
+  @EnumSource(Kind.class)
+  void namesTheKindOfMatrices(Kind kind) {
+    String matrices =
+        switch (kind) {
+          case STD -> " (matrices: ScaleKind.SCALE_TRIL)";
+          case VARIANCE -> " (matrices: ScaleKind.COVARIANCE)";
+          case LOG_VARIANCE -> "";
+          case PRECISION -> " (matrices: ScaleKind.PRECISION_MATRIX)";
+        };
+    for (int length : new int[] {12, 11}) {
+      assertThatIllegalArgumentException()
+          .isThrownBy(() -> kind.of(new float[6], new float[length], 2))
+          .withMessage(
+              "mean has 6 elements but %s has %d; both must be [N, 2]%s"
+                  .formatted(kind.parameter, length, length == 12 ? matrices : ""));
+    }
+  }
+
+  /** A query and an exact divergence take no policy, so no message advises one. */
+  @Test
+  void advisesNoPolicyWhereNoneIsTaken() {
+    float[] mean = new float[2];
+    float[] std = {1, 0};
+    String message = "std[0][1] (Gaussian 0, dimension 1) is 0.0; it must be finite and > 0";
+    for (KlIndex.Builder builder :
+        List.of(
+            KlIndex.builder(2), KlIndex.builder(2).batchQueries(java.time.Duration.ofMillis(1)))) {
+      try (KlIndex index = builder.build()) {
+        index.add(new long[] {1}, DiagonalGaussians.ofStd(mean, new float[] {1, 1}, 2));
+        assertThatExceptionOfType(InvalidGaussianException.class)
+            .isThrownBy(() -> index.query(mean, 0, std, 0, 1, new long[1], new float[1]))
+            .withMessage(message);
+      }
+    }
+    ExactDivergence exact = ExactDivergence.of(Divergence.KL, ScaleKind.STD);
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> exact.of(mean, std, mean, new float[] {1, 1}))
+        .withMessageEndingWith("it must be finite and > 0");
   }
 
   private static void assertNames(String message, String array, int row, int h) {

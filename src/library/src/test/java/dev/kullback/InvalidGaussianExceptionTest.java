@@ -81,6 +81,27 @@ class InvalidGaussianExceptionTest {
             "mean[1][0] (Gaussian 1, dimension 0) is NaN; it must be finite");
   }
 
+  /** What rounding makes of a matrix without full rank is told apart from one that is far from positive definite. */
+  @Test
+  void singularMatrices() {
+    String advice = ": it is singular, or nearly; add a small multiple of I";
+    for (double last : new double[] {4, 4 - 1e-6, 4 - 1e-3}) {
+      InvalidGaussianException e =
+          catchThrowableOfType(
+              InvalidGaussianException.class,
+              () -> FullGaussians.ofCovariance(new double[2], new double[] {1, 2, 2, last}, 2));
+      String reason = "is not positive definite: pivot 1 is " + (last - 4);
+      assertThat(e.reason()).isEqualTo(last > 3.9999 ? reason + advice : reason);
+    }
+    InvalidGaussianException e =
+        catchThrowableOfType(
+            InvalidGaussianException.class,
+            () ->
+                Gaussians.of(
+                    ScaleKind.PRECISION_MATRIX, new float[2], new float[] {1, 0, 0, 0}, 2));
+    assertThat(e.reason()).isEqualTo("is not positive definite: pivot 1 is 0.0" + advice);
+  }
+
   @Test
   void batchesThatMeet() {
     DiagonalGaussians diagonal =

@@ -325,8 +325,11 @@ public record Batch(
     if (value < 0) {
       return "; are these log-variances (" + files.option(ScaleKind.LOG_VARIANCE) + ")?";
     }
+    if (files.kind() == ScaleKind.PRECISION) {
+      return "; 0 is an infinite variance: give a small positive one";
+    }
     return switch (policy) {
-      case STRICT -> files.kind() == ScaleKind.PRECISION ? "" : "; --clamp would raise it";
+      case STRICT -> "; --clamp would raise it";
       case CLAMPED -> "";
       case DETERMINISTIC_IF_ZERO -> ", or 0 everywhere for --deterministic";
     };

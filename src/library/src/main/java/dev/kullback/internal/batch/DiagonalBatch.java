@@ -211,6 +211,10 @@ public final class DiagonalBatch extends Batch {
     beyond64.clear();
   }
 
+  private boolean isSlot() {
+    return fills > 0;
+  }
+
   /** Tells two contents of a slot apart; 0 for all other batches. */
   public int fills() {
     return fills;
@@ -448,8 +452,15 @@ public final class DiagonalBatch extends Batch {
     checkDimension(dimension);
     if (meanLength != scaleLength) {
       throw new IllegalArgumentException(
-          "mean has %d elements but %s has %d; both must be [N, %d]"
-              .formatted(meanLength, kind.argument(), scaleLength, dimension));
+          "mean has %d elements but %s has %d; both must be [N, %d]%s"
+              .formatted(
+                  meanLength,
+                  kind.argument(),
+                  scaleLength,
+                  dimension,
+                  scaleLength == meanLength * dimension && !kind.matrices().isEmpty()
+                      ? " (matrices: ScaleKind.%s)".formatted(kind.matrices())
+                      : ""));
     }
     if (meanLength % dimension != 0) {
       throw new IllegalArgumentException(
@@ -548,7 +559,13 @@ public final class DiagonalBatch extends Batch {
     if (s < 0 && s >= -Double.MAX_VALUE) {
       return "; are these log-variances (ofLogVariance)?";
     }
-    return s == 0 && kind != Scale.PRECISION ? " (ScalePolicy.CLAMPED raises small ones)" : "";
+    if (s != 0) {
+      return "";
+    }
+    if (kind == Scale.PRECISION) {
+      return " (0 is an infinite variance: give a small positive one)";
+    }
+    return isSlot() ? "" : " (ScalePolicy.CLAMPED raises small ones)"; // a slot takes no policy
   }
 
   /**

@@ -240,7 +240,9 @@ public final class Factors {
           if (failed >= 0) {
             int row = isReversed ? d - 1 - failed : failed;
             double pivot = cholesky.pivot(i) / scales[i * d + row] / scales[i * d + row];
-            String reason = "is not positive definite: pivot %d is %s".formatted(row, pivot);
+            String reason =
+                "is not positive definite: pivot %d is %s%s"
+                    .formatted(row, pivot, advice(cholesky.pivot(i)));
             throw rejected(first + i, reason);
           }
         }
@@ -252,6 +254,18 @@ public final class Factors {
         take(high, low, i, lanes, scales, first + i, factorsLow);
       }
     }
+  }
+
+  /** What to do about a pivot, relative to its diagonal element, that is 0 or negative. */
+  private String advice(double pivot) {
+    return Math.abs(pivot) <= mostRounding()
+        ? ": it is singular, or nearly; add a small multiple of I"
+        : "";
+  }
+
+  /** What passes for rounding, relative to a matrix's diagonal. */
+  private double mostRounding() {
+    return matrix.isDouble() ? ASYMMETRY64 : ASYMMETRY32;
   }
 
   /**
@@ -330,7 +344,7 @@ public final class Factors {
   }
 
   private void checkAsymmetry(int i, int r, int c, double below, double above, double scale) {
-    double most = matrix.isDouble() ? ASYMMETRY64 : ASYMMETRY32;
+    double most = mostRounding();
     double size = Math.abs(below - above);
     if (!(size <= most * scale)) {
       throw rejected(

@@ -21,6 +21,16 @@ public enum Scale implements ScaleForm {
     return argument;
   }
 
+  /** Returns the name of the {@code ScaleKind} of matrices in this place; empty if there is none. */
+  public String matrices() {
+    return switch (this) {
+      case STD -> "SCALE_TRIL";
+      case VARIANCE -> "COVARIANCE";
+      case LOG_VARIANCE -> "";
+      case PRECISION -> "PRECISION_MATRIX";
+    };
+  }
+
   /** σ². */
   public double variance(double s) {
     return switch (this) {
