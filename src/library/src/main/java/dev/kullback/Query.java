@@ -200,9 +200,10 @@ public final class Query {
    *
    * <p>The list replaces one that was given before, which it should contain: the result of the block before does, and
    * {@link Neighbors#merge} joins several. References that the earlier list's k-th value excludes cost nothing beyond their divergence. A search
-   * within a radius is refused; its blocks' rows need only be joined.
+   * within a radius is refused; its blocks' rows need only be joined. The earlier list is taken as it is: what this query's filter, excluded
+   * ids and {@link #excludeSelf} leave out is left out of p alone.
    *
-   * @param earlier the result of an exact search of the same q, direction and k among other references, or
+   * @param earlier the result of an exact search of the same q, direction, k and options among other references, or
    *     {@link Neighbors#merge} of such; after one of a smaller k, neighbors are lost without an error
    * @param firstIndex the index of p's first Gaussian in the whole batch, at least 0
    * @throws IllegalArgumentException if firstIndex is negative, or this query is for all within a radius
