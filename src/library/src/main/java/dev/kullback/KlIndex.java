@@ -62,8 +62,9 @@ import org.jspecify.annotations.Nullable;
  * <p>An index is safe for use by any number of threads at once, virtual ones too. A method throws {@link IllegalStateException} if
  * the index is closed, {@link IllegalArgumentException} if an argument is not as its description says,
  * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, its subclass
- * {@link SearchTimeoutException} if a search takes longer than {@link Query#timeout} allows, and {@link UncheckedIOException} if a file cannot be read or written, as on a full disk; below it, {@link CorruptIndexException} where files
- * are not as they were written, and {@link IndexLockedException} where the folder is open for changes already. Its message begins with the path.
+ * {@link SearchTimeoutException} if a search takes longer than {@link Query#timeout} allows, and {@link UncheckedIOException} if a
+ * file cannot be read or written, as on a full disk; below it, {@link CorruptIndexException} where files are not as they were written, and
+ * {@link IndexLockedException} where the folder is open for changes already. Its message begins with the path.
  *
  * @since 0.1.0
  */

@@ -85,7 +85,7 @@ class InvalidGaussianExceptionTest {
   @Test
   void singularMatrices() {
     String advice = ": it is singular, or nearly; add a small multiple of I";
-    for (double last : new double[] {4, 4 - 1e-6, 4 - 1e-3}) {
+    for (double last : new double[] {4, 4 - 1e-7, 4 - 1e-3}) {
       InvalidGaussianException e =
           catchThrowableOfType(
               InvalidGaussianException.class,

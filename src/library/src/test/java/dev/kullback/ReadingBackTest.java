@@ -455,7 +455,7 @@ class ReadingBackTest {
     Gaussians diagonal = Batch.random(true, 3, 2, 0, new Random(9)).gaussians();
     for (Gaussians empty : List.of(diagonal.slice(1, 1), diagonal.slice(3, 3), diagonal.select())) {
       assertThat(empty.size()).isZero();
-      assertThat(empty).hasToString("DiagonalGaussians[0 x 2, double, std]");
+      assertThat(empty).hasToString("DiagonalGaussians[0 x 2, double, STD]");
       assertThat(empty.slice(0, 0).size()).isZero();
       outOfBounds("i is 0; it must be in [0, 0)", () -> empty.mean(0));
     }
