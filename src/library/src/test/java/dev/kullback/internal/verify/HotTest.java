@@ -24,7 +24,7 @@ class HotTest {
   /** A line that {@link HotProbe} prints of an operation. */
   private static final Pattern LINE =
       Pattern.compile(
-          "^(?<name>\\w+( \\w+)*) +(?<calls>\\d+) calls .* (?<bytes>\\d+|-) B a call +ok$",
+          "^(?<name>\\w+(,? \\w+)*) +(?<calls>\\d+) calls .* (?<bytes>\\d+|-) B a call +ok$",
           Pattern.MULTILINE);
 
   /** Twice as many as C2 compiles a method after. */
