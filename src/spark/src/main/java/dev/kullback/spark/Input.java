@@ -58,7 +58,8 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, Stri
       String column = isMean ? columns.mean() : columns.scale();
       throw error(
           label.apply(e.gaussian()),
-          "column %s: %s%s".formatted(column, description(e, columns.kind(), dimension), advice(e, scale)));
+          "column %s: %s%s"
+              .formatted(column, description(e, columns.kind(), dimension), advice(e, scale)));
     }
   }
 
