@@ -1,7 +1,6 @@
 package dev.kullback;
 
 import dev.kullback.internal.batch.Batch;
-import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.mixture.Estimate;
 import dev.kullback.internal.mixture.LogSumExp;
 import dev.kullback.internal.mixture.MixtureSampler;
@@ -70,7 +69,7 @@ public final class MixtureKl {
   }
 
   private static void requireArray(long length, String what) {
-    if (length > Arguments.MOST_PAIRS) {
+    if (length > Batch.MOST_ELEMENTS) {
       throw new IllegalArgumentException(
           "%d divergences %s do not fit an array; give fewer at once".formatted(length, what));
     }

@@ -312,8 +312,10 @@ public final class Mixtures {
    * @throws IllegalArgumentException as {@linkplain Mixtures described above}
    */
   public double[] conditionalEntropy() {
-    double[] entropies = componentEntropies();
-    double[] normal = normalized("mixtures");
+    return conditionalEntropy(componentEntropies(), normalized("mixtures"));
+  }
+
+  private double[] conditionalEntropy(double[] entropies, double[] normal) {
     double[] out = new double[size()];
     Arrays.setAll(out, m -> mean(m, normal, entropies, offsets[m]));
     return out;
@@ -381,8 +383,9 @@ public final class Mixtures {
   }
 
   private double[] bounds(KlEngine engine) {
-    double[] out = conditionalEntropy();
+    double[] entropies = componentEntropies();
     double[] normal = normalized("mixtures");
+    double[] out = conditionalEntropy(entropies, normal);
     for (int m = 0; m < out.length; m++) {
       Gaussians part = part(m);
       double[] logs = Arrays.stream(normal, offsets[m], offsets[m + 1]).map(Math::log).toArray();

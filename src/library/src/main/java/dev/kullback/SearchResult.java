@@ -85,8 +85,8 @@ public abstract sealed class SearchResult permits Neighbors, IndexNeighbors {
    * @throws IndexOutOfBoundsException if i is not in [0, N)
    */
   public final List<Neighbor> row(int i) {
-    int count = count(i); // it takes no i of N, which start does
-    return Collections.unmodifiableList(new Row(this, start(i), count));
+    check(i, size());
+    return Collections.unmodifiableList(new Row(this, i));
   }
 
   abstract long idAt(int entry);
@@ -114,27 +114,21 @@ public abstract sealed class SearchResult permits Neighbors, IndexNeighbors {
 
   private static final class Row extends AbstractList<Neighbor> implements RandomAccess {
     private final SearchResult all;
-    private final int from;
-    private final int count;
+    private final int i;
 
-    Row(SearchResult all, int from, int count) {
+    Row(SearchResult all, int i) {
       this.all = all;
-      this.from = from;
-      this.count = count;
+      this.i = i;
     }
 
     @Override
     public int size() {
-      return count;
+      return all.count(i);
     }
 
     @Override
     public Neighbor get(int r) {
-      if (r < 0 || r >= count) {
-        throw new IndexOutOfBoundsException(
-            "neighbor r is %d; the row has %d of them".formatted(r, count));
-      }
-      return new Neighbor(all.idAt(from + r), all.values[from + r]);
+      return new Neighbor(all.id(i, r), all.value(i, r));
     }
   }
 }

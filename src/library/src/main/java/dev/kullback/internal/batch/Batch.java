@@ -10,6 +10,9 @@ import org.jspecify.annotations.Nullable;
 
 /** A batch of Gaussians: checked values, and what was made of them for kernels. Observably immutable; caches derived forms. */
 public abstract sealed class Batch permits DiagonalBatch, FullBatch {
+  /** Numbers that fit a Java array. */
+  public static final int MOST_ELEMENTS = Integer.MAX_VALUE - 8;
+
   /** Columns of the widest panel; a packed batch must fit a Java array. */
   public static final int WIDEST_PANEL = 32;
 
@@ -123,9 +126,9 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     }
   }
 
-  /** Copies the rows of these indices, of {@code length} elements each; all must fit an array. */
-  static double[] rows(double[] from, int[] indices, int length) {
-    double[] to = new double[indices.length * length];
+  /** Copies the rows of these indices, of {@code length} elements each, to another array, which is as long. */
+  @SuppressWarnings("SuspiciousSystemArraycopy") // both are of one type, of floats or doubles
+  static <T> T rows(T from, int[] indices, int length, T to) {
     for (int r = 0; r < indices.length; r++) {
       System.arraycopy(from, indices[r] * length, to, r * length, length);
     }

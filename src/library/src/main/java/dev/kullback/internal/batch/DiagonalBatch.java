@@ -25,9 +25,6 @@ public final class DiagonalBatch extends Batch {
   /** Bound for double kernels, otherwise as the one before. */
   private static final double MOST64 = 0x1p500;
 
-  /** Numbers that fit a Java array. */
-  private static final int MOST_ELEMENTS = Integer.MAX_VALUE - 8;
-
   /** Numbers that fit a Java array, by fours: a packed batch has four for each dimension of each row, rounded up to panels. */
   private static final int MOST_PACKED = MOST_ELEMENTS / 4;
 
@@ -301,26 +298,19 @@ public final class DiagonalBatch extends Batch {
   public DiagonalBatch select(int[] indices, RangeCheck range) {
     int d = dimension();
     checkSize(indices.length, d, MOST_DIMENSIONS, mostRows(d));
+    int length = indices.length * d;
     Elements mean;
     Elements scale;
     if (isDouble()) {
-      mean = Elements.of(rows(mean64(), indices, d), "mean");
-      scale = Elements.of(rows(scale64(), indices, d), kind.argument());
+      mean = Elements.of(rows(mean64(), indices, d, new double[length]), "mean");
+      scale = Elements.of(rows(scale64(), indices, d, new double[length]), kind.argument());
     } else {
-      mean = Elements.of(rows(mean32(), indices, d), "mean");
-      scale = Elements.of(rows(scale32(), indices, d), kind.argument());
+      mean = Elements.of(rows(mean32(), indices, d, new float[length]), "mean");
+      scale = Elements.of(rows(scale32(), indices, d, new float[length]), kind.argument());
     }
     ScalePolicy policy =
         deterministic ? ScalePolicy.DETERMINISTIC_IF_ZERO : ScalePolicy.STRICT; // clamped is valid
     return of(mean.owned(), scale.owned(), d, kind, policy, range);
-  }
-
-  private static float[] rows(float[] from, int[] indices, int length) {
-    float[] to = new float[indices.length * length];
-    for (int r = 0; r < indices.length; r++) {
-      System.arraycopy(from, indices[r] * length, to, r * length, length);
-    }
-    return to;
   }
 
   /** Reads n elements from an index on to the start of two arrays. */

@@ -141,7 +141,7 @@ public final class Factors {
   /** N of the largest batch that fits a Java array when packed in panels; not positive where there is none. */
   public static int mostRows(int dimension) {
     long length = (long) dimension * (dimension + 3) / 2;
-    return (int) ((Integer.MAX_VALUE - 8) / length) - Batch.WIDEST_PANEL;
+    return (int) (Batch.MOST_ELEMENTS / length) - Batch.WIDEST_PANEL;
   }
 
   /** Returns N. */

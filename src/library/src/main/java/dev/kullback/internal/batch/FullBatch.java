@@ -161,9 +161,11 @@ public final class FullBatch extends Batch {
     checkSize(indices.length, d, MOST_DIMENSIONS, Factors.mostRows(d));
     int length = Cholesky.packedLength(d);
     return new FullBatch(
-        rows(mean, indices, d),
-        rows(scaleTril, indices, length),
-        scaleTrilLow == null ? null : rows(scaleTrilLow, indices, length),
+        rows(mean, indices, d, new double[indices.length * d]),
+        rows(scaleTril, indices, length, new double[indices.length * length]),
+        scaleTrilLow == null
+            ? null
+            : rows(scaleTrilLow, indices, length, new double[indices.length * length]),
         d,
         isDouble(),
         false);

@@ -12,9 +12,6 @@ import java.util.Objects;
 
 /** Checks what callers of an engine pass, in their terms. */
 public final class Arguments {
-  /** Greatest number of elements of an array that is made here. */
-  public static final int MOST_PAIRS = SearchOptions.MOST_PAIRS;
-
   private Arguments() {}
 
   /** Batches for the divergence of q and p, or in reverse for that of p and q. */
@@ -84,7 +81,7 @@ public final class Arguments {
   public static int arrayLength(Formula formula, Batch q, Batch p) {
     check(formula, q, p, false);
     long n = (long) q.size() * p.size();
-    if (n > MOST_PAIRS) {
+    if (n > Batch.MOST_ELEMENTS) {
       throw new IllegalArgumentException(
           "%d x %d = %d entries do not fit an array; write to a MemorySegment"
               .formatted(q.size(), p.size(), n));
@@ -135,7 +132,7 @@ public final class Arguments {
       throw new IllegalArgumentException(
           "a search within a radius finds different numbers for each row, which arrays cannot tell; take the search that returns Neighbors");
     }
-    if ((long) q.size() * options.k() > MOST_PAIRS) {
+    if ((long) q.size() * options.k() > Batch.MOST_ELEMENTS) {
       throw new IllegalArgumentException(
           "%d x %d neighbors do not fit an array; split q by rows"
               .formatted(q.size(), options.k()));

@@ -6,7 +6,6 @@ import java.util.function.LongPredicate;
 /** The columns that each row of a search may find: those whose ids the options accept, but for its own if it leaves that out. */
 final class Columns {
   private final BitSet refused = new BitSet();
-  private boolean all = true;
 
   /** Number of columns, and of those that are not refused. */
   private int size;
@@ -22,7 +21,6 @@ final class Columns {
   void set(SearchOptions options, int columns, Runnable look) {
     size = columns;
     skip = options.skip();
-    all = options.takesAll();
     refused.clear();
     long first = options.firstColumn();
     for (long id : options.excluded()) {
@@ -50,7 +48,7 @@ final class Columns {
   }
 
   boolean accepts(int j) {
-    return all || !refused.get(j);
+    return areAll() || !refused.get(j);
   }
 
   /** Whether row i may find column j. */
@@ -72,7 +70,7 @@ final class Columns {
 
   /** Puts +∞ in the place of refused columns among the values of [column0, column1), {@code kl[from…]}. */
   void blank(double[] kl, int from, int column0, int column1) {
-    for (int j = all ? -1 : refused.nextSetBit(column0);
+    for (int j = areAll() ? -1 : refused.nextSetBit(column0);
         j >= 0 && j < column1;
         j = refused.nextSetBit(j + 1)) {
       kl[from + j - column0] = Double.POSITIVE_INFINITY;

@@ -1,5 +1,6 @@
 package dev.kullback.internal.rows;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.formula.Unrounded;
 import java.util.Arrays;
@@ -104,7 +105,7 @@ public final class Ranking {
 
   /** Candidates that a search by a kernel's values keeps at first: the more, the fewer selections, each of which takes time in their number. */
   static int roomOfValues(int k) {
-    return (int) Math.min(Integer.MAX_VALUE - 8, k + Math.max(64, k / 2L));
+    return (int) Math.min(Batch.MOST_ELEMENTS, k + Math.max(64, k / 2L));
   }
 
   /** Begins a search for the nearest k whose candidates have bounds of their own. */
@@ -363,7 +364,7 @@ public final class Ranking {
   }
 
   private int enlarged() {
-    return (int) Math.min(count + (count >> 1) + 64L, Integer.MAX_VALUE - 8);
+    return (int) Math.min(count + (count >> 1) + 64L, Batch.MOST_ELEMENTS);
   }
 
   /** Enlarges a list that would be full again at once. */

@@ -1,5 +1,6 @@
 package dev.kullback.internal.rows;
 
+import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.formula.Pair;
 import dev.kullback.internal.kernel.RowQuery;
 import dev.kullback.internal.work.TimeLimit;
@@ -16,10 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param radius greatest divergence that a search within a radius finds
  * @param reverse ranks by {@code KL(p_j ‖ q_i)}
  * @param exact values do not depend on the block: {@link Pair#rounded}; those of an index never do
- * @param excludesSelf each row leaves out the column with its number
- * @param firstRow number of row 0, where rows leave out themselves
- * @param firstColumn number of column 0
- * @param earlier exact lists that a search for the nearest continues
+ * @param block what an engine's rows and columns are a part of
  * @param filter ids that count, asked by several threads in an index; null for all
  * @param excluded ids that do not count, ascending
  * @param timeout null for none
@@ -31,17 +29,26 @@ public record SearchOptions(
     double radius,
     boolean reverse,
     boolean exact,
-    boolean excludesSelf,
-    int firstRow,
-    int firstColumn,
-    @Nullable NeighborLists earlier,
+    Block block,
     @Nullable LongPredicate filter,
     long[] excluded,
     @Nullable TimeLimit timeout,
     int mostPairs) {
   /** Greatest number of pairs, that of an array's elements. */
-  public static final int MOST_PAIRS = Integer.MAX_VALUE - 8;
+  public static final int MOST_PAIRS = Batch.MOST_ELEMENTS;
 
+  /**
+   * Rows and columns of larger batches, which number them.
+   *
+   * @param excludesSelf each row leaves out the column with its number
+   * @param firstRow number of row 0, where rows leave out themselves
+   * @param firstColumn number of column 0
+   * @param earlier exact lists that a search for the nearest continues
+   */
+  private record Block(
+      boolean excludesSelf, int firstRow, int firstColumn, @Nullable NeighborLists earlier) {}
+
+  private static final Block WHOLE = new Block(false, 0, 0, null);
   private static final long[] NO_IDS = {};
 
   /** For the nearest one. */
@@ -56,96 +63,84 @@ public record SearchOptions(
   }
 
   private static SearchOptions of(int k, double radius) {
-    return new SearchOptions(
-        k, radius, false, false, false, 0, 0, null, null, NO_IDS, null, MOST_PAIRS);
+    return new SearchOptions(k, radius, false, false, WHOLE, null, NO_IDS, null, MOST_PAIRS);
   }
 
   // --- the same with one option more
 
   public SearchOptions reversed() {
-    return with(true, exact, filter, excluded, timeout, mostPairs);
+    return with(true, exact, block, filter, excluded, timeout, mostPairs);
   }
 
   public SearchOptions exactly() {
-    return with(reverse, true, filter, excluded, timeout, mostPairs);
+    return with(reverse, true, block, filter, excluded, timeout, mostPairs);
   }
 
   /** Both this one's filter and another. */
   public SearchOptions filteredBy(LongPredicate other) {
     LongPredicate both = filter == null ? other : filter.and(other);
-    return with(reverse, exact, both, excluded, timeout, mostPairs);
+    return with(reverse, exact, block, both, excluded, timeout, mostPairs);
   }
 
   /** Without these ids, too. */
   public SearchOptions without(long... ids) {
     long[] all = LongStream.concat(Arrays.stream(excluded), Arrays.stream(ids)).sorted().toArray();
-    return with(reverse, exact, filter, all, timeout, mostPairs);
+    return with(reverse, exact, block, filter, all, timeout, mostPairs);
   }
 
   /** At most that long, or as long as this one. */
   public SearchOptions limitedTo(TimeLimit other) {
     TimeLimit shorter = timeout == null || other.nanos() < timeout.nanos() ? other : timeout;
-    return with(reverse, exact, filter, excluded, shorter, mostPairs);
+    return with(reverse, exact, block, filter, excluded, shorter, mostPairs);
   }
 
   /** At most that many pairs, or as many as this one. */
   public SearchOptions withMostPairs(int most) {
-    return with(reverse, exact, filter, excluded, timeout, Math.min(most, mostPairs));
+    return with(reverse, exact, block, filter, excluded, timeout, Math.min(most, mostPairs));
+  }
+
+  public SearchOptions excludingSelf(int firstRow) {
+    return in(new Block(true, firstRow, firstColumn(), earlier()));
+  }
+
+  public SearchOptions from(int firstColumn) {
+    return in(new Block(excludesSelf(), firstRow(), firstColumn, earlier()));
+  }
+
+  public SearchOptions after(NeighborLists lists, int firstColumn) {
+    return exactly().in(new Block(excludesSelf(), firstRow(), firstColumn, lists));
+  }
+
+  private SearchOptions in(Block other) {
+    return with(reverse, exact, other, filter, excluded, timeout, mostPairs);
   }
 
   private SearchOptions with(
       boolean reverse,
       boolean exact,
+      Block block,
       @Nullable LongPredicate filter,
       long[] excluded,
       @Nullable TimeLimit timeout,
       int mostPairs) {
     return new SearchOptions(
-        k,
-        radius,
-        reverse,
-        exact,
-        excludesSelf,
-        firstRow,
-        firstColumn,
-        earlier,
-        filter,
-        excluded,
-        timeout,
-        mostPairs);
+        k, radius, reverse, exact, block, filter, excluded, timeout, mostPairs);
   }
 
-  public SearchOptions excludingSelf(int firstRow) {
-    return numbered(exact, true, firstRow, firstColumn, earlier);
+  public boolean excludesSelf() {
+    return block.excludesSelf;
   }
 
-  public SearchOptions from(int firstColumn) {
-    return numbered(exact, excludesSelf, firstRow, firstColumn, earlier);
+  public int firstRow() {
+    return block.firstRow;
   }
 
-  public SearchOptions after(NeighborLists lists, int firstColumn) {
-    return numbered(true, excludesSelf, firstRow, firstColumn, lists);
+  public int firstColumn() {
+    return block.firstColumn;
   }
 
-  private SearchOptions numbered(
-      boolean exact,
-      boolean excludesSelf,
-      int firstRow,
-      int firstColumn,
-      @Nullable NeighborLists earlier) {
-    return new SearchOptions(
-        k,
-        radius,
-        reverse,
-        exact,
-        excludesSelf,
-        firstRow,
-        firstColumn,
-        earlier,
-        filter,
-        excluded,
-        timeout,
-        mostPairs);
+  public @Nullable NeighborLists earlier() {
+    return block.earlier;
   }
 
   // --- what they say
@@ -166,7 +161,7 @@ public record SearchOptions(
 
   /** Row i leaves out column {@code i + skip}, if there is one. */
   long skip() {
-    return excludesSelf ? (long) firstRow - firstColumn : RowQuery.NONE;
+    return excludesSelf() ? (long) firstRow() - firstColumn() : RowQuery.NONE;
   }
 
   /** Returns the {@link System#nanoTime} at which a search that begins now times out, if it does. */
