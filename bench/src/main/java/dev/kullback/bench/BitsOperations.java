@@ -64,7 +64,6 @@ final class BitsOperations {
         (e, a, b, h) -> h.add(e.weightedLogSumExp(a, b, weights(b.size()), doubles(a.size()))));
     all.put("rowMin", (e, a, b, h) -> h.add(e.rowMin(a, b, doubles(a.size()))));
     all.put("rowSum", (e, a, b, h) -> h.add(e.rowSum(a, b, doubles(a.size()))));
-    all.put("rowMean", (e, a, b, h) -> h.add(e.rowMean(a, b, doubles(a.size()))));
     all.put("forEachTile", BitsOperations::tiles);
     if (q.size() <= MOST_COMPONENTS) {
       all.put("MixtureEntropy", BitsOperations::mixture);
@@ -104,7 +103,6 @@ final class BitsOperations {
     hash.add(engine.weightedLogSumExp(q, p, weights(p.size())));
     hash.add(engine.rowMin(q, p));
     hash.add(engine.rowSum(q, p));
-    hash.add(engine.rowMean(q, p));
     if (q.size() == p.size()) {
       hash.add(engine.aligned(q, p));
     }
@@ -182,7 +180,7 @@ final class BitsOperations {
       KlEngine engine, UnaryOperator<Query> options, Gaussians q, Gaussians p, Bits.Hash hash) {
     Neighbors near = engine.nearest(q, p, Math.min(3, p.size()));
     double entry = near.value(0, near.count(0) - 1);
-    double between = 0.5 * engine.rowMean(q, p)[q.size() / 2];
+    double between = 0.5 * engine.rowSum(q, p)[q.size() / 2] / p.size();
     for (double radius : new double[] {entry, between, 0}) {
       add(engine.search(q, p, options.apply(Query.within(radius))), hash);
     }
@@ -237,7 +235,6 @@ final class BitsOperations {
 
   private static void monteCarlo(KlEngine engine, Gaussians q, Gaussians p, Bits.Hash hash) {
     MonteCarloEstimates result = engine.monteCarlo(q, p, 3, 42);
-    hash.add((long) result.samples());
     for (int i = 0; i < result.size(); i++) {
       hash.add(result.estimate(i));
       hash.add(result.standardError(i));
@@ -255,9 +252,9 @@ final class BitsOperations {
 
   private static void add(Mixtures mixture, KlEngine engine, Bits.Hash hash) {
     hash.add(mixture.componentEntropies());
-    hash.add(mixture.conditionalEntropy());
+    hash.add(mixture.entropyLowerBound(0));
     hash.add(mixture.entropyUpperBound(engine));
-    hash.add(mixture.entropyLowerBound());
+    hash.add(mixture.entropyLowerBound(0.5));
     hash.add(mixture.entropyLowerBound(0.3));
     hash.add(mixture.entropyLowerBound(1));
   }

@@ -6,7 +6,6 @@ package dev.kullback;
  * @since 0.1.0
  */
 public final class IndexStats {
-  private final long size;
   private final int segments;
   private final long deleted;
   private final long heapBytes;
@@ -20,7 +19,6 @@ public final class IndexStats {
 
   @SuppressWarnings("TooManyParameters") // figures of one place
   IndexStats(
-      long size,
       int segments,
       long deleted,
       long heapBytes,
@@ -31,7 +29,6 @@ public final class IndexStats {
       long bytesRead,
       long uncommitted,
       long failedMerges) {
-    this.size = size;
     this.segments = segments;
     this.deleted = deleted;
     this.heapBytes = heapBytes;
@@ -44,12 +41,7 @@ public final class IndexStats {
     this.failedMerges = failedMerges;
   }
 
-  /** {@return the number of Gaussians} */
-  public long size() {
-    return size;
-  }
-
-  /** {@return the number of segments that hold them} */
+  /** {@return the number of segments that hold the Gaussians} */
   public int segments() {
     return segments;
   }
@@ -107,9 +99,7 @@ public final class IndexStats {
   @Override
   public String toString() {
     return "IndexStats["
-        + "size="
-        + size
-        + ", segments="
+        + "segments="
         + segments
         + ", deleted="
         + deleted

@@ -272,17 +272,6 @@ public final class KlEngine implements AutoCloseable {
   }
 
   /**
-   * Computes the divergences of {@link #pairs(Gaussians, int[], Gaussians, int[], double[])} and rounds them to float.
-   *
-   * @param out receives the R divergences
-   */
-  public void pairs(Gaussians q, int[] rows, Gaussians p, int[] columns, float[] out) {
-    checkPairs(q, rows, p, columns);
-    Arguments.checkOut(rows.length, out);
-    engine.into(out).pairs(batch(q), rows, batch(p), columns);
-  }
-
-  /**
    * Computes {@code out[i] = KL(q_i ‖ N(0, I))}, in nats: {@code ½ Σ_h (μ² + σ² − 1 − ln σ²)}, or for full covariances
    * {@code ½ (‖μ‖² + ‖L‖² − D) − Σ_k ln L_kk}.
    *
@@ -471,16 +460,6 @@ public final class KlEngine implements AutoCloseable {
   /** {@return {@code out}, with the N numbers of {@link #rowSum(Gaussians, Gaussians)}} */
   public double[] rowSum(Gaussians q, Gaussians p, double[] out) {
     return statistic(RowStatistic.Kind.SUM, q, p, null, out);
-  }
-
-  /** {@return a new array of N numbers, {@code out[i] = Σ_j KL(q_i ‖ p_j) / M}, in nats; +∞ where the sum is} */
-  public double[] rowMean(Gaussians q, Gaussians p) {
-    return rowMean(q, p, new double[rows(q)]);
-  }
-
-  /** {@return {@code out}, with the N numbers of {@link #rowMean(Gaussians, Gaussians)}} */
-  public double[] rowMean(Gaussians q, Gaussians p, double[] out) {
-    return statistic(RowStatistic.Kind.MEAN, q, p, null, out);
   }
 
   /**

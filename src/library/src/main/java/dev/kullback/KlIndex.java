@@ -489,7 +489,6 @@ public final class KlIndex implements AutoCloseable {
       }
     }
     return new IndexStats(
-        state.size(),
         state.segments().length,
         deleted,
         heap,

@@ -59,10 +59,11 @@ public final class MixtureKl {
   public static MixtureKl of(Mixtures q, Mixtures p) {
     Objects.requireNonNull(q, "q");
     Objects.requireNonNull(p, "p");
-    if (q.dimension() != p.dimension()) {
+    int d = q.components().dimension();
+    if (d != p.components().dimension()) {
       throw new IllegalArgumentException(
           "q has dimension %d but p has %d; they must be the same"
-              .formatted(q.dimension(), p.dimension()));
+              .formatted(d, p.components().dimension()));
     }
     requireArray((long) q.size() * p.size(), "of mixtures");
     return new MixtureKl(q, p);

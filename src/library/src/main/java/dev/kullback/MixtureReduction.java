@@ -58,21 +58,18 @@ public final class MixtureReduction {
   private final int[] assignments;
   private final double[] costs;
 
-  /** Where the costs of each mixture begin, and the end. */
-  private final int[] costOffsets;
-
   /** One mixture after its mergers. */
   private record Part(Components merged, Reduction reduction, double[] costs) {}
 
   private MixtureReduction(Mixtures from, List<Part> parts) {
     int n = parts.size();
     int[] offsets = new int[n + 1];
-    costOffsets = new int[n + 1];
+    int[] costOffsets = new int[n + 1];
     for (int m = 0; m < n; m++) {
       offsets[m + 1] = offsets[m] + parts.get(m).reduction.size();
       costOffsets[m + 1] = costOffsets[m] + parts.get(m).costs.length;
     }
-    int d = from.dimension();
+    int d = from.components().dimension();
     boolean isFull = parts.getFirst().merged.isFull();
     int length = isFull ? d * d : d;
     double[] weights = new double[offsets[n]];
@@ -204,7 +201,8 @@ public final class MixtureReduction {
 
   /**
    * {@return the cost of each merger, in nats, in the order in which they were made, the first mixture's at first: as many for a
-   * mixture as it has lost components; its own array}
+   * mixture as it has lost components; its own array} For weights of sum 1, a mixture's costs have a sum of at least {@code KL(mixture ‖
+   * reduced mixture)}: the divergence of the mixtures is at most that of their components, each from the one that it is part of.
    */
   public double[] costs() {
     return costs;
@@ -213,18 +211,6 @@ public final class MixtureReduction {
   /** {@return the sum of {@link #costs()}, in nats, over all mixtures} */
   public double totalCost() {
     return Arrays.stream(costs).sum();
-  }
-
-  /**
-   * {@return the sum of the costs of mixture m's mergers, in nats} For weights of sum 1 it is {@code ≥ KL(mixture ‖ reduced mixture)}: the
-   * divergence of the mixtures is at most that of their components, each from the one that it is part of.
-   *
-   * @param m the mixture, in [0, N)
-   * @throws IndexOutOfBoundsException if m is not in [0, N)
-   */
-  public double totalCost(int m) {
-    Objects.checkIndex(m, mixtures.size());
-    return Arrays.stream(costs, costOffsets[m], costOffsets[m + 1]).sum();
   }
 
   @Override

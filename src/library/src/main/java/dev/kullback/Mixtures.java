@@ -221,11 +221,6 @@ public final class Mixtures {
     return offsets.length - 1;
   }
 
-  /** {@return the dimension D of all components} */
-  public int dimension() {
-    return components.dimension();
-  }
-
   /** {@return the components of all mixtures} */
   public Gaussians components() {
     return components;
@@ -305,16 +300,6 @@ public final class Mixtures {
     return entropies;
   }
 
-  /**
-   * Computes {@code Σ_a π_a H(f_a)} of each mixture, in nats, the entropy given the component. The entropy of the mixture is never below it.
-   *
-   * @return a new array {@code [N]}
-   * @throws IllegalArgumentException as {@linkplain Mixtures described above}
-   */
-  public double[] conditionalEntropy() {
-    return conditionalEntropy(componentEntropies(), normalized("mixtures"));
-  }
-
   private double[] conditionalEntropy(double[] entropies, double[] normal) {
     double[] out = new double[size()];
     Arrays.setAll(out, m -> mean(m, normal, entropies, offsets[m]));
@@ -342,18 +327,6 @@ public final class Mixtures {
   }
 
   /**
-   * Computes the lower bound of the Bhattacharyya distance, {@link #entropyLowerBound(double)} with α = ½. For components that have the
-   * same covariance, it is the best one.
-   *
-   * @return a new array {@code [N]}, in nats
-   * @throws IllegalArgumentException as {@linkplain Mixtures described above}
-   * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
-   */
-  public double[] entropyLowerBound() {
-    return entropyLowerBound(0.5);
-  }
-
-  /**
    * Computes the lower bound H_Cα of each mixture's entropy, in nats, with {@code Σ = (1−α)Σ_a + αΣ_b} and
    *
    * <pre>
@@ -362,7 +335,8 @@ public final class Mixtures {
    *
    * <p>It is computed on the calling thread, as an engine of {@link Divergence#chernoff} does, by vectors where they run.
    *
-   * @param alpha α, in [0, 1]; 0 and 1 give the {@link #conditionalEntropy()}
+   * @param alpha α, in [0, 1]. ½ gives the bound of the Bhattacharyya distance, the best one where the covariances are equal; 0 and 1 give
+   *     the conditional entropy {@code Σ_a π_a H(f_a)}, which the mixture's entropy is never below
    * @return a new array {@code [N]}
    * @throws IllegalArgumentException if alpha is not in [0, 1], and as {@linkplain Mixtures described above}
    * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
@@ -372,7 +346,7 @@ public final class Mixtures {
       throw new IllegalArgumentException("alpha must be in [0, 1], is " + alpha);
     }
     if (alpha == 0 || alpha == 1) {
-      return conditionalEntropy(); // 0·∞ would be NaN
+      return conditionalEntropy(componentEntropies(), normalized("mixtures")); // 0·∞ would be NaN
     }
     Divergence chernoff = Divergence.chernoff(alpha);
     Platform.Choice backend =

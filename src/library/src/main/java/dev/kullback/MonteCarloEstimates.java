@@ -22,11 +22,6 @@ public final class MonteCarloEstimates {
     return estimates.length;
   }
 
-  /** {@return the number S of samples of each pair} */
-  public int samples() {
-    return samples;
-  }
-
   /**
    * {@return the estimate of {@code KL(q_i ‖ p_i)}, in nats} It is unbiased, so it may be negative.
    *

@@ -48,7 +48,7 @@
  * <h2>Reductions</h2>
  *
  * {@code nearest}, {@code within}, {@code search}, {@code logSumExp}, {@code weightedLogSumExp}, {@code rowMin},
- * {@code rowSum}, {@code rowMean} and {@code forEachTile} compute the same entries, a tile of at most {@code 32 × 4096}
+ * {@code rowSum} and {@code forEachTile} compute the same entries, a tile of at most {@code 32 × 4096}
  * at a time, and keep none. Searches decide as exact arithmetic does, within the limits that
  * {@link KlEngine#nearest(Gaussians, Gaussians, int)} states.
  *

@@ -133,7 +133,7 @@ class AllocationTest {
         Query four = Query.nearest(4);
         check(what + " nearest mixed", () -> engine.search(q, full, four, indices, values));
         check(what + " logSumExp", () -> engine.weightedLogSumExp(q, p, w, twice));
-        check(what + " rowMean", () -> engine.rowMean(q, p, twice));
+        check(what + " rowSum", () -> engine.rowSum(q, p, twice));
       }
     }
   }

@@ -308,7 +308,6 @@ class ArgumentErrorsTest {
               (a, b) -> engine.weightedLogSumExp(a, b, oks),
               engine::rowMin,
               engine::rowSum,
-              engine::rowMean,
               (a, b) -> engine.forEachTile(a, b, _ -> {}),
               (a, b) -> engine.monteCarlo(a, b, 2, 1),
               engine::warmUp);

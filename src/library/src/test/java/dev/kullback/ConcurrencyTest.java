@@ -256,7 +256,7 @@ class ConcurrencyTest {
                 () -> engine.logSumExp(q, q),
                 () -> engine.monteCarlo(q, q, 2, 1),
                 () -> engine.warmUp(3, 5, 7),
-                () -> Mixtures.of(q).entropyLowerBound());
+                () -> Mixtures.of(q).entropyLowerBound(0.5));
         for (Runnable call : calls) {
           Thread.currentThread().interrupt();
           assertThatExceptionOfType(CancellationException.class)

@@ -424,7 +424,7 @@ class ServiceTest {
               () -> engine.toStandardNormal(many),
               () -> engine.pairwise(full, full),
               () -> engine.monteCarlo(wide, wide, 30, 1),
-              () -> Mixtures.of(full).entropyLowerBound(),
+              () -> Mixtures.of(full).entropyLowerBound(0.5),
               () -> DiagonalGaussians.ofStd(ones, ones, 16).prepare());
       for (int k = 0; k < calls.size(); k++) {
         assertOthersRun("call " + k, calls.get(k));

@@ -132,7 +132,7 @@ final class Entropy implements Callable<Integer> {
   /** Computes the entropy given the component, which has none for variances that the library refuses. */
   private static double conditional(Mixtures mixture, Batch q) {
     try {
-      return mixture.conditionalEntropy()[0];
+      return mixture.entropyLowerBound(0)[0];
     } catch (IllegalArgumentException e) {
       throw new UserError(q.files().scale(), String.valueOf(e.getMessage()));
     }

@@ -12,7 +12,6 @@ public final class RowStatistic extends RowReduction {
   public enum Kind {
     MIN(RowQuery.Kind.MIN),
     SUM(RowQuery.Kind.SUM),
-    MEAN(RowQuery.Kind.SUM),
     LOG_SUM_EXP(RowQuery.Kind.LOG_SUM_EXP);
 
     private final RowQuery.Kind fold;
@@ -84,7 +83,7 @@ public final class RowStatistic extends RowReduction {
       double sum = 0;
       switch (kind) {
         case MIN -> x = band.scan.min(kl, from, to);
-        case SUM, MEAN -> x = band.scan.sum(kl, from, to);
+        case SUM -> x = band.scan.sum(kl, from, to);
         case LOG_SUM_EXP -> {
           weigh(kl, from, width, column0);
           x = band.scan.min(kl, from, to);
@@ -111,7 +110,7 @@ public final class RowStatistic extends RowReduction {
     double before = state[at];
     switch (kind) {
       case MIN -> state[at] = Math.min(before, x);
-      case SUM, MEAN -> state[at] = before + x;
+      case SUM -> state[at] = before + x;
       case LOG_SUM_EXP -> {
         double least = Math.min(before, x);
         if (least < Double.POSITIVE_INFINITY) {
@@ -157,7 +156,6 @@ public final class RowStatistic extends RowReduction {
       out[row0 + i] =
           switch (kind) {
             case MIN, SUM -> x;
-            case MEAN -> x / columns;
             case LOG_SUM_EXP -> Math.log(state[2 * i + 1]) - x; // −∞ − ∞ if there is no term
           };
     }

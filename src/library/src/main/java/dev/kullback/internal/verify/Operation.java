@@ -89,11 +89,6 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
               "rowMin", RowStatistic.Kind.MIN, row -> Arrays.stream(row).min().orElseThrow(), 0),
           statistic(
               "rowSum", RowStatistic.Kind.SUM, row -> Arrays.stream(row).sum(), Case.ROUNDING),
-          statistic(
-              "rowMean",
-              RowStatistic.Kind.MEAN,
-              row -> Arrays.stream(row).sum() / row.length,
-              Case.ROUNDING),
           of(
               "forEachTile",
               (engine, q, p, c, r) ->
