@@ -4,6 +4,7 @@ import dev.kullback.internal.formula.Chernoff;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.RenyiAboveOne;
 import dev.kullback.internal.formula.Wasserstein2;
 import java.util.List;
 import java.util.Locale;
@@ -94,16 +95,24 @@ public final class Divergence {
   }
 
   /**
-   * Rényi's divergence {@code (α − 1)⁻¹ ln ∫ q^α p^(1−α)} of order α, in (0, 1): with {@code v = α v_p + (1 − α) v_q} it is
-   * {@code ½ α Σ d²/v + ½ (1 − α)⁻¹ Σ ln[v/(v_q^(1−α) v_p^α)]} (M. Gil, F. Alajaji, T. Linder, 2013). It goes to {@code KL(q
-   * ‖ p)} for α → 1.
+   * Rényi's divergence {@code (α − 1)⁻¹ ln ∫ q^α p^(1−α)} of order α: with {@code v = α v_p + (1 − α) v_q} it is {@code ½ α Σ
+   * d²/v + ½ (1 − α)⁻¹ Σ ln[v/(v_q^(1−α) v_p^α)]} (M. Gil, F. Alajaji, T. Linder, 2013). It goes to {@code KL(q ‖ p)} for α → 1.
    *
-   * @param alpha α, in (0, 1)
+   * <p>Where α is above 1, it is +∞ if v is not positive in each dimension, or {@code α Σ_p + (1 − α) Σ_q} is not positive definite.
+   * With full covariances, the error grows by the greatest ratio of {@code α Σ_p} to that matrix. These orders are computed pair by pair in plain code,
+   * which takes many times as long as an order below 1.
+   *
+   * @param alpha α, in (0, 1) or in (1, 2⁵⁰⁰]
    * @return the divergence
-   * @throws IllegalArgumentException if alpha is not in (0, 1)
+   * @throws IllegalArgumentException if alpha is 1, whose divergence is {@link #KL}, or outside (0, 2⁵⁰⁰]
    */
   public static Divergence renyi(double alpha) {
-    return ofOrder(RENYI, alpha, Chernoff::renyi);
+    if (alpha == 1) {
+      throw new IllegalArgumentException("alpha is 1: that is kl");
+    }
+    return alpha > 1 && alpha <= RenyiAboveOne.MOST_ALPHA
+        ? ofFamily(RENYI, alpha, new RenyiAboveOne(alpha))
+        : ofOrder(RENYI, alpha, "(0, 1) or above 1, up to 2^500", Chernoff::renyi);
   }
 
   /**
@@ -115,14 +124,19 @@ public final class Divergence {
    * @throws IllegalArgumentException if alpha is not in (0, 1)
    */
   public static Divergence chernoff(double alpha) {
-    return ofOrder(CHERNOFF, alpha, Chernoff::ofOrder);
+    return ofOrder(CHERNOFF, alpha, "(0, 1)", Chernoff::ofOrder);
   }
 
-  private static Divergence ofOrder(String name, double alpha, DoubleFunction<Formula> formula) {
+  private static Divergence ofOrder(
+      String name, double alpha, String orders, DoubleFunction<Formula> formula) {
     if (!(alpha > 0 && alpha < 1)) {
-      throw new IllegalArgumentException("alpha must be in (0, 1), is " + alpha);
+      throw new IllegalArgumentException("alpha must be in " + orders + ", is " + alpha);
     }
-    return new Divergence(name + ":" + alpha, formula.apply(alpha), OptionalDouble.of(alpha));
+    return ofFamily(name, alpha, formula.apply(alpha));
+  }
+
+  private static Divergence ofFamily(String name, double alpha, Formula formula) {
+    return new Divergence(name + ":" + alpha, formula, OptionalDouble.of(alpha));
   }
 
   /**
@@ -132,7 +146,7 @@ public final class Divergence {
    *
    * @param name the name
    * @return the divergence
-   * @throws IllegalArgumentException if there is none of this name, with all names in its message, or if α is not in (0, 1)
+   * @throws IllegalArgumentException if there is none of this name, with all names in its message, or if there is none of this α
    */
   public static Divergence of(String name) {
     String wanted = Objects.requireNonNull(name, "name").toLowerCase(Locale.ROOT).replace('_', '-');
@@ -157,7 +171,8 @@ public final class Divergence {
     try {
       return Double.parseDouble(text);
     } catch (NumberFormatException e) {
-      throw new IllegalArgumentException("'" + text + "' is not a number; give one in (0, 1)", e);
+      throw new IllegalArgumentException(
+          "'" + text + "' is not a number; give one, as in renyi:0.5", e);
     }
   }
 

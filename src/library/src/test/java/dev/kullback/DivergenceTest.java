@@ -41,6 +41,8 @@ class DivergenceTest {
         List.of(Divergence.KL),
         Divergence.renyi(0.3),
         Divergence.renyi(0.999),
+        Divergence.renyi(1.25),
+        Divergence.renyi(2),
         Divergence.chernoff(0.75));
   }
 
@@ -369,7 +371,7 @@ class DivergenceTest {
         double factor =
             divergence.name().endsWith("wasserstein-2") ? condition * condition : condition;
         double due = q.isDouble() ? 1e-12 * factor : 1e-5;
-        double error = Math.abs(actual[at] - expected[at]);
+        double error = actual[at] == expected[at] ? 0 : Math.abs(actual[at] - expected[at]);
         assertThat(error)
             .as("%s, [%d, %d]: %s, not %s", what, at / m, at % m, actual[at], expected[at])
             .isLessThanOrEqualTo(due * expected[at] + Double.MIN_NORMAL);
@@ -736,6 +738,51 @@ class DivergenceTest {
     }
   }
 
+  private static DiagonalGaussians variances(double mean, double variance) {
+    return DiagonalGaussians.ofVariance(new double[] {mean}, new double[] {variance}, 1);
+  }
+
+  static Stream<Divergence> ordersAboveOne() {
+    return Stream.of(1 + 0x1p-52, 1.001, 2.0, 3.5, 256.0, 1e9, 1e30)
+        .map(alpha -> Divergence.renyi(alpha));
+  }
+
+  /** Variances of q on both sides of the greatest with a finite divergence, α vp/(α − 1), and as near to it as doubles are. */
+  @ParameterizedTest
+  @MethodSource("ordersAboveOne")
+  void whereRenyiBecomesInfinite(Divergence divergence) {
+    double alpha = divergence.alpha().orElseThrow();
+    double[] variances = new double[24];
+    for (int k = 0; k < variances.length; k += 2) {
+      double bound = alpha / (alpha - 1);
+      double off = k == 0 ? Math.ulp(bound) : bound * Math.scalb(1, -4 * k);
+      variances[k] = bound + off;
+      variances[k + 1] = bound - off;
+    }
+    double[] mean = new double[variances.length];
+    Arrays.setAll(mean, i -> i % 3);
+    for (Kind kind : Kind.values()) {
+      double[] scale =
+          Arrays.stream(variances).map(v -> kind.fromStd.applyAsDouble(Math.sqrt(v))).toArray();
+      Batch q = new Batch(kind, true, mean, scale, 1);
+      for (Kind other : Kind.values()) {
+        Batch p =
+            new Batch(other, true, new double[1], new double[] {other.fromStd.applyAsDouble(1)}, 1);
+        String what = divergence + ", " + kind + ", " + other;
+        double[] expected = DivergenceOracle.pairwise(divergence, q, p);
+        double[] actual = matrix(divergence, q.gaussians(), p.gaussians());
+        Check.matrix(what, 1, expected, actual, Precision.DOUBLE);
+        try (KlEngine engine = engine(divergence)) {
+          Neighbors exact = engine.search(q.gaussians(), p.gaussians(), Query.nearest(1).exact());
+          for (int i = 0; i < actual.length; i++) {
+            actual[i] = exact.value(i, 0);
+          }
+        }
+        Check.matrix(what + ", exact", 1, expected, actual, Precision.DOUBLE);
+      }
+    }
+  }
+
   /** Cases of other libraries' tests. */
   @Test
   void knownAnswers() {
@@ -775,6 +822,24 @@ class DivergenceTest {
         .isCloseTo(1.38269760864985216, within(1e-13));
     assertThat(matrix(Divergence.SQUARED_WASSERSTEIN_2, a, b)[0])
         .isCloseTo(13.761146618028715351, within(1e-13));
+
+    // orders above 1 of N(0, 1) and N(1, 4), in 17 digits; ½ α and 3 ln 2 in exact algebra
+    DiagonalGaussians one = variances(0, 1);
+    DiagonalGaussians two = variances(0, 4);
+    assertThat(matrix(Divergence.renyi(2), one, variances(1, 4))[0])
+        .isCloseTo(0.55619642944937682, within(1e-15));
+    assertThat(matrix(Divergence.renyi(2), one, variances(1, 1))).containsExactly(1);
+    assertThat(matrix(Divergence.renyi(256), one, variances(1, 1))).containsExactly(128);
+    assertThat(matrix(Divergence.renyi(2), two, one)).containsExactly(Double.POSITIVE_INFINITY);
+    assertThat(matrix(Divergence.renyi(1.25), two, one)[0])
+        .isCloseTo(3 * Math.log(2), within(1e-15));
+    assertThat(matrix(Divergence.renyi(1 + 0x1p-52), two, variances(1, 1))[0])
+        .isCloseTo(1.3068528194400547, within(1e-14));
+    // 2 Σa − Σb = [[4.5, −2.2], [−2.2, 3.1]], and 2 Σb − Σa is not positive definite
+    double mixed = (9 * 3.1 + 2 * 6 * 2.2 + 4 * 4.5) / 9.11;
+    assertThat(matrix(Divergence.renyi(2), b, a)[0])
+        .isCloseTo(mixed - 0.5 * Math.log(9.11 * 1.31 / 25), within(1e-13));
+    assertThat(matrix(Divergence.renyi(2), a, b)).containsExactly(Double.POSITIVE_INFINITY);
 
     // SciPy, scipy/spatial/distance.py, the examples of mahalanobis: 1, 1 and √3
     double[] precision = {1, 0.5, 0.5, 0.5, 1, 0.5, 0.5, 0.5, 1};
@@ -867,9 +932,14 @@ class DivergenceTest {
                 + " squared-wasserstein-2, renyi:ALPHA or chernoff:ALPHA");
     assertThat(Divergence.of("Renyi:0.5").isSymmetric()).isTrue();
     assertThat(Divergence.renyi(0.4).isSymmetric()).isFalse();
-    for (String wrong : List.of("", "kld", "renyi", "renyi:x", "renyi:1", "chernoff:0", "kl:0.5")) {
+    for (String wrong :
+        List.of(
+            "", "kld", "renyi", "renyi:x", "renyi:0", "renyi:Infinity", "chernoff:2", "kl:0.5")) {
       assertThatIllegalArgumentException().as(wrong).isThrownBy(() -> Divergence.of(wrong));
     }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Divergence.of("renyi:1"))
+        .withMessage("alpha is 1: that is kl");
     assertThatIllegalArgumentException().isThrownBy(() -> Divergence.renyi(Double.NaN));
   }
 

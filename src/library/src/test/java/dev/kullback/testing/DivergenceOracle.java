@@ -8,6 +8,10 @@ public final class DivergenceOracle {
   /** Below this, a logarithm of determinants is rounding: equal distributions. */
   private static final int ZERO_POWER = -180;
 
+  /** Stands for −∞, below what double holds. */
+  private static final BigFloat LEAST =
+      BigFloat.of(Double.MAX_VALUE).times(BigFloat.of(Double.MAX_VALUE)).negate();
+
   private DivergenceOracle() {}
 
   /** Row-major [N, M], rounded to double; infinite beyond its range. */
@@ -123,6 +127,9 @@ public final class DivergenceOracle {
       BigFloat v = vq[i * d + h];
       BigFloat w = vp[j * d + h];
       BigFloat u = rest.times(v).plus(alpha.times(w));
+      if (u.signum() <= 0) {
+        return LEAST;
+      }
       BigFloat difference =
           BigFloat.of(q.mean()[i * d + h]).minus(BigFloat.of(p.mean()[j * d + h]));
       squares = squares.plus(difference.times(difference).dividedBy(u));
@@ -158,7 +165,12 @@ public final class DivergenceOracle {
     for (int k = 0; k < mixed.length; k++) {
       mixed[k] = rest.times(q.covariance()[k]).plus(alpha.times(p.covariance()[k]));
     }
-    FullOracle.Inverse inverse = oracle.invert(mixed);
+    FullOracle.Inverse inverse;
+    try {
+      inverse = oracle.invert(mixed);
+    } catch (ArithmeticException _) { // not positive definite
+      return LEAST;
+    }
     BigFloat squares = BigFloat.ZERO;
     for (int r = 0; r < d; r++) {
       for (int c = 0; c < d; c++) {

@@ -7,7 +7,7 @@ import dev.kullback.internal.work.Worker;
 import java.util.List;
 
 /**
- * The Chernoff α-divergence, and two divergences computed from it: Rényi's, and for α = ½ Hellinger's distance. Of diagonal Gaussians, with
+ * The Chernoff α-divergence, and two divergences computed from it: Rényi's of an α below 1, and for α = ½ Hellinger's distance. Of diagonal Gaussians, with
  * {@code u = (1−α) vq + α vp},
  *
  * <pre>
@@ -25,6 +25,9 @@ public final class Chernoff extends Formula {
   private static final double LEAST = 0x1p-900;
 
   private static final double UP = 0x1p500;
+
+  /** How much larger the error in twice the precision is than that of KL's terms. */
+  static final double TOLERANCE = 4;
 
   /** Least α of the kernels, and of those in float. */
   private static final double LEAST_ALPHA = 0x1p-20;
@@ -45,9 +48,9 @@ public final class Chernoff extends Formula {
   private final LastStep lastStep;
 
   /** Weights of vq and vp in u: 1 − α and α. */
-  final double weightQ;
+  private final double weightQ;
 
-  final double weightP;
+  private final double weightP;
 
   private Chernoff(double alpha, boolean isRenyi, LastStep lastStep) {
     this.alpha = alpha;
@@ -109,12 +112,12 @@ public final class Chernoff extends Formula {
   @Override
   double stable(ScaleRatio scales, DiagonalBatch q, int i, DiagonalBatch p, int j) {
     double sum = super.stable(scales, q, i, p, j);
-    return isUnderflowing(sum) ? tinyHellinger(scales, q, i, p, j) : finish(sum);
+    return isUnderflowing(this, sum) ? tinyHellinger(scales, q, i, p, j) : finish(sum);
   }
 
   /** Whether it is the root of a number that may have lost what underflows. */
-  boolean isUnderflowing(double c) {
-    return lastStep == LastStep.HELLINGER && c < LEAST;
+  static boolean isUnderflowing(Formula formula, double c) {
+    return formula.lastStep() == LastStep.HELLINGER && c < LEAST;
   }
 
   /** Returns Hellinger's distance of Gaussians so near that {@code B = ⅛ Σ [y² + ½ (1 − v/V)²]} may underflow, and the distance does not. */
@@ -133,7 +136,7 @@ public final class Chernoff extends Formula {
 
   @Override
   Full full(Worker worker) {
-    return new FullChernoff(this, worker);
+    return new FullChernoff(this, alpha, worker);
   }
 
   @Override
@@ -143,7 +146,7 @@ public final class Chernoff extends Formula {
 
   @Override
   double tolerance(int dimension) {
-    return Exact.TOLERANCE * super.tolerance(dimension);
+    return TOLERANCE * super.tolerance(dimension);
   }
 
   @Override
@@ -277,9 +280,6 @@ public final class Chernoff extends Formula {
    * multiplied for two logarithms, each factor to 2⁻⁹⁶: the gap is at least {@code w·2⁻¹²}, and 2⁻¹² where there is a second factor.
    */
   private final class Exact extends Unrounded {
-    /** How much larger the error is than that of KL's terms. */
-    static final double TOLERANCE = 4;
-
     private final DoubleDouble order = new DoubleDouble();
     private final DoubleDouble remainder = new DoubleDouble();
 

@@ -15,8 +15,10 @@ import dev.kullback.internal.work.Worker;
  * <p>Let b be the one of greater weight, a the other and {@code w ≤ ½} its weight; for equal weights an order of the parameters decides, so
  * that no bit depends on the roles. With E and y of {@link FullPair}, {@code L_b E = L_a − L_b}, {@code Σ* = L_b G L_bᵀ} and {@code G = I + w
  * (E + Eᵀ + EEᵀ)}. Where G is near I, C comes from terms that hardly cancel; elsewhere from the factor of Σ*, by rotations that form
- * no covariance, which would square the condition number. The relative error is some {@code D·cond(L_b)} roundings. Holds the working
- * memory of one thread.
+ * no covariance, which would square the condition number. The relative error is some {@code D·cond(L_b)} roundings.
+ *
+ * <p>Of {@code α > 1}, w = 1 − α is negative and b is p. Then C is at most 0, by terms of one sign that never cancel, and −∞ where Σ* is not positive
+ * definite; the error grows with the reciprocal of G's least pivot. Holds the working memory of one thread.
  */
 final class FullChernoff implements Formula.Full {
   /** Greatest norm of G − I for which C is computed by what G and I differ in. */
@@ -24,7 +26,12 @@ final class FullChernoff implements Formula.Full {
 
   private static final double UP = 0x1p500;
 
-  private final Chernoff formula;
+  private final Formula formula;
+
+  /** Weights of Σq and Σp: 1 − α and α. */
+  private final double weightQ;
+
+  private final double weightP;
   private final Worker worker;
   private final FullPair pair;
   private final FullPair.Factor q = new FullPair.Factor();
@@ -39,8 +46,10 @@ final class FullChernoff implements Formula.Full {
   private int dimension;
   private boolean isEqual;
 
-  FullChernoff(Chernoff formula, Worker worker) {
+  FullChernoff(Formula formula, double alpha, Worker worker) {
     this.formula = formula;
+    weightQ = 1 - alpha;
+    weightP = alpha;
     this.worker = worker;
     pair = new FullPair(worker);
   }
@@ -55,12 +64,10 @@ final class FullChernoff implements Formula.Full {
   @Override
   public double divergence(Batch q, int i, Batch p, int j) {
     double c = chernoff(q, i, p, j);
-    return formula.isUnderflowing(c) ? root() : formula.finish(c);
+    return Chernoff.isUnderflowing(formula, c) ? root() : Math.abs(formula.finish(c)); // not -0
   }
 
   private double chernoff(Batch batchQ, int i, Batch batchP, int j) {
-    double weightQ = formula.weightQ;
-    double weightP = formula.weightP;
     int d = batchQ.dimension();
     dimension = d;
     if (x.length < d) {
@@ -90,6 +97,10 @@ final class FullChernoff implements Formula.Full {
       norm += pair.e(k) * pair.e(k);
     }
     norm = Math.sqrt(norm);
+    if (w < 0) {
+      double c = near(a, b, w, heavy);
+      return c <= 0 ? c : Double.NEGATIVE_INFINITY;
+    }
     double c =
         norm <= NEAR || w * norm * (2 + norm) <= NEAR ? near(a, b, w, heavy) : far(a, b, w, heavy);
     return c >= 0 ? c : Double.isNaN(c) ? Double.POSITIVE_INFINITY : 0;
@@ -145,12 +156,16 @@ final class FullChernoff implements Formula.Full {
       }
       double more = w * f - taken;
       pivots[r] = 1 + more;
+      if (w < 0 && !(pivots[r] > 0)) {
+        return Double.NEGATIVE_INFINITY;
+      }
       x[r] = z;
       squares += z * (weight * (z / pivots[r]));
       first += 2 * Excess.of(e, a.high(row + r), b.high(row + r));
       second += taken + AlikeTerm.lessLog(more);
     }
-    return squares + 0.5 * Math.max(0, w * first - second);
+    double logs = w * first - second;
+    return squares + 0.5 * (w < 0 ? logs : Math.max(0, logs));
   }
 
   /** Returns C by the factor of Σ*: L_b's updated by the columns of L_a (J. Dongarra et al., LINPACK Users' Guide, 1979, DCHUD). */

@@ -1,6 +1,7 @@
 package dev.kullback.internal.formula;
 
 import dev.kullback.internal.numerics.Compensation;
+import dev.kullback.internal.numerics.DoubleDouble;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.numerics.Variance;
 
@@ -14,6 +15,8 @@ final class ScaleRatio {
 
   private final Variance first = new Variance();
   private final Variance second = new Variance();
+  private final DoubleDouble rest = new DoubleDouble();
+  private final DoubleDouble weight = new DoubleDouble();
 
   /** Whether V is q's. */
   boolean isGreaterQ;
@@ -94,6 +97,24 @@ final class ScaleRatio {
     Variance v = isGreaterQ ? second : first;
     Variance most = isGreaterQ ? first : second;
     return Variance.logRatio(most, kind, greater, v, otherKind, smaller);
+  }
+
+  /**
+   * Returns {@code (α vp + (1 − α) vq)/vp} of an {@code α > 1}, to some roundings however much of it cancels. Log-variances beyond ±10⁵ are
+   * taken for equal ones where they cancel.
+   */
+  double extrapolated(double alpha) {
+    Scale kindQ = isGreaterQ ? kind : otherKind;
+    Scale kindP = isGreaterQ ? otherKind : kind;
+    first.set(kindQ, isGreaterQ ? greater : smaller);
+    second.set(kindP, isGreaterQ ? smaller : greater);
+    rest.set(first);
+    rest.divide(second);
+    rest.add(-1);
+    weight.setDifference(1, alpha);
+    rest.multiply(weight);
+    rest.add(1);
+    return rest.toDouble();
   }
 
   /** Returns {@code √V − √v}. */

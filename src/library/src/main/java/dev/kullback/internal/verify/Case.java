@@ -225,9 +225,16 @@ final class Case {
       double sum = 0;
       double weighted = 0;
       for (int j = 0; j < m; j++) {
-        double term = Math.exp(w[j] - kl[i * m + j] - most);
-        sum += term;
-        weighted += term * kl[i * m + j];
+        double log = w[j] - kl[i * m + j];
+        if (log > Double.NEGATIVE_INFINITY) { // others have no term
+          double term = Math.exp(log - most);
+          sum += term;
+          weighted += term * kl[i * m + j];
+        }
+      }
+      if (sum == 0) {
+        values[i] = Double.NEGATIVE_INFINITY;
+        continue;
       }
       values[i] = most + Math.log(sum);
       allowed[i] = 2 * contract * weighted / sum + ROUNDING * Math.max(1, Math.abs(most));

@@ -8,6 +8,7 @@ import dev.kullback.internal.formula.Chernoff;
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.formula.Jeffreys;
 import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.RenyiAboveOne;
 import dev.kullback.internal.formula.Wasserstein2;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
@@ -26,7 +27,8 @@ class DivergenceVerifyTest {
         Chernoff.HELLINGER,
         Wasserstein2.SQUARED,
         Wasserstein2.DISTANCE,
-        Chernoff.renyi(0.3));
+        Chernoff.renyi(0.3),
+        new RenyiAboveOne(1.5));
   }
 
   @Tag("long")
