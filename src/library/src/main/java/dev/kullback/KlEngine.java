@@ -210,6 +210,7 @@ public final class KlEngine implements AutoCloseable {
    *
    * @param out receives the matrix, row-major {@code [N, M]}
    * @return {@code out}
+   * @throws java.io.UncheckedIOException if {@code out} is mapped to a file whose disk is full, or that was cut off
    */
   public MemorySegment pairwise(Gaussians q, Gaussians p, MemorySegment out) {
     check(q, p);

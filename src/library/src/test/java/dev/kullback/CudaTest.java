@@ -637,8 +637,18 @@ class CudaTest {
                 .formatted(CudaLibrary.LIBRARY));
     Path text = Files.writeString(folder.resolve("text.so"), "not a library");
     assertThat(cuda(CudaLibrary.LIBRARY, text.toString()))
-        .startsWith("cuda: unavailable, " + text + ": ")
-        .contains("file too short");
+        .isEqualTo(
+            "cuda: unavailable, %s is no shared object: it does not begin as an ELF file"
+                .formatted(text));
+    byte[] whole = Files.readAllBytes(Path.of(System.getProperty(CudaLibrary.LIBRARY)));
+    for (int length : new int[] {4, 63, 100, 4096, whole.length / 2, whole.length - 1}) {
+      Path part = folder.resolve(length + ".so");
+      Files.write(part, Arrays.copyOf(whole, length));
+      assertThat(cuda(CudaLibrary.LIBRARY, part.toString()))
+          .isEqualTo(
+              "cuda: unavailable, %s is truncated: it has %d bytes, its headers tell of more; copy or build it again"
+                  .formatted(part, length));
+    }
     assertThat(cuda(CudaLibrary.RUNTIME, "/no/such.so"))
         .contains(CudaLibrary.RUNTIME + " names /no/such.so, which is not a file");
   }

@@ -10,16 +10,23 @@ import dev.kullback.testing.Check;
 import dev.kullback.testing.Check.Precision;
 import dev.kullback.testing.Engines;
 import dev.kullback.testing.Oracle;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Random;
 import java.util.function.LongFunction;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Inputs and outputs off the heap, at odd addresses, in both byte orders. */
 class MemorySegmentTest {
@@ -157,6 +164,40 @@ class MemorySegmentTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> of(Kind.STD, ok, ok, ValueLayout.JAVA_INT))
         .withMessageContaining("float or double");
+  }
+
+  /** A file that was cut off faults as one does whose disk is full. */
+  @ParameterizedTest
+  @ValueSource(ints = {1, 3})
+  void aMappedFileThatDoesNotHoldIt(int threads, @TempDir Path folder) throws IOException {
+    Gaussians q = Batch.random(false, 700, 5, 0, new Random(1)).gaussians();
+    Path file = folder.resolve("out");
+    try (KlEngine engine = KlEngine.builder().threads(threads).build();
+        Arena arena = Arena.ofShared();
+        FileChannel channel =
+            FileChannel.open(
+                file,
+                StandardOpenOption.CREATE,
+                StandardOpenOption.READ,
+                StandardOpenOption.WRITE)) {
+      MemorySegment out =
+          channel.map(FileChannel.MapMode.READ_WRITE, 0, 4L * q.size() * q.size(), arena);
+      assertThat(engine.pairwise(q, q, out)).isSameAs(out);
+      float[] expected = engine.pairwise(q, q);
+      assertThat(out.toArray(ValueLayout.JAVA_FLOAT)).isEqualTo(expected);
+      channel.truncate(0);
+      String message = "out is mapped to a file that does not hold it";
+      assertThatThrownBy(() -> engine.pairwise(q, q, out))
+          .isInstanceOf(UncheckedIOException.class)
+          .hasMessageStartingWith(message);
+      assertThatThrownBy(() -> engine.aligned(q, q.slice(0, 700), out))
+          .isInstanceOf(UncheckedIOException.class)
+          .hasMessageStartingWith(message);
+      assertThatThrownBy(() -> engine.toStandardNormal(q, out))
+          .isInstanceOf(UncheckedIOException.class)
+          .hasMessageStartingWith(message);
+      assertThat(engine.pairwise(q, q)).isEqualTo(expected);
+    }
   }
 
   @ParameterizedTest

@@ -293,10 +293,13 @@ public final class CudaLibrary {
       try {
         if (library == null) {
           loadBundled();
-        } else {
+          return null;
+        }
+        String problem = SharedObject.problem(library);
+        if (problem == null) {
           System.load(library.toAbsolutePath().toString());
         }
-        return null;
+        return problem;
       } catch (UnsatisfiedLinkError e) {
         return firstLine(e);
       }

@@ -3,6 +3,7 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Map;
@@ -14,14 +15,21 @@ import org.jspecify.annotations.Nullable;
 /**
  * Has C2 compile the vector kernels, and calls change over to them from the cold ones when it has: a daemon thread, begun by the
  * first call that would use vectors, tries them out by a {@link WarmUpTrial}, group by group and only the groups that calls have asked for.
- * If the VM does not compile vectors at all, cold kernels stay until a later call has it tried again.
+ * If the VM does not compile vectors at all, cold kernels stay until a later call has it tried again. The thread ends with the last of its {@link
+ * User}s.
  */
-final class BackgroundWarmUp {
+public final class BackgroundWarmUp {
   /**
    * Longest rest before the first trial. It lasts until the call that asked for it ends, which beside a trial took 300 ms instead of 200
    * (Zen 4, two processors); where calls have threads for all processors, all of this.
    */
   private static final long REST_MILLIS = 500;
+
+  /** Threads that are ended with their last user. A program that makes an engine for each call would never have vectors otherwise. */
+  private static final int MOST_ABANDONED = 3;
+
+  /** Longest wait for the thread to end: a trial's round takes some 100 ms in the interpreter. */
+  private static final Duration MOST_JOIN = Duration.ofSeconds(2);
 
   /** Groups that wait to be tried, with the dimension of the batches that want them. */
   private static final TreeMap<KernelGroup, Integer> WANTED = new TreeMap<>();
@@ -43,11 +51,71 @@ final class BackgroundWarmUp {
   /** Number of callers that wait. */
   private static int waiting;
 
+  /** Number of open users. */
+  private static int users;
+
+  /** Whether the last user was closed while there was a thread, which is to end. */
+  private static volatile boolean isAbandoned;
+
+  /** Number of times that a thread was ended so. */
+  private static int abandoned;
+
   private BackgroundWarmUp() {}
 
   /** Expects calls on {@code callers} threads. */
   static synchronized void expect(int callers) {
     threads = Math.max(threads, callers);
+  }
+
+  /** Who has calls that may start the thread, an engine or an index: it is counted until it is closed. */
+  public static final class User implements AutoCloseable {
+    private boolean isOpen = true;
+
+    private User() {}
+
+    /** Ends the thread if this is the last user, and waits for that: a container reports threads that are left when an application stops. */
+    @Override
+    public void close() {
+      Thread last = leave(this);
+      boolean isInterrupted = last != null && Thread.interrupted();
+      try {
+        if (last != null) {
+          last.join(MOST_JOIN);
+        }
+      } catch (InterruptedException e) {
+        isInterrupted = true;
+      }
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /** Makes a user of the thread. */
+  public static synchronized User join() {
+    users++;
+    isAbandoned = false;
+    return new User();
+  }
+
+  /** Returns the thread that a user was the last to use, which ends now, or null. */
+  private static synchronized @Nullable Thread leave(User user) {
+    users -= user.isOpen ? 1 : 0;
+    boolean isLast = user.isOpen && users == 0;
+    user.isOpen = false;
+    if (!isLast || thread == null || waiting > 0 || abandoned == MOST_ABANDONED) {
+      return null;
+    }
+    abandoned++;
+    isAbandoned = true;
+    WANTED.clear();
+    BackgroundWarmUp.class.notifyAll();
+    return thread;
+  }
+
+  /** Whether a trial is to end at once. */
+  static boolean isAbandoned() {
+    return isAbandoned;
   }
 
   /** Has a group tried. */
@@ -66,6 +134,7 @@ final class BackgroundWarmUp {
     }
     if (thread == null) {
       isResting = true;
+      isAbandoned = false;
       try {
         thread =
             Thread.ofPlatform()
@@ -143,7 +212,7 @@ final class BackgroundWarmUp {
         if ((isFirst || Platform.isCompiled()) && tryOut(group, next.getValue())) {
           group.setCompiled(true);
         }
-        if (!Platform.isCompiled() || !group.isCompiled()) {
+        if (!isAbandoned && (!Platform.isCompiled() || !group.isCompiled())) {
           group.setCompiled(false);
           refuse();
         }
@@ -170,7 +239,8 @@ final class BackgroundWarmUp {
     boolean isCrowded = threads >= Runtime.getRuntime().availableProcessors();
     long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(REST_MILLIS);
     try {
-      for (long left = REST_MILLIS; waiting == 0 && (isResting || isCrowded) && left > 0; ) {
+      for (long left = REST_MILLIS;
+          waiting == 0 && !isAbandoned && (isResting || isCrowded) && left > 0; ) {
         BackgroundWarmUp.class.wait(left);
         left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
       }

@@ -41,6 +41,9 @@ public final class Engine implements AutoCloseable {
   /** Workspaces, and the threads that calls share. */
   final Crew<Workspace> crew;
 
+  /** Its share in the thread in the background; null where it leaves nothing to that, and for a trial's engines. */
+  private BackgroundWarmUp.@Nullable User warmUp;
+
   private volatile boolean closed;
 
   /**
@@ -66,6 +69,9 @@ public final class Engine implements AutoCloseable {
       @Nullable Executor executor,
       boolean deferred) {
     this(formula, asked, threads, executor, deferred, Readiness.of(deferred));
+    if (isDeferred) {
+      warmUp = BackgroundWarmUp.join();
+    }
   }
 
   /** An engine of KL that uses the vectors that {@code ready} tells of, compiled or not. */
@@ -133,6 +139,9 @@ public final class Engine implements AutoCloseable {
     crew.close();
     if (device != null) {
       device.close();
+    }
+    if (warmUp != null) {
+      warmUp.close();
     }
   }
 

@@ -299,6 +299,9 @@ final class WarmUpTrial {
         return true;
       }
       rest.run();
+      if (BackgroundWarmUp.isAbandoned()) {
+        return false;
+      }
       long spent = System.nanoTime() - start;
       if (spent > PATIENCE_NANOS && !Platform.isCompiled()) {
         return false;

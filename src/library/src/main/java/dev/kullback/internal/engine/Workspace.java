@@ -67,6 +67,8 @@ public final class Workspace extends Worker {
   public void pairwise(Batch q, Batch p) {
     try {
       matrix.run(q, p, engine.formula.isExchanged(false));
+    } catch (InternalError e) {
+      throw results.failed(e);
     } finally {
       engine.end(this);
     }
@@ -84,6 +86,9 @@ public final class Workspace extends Worker {
       } else {
         share(n, step, (from, to, w) -> w.kernels.pairs(q).aligned(q, p, from, to, results));
       }
+      results.settle();
+    } catch (InternalError e) {
+      throw results.failed(e);
     } finally {
       engine.end(this);
     }
@@ -101,6 +106,9 @@ public final class Workspace extends Worker {
       } else {
         share(n, step, (from, to, w) -> w.kernels.pairs(q).standard(q, from, to, results));
       }
+      results.settle();
+    } catch (InternalError e) {
+      throw results.failed(e);
     } finally {
       engine.end(this);
     }
@@ -202,6 +210,7 @@ public final class Workspace extends Worker {
         (index, w) -> {
           int from = (int) index * step;
           range.compute(from, Math.min(n - from, step) + from, w);
+          results.settle();
         });
   }
 

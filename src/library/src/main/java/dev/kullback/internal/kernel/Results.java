@@ -1,5 +1,8 @@
 package dev.kullback.internal.kernel;
 
+import dev.kullback.internal.work.Poll;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -64,6 +67,7 @@ public final class Results {
   public void zero(long n) {
     if (toSegment) {
       segment.asSlice(0, n * width()).fill((byte) 0);
+      settle();
     } else if (wide) {
       Arrays.fill(doubles, 0, (int) n, 0);
     } else {
@@ -74,6 +78,23 @@ public final class Results {
   /** Whether threads other than the caller's may write there. */
   public boolean isShared() {
     return !toSegment || segment.isAccessibleBy(HELPER);
+  }
+
+  /** Makes a fault of storing to a mapped file show now, as an {@link InternalError}, and not after the call has ended. */
+  public void settle() {
+    if (toSegment && segment.isMapped()) {
+      Poll.now();
+    }
+  }
+
+  /** Returns what to throw for a fault while results were stored: if they go to a mapped file, an exception that says so. */
+  public RuntimeException failed(InternalError fault) {
+    if (!toSegment || !segment.isMapped()) {
+      throw fault;
+    }
+    return new UncheckedIOException(
+        "out is mapped to a file that does not hold it, and has some of the results at most: its disk is full, or it was cut off",
+        new IOException(fault));
   }
 
   /** All of it, as a segment. */
@@ -115,5 +136,6 @@ public final class Results {
             target.out32, from, segment, ValueLayout.JAVA_FLOAT_UNALIGNED, at, width);
       }
     }
+    settle();
   }
 }

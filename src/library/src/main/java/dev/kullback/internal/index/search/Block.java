@@ -1,8 +1,8 @@
 package dev.kullback.internal.index.search;
 
-import dev.kullback.internal.index.store.Poll;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.kernel.PanelScan;
+import dev.kullback.internal.work.Poll;
 
 /** A run of panels, and the numbers of each row that its bounds need. Arrays begin with the first row. */
 final class Block {

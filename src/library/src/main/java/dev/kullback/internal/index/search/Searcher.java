@@ -4,7 +4,6 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.index.store.Codes;
 import dev.kullback.internal.index.store.LiveSegment;
-import dev.kullback.internal.index.store.Poll;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.kernel.CodeScan;
@@ -14,6 +13,7 @@ import dev.kullback.internal.rows.KeySort;
 import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Checkpoint;
+import dev.kullback.internal.work.Poll;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
 

@@ -1,6 +1,7 @@
 package dev.kullback.internal.index.search;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.index.store.Snapshot;
@@ -17,6 +18,10 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Searches implements AutoCloseable {
   private final Crew<Searcher> crew;
+
+  /** The share in the thread that has vectors compiled; null for none. */
+  private final BackgroundWarmUp.@Nullable User warmUp;
+
   private final LongAdder queries = new LongAdder();
   private final LongAdder decided = new LongAdder();
   private final LongAdder bytesRead = new LongAdder();
@@ -32,6 +37,7 @@ public final class Searches implements AutoCloseable {
 
   /** The same, whether vectors are left to the thread in the background, or used from the first search on. */
   public Searches(int dimension, int threads, @Nullable Executor executor, boolean deferred) {
+    warmUp = deferred ? BackgroundWarmUp.join() : null;
     crew =
         new Crew<>(
             "kullback-index",
@@ -45,6 +51,9 @@ public final class Searches implements AutoCloseable {
   @Override
   public void close() {
     crew.close();
+    if (warmUp != null) {
+      warmUp.close();
+    }
   }
 
   /** Queries that were answered. */

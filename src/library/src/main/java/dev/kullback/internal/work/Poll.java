@@ -1,10 +1,10 @@
-package dev.kullback.internal.index.store;
+package dev.kullback.internal.work;
 
 import org.jspecify.annotations.Nullable;
 
 /**
- * Makes a fault of reading a mapped file show at once. Where the file was cut off, compiled code skips the read, and throws InternalError at
- * the next poll of the virtual machine; a vector's load, which may come first, ends the process. A loop whose turns are not counted has a
+ * Makes a fault of a mapped file show at once. Where the file was cut off or its disk is full, compiled code skips the access, and throws
+ * InternalError at the next poll of the virtual machine; a vector's load, which may come first, ends the process. A loop whose turns are not counted has a
  * poll in each turn, whatever is inlined and whichever collector runs.
  */
 public final class Poll {
