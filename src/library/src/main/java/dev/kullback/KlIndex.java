@@ -55,7 +55,7 @@ import org.jspecify.annotations.Nullable;
  * need; what it makes is in a file, too, if it is large and the index has a folder.
  *
  * <p><b>Files.</b> An index of a folder keeps what {@link #commit} wrote whenever and however the process ends. Nothing but a commit changes
- * a folder that has an index, and it deletes only files that an earlier commit of this index has written. One index at a time, in any
+ * a folder that has an index, except for a line in the file {@code lock} that says who has it open, and it deletes only files that an earlier commit of this index has written. One index at a time, in any
  * process, may have the folder open for changes; any number may have it {@linkplain #openReadOnly open to be read} meanwhile. Only one that
  * was opened with a folder has files; others live in memory.
  *
@@ -72,6 +72,7 @@ public final class KlIndex implements AutoCloseable {
   private final Index index;
   private final Searches searches;
   private final @Nullable Gathering gathering;
+  private final boolean commitOnClose;
 
   private KlIndex(Index index, Builder builder) {
     this.index = index;
@@ -81,6 +82,7 @@ public final class KlIndex implements AutoCloseable {
         builder.longestWait == null
             ? null
             : new Gathering(searches, TimeUnit.NANOSECONDS.convert(builder.longestWait));
+    commitOnClose = builder.commitOnClose;
   }
 
   /**
@@ -116,7 +118,7 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Opens the last commit of the index of a folder, to search it with one thread, whoever else has the folder open. It stays what it is while
-   * others commit; opening it again shows what they did. Nothing in the folder is changed, nor a lock taken.
+   * others commit, until it is {@linkplain #refresh refreshed}. Nothing in the folder is changed, nor a lock taken.
    *
    * <p>Methods that change the index, and {@link #commit}, throw {@link IllegalStateException}.
    *
@@ -138,6 +140,8 @@ public final class KlIndex implements AutoCloseable {
     private int threads; // 0: not set
     private @Nullable Executor executor;
     private @Nullable Duration longestWait;
+    private @Nullable Duration refreshInterval;
+    private boolean commitOnClose;
     private boolean backgroundWarmUp = Platform.IS_DEFERRED;
 
     private Builder(int dimension) {
@@ -202,6 +206,33 @@ public final class KlIndex implements AutoCloseable {
       return this;
     }
 
+    /**
+     * Sets whether {@link KlIndex#close} commits what was not committed. By default it drops that, with a warning in the log.
+     *
+     * @param enabled whether to commit
+     * @return this builder
+     */
+    public Builder commitOnClose(boolean enabled) {
+      commitOnClose = enabled;
+      return this;
+    }
+
+    /**
+     * Has a daemon thread of an index that is {@linkplain #openReadOnly opened to be read} {@linkplain KlIndex#refresh refresh} it. What fails is
+     * told in the log and tried again. By default, an index is refreshed when that is called.
+     *
+     * @param interval the time between two looks at the manifest, positive
+     * @return this builder
+     * @throws IllegalArgumentException if interval is not positive
+     */
+    public Builder refreshEvery(Duration interval) {
+      if (!Objects.requireNonNull(interval, "interval").isPositive()) {
+        throw new IllegalArgumentException("interval must be positive, is " + interval);
+      }
+      refreshInterval = interval;
+      return this;
+    }
+
     /** {@return a new index in memory, which has no files} */
     public KlIndex build() {
       return new KlIndex(Index.inMemory(dimension), this);
@@ -233,7 +264,11 @@ public final class KlIndex implements AutoCloseable {
      */
     public KlIndex openReadOnly(Path folder) {
       Objects.requireNonNull(folder, "folder");
-      return new KlIndex(Index.openReadOnly(folder, dimension), this);
+      Index index = Index.openReadOnly(folder, dimension);
+      if (refreshInterval != null) {
+        index.refreshEvery(refreshInterval);
+      }
+      return new KlIndex(index, this);
     }
   }
 
@@ -456,6 +491,32 @@ public final class KlIndex implements AutoCloseable {
   }
 
   /**
+   * Takes what others have committed since, where the index was {@linkplain #openReadOnly opened to be read}: segments that are new are read or mapped, the rest
+   * stays. Searches go on meanwhile, and see the last commit or the one before. If this fails, the index stays as it is.
+   *
+   * @return whether anything was committed since
+   * @throws IllegalStateException if the index was not opened to be read
+   * @throws CorruptIndexException as of {@link #open}
+   * @throws UncheckedIOException if a file cannot be read, or the folder has an index of another dimension now
+   */
+  public boolean refresh() {
+    return index.refresh();
+  }
+
+  /**
+   * Makes a copy of the last commit in another folder, by hard links to its files, which nobody writes to again, or where the file system has
+   * none by copies. Searches and changes go on; a commit waits. The folder is an index's when this returns, and has nothing of it if this fails.
+   *
+   * @param folder a folder that is made, or has no index
+   * @throws IllegalStateException if the index is in memory alone, or its last commit failed
+   * @throws UncheckedIOException if the folder has an index already, or cannot be written
+   * @throws CorruptIndexException if a file of the last commit is missing
+   */
+  public void snapshot(Path folder) {
+    index.copyTo(Objects.requireNonNull(folder, "folder"));
+  }
+
+  /**
    * Reads all files of the last commit and compares their checksums, of which opening compares only those of manifest and heads.
    *
    * @throws IllegalStateException if the index is in memory alone
@@ -502,11 +563,27 @@ public final class KlIndex implements AutoCloseable {
   }
 
   /**
-   * Closes the index: what was not committed is dropped. Searches under way finish, and so does a commit, for which this waits, as it does
-   * for a merge of segments. A second call does nothing.
+   * Closes the index: what was not committed is dropped, and the log says how much, or with {@link Builder#commitOnClose} it is committed.
+   * Searches under way finish, and so does a commit, for which this waits, as it does for a merge of segments. A second call does nothing.
+   *
+   * @throws UncheckedIOException if what is to be committed cannot be; the index is closed all the same
    */
   @Override
   public void close() {
+    boolean isInterrupted = commitOnClose && index.hasChanges() && Thread.interrupted();
+    try {
+      if (commitOnClose && index.hasChanges()) {
+        index.commit();
+      }
+    } finally {
+      if (isInterrupted) {
+        Thread.currentThread().interrupt();
+      }
+      end();
+    }
+  }
+
+  private void end() {
     try {
       index.close();
     } finally {

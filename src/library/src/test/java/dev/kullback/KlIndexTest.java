@@ -776,4 +776,38 @@ class KlIndexTest {
       assertThat(index.nearest(query, 1).id(0, 0)).isEqualTo(10);
     }
   }
+
+  @Test
+  void closingCommitsWhereItIsToldTo(@TempDir Path folder) {
+    Gaussians one = DiagonalGaussians.ofStd(new float[2], new float[] {1, 1}, 2);
+    try (KlIndex index = KlIndex.builder(2).commitOnClose(true).open(folder)) {
+      index.add(new long[] {1}, one);
+      Thread.currentThread().interrupt(); // of which nothing is lost
+    }
+    assertThat(Thread.interrupted()).isTrue();
+    try (KlIndex index = KlIndex.open(folder)) {
+      assertThat(index.contains(1)).isTrue();
+      index.add(new long[] {2}, one);
+    }
+    try (KlIndex writer = KlIndex.open(folder);
+        KlIndex reader =
+            KlIndex.builder(2).refreshEvery(Duration.ofHours(1)).openReadOnly(folder)) {
+      assertThat(reader.size()).isEqualTo(1);
+      writer.add(new long[] {2}, one);
+      writer.commit();
+      assertThat(reader.refresh()).isTrue();
+      assertThat(reader.nearest(one, 2).ids()).containsExactly(1, 2);
+      assertThat(reader.refresh()).isFalse();
+      reader.snapshot(folder.resolve("copy"));
+    }
+    try (KlIndex copy = KlIndex.openReadOnly(folder.resolve("copy"))) {
+      assertThat(copy.size()).isEqualTo(2);
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> KlIndex.builder(2).refreshEvery(Duration.ZERO))
+        .withMessage("interval must be positive, is PT0S");
+    try (KlIndex index = KlIndex.builder(2).commitOnClose(true).build()) { // has no files
+      index.add(new long[] {1}, one);
+    }
+  }
 }

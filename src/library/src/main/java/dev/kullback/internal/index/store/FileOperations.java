@@ -5,7 +5,9 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
@@ -48,6 +50,20 @@ class FileOperations {
       for (long left = bytes; left > 0; ) {
         zeros.clear().limit((int) Math.min(left, zeros.capacity()));
         left -= channel.write(zeros);
+      }
+    }
+  }
+
+  /** Makes another name of a file, or a copy where the file system has one name for each; a power failure does not lose it. */
+  void link(Path file, Path name) throws IOException {
+    try {
+      Files.createLink(name, file);
+    } catch (NoSuchFileException | FileAlreadyExistsException e) {
+      throw e;
+    } catch (IOException | UnsupportedOperationException e) {
+      Files.copy(file, name);
+      try (FileChannel channel = FileChannel.open(name, StandardOpenOption.WRITE)) {
+        channel.force(true);
       }
     }
   }

@@ -14,6 +14,7 @@ import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileChannel.MapMode;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
@@ -25,6 +26,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.FileTime;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -34,6 +37,8 @@ import java.util.TreeSet;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiFunction;
+import java.util.function.Supplier;
+import java.util.regex.Pattern;
 import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
@@ -46,7 +51,7 @@ import org.jspecify.annotations.Nullable;
  * renames them. So a file without a temporary name was once named by the manifest. A folder with one that the manifest neither names nor
  * calls obsolete is refused: someone has put another manifest there.
  *
- * <p>Only a commit changes anything in a folder that is there: opening it, reading and closing it do not. A commit deletes what an earlier
+ * <p>Only a commit changes anything in a folder that is there, but for the text in the lock's file, which says who has it: opening it, reading and closing it do not. A commit deletes what an earlier
  * manifest of this index named, and temporary files that were left.
  *
  * <p>Used by one thread at a time, but for {@link #scratch}.
@@ -68,6 +73,11 @@ final class Folder implements AutoCloseable {
 
   /** Bytes of a manifest, at most: of a hundred thousand segments. */
   private static final long MOST_TEXT = 1 << 24;
+
+  /** What {@link #sign} writes, and bytes of it, at most. */
+  private static final Pattern SIGNED = Pattern.compile("process [0-9]+ on \\S+ since \\S+\n");
+
+  private static final int MOST_SIGNED = 1000;
 
   /** How often a reader begins anew while another process commits. */
   private static final int ATTEMPTS = 100;
@@ -240,7 +250,7 @@ final class Folder implements AutoCloseable {
       return folder;
     } catch (Throwable e) {
       if (lock != null) {
-        lock.close();
+        unlock(lock);
       }
       throw e;
     }
@@ -282,8 +292,12 @@ final class Folder implements AutoCloseable {
       Path file = path.resolve(LOCK);
       channel =
           create
-              ? FileChannel.open(file, StandardOpenOption.CREATE, StandardOpenOption.WRITE)
-              : FileChannel.open(file, StandardOpenOption.WRITE);
+              ? FileChannel.open(
+                  file,
+                  StandardOpenOption.CREATE,
+                  StandardOpenOption.READ,
+                  StandardOpenOption.WRITE)
+              : FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE);
     } catch (FileSystemException e) {
       boolean isReadOnly =
           e instanceof NoSuchFileException
@@ -296,8 +310,9 @@ final class Folder implements AutoCloseable {
     }
     try {
       if (channel.tryLock() == null) {
-        throw held(path, "is open in another process; close it there first");
+        throw held(path, "is open in " + holder(channel) + "; close it there first");
       }
+      sign(channel);
       return channel;
     } catch (OverlappingFileLockException e) {
       KEPT.add(channel); // closing it would take the lock from its holder
@@ -307,6 +322,62 @@ final class Folder implements AutoCloseable {
     } catch (Throwable e) {
       channel.close();
       throw e;
+    }
+  }
+
+  /** Writes into the lock's file who has it, for the message of whoever does not get it; leaves a file alone that is another program's. */
+  private static void sign(FileChannel channel) throws ClosedByInterruptException {
+    String text =
+        "process %d on %s since %s\n"
+            .formatted(
+                ProcessHandle.current().pid(),
+                hostName(),
+                Instant.now().truncatedTo(ChronoUnit.SECONDS));
+    try {
+      if (channel.size() == 0 || signature(channel) != null) {
+        channel.truncate(0).write(ByteBuffer.wrap(text.getBytes(StandardCharsets.UTF_8)));
+      }
+    } catch (ClosedByInterruptException e) { // the lock is gone
+      throw e;
+    } catch (IOException e) {
+      // the lock is what counts
+    }
+  }
+
+  /** Takes back what {@link #sign} wrote, and releases the lock. */
+  private static void unlock(FileChannel channel) throws IOException {
+    try (channel) {
+      if (signature(channel) != null) {
+        channel.truncate(0);
+      }
+    } catch (ClosedByInterruptException e) { // which releases it as well
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** Returns what {@link #sign} wrote, or null if the file has something else. */
+  private static @Nullable String signature(FileChannel channel) throws IOException {
+    ByteBuffer bytes = ByteBuffer.allocate(MOST_SIGNED);
+    channel.read(bytes, 0);
+    String text = StandardCharsets.UTF_8.decode(bytes.flip()).toString();
+    return SIGNED.matcher(text).matches() ? text.strip() : null;
+  }
+
+  /** Returns the system's own name, without asking a name server for it. */
+  private static String hostName() {
+    try {
+      return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+    } catch (IOException e) {
+      return Objects.requireNonNullElse(System.getenv("COMPUTERNAME"), "this-host");
+    }
+  }
+
+  /** Returns who has the lock, as {@link #sign} wrote it. */
+  private static String holder(FileChannel channel) {
+    try {
+      return Objects.requireNonNullElse(signature(channel), "another process");
+    } catch (IOException e) {
+      return "another process"; // on Windows, nobody else reads a locked file
     }
   }
 
@@ -408,6 +479,10 @@ final class Folder implements AutoCloseable {
     return isReader;
   }
 
+  Path path() {
+    return path;
+  }
+
   /** The files of the segments that the last commit wrote or kept. */
   List<SegmentFile> segments() {
     return manifest.segments();
@@ -418,9 +493,13 @@ final class Folder implements AutoCloseable {
    * mapped. The caller is to release each. A reader takes the manifest of a later commit where another process makes one meanwhile.
    */
   List<LiveSegment> read() {
+    return read(_ -> null);
+  }
+
+  private List<LiveSegment> read(Opened opened) {
     for (int attempt = 1; ; attempt++) {
       try {
-        return readOnce();
+        return readOnce(opened);
       } catch (UncheckedIOException e) {
         if (!isReader || attempt == ATTEMPTS || !isReplaced()) {
           throw e;
@@ -430,22 +509,59 @@ final class Folder implements AutoCloseable {
     }
   }
 
+  /** Finds the segment of a file among those that are open. */
+  interface Opened {
+    @Nullable Segment find(SegmentFile file);
+  }
+
+  /**
+   * Reads what was committed since, as {@link #read} does, or returns null if nothing was. If this fails, all is as before.
+   *
+   * @param opened the segments that need not be opened again
+   */
+  @Nullable List<LiveSegment> refresh(Opened opened) {
+    if (!isReplaced()) {
+      return null;
+    }
+    Manifest before = manifest;
+    byte[] textBefore = text;
+    try {
+      manifestIsReplaced();
+      return read(opened);
+    } catch (Throwable e) {
+      manifest = before;
+      text = textBefore;
+      throw e;
+    }
+  }
+
   private boolean isReplaced() {
     return reading(path, () -> !Arrays.equals(text, readIfThere(path.resolve(MANIFEST))));
   }
 
   private void manifestIsReplaced() {
     State state = reading(path, () -> look(path));
+    if (state.manifest.dimension() != manifest.dimension()) {
+      throw refused(
+          path,
+          "is an index of dimension %d now, and was one of %d: open it anew"
+              .formatted(state.manifest.dimension(), manifest.dimension()));
+    }
     manifest = state.manifest;
     text = state.text;
   }
 
-  private List<LiveSegment> readOnce() {
+  private List<LiveSegment> readOnce(Opened opened) {
     List<LiveSegment> live = new ArrayList<>();
     try {
       LongBuffer words = LongBuffer.wrap(readDeleted());
       for (int s = 0; s < segments().size(); s++) {
-        Segment segment = map(segments().get(s));
+        Segment segment = opened.find(segments().get(s));
+        if (segment != null) {
+          segment.retain();
+        } else {
+          segment = map(segments().get(s));
+        }
         live.add(new LiveSegment(segment));
         int deleted = manifest.deleted(s);
         if (deleted > 0) {
@@ -642,8 +758,76 @@ final class Folder implements AutoCloseable {
       }
     }
     if (!isReader) {
-      readOnce().forEach(part -> part.segment().release());
+      readOnce(_ -> null).forEach(part -> part.segment().release());
     }
+  }
+
+  // --- copies
+
+  /**
+   * Makes a folder of what was committed last, by hard links to its files, or copies where there are no links. What a later commit of another process has
+   * deleted is written again.
+   *
+   * @param opened the segments of the last commit, in their order, with their deleted rows
+   */
+  void copyTo(Path given, LiveSegment[] opened) {
+    reading(
+        given,
+        () -> {
+          files.createFolder(given);
+          Path target = given.toRealPath();
+          if (readIfThere(target.resolve(MANIFEST)) != null) {
+            throw refused(target, "has an index already; name another folder");
+          }
+          checkNew(target, manifest.dimension());
+          List<Path> made = new ArrayList<>();
+          try {
+            for (int s = 0; s < opened.length; s++) {
+              MemorySegment image = opened[s].segment().image();
+              copy(segments().get(s).name(), target, made, () -> image);
+            }
+            DeletionsFile deletions = manifest.deletions();
+            if (deletions != null) {
+              copy(deletions.name(), target, made, () -> MemorySegment.ofArray(bits(opened)));
+            }
+            files.sync(target);
+            Manifest copy =
+                new Manifest(
+                    manifest.dimension(),
+                    manifest.generation(),
+                    manifest.next(),
+                    deletions,
+                    segments(),
+                    List.of());
+            made.add(target.resolve(MANIFEST + TEMPORARY));
+            writeManifest(target, copy.text(), files);
+            showManifest(target, files);
+          } catch (Throwable e) {
+            for (Path file : made.reversed()) {
+              Files.deleteIfExists(file);
+            }
+            throw e;
+          }
+          return true;
+        });
+  }
+
+  private void copy(String name, Path target, List<Path> made, Supplier<MemorySegment> content)
+      throws IOException {
+    Path file = target.resolve(name);
+    made.add(file);
+    for (Path from : new Path[] {path.resolve(name), temporary(path.resolve(name))}) {
+      try {
+        files.link(from, file);
+        return;
+      } catch (NoSuchFileException e) {
+        // it has the other name, or none any more
+      }
+    }
+    if (!isReader) {
+      throw missing(path.resolve(name));
+    }
+    files.write(file, content.get());
   }
 
   // --- memory in files
@@ -817,13 +1001,24 @@ final class Folder implements AutoCloseable {
 
   private @Nullable DeletionsFile writeDeleted(LiveSegment[] states) {
     List<Integer> counts = new ArrayList<>();
-    int words = 0;
     for (LiveSegment part : states) {
       counts.add(part.segment().size() - part.live());
-      words += part.deleted() == null ? 0 : part.deleted().length;
     }
-    if (words == 0) {
+    byte[] bytes = bits(states);
+    if (bytes.length == 0) {
       return null;
+    }
+    String name = DeletionsFile.NAME.formatted(number());
+    MemorySegment image = MemorySegment.ofArray(bytes);
+    write(name, image);
+    return new DeletionsFile(name, image.byteSize(), crc(image), counts);
+  }
+
+  /** Returns the bits of deleted rows of all segments that have any, one after the other. */
+  private static byte[] bits(LiveSegment[] states) {
+    int words = 0;
+    for (LiveSegment part : states) {
+      words += part.deleted() == null ? 0 : part.deleted().length;
     }
     byte[] bytes = new byte[Math.multiplyExact(Long.BYTES, words)];
     LongBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
@@ -832,10 +1027,7 @@ final class Folder implements AutoCloseable {
         buffer.put(part.deleted());
       }
     }
-    String name = DeletionsFile.NAME.formatted(number());
-    MemorySegment image = MemorySegment.ofArray(bytes);
-    write(name, image);
-    return new DeletionsFile(name, image.byteSize(), crc(image), counts);
+    return bytes;
   }
 
   private void write(String name, MemorySegment image) {
@@ -918,7 +1110,7 @@ final class Folder implements AutoCloseable {
     }
     try {
       if (lock != null) {
-        lock.close();
+        unlock(lock);
       }
     } catch (IOException e) {
       throw failed(path, e);

@@ -3,12 +3,14 @@ package dev.kullback.internal.index.store;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.index.store.Manifest.SegmentFile;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BiFunction;
 import java.util.function.Supplier;
@@ -65,6 +67,8 @@ public final class Index implements AutoCloseable {
 
   private long failedTerms;
   private long pauseEnd;
+
+  private volatile @Nullable Thread refreshThread;
 
   // under the committer's lock
 
@@ -167,7 +171,11 @@ public final class Index implements AutoCloseable {
   }
 
   private void load(Folder from) {
-    LiveSegment[] live = from.read().toArray(new LiveSegment[0]);
+    show(from, from.read().toArray(new LiveSegment[0]));
+  }
+
+  /** Takes these for all there is, of which the caller is a user until then. */
+  private void show(Folder from, LiveSegment[] live) {
     List<Part> read = new ArrayList<>();
     long size = 0;
     for (int s = 0; s < live.length; s++) {
@@ -176,7 +184,12 @@ public final class Index implements AutoCloseable {
       read.add(part);
       size += live[s].live();
     }
-    publish(new Part[0], live, read, size);
+    writer.lock();
+    try {
+      publish(new Part[0], live, read, size);
+    } finally {
+      writer.unlock();
+    }
     committed = live;
     for (LiveSegment part : live) {
       part.segment().release();
@@ -230,6 +243,11 @@ public final class Index implements AutoCloseable {
 
   public long failedMerges() {
     return failedMerges.get();
+  }
+
+  /** Whether it is open, and has changes that a commit would write. */
+  public boolean hasChanges() {
+    return !closed && folder != null && !folder.isReader() && changes.get() > 0;
   }
 
   public void checkOpen() {
@@ -524,10 +542,14 @@ public final class Index implements AutoCloseable {
             + pause
             + " ms; nothing is lost, but searches are slower: "
             + e;
+    warn(message);
+  }
+
+  private static void warn(String message) {
     try {
       System.getLogger("dev.kullback").log(System.Logger.Level.WARNING, message);
     } catch (Throwable ignored) {
-      // a handler's failure is none of the change that was made
+      // a handler's failure is none of what was done
     }
   }
 
@@ -638,6 +660,55 @@ public final class Index implements AutoCloseable {
     }
   }
 
+  /**
+   * Takes what others have committed since, where this was opened to be read.
+   *
+   * @return whether there was anything
+   */
+  public boolean refresh() {
+    Folder from = folder("refresh");
+    if (!from.isReader()) {
+      throw new IllegalStateException(
+          "this KlIndex was opened to be changed, and sees its own changes; one that openReadOnly opens is refreshed");
+    }
+    lock(committer);
+    try {
+      checkOpen();
+      List<LiveSegment> read = from.refresh(this::find);
+      if (read != null) {
+        show(from, read.toArray(new LiveSegment[0]));
+      }
+      return read != null;
+    } finally {
+      committer.unlock();
+      memory.reclaim();
+    }
+  }
+
+  private @Nullable Segment find(SegmentFile file) {
+    for (Part part : parts) {
+      if (file.equals(part.file)) {
+        return part.live.segment();
+      }
+    }
+    return null;
+  }
+
+  /** Makes a folder of what was committed last. */
+  public void copyTo(Path target) {
+    Folder from = folder("copy");
+    lock(committer);
+    try {
+      checkOpen();
+      if (committed == null) {
+        throw new IllegalStateException("the last commit failed; commit again, and then copy");
+      }
+      from.copyTo(target, committed);
+    } finally {
+      committer.unlock();
+    }
+  }
+
   /** Reads all of the last commit's files, and throws if a checksum is wrong. */
   public void verify() {
     Folder read = folder("verify");
@@ -659,7 +730,38 @@ public final class Index implements AutoCloseable {
     return folder;
   }
 
-  /** Drops what was not committed; a commit under way and the thread that merges end first. */
+  /** Has a thread refresh this again and again until it is closed. */
+  public void refreshEvery(Duration interval) {
+    folder("refresh");
+    refreshThread =
+        Thread.ofPlatform()
+            .daemon()
+            .name("kullback-refresh")
+            .start(() -> refreshAgain(TimeUnit.NANOSECONDS.convert(interval)));
+  }
+
+  private void refreshAgain(long nanos) {
+    String last = "";
+    while (!closed) {
+      LockSupport.parkNanos(nanos);
+      try {
+        if (!closed) {
+          refresh();
+          last = "";
+        }
+      } catch (IllegalStateException e) {
+        // it is being closed
+      } catch (Throwable e) {
+        String failure = e.toString();
+        if (!failure.equals(last)) { // else it has been said
+          warn("KlIndex: it could not be refreshed, and stays as it was: " + failure);
+        }
+        last = failure;
+      }
+    }
+  }
+
+  /** Drops what was not committed; a commit under way and the threads that merge and refresh end first. */
   @Override
   public void close() {
     committer.lock();
@@ -671,6 +773,12 @@ public final class Index implements AutoCloseable {
           return;
         }
         closed = true;
+        long dropped = changes.get();
+        if (folder != null && dropped > 0) {
+          warn(
+              "KlIndex: %s is closed with %d changes that were not committed, and are lost; commit before, or build the index with commitOnClose(true)"
+                  .formatted(folder.path(), dropped));
+        }
         Snapshot last = snapshot;
         snapshot = new Snapshot(new LiveSegment[0], 0, memory);
         last.replaced();
@@ -679,9 +787,11 @@ public final class Index implements AutoCloseable {
       } finally {
         writer.unlock();
       }
-      if (running != null) {
-        running.interrupt();
-        join(running);
+      for (Thread thread : new Thread[] {running, refreshThread}) {
+        if (thread != null) {
+          thread.interrupt();
+          join(thread);
+        }
       }
       try {
         memory.close();

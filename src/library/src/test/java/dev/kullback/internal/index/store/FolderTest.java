@@ -15,6 +15,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -202,7 +203,10 @@ class FolderTest {
     held(folder, 1, "is open in this process already");
     held(scratch.resolve("index/../index"), 0, "is open in this process already");
     assertThat(openElsewhere(folder))
-        .contains("IndexLockedException", "is open in another process; close it there first");
+        .contains("IndexLockedException")
+        .containsPattern(
+            "is open in process %d on \\S+ since \\S+; close it there first"
+                .formatted(ProcessHandle.current().pid()));
     index.close();
     assertThat(openElsewhere(folder)).contains("opened");
     Index.open(folder, 1).close();
@@ -482,12 +486,13 @@ class FolderTest {
     return states;
   }
 
+  /** Files and what they hold, but for who has the lock. */
   private static Map<String, String> contents(Path folder) throws IOException {
     Map<String, String> contents = new TreeMap<>();
     try (Stream<Path> files = Files.list(folder)) {
       for (Path file : files.toList()) {
         String text = Files.readString(file, StandardCharsets.ISO_8859_1);
-        contents.put(file.getFileName().toString(), text);
+        contents.put(file.getFileName().toString(), text.startsWith("process ") ? "" : text);
       }
     }
     return contents;
@@ -700,6 +705,184 @@ class FolderTest {
       }
       writes.get();
       assertThat(seen).isPositive();
+    }
+  }
+
+  /** A reader that is refreshed while commits replace its files sees each of them whole, and opens only what is new. */
+  @Test
+  void aReaderIsRefreshed() throws Exception {
+    int group = 5000; // enough to be mapped
+    long[] ids = LongStream.range(0, group).toArray();
+    try (Index index = Index.open(scratch, 1);
+        ExecutorService writers = Executors.newSingleThreadExecutor()) {
+      index.add(MANY, Content.batch(MANY));
+      index.commit();
+      try (Index reader = Index.openReadOnly(scratch, 0)) {
+        assertThat(reader.refresh()).isFalse();
+        index.remove(MANY[3]);
+        assertThat(reader.refresh()).isFalse(); // what is not committed is not seen
+        index.commit();
+        Segment before = segment(reader, MANY[0]);
+        assertThat(reader.refresh()).isTrue();
+        assertThat(reader.contains(MANY[3])).isFalse();
+        assertThat(segment(reader, MANY[0])).isSameAs(before);
+        assertThatIllegalStateException()
+            .isThrownBy(index::refresh)
+            .withMessageContaining("was opened to be changed");
+      }
+      index.remove(MANY);
+      index.add(ids, Content.batch(new long[group]));
+      index.commit();
+      Future<?> writes =
+          writers.submit(() -> {
+            for (long version = 1; version <= 100; version++) {
+              long[] versions = new long[group];
+              Arrays.fill(versions, version);
+              index.replace(ids, Content.batch(versions));
+              index.commit();
+            }
+          });
+      try (Index reader = Index.openReadOnly(scratch, 0)) {
+        long last = 0;
+        int seen = 0;
+        for (boolean isOver = false; !isOver; ) {
+          isOver = writes.isDone(); // and one look more
+          boolean isNew = reader.refresh();
+          Map<Long, Long> content = Content.of(reader);
+          long version = content.get(0L);
+          assertThat(content).hasSize(group);
+          assertThat(content.values()).containsOnly(version);
+          assertThat(version > last).isEqualTo(isNew && version > 0);
+          seen += isNew ? 1 : 0;
+          last = version;
+        }
+        writes.get();
+        assertThat(last).isEqualTo(100);
+        assertThat(seen).isPositive();
+      }
+    }
+  }
+
+  private static Segment segment(Index index, long id) {
+    try (Snapshot state = index.acquire()) {
+      return Stream.of(state.segments())
+          .filter(part -> Deletions.find(part, id) >= 0)
+          .map(LiveSegment::segment)
+          .findFirst()
+          .orElseThrow();
+    }
+  }
+
+  @Test
+  void aReaderStaysAsItWasWhereItCannotBeRefreshed() throws IOException {
+    try (Index index = Index.open(scratch, 1)) {
+      index.add(MANY, Content.batch(MANY));
+      index.commit();
+      try (Index reader = Index.openReadOnly(scratch, 0)) {
+        index.add(new long[] {1}, Content.batch(1));
+        index.commit();
+        Path manifest = scratch.resolve("manifest");
+        byte[] text = Files.readAllBytes(manifest);
+        Files.writeString(manifest, "damaged");
+        for (int again = 0; again < 2; again++) {
+          assertThatThrownBy(reader::refresh)
+              .isInstanceOf(CorruptIndexException.class)
+              .hasMessageStartingWith(manifest.toString());
+          assertThat(reader.contains(1)).isFalse();
+          assertThat(reader.size()).isEqualTo(MANY.length);
+        }
+        Files.write(manifest, text);
+        assertThat(reader.refresh()).isTrue();
+        assertThat(reader.contains(1)).isTrue();
+      }
+    }
+  }
+
+  @Test
+  void aThreadRefreshes() throws Exception {
+    try (Index index = Index.open(scratch, 1)) {
+      Index reader = Index.openReadOnly(scratch, 0);
+      reader.refreshEvery(Duration.ofMillis(1));
+      try (reader) {
+        for (long id = 0; id < 5; id++) {
+          index.add(new long[] {id}, Content.batch(id));
+          index.commit();
+          while (!reader.contains(id)) {
+            Thread.sleep(1);
+          }
+        }
+      }
+      assertThat(Thread.getAllStackTraces().keySet())
+          .noneMatch(thread -> thread.getName().equals("kullback-refresh"));
+    }
+  }
+
+  /** Copies of a writer and of a reader whose files are gone, which have the commits that these have, and can be changed. */
+  @Test
+  void copiesOfACommit(@TempDir Path target) throws IOException {
+    Path first = target.resolve("a/first");
+    Path second = target.resolve("second");
+    try (Index index = Index.open(scratch, 1);
+        Index empty = Index.open(target.resolve("empty"), 1)) {
+      empty.copyTo(target.resolve("none"));
+      index.add(MANY, Content.batch(MANY));
+      index.remove(MANY[2]);
+      index.commit();
+      index.add(new long[] {1}, Content.batch(1)); // is in no copy
+      index.copyTo(first);
+      try (Index reader = Index.openReadOnly(scratch, 0)) {
+        index.remove(MANY);
+        index.commit();
+        reader.copyTo(second);
+      }
+      assertThatThrownBy(() -> index.copyTo(first))
+          .isInstanceOf(UncheckedIOException.class)
+          .hasMessage(first.toRealPath() + ": has an index already; name another folder");
+      assertThat(index.size()).isEqualTo(1);
+    }
+    try (Index none = Index.open(target.resolve("none"), 0)) {
+      assertThat(none.size()).isZero();
+    }
+    for (Path copy : List.of(first, second)) {
+      try (Index index = Index.open(copy, 0)) {
+        index.verify();
+        assertThat(index.size()).isEqualTo(MANY.length - 1);
+        assertThat(index.contains(MANY[2])).isFalse();
+        index.remove(MANY[0]);
+        index.add(new long[] {2}, Content.batch(2));
+        index.commit();
+      }
+      try (Index index = Index.open(copy, 0)) {
+        assertThat(index.size()).isEqualTo(MANY.length - 1);
+        index.verify();
+      }
+    }
+  }
+
+  /** A copy that fails leaves nothing of an index. */
+  @Test
+  void aCopyThatFails(@TempDir Path target) throws IOException {
+    try (Index index = Index.open(scratch, 1)) {
+      index.add(MANY, Content.batch(MANY));
+      index.remove(MANY[2]);
+      index.commit();
+      List<Path> files;
+      try (Stream<Path> all = Files.list(scratch)) {
+        files = all.filter(file -> file.getFileName().toString().endsWith(".bin")).toList();
+      }
+      for (Path file : files) {
+        Path away = Files.move(file, target.resolve("away"));
+        Path copy = target.resolve("copy");
+        assertThatThrownBy(() -> index.copyTo(copy))
+            .isInstanceOf(CorruptIndexException.class)
+            .hasMessageStartingWith(
+                scratch.toRealPath().resolve(file.getFileName()) + ": is missing");
+        try (Stream<Path> left = Files.list(copy)) {
+          assertThat(left).isEmpty();
+        }
+        Files.move(away, file);
+      }
+      index.copyTo(target.resolve("copy"));
     }
   }
 
