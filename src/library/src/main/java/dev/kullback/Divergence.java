@@ -146,7 +146,8 @@ public final class Divergence {
    *
    * @param name the name
    * @return the divergence
-   * @throws IllegalArgumentException if there is none of this name, with all names in its message, or if there is none of this α
+   * @throws IllegalArgumentException if there is none of this name, with all names in its message and the one that may be meant, or if there is
+   *     none of this α
    */
   public static Divergence of(String name) {
     String wanted = Objects.requireNonNull(name, "name").toLowerCase(Locale.ROOT).replace('_', '-');
@@ -162,9 +163,10 @@ public final class Divergence {
       return family.equals(RENYI) ? renyi(alpha) : chernoff(alpha);
     }
     String names = NAMED.stream().map(Divergence::name).collect(Collectors.joining(", "));
+    String advice = DivergenceNames.advice(name);
     throw new IllegalArgumentException(
-        "there is no divergence '%s'; give %s, %s:ALPHA or %s:ALPHA"
-            .formatted(name, names, RENYI, CHERNOFF));
+        "there is no divergence '%s'%s; give %s, %s:ALPHA or %s:ALPHA"
+            .formatted(name, advice.isEmpty() ? "" : " (" + advice + ")", names, RENYI, CHERNOFF));
   }
 
   private static double order(String text) {

@@ -23,6 +23,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -916,6 +917,48 @@ class DivergenceTest {
     }
   }
 
+  /** What people call divergences elsewhere; {@code none} stands for a message without advice. */
+  @ParameterizedTest
+  @CsvSource({
+    "frechet, did you mean squared-wasserstein-2",
+    "Fréchet, did you mean squared-wasserstein-2",
+    "fid, did you mean squared-wasserstein-2",
+    "wasserstein, 'did you mean wasserstein-2, or its square'",
+    "W_2, 'did you mean wasserstein-2, or its square'",
+    "squared-w2, did you mean squared-wasserstein-2?",
+    "wasserstein-1, of Wasserstein's distances there are wasserstein-2",
+    "bhattacharya, did you mean bhattacharyya?",
+    "battacharyya, did you mean bhattacharyya?",
+    "hellenger, did you mean hellinger?",
+    "jeffrey, did you mean jeffreys?",
+    "symmetric-kl, did you mean jeffreys",
+    "kld, did you mean kl",
+    "kl_div, did you mean kl",
+    "kullback-leibler, did you mean kl",
+    "reverse, did you mean reverse-kl?",
+    "reversekl, did you mean reverse-kl?",
+    "renyi, renyi needs its order ALPHA",
+    "Rényi, renyi needs its order ALPHA",
+    "chernoff, chernoff needs its order ALPHA",
+    "js, Jensen and Shannon's has no closed form",
+    "jensen-shannon, Jensen and Shannon's has no closed form",
+    "tv, total variation has no closed form",
+    "frobnicate, none",
+    "x, none",
+    "'', none",
+  })
+  void namesOfOthers(String name, String advice) {
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Divergence.of(name))
+        .withMessageStartingWith(
+            "there is no divergence '"
+                + name
+                + (advice.equals("none") ? "'; give kl, reverse-kl, " : "' (" + advice))
+        .withMessageEndingWith(
+            "; give kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2,"
+                + " squared-wasserstein-2, renyi:ALPHA or chernoff:ALPHA");
+  }
+
   @Test
   void namesAreTakenBack() {
     Stream.concat(divergences(), Stream.of(Divergence.KL))
@@ -928,7 +971,7 @@ class DivergenceTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Divergence.of("w2"))
         .withMessage(
-            "there is no divergence 'w2'; give kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2,"
+            "there is no divergence 'w2' (did you mean wasserstein-2, or its square, squared-wasserstein-2?); give kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2,"
                 + " squared-wasserstein-2, renyi:ALPHA or chernoff:ALPHA");
     assertThat(Divergence.of("Renyi:0.5").isSymmetric()).isTrue();
     assertThat(Divergence.renyi(0.4).isSymmetric()).isFalse();
