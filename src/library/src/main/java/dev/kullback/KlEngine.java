@@ -161,9 +161,8 @@ public final class KlEngine implements AutoCloseable {
      *
      * @return a new engine
      * @throws IllegalArgumentException if a system property of the library, such as {@code dev.kullback.backend}, has a
-     *     value that it cannot have
-     * @throws IllegalStateException if {@link Backend#VECTOR} or {@link Backend#CUDA} was asked for and cannot run, or a
-     *     device and another divergence than KL; the message says why
+     *     value that it cannot have, or if {@link Backend#CUDA} was asked for with another divergence than KL
+     * @throws IllegalStateException if {@link Backend#VECTOR} or {@link Backend#CUDA} was asked for and cannot run; the message says why
      */
     public KlEngine build() {
       return new KlEngine(
@@ -332,6 +331,8 @@ public final class KlEngine implements AutoCloseable {
    * @param p M Gaussians, the columns
    * @param k the number of neighbors, in [1, M]
    * @return N rows of k neighbors
+   * @throws IllegalArgumentException also if k is above M, which the message names; {@link #search(Gaussians, Gaussians, Query)} returns all M
+   *     then, as it does where a query leaves out some
    */
   public Neighbors nearest(Gaussians q, Gaussians p, int k) {
     check(q, p);
@@ -507,14 +508,10 @@ public final class KlEngine implements AutoCloseable {
    * @param samples S, the samples of each pair, at least 2
    * @param seed the seed of the generator
    * @return N estimates and their standard errors
-   * @throws IllegalStateException if the engine computes another divergence than KL
+   * @throws IllegalArgumentException if the engine computes another divergence than KL
    */
   public MonteCarloEstimates monteCarlo(Gaussians q, Gaussians p, int samples, long seed) {
-    if (!divergence.equals(Divergence.KL)) {
-      throw new IllegalStateException(
-          "the engine computes %s; samples estimate KL, which needs an engine of it"
-              .formatted(divergence.name()));
-    }
+    requireKl("samples estimate KL");
     checkAligned(q, p);
     if (samples < 2) {
       throw new IllegalArgumentException("samples must be at least 2, is " + samples);
@@ -532,6 +529,18 @@ public final class KlEngine implements AutoCloseable {
       }
     }
     return new MonteCarloEstimates(samples, estimates, errors);
+  }
+
+  /**
+   * Refuses an engine of another divergence, for what is of KL alone.
+   *
+   * @param why what needs KL
+   */
+  void requireKl(String why) {
+    if (!divergence.equals(Divergence.KL)) {
+      throw new IllegalArgumentException(
+          "the engine computes %s; %s: give an engine of KL".formatted(divergence.name(), why));
+    }
   }
 
   /**

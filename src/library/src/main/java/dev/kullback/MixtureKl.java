@@ -15,12 +15,19 @@ import java.util.stream.IntStream;
 
 /**
  * The divergences {@code KL(q_m ‖ p_n)}, in nats, of N mixtures {@code q_m = Σ_a π_a q_a} from M mixtures {@code p_n = Σ_b ω_b p_b}. They
- * have no closed form; these are approximations, one bound, and estimates by sampling. Each is a matrix, row-major {@code [N, M]}.
+ * have no closed form; there are two bounds, an estimate by sampling, and approximations. Each is a matrix, row-major {@code [N, M]}.
  *
- * <p>They are those of J. R. Hershey and P. A. Olsen, "Approximating the Kullback Leibler divergence between Gaussian mixture models",
- * ICASSP 2007, IV-317–320. All are exact where both mixtures have one component, but for the product of Gaussians. The bound is never
- * below the divergence, and 0 for equal mixtures up to its tolerance. The variational approximation and the product of Gaussians are 0
- * for equal mixtures up to rounding, and may be negative.
+ * <ul>
+ *   <li>Bounds: the divergence is never below {@link #lowerBound} nor above {@link #upperBound}. The latter is 0 for equal mixtures up to
+ *       its tolerance.
+ *   <li>An estimate: {@link #monteCarlo} goes to the divergence with the number of samples, and comes with a standard error.
+ *   <li>Approximations: {@link #variational}, {@link #productOfGaussians} and {@link #matchedPairs} are no bounds, and nothing tells how far off
+ *       they are. Where components overlap, they may be several times the divergence. The first two are 0 for equal mixtures up to rounding, and
+ *       may be negative.
+ * </ul>
+ *
+ * <p>All but the lower bound are those of J. R. Hershey and P. A. Olsen, "Approximating the Kullback Leibler divergence between Gaussian
+ * mixture models", ICASSP 2007, IV-317–320, and exact where both mixtures have one component, but for the product of Gaussians.
  *
  * <p>The divergences of components come from an engine; their relative errors, at most 1e-5 for batches of float and 1e-12 for those of
  * double, pass on to the results at most relatively to the greatest divergence that counts in these. The rest is computed in double on
@@ -77,7 +84,39 @@ public final class MixtureKl {
   }
 
   /**
-   * Computes the variational approximation, section 7 of the paper:
+   * Computes the lower bound of J.-L. Durrieu, J.-P. Thiran and F. Kelly, "Lower and upper bounds for approximation of the Kullback-Leibler
+   * divergence between Gaussian mixture models", ICASSP 2012, 4833–4836, with the entropies {@code H(q_a) = ½ ln det(2πe Σ_a)}:
+   *
+   * <pre>
+   * Σ_a π_a [ ln( Σ_a' π_a' exp(−KL(q_a ‖ q_a')) / Σ_b ω_b ∫ q_a p_b ) − H(q_a) ] ≤ KL(q ‖ p)
+   * </pre>
+   *
+   * <p>Where that is negative, the bound is 0. Even for two Gaussians it is below the divergence; for equal ones by {@code ½ D (1 − ln 2)}
+   * before that.
+   *
+   * <p>It takes the divergences of q's components from each other and, as {@link #productOfGaussians}, {@code O(D)} time for each pair of
+   * components, and {@code O(D³)} with full covariances.
+   *
+   * @param engine computes the components' divergences, which are KL
+   * @return a new array {@code [N, M]}, never above the divergences but for rounding
+   */
+  public double[] lowerBound(KlEngine engine) {
+    double[] within = within(engine);
+    Overlap own = Overlap.of(components, components);
+    Overlap other = Overlap.of(components, otherComponents);
+    int[] rows = pairs(true);
+    int width = omega.length;
+    double[] entropies =
+        new double[pi.length]; // of ∫ q_a² = exp(½ D (1 − ln 2) − H), also where det Σ overflows
+    Arrays.setAll(entropies, a -> 0.5 * components.dimension() * (1 - Math.log(2)) - own.log(a, a));
+    double[] out =
+        quotients(k -> -within[k] - entropies[rows[k]], k -> other.log(k / width, k % width));
+    Arrays.setAll(out, k -> Math.max(0, out[k]));
+    return out;
+  }
+
+  /**
+   * Computes the variational approximation, section 7 of the paper. It is neither a bound nor an estimate:
    *
    * <pre>
    * Σ_a π_a ln( Σ_a' π_a' exp(−KL(q_a ‖ q_a')) / Σ_b ω_b exp(−KL(q_a ‖ p_b)) )
@@ -93,7 +132,7 @@ public final class MixtureKl {
   }
 
   /**
-   * Computes the product-of-Gaussians approximation, section 5 of the paper:
+   * Computes the product-of-Gaussians approximation, section 5 of the paper. It is neither a bound nor an estimate:
    *
    * <pre>
    * Σ_a π_a ln( Σ_a' π_a' ∫ q_a q_a' / Σ_b ω_b ∫ q_a p_b )
@@ -113,7 +152,8 @@ public final class MixtureKl {
   }
 
   /**
-   * Computes the divergence of matched pairs, section 6 of the paper, of J. Goldberger, S. Gordon and H. Greenspan, ICCV 2003:
+   * Computes the approximation by matched pairs, section 6 of the paper, of J. Goldberger, S. Gordon and H. Greenspan, ICCV 2003. It is
+   * neither a bound nor an estimate:
    *
    * <pre>
    * Σ_a π_a min_b [ KL(q_a ‖ p_b) + ln π_a − ln ω_b ]
@@ -211,13 +251,13 @@ public final class MixtureKl {
     return new MonteCarloEstimates(samples, estimates, errors);
   }
 
+  private static void requireKl(KlEngine engine) {
+    engine.requireKl("divergences of mixtures need that of components");
+  }
+
   /** Returns the divergences of all components of q from all of p. */
   private double[] across(KlEngine engine) {
-    if (!engine.divergence().equals(Divergence.KL)) {
-      throw new IllegalArgumentException(
-          "engine computes %s; divergences of mixtures need KL"
-              .formatted(engine.divergence().name()));
-    }
+    requireKl(engine);
     requireArray((long) pi.length * omega.length, "of q's components from p's");
     double[] out = new double[pi.length * omega.length];
     return engine.pairwise(q.components(), p.components(), out);
@@ -225,6 +265,7 @@ public final class MixtureKl {
 
   /** Returns the divergences of each q_m's components from each other, one mixture behind the other. */
   private double[] within(KlEngine engine) {
+    requireKl(engine);
     int[] rows = pairs(true);
     double[] out = new double[rows.length];
     if (q.size() == 1) {

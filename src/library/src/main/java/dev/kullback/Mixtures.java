@@ -318,11 +318,7 @@ public final class Mixtures {
    * @throws CudaException if the device fails
    */
   public double[] entropyUpperBound(KlEngine engine) {
-    Objects.requireNonNull(engine, "engine");
-    if (!engine.divergence().equals(Divergence.KL)) {
-      throw new IllegalArgumentException(
-          "engine computes %s; the upper bound is of KL".formatted(engine.divergence().name()));
-    }
+    Objects.requireNonNull(engine, "engine").requireKl("the upper bound is of KL");
     return bounds(engine);
   }
 

@@ -125,6 +125,16 @@ class MixtureKlTest {
       assertThat(kl.matchedPairs(engine)[0]).isCloseTo(matched, within(1e-12 * Math.max(1, scale)));
       double product = quotients(f, g, overlaps(f, f), overlaps(f, g));
       assertThat(kl.productOfGaussians()[0]).isCloseTo(product, within(1e-12 * Math.max(1, scale)));
+      double lower =
+          quotients(f, g, own, overlaps(f, g))
+              + 0.5 * d * Math.log(2 * Math.PI); // which those lack
+      double[] entropies = f.componentEntropies();
+      for (int a = 0; a < 4; a++) {
+        lower -= pi[a] * entropies[a];
+      }
+      assertThat(lower > 0).isEqualTo(spread >= 3);
+      assertThat(kl.lowerBound(engine)[0])
+          .isCloseTo(Math.max(0, lower), within(1e-12 * Math.max(1, scale)));
     }
   }
 
@@ -267,6 +277,7 @@ class MixtureKlTest {
           assertThat(kl.variational(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
           assertThat(kl.matchedPairs(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
           assertThat(kl.upperBound(engine)[0]).isCloseTo(exact, within(1e-14 * exact));
+          assertThat(kl.lowerBound(engine)[0]).isBetween(0.0, exact);
           MonteCarloEstimates sampled = kl.monteCarlo(2000, 3);
           assertThat(sampled.estimate(0)).isCloseTo(exact, within(5 * sampled.standardError(0)));
         }
@@ -448,10 +459,21 @@ class MixtureKlTest {
     Mixtures other =
         Mixtures.of(
             DiagonalGaussians.ofStd(new double[] {unit, unit, 0, 5 * unit}, scaledStd, 2), w);
-    double expected = MixtureKl.of(f, g).productOfGaussians()[0];
-    for (Mixtures scaled : new Mixtures[] {stated, byLogs}) {
-      assertThat(MixtureKl.of(scaled, other).productOfGaussians()[0])
-          .isCloseTo(expected, within(1e-11));
+    try (KlEngine engine = KlEngine.builder().build()) {
+      double expected = MixtureKl.of(f, g).productOfGaussians()[0];
+      double[] far = {20, 1, 0, 25};
+      double[] scaledFar = DoubleStream.of(far).map(m -> unit * m).toArray();
+      double lower =
+          MixtureKl.of(f, Mixtures.of(DiagonalGaussians.ofStd(far, std, 2), w))
+              .lowerBound(engine)[0];
+      assertThat(lower).isPositive();
+      Mixtures farther = Mixtures.of(DiagonalGaussians.ofStd(scaledFar, scaledStd, 2), w);
+      for (Mixtures scaled : new Mixtures[] {stated, byLogs}) {
+        assertThat(MixtureKl.of(scaled, other).productOfGaussians()[0])
+            .isCloseTo(expected, within(1e-11));
+        assertThat(MixtureKl.of(scaled, farther).lowerBound(engine)[0])
+            .isCloseTo(lower, within(1e-11 * lower));
+      }
     }
     MonteCarloEstimates sampled = MixtureKl.of(f, g).monteCarlo(100, 1);
     assertThat(MixtureKl.of(stated, other).monteCarlo(100, 1).estimate(0))
@@ -528,7 +550,8 @@ class MixtureKlTest {
           kl.variational(engine),
           kl.matchedPairs(engine),
           kl.upperBound(engine),
-          kl.productOfGaussians()
+          kl.productOfGaussians(),
+          kl.lowerBound(engine)
         };
         for (int k = 0; k < 9; k++) {
           MixtureKl one = MixtureKl.of(single[k / 3], single[k % 3]);
@@ -536,7 +559,8 @@ class MixtureKlTest {
             one.variational(engine),
             one.matchedPairs(engine),
             one.upperBound(engine),
-            one.productOfGaussians()
+            one.productOfGaussians(),
+            one.lowerBound(engine)
           };
           for (int method = 0; method < got.length; method++) {
             assertThat(got[method][k])
@@ -558,6 +582,7 @@ class MixtureKlTest {
   @Test
   void boundsHoldForRandomMixtures() {
     Random random = new Random(4);
+    int positive = 0;
     try (KlEngine engine = KlEngine.builder().build()) {
       for (int trial = 0; trial < 60; trial++) {
         int d = 1 + random.nextInt(3);
@@ -569,9 +594,13 @@ class MixtureKlTest {
         double upper = kl.upperBound(engine)[0];
         double slack = 5 * sampled.standardError(0);
         assertThat(upper).isGreaterThanOrEqualTo(sampled.estimate(0) - slack);
+        double lower = kl.lowerBound(engine)[0];
+        assertThat(lower).isNotNegative().isLessThanOrEqualTo(sampled.estimate(0) + slack);
+        positive += lower > 0 ? 1 : 0;
         assertThat(sampled.estimate(0)).isGreaterThan(-slack);
       }
     }
+    assertThat(positive).isGreaterThan(20);
   }
 
   /** The standard error says how estimates of different seeds spread about the integral. */
@@ -724,10 +753,13 @@ class MixtureKlTest {
           List.<Consumer<KlEngine>>of(
               e -> MixtureKl.of(f, f).variational(e),
               e -> MixtureKl.of(f, f).matchedPairs(e),
-              e -> MixtureKl.of(f, f).upperBound(e))) {
+              e -> MixtureKl.of(f, f).upperBound(e),
+              e -> MixtureKl.of(f, f).lowerBound(e),
+              f::entropyUpperBound,
+              e -> e.monteCarlo(f.components(), f.components(), 2, 0))) {
         assertThatIllegalArgumentException()
             .isThrownBy(() -> method.accept(jeffreys))
-            .withMessageContaining("; divergences of mixtures need KL");
+            .withMessageMatching("the engine computes jeffreys; .* KL.*|.*: give an engine of KL");
       }
     }
   }

@@ -50,6 +50,7 @@ public final class Engine implements AutoCloseable {
    * An engine.
    *
    * @param executor where helpers run; null for threads of its own, if there are to be any
+   * @throws IllegalArgumentException if the backend computes no such formula
    * @throws IllegalStateException if the backend cannot run
    */
   public Engine(Formula formula, Platform.Choice asked, int threads, @Nullable Executor executor) {
@@ -60,6 +61,7 @@ public final class Engine implements AutoCloseable {
    * An engine that leaves vectors to the thread in the background, or else uses them from its first call on.
    *
    * @param executor where helpers run; null for threads of its own, if there are to be any
+   * @throws IllegalArgumentException if the backend computes no such formula
    * @throws IllegalStateException if the backend cannot run
    */
   public Engine(
@@ -103,7 +105,7 @@ public final class Engine implements AutoCloseable {
     this.formula = formula;
     backend = Platform.select(asked, deferred);
     if (backend == Platform.Choice.CUDA && !formula.hasDevice()) {
-      throw new IllegalStateException(
+      throw new IllegalArgumentException(
           "a CUDA device computes KL alone; take the backend vector or scalar");
     }
     device = backend == Platform.Choice.CUDA ? new CudaDevice() : null;
