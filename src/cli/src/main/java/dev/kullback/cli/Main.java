@@ -4,6 +4,7 @@ import dev.kullback.cli.command.Commands;
 import dev.kullback.cli.output.OutputFailure;
 import dev.kullback.cli.terminal.Suggestion;
 import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.io.PrintStream;
 import java.io.PrintWriter;
@@ -12,7 +13,10 @@ import java.util.List;
 import java.util.Map;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Help;
+import picocli.CommandLine.IHelpSectionRenderer;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.UsageMessageSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
@@ -45,6 +49,9 @@ public final class Main {
   /** The end of every help, after what concerns the command. */
   private static final List<String> FOOTER =
       List.of("", "More: https://github.com/kullback/kullback/blob/main/src/docs/command-line.md");
+
+  /** A width at which no line of help is broken. */
+  private static final int UNBROKEN = 10_000;
 
   /** The character that the JVM makes of bytes that are no text; different names with such bytes become one. */
   private static final char NOT_DECODED = '\ufffd';
@@ -96,7 +103,7 @@ public final class Main {
     line.setParameterExceptionHandler((e, _) -> report(e));
     line.setExecutionExceptionHandler((e, _, _) -> report(e));
     line.getCommandSpec().version(versionLine());
-    addFooter(line);
+    finishHelp(line);
     return line;
   }
 
@@ -119,11 +126,23 @@ public final class Main {
         .concat(Terminal.version()); // what + compiles to would take a tenth of the run
   }
 
-  private static void addFooter(CommandLine line) {
+  /** Adds the footer, and breaks lines between words; picocli would break them inside file names. */
+  private static void finishHelp(CommandLine line) {
     List<String> footer = new ArrayList<>(List.of(line.getCommandSpec().usageMessage().footer()));
     footer.addAll(FOOTER);
     line.getCommandSpec().usageMessage().footer(footer.toArray(String[]::new));
-    line.getSubcommands().values().forEach(Main::addFooter);
+    line.getHelpSectionMap().replaceAll((key, section) -> help -> wrapped(key, section, help));
+    line.getSubcommands().values().forEach(Main::finishHelp);
+  }
+
+  private static String wrapped(String key, IHelpSectionRenderer section, Help help) {
+    UsageMessageSpec usage = help.commandSpec().usageMessage();
+    int width = usage.width();
+    usage.width(UNBROKEN);
+    String text = section.render(help);
+    usage.width(width);
+    boolean isSynopsis = key.equals(UsageMessageSpec.SECTION_KEY_SYNOPSIS); // behind its heading
+    return Text.wrap(text, isSynopsis ? width - help.synopsisHeading().length() : width);
   }
 
   int report(Throwable e) {

@@ -77,7 +77,7 @@ class InputsTest extends CommandFixture {
       file.write(header);
       file.setLength(header.length + 4L * 17_000_000);
     }
-    Result result = run("standard --mean x.npy --logvar x.npy -o o.npy");
+    Result result = run("standard --mean x.npy --std x.npy -o o.npy");
     assertThat(result.err())
         .isEqualTo(
             "kullback: %s: dimension 17000000 is too large: a Gaussian has at most 16777215 dimensions here%n"

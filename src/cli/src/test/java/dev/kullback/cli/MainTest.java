@@ -353,6 +353,29 @@ class MainTest extends CommandFixture {
     assertThat(out.toByteArray()).isEqualTo(bytes);
   }
 
+  /** A value that a type cannot hold is told with what may bring it down. */
+  @Test
+  void remediesOfInfiniteValues() throws IOException {
+    save("a.npy", "<f4", 2, 0, 0, 1e30, 1);
+    save("b.npy", "<f4", 2, 1, 1, 1e-30, 1);
+    String line = "pairwise --mean a.npy --std b.npy -o o.npy";
+    assertThat(run(line).out())
+        .contains(
+            "infinite, left out of the mean; --clamp (std >= 1e-8) or inputs of float64 may make");
+    assertThat(run(line + " --clamp").out())
+        .contains("infinite, left out of the mean; inputs of float64 may make them finite)");
+    save("far.npy", "<f8", 2, 0, 0, 1e300, 1);
+    assertThat(
+            run("aligned --mean far.npy --std b.npy --p-mean a.npy --p-precision b.npy -o o.npy")
+                .out())
+        .contains(
+            "(1 infinite, left out of the mean; --clamp (std >= 1e-8, precision <= 1e16) may make them finite)");
+    assertThat(
+            run("aligned --mean far.npy --std b.npy --p-mean a.npy --p-precision b.npy --clamp -o o.npy")
+                .out())
+        .doesNotContain("may make them");
+  }
+
   @Test
   void summary() {
     Result result = run("pairwise --mean q.npy --std s.npy -o o.npy");
@@ -384,7 +407,8 @@ class MainTest extends CommandFixture {
     return Stream.of(
         List.of("", "Missing required subcommand"),
         List.of("frobnicate", "Unmatched argument"),
-        List.of("pairwise", "--mean"),
+        List.of("pairwise", "--output"),
+        List.of("pairwise -o o.npy", "give --mean and a scale, or --moments"),
         List.of(good, "--output"),
         List.of("pairwise --std s.npy -o o.npy", "--mean"),
         List.of(

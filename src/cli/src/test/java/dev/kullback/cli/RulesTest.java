@@ -2,16 +2,22 @@ package dev.kullback.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.cli.command.Commands;
 import dev.kullback.cli.terminal.Terminal;
 import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.JsonReader;
 import dev.kullback.cli.testing.NpyFiles;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -166,5 +172,81 @@ class RulesTest extends CommandFixture {
     assertUserError(
         "standard" + Q + "-o o.npy --dive kl", "'--dive', 'kl'; did you mean --divergence?; see");
     assertUserError("standard" + Q + "-o o.npy --de", "Unknown option: '--de'; see kullback stand");
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "pairwse, did you mean pairwise?",
+    "tpok -k 3, did you mean topk?",
+    "logsumxp, did you mean logsumexp?",
+    "mixture, did you mean mixture-kl?",
+    "index qery FOLDER, did you mean query?",
+    "standard --maen q.npy -o o.npy, did you mean --mean?",
+    "standard --mean q.npy --sdt s.npy -o o.npy, did you mean --std?",
+    "standard --mean q.npy --lgovar=s -o o.npy, did you mean --logvar?",
+    "standard --mean q.npy --std s.npy -o o.npy --clmap, did you mean --clamp?",
+    "standard --mean q.npy --vari s.npy -o o.npy, did you mean --variance?",
+    "topk -k 2 --mean q.npy --std s.npy -o o.npy --indices i.npy --exlude-self, did you mean --exclude-self?",
+    "standard --mean q.npy --std s.npy -o o.npy --divergnce kl, did you mean --divergence?",
+  })
+  void whatIsMeant(String line, String advice) throws IOException {
+    assertUserError(line, "; " + advice + "; see kullback ");
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"frobnicate", "kl", "standard --foo", "standard -x", "index frob"})
+  void nothingIsMeant(String line) throws IOException {
+    assertThat(run(line).err()).doesNotContain("did you mean").contains("; see kullback ");
+    String endless = "x".repeat(100_000);
+    assertThat(runRaw(endless).err()).doesNotContain("did you mean");
+  }
+
+  /** The names are told whole, however long a line is. */
+  @ParameterizedTest
+  @CsvSource({
+    "w2, 'did you mean wasserstein-2, or its square, squared-wasserstein-2?'",
+    "frechet, did you mean squared-wasserstein-2",
+    "bhattacharya, did you mean bhattacharyya?",
+    "renyi, 'renyi needs its order ALPHA, as in renyi:0.5'",
+  })
+  void divergencesThatAreMeant(String name, String advice) throws IOException {
+    String path = "a/".repeat(120);
+    assertUserError(
+        "standard --mean " + path + "q.npy --std s.npy -o o.npy --divergence " + name,
+        "there is no divergence '" + name + "' (" + advice,
+        "give kl, reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2, squared-wasserstein-2, renyi:ALPHA or chernoff:ALPHA");
+  }
+
+  /** No line of help ends inside a file's name, an option or a shape. */
+  @ParameterizedTest
+  @ValueSource(ints = {60, 80, 100})
+  void helpBreaksNoWord(int width) {
+    List<String> calls =
+        Stream.of(Commands.all().keySet(), Commands.below("index").keySet())
+            .flatMap(Collection::stream)
+            .map(name -> Commands.all().containsKey(name) ? name : "index " + name)
+            .toList();
+    assertThat(calls).contains("topk", "index query");
+    for (String call : calls) {
+      String[] args = (call + " --help").split(" ");
+      assertThat(words(help(width, args))).as(call).isEqualTo(words(help(1000, args)));
+    }
+    assertThat(words(help(width))).isEqualTo(words(help(1000)));
+  }
+
+  private static String help(int width, String... args) {
+    ByteArrayOutputStream out = new ByteArrayOutputStream();
+    PrintStream stream = stream(out);
+    assertThat(
+            new Main(stream, stream, args)
+                .line(args)
+                .setUsageHelpWidth(width)
+                .execute(args.length == 0 ? new String[] {"--help"} : args))
+        .isZero();
+    return out.toString(StandardCharsets.UTF_8);
+  }
+
+  private static List<String> words(String help) {
+    return List.of(help.strip().split("\\s+"));
   }
 }

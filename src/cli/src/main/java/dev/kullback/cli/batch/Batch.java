@@ -42,10 +42,9 @@ public record Batch(
 
   /** Loads a batch that may have no rows, of which no {@link #gaussians} can be made then. */
   public static Batch loadOrNone(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
-    Npy.Array mean = Npy.read(files.mean(), file -> Npy.readFloats(file, arena));
-    Npy.Array scale = Npy.read(files.scale(), file -> Npy.readFloats(file, arena));
-    requireShapes(files, mean.shape(), scale.shape());
-    return of(files, policy, 0, mean, scale);
+    Parameters both = Parameters.read(files, arena);
+    requireShapes(files, both.mean().shape(), both.scale().shape());
+    return of(files, policy, 0, both);
   }
 
   /** Loads a shard of the rows, as if there were no others. */
@@ -57,31 +56,31 @@ public record Batch(
   /** Loads the rows {@code from} (included) to {@code to} (excluded), as if there were no others. */
   public static Batch load(
       BatchOptions.Files files, ScalePolicy policy, int from, int to, Arena arena) {
-    Npy.Array mean = Npy.read(files.mean(), file -> Npy.readFloats(file, from, to, arena));
-    Npy.Array scale = Npy.read(files.scale(), file -> Npy.readFloats(file, from, to, arena));
-    requireShapes(files, mean.shape(), scale.shape()); // they may not be those of before
-    return of(files, policy, from, mean, scale);
+    Parameters both = Parameters.read(files, from, to, arena);
+    requireShapes(
+        files, both.mean().shape(), both.scale().shape()); // they may not be those of before
+    return of(files, policy, from, both);
   }
 
   /** Reads the number of rows, at least 1, from the files' headers. */
   public static int rows(BatchOptions.Files files) {
     int rows = rowsOrNone(files);
     if (rows == 0) {
-      throw empty(files, Npy.read(files.mean(), Npy::readShape));
+      throw empty(files, Parameters.meanShape(files));
     }
     return rows;
   }
 
   /** Reads the number of rows, which may be 0, from the files' headers. */
   public static int rowsOrNone(BatchOptions.Files files) {
-    long[] shape = Npy.read(files.mean(), Npy::readShape);
-    requireShapes(files, shape, Npy.read(files.scale(), Npy::readShape));
+    long[] shape = Parameters.meanShape(files);
+    requireShapes(files, shape, Parameters.scaleShape(files));
     return (int) shape[0];
   }
 
   /** Reads the dimension from the header of the means. */
   public static int dimension(BatchOptions.Files files) {
-    return Math.toIntExact(dimension(Npy.read(files.mean(), Npy::readShape)));
+    return Math.toIntExact(dimension(Parameters.meanShape(files)));
   }
 
   private static void requireShapes(BatchOptions.Files files, long[] shape, long[] scaleShape) {
@@ -151,16 +150,42 @@ public record Batch(
   }
 
   private static Batch of(
-      BatchOptions.Files files, ScalePolicy policy, int first, Npy.Array mean, Npy.Array scale) {
-    int size = (int) mean.shape()[0];
-    int dimension = (int) dimension(mean.shape());
-    Batch batch = new Batch(files, policy, first, size, dimension, mean, scale);
+      BatchOptions.Files files, ScalePolicy policy, int first, Parameters both) {
+    long[] shape = both.mean().shape();
+    int size = (int) shape[0];
+    int dimension = (int) dimension(shape);
+    Batch batch = new Batch(files, policy, first, size, dimension, both.mean(), both.scale());
     batch.check();
     return batch;
   }
 
   private static long dimension(long[] shape) {
     return Arrays.stream(shape).skip(1).reduce(1, (a, b) -> a * b);
+  }
+
+  /**
+   * Returns a batch of each row's channels: of means [N,C,...], of whose Gaussians the parameters behind C are one's, N·C of them. Rows of these
+   * are no rows of the files, which were checked when this batch was made.
+   */
+  public Batch byChannel() {
+    int channels = channels();
+    int rest = dimension / channels;
+    return new Batch(
+        files,
+        policy,
+        0,
+        Math.multiplyExact(size, channels),
+        rest,
+        mean.reshaped((long) size * channels, rest),
+        scale.reshaped((long) size * channels, rest));
+  }
+
+  /** Returns the length of the means' axis 1; throws where the scales are matrices, which have no channels. */
+  public int channels() {
+    if (isFull()) {
+      throw new UserError(files.scale(), "--per-channel is for scales, not for matrices");
+    }
+    return (int) mean.shape()[1];
   }
 
   /** Returns a shard of these rows. */
@@ -245,8 +270,14 @@ public record Batch(
             : "repair or drop the row";
     return new UserError(
         isMean ? files.mean() : files.scale(),
-        "row %d, column %d: %s is %s: %s (counted from 0)"
-            .formatted(first + row, column, name, array.text(k), rule));
+        "row %d, column %d%s: %s is %s: %s (counted from 0)"
+            .formatted(
+                first + row,
+                column,
+                !files.isMoments() ? "" : isMean ? " of the first half" : " of the second half",
+                name,
+                array.text(k),
+                rule));
   }
 
   /** Names the row of the file, which is the Gaussian's number there, and within a matrix the place. */

@@ -12,6 +12,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.Spec;
 
 /** The options that name a batch's files: {@code --mean ...} for q, {@code --p-mean ...} for p. */
@@ -33,11 +34,21 @@ public final class BatchOptions {
    * The files of a batch.
    *
    * @param prefix begins the names of the options: {@code --} or {@code --p-}
+   * @param axis of moments, where both are one file, the axis whose first half is the means and whose second the scales; else 0
    */
-  public record Files(String prefix, Path mean, ScaleKind kind, Path scale) {
+  public record Files(String prefix, Path mean, ScaleKind kind, Path scale, int axis) {
     /** Makes the files of q. */
     public Files(Path mean, ScaleKind kind, Path scale) {
-      this("--", mean, kind, scale);
+      this("--", mean, kind, scale, 0);
+    }
+
+    /** Whether means and scales are halves of one array. */
+    public boolean isMoments() {
+      return axis != 0;
+    }
+
+    Stream<Path> all() {
+      return isMoments() ? Stream.of(mean) : Stream.of(mean, scale);
     }
 
     /** Returns the option that names a scale file of another kind. */
@@ -52,13 +63,17 @@ public final class BatchOptions {
 
   /** Lists the files of several batches. */
   public static List<Path> inputs(Files q, List<Files> p) {
-    return Stream.concat(Stream.of(q), p.stream())
-        .flatMap(files -> Stream.of(files.mean(), files.scale()))
-        .toList();
+    return Stream.concat(Stream.of(q), p.stream()).flatMap(Files::all).toList();
   }
 
-  /** The options of diagonal scales; which of them is given says of what kind they are. */
+  /** The options of diagonal scales, and of moments; which of them is given says of what kind they are. */
   public static class Scales {
+    private static final String AXIS = "--axis";
+    private static final int CHANNELS = 1;
+
+    @Spec(Spec.Target.MIXEE)
+    CommandSpec command;
+
     @Option(names = "--std", paramLabel = "S.npy", description = "Standard deviations of q.")
     @Nullable Path std;
 
@@ -77,6 +92,36 @@ public final class BatchOptions {
     @Option(names = "--precision", paramLabel = "W.npy", description = "Or its 1/variances.")
     @Nullable Path precision;
 
+    @Option(
+        names = "--moments",
+        paramLabel = "E.npy",
+        description =
+            "Or, without --mean, its means and log-variances in one array of an encoder, [N,2C,...].")
+    @Nullable Path moments;
+
+    @Option(
+        names = AXIS,
+        paramLabel = "A",
+        description =
+            "Of moments, the axis whose first half is the means; -1 is the last; default: 1.")
+    int axis = CHANNELS;
+
+    /** Returns the axis that q's moments and p's are halved along. */
+    static int axis(CommandSpec command) {
+      ParseResult given = command.commandLine().getParseResult();
+      int axis = given.matchedOptionValue(AXIS, CHANNELS);
+      if (given.hasMatchedOption(AXIS)
+          && !given.hasMatchedOption("--moments")
+          && !given.hasMatchedOption("--p-moments")) {
+        throw new UserError(AXIS + " is for --moments: give that, or leave it out");
+      }
+      if (axis == 0) {
+        throw new UserError(
+            AXIS + " is 0, which counts the Gaussians: give 1 or more, or -1 for the last");
+      }
+      return axis;
+    }
+
     /** Returns a file or none of each kind of scale that there is an option for, in the order of {@link #KINDS}. */
     List<List<Path>> scales() {
       return lists(std, variance, logVariance, precision);
@@ -86,14 +131,21 @@ public final class BatchOptions {
       return Stream.of(files).map(file -> Stream.ofNullable(file).toList()).toList();
     }
 
-    /** Whether any is given. */
+    /** Whether any scale is given. */
     public boolean isGiven() {
       return scales().stream().anyMatch(scale -> !scale.isEmpty());
     }
 
-    /** Returns the files of a batch with these means. */
-    public Files files(Path mean) {
-      return choose("--", List.of(mean), scales()).getFirst();
+    /** Whether moments are given. */
+    public boolean areMoments() {
+      return moments != null;
+    }
+
+    /** Returns the files of a batch with these means, or of moments. */
+    public Files files(@Nullable Path mean) {
+      List<Path> means = mean == null ? List.of() : List.of(mean);
+      List<Path> both = moments == null ? List.of() : List.of(moments);
+      return choose("--", means, scales(), both, axis(command)).getFirst();
     }
   }
 
@@ -106,13 +158,8 @@ public final class BatchOptions {
     public static final String MEANS =
         "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, too.";
 
-    @Option(
-        names = "--mean",
-        order = MEAN,
-        paramLabel = "Q.npy",
-        required = true,
-        description = MEANS)
-    Path mean;
+    @Option(names = "--mean", order = MEAN, paramLabel = "Q.npy", description = MEANS)
+    @Nullable Path mean;
 
     public Files files() {
       return files(mean);
@@ -218,14 +265,24 @@ public final class BatchOptions {
         description = "Or its covariances.")
     List<Path> covariances = List.of();
 
+    @Option(
+        names = "--p-moments",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "E.npy",
+        description = "Or, without --p-mean, moments, along the same --axis.")
+    List<Path> moments = List.of();
+
     /** Returns the first mean with the first scale, and so on; nothing where p is q. */
     public List<Files> files() {
       List<List<Path>> scales =
           List.of(stds, variances, logVariances, precisions, scaleTrils, packedTrils, covariances);
       Input.rejectOptions(command, means);
+      Input.rejectOptions(command, moments);
       scales.forEach(files -> Input.rejectOptions(command, files));
-      boolean absent = means.isEmpty() && scales.stream().allMatch(List::isEmpty);
-      return absent ? List.of() : choose("--p-", means, scales);
+      boolean absent =
+          means.isEmpty() && moments.isEmpty() && scales.stream().allMatch(List::isEmpty);
+      return absent ? List.of() : choose("--p-", means, scales, moments, Scales.axis(command));
     }
 
     /** Returns the files for a command that takes no more than one. */
@@ -233,18 +290,36 @@ public final class BatchOptions {
       List<Files> files = files();
       if (files.size() > 1) {
         throw new UserError(
-            "--p-mean names %d files: only topk takes more than one".formatted(files.size()));
+            "%s names %d files: only topk takes more than one"
+                .formatted(moments.isEmpty() ? "--p-mean" : "--p-moments", files.size()));
       }
       return files;
     }
   }
 
-  /** Pairs means with the one kind of scale that is given; {@code scales} has the first or all in the order of {@link #KINDS}. */
-  private static List<Files> choose(String prefix, List<Path> means, List<List<Path>> scales) {
-    if (means.isEmpty()) {
-      throw new UserError("a scale of p needs its mean: give " + prefix + "mean too");
-    }
+  /**
+   * Pairs means with the one kind of scale that is given, or takes moments; {@code scales} has the first or all in the order of {@link
+   * #KINDS}.
+   */
+  private static List<Files> choose(
+      String prefix, List<Path> means, List<List<Path>> scales, List<Path> moments, int axis) {
     int[] given = IntStream.range(0, scales.size()).filter(i -> !scales.get(i).isEmpty()).toArray();
+    if (!moments.isEmpty()) {
+      if (!means.isEmpty() || given.length > 0) {
+        throw new UserError(
+            "%smoments names means and scales: give no %1$smean and no scale beside it"
+                .formatted(prefix));
+      }
+      return moments.stream()
+          .map(file -> new Files(prefix, file, ScaleKind.LOG_VARIANCE, file, axis))
+          .toList();
+    }
+    if (means.isEmpty()) {
+      throw new UserError(
+          given.length == 0
+              ? "give %smean and a scale, or %1$smoments".formatted(prefix)
+              : "a scale needs its mean: give %smean, too".formatted(prefix));
+    }
     if (given.length != 1) {
       String names =
           KINDS.stream()
@@ -261,7 +336,18 @@ public final class BatchOptions {
               .formatted(prefix, means.size(), option(prefix, kind), chosen.size()));
     }
     return IntStream.range(0, means.size())
-        .mapToObj(f -> new Files(prefix, means.get(f), kind, chosen.get(f)))
+        .mapToObj(f -> pair(prefix, means.get(f), kind, chosen.get(f)))
         .toList();
+  }
+
+  private static Files pair(String prefix, Path mean, ScaleKind kind, Path scale) {
+    // other kinds are > 0 throughout, which means hardly are
+    if (kind == ScaleKind.LOG_VARIANCE && Input.isSame(mean, scale)) {
+      throw new UserError(
+          mean,
+          "is named by %smean and by %s, too: of one array with both, as encoders give them, give %1$smoments"
+              .formatted(prefix, option(prefix, kind)));
+    }
+    return new Files(prefix, mean, kind, scale, 0);
   }
 }

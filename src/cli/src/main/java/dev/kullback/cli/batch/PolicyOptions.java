@@ -1,8 +1,11 @@
 package dev.kullback.cli.batch;
 
+import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.terminal.UserError;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import picocli.CommandLine.Option;
 
 /** The option that says which scales to accept; {@link WithDeterministic} has another for commands that take std 0. */
@@ -47,5 +50,26 @@ public sealed class PolicyOptions {
               + " is for scales, not for matrices");
     }
     return policy;
+  }
+
+  /** Returns what {@code --clamp} would do to q and p, if it is not given and does anything; empty where it is of no use. */
+  public final String remedy(BatchOptions.Files q, List<BatchOptions.Files> p) {
+    String limits =
+        Stream.concat(Stream.of(q), p.stream())
+            .map(files -> limit(files.kind()))
+            .filter(limit -> !limit.isEmpty())
+            .distinct()
+            .collect(Collectors.joining(", "));
+    return policy() == ScalePolicy.CLAMPED || limits.isEmpty() ? "" : "--clamp (" + limits + ")";
+  }
+
+  private static String limit(ScaleKind kind) {
+    return switch (kind) {
+      case STD -> "std >= 1e-8";
+      case VARIANCE -> "variance >= 1e-16";
+      case PRECISION -> "precision <= 1e16";
+      case LOG_VARIANCE -> "log-variance in [-30, 20]";
+      default -> "";
+    };
   }
 }

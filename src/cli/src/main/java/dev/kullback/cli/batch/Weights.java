@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /** The weights of a batch's Gaussians, from a file of them or of their logarithms. */
@@ -169,6 +170,47 @@ public final class Weights {
       }
     }
     return weights;
+  }
+
+  /**
+   * Finds where mixtures begin whose weights follow one another: each is a run of sum 1. Weights of 0, which count for nothing, go with any.
+   *
+   * @return where each begins, and the number of weights; only 0 and that where they are of one mixture, or could be cut otherwise
+   */
+  public int[] runs() {
+    int n = given.length;
+    int[] one = {0, n};
+    IntStream.Builder offsets = IntStream.builder().add(0);
+    double sum = 0;
+    double rounding = 0;
+    boolean isWhole = false; // whether the sum is 1, so that the next weight begins another run
+    int runs = 0;
+    for (int i = 0; i < n; i++) {
+      if (given[i] == 0) {
+        continue;
+      }
+      double more = rounding(given[i], given[i]);
+      if (isWhole) {
+        if (isOne(sum + given[i], rounding + more)) {
+          return one;
+        }
+        offsets.add(i);
+        sum = 0;
+        rounding = 0;
+      }
+      sum += given[i];
+      rounding += more;
+      isWhole = isOne(sum, rounding);
+      runs += isWhole ? 1 : 0;
+      if (!isWhole && sum > 1) {
+        return one;
+      }
+    }
+    return isWhole && runs > 1 ? offsets.add(n).build().toArray() : one;
+  }
+
+  private boolean isOne(double sum, double rounding) {
+    return Math.abs(sum - 1) <= (isHalf ? Math.min(rounding, MOST_ROUNDING) : SUM_TOLERANCE);
   }
 
   private static double sum(double[] weights, int from, int to) {

@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.KlEngine;
 import dev.kullback.cli.batch.Batch;
@@ -14,7 +15,7 @@ import picocli.CommandLine.Mixin;
 @Command(
     name = "aligned",
     description = {
-      "Writes KL(q_i || p_i), [N].",
+      "Writes KL(q_i || p_i), [N], or with --per-channel [N,C].",
       "One of the inputs may be -, standard input. With -o - the result goes to standard output, and the summary to"
           + " stderr.",
     },
@@ -29,6 +30,7 @@ import picocli.CommandLine.Mixin;
     })
 final class Aligned extends RowCommand {
   @Mixin BatchOptions.P pOptions;
+  @Mixin Channels channels;
 
   @Override
   List<BatchOptions.Files> pFiles() {
@@ -49,12 +51,13 @@ final class Aligned extends RowCommand {
           "has %d rows, but %s has %d: aligned pairs row with row"
               .formatted(p.size(), q.files().mean(), q.size()));
     }
-    MemorySegment out = arena.allocate(Batch.element(q, p), q.size());
+    int count = channels.count(q, p);
     try {
+      Gaussians left = channels.gaussians(q);
+      Gaussians right = channels.gaussians(p);
+      MemorySegment out = arena.allocate(Batch.element(q, p), left.size());
       return new Rows(
-          engineOptions.formula("q_i", "p_i"),
-          0,
-          engine.aligned(q.gaussians(), p.gaussians(), out));
+          engineOptions.formula("q_i", "p_i"), 0, count, engine.aligned(left, right, out));
     } catch (InvalidGaussianException e) {
       throw Batch.error(e, q, 0, p);
     }

@@ -129,6 +129,10 @@ final class Demo implements Callable<Integer> {
       Gaussians q = batch.gaussians();
       Gaussians full = local.gaussians();
       float[] kl = new float[Math.multiplyExact(n, n)];
+      report.line(
+          "%d handwritten digits, each a Gaussian in %d dimensions (the posterior of a VAE).",
+          n, q.dimension());
+      report.print(); // before what takes some seconds
       Measured diagonal = measure(engine, q, kl, referenceRows, reference);
       npy.write(Npy.header(ValueLayout.JAVA_FLOAT, n, n));
       npy.write(arena.allocateFrom(ValueLayout.JAVA_FLOAT, kl));
@@ -137,9 +141,6 @@ final class Demo implements Callable<Integer> {
       }
       out.commit();
 
-      report.line(
-          "%d handwritten digits, each a Gaussian in %d dimensions (the posterior of a VAE).",
-          n, q.dimension());
       report.line(
           "KL(q_i || q_j) for all %,d pairs: %.1f ms the first time, %.1f ms when warm.",
           kl.length, diagonal.cold() * 1e3, diagonal.warm() * 1e3);
@@ -150,6 +151,7 @@ final class Demo implements Callable<Integer> {
       report.put("seconds", diagonal.cold()).put("seconds_warm", diagonal.warm());
       report.put("worst_error", diagonal.worst());
       table(report, kl, labels);
+      report.print();
       Measured measured = measure(engine, full, kl, referenceRows, localReference);
       report.line("");
       report.line(

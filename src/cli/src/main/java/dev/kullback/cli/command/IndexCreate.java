@@ -98,17 +98,19 @@ final class IndexCreate implements Callable<Integer> {
 
   /** Returns what the index is to hold; null for nothing. */
   private @Nullable IndexRows rows() {
-    if (mean == null) {
+    if (mean == null && !scales.areMoments()) {
       if (scales.isGiven() || ids != null) {
-        throw new UserError("a scale and --ids need the mean: give --mean, too");
+        throw new UserError(
+            "a scale and --ids need the mean: give --mean, too, or --moments in place of both");
       }
       return null;
     }
     if (dimension != null) {
-      throw new UserError("give --mean or --dimension, not both");
+      throw new UserError(
+          "give %s or --dimension, not both".formatted(mean == null ? "--moments" : "--mean"));
     }
     BatchOptions.Files files = scales.files(mean);
-    Ids given = ids == null ? Ids.ofRows(mean, Batch.rowsOrNone(files)) : Ids.read(ids);
+    Ids given = ids == null ? Ids.ofRows(files.mean(), Batch.rowsOrNone(files)) : Ids.read(ids);
     return new IndexRows(files, policyOptions.policy(), given);
   }
 

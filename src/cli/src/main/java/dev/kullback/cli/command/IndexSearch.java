@@ -128,6 +128,7 @@ final class IndexSearch implements Callable<Integer> {
   public Integer call() throws IOException {
     Report report = new Report(spec);
     BatchOptions.Files files = q.files();
+    report.remedy(policyOptions.remedy(files, List.of()));
     boolean npz = isArchive();
     Map<String, Path> outputs = new LinkedHashMap<>();
     outputs.put("output", output);

@@ -67,6 +67,7 @@ final class LogSumExp extends RowCommand {
       return new Rows(
           formula,
           p.size(),
+          0,
           compute(engine, new RowBlocks(q, p, blockRows, progress), weights, arena));
     }
   }

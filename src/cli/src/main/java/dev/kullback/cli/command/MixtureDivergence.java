@@ -12,6 +12,7 @@ import dev.kullback.cli.npy.NpyHeader;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.output.Stats;
 import dev.kullback.cli.terminal.Report;
+import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
@@ -32,12 +33,13 @@ import picocli.CommandLine.ParseResult;
 @Command(
     name = "mixture-kl",
     description = {
-      "Writes approximations or estimates of KL(f_m || g_n) of mixtures, in nats, [N,M].",
+      "Writes an approximation of KL(f_m || g_n) of mixtures, which has no closed form, in nats, [N,M], and tells bounds on it.",
+      "With --method, writes that method's numbers alone: a bound, an estimate, or an approximation that is neither.",
       "f has q's Gaussians as components, g those of p: one mixture, or as many as --offsets tells.",
     },
     customSynopsis = {
       "kullback mixture-kl --mean Q.npy --std S.npy [--weights C.npy] [--p-mean P.npy --p-std T.npy]",
-      "                         [--p-weights V.npy] [--method NAME] -o KL.npy [...]",
+      "                         [--p-weights V.npy] [--method NAME | --bounds B.npy] -o KL.npy [...]",
     },
     sortOptions = false,
     footer = {
@@ -48,13 +50,27 @@ import picocli.CommandLine.ParseResult;
           + " --standard-errors E.npy -o kl.npy",
     })
 final class MixtureDivergence extends PairCommand {
+  /** Offsets that a summary shows. */
+  private static final int MOST_SHOWN = 10;
+
   /** The methods, as the library has them. */
   enum Method {
-    VARIATIONAL,
-    UPPER_BOUND,
-    PRODUCT,
-    MATCHED,
-    MONTE_CARLO;
+    VARIATIONAL(Method.NEITHER),
+    UPPER_BOUND("an upper bound: the divergence is not above it"),
+    PRODUCT(Method.NEITHER),
+    MATCHED(Method.NEITHER),
+    LOWER_BOUND("a lower bound: the divergence is not below it"),
+    MONTE_CARLO("an estimate");
+
+    private static final String NEITHER =
+        "an approximation, no bound and no estimate: it may be several times the divergence, or below 0";
+
+    /** What the numbers are. */
+    final String what;
+
+    Method(String what) {
+      this.what = what;
+    }
 
     @Override
     public String toString() {
@@ -67,8 +83,16 @@ final class MixtureDivergence extends PairCommand {
       order = FIRST,
       paramLabel = "NAME",
       description =
-          "variational, upper-bound, product, matched or monte-carlo; default: variational.")
-  String methodName = Method.VARIATIONAL.toString();
+          "Bounds: lower-bound, upper-bound; an estimate: monte-carlo; approximations: variational, product, matched;"
+              + " default: variational, moved between both bounds where it is outside.")
+  @Nullable String methodName;
+
+  @Option(
+      names = "--bounds",
+      order = FIRST,
+      paramLabel = "B.npy",
+      description = "Where the lower and the upper bounds go, [2,N,M]; without --method.")
+  @Nullable Path bounds;
 
   @Option(
       names = "--weights",
@@ -84,7 +108,8 @@ final class MixtureDivergence extends PairCommand {
       order = FIRST,
       paramLabel = "O.npy",
       description =
-          "Where each mixture begins among q's Gaussians, and their number, int64 or int32 [N+1]; default: one mixture.")
+          "Where each mixture begins among q's Gaussians, and their number, int64 or int32 [N+1]; default: one mixture, or"
+              + " several where the weights are runs of sum 1.")
   @Nullable Path offsets;
 
   @Option(
@@ -130,16 +155,12 @@ final class MixtureDivergence extends PairCommand {
 
   @Override
   Map.@Nullable Entry<String, Path> secondOutput() {
-    method =
-        Stream.of(Method.values())
-            .filter(m -> m.toString().equalsIgnoreCase(methodName))
-            .findFirst()
-            .orElseThrow(() ->
-                new UserError(
-                    "--method is %s: give %s"
-                        .formatted(
-                            methodName,
-                            Arrays.toString(Method.values()).replaceAll("[\\[\\]]", ""))));
+    if (methodName != null) {
+      method = method(methodName);
+    }
+    if (bounds != null && methodName != null) {
+      throw new UserError("--bounds is of both bounds: leave out --method, or --bounds");
+    }
     ParseResult given = spec.commandLine().getParseResult();
     for (String option : List.of("--samples", "--seed", "--standard-errors")) {
       if (given.hasMatchedOption(option) && method != Method.MONTE_CARLO) {
@@ -151,7 +172,19 @@ final class MixtureDivergence extends PairCommand {
     if (samples < 2) {
       throw new UserError("--samples is " + samples + ": give at least 2");
     }
-    return standardErrors == null ? null : Map.entry("standard_errors", standardErrors);
+    return standardErrors != null
+        ? Map.entry("standard_errors", standardErrors)
+        : bounds == null ? null : Map.entry("bounds", bounds);
+  }
+
+  private static Method method(String name) {
+    return Stream.of(Method.values())
+        .filter(m -> m.toString().equalsIgnoreCase(name))
+        .findFirst()
+        .orElseThrow(() ->
+            new UserError(
+                "--method is %s: give %s"
+                    .formatted(name, Arrays.toString(Method.values()).replaceAll("[\\[\\]]", ""))));
   }
 
   @Override
@@ -172,8 +205,8 @@ final class MixtureDivergence extends PairCommand {
     }
     Batch q = inputs.loadQ();
     Batch p = inputs.loadP(q);
-    Mixtures f = mixture(q, weights, offsets);
-    Mixtures g = same ? f : mixture(p, pWeights, pOffsets);
+    Mixtures f = mixture(q, weights, offsets, report);
+    Mixtures g = same ? f : mixture(p, pWeights, pOffsets, report);
     report.put("rows", f.size()).put("columns", g.size()).put("dimension", q.dimension());
     engineOptions.describe(report, engine);
     report.put("method", method.toString());
@@ -184,12 +217,20 @@ final class MixtureDivergence extends PairCommand {
     double[] values =
         switch (method) {
           case VARIATIONAL -> kl.variational(engine);
+          case LOWER_BOUND -> kl.lowerBound(engine);
           case UPPER_BOUND -> kl.upperBound(engine);
           case PRODUCT -> kl.productOfGaussians();
           case MATCHED -> kl.matchedPairs(engine);
           case MONTE_CARLO -> new double[f.size() * g.size()];
         };
     ValueLayout element = Batch.element(q, p);
+    double[] lower = methodName == null ? kl.lowerBound(engine) : new double[0];
+    double[] upper = methodName == null ? kl.upperBound(engine) : new double[0];
+    double widest = 0;
+    for (int k = 0; k < lower.length; k++) {
+      values[k] = Math.max(lower[k], Math.min(upper[k], values[k]));
+      widest = Math.max(widest, upper[k] - lower[k]);
+    }
     Stats stats = new Stats();
     write(
         output,
@@ -205,6 +246,19 @@ final class MixtureDivergence extends PairCommand {
         "KL(f||g), %s: %d x %d mixtures of %d x %d Gaussians"
             .formatted(method, f.size(), g.size(), q.size(), p.size());
     stats.describe(report, what, q.dimension(), element);
+    if (methodName == null) {
+      describe(report, lower, upper, widest);
+      if (second != null) {
+        second.write(Npy.header(element, 2, f.size(), g.size()));
+        for (double[] bound : new double[][] {lower, upper}) {
+          for (double value : bound) {
+            second.put(value, element instanceof ValueLayout.OfDouble);
+          }
+        }
+      }
+    } else if (sampled == null) {
+      report.line(method.what);
+    }
     if (sampled != null) {
       double most = 0;
       for (int k = 0; k < sampled.size(); k++) {
@@ -218,6 +272,21 @@ final class MixtureDivergence extends PairCommand {
     }
   }
 
+  private static void describe(Report report, double[] lower, double[] upper, double widest) {
+    double least = Arrays.stream(lower).min().orElseThrow();
+    double most = Arrays.stream(upper).max().orElseThrow();
+    report.line(
+        lower.length == 1
+            ? "lower bound %s, upper bound %s; the approximation is moved to one if it is outside"
+                .formatted(Text.number(least), Text.number(most))
+            : "bounds from %s to %s, at most %s apart; the approximations are moved to one where they are outside"
+                .formatted(Text.number(least), Text.number(most), Text.number(widest)));
+    if (widest > 0) {
+      report.line("--method monte-carlo estimates the divergence, with a standard error");
+    }
+    report.put("lower", least).put("upper", most).put("widest", widest);
+  }
+
   private static void write(
       OutputFile file, Mixtures f, Mixtures g, ValueLayout element, IntToDoubleFunction value) {
     file.write(Npy.header(element, f.size(), g.size()));
@@ -228,17 +297,27 @@ final class MixtureDivergence extends PairCommand {
 
   /** Makes the mixtures of a batch; what the library refuses is told of the file that it names. */
   private static Mixtures mixture(
-      Batch batch, @Nullable Path weightFile, @Nullable Path offsetFile) {
-    int[] offsets = offsetFile == null ? new int[] {0, batch.size()} : offsets(offsetFile);
+      Batch batch, @Nullable Path weightFile, @Nullable Path offsetFile, Report report) {
+    Weights given = weightFile == null ? null : Weights.read(weightFile, false, batch);
+    int[] offsets =
+        offsetFile != null
+            ? offsets(offsetFile)
+            : given != null ? given.runs() : new int[] {0, batch.size()};
+    if (weightFile != null && offsetFile == null && offsets.length > 2) {
+      String ends = Arrays.toString(Arrays.copyOf(offsets, Math.min(MOST_SHOWN, offsets.length)));
+      report.line(
+          "%s: %d runs of sum 1, each taken for a mixture, as by offsets %s%s",
+          weightFile,
+          offsets.length - 1,
+          ends.replaceAll("[\\[\\]]", ""),
+          offsets.length > MOST_SHOWN ? "..." : "");
+    }
     if (offsetFile != null) { // with these weights, the offsets alone may be refused
       double[] ones = new double[batch.size()];
       Arrays.fill(ones, 1);
       make(offsetFile, () -> Mixtures.unnormalized(batch.gaussians(), ones, offsets));
     }
-    double[] weights =
-        weightFile != null
-            ? Weights.read(weightFile, false, batch).ofMixtures(offsets)
-            : equal(batch, offsets);
+    double[] weights = given != null ? given.ofMixtures(offsets) : equal(batch, offsets);
     Path scale = batch.files().scale();
     return make(
         weightFile == null ? scale : weightFile,

@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
@@ -27,6 +28,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** A command whose result has one value for each row of q. */
@@ -38,11 +40,40 @@ abstract class RowCommand implements Callable<Integer> {
   @Spec CommandSpec spec;
 
   /**
-   * A result: its formula, and a value for each row, float or double.
+   * A result: its formula, and a value for each row, or for each channel of each, float or double.
    *
    * @param columns how many Gaussians of p each is made of, 0 where there is no p or only that of the row
+   * @param channels how many values a row has; 0 where it is not asked for channels, and has one
    */
-  record Rows(String formula, int columns, MemorySegment values) {}
+  record Rows(String formula, int columns, int channels, MemorySegment values) {}
+
+  /** The option of a value for each channel of a row. */
+  static final class Channels {
+    @Option(
+        names = "--per-channel",
+        description =
+            "A value for each channel, [N,C]: of means [N,C,...] the axes behind C are summed, as free bits need it.")
+    boolean perChannel;
+
+    /** Returns the length of the axis of channels, which q and p must share; 0 where the option is not given. */
+    int count(Batch q, Batch p) {
+      if (!perChannel) {
+        return 0;
+      }
+      if (p.channels() != q.channels()) {
+        throw new UserError(
+            p.files().mean(),
+            "has %d channels, but %s has %d"
+                .formatted(p.channels(), q.files().mean(), q.channels()));
+      }
+      return q.channels();
+    }
+
+    /** Makes the Gaussians of all rows, or of all channels of these. */
+    Gaussians gaussians(Batch batch) {
+      return (perChannel ? batch.byChannel() : batch).gaussians();
+    }
+  }
 
   /** Returns the files of p; none where p is q, or there is no p. */
   List<BatchOptions.Files> pFiles() {
@@ -77,6 +108,7 @@ abstract class RowCommand implements Callable<Integer> {
     }
     CommandLine line = spec.commandLine();
     Report report = new Report(spec, toFile ? line.getOut() : line.getErr());
+    report.remedy(policyOptions.remedy(files, pFiles));
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFiles out = result.files.open(toFile ? List.of(result.output) : List.of())) {
@@ -84,11 +116,14 @@ abstract class RowCommand implements Callable<Integer> {
       report.start();
       Rows rows = compute(engine, q, arena);
 
-      boolean isDouble = rows.values().byteSize() == (long) Double.BYTES * q.size();
+      int channels = rows.channels();
+      long count = (long) q.size() * Math.max(1, channels);
+      boolean isDouble = rows.values().byteSize() == Double.BYTES * count;
       ValueLayout element = Npy.floats(isDouble);
       Stats stats = new Stats();
       stats.add(rows.values(), isDouble);
-      byte[] header = Npy.header(element, q.size());
+      byte[] header =
+          channels == 0 ? Npy.header(element, q.size()) : Npy.header(element, q.size(), channels);
       int columns = rows.columns();
       report.put("rows", q.size());
       if (columns > 0) {
@@ -96,7 +131,14 @@ abstract class RowCommand implements Callable<Integer> {
       }
       report.put("dimension", q.dimension());
       engineOptions.describe(report, engine);
-      String size = q.size() + (columns > 0 ? " x " + columns : "");
+      if (channels > 0) {
+        report.put("channels", channels);
+      }
+      String size =
+          q.size()
+              + (columns > 0
+                  ? " x " + columns
+                  : channels > 0 ? " x " + channels + " channels" : "");
       stats.describe(report, rows.formula() + ": " + size, q.dimension(), element);
       if (toFile) {
         out.get(0).write(header);

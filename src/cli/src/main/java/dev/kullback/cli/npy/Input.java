@@ -88,6 +88,25 @@ public final class Input implements Closeable {
     return end < 0 ? name : Path.of(name.toString().substring(0, end));
   }
 
+  /** Whether two names stand for the same array of a file; not for standard input, which {@link #limitStdin} is for. */
+  public static boolean isSame(Path one, Path other) {
+    try {
+      return !one.equals(STDIN)
+          && !other.equals(STDIN)
+          && array(one).equals(array(other))
+          && Files.isSameFile(file(one), file(other));
+    } catch (IOException e) {
+      return false; // and opening it tells
+    }
+  }
+
+  /** Returns the name of an array of an archive, empty where none is named. */
+  private static String array(Path name) {
+    int end = archiveEnd(name);
+    String array = end < 0 ? "" : name.toString().substring(end + 1);
+    return array.endsWith(ARRAY) ? array.substring(0, array.length() - ARRAY.length()) : array;
+  }
+
   /** Returns where the archive's name ends in that of an array, or -1. */
   private static int archiveEnd(Path name) {
     int at = name.toString().toLowerCase(Locale.ROOT).lastIndexOf(ARCHIVE + ":");

@@ -42,6 +42,11 @@ public final class Npy {
           data.asSlice(from * rowBytes, (to - from) * rowBytes));
     }
 
+    /** Returns the same elements in another shape of as many. */
+    public Array reshaped(long... other) {
+      return new Array(other, element, isHalf, data);
+    }
+
     /** Writes an element with no more digits than its type has. */
     public String text(long index) {
       double value = value(index);

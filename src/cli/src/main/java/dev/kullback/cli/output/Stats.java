@@ -50,7 +50,7 @@ public final class Stats {
   void describe(Report report, String what, ValueLayout element) {
     String dtype = Npy.dtype(element);
     double seconds = report.seconds();
-    report.line("%s, %s, in %.3g s; %s", what, dtype, seconds, this);
+    report.line("%s, %s, in %.3g s; %s", what, dtype, seconds, text(report.remedy(), element));
     report
         .put("dtype", dtype)
         .put("count", count)
@@ -61,13 +61,18 @@ public final class Stats {
         .put("seconds", seconds);
   }
 
-  @Override
-  public String toString() {
+  private String text(String remedy, ValueLayout element) {
     if (count == 0) {
       return "no values";
     }
     String mean = count == infinite ? "none" : Text.number(sum / (count - infinite));
     String text = "min " + Text.number(min) + ", mean " + mean + ", max " + Text.number(max);
-    return infinite == 0 ? text : text + " (" + infinite + " infinite, left out of the mean)";
+    if (infinite == 0) {
+      return text;
+    }
+    String wider = element instanceof ValueLayout.OfFloat ? "inputs of float64" : "";
+    String what = remedy + (remedy.isEmpty() || wider.isEmpty() ? "" : " or ") + wider;
+    return "%s (%d infinite, left out of the mean%s)"
+        .formatted(text, infinite, what.isEmpty() ? "" : "; " + what + " may make them finite");
   }
 }

@@ -17,6 +17,7 @@ public final class Report {
   private final List<String> lines = new ArrayList<>();
   private final Map<String, @Nullable Object> facts = new LinkedHashMap<>();
   private long start;
+  private String remedy = "";
 
   /** Makes a summary that goes to standard output. */
   public Report(CommandSpec spec) {
@@ -48,6 +49,15 @@ public final class Report {
   @SuppressWarnings("AnnotateFormatMethod") // the format is a command's own
   public void line(String format, Object... values) {
     lines.add(Text.format(format, values));
+  }
+
+  /** Sets what may make infinite values finite; empty where nothing is known. */
+  public void remedy(String infinite) {
+    remedy = infinite;
+  }
+
+  public String remedy() {
+    return remedy;
   }
 
   /** Starts the clock that {@link #seconds} reads. */

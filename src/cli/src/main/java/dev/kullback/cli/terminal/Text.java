@@ -1,11 +1,14 @@
 package dev.kullback.cli.terminal;
 
+import static java.util.stream.Collectors.joining;
+
 import java.io.File;
 import java.math.BigDecimal;
 import java.math.MathContext;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.Collectors;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** Writes numbers and strings for people. File names and arguments may hold anything; none of it may steer a terminal. */
 public final class Text {
@@ -13,6 +16,11 @@ public final class Text {
 
   /** The longest name of a file that usual file systems have, and its separator. */
   private static final int LONGEST_FILE = 256;
+
+  /** What is before the text of a line: its indentation and, of a table, the first column. */
+  private static final Pattern COLUMN = Pattern.compile(" *(\\S.{0,40}? {2,})?(?=\\S)");
+
+  private static final Pattern WORDS = Pattern.compile(" ");
 
   private Text() {}
 
@@ -57,6 +65,33 @@ public final class Text {
     return String.join("", all.subList(from, all.size()));
   }
 
+  /**
+   * Breaks lines that are longer than {@code width}, between words alone. What goes on is indented by 2 more than the line is or, of a table,
+   * than its second column.
+   */
+  public static String wrap(String text, int width) {
+    String wrapped =
+        text.lines().map(line -> wrapLine(line, width)).collect(joining("%n".formatted()));
+    return text.endsWith("\n") ? wrapped + "%n".formatted() : wrapped;
+  }
+
+  private static String wrapLine(String line, int width) {
+    Matcher column = COLUMN.matcher(line);
+    int start = column.lookingAt() ? column.end() : 0;
+    int indent = start == 0 ? 0 : start + 2;
+    StringBuilder done = new StringBuilder();
+    StringBuilder last = new StringBuilder(line.substring(0, start));
+    for (String word : WORDS.split(line.substring(start), -1)) {
+      if (last.length() > start && last.length() + 1 + word.length() > width) {
+        done.append(last).append("%n".formatted());
+        last = new StringBuilder(" ".repeat(indent));
+        start = indent;
+      }
+      last.append(last.length() > start ? " " : "").append(word);
+    }
+    return done.append(last).toString();
+  }
+
   /** Formats numbers alike in all locales. */
   @SuppressWarnings("AnnotateFormatMethod") // the format is a command's own
   public static String format(String format, Object... values) {
@@ -92,7 +127,7 @@ public final class Text {
           Character.toString(point)
               .chars()
               .mapToObj(unit -> "\\u%04x".formatted(unit))
-              .collect(Collectors.joining());
+              .collect(joining());
       default -> Character.toString(point);
     };
   }

@@ -861,9 +861,11 @@ class IndexCommandTest extends CommandFixture {
   /** Makes an index in a process that gets SIGTERM so long after a name that begins like that is there. */
   private void interrupt(String options, String name, int milliseconds) throws Exception {
     int rows = 40_000;
-    NpyFiles.write(
-        folder.resolve("x.npy"),
-        NpyFiles.bytes(1, NpyFiles.dict("<f4", false, rows, 64), new byte[4 * 64 * rows]));
+    for (String file : List.of("x.npy", "y.npy")) {
+      NpyFiles.write(
+          folder.resolve(file),
+          NpyFiles.bytes(1, NpyFiles.dict("<f4", false, rows, 64), new byte[4 * 64 * rows]));
+    }
     List<String> command =
         new ArrayList<>(
             List.of(
@@ -872,7 +874,7 @@ class IndexCommandTest extends CommandFixture {
                 "-cp",
                 System.getProperty("java.class.path"),
                 Main.class.getName()));
-    command.addAll(List.of(args(line("create FOLDER --mean x.npy --logvar x.npy" + options))));
+    command.addAll(List.of(args(line("create FOLDER --mean x.npy --logvar y.npy" + options))));
     Path err = folder.resolve("err");
     Process process = new ProcessBuilder(command).redirectError(err.toFile()).start();
     try {

@@ -13,6 +13,7 @@ import dev.kullback.MixtureReduction;
 import dev.kullback.Mixtures;
 import dev.kullback.MonteCarloEstimates;
 import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.JsonReader;
 import dev.kullback.cli.testing.NpyFiles;
@@ -341,6 +342,7 @@ class MixturesTest extends CommandFixture {
         kl.upperBound(engine),
         kl.productOfGaussians(),
         kl.matchedPairs(engine),
+        kl.lowerBound(engine),
         IntStream.range(0, sampled.size()).mapToDouble(sampled::estimate).toArray(),
         IntStream.range(0, sampled.size()).mapToDouble(sampled::standardError).toArray()
       };
@@ -358,14 +360,16 @@ class MixturesTest extends CommandFixture {
     double[][] expected = expected(f, g);
     succeed(line);
     assertThat(values(read("o.npy", 1, 1))).containsExactly(expected[0], within(1e-11));
-    String[] methods = {"variational", "upper-bound", "product", "matched", "monte-carlo"};
+    String[] methods = {
+      "variational", "upper-bound", "product", "matched", "lower-bound", "monte-carlo"
+    };
     for (int m = 0; m < methods.length; m++) {
       String sampled = methods[m].equals("monte-carlo") ? " --samples 50 --seed 3" : "";
       succeed(line + "--method " + methods[m] + sampled);
       assertThat(values(read("o.npy", 1, 1))).containsExactly(expected[m], within(1e-11));
     }
     succeed(line + "--samples 50 --seed 3 --method monte-carlo --standard-errors e.npy");
-    assertThat(values(read("e.npy", 1, 1))).containsExactly(expected[5], within(1e-11));
+    assertThat(values(read("e.npy", 1, 1))).containsExactly(expected[6], within(1e-11));
   }
 
   @Test
@@ -397,6 +401,97 @@ class MixturesTest extends CommandFixture {
         .containsPattern("7 samples a row; standard errors up to \\S+");
     assertThat(facts.get("rows")).isEqualTo(3.0);
     assertThat(facts.get("columns")).isEqualTo(3.0);
+  }
+
+  /** The variational approximation of far parts of mixtures that overlap is twice the divergence; the bounds are told with it. */
+  @Test
+  void mixtureKlTellsWhatItsNumbersAre() throws IOException {
+    save("q.npy", "<f8", N, qMean);
+    String line = "mixture-kl -o o.npy --p-mean p.npy --p-std t.npy" + Q;
+    double[][] expected =
+        expected(
+            Mixtures.of(DiagonalGaussians.ofStd(qMean, qStd, D)),
+            Mixtures.of(DiagonalGaussians.ofStd(pMean, pStd, D)));
+    Result result = run(line + "--bounds b.npy");
+    double[] bounds = values(read("b.npy", 2, 1, 1));
+    assertThat(bounds[0]).isCloseTo(expected[4][0], within(1e-11)).isPositive();
+    assertThat(bounds[1]).isCloseTo(expected[1][0], within(1e-11));
+    double between = values(read("o.npy", 1, 1))[0];
+    assertThat(between).isBetween(bounds[0], bounds[1]);
+    assertThat(result.err()).isEmpty();
+    assertThat(result.out())
+        .startsWith("KL(f||g), variational: 1 x 1 mixtures of 7 x 5 Gaussians, ")
+        .contains(
+            "lower bound %s, upper bound %s; the approximation is moved to one if it is outside"
+                .formatted(Text.number(bounds[0]), Text.number(bounds[1])),
+            "--method monte-carlo estimates the divergence");
+    Map<?, ?> facts = (Map<?, ?>) JsonReader.read(run(line + "--json").out());
+    assertThat((Double) facts.get("lower")).isCloseTo(bounds[0], within(1e-11));
+    assertThat((Double) facts.get("upper")).isCloseTo(bounds[1], within(1e-11));
+    for (String method : new String[] {"variational", "product", "matched"}) {
+      assertThat(run(line + "--method " + method).out())
+          .contains("\nan approximation, no bound and no estimate: ");
+    }
+    assertThat(run(line + "--method upper-bound").out())
+        .contains("\nan upper bound: the divergence is not above it\n");
+    assertThat(run(line + "--method lower-bound").out())
+        .contains("\na lower bound: the divergence is not below it\n");
+    assertUserError(line + "--method product --bounds b.npy", "--bounds is of both bounds: leave");
+  }
+
+  /** The approximation of equal means and narrower parts is negative, as in gmm_kld.Rd of proxymix 0.2.0; no divergence is. */
+  @Test
+  void mixtureKlIsBetweenItsBounds() throws IOException {
+    save("q.npy", "<f8", 2, -1, 0, 1, 0);
+    save("s.npy", "<f8", 2, 1, 1, 1, 1);
+    save("p.npy", "<f8", 1, 0, 0);
+    save("t.npy", "<f8", 1, 2, 2);
+    String line = "mixture-kl -o o.npy --p-mean p.npy --p-var t.npy" + Q;
+    succeed(line + "--method variational");
+    assertThat(values(read("o.npy", 1, 1))[0]).isCloseTo(-0.123072, within(5e-7));
+    succeed(line + "--bounds b.npy");
+    double[] bounds = values(read("b.npy", 2, 1, 1));
+    assertThat(values(read("o.npy", 1, 1))).containsExactly(bounds[0]);
+    assertThat(bounds[0]).isNotNegative();
+    assertThat(bounds[1]).isGreaterThan(0.1067818 - 3 * 0.01585305); // by sampling, there
+  }
+
+  /** Weights of several mixtures, one behind the other, tell where each begins. */
+  @Test
+  void offsetsThatTheWeightsTell() throws IOException {
+    save("q.npy", "<f8", N, qMean);
+    saveWeights("w.npy", 0.5, 0.25, 0.25, 1, 0.5, 0.25, 0.25);
+    NpyFiles.write(folder.resolve("f.npy"), "<i8", new long[] {4}, 0, 3, 4, 7);
+    String line = "mixture-kl --weights w.npy" + Q + "-o o.npy ";
+    succeed(line + "--offsets f.npy");
+    double[] want = values(read("o.npy", 3, 3));
+    Result result = run(line);
+    assertThat(result.err()).isEmpty();
+    assertThat(result.out())
+        .startsWith(
+            folder.resolve("w.npy")
+                + ": 3 runs of sum 1, each taken for a mixture, as by offsets 0, 3, 4, 7\n");
+    assertThat(values(read("o.npy", 3, 3))).containsExactly(want);
+    // weights of 0 belong to any
+    saveWeights("w.npy", 0, 0.5, 0.5, 0, 1, 0, 0);
+    assertThat(run(line).out()).contains("2 runs of sum 1, each taken for a mixture");
+    // what might be cut otherwise, has a rest, or is of one mixture is not guessed
+    saveWeights("w.npy", 0.999995, 8e-6, 0.999992, 1, 0, 0, 0);
+    assertUserError(line, "w.npy: the sum of weights is 2.99", "it must be 1");
+    saveWeights("w.npy", 0.5, 0.5, 0.5, 0.25, 0, 0, 0);
+    assertUserError(line, "w.npy: the sum of weights is 1.75; it must be 1");
+    saveWeights("w.npy", 0.5, 0.75, 0.25, 0.5, 0, 0, 0);
+    assertUserError(line, "w.npy: the sum of weights is 2.0; it must be 1");
+  }
+
+  @Test
+  void offsetsThatWeightsOfFloat16Tell() throws IOException {
+    save("q.npy", "<f8", N, qMean);
+    double[] w = {1 / 3.0, 1 / 3.0, 1 / 3.0, 1, 0.7, 0.1, 0.2};
+    NpyFiles.write(folder.resolve("w.npy"), "<f2", new long[] {N}, w);
+    Result result = run("mixture-kl --weights w.npy" + Q + "-o o.npy ");
+    assertThat(result.err()).isEmpty();
+    assertThat(result.out()).contains("as by offsets 0, 3, 4, 7\n");
   }
 
   /** Weights of float16 are further from sum 1 than the library accepts, and are divided by it. */

@@ -1,0 +1,86 @@
+package dev.kullback.cli.batch;
+
+import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.terminal.UserError;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.function.BiFunction;
+
+/** The arrays of means and scales: those of two files or, of moments, the halves of one along an axis. */
+record Parameters(Npy.Array mean, Npy.Array scale) {
+
+  static Parameters read(BatchOptions.Files files, Arena arena) {
+    return read(files, (file, to) -> Npy.read(file, f -> Npy.readFloats(f, to)), arena);
+  }
+
+  /** Reads the rows {@code from} (included) to {@code to} (excluded). */
+  static Parameters read(BatchOptions.Files files, int from, int to, Arena arena) {
+    return read(
+        files, (file, into) -> Npy.read(file, f -> Npy.readFloats(f, from, to, into)), arena);
+  }
+
+  private static Parameters read(
+      BatchOptions.Files files, BiFunction<Path, Arena, Npy.Array> read, Arena arena) {
+    if (!files.isMoments()) {
+      return new Parameters(read.apply(files.mean(), arena), read.apply(files.scale(), arena));
+    }
+    try (Arena temporary = Arena.ofConfined()) {
+      Npy.Array both = read.apply(files.mean(), temporary);
+      long[] half = half(files, both.shape());
+      return new Parameters(half(both, half, 0, arena), half(both, half, 1, arena));
+    }
+  }
+
+  /** Reads the shape of the means from a header. */
+  static long[] meanShape(BatchOptions.Files files) {
+    long[] shape = Npy.read(files.mean(), Npy::readShape);
+    return files.isMoments() ? half(files, shape) : shape;
+  }
+
+  /** Reads the shape of the scales from a header. */
+  static long[] scaleShape(BatchOptions.Files files) {
+    return files.isMoments() ? meanShape(files) : Npy.read(files.scale(), Npy::readShape);
+  }
+
+  /** Returns the shape of a half of moments. */
+  private static long[] half(BatchOptions.Files files, long[] shape) {
+    int axes = shape.length;
+    if (axes < 2) {
+      throw new UserError(
+          files.mean(),
+          "has shape %s: moments are [N,2C] or [N,2C,...]".formatted(Batch.text(shape)));
+    }
+    int axis = files.axis() < 0 ? axes + files.axis() : files.axis();
+    if (axis < 1 || axis >= axes) {
+      throw new UserError(
+          files.mean(),
+          "has shape %s, but --axis is %d: give 1 to %d, or -%3$d to -1"
+              .formatted(Batch.text(shape), files.axis(), axes - 1));
+    }
+    if (shape[axis] % 2 != 0) {
+      throw new UserError(
+          files.mean(),
+          "has shape %s: axis %d, of %d, has no two halves, of means and of log-variances; --axis names another"
+              .formatted(Batch.text(shape), axis, shape[axis]));
+    }
+    long[] half = shape.clone();
+    half[axis] /= 2;
+    return half;
+  }
+
+  /** Copies the first or the second half along the axis on which the shapes differ. */
+  private static Npy.Array half(Npy.Array both, long[] shape, int which, Arena arena) {
+    int axis = Arrays.mismatch(both.shape(), shape);
+    MemorySegment data = arena.allocate(both.data().byteSize() / 2, 8);
+    long block = both.element().byteSize(); // of a half, and no other axis interrupts it
+    for (int k = Math.max(1, axis); k < shape.length; k++) {
+      block *= shape[k];
+    }
+    for (long at = 0; at < data.byteSize(); at += block) {
+      MemorySegment.copy(both.data(), 2 * at + which * block, data, at, block);
+    }
+    return new Npy.Array(shape, both.element(), both.isHalf(), data);
+  }
+}
