@@ -1316,7 +1316,7 @@ class MainTest extends CommandFixture {
       assertThat(run(line + " -o o.npy").out()).as(line).contains("KL(q");
     }
     assertUserError("standard -o o.npy --divergence kld" + batch, "there is no divergence 'kld'");
-    assertUserError("standard -o o.npy --divergence renyi:1" + batch, "in (0, 1)");
+    assertUserError("standard -o o.npy --divergence renyi:1" + batch, "alpha is 1: that is kl");
   }
 
   /** What has no use for another divergence than KL does not offer one. */
