@@ -42,8 +42,12 @@ public final class NewFolder implements Closeable {
   private static final Pattern NAMES =
       Pattern.compile("(manifest|(segment|deleted)-[0-9]+\\.bin)(\\.tmp)?");
 
-  /** The name of a file without content. */
   private static final String LOCK = "lock";
+
+  /** What the index writes there, and bytes of it, at most. */
+  private static final Pattern HOLDER = Pattern.compile("(process [0-9]+ on \\S+ since \\S+\n)?");
+
+  private static final long MOST_LOCK = 1000;
 
   /** How often it is emptied before it is removed: another thread may be writing yet when a signal comes. */
   private static final int ATTEMPTS = 10;
@@ -118,11 +122,23 @@ public final class NewFolder implements Closeable {
     try {
       BasicFileAttributes found =
           Files.readAttributes(file, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-      return found.isRegularFile()
-          && (NAMES.matcher(name).matches() || (name.equals(LOCK) && found.size() == 0));
+      return found.isRegularFile() && (NAMES.matcher(name).matches() || name.equals(LOCK));
     } catch (IOException e) { // it is not there any more
       return false;
     }
+  }
+
+  /**
+   * Whether a folder has a file of the lock's name that is another program's: the index's own is empty, or says who has it open. Not to be
+   * asked while this process has the index open: on POSIX systems, closing the file would release the lock.
+   */
+  static boolean hasOtherLock(Path folder) throws IOException {
+    Path file = folder.resolve(LOCK);
+    if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
+      return false;
+    }
+    return Files.size(file) > MOST_LOCK
+        || !HOLDER.matcher(Files.readString(file, StandardCharsets.ISO_8859_1)).matches();
   }
 
   private static boolean hasManifest(Path file) {

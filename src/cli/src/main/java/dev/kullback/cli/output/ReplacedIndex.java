@@ -38,6 +38,13 @@ final class ReplacedIndex implements Closeable {
     }
     aside = beside("old");
     try {
+      if (NewFolder.hasOtherLock(folder)) {
+        throw besides("lock");
+      }
+    } catch (IOException e) {
+      throw new UserError(name, e);
+    }
+    try {
       index = KlIndex.open(folder);
     } catch (UncheckedIOException e) {
       throw new UserError(String.valueOf(e.getMessage()));
@@ -61,10 +68,7 @@ final class ReplacedIndex implements Closeable {
     try (DirectoryStream<Path> files = Files.newDirectoryStream(folder)) {
       for (Path file : files) {
         if (!NewFolder.isOfIndex(file)) {
-          throw new UserError(
-              name,
-              "has %s besides its index, and --overwrite deletes nothing else: move it, or name another folder"
-                  .formatted(file.getFileName()));
+          throw besides(String.valueOf(file.getFileName()));
         }
       }
     } catch (IOException e) {
@@ -72,6 +76,13 @@ final class ReplacedIndex implements Closeable {
     } catch (DirectoryIteratorException e) {
       throw new UserError(name, Objects.requireNonNull(e.getCause()));
     }
+  }
+
+  private UserError besides(String file) {
+    return new UserError(
+        name,
+        "has %s besides its index, and --overwrite deletes nothing else: move it, or name another folder"
+            .formatted(file));
   }
 
   /** Puts another folder in the place of this one, which {@link #drop} is to delete; if that fails, this one stays where it is. */
