@@ -57,7 +57,8 @@ public final class Divergence {
 
   /**
    * The 2-Wasserstein distance, symmetric, in the unit of the means: the root of {@link #SQUARED_WASSERSTEIN_2}, rounded once, so with half
-   * its relative error. It is as accurate where the square would overflow or underflow and the distance does not.
+   * its relative error. It is as accurate where the square would overflow or underflow and the distance does not. It needs no inverse of a
+   * covariance, so Gaussians may be singular: see {@link ScalePolicy#SEMIDEFINITE}.
    */
   public static final Divergence WASSERSTEIN_2 =
       new Divergence("wasserstein-2", Wasserstein2.DISTANCE);
@@ -67,7 +68,8 @@ public final class Divergence {
    * ‖d‖² + tr Σ_q + tr Σ_p − 2 tr (√Σ_q Σ_p √Σ_q)^½} (D. Dowson, B. Landau, 1982), which for Gaussians is the Fréchet distance that FID
    * computes. With a full covariance, its relative error is at most 1e-12 times the square of the greater condition number
    * {@code ‖L‖‖L⁻¹‖} (1e-5 for batches of float, up to condition numbers of Σ of 1e6), and two values that are nearer to each
-   * other than that may come in either order.
+   * other than that may come in either order. Gaussians may be singular, as for {@link #WASSERSTEIN_2}: the condition number is then that of
+   * the directions with a variance, and the error of a pair whose directions differ is relative to the sum of both traces.
    */
   public static final Divergence SQUARED_WASSERSTEIN_2 =
       new Divergence("squared-wasserstein-2", Wasserstein2.SQUARED);

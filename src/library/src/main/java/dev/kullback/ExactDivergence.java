@@ -34,10 +34,10 @@ public final class ExactDivergence {
 
   /** Batches of one row each, filled by every call. */
   private record Slots(DiagonalBatch q, DiagonalBatch p) {
-    static Slots of(int dimension, Scale scale, boolean isDouble) {
+    static Slots of(int dimension, Scale scale, boolean isDouble, boolean takesZero) {
       return new Slots(
-          DiagonalBatch.ofSlot(dimension, scale, isDouble),
-          DiagonalBatch.ofSlot(dimension, scale, isDouble));
+          DiagonalBatch.ofSlot(dimension, scale, isDouble, takesZero),
+          DiagonalBatch.ofSlot(dimension, scale, isDouble, takesZero));
     }
   }
 
@@ -72,13 +72,13 @@ public final class ExactDivergence {
    * @param pScale the scales of p, D elements
    * @return the divergence of q and p
    * @throws IllegalArgumentException if the arrays differ in length or are empty, a value is not finite, or a scale is not
-   *     positive; the message begins with {@code q: } or {@code p: } and names the array and the dimension
+   *     positive (the Wasserstein distance and its square take standard deviations and variances of 0); the message begins with {@code q: } or {@code p: } and names the array and the dimension
    */
   public double of(float[] qMean, float[] qScale, float[] pMean, float[] pScale) {
     int d = checkShape(qMean.length, qScale.length, pMean.length, pScale.length);
     Slots slots = floats;
     if (slots == null || slots.q.dimension() != d) {
-      slots = Slots.of(d, scale, false);
+      slots = Slots.of(d, scale, false, !divergence.formula.needsInverse());
       floats = slots;
     }
     fill("q", slots.q, qMean, qScale);
@@ -91,7 +91,7 @@ public final class ExactDivergence {
     int d = checkShape(qMean.length, qScale.length, pMean.length, pScale.length);
     Slots slots = doubles;
     if (slots == null || slots.q.dimension() != d) {
-      slots = Slots.of(d, scale, true);
+      slots = Slots.of(d, scale, true, !divergence.formula.needsInverse());
       doubles = slots;
     }
     fill("q", slots.q, qMean, qScale);

@@ -88,8 +88,14 @@ public final class FullGaussians implements Gaussians {
     return (FullGaussians) Gaussians.of(ScaleKind.COVARIANCE, mean, covariance, dimension);
   }
 
-  static FullGaussians of(MatrixForm form, Elements mean, Elements matrix, int dimension) {
-    return new FullGaussians(Factors.of(mean, matrix, dimension, form, Platform::factorization));
+  static FullGaussians of(
+      MatrixForm form, Elements mean, Elements matrix, int dimension, ScalePolicy policy) {
+    return new FullGaussians(
+        Factors.of(mean, matrix, dimension, form, policy, Platform::factorization));
+  }
+
+  static FullGaussians of(FullBatch batch) {
+    return new FullGaussians(batch);
   }
 
   FullGaussians rows(int[] indices) {

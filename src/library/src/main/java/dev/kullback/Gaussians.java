@@ -58,7 +58,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
   /**
    * {@return a batch as {@link #of(ScaleKind, float[], float[], int)} makes it, with a policy for invalid scales}
    *
-   * @param policy what to do with scales outside (0, ∞); matrices are checked alike under every policy
+   * @param policy what to do with scales outside (0, ∞); of matrices only {@link ScalePolicy#SEMIDEFINITE} takes more than others
    */
   static Gaussians of(
       ScaleKind kind, float[] mean, float[] scale, int dimension, ScalePolicy policy) {
@@ -137,7 +137,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
     Objects.requireNonNull(policy, "policy");
     return switch (kind.form) {
       case Scale form -> DiagonalGaussians.of(form, mean, scale, dimension, policy);
-      case MatrixForm form -> FullGaussians.of(form, mean, scale, dimension);
+      case MatrixForm form -> FullGaussians.of(form, mean, scale, dimension, policy);
     };
   }
 
@@ -213,7 +213,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    *
    * <p>Of a diagonal batch, these are D values, to the bit as they were given; values of {@code float} are exact as doubles, and
    * values that a {@link ScalePolicy} replaced are its replacements. Of full covariances, it is L_i, row-major {@code [D, D]} and zero
-   * above the diagonal: to the bit where L was given, and else rounded. {@link #covariance(int)} gives Σ_i.
+   * above the diagonal: to the bit where L was given with a positive diagonal, and else rounded. {@link #covariance(int)} gives Σ_i.
    *
    * @param i the index of a Gaussian
    * @param out receives D elements, or D² of full covariances

@@ -5,7 +5,7 @@ import java.util.OptionalInt;
 
 /**
  * Thrown where a Gaussian of a batch is invalid: a value is not finite, a scale is not positive, a matrix is not symmetric
- * or not positive definite, or a log-variance is too large to meet a full covariance.
+ * or not positive definite, a log-variance is too large to meet a full covariance, or a covariance is singular where an inverse is needed.
  *
  * <p>The accessors tell what the message says, for a caller whose Gaussians have other names than their index: a row of a
  * file, or an id. They do not tell the advice that some messages end in, which names what to call in Java.

@@ -348,6 +348,7 @@ public final class KlIndex implements AutoCloseable {
       throw new IllegalArgumentException(
           name + " is deterministic (std 0); an index takes Gaussians with std > 0");
     }
+    diagonal.checkDefinite(name);
     return diagonal;
   }
 

@@ -165,6 +165,7 @@ public final class Mixtures {
       throw new IllegalArgumentException(
           "components are deterministic (std 0), so they have no density");
     }
+    batch.checkDefinite("components");
     return batch;
   }
 

@@ -2,7 +2,7 @@ package dev.kullback;
 
 /**
  * Choice of what {@link Gaussians#of(ScaleKind, float[], float[], int, ScalePolicy) Gaussians.of} does with scales of diagonal
- * Gaussians outside (0, ∞). NaN and infinities are always an error, an {@link InvalidGaussianException}.
+ * Gaussians outside (0, ∞), and with singular covariances. NaN and infinities are always an error, an {@link InvalidGaussianException}.
  *
  * @since 0.1.0
  */
@@ -19,9 +19,19 @@ public enum ScalePolicy {
 
   /**
    * A batch whose standard deviations or variances are all 0 is accepted and called deterministic. Every KL with it as
-   * {@code q} is defined as 0, the convention of latent-diffusion code; other divergences refuse it. It cannot be {@code p} unless {@code q} is
-   * deterministic, too. A batch in which only some scales are 0 is an error. Log-variances and precisions cannot state
-   * σ = 0; for them, this is the same as {@link #STRICT}.
+   * {@code q} is defined as 0, the convention of latent-diffusion code. It cannot be {@code p} unless {@code q} is deterministic, too. The
+   * Wasserstein distance takes it as {@link #SEMIDEFINITE} does, and other divergences refuse it. A batch in which only some scales are 0 is
+   * an error. Log-variances and precisions cannot state σ = 0; for them, this is the same as {@link #STRICT}.
    */
-  DETERMINISTIC_IF_ZERO
+  DETERMINISTIC_IF_ZERO,
+
+  /**
+   * Gaussians without a variance in some directions are accepted, for {@link Divergence#WASSERSTEIN_2} and
+   * {@link Divergence#SQUARED_WASSERSTEIN_2}, which need no inverse of a covariance: standard deviations and variances of 0, factors with
+   * zeros on the diagonal, and covariances that are singular, as those of fewer samples than dimensions are. What the rounding of its
+   * elements may have made of a singular covariance is taken as the one that it was, and one with a negative eigenvalue beyond that is an
+   * error. Everything else refuses such a Gaussian, by an {@link InvalidGaussianException} that tells its rank. Log-variances and precisions
+   * cannot state σ = 0; for them, this is the same as {@link #STRICT}, as it is for all other Gaussians.
+   */
+  SEMIDEFINITE
 }

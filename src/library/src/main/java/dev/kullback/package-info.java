@@ -68,8 +68,8 @@
  * <h2>Arguments and errors</h2>
  *
  * Two batches <em>match</em> if they have the same dimension and their divergence is defined: its second argument is
- * not deterministic unless its first is (see {@link ScalePolicy}), and a batch that meets full covariances has
- * log-variances within ±1400. Methods throw {@link IllegalArgumentException} for batches that do not match, an
+ * not deterministic unless its first is, no Gaussian is singular unless the divergence is the Wasserstein distance or its square (see
+ * {@link ScalePolicy} for both), and a batch that meets full covariances has log-variances within ±1400. Methods throw {@link IllegalArgumentException} for batches that do not match, an
  * {@link InvalidGaussianException} if a single Gaussian is at fault, here or where a batch is made, and
  * {@link NullPointerException} for a null argument. A segment causes an {@link IllegalStateException} if its arena is
  * closed, and a {@link WrongThreadException} if it is confined to another thread.

@@ -312,6 +312,7 @@ class ColdKernelTest {
         Elements.of(g.matrix(), "matrix"),
         g.dimension(),
         kind,
+        ScalePolicy.STRICT,
         factorization);
   }
 

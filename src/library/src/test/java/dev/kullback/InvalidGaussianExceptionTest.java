@@ -85,7 +85,7 @@ class InvalidGaussianExceptionTest {
   @Test
   void singularMatrices() {
     String advice = ": it is singular, or nearly; add a small multiple of I";
-    for (double last : new double[] {4, 4 - 1e-7, 4 - 1e-3}) {
+    for (double last : new double[] {4 - 1e-7, 4 - 1e-3}) {
       InvalidGaussianException e =
           catchThrowableOfType(
               InvalidGaussianException.class,
@@ -99,7 +99,7 @@ class InvalidGaussianExceptionTest {
             () ->
                 Gaussians.of(
                     ScaleKind.PRECISION_MATRIX, new float[2], new float[] {1, 0, 0, 0}, 2));
-    assertThat(e.reason()).isEqualTo("is not positive definite: pivot 1 is 0.0" + advice);
+    assertThat(e.reason()).isEqualTo("has rank 1 of 2 (infinite variances): add 1e-04·I");
   }
 
   @Test

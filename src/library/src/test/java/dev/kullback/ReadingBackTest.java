@@ -112,6 +112,9 @@ class ReadingBackTest {
   void covariancesComeBack(int d) {
     for (double condition : new double[] {1, 1e3, 1e8}) {
       for (boolean isDouble : new boolean[] {false, true}) {
+        if (condition == 1e8 && !isDouble) {
+          continue; // rounded to float, it is singular but for rounding
+        }
         Random random = new Random(d);
         // a matrix of the caller's is symmetric to the bit, and so not the product of its own
         // factor

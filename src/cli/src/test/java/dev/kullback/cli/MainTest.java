@@ -217,6 +217,46 @@ class MainTest extends CommandFixture {
     assertThat(values(read("o.npy", N, M))).containsOnly(0);
   }
 
+  /** The Wasserstein distance takes what has no inverse, by itself; other divergences refuse it by rank, and say what to add. */
+  @Test
+  void singularCovariances() throws IOException {
+    double[] sigma = {1, 0, 1, 0, 1, 1, 1, 1, 2};
+    double[] matrices = new double[27]; // Σ, 4Σ and 0
+    for (int k = 0; k < 9; k++) {
+      matrices[k] = sigma[k];
+      matrices[9 + k] = 4 * sigma[k];
+    }
+    for (String type : new String[] {"<f4", "<f8"}) {
+      NpyFiles.write(folder.resolve("m3.npy"), type, new long[] {3, 3}, new double[9]);
+      NpyFiles.write(folder.resolve("c.npy"), type, new long[] {3, 3, 3}, matrices);
+      String full = " --divergence squared-wasserstein-2 --mean m3.npy --cov c.npy -o o.npy";
+      succeed("standard" + full);
+      double toUnit = 5 - 2 * Math.sqrt(3);
+      assertThat(values(read("o.npy", 3)))
+          .containsExactly(new double[] {toUnit, 19 - 4 * (1 + Math.sqrt(3)), 3}, within(2e-6));
+      succeed("pairwise" + full);
+      assertThat(values(read("o.npy", 3, 3)))
+          .containsExactly(new double[] {0, 4, 4, 4, 0, 16, 4, 16, 0}, within(1e-5));
+      succeed("topk -k 1 --exclude-self --indices i.npy" + full.replace("squared-", ""));
+      assertThat(values(read("o.npy", 3, 1))).containsExactly(new double[] {2, 2, 2}, within(1e-6));
+      String rank = " has rank 2 of 3 (fewer samples than dimensions?): add 1e-0";
+      for (String command :
+          new String[] {"standard", "standard --divergence jeffreys", "pairwise", "entropy"}) {
+        assertUserError(
+            command + " --mean m3.npy --cov c.npy -o o.npy",
+            "c.npy: covariance[0] (Gaussian 0)" + rank);
+      }
+    }
+    NpyFiles.write(folder.resolve("m1.npy"), "<f8", new long[] {2, 1}, 0, 3);
+    NpyFiles.write(folder.resolve("z.npy"), "<f8", new long[] {2, 1}, 0, 2);
+    String zero = " --mean m1.npy --std z.npy -o o.npy";
+    for (String policy : new String[] {"", " --deterministic"}) {
+      succeed("pairwise --divergence squared-wasserstein-2" + policy + zero);
+      assertThat(values(read("o.npy", 2, 2))).containsExactly(0, 13, 13, 0);
+    }
+    assertUserError("pairwise" + zero, "z.npy: row 0, column 0: std is 0.0: it must be > 0");
+  }
+
   @Test
   void heatmap() throws IOException {
     succeed("pairwise --mean q.npy --std s.npy -o o.npy --heatmap h.png");

@@ -361,7 +361,7 @@ public record Batch(
     }
     return switch (policy) {
       case STRICT -> "; --clamp would raise it";
-      case CLAMPED -> "";
+      case CLAMPED, SEMIDEFINITE -> "";
       case DETERMINISTIC_IF_ZERO -> ", or 0 everywhere for --deterministic";
     };
   }

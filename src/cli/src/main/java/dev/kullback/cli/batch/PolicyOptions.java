@@ -1,5 +1,6 @@
 package dev.kullback.cli.batch;
 
+import dev.kullback.Divergence;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.terminal.UserError;
@@ -14,7 +15,7 @@ public sealed class PolicyOptions {
       names = "--clamp",
       description =
           "Raise std to 1e-8, clamp log-variance to [-30, 20]; default: reject std <= 0."
-              + " For scales, not for matrices.")
+              + " For scales, not for matrices. wasserstein-2 and its square take std 0, and singular covariances.")
   boolean clamp;
 
   /** The options of commands that have a result where q is deterministic. */
@@ -22,7 +23,7 @@ public sealed class PolicyOptions {
     @Option(
         names = "--deterministic",
         description =
-            "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is.")
+            "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is; not needed for wasserstein-2.")
     boolean deterministic;
 
     @Override
@@ -39,8 +40,18 @@ public sealed class PolicyOptions {
     return clamp ? ScalePolicy.CLAMPED : ScalePolicy.STRICT;
   }
 
+  /** Returns the policy that is asked for, or that the divergence needs: the Wasserstein distance takes singular Gaussians as they are. */
+  public final ScalePolicy policy(Divergence divergence) {
+    ScalePolicy policy = policy();
+    boolean isWasserstein =
+        divergence.equals(Divergence.WASSERSTEIN_2)
+            || divergence.equals(Divergence.SQUARED_WASSERSTEIN_2);
+    return isWasserstein && policy != ScalePolicy.CLAMPED ? ScalePolicy.SEMIDEFINITE : policy;
+  }
+
   /** Returns the policy for q and p, which has no files where it is q or N(0,I), or there is none. */
-  public final ScalePolicy policy(BatchOptions.Files q, List<BatchOptions.Files> p) {
+  public final ScalePolicy policy(
+      BatchOptions.Files q, List<BatchOptions.Files> p, Divergence divergence) {
     ScalePolicy policy = policy();
     if (policy != ScalePolicy.STRICT
         && q.kind().isFull()
@@ -49,7 +60,7 @@ public sealed class PolicyOptions {
           (policy == ScalePolicy.CLAMPED ? "--clamp" : "--deterministic")
               + " is for scales, not for matrices");
     }
-    return policy;
+    return policy(divergence);
   }
 
   /** Returns what {@code --clamp} would do to q and p, if it is not given and does anything; empty where it is of no use. */

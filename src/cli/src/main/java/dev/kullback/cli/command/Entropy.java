@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.Divergence;
 import dev.kullback.Gaussians;
 import dev.kullback.KlEngine;
 import dev.kullback.Mixtures;
@@ -82,7 +83,7 @@ final class Entropy implements Callable<Integer> {
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFiles out = outputOptions.open(output == null ? List.of() : List.of(output))) {
-      Batch q = Batch.load(files, policyOptions.policy(files, List.of()), arena);
+      Batch q = Batch.load(files, policyOptions.policy(files, List.of(), Divergence.KL), arena);
       report.start();
       Mixtures mixture = mixture(q);
       double conditional = conditional(mixture, q);

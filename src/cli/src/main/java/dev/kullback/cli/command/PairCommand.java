@@ -105,7 +105,7 @@ abstract class PairCommand implements Callable<Integer> {
     List<Path> inputs = new ArrayList<>(BatchOptions.inputs(qFiles, pFiles));
     inputs.addAll(otherInputs());
     Input.limitStdin(0, inputs);
-    ScalePolicy policy = policyOptions.policy(qFiles, pFiles);
+    ScalePolicy policy = policyOptions.policy(qFiles, pFiles, engineOptions.divergence());
     report.remedy(policyOptions.remedy(qFiles, pFiles));
     Map.@Nullable Entry<String, Path> other = secondOutput();
     Outputs.check(result.output, format(), inputs);

@@ -97,7 +97,7 @@ abstract class RowCommand implements Callable<Integer> {
     BatchOptions.Files files = qOptions.files();
     List<BatchOptions.Files> pFiles = pFiles();
     Input.limitStdin(takesStandardStreams() ? 1 : 0, BatchOptions.inputs(files, pFiles));
-    ScalePolicy policy = policyOptions.policy(files, pFiles);
+    ScalePolicy policy = policyOptions.policy(files, pFiles, engineOptions.divergence());
     boolean toFile = !takesStandardStreams() || !Outputs.isStandard(result.output);
     if (toFile) {
       List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, pFiles));

@@ -113,7 +113,7 @@ final class TopK extends PairCommand {
       throw new UserError(
           "--p-first tells which part of a whole p is: give --p-mean and its scale");
     }
-    if (policyOptions.policy() == ScalePolicy.DETERMINISTIC_IF_ZERO
+    if (policyOptions.policy(engineOptions.divergence()) == ScalePolicy.DETERMINISTIC_IF_ZERO
         && (pFirst != null || files.size() > 1 || !shard.isWhole())) {
       throw new UserError(
           "--deterministic looks at a whole batch: leave out --shard, --p-first and further files of p");

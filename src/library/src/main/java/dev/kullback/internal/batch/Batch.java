@@ -3,8 +3,11 @@ package dev.kullback.internal.batch;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.numerics.ScaleForm;
+import dev.kullback.internal.numerics.SemidefiniteFactor;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
+import java.util.BitSet;
+import java.util.Locale;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
@@ -18,8 +21,21 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
 
   static final double HALF_ULP = 0x1p-53;
 
+  /** What makes covariances of computations singular. */
+  static final String FEW_SAMPLES = "fewer samples than dimensions?";
+
+  static final String NO_INVERSE = "; only wasserstein-2 and its square need no inverse";
+
+  /** What is added to singular covariances, relative to the mean of their variances, as FID programs do. */
+  private static final double LEAST_ADDED = 1e-6;
+
+  /** −∞ of a {@link #singular} Gaussian. */
   final double[] logDet;
+
   final double[] logDetBound;
+
+  /** Gaussians without a variance in some direction, which take a policy. */
+  final BitSet singular = new BitSet();
 
   private final int size;
   private final int dimension;
@@ -70,6 +86,50 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** Whether σ = 0 throughout, and the caller asked for KL = 0 then; a full batch has no such σ. */
   public boolean isDeterministic() {
     return false;
+  }
+
+  /** Whether some Gaussian is singular, so that divergences that need inverses do not take it. */
+  public final boolean isSingular() {
+    return !singular.isEmpty();
+  }
+
+  /** Rank of a Gaussian's covariance. */
+  abstract int rank(int i);
+
+  /** Returns the diagonal of a Gaussian's covariance. */
+  abstract double[] variances(int i);
+
+  /**
+   * Throws if a Gaussian is singular.
+   *
+   * @param role the batch's name in the message
+   */
+  public final void checkDefinite(String role) {
+    int i = singular.nextSetBit(0);
+    if (i >= 0) {
+      boolean isDiagonal = this instanceof DiagonalBatch;
+      String reason =
+          rankReason(rank(i), variances(i), !isDouble, isDiagonal ? "std 0" : FEW_SAMPLES)
+              + NO_INVERSE;
+      throw Constructors.INVALID_GAUSSIAN.get().of(role, i, -1, "", "", reason, "");
+    }
+  }
+
+  /**
+   * Returns what is wrong with a singular matrix, and what to add to it: enough that rounding cannot make it singular again.
+   *
+   * @param variances its diagonal
+   * @param isFloat whether its elements are as inexact as floats
+   * @param cause for the reader to consider
+   */
+  static String rankReason(int rank, double[] variances, boolean isFloat, String cause) {
+    int d = variances.length;
+    double most = Arrays.stream(variances).max().orElse(0);
+    double mean = Arrays.stream(variances).map(v -> v / d).sum();
+    double least = 32 * SemidefiniteFactor.tolerance(d, isFloat) * most;
+    double usual = mean > 0 ? Math.rint(Math.log10(LEAST_ADDED * mean)) : Math.log10(LEAST_ADDED);
+    double added = Math.pow(10, Math.max(usual, Math.ceil(Math.log10(least))));
+    return String.format(Locale.ROOT, "has rank %d of %d (%s): add %.0e·I", rank, d, cause, added);
   }
 
   /** {@code ln det L_i = Σ_h ln σ_ih}. */

@@ -46,6 +46,10 @@ public final class DiagonalBatch extends Batch {
       new DerivedForm<>(FullBatch::expanded, FullBatch::memoryBytes);
 
   private final Scale kind;
+
+  /** Whether a σ may be 0. */
+  private final boolean takesZero;
+
   private final boolean deterministic;
 
   /** Row-major [N, D] as given, after clamping. A batch has one pair of the two, by its precision. */
@@ -86,6 +90,7 @@ public final class DiagonalBatch extends Batch {
       clamp();
     }
     deterministic = policy == ScalePolicy.DETERMINISTIC_IF_ZERO && isZero();
+    takesZero = deterministic || (policy == ScalePolicy.SEMIDEFINITE && kind.hasZero());
     double least = kind.bound(1 / MOST32);
     double most = kind.bound(MOST32);
     Checkpoint checkpoint = new Checkpoint();
@@ -95,13 +100,9 @@ public final class DiagonalBatch extends Batch {
       int end = Math.min(size(), first + rows);
       int from = i * dimension;
       int to = end * dimension;
-      boolean passed =
-          isFinite(from, to, range) && (deterministic || isOrdinary(from, to, least, most, range));
+      boolean passed = isFinite(from, to, range) && isOrdinary(from, to, least, most, range);
       for (; i < end; i++) {
-        boolean ordinary = passed || check(i, least, most, mean.isDouble(), scale.isDouble());
-        if (!deterministic) {
-          sumLogStd(i, ordinary);
-        }
+        sumLogStd(i, passed || check(i, least, most, mean.isDouble(), scale.isDouble()));
       }
       checkpoint.passUninterrupted((long) dimension * rows);
     }
@@ -124,9 +125,10 @@ public final class DiagonalBatch extends Batch {
   }
 
   /** A batch of one row that is yet to be filled. */
-  private DiagonalBatch(int dimension, Scale kind, boolean isDouble) {
+  private DiagonalBatch(int dimension, Scale kind, boolean isDouble, boolean takesZero) {
     super(1, dimension, isDouble);
     this.kind = kind;
+    this.takesZero = takesZero && kind.hasZero();
     mean32 = isDouble ? null : new float[dimension];
     scale32 = isDouble ? null : new float[dimension];
     mean64 = isDouble ? new double[dimension] : null;
@@ -139,8 +141,18 @@ public final class DiagonalBatch extends Batch {
    * derived forms.
    */
   public static DiagonalBatch ofSlot(int dimension, Scale kind, boolean isDouble) {
+    return ofSlot(dimension, kind, isDouble, false);
+  }
+
+  /**
+   * Makes a slot.
+   *
+   * @param takesZero whether a σ may be 0, of a kind that can state it
+   */
+  public static DiagonalBatch ofSlot(
+      int dimension, Scale kind, boolean isDouble, boolean takesZero) {
     checkShape(dimension, dimension, dimension, kind);
-    return new DiagonalBatch(dimension, kind, isDouble);
+    return new DiagonalBatch(dimension, kind, isDouble, takesZero);
   }
 
   /**
@@ -204,6 +216,7 @@ public final class DiagonalBatch extends Batch {
   private void startFilled() {
     fills++;
     computed = Integer.MIN_VALUE; // so that precisions are always computed one by one
+    singular.clear();
     beyond32.clear();
     beyond64.clear();
   }
@@ -309,8 +322,24 @@ public final class DiagonalBatch extends Batch {
       scale = Elements.of(rows(scale32(), indices, d, new float[length]), kind.argument());
     }
     ScalePolicy policy =
-        deterministic ? ScalePolicy.DETERMINISTIC_IF_ZERO : ScalePolicy.STRICT; // clamped is valid
+        deterministic
+            ? ScalePolicy.DETERMINISTIC_IF_ZERO
+            : takesZero ? ScalePolicy.SEMIDEFINITE : ScalePolicy.STRICT; // clamped is valid
     return of(mean.owned(), scale.owned(), d, kind, policy, range);
+  }
+
+  @Override
+  int rank(int i) {
+    int from = i * dimension(); // not of variances, which may underflow
+    return (int) IntStream.range(from, from + dimension()).filter(k -> scale(k) != 0).count();
+  }
+
+  @Override
+  double[] variances(int i) {
+    int from = i * dimension();
+    return IntStream.range(from, from + dimension())
+        .mapToDouble(k -> kind.variance(scale(k)))
+        .toArray();
   }
 
   /** Reads n elements from an index on to the start of two arrays. */
@@ -478,7 +507,7 @@ public final class DiagonalBatch extends Batch {
 
   private boolean isZero() {
     return size() > 0
-        && (kind == Scale.STD || kind == Scale.VARIANCE)
+        && kind.hasZero()
         && IntStream.range(0, size() * dimension()).allMatch(i -> scale(i) == 0);
   }
 
@@ -501,7 +530,7 @@ public final class DiagonalBatch extends Batch {
           "mean", k, dimension(), Elements.text(mean(k), meanIs64), "it must be finite", "");
     }
     boolean ordinary = isOrdinary(from, to, least, most, RangeCheck.PLAIN);
-    if (!deterministic && !ordinary) {
+    if (!ordinary) {
       checkScale(row, from, to, scaleIs64);
     }
     return ordinary;
@@ -524,7 +553,7 @@ public final class DiagonalBatch extends Batch {
 
   private void checkScale(int row, int from, int to, boolean is64) {
     boolean log = kind == Scale.LOG_VARIANCE;
-    double valid = log ? -Double.MAX_VALUE : Double.MIN_VALUE;
+    double valid = log ? -Double.MAX_VALUE : takesZero ? 0 : Double.MIN_VALUE;
     double least = Double.MAX_VALUE;
     double most = -Double.MAX_VALUE;
     for (int k = from; k < to; k++) {
@@ -536,6 +565,9 @@ public final class DiagonalBatch extends Batch {
       }
       least = Math.min(least, s);
       most = Math.max(most, s);
+    }
+    if (takesZero && least == 0) {
+      singular.set(row);
     }
     if (least < kind.bound(1 / MOST32) || most > kind.bound(MOST32)) {
       beyond32.set(row);
@@ -566,6 +598,10 @@ public final class DiagonalBatch extends Batch {
   private void sumLogStd(int row, boolean ordinary) {
     int from = row * dimension();
     int to = from + dimension();
+    if (singular.get(row)) {
+      logDet[row] = Double.NEGATIVE_INFINITY;
+      return;
+    }
     if (kind == Scale.LOG_VARIANCE) {
       logDet[row] = 0.5 * sumScales(from, to);
       logDetBound[row] = HALF_ULP * 2 * Math.abs(logDet[row]);

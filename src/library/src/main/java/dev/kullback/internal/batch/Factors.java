@@ -1,12 +1,16 @@
 package dev.kullback.internal.batch;
 
 import dev.kullback.InvalidGaussianException;
+import dev.kullback.ScalePolicy;
 import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleRange;
 import dev.kullback.internal.numerics.Factorization;
 import dev.kullback.internal.numerics.MatrixForm;
+import dev.kullback.internal.numerics.SemidefiniteFactor;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.function.LongConsumer;
@@ -39,13 +43,21 @@ public final class Factors {
   /** Whether the matrices are precisions, which are factored with rows and columns in reverse. */
   private final boolean isReversed;
 
+  /** Whether singular covariances are taken. */
+  private final boolean takesSingular;
+
   /** Factors for the batch, and what their rounding lost; null where the caller gave L itself. */
   private final double[] factors;
 
   private final double @Nullable [] factorsLow;
 
   private Factors(
-      Elements matrix, int n, int d, MatrixForm kind, Supplier<Factorization> factorization) {
+      Elements matrix,
+      int n,
+      int d,
+      MatrixForm kind,
+      ScalePolicy policy,
+      Supplier<Factorization> factorization) {
     this.matrix = matrix;
     this.n = n;
     this.d = d;
@@ -53,6 +65,7 @@ public final class Factors {
     this.factorization = factorization;
     length = Cholesky.packedLength(d);
     isReversed = kind == MatrixForm.PRECISION;
+    takesSingular = policy == ScalePolicy.SEMIDEFINITE && !isReversed;
     factors = new double[n * length];
     factorsLow = kind.isFactor() ? null : new double[factors.length];
   }
@@ -63,6 +76,7 @@ public final class Factors {
       Elements matrix,
       int dimension,
       MatrixForm kind,
+      ScalePolicy policy,
       Supplier<Factorization> factorization) {
     int n = checkShape(mean.length(), matrix.length(), dimension, kind);
     double[] means = mean.doubles();
@@ -72,7 +86,7 @@ public final class Factors {
         throw Batch.rejected("mean", k, dimension, value, "it must be finite", "");
       }
     }
-    Factors made = new Factors(matrix, n, dimension, kind, factorization);
+    Factors made = new Factors(matrix, n, dimension, kind, policy, factorization);
     boolean isWithin = made.make();
     boolean isDouble = mean.isDouble() || matrix.isDouble();
     return new FullBatch(means, made.factors, made.factorsLow, dimension, isDouble, isWithin);
@@ -89,7 +103,11 @@ public final class Factors {
     } else {
       readLowerTriangles();
     }
-    return checkFactors() && factorsLow == null;
+    boolean isWithin = checkFactors() && factorsLow == null;
+    if (takesSingular) {
+      clearColumns();
+    }
+    return isWithin;
   }
 
   private void readLowerTriangles() {
@@ -201,13 +219,42 @@ public final class Factors {
           cholesky.exp(given);
           factors[k] = cholesky.high();
           low[k] = cholesky.low();
-        } else if (!(given > 0 && given <= Double.MAX_VALUE)) {
+        } else if (!((given > 0 || (given == 0 && takesSingular)) && given <= Double.MAX_VALUE)) {
           throw rejected(i, r, r, given, "a diagonal element, it must be finite and > 0");
         }
         k++;
       }
     }
     return within;
+  }
+
+  /** Makes 0 of what a given factor has below an element 0 of its diagonal, and adds it to the later columns, by rotations. */
+  private void clearColumns() {
+    double[] l = new double[length];
+    double[] x = new double[d];
+    for (int i = 0; i < n; i++) {
+      int at = i * length;
+      for (int c = 0, k = at; c < d; k += ++c + 1) {
+        if (factors[k] != 0) {
+          continue;
+        }
+        factors[k] = 0; // not −0
+        boolean isZero = true;
+        Arrays.fill(x, 0);
+        for (int r = c, e = k; r < d; e += ++r) {
+          x[r] = factors[e];
+          isZero &= x[r] == 0;
+        }
+        if (!isZero) {
+          for (int r = c, e = k; r < d; e += ++r) {
+            factors[e] = 0;
+          }
+          System.arraycopy(factors, at, l, 0, length);
+          Cholesky.update(l, x, c, d);
+          System.arraycopy(l, 0, factors, at, length);
+        }
+      }
+    }
   }
 
   /**
@@ -221,6 +268,7 @@ public final class Factors {
     double[] high = new double[length * lanes];
     double[] low = new double[length * lanes];
     double[] scales = new double[d * lanes];
+    double tolerance = SemidefiniteFactor.tolerance(d, !matrix.isDouble());
     Checkpoint checkpoint = new Checkpoint();
     LongConsumer progress =
         products -> checkpoint.passUninterrupted(lanes * Checkpoint.ofPlain(products));
@@ -234,26 +282,84 @@ public final class Factors {
         }
         place(full, high, low, scales, i, lanes);
       }
-      if (!cholesky.factor(high, low, d, progress)) {
-        for (int i = 0; i < count; i++) {
-          int failed = cholesky.failed(i);
-          if (failed >= 0) {
-            int row = isReversed ? d - 1 - failed : failed;
-            double pivot = cholesky.pivot(i) / scales[i * d + row] / scales[i * d + row];
-            String reason =
-                "is not positive definite: pivot %d is %s%s"
-                    .formatted(row, pivot, advice(cholesky.pivot(i)));
-            throw rejected(first + i, reason);
-          }
+      boolean isComplete = cholesky.factor(high, low, d, progress);
+      BitSet singular = new BitSet();
+      for (int i = 0; i < count; i++) {
+        int failed = isComplete ? -1 : cholesky.failed(i);
+        if (failed >= 0 || SemidefiniteFactor.isSingular(high, i, lanes, d, tolerance)) {
+          matrix.read((long) (first + i) * d * d, full, d * d);
+          factorSingular(full, first + i, failed, cholesky.pivot(i), progress);
+          singular.set(i);
         }
       }
       if (isReversed) { // J Σ⁻¹ J = MMᵀ, with J the reversal of rows, makes L = J M⁻ᵀ J
         cholesky.invert(high, low, d, progress);
       }
-      for (int i = 0; i < count; i++) {
+      for (int i = singular.nextClearBit(0); i < count; i = singular.nextClearBit(i + 1)) {
         take(high, low, i, lanes, scales, first + i, factorsLow);
       }
     }
+  }
+
+  /**
+   * Factors a matrix that is singular but for rounding, if that is to be done, and else says what it lacks.
+   *
+   * @param failed row of the pivot that is not positive, or −1
+   * @param pivot of that row
+   */
+  private void factorSingular(
+      double[] full, int gaussian, int failed, double pivot, LongConsumer progress) {
+    double[] scales = new double[d];
+    boolean isFloat = !matrix.isDouble();
+    SemidefiniteFactor factor = singular(full, scales, isFloat, progress);
+    if (factor == null && !isFloat && areFloats(full)) {
+      isFloat = true;
+      factor = singular(full, scales, isFloat, progress);
+    }
+    if (factor == null) {
+      int row = isReversed ? d - 1 - failed : failed;
+      String reason =
+          "is not positive %sdefinite: pivot %d is %s%s"
+              .formatted(
+                  takesSingular ? "semi" : "",
+                  row,
+                  pivot / scales[row] / scales[row],
+                  advice(pivot));
+      throw rejected(gaussian, reason, "");
+    }
+    if (!takesSingular) {
+      double[] diagonal = new double[d];
+      Arrays.setAll(diagonal, r -> full[r * d + r]);
+      String cause = isReversed ? "infinite variances" : Batch.FEW_SAMPLES;
+      String reason = Batch.rankReason(factor.rank(), diagonal, isFloat, cause);
+      throw isReversed
+          ? rejected(gaussian, reason, "")
+          : rejected(
+              gaussian, reason + Batch.NO_INVERSE, " (ScalePolicy.SEMIDEFINITE takes it for them)");
+    }
+    int to = gaussian * length;
+    factor.write(factors, to);
+    for (int r = 0; r < d; r++) {
+      for (int c = 0; c <= r; c++, to++) {
+        factors[to] /= scales[r];
+      }
+    }
+  }
+
+  /** Factors a matrix with rows and columns scaled; returns null if it is not semidefinite. */
+  private @Nullable SemidefiniteFactor singular(
+      double[] full, double[] scales, boolean isFloat, LongConsumer progress) {
+    double[] high = new double[length];
+    double[] low = new double[length];
+    place(full, high, low, scales, 0, 1);
+    double tolerance = SemidefiniteFactor.tolerance(d, isFloat);
+    SemidefiniteFactor factor = new SemidefiniteFactor(high, low, d, tolerance);
+    return factor.factor(progress) ? factor : null;
+  }
+
+  /** Whether doubles have the precision of floats, which they were. */
+  private static boolean areFloats(double[] values) {
+    return Arrays.stream(values).allMatch(v -> (float) v == v);
   }
 
   /** What to do about a pivot, relative to its diagonal element, that is 0 or negative. */
@@ -358,13 +464,14 @@ public final class Factors {
               matrix.text(below),
               matrix.text(above),
               size / scale,
-              most));
+              most),
+          "");
     }
   }
 
   /** Makes the exception for a whole matrix. */
-  private InvalidGaussianException rejected(int i, String reason) {
-    return Constructors.INVALID_GAUSSIAN.get().of(kind.argument(), i, -1, "", "", reason, "");
+  private InvalidGaussianException rejected(int i, String reason, String advice) {
+    return Constructors.INVALID_GAUSSIAN.get().of(kind.argument(), i, -1, "", "", reason, advice);
   }
 
   private InvalidGaussianException rejected(int i, int r, int c, double value, String rule) {

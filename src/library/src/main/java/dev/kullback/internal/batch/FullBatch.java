@@ -10,7 +10,10 @@ import java.util.Arrays;
 import java.util.BitSet;
 import org.jspecify.annotations.Nullable;
 
-/** N Gaussians {@code N(μ_i, Σ_i)} of dimension D, {@code Σ = LLᵀ}, all in double. {@link Factors} makes it from the caller's arrays. */
+/**
+ * N Gaussians {@code N(μ_i, Σ_i)} of dimension D, {@code Σ = LLᵀ}, all in double. {@link Factors} makes it from the caller's arrays. A
+ * column of L whose element of the diagonal is 0 is 0 throughout, so that the others tell the rank.
+ */
 public final class FullBatch extends Batch {
   /** Bound on entries of L, and on the inverse of its diagonal: within it, no product in the matrix kernel over- or underflows. */
   static final double MOST = 0x1p250;
@@ -30,7 +33,7 @@ public final class FullBatch extends Batch {
    *
    * @param isWithin whether L is known to be within ±{@link #MOST}
    */
-  FullBatch(
+  public FullBatch(
       double[] mean,
       double[] scaleTril,
       double @Nullable [] scaleTrilLow,
@@ -54,9 +57,16 @@ public final class FullBatch extends Batch {
       for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
         diagonal[r] = scaleTril[k];
         ordinary &= diagonal[r] >= 1 / MOST;
+        if (diagonal[r] == 0) {
+          singular.set(i);
+        }
       }
       if (!ordinary) {
         beyond.set(i);
+      }
+      if (singular.get(i)) {
+        logDet[i] = Double.NEGATIVE_INFINITY;
+        continue;
       }
       logDet[i] = DoubleLogProduct.of(diagonal, 0, dimension, false);
       logDetBound[i] = HALF_ULP * (2.0 * dimension + 16 + 4 * Math.abs(logDet[i]));
@@ -149,6 +159,26 @@ public final class FullBatch extends Batch {
       }
     }
     return covariance;
+  }
+
+  @Override
+  int rank(int i) {
+    int rank = 0;
+    for (int r = 0, k = i * Cholesky.packedLength(dimension()); r < dimension(); k += ++r + 1) {
+      rank += scaleTril[k] > 0 ? 1 : 0;
+    }
+    return rank;
+  }
+
+  @Override
+  double[] variances(int i) {
+    double[] variances = new double[dimension()];
+    for (int r = 0, k = i * Cholesky.packedLength(dimension()); r < dimension(); r++) {
+      for (int c = 0; c <= r; c++, k++) {
+        variances[r] += scaleTril[k] * scaleTril[k];
+      }
+    }
+    return variances;
   }
 
   /** Copies the rows of these indices. */

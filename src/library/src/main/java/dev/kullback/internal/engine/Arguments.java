@@ -28,18 +28,20 @@ public final class Arguments {
     } else if (q instanceof FullBatch && p instanceof DiagonalBatch d) {
       d.checkStd("p");
     }
-    if (!formula.hasDeterministic()) {
-      checkStochastic(q, "q");
-      checkStochastic(p, "p");
-      return;
-    }
     boolean exchanged = formula.isExchanged(reverse);
-    if ((exchanged ? q : p).isDeterministic() && !(exchanged ? p : q).isDeterministic()) {
+    if (!formula.hasDeterministic()) {
+      checkStochastic(formula, q, "q");
+      checkStochastic(formula, p, "p");
+    } else if ((exchanged ? p : q).isDeterministic()) {
+      return;
+    } else if ((exchanged ? q : p).isDeterministic()) {
       throw new IllegalArgumentException(
           exchanged
               ? "q is deterministic (std 0) and p is not, so KL(p‖q) is undefined"
               : "p is deterministic (std 0) and q is not, so KL(q‖p) is undefined");
     }
+    checkDefinite(formula, q, "q");
+    checkDefinite(formula, p, "p");
   }
 
   /** A batch for the divergence from N(0, I). */
@@ -50,7 +52,10 @@ public final class Arguments {
           "q is deterministic (std 0), so its divergence from N(0, I) is undefined");
     }
     if (!formula.hasDeterministic()) {
-      checkStochastic(q, "q");
+      checkStochastic(formula, q, "q");
+    }
+    if (!q.isDeterministic()) {
+      checkDefinite(formula, q, "q");
     }
   }
 
@@ -61,8 +66,14 @@ public final class Arguments {
     }
   }
 
-  private static void checkStochastic(Batch batch, String role) {
-    if (batch.isDeterministic()) {
+  private static void checkDefinite(Formula formula, Batch batch, String role) {
+    if (formula.needsInverse()) {
+      batch.checkDefinite(role);
+    }
+  }
+
+  private static void checkStochastic(Formula formula, Batch batch, String role) {
+    if (formula.needsInverse() && batch.isDeterministic()) {
       throw new IllegalArgumentException(
           role + " is deterministic (std 0), which only KL has a convention for");
     }

@@ -16,6 +16,11 @@ import java.util.random.RandomGenerator;
 /** Random Gaussians, from which warm-up and verification make batches of any kind. */
 public final class MadeUpGaussians {
   private static final int ROWS_A_DUPLICATE = 7;
+  private static final int ROWS_A_SINGULAR_ONE = 5;
+
+  /** σ of singular ones where a scale cannot state 0. */
+  private static final double LEAST_STD = 1e-3;
+
   private static final double SPREAD = 0.3;
 
   private final int d;
@@ -83,6 +88,26 @@ public final class MadeUpGaussians {
     return this;
   }
 
+  /** Makes some of these Gaussians singular, for divergences that take them, and returns them all. */
+  public MadeUpGaussians withSingular() {
+    for (int i = ROWS_A_SINGULAR_ONE - 1; i < mean.length / d; i += ROWS_A_SINGULAR_ONE) {
+      std[i * d] = 0;
+      for (int k = i * d * d; scaleTril.length > 0 && k < (i + 1) * d * d; k += d) {
+        scaleTril[k] = 0;
+      }
+      for (int r = 0; scaleTril.length > 0 && r < d; r++) {
+        for (int c = 0; c < d; c++) {
+          double sum = 0;
+          for (int h = 0; h < d; h++) {
+            sum += scaleTril[(i * d + r) * d + h] * scaleTril[(i * d + c) * d + h];
+          }
+          covariance[(i * d + r) * d + c] = sum;
+        }
+      }
+    }
+    return this;
+  }
+
   /** Makes a new batch, which has no derived forms yet. */
   public Batch diagonal(Scale scale, boolean isDouble) {
     return diagonal(scale, isDouble, Platform.rangeCheck());
@@ -92,22 +117,24 @@ public final class MadeUpGaussians {
   Batch diagonal(Scale scale, boolean isDouble, RangeCheck range) {
     double[] s = scale == Scale.STD ? std : new double[std.length];
     for (int k = 0; k < s.length; k++) {
+      double positive = Math.max(LEAST_STD, std[k]);
       s[k] =
           switch (scale) {
             case STD -> std[k];
             case VARIANCE -> std[k] * std[k];
-            case LOG_VARIANCE -> 2 * Math.log(std[k]);
-            case PRECISION -> 1 / (std[k] * std[k]);
+            case LOG_VARIANCE -> 2 * Math.log(positive);
+            case PRECISION -> 1 / (positive * positive);
           };
     }
     return DiagonalBatch.of(
-        of(mean, isDouble), of(s, isDouble), d, scale, ScalePolicy.STRICT, range);
+        of(mean, isDouble), of(s, isDouble), d, scale, ScalePolicy.SEMIDEFINITE, range);
   }
 
   /** Makes a new batch of the factors; or of the covariances, which may be passed as precisions, too. */
   public Batch full(MatrixForm kind, boolean isDouble, Supplier<Factorization> factorization) {
     double[] matrix = kind == MatrixForm.SCALE_TRIL ? scaleTril : covariance;
-    return Factors.of(of(mean, isDouble), of(matrix, isDouble), d, kind, factorization);
+    return Factors.of(
+        of(mean, isDouble), of(matrix, isDouble), d, kind, ScalePolicy.SEMIDEFINITE, factorization);
   }
 
   private static Elements of(double[] values, boolean isDouble) {

@@ -347,7 +347,7 @@ public final class Platform {
   /** Makes all that calls may need of a batch. */
   public static void prepare(Formula formula, Batch batch) {
     batch.prepare();
-    if (mayHaveVectors()) {
+    if (mayHaveVectors() && !(formula.needsInverse() && batch.isSingular())) {
       KernelTable row = KernelTable.of(Choice.VECTOR, formula, batch, batch);
       boolean isReady = row.groups.length > 0 && READY.test(row.packing());
       ((Operands<?>) row.operands(formula)).prepare(batch, isReady);

@@ -19,7 +19,7 @@ import java.util.Arrays;
  * In the axes of Σb, the equation without its last term is solved element by element; the last is found by iteration. Nothing there
  * cancels, as {@code Σa − Σb} is made of L_a − L_b. An order of the parameters decides which is b, so that no bit depends on the roles. The
  * relative error of B is some {@code D·cond(L)} roundings there, and {@code D·cond(L)²} where it is not small in each direction but small
- * beside the traces. Holds the working memory of one thread.
+ * beside the traces. Covariances may be singular. Holds the working memory of one thread.
  */
 final class Bures implements Formula.Full {
   /** Part of the traces above which B may be their difference from the singular values' sum. */
@@ -115,7 +115,8 @@ final class Bures implements Formula.Full {
       double x = q.mean(h) - p.mean(h);
       means += x * x;
     }
-    FullPair.Factor a = q.isBefore(p, d) ? q : p;
+    int more = q.zeros(d) - p.zeros(d); // the one of less rank is b, which near() prefers
+    FullPair.Factor a = more == 0 ? q.isBefore(p, d) ? q : p : more < 0 ? q : p;
     FullPair.Factor b = a == q ? p : q;
     double most = 0;
     for (int k = 0; k < Cholesky.packedLength(d); k++) {
@@ -373,10 +374,11 @@ final class Bures implements Formula.Full {
     orthogonalize(); // L_b W = V S
     for (int r = 0; r < d; r++) {
       pass((long) d * d);
-      for (int c = 0; c < d; c++) {
-        third[r][c] = dot(columns[r], changes[c], 0) / norms[r]; // A = Vᵀ (L_a − L_b) W
+      for (int c = 0; c < d; c++) { // A = Vᵀ (L_a − L_b) W
+        third[r][c] = norms[r] == 0 ? 0 : dot(columns[r], changes[c], 0) / norms[r];
       }
     }
+    double outside = outside();
     // Vᵀ (Σa − Σb) V = A S + S Aᵀ + A Aᵀ, in first; X in second
     double widest = 0;
     for (int r = 0; r < d; r++) {
@@ -416,13 +418,43 @@ final class Bures implements Formula.Full {
       third = second;
       second = next;
       if (change <= SETTLED * size) {
-        return size;
+        return size + outside;
       }
     }
     return Double.NaN;
   }
 
+  /**
+   * Returns the variance of a in the directions in which a singular b has none: the squares of what A leaves of the changes. B is the sum of
+   * it and of the B of what both have in the others.
+   */
+  private double outside() {
+    double sum = 0;
+    boolean isSingular = isSingular();
+    for (int k = 0; k < d && isSingular; k++) {
+      double[] change = changes[k];
+      for (int r = 0; r < d; r++) {
+        pass(d);
+        for (int h = 0; h < d && norms[r] != 0; h++) {
+          change[h] -= third[r][k] * (columns[r][h] / norms[r]);
+        }
+      }
+      sum += dot(change, change, 0);
+    }
+    return sum;
+  }
+
+  private boolean isSingular() {
+    for (int k = 0; k < d; k++) {
+      if (norms[k] == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   private double squares(int r, int c) {
-    return norms[r] * norms[r] + norms[c] * norms[c];
+    double squares = norms[r] * norms[r] + norms[c] * norms[c];
+    return squares == 0 ? 1 : squares; // of what is 0
   }
 }

@@ -189,6 +189,11 @@ public abstract class Formula {
     return this;
   }
 
+  /** Whether it is undefined, or infinite, where a covariance is singular. */
+  public boolean needsInverse() {
+    return true;
+  }
+
   /** Whether there is a convention for batches of standard deviations 0. */
   public boolean hasDeterministic() {
     return false;

@@ -78,6 +78,15 @@ public final class FullPair implements Formula.Full {
       return c < 0;
     }
 
+    /** Number of dimensions less the rank. */
+    int zeros(int d) {
+      int zeros = 0;
+      for (int h = 0, k = at; h < d; k += ++h + 1) {
+        zeros += l[k] == 0 ? 1 : 0;
+      }
+      return zeros;
+    }
+
     boolean equals(Factor other, int d) {
       int length = Cholesky.packedLength(d);
       boolean same =

@@ -34,6 +34,10 @@ public final class Pair implements BlockKernel<Operands<?>> {
   private final Formula formula;
   private final Worker worker;
   private final ScaleRatio scales = new ScaleRatio();
+
+  /** Whether a deterministic q has the divergence 0. */
+  private final boolean hasDeterministic;
+
   private final Formula.Full full;
   private final Unrounded exact;
 
@@ -53,6 +57,7 @@ public final class Pair implements BlockKernel<Operands<?>> {
     this.formula = formula;
     this.worker = worker;
     this.forward = forward;
+    hasDeterministic = formula.hasDeterministic();
     full = forward != null ? forward.full : formula.full(worker);
     exact = forward != null ? forward.exact : formula.exact();
   }
@@ -86,7 +91,7 @@ public final class Pair implements BlockKernel<Operands<?>> {
       return forward.of(p, j, q, i);
     }
     worker.pass(Batch.terms(q, p));
-    if (q.isDeterministic() || (q == p && i == j)) {
+    if ((hasDeterministic && q.isDeterministic()) || (q == p && i == j)) {
       return 0;
     }
     return q instanceof DiagonalBatch a && p instanceof DiagonalBatch b
@@ -129,7 +134,7 @@ public final class Pair implements BlockKernel<Operands<?>> {
     if (forward != null) {
       return forward.of(normal(q), 0, q, i);
     }
-    if (q.isDeterministic()) {
+    if (hasDeterministic && q.isDeterministic()) {
       return 0;
     }
     double value = formula.standard(q, i);
@@ -179,7 +184,7 @@ public final class Pair implements BlockKernel<Operands<?>> {
     if (forward != null) {
       return forward.rounded(p, j, q, i);
     }
-    if (q.isDeterministic()) {
+    if (hasDeterministic && q.isDeterministic()) {
       return 0;
     }
     if (q instanceof DiagonalBatch a && p instanceof DiagonalBatch b) {

@@ -75,6 +75,13 @@ final class ScaleRatio {
 
   /** Compares scales that are stated differently. */
   private void setMixed(Scale kindQ, double sq, Scale kindP, double sp) {
+    boolean isZero = kindP.isZero(sp);
+    if (isZero || kindQ.isZero(sq)) {
+      order(isZero, kindQ, sq, kindP, sp);
+      less = kindQ.isZero(sq) && isZero ? 0 : 1;
+      ratio = 1 - less;
+      return;
+    }
     first.set(kindQ, sq);
     second.set(kindP, sp);
     double x = Variance.excess(first, second);
@@ -119,7 +126,7 @@ final class ScaleRatio {
 
   /** Returns {@code √V − √v}. */
   double stdDifference() {
-    if (less == 0) {
+    if (!(less > 0)) { // NaN of 0/0, where both are 0
       return 0;
     }
     return kind == Scale.STD && otherKind == Scale.STD

@@ -88,6 +88,11 @@ public final class Wasserstein2 extends Formula {
   }
 
   @Override
+  public boolean needsInverse() {
+    return false;
+  }
+
+  @Override
   public LastStep lastStep() {
     return lastStep;
   }
@@ -170,10 +175,19 @@ public final class Wasserstein2 extends Formula {
 
     @Override
     boolean addTerm(Scale kind, double mq, double sq, Scale other, double mp, double sp) {
-      if (!setOrdered(kind, sq, other, sp)) {
+      if (kind.isZero(sq) || other.isZero(sp)) {
+        if (kind.isZero(sq)) {
+          vq.set(other, sp);
+        } else {
+          vq.set(kind, sq);
+        }
+        if (vq.high() != 0 && !vq.isHeld()) {
+          return false;
+        }
+        sum.add(vq);
+      } else if (!setOrdered(kind, sq, other, sp)) {
         return false;
-      }
-      if (x.high() != 0) {
+      } else if (x.high() != 0) {
         part.set(x);
         part.add(1);
         part.sqrt();

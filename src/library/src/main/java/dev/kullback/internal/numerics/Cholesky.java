@@ -110,7 +110,11 @@ public final class Cholesky implements Factorization {
     set(s, 0);
     switch (kind) {
       case STD -> {}
-      case VARIANCE -> scaledSquareRoot();
+      case VARIANCE -> {
+        if (s != 0) {
+          scaledSquareRoot();
+        }
+      }
       case PRECISION -> {
         scaledSquareRoot();
         setInverse(hi, lo);
@@ -154,6 +158,32 @@ public final class Cholesky implements Factorization {
       subtractProduct(high[a], low == null ? 0 : low[a], high[b], low == null ? 0 : low[b]);
     }
     return 0 - (hi + lo); // a 0 without a sign
+  }
+
+  // steps of a factorization in another order, of entries of packed arrays
+
+  void squareRoot(double[] high, double[] low, int k) {
+    set(high[k], low[k]);
+    squareRoot();
+    store(high, low, k);
+  }
+
+  void divide(double[] high, double[] low, int k, int by) {
+    set(high[k], low[k]);
+    divide(high[by], low[by]);
+    store(high, low, k);
+  }
+
+  void subtractProduct(double[] high, double[] low, int k, int a, int b) {
+    set(high[k], low[k]);
+    subtractProduct(high[a], low[a], high[b], low[b]);
+    normalize(hi, lo);
+    store(high, low, k);
+  }
+
+  private void store(double[] high, double[] low, int k) {
+    high[k] = hi;
+    low[k] = lo;
   }
 
   private void set(double high, double low) {

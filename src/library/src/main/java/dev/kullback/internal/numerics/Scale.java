@@ -31,6 +31,16 @@ public enum Scale implements ScaleForm {
     };
   }
 
+  /** Whether it can state {@code σ = 0}, by 0. */
+  public boolean hasZero() {
+    return this == STD || this == VARIANCE;
+  }
+
+  /** Whether σ is 0. */
+  public boolean isZero(double s) {
+    return s == 0 && hasZero();
+  }
+
   /** σ². */
   public double variance(double s) {
     return switch (this) {

@@ -101,6 +101,10 @@ final class Case {
     double spread = kind.isNear() ? NEAR : isAlike ? ALIKE : 1;
     MadeUpGaussians a = center.around(n, random, spread).withDuplicates();
     MadeUpGaussians b = isSelf ? a : center.around(m, random, spread).withDuplicates();
+    if (!formula.needsInverse()) {
+      a.withSingular();
+      b.withSingular();
+    }
     makeQ = () -> batch(a, kind.isFull(true), scaleQ, kind.isDouble && kind != Kind.MIXED);
     makeP = isSelf ? makeQ : () -> batch(b, kind.isFull(false), scaleP, kind.isDouble);
     q = makeQ.get();
