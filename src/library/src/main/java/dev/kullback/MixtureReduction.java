@@ -41,6 +41,11 @@ import java.util.function.IntConsumer;
  * is computed of the original ones in it, so that errors do not grow with the number of mergers: the weight, the mean and the second moment
  * {@code E[xxᵀ]} of the mixture are preserved to 1e-12 of the sums of their terms' absolute values.
  *
+ * <p><b>Far components.</b> Where means are some 1e7 standard deviations apart, double does not hold the covariance of both: rounded, it
+ * is singular. Such a merger is put off until no other is left, and then, if it costs no more than the limit, the covariance is raised: its
+ * diagonal is multiplied by {@code 1 + ε}, ε no more than twice the least with which {@link FullGaussians#ofCovariance(double[], double[],
+ * int)} takes it, some 1e-15. {@link #raised()} and {@code toString} tell of it.
+ *
  * <p>Results do not depend on anything but the arguments. Costs that differ by less than 3.6e-12 of themselves, as computed, count as
  * equal, and go to the lower i, then to the lower j. This holds for all costs that are equal in exact arithmetic, within the accuracy above: those of
  * mirrored, permuted or translated pairs, for instance. Full covariances of large condition numbers and merged components, whose means and
@@ -58,6 +63,8 @@ public final class MixtureReduction {
   private final int[] assignments;
   private final double[] costs;
 
+  private final int raised;
+
   /** One mixture after its mergers. */
   private record Part(Components merged, Reduction reduction, double[] costs) {}
 
@@ -71,10 +78,12 @@ public final class MixtureReduction {
     }
     int d = from.components().dimension();
     boolean isFull = parts.getFirst().merged.isFull();
-    int length = isFull ? d * d : d;
+    int length = parts.getFirst().merged.scaleLength();
     double[] weights = new double[offsets[n]];
     double[] means = new double[offsets[n] * d];
     double[] scales = new double[offsets[n] * length];
+    double[] low = new double[isFull ? scales.length : 0];
+    int count = 0;
     assignments = new int[from.offset(n)];
     costs = new double[costOffsets[n]];
     for (int m = 0; m < n; m++) {
@@ -86,7 +95,8 @@ public final class MixtureReduction {
         places[i] = p;
         weights[p] = merged.weight(i);
         merged.copyMean(i, means, p * d);
-        merged.copyCovariance(i, scales, p * length);
+        merged.copyScale(i, scales, low, p * length);
+        count += merged.isRaised(i) ? 1 : 0;
       }
       for (int i = 0; i < places.length; i++) {
         assignments[from.offset(m) + i] = places[merged.owner(i)];
@@ -95,8 +105,9 @@ public final class MixtureReduction {
     }
     Gaussians components =
         isFull
-            ? FullGaussians.ofCovariance(means, scales, d)
+            ? FullGaussians.of(new FullBatch(means, scales, low, d, true, false))
             : Gaussians.owning(ScaleKind.VARIANCE, means, scales, d);
+    raised = count;
     mixtures = Mixtures.owning(components, weights, offsets, from.isNormalized());
   }
 
@@ -107,8 +118,7 @@ public final class MixtureReduction {
    * @param size K, at least 1
    * @return the reduced mixtures
    * @throws IllegalArgumentException if size is below 1; if components have means, variances or factors too large or too small for squares
-   *     in double (beyond 2^±250, variances of diagonal ones beyond 2^±500); or if a covariance becomes singular in double when components
-   *     merge
+   *     in double (beyond 2^±250, variances of diagonal ones beyond 2^±500)
    * @throws java.util.concurrent.CancellationException if the calling thread is interrupted
    */
   public static MixtureReduction runnalls(Mixtures mixtures, int size) {
@@ -147,8 +157,7 @@ public final class MixtureReduction {
       int first = mixtures.offset(m);
       int end = mixtures.offset(m + 1);
       Components merged =
-          Components.of(
-              KlEngine.batch(mixtures.part(m)), Arrays.copyOfRange(weights, first, end), first);
+          Components.of(KlEngine.batch(mixtures.part(m)), Arrays.copyOfRange(weights, first, end));
       Reduction reduction = new Reduction(merged, end - first);
       double[] costs = reduction.run(size, maxCost, () -> progress.accept(--left[0]));
       parts.add(new Part(merged, reduction, costs));
@@ -213,9 +222,21 @@ public final class MixtureReduction {
     return Arrays.stream(costs).sum();
   }
 
+  /**
+   * {@return the number of components whose covariance was raised, as double does not hold it} Weights, means and costs are right; the
+   * variances are too great by what rounding takes from them or a few times it, some 1e-15 of them.
+   */
+  public int raised() {
+    return raised;
+  }
+
   @Override
   public String toString() {
-    return "MixtureReduction[%d to %d, cost %s]"
-        .formatted(assignments.length, mixtures.components().size(), totalCost());
+    return "MixtureReduction[%d to %d, cost %s%s]"
+        .formatted(
+            assignments.length,
+            mixtures.components().size(),
+            totalCost(),
+            raised == 0 ? "" : ", covariances raised: " + raised);
   }
 }

@@ -1019,13 +1019,104 @@ class MixtureReductionTest {
         w,
         1,
         1);
-    double[] almost = {1, 0, 1, 1e-9, 1, 0, 1, 1e-9};
-    reject(
-        "components[0] and components[1], as merged so far, have a common covariance that is not positive definite in double",
-        FullGaussians.ofScaleTril(new double[4], almost, 2),
-        new double[] {1, 1},
-        1,
-        1);
+  }
+
+  /** A merged covariance that double does not hold is raised, as there is nothing else to merge; the cost is right to 16 digits by mpmath. */
+  @Test
+  void farComponents() {
+    double[] mean = {0, 0, 1e7, 1e7};
+    double[] narrow = {1e-4, 0, 0, 1e-4, 1e-4, 0, 0, 1e-4};
+    Mixtures two =
+        Mixtures.of(FullGaussians.ofCovariance(mean, narrow, 2), new double[] {0.5, 0.5});
+    MixtureReduction one = MixtureReduction.runnalls(two, 1);
+    assertThat(one.costs()[0]).isCloseTo(20.37669224666644, within(1e-13));
+    assertThat(one.raised()).isEqualTo(1);
+    assertThat(one.toString()).endsWith(", covariances raised: 1]");
+    Gaussians merged = one.mixtures().components();
+    assertThat(merged.mean(0)).containsExactly(5e6, 5e6);
+    assertThat(merged.covariance(0))
+        .containsExactly(new double[] {2.5e13, 2.5e13, 2.5e13, 2.5e13}, within(0.1));
+    FullGaussians.ofCovariance(merged.mean(0), merged.covariance(0), 2); // is taken again
+    MixtureReduction apart = MixtureReduction.runnalls(two, 1, 20, _ -> {});
+    assertThat(apart.costs()).isEmpty();
+    assertThat(apart.raised()).isZero();
+    assertThat(apart.mixtures().components().covariance(0)).containsExactly(1e-4, 0, 0, 1e-4);
+  }
+
+  /** A merger that double does not hold is left out as long as there are others, though it would cost least. */
+  @Test
+  void farComponentsWait() {
+    double[] mean = {0, 0, 1e7, 1e7, 10, 0, 10.05, 0};
+    double[] covariance = new double[16];
+    for (int i = 0; i < 4; i++) {
+      covariance[4 * i] = covariance[4 * i + 3] = 1e-4;
+    }
+    double[] weights = {1e-3, 1e-3, 0.5, 0.5};
+    Mixtures four = Mixtures.unnormalized(FullGaussians.ofCovariance(mean, covariance, 2), weights);
+    MixtureReduction three = MixtureReduction.runnalls(four, 3);
+    assertThat(three.assignments()).containsExactly(0, 1, 2, 2);
+    assertThat(three.costs()).containsExactly(new double[] {0.5 * Math.log(7.25)}, within(1e-10));
+    assertThat(three.raised()).isZero();
+    assertThat(MixtureReduction.runnalls(four, 2).assignments()).containsExactly(0, 1, 0, 0);
+    MixtureReduction one = MixtureReduction.runnalls(four, 1);
+    assertThat(one.assignments()).containsExactly(0, 0, 0, 0);
+    assertThat(one.mixtures().weights()).containsExactly(1.002);
+  }
+
+  /** 49 components near each other and one far: {@code ½ [ln|P| − .98 ln|P_near| − .02 ln|P_far|]} at last, whatever rounding does. */
+  @Test
+  void oneFarComponent() {
+    int n = 50;
+    double[] covariance = new double[4 * n];
+    for (int i = 0; i < n; i++) {
+      covariance[4 * i] = covariance[4 * i + 3] = 1e-4;
+    }
+    double[] weights = new double[n];
+    Arrays.fill(weights, 1.0 / n);
+    int raised = 0;
+    for (int seed = 0; seed < 50; seed++) {
+      Random random = new Random(seed);
+      double[] mean = random.doubles(2 * n, -0.01, 0.01).toArray();
+      mean[2 * n - 2] = mean[2 * n - 1] = 1e7;
+      Gaussians all = FullGaussians.ofCovariance(mean, covariance, 2);
+      MixtureReduction two = MixtureReduction.runnalls(Mixtures.of(all, weights), 2);
+      double[] near = two.mixtures().components().covariance(0);
+      double[] center = two.mixtures().components().mean(0);
+      double det = near[0] * near[3] - near[1] * near[2];
+      double x = 1e7 - center[0];
+      double y = 1e7 - center[1];
+      double a = 0.98 * near[0] + 0.02e-4;
+      double b = 0.98 * near[1];
+      double c = 0.98 * near[3] + 0.02e-4;
+      double common = (a * c - b * b) + 0.0196 * (c * x * x - 2 * b * x * y + a * y * y);
+      double expected = 0.5 * (Math.log(common) - 0.98 * Math.log(det) - 0.02 * Math.log(1e-8));
+      MixtureReduction one = MixtureReduction.runnalls(Mixtures.of(all, weights), 1);
+      assertThat(one.costs()[n - 2]).isCloseTo(expected, within(1e-11));
+      assertThat(Arrays.copyOf(one.costs(), n - 2)).containsExactly(two.costs());
+      Gaussians merged = one.mixtures().components();
+      FullGaussians.ofCovariance(merged.mean(0), merged.covariance(0), 2); // is taken again
+      raised += one.raised();
+    }
+    assertThat(raised).isPositive();
+  }
+
+  /** A component that is not merged is handed over as it was given, though its covariance is singular in double. */
+  @Test
+  void unmergedFactorsAreHandedOver() {
+    double[] almost = {1, 0, 1, 1e-10, 2, 0, 2, 1e-10, 1, 0, 0, 1, 1, 0, 0, 1};
+    double[] mean = {0, 0, 9, 9, 3, 0, 3, 0};
+    Mixtures four =
+        Mixtures.of(
+            FullGaussians.ofScaleTril(mean, almost, 2), new double[] {0.25, 0.25, 0.25, 0.25});
+    MixtureReduction reduced = MixtureReduction.runnalls(four, 3);
+    assertThat(reduced.raised()).isZero();
+    Gaussians left = reduced.mixtures().components();
+    assertThat(left.scale(0)).containsExactly(1, 0, 1, 1e-10);
+    assertThat(left.scale(1)).containsExactly(2, 0, 2, 1e-10);
+    assertThat(left.scale(2)).containsExactly(1, 0, 0, 1);
+    MixtureReduction one = MixtureReduction.runnalls(four, 1);
+    assertThat(one.costs()).hasSize(3);
+    assertThat(Arrays.stream(one.costs()).allMatch(Double::isFinite)).isTrue();
   }
 
   private static void reject(

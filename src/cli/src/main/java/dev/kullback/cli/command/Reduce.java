@@ -1,5 +1,6 @@
 package dev.kullback.cli.command;
 
+import dev.kullback.Divergence;
 import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.MixtureReduction;
@@ -114,7 +115,7 @@ final class Reduce implements Callable<Integer> {
     List<Path> inputs = new ArrayList<>(BatchOptions.inputs(files, List.of()));
     inputs.addAll(weightOptions.files());
     Input.limitStdin(0, inputs);
-    ScalePolicy policy = policyOptions.policy(files, List.of());
+    ScalePolicy policy = policyOptions.policy(files, List.of(), Divergence.KL);
     checkOptions();
     Map<String, Path> outputs = new LinkedHashMap<>();
     outputs.put("output", output);
@@ -234,12 +235,18 @@ final class Reduce implements Callable<Integer> {
         "mixture of %d Gaussians of dimension %d reduced to %d, %s, in %.3g s",
         q.size(), q.dimension(), size, dtype, seconds);
     report.line("cost %.7g nats in all, the last merger %.7g", reduced.totalCost(), last);
+    if (reduced.raised() > 0) {
+      report.line(
+          "covariances of far components that float64 rounds to singular ones, raised by 1e-15 or so: %d",
+          reduced.raised());
+    }
     if (weights.isScaled()) {
       report.line(
           "the weights, whose sum is exp(%.9g), were scaled to the sum 1", weights.logSum());
     }
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
     report.put("components", size).put("total_cost", reduced.totalCost());
+    report.put("raised", reduced.raised());
     report.put("last_cost", costs.length == 0 ? null : last).put("seconds", seconds);
     report.put("scaled_log_sum", weights.isScaled() ? weights.logSum() : null);
   }

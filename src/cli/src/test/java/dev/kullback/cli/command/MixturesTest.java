@@ -216,6 +216,22 @@ class MixturesTest extends CommandFixture {
         .containsExactly(values(read("os.npy", 1, 2, 2)), within(1e-6));
   }
 
+  /** So far apart that float64 does not hold it either: it is raised, the summary says so, and what is written is read. */
+  @Test
+  void reduceComponentsTooFarApart() throws IOException {
+    NpyFiles.write(folder.resolve("m.npy"), "<f8", new long[] {2, 2}, 0, 0, 1e7, 1e7);
+    NpyFiles.write(
+        folder.resolve("k.npy"), "<f8", new long[] {2, 2, 2}, 1e-4, 0, 0, 1e-4, 1e-4, 0, 0, 1e-4);
+    assertThat(run("reduce --to 1 --mean m.npy --cov k.npy" + OUT).out())
+        .contains("cost 20.37669 nats in all")
+        .contains("raised by 1e-15 or so: 1\n");
+    assertThat(values(read("o.npy", 1, 2))).containsExactly(5e6, 5e6);
+    assertThat(run("entropy --weights ow.npy --mean o.npy --cov os.npy").status()).isZero();
+    String again = " -o x.npy --out-scale y.npy --out-weights z.npy";
+    assertThat(run("reduce --to 1 --json --mean o.npy --cov os.npy" + again).out())
+        .contains("\"raised\": 0");
+  }
+
   /** Only proportions matter: an unnormalized filter's logarithms, and weights of any magnitude. */
   @ParameterizedTest
   @CsvSource({

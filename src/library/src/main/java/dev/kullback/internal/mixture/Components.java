@@ -38,9 +38,6 @@ public abstract class Components {
 
   final int dimension;
 
-  /** The index of the first component in a batch of mixtures, for messages. */
-  final int first;
-
   /** Numbers that hold a covariance: variances, or a packed triangle. */
   final int length;
 
@@ -71,9 +68,14 @@ public abstract class Components {
   private final double[] error;
   private final double[] shift;
 
+  /** Owners, and a component's mean and covariance, before a merger that may be undone. */
+  private final int[] ownerBefore;
+
+  private final double[] meanBefore;
+  private final double[] covarianceBefore;
+
   /** Makes the components of means, which it copies, as it does weights, and of covariances, which it keeps. */
-  Components(double[] weights, double[] mean, double[] covariance, int first) {
-    this.first = first;
+  Components(double[] weights, double[] mean, double[] covariance) {
     int n = weights.length;
     dimension = mean.length / n;
     length = covariance.length / n;
@@ -98,13 +100,15 @@ public abstract class Components {
     sum = new double[length];
     error = new double[length];
     shift = new double[dimension];
+    ownerBefore = new int[n];
+    meanBefore = new double[dimension];
+    covarianceBefore = new double[length];
   }
 
-  /** Makes the components of one mixture, which begin at {@code first} in a batch of mixtures. */
-  public static Components of(Batch batch, double[] weights, int first) {
+  public static Components of(Batch batch, double[] weights) {
     return switch (batch) {
-      case DiagonalBatch d -> new DiagonalComponents(d, weights, first);
-      case FullBatch f -> new FullComponents(f, weights, first);
+      case DiagonalBatch d -> new DiagonalComponents(d, weights);
+      case FullBatch f -> new FullComponents(f, weights);
     };
   }
 
@@ -124,8 +128,20 @@ public abstract class Components {
     System.arraycopy(mean, i * dimension, to, at, dimension);
   }
 
-  /** Writes a component's variances, or its covariance as a whole matrix. */
-  public abstract void copyCovariance(int i, double[] to, int at);
+  /**
+   * Writes a component's variances, or its packed factor and what rounding took from it: as they were given, where it was not merged.
+   */
+  public abstract void copyScale(int i, double[] to, double[] low, int at);
+
+  /** Numbers that {@link #copyScale} writes. */
+  public final int scaleLength() {
+    return length;
+  }
+
+  /** Whether a component's covariance was raised to be positive definite. */
+  public boolean isRaised(int i) {
+    return false;
+  }
 
   /** Counts a cost for a {@link Checkpoint}. */
   final long terms() {
@@ -168,11 +184,33 @@ public abstract class Components {
   abstract boolean costsMore(int i, int j, double most);
 
   /**
-   * Merges component j into component i.
+   * Merges component j into component i, and returns true; or does nothing, and returns false, where their covariance is not positive
+   * definite in double.
    *
-   * @throws IllegalArgumentException if their covariance is not positive definite in double
+   * @param mayRaise whether such a covariance is raised instead
    */
-  public void merge(int i, int j) {
+  final boolean merge(int i, int j, boolean mayRaise) {
+    double weightBefore = weight[i];
+    System.arraycopy(owner, 0, ownerBefore, 0, owner.length);
+    System.arraycopy(mean, i * dimension, meanBefore, 0, dimension);
+    System.arraycopy(covariance, i * length, covarianceBefore, 0, length);
+    combine(i, j);
+    if (weight[i] == 0 || factor(i, mayRaise)) {
+      return true;
+    }
+    weight[i] = weightBefore;
+    System.arraycopy(ownerBefore, 0, owner, 0, owner.length);
+    System.arraycopy(meanBefore, 0, mean, i * dimension, dimension);
+    System.arraycopy(covarianceBefore, 0, covariance, i * length, length);
+    return false;
+  }
+
+  /** Makes what costs need of a merged component; returns whether its covariance is positive definite in double, or was raised. */
+  boolean factor(int i, boolean mayRaise) {
+    return true;
+  }
+
+  private void combine(int i, int j) {
     int heaviest = -1;
     for (int k = 0; k < owner.length; k++) {
       if (owner[k] == j) {

@@ -6,8 +6,8 @@ import dev.kullback.internal.numerics.Compensation;
 
 /** Components with diagonal covariances, of which a merger keeps the variances. Its cost is a sum over the dimensions. */
 final class DiagonalComponents extends Components {
-  DiagonalComponents(DiagonalBatch batch, double[] weights, int first) {
-    super(weights, batch.mean64(), variances(batch), first);
+  DiagonalComponents(DiagonalBatch batch, double[] weights) {
+    super(weights, batch.mean64(), variances(batch));
   }
 
   private static double[] variances(DiagonalBatch batch) {
@@ -24,7 +24,7 @@ final class DiagonalComponents extends Components {
   }
 
   @Override
-  public void copyCovariance(int i, double[] to, int at) {
+  public void copyScale(int i, double[] to, double[] low, int at) {
     System.arraycopy(covariance, i * length, to, at, length);
   }
 

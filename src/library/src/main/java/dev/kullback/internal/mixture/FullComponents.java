@@ -4,8 +4,10 @@ import dev.kullback.internal.batch.FullBatch;
 import dev.kullback.internal.formula.Excess;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.DoubleLogProduct;
+import dev.kullback.internal.numerics.SemidefiniteFactor;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
+import java.util.BitSet;
 
 /**
  * Components with full covariances, as packed triangles. The factor of {@code I + M} is {@code I + F} with F computed of M as it is, so
@@ -14,6 +16,12 @@ import java.util.Arrays;
 final class FullComponents extends Components {
   /** Factors L of the covariances, packed, rounded from twice the precision of double. */
   private final double[] factor;
+
+  /** What rounding took from them. */
+  private final double[] factorLow;
+
+  /** Components whose covariances were raised. */
+  private final BitSet raised = new BitSet();
 
   /** ln|P_i|, and the diagonals of the inverses. */
   private final double[] logDet;
@@ -31,9 +39,11 @@ final class FullComponents extends Components {
   private final double[] y;
   private final double[] diagonal;
 
-  FullComponents(FullBatch batch, double[] weights, int first) {
-    super(weights, batch.mean(), covariances(batch), first);
+  FullComponents(FullBatch batch, double[] weights) {
+    super(weights, batch.mean(), covariances(batch));
     factor = batch.scaleTril().clone();
+    double[] lows = batch.scaleTrilLow();
+    factorLow = lows == null ? new double[factor.length] : lows.clone();
     high = new double[length];
     low = new double[length];
     x = new double[length];
@@ -64,12 +74,14 @@ final class FullComponents extends Components {
   }
 
   @Override
-  public void copyCovariance(int i, double[] to, int at) {
-    for (int r = 0, k = i * length; r < dimension; r++) {
-      for (int c = 0; c <= r; c++, k++) {
-        to[at + r * dimension + c] = to[at + c * dimension + r] = covariance[k];
-      }
-    }
+  public void copyScale(int i, double[] to, double[] low, int at) {
+    System.arraycopy(factor, i * length, to, at, length);
+    System.arraycopy(factorLow, i * length, low, at, length);
+  }
+
+  @Override
+  public boolean isRaised(int i) {
+    return raised.get(i);
   }
 
   @Override
@@ -241,9 +253,33 @@ final class FullComponents extends Components {
     return log - 0x1p-51 * (dimension * (dimension + 5) * condition + logs);
   }
 
+  /** Factors a covariance as a batch of covariances does, and raises it until such a batch takes it. */
   @Override
-  public void merge(int i, int j) {
-    super.merge(i, j);
+  boolean factor(int i, boolean mayRaise) {
+    double tolerance = SemidefiniteFactor.tolerance(dimension, false);
+    raised.clear(i);
+    for (double more = tolerance; !factorScaled(i, tolerance); more *= 2) {
+      if (!mayRaise) {
+        return false;
+      }
+      for (int r = 0, k = i * length; r < dimension; k += ++r + 1) {
+        covariance[k] += covariance[k] * more;
+      }
+      raised.set(i);
+    }
+    for (int r = 0, k = 0; r < dimension; r++) {
+      double t = scaleOf(i, r);
+      for (int c = 0; c <= r; c++, k++) {
+        factor[i * length + k] = high[k] / t;
+        factorLow[i * length + k] = low[k] / t;
+      }
+    }
+    setInverse(i);
+    return true;
+  }
+
+  /** Factors a covariance with rows and columns scaled; returns whether it is positive definite. */
+  private boolean factorScaled(int i, double tolerance) {
     Arrays.fill(low, 0);
     for (int r = 0, k = 0; r < dimension; r++) {
       double t = scaleOf(i, r);
@@ -252,19 +288,8 @@ final class FullComponents extends Components {
         high[k] = covariance[i * length + k] * Math.max(t, u) * Math.min(t, u);
       }
     }
-    if (!cholesky.factor(high, low, dimension, this::pass)) {
-      throw new IllegalArgumentException(
-          ("components[%d] and components[%d], as merged so far, have a common covariance that is not positive definite in"
-                  + " double; raise the smallest variances of those like them")
-              .formatted(first + i, first + j));
-    }
-    for (int r = 0, k = 0; r < dimension; r++) {
-      double t = scaleOf(i, r);
-      for (int c = 0; c <= r; c++, k++) {
-        factor[i * length + k] = high[k] / t;
-      }
-    }
-    setInverse(i);
+    return cholesky.factor(high, low, dimension, this::pass)
+        && !SemidefiniteFactor.isSingular(high, 0, 1, dimension, tolerance);
   }
 
   /** Sets ln|P_i| and the diagonal of {@code P_i⁻¹ = L⁻ᵀL⁻¹}. */

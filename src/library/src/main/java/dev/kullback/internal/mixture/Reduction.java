@@ -2,11 +2,16 @@ package dev.kullback.internal.mixture;
 
 import dev.kullback.internal.work.Checkpoint;
 import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Merges the two components that cost least, again and again. Each row i has the least cost of merging component i with one of a higher
  * index or, once that partner was merged with another, a bound below it. A row is gone through again only when it was merged, or when its
- * bound is the least of all rows' values. Costs that may be equal go to the lower i, then to the lower j.
+ * bound is the least of all rows' values. Costs that may be equal go to the lower i, then to the lower j. A merger whose covariance double
+ * does not hold waits until there are no others.
  */
 public final class Reduction {
   /** What a bound must exceed a cost by, relatively, to count as greater: far more than rounding does to either. */
@@ -32,6 +37,11 @@ public final class Reduction {
 
   private final double[] cost;
 
+  /** Mergers that wait, of components that are left, by {@link #key}. */
+  private final Map<Long, Waiting> waiting = new HashMap<>();
+
+  private record Waiting(int i, int j, double cost) {}
+
   public Reduction(Components components, int size) {
     this.components = components;
     this.size = size;
@@ -56,11 +66,19 @@ public final class Reduction {
     while (steps < costs.length) {
       int p = cheapest();
       int i = left[p];
-      if (cost[i] > most) {
+      Waiting last = cost[i] < Double.POSITIVE_INFINITY ? null : cheapestWaiting();
+      double next = last == null ? cost[i] : last.cost;
+      if (next > most) {
         break;
       }
-      costs[steps++] = cost[i];
-      merge(p);
+      if (last != null) {
+        merge(last.i, last.j, true);
+      } else if (!merge(i, partner[i], false)) {
+        waiting.put(key(i, partner[i]), new Waiting(i, partner[i], next));
+        scan(p);
+        continue;
+      }
+      costs[steps++] = next;
       progress.run();
     }
     return Arrays.copyOf(costs, steps);
@@ -73,6 +91,19 @@ public final class Reduction {
   /** Returns the p-th component that is left. */
   public int component(int p) {
     return left[p];
+  }
+
+  private @Nullable Waiting cheapestWaiting() {
+    return waiting.values().stream()
+        .min(
+            Comparator.comparingDouble(Waiting::cost)
+                .thenComparingInt(Waiting::i)
+                .thenComparingInt(Waiting::j))
+        .orElse(null);
+  }
+
+  private static long key(int i, int j) {
+    return (long) i << Integer.SIZE | j;
   }
 
   /** Returns the place of the first row of least cost, or of one that may be equal, with its partner. */
@@ -107,7 +138,8 @@ public final class Reduction {
 
   /** Takes j as a row's partner if it costs less than {@link #least}, or perhaps as much and is lower. */
   private void offer(int i, int j) {
-    if (!components.costsMore(i, j, MARGIN * least[i])) {
+    if (!components.costsMore(i, j, MARGIN * least[i])
+        && (waiting.isEmpty() || !waiting.containsKey(key(i, j)))) {
       double offered = components.cost(i, j);
       boolean isTie = offered <= TIE * cost[i] && cost[i] <= TIE * offered;
       if (partner[i] == NONE
@@ -121,11 +153,13 @@ public final class Reduction {
     }
   }
 
-  /** Merges the row at a place with its partner. */
-  private void merge(int place) {
-    int i = left[place];
-    int j = partner[i];
-    components.merge(i, j);
+  /** Merges j into i, which is lower, if that is to be done: see {@link Components#merge}. */
+  private boolean merge(int i, int j, boolean mayRaise) {
+    if (!components.merge(i, j, mayRaise)) {
+      return false;
+    }
+    waiting.values().removeIf(w -> w.i == i || w.i == j || w.j == i || w.j == j);
+    int place = Arrays.binarySearch(left, 0, size, i);
     int removed = Arrays.binarySearch(left, 0, size, j);
     System.arraycopy(left, removed + 1, left, removed, --size - removed);
     for (int p = 0; p < removed; p++) {
@@ -140,5 +174,6 @@ public final class Reduction {
     if (place < size - 1) {
       scan(place);
     }
+    return true;
   }
 }
