@@ -23,6 +23,9 @@ import java.util.stream.IntStream;
  * <ul>
  *   <li>The means μ are row-major {@code [N, D]} and finite, and N is {@code mean.length / D}. The scales are of the shape and
  *       within the range that their kind tells; a policy says what else is done with those of diagonal kinds.
+ *   <li>Scales of one Gaussian are shared by all N: D numbers of a diagonal kind, D² of matrices, {@code D(D+1)/2} of packed factors. The
+ *       batch is, to the bit, that of an array that repeats them N times, and as large; a shared matrix is factored once. No other length is
+ *       repeated: not one number, nor N of them, nor a single mean.
  *   <li>An invalid value or matrix causes an {@link InvalidGaussianException}, which tells the array, the Gaussian and the element.
  *       Arrays that do not have these shapes, or are too large, cause another {@link IllegalArgumentException}.
  *   <li>Arrays of {@code float} make a batch of float precision, and arrays of {@code double} one of double precision.
@@ -41,7 +44,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    *
    * @param kind what {@code scale} holds
    * @param mean μ, row-major {@code [N, D]}
-   * @param scale scales or matrices, row-major, of the shape that {@code kind} tells
+   * @param scale scales or matrices, row-major, of the shape that {@code kind} tells, or those of one Gaussian that all share
    * @param dimension D
    * @throws InvalidGaussianException if a value or a matrix is invalid
    * @throws IllegalArgumentException if the arrays do not have these shapes, or are too large
@@ -104,7 +107,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    * {@return a batch that takes the arrays over instead of copying them}
    *
    * <p>The caller must not modify them afterwards, on pain of wrong results. They are checked as {@code of} checks its arrays,
-   * with {@link ScalePolicy#STRICT}; where an exception is thrown, the caller keeps them.
+   * with {@link ScalePolicy#STRICT}; where an exception is thrown, the caller keeps them. Scales that all Gaussians share are copied.
    *
    * @param kind what {@code scale} holds, one of the diagonal kinds
    * @throws IllegalArgumentException also if {@code kind} is a full one: its batch holds factors, in an array of its own

@@ -7,7 +7,8 @@ import java.util.Arrays;
 
 /**
  * What an array of scales holds, by which it states the variances or covariances of a batch's N Gaussians of dimension D.
- * Arrays are row-major, and all values finite. {@link Gaussians#of(ScaleKind, float[], float[], int) Gaussians.of} takes any
+ * Arrays are row-major, and all values finite. An array of the scales of one Gaussian, {@code [D]}, {@code [D, D]} or
+ * {@code [D(D+1)/2]}, is shared by all N. {@link Gaussians#of(ScaleKind, float[], float[], int) Gaussians.of} takes any
  * kind, and methods of {@link DiagonalGaussians} and {@link FullGaussians} are named after the frequent ones.
  *
  * @since 0.1.0
@@ -26,14 +27,15 @@ public enum ScaleKind {
   PRECISION(Scale.PRECISION),
 
   /**
-   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, positive on the diagonal and zero above it: a covariance or an upper factor
-   * is refused.
+   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, not 0 on the diagonal and zero above it: a covariance or an upper factor
+   * is refused. A negative diagonal element, such as a QR factorization leaves, turns the sign of its column, which changes no Σ: the batch
+   * is that of the turned L, to the bit.
    */
   SCALE_TRIL(MatrixForm.SCALE_TRIL),
 
   /**
-   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, positive on the diagonal, with anything above it, which is ignored, even NaN.
-   * LAPACK's {@code potrf} leaves what was there. A covariance or an upper factor that is given by mistake makes wrong Gaussians.
+   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, not 0 on the diagonal as {@link #SCALE_TRIL}, with anything above it, which is ignored,
+   * even NaN. LAPACK's {@code potrf} leaves what was there. A covariance or an upper factor that is given by mistake makes wrong Gaussians.
    */
   SCALE_TRIL_IGNORING_UPPER(MatrixForm.SCALE_TRIL_IGNORING_UPPER),
 
@@ -43,7 +45,10 @@ public enum ScaleKind {
    */
   PACKED_SCALE_TRIL(MatrixForm.PACKED_SCALE_TRIL),
 
-  /** Factors L packed by rows with {@code L_kk} itself, positive, on the diagonal: otherwise as {@link #PACKED_SCALE_TRIL}. */
+  /**
+   * Factors L packed by rows with {@code L_kk} itself on the diagonal, not 0 as of {@link #SCALE_TRIL}: otherwise as
+   * {@link #PACKED_SCALE_TRIL}.
+   */
   PLAIN_PACKED_SCALE_TRIL(MatrixForm.PLAIN_PACKED_SCALE_TRIL),
 
   /**
@@ -56,7 +61,14 @@ public enum ScaleKind {
   COVARIANCE(MatrixForm.COVARIANCE),
 
   /** Precisions {@code Σ⁻¹}, {@code [N, D, D]}, which must be as covariances must, and are factored as those are. */
-  PRECISION_MATRIX(MatrixForm.PRECISION);
+  PRECISION_MATRIX(MatrixForm.PRECISION),
+
+  /**
+   * Upper factors U of precisions {@code Σ⁻¹ = UUᵀ}, {@code [N, D, D]}, not 0 on the diagonal and zero below it: what scikit-learn has as
+   * {@code precisions_cholesky_}. {@code L = U⁻ᵀ} is computed in twice the precision of double. A negative diagonal element turns the sign of its
+   * column, as of {@link #SCALE_TRIL}.
+   */
+  PRECISION_CHOLESKY(MatrixForm.PRECISION_CHOLESKY);
 
   @SuppressWarnings("ImmutableEnumChecker") // the two that are permitted are enums
   final ScaleForm form;

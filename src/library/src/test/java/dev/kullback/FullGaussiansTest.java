@@ -104,7 +104,8 @@ class FullGaussiansTest {
     double[] mean = new double[4];
     double[] covariance = {1, 0, 0, 1, 2, 1, 1, 2};
     String advice =
-        "; is it a covariance (ofCovariance), or an upper factor, to be transposed?"
+        "; is it a covariance (ofCovariance), or an upper factor? Transpose one of a covariance, such as R of a QR factorization;"
+            + " one of a precision, such as scikit-learn's precisions_cholesky_, is ScaleKind.PRECISION_CHOLESKY."
             + " ScaleKind.SCALE_TRIL_IGNORING_UPPER does not look above the diagonal";
     rejects(
         "scaleTril[1][0][1] (Gaussian 1, row 0, column 1) is 1.0: not lower triangular" + advice,
@@ -116,15 +117,15 @@ class FullGaussiansTest {
         "(Gaussian 0, row 0, column 1) is 1.0: not lower triangular", // scikit-learn's
         () -> FullGaussians.ofScaleTril(new float[2], new float[] {2, 1, 0, 0.5f}, 2));
     MemorySegment means = MemorySegment.ofArray(mean);
-    MemorySegment negative = MemorySegment.ofArray(new double[] {1, 9, 0, 1, 2, 9, 1, -2});
+    MemorySegment zero = MemorySegment.ofArray(new double[] {1, 9, 0, 1, 2, 9, 1, -0.0});
     rejects(
-        "scaleTril[1][1][1] (Gaussian 1, row 1, column 1) is -2.0; a diagonal element",
+        "scaleTril[1][1][1] (Gaussian 1, row 1, column 1) is -0.0; a diagonal element",
         () ->
             Gaussians.of(
                 ScaleKind.SCALE_TRIL_IGNORING_UPPER,
                 means,
                 ValueLayout.JAVA_DOUBLE,
-                negative,
+                zero,
                 ValueLayout.JAVA_DOUBLE,
                 2,
                 ScalePolicy.STRICT));
@@ -236,10 +237,11 @@ class FullGaussiansTest {
         "scaleTril[1][1][0] (Gaussian 1, row 1, column 0) is Infinity; it must be finite",
         () -> FullGaussians.ofScaleTril(mean, with(unit, 6, 1 / 0.0), 2));
     rejects(
-        "scaleTril[0][1][1] (Gaussian 0, row 1, column 1) is -2.0",
-        () -> FullGaussians.ofScaleTril(mean, with(unit, 3, -2), 2));
+        "scaleTril[0][1][1] (Gaussian 0, row 1, column 1) is -Infinity; a diagonal element, it must be finite and not 0",
+        () -> FullGaussians.ofScaleTril(mean, with(unit, 3, -1 / 0.0), 2));
     rejects(
-        "scaleTril[0][0][0] (Gaussian 0, row 0, column 0) is 0.0",
+        "scaleTril[0][0][0] (Gaussian 0, row 0, column 0) is 0.0; a diagonal element, it must be finite and not 0:"
+            + " the matrix is singular; a small positive number there mends it",
         () -> FullGaussians.ofScaleTril(new float[2], new float[4], 2));
     rejects(
         "packed[1][2] (Gaussian 1, row 1, column 1) is 800.0",
@@ -275,10 +277,10 @@ class FullGaussiansTest {
         "mean has 4 elements, which is not a positive multiple of the dimension 3",
         () -> FullGaussians.ofScaleTril(mean, unit, 3));
     rejects(
-        "mean has 4 elements, [2, 2], but scaleTril has 4; it must be [2, D, D], 4 elements each",
-        () -> FullGaussians.ofScaleTril(mean, new double[4], 2));
+        "mean has 4 elements, [2, 2], but scaleTril has 2; it must be [2, D, D], 4 elements each, or one for all",
+        () -> FullGaussians.ofScaleTril(mean, new double[2], 2));
     rejects(
-        "mean has 4 elements, [2, 2], but packed has 8; it must be [2, D(D+1)/2], 3 elements each",
+        "mean has 4 elements, [2, 2], but packed has 8; it must be [2, D(D+1)/2], 3 elements each, or one for all",
         () -> FullGaussians.ofPackedScaleTril(mean, unit, 2));
     rejects(
         "element layout must be float or double",

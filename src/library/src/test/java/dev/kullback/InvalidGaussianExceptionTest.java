@@ -129,7 +129,8 @@ class InvalidGaussianExceptionTest {
               () -> FullGaussians.ofScaleTril(new float[4], factors, 2),
               "scaleTril[1][0][1] (Gaussian 1, row 0, column 1)"
                   + reason
-                  + "; is it a covariance (ofCovariance), or an upper factor, to be transposed?"
+                  + "; is it a covariance (ofCovariance), or an upper factor? Transpose one of a covariance, such as R of a QR factorization;"
+                  + " one of a precision, such as scikit-learn's precisions_cholesky_, is ScaleKind.PRECISION_CHOLESKY."
                   + " ScaleKind.SCALE_TRIL_IGNORING_UPPER does not look above the diagonal");
     }
   }

@@ -69,7 +69,11 @@ class ScaleKindTest {
     return switch (kind) {
       case STD, VARIANCE, LOG_VARIANCE, PRECISION -> dimension;
       case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> dimension * (dimension + 1) / 2;
-      case SCALE_TRIL, SCALE_TRIL_IGNORING_UPPER, COVARIANCE, PRECISION_MATRIX ->
+      case SCALE_TRIL,
+          SCALE_TRIL_IGNORING_UPPER,
+          COVARIANCE,
+          PRECISION_MATRIX,
+          PRECISION_CHOLESKY ->
           dimension * dimension;
     };
   }
@@ -108,7 +112,11 @@ class ScaleKindTest {
       case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, scale, D);
       case PACKED_SCALE_TRIL -> FullGaussians.ofPackedScaleTril(mean, scale, D);
       case COVARIANCE -> FullGaussians.ofCovariance(mean, scale, D);
-      case SCALE_TRIL_IGNORING_UPPER, PLAIN_PACKED_SCALE_TRIL, PRECISION_MATRIX -> null;
+      case SCALE_TRIL_IGNORING_UPPER,
+          PLAIN_PACKED_SCALE_TRIL,
+          PRECISION_MATRIX,
+          PRECISION_CHOLESKY ->
+          null;
     };
   }
 
@@ -121,7 +129,11 @@ class ScaleKindTest {
       case SCALE_TRIL -> FullGaussians.ofScaleTril(mean, scale, D);
       case PACKED_SCALE_TRIL -> FullGaussians.ofPackedScaleTril(mean, scale, D);
       case COVARIANCE -> FullGaussians.ofCovariance(mean, scale, D);
-      case SCALE_TRIL_IGNORING_UPPER, PLAIN_PACKED_SCALE_TRIL, PRECISION_MATRIX -> null;
+      case SCALE_TRIL_IGNORING_UPPER,
+          PLAIN_PACKED_SCALE_TRIL,
+          PRECISION_MATRIX,
+          PRECISION_CHOLESKY ->
+          null;
     };
   }
 
@@ -134,6 +146,7 @@ class ScaleKindTest {
       case SCALE_TRIL, SCALE_TRIL_IGNORING_UPPER -> "scaleTril";
       case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL -> "packed";
       case COVARIANCE -> "covariance";
+      case PRECISION_CHOLESKY -> "precisionCholesky";
     };
   }
 

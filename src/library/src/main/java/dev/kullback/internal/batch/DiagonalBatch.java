@@ -82,9 +82,9 @@ public final class DiagonalBatch extends Batch {
       RangeCheck range) {
     super((int) (mean.length() / dimension), dimension, mean.isDouble() || scale.isDouble());
     mean32 = isDouble() ? null : mean.floats();
-    scale32 = isDouble() ? null : scale.floats();
+    scale32 = isDouble() ? null : scale.floats(mean.length());
     mean64 = isDouble() ? mean.doubles() : null;
-    scale64 = isDouble() ? scale.doubles() : null;
+    scale64 = isDouble() ? scale.doubles(mean.length()) : null;
     this.kind = kind;
     if (policy == ScalePolicy.CLAMPED) {
       clamp();
@@ -109,7 +109,8 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * Makes a batch from means and scales, which are copied unless they are owned. If either is of double, the batch is.
+   * Makes a batch from means and scales, which are copied unless they are owned; of D scales, which all Gaussians share, each gets a copy. If
+   * either is of double, the batch is.
    *
    * @param range checks a batch of floats
    */
@@ -469,9 +470,9 @@ public final class DiagonalBatch extends Batch {
 
   private static void checkShape(long meanLength, long scaleLength, int dimension, Scale kind) {
     checkDimension(dimension);
-    if (meanLength != scaleLength) {
+    if (meanLength != scaleLength && scaleLength != dimension) {
       throw new IllegalArgumentException(
-          "mean has %d elements but %s has %d; both must be [N, %d]%s"
+          "mean has %d elements but %s has %d; both must be [N, %d], or %2$s [%4$d] for all%s"
               .formatted(
                   meanLength,
                   kind.argument(),
@@ -479,12 +480,15 @@ public final class DiagonalBatch extends Batch {
                   dimension,
                   scaleLength == meanLength * dimension && !kind.matrices().isEmpty()
                       ? " (matrices: ScaleKind.%s)".formatted(kind.matrices())
-                      : ""));
+                      : scaleLength * dimension == meanLength
+                          ? " (to give a Gaussian one number, repeat it %d times)"
+                              .formatted(dimension)
+                          : ""));
     }
     if (meanLength % dimension != 0) {
       throw new IllegalArgumentException(
-          "mean and %s have %d elements, which is not a multiple of the dimension %d"
-              .formatted(kind.argument(), meanLength, dimension));
+          "mean has %d elements, which is not a multiple of the dimension %d"
+              .formatted(meanLength, dimension));
     }
     checkSize(meanLength / dimension, dimension, MOST_DIMENSIONS, mostRows(dimension));
   }

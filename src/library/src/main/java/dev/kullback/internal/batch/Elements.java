@@ -82,11 +82,19 @@ public final class Elements {
 
   /** Copies floats, or returns the array that was given away. */
   float[] floats() {
-    if (array instanceof float[] floats) {
+    return floats(length());
+  }
+
+  /** The same, again and again up to a count, a multiple of {@link #length}. */
+  float[] floats(long count) {
+    if (array instanceof float[] floats && count == length()) {
       return owned ? floats : floats.clone();
     }
-    float[] copy = new float[(int) length()];
-    MemorySegment.copy(segment, layout, 0, copy, 0, copy.length);
+    float[] copy = new float[(int) count];
+    int length = (int) length();
+    for (int at = 0; at < copy.length; at += length) {
+      MemorySegment.copy(segment, layout, 0, copy, at, length);
+    }
     return copy;
   }
 
@@ -97,12 +105,21 @@ public final class Elements {
 
   /** Copies floats or doubles as doubles, or returns the array of doubles that was given away. */
   double[] doubles() {
+    return doubles(length());
+  }
+
+  /** The same, again and again up to a count, a multiple of {@link #length}. */
+  double[] doubles(long count) {
     double[] given = array64();
-    if (given != null) {
+    if (given != null && count == length()) {
       return owned ? given : given.clone();
     }
-    double[] copy = new double[(int) length()];
-    read(0, copy, copy.length);
+    double[] copy = new double[(int) count];
+    int length = (int) Math.min(count, length());
+    read(0, copy, length);
+    for (int at = length; at < copy.length; at += length) {
+      System.arraycopy(copy, 0, copy, at, length);
+    }
     return copy;
   }
 

@@ -32,7 +32,10 @@ public final class Factors {
   private static final int READ_AT_ONCE = 4096;
 
   private final Elements matrix;
+
+  /** Matrices, N or 1 that all share. */
   private final int n;
+
   private final int d;
   private final MatrixForm kind;
   private final Supplier<Factorization> factorization;
@@ -45,6 +48,9 @@ public final class Factors {
 
   /** Whether singular covariances are taken. */
   private final boolean takesSingular;
+
+  /** Whether the matrices are factors U of precisions UUᵀ: Uᵀ is packed, and replaced by its inverse, which is L. */
+  private final boolean isUpper;
 
   /** Factors for the batch, and what their rounding lost; null where the caller gave L itself. */
   private final double[] factors;
@@ -65,7 +71,8 @@ public final class Factors {
     this.factorization = factorization;
     length = Cholesky.packedLength(d);
     isReversed = kind == MatrixForm.PRECISION;
-    takesSingular = policy == ScalePolicy.SEMIDEFINITE && !isReversed;
+    isUpper = kind == MatrixForm.PRECISION_CHOLESKY;
+    takesSingular = policy == ScalePolicy.SEMIDEFINITE && !isReversed && !isUpper;
     factors = new double[n * length];
     factorsLow = kind.isFactor() ? null : new double[factors.length];
   }
@@ -86,10 +93,30 @@ public final class Factors {
         throw Batch.rejected("mean", k, dimension, value, "it must be finite", "");
       }
     }
-    Factors made = new Factors(matrix, n, dimension, kind, policy, factorization);
+    int matrices = matrix.length() == kind.length(dimension) ? 1 : n;
+    Factors made = new Factors(matrix, matrices, dimension, kind, policy, factorization);
     boolean isWithin = made.make();
     boolean isDouble = mean.isDouble() || matrix.isDouble();
-    return new FullBatch(means, made.factors, made.factorsLow, dimension, isDouble, isWithin);
+    double[] low = made.factorsLow;
+    return new FullBatch(
+        means,
+        repeated(made.factors, n / matrices),
+        low == null ? null : repeated(low, n / matrices),
+        dimension,
+        isDouble,
+        isWithin);
+  }
+
+  /** Writes out what all Gaussians share. */
+  private static double[] repeated(double[] factors, int times) {
+    if (times == 1) {
+      return factors;
+    }
+    double[] all = new double[factors.length * times];
+    for (int at = 0; at < all.length; at += factors.length) {
+      System.arraycopy(factors, 0, all, at, factors.length);
+    }
+    return all;
   }
 
   /** Fills the factors; returns whether all are known to be within ±{@link FullBatch#MOST}. */
@@ -101,17 +128,21 @@ public final class Factors {
     if (kind.isPacked()) {
       matrix.read(0, factors, factors.length);
     } else {
-      readLowerTriangles();
+      readTriangles();
     }
-    boolean isWithin = checkFactors() && factorsLow == null;
+    boolean isWithin = checkFactors();
+    if (isUpper) {
+      invert(Objects.requireNonNull(factorsLow));
+    }
     if (takesSingular) {
       clearColumns();
     }
-    return isWithin;
+    return isWithin && factorsLow == null;
   }
 
-  private void readLowerTriangles() {
-    boolean isUpperChecked = kind == MatrixForm.SCALE_TRIL;
+  /** Packs lower triangles, or transposed upper ones. */
+  private void readTriangles() {
+    boolean isOtherChecked = kind != MatrixForm.SCALE_TRIL_IGNORING_UPPER;
     Checkpoint checkpoint = new Checkpoint();
     int square = d * d;
     double[] given = matrix.array64();
@@ -124,36 +155,51 @@ public final class Factors {
       }
       checkpoint.passUninterrupted(square);
       for (int r = 0, row = at; r < d; k += ++r, row += d) {
-        System.arraycopy(full, row, factors, k, r + 1);
-        if (isUpperChecked) {
-          checkUpper(full, row, i, r);
+        if (isUpper) {
+          for (int c = 0; c <= r; c++) {
+            factors[k + c] = full[at + c * d + r];
+          }
+        } else {
+          System.arraycopy(full, row, factors, k, r + 1);
+        }
+        if (isOtherChecked) {
+          checkOther(full, at, i, r);
         }
       }
     }
   }
 
-  /** Throws unless the elements behind the diagonal's of row r, which begins at {@code row}, are 0. */
-  private void checkUpper(double[] full, int row, int i, int r) {
+  /** Throws unless the elements of row r, of a matrix that begins at {@code at}, on the other side of the diagonal are 0. */
+  private void checkOther(double[] full, int at, int i, int r) {
+    int row = at + r * d;
+    int from = isUpper ? 0 : r + 1;
+    int to = isUpper ? r : d;
     long bits = 0; // without a branch for each element, the check takes a third of the time
-    for (int c = r + 1; c < d; c++) {
+    for (int c = from; c < to; c++) {
       bits |= Double.doubleToRawLongBits(full[row + c]);
     }
-    for (int c = r + 1; bits << 1 != 0 && c < d; c++) {
+    for (int c = from; bits << 1 != 0 && c < to; c++) {
       if (full[row + c] != 0) { // a -0 is 0
         throw notTriangular(full[row + c], i, r, c);
       }
     }
   }
 
-  /** Makes the exception for an element above the diagonal. */
+  /** Makes the exception for an element on the other side of the diagonal. */
   private InvalidGaussianException notTriangular(double value, int i, int r, int c) {
     return rejected(
         i,
         r,
         c,
-        "is " + matrix.text(value) + ": not lower triangular",
-        "; is it a covariance (ofCovariance), or an upper factor, to be transposed?"
-            + " ScaleKind.SCALE_TRIL_IGNORING_UPPER does not look above the diagonal");
+        "is "
+            + matrix.text(value)
+            + (isUpper ? ": not upper triangular" : ": not lower triangular"),
+        isUpper
+            ? "; is it a covariance's lower factor (ofScaleTril), or a precision's, L of LLᵀ? Of that, give LLᵀ"
+                + " (ScaleKind.PRECISION_MATRIX)"
+            : "; is it a covariance (ofCovariance), or an upper factor? Transpose one of a covariance, such as R of a QR factorization;"
+                + " one of a precision, such as scikit-learn's precisions_cholesky_, is ScaleKind.PRECISION_CHOLESKY."
+                + " ScaleKind.SCALE_TRIL_IGNORING_UPPER does not look above the diagonal");
   }
 
   /** N of the largest batch that fits a Java array when packed in panels; not positive where there is none. */
@@ -173,9 +219,9 @@ public final class Factors {
     }
     long n = meanLength / dimension;
     long each = kind.length(dimension);
-    if (matrixLength % each != 0 || matrixLength / each != n) {
+    if (matrixLength != each && (matrixLength % each != 0 || matrixLength / each != n)) {
       throw new IllegalArgumentException(
-          "mean has %d elements, [%d, %d], but %s has %d; it must be [%2$d, %s], %d elements each"
+          "mean has %d elements, [%d, %d], but %s has %d; it must be [%2$d, %s], %d elements each, or one for all"
               .formatted(
                   meanLength,
                   n,
@@ -190,18 +236,19 @@ public final class Factors {
   }
 
   /**
-   * Rejects factors that are not finite or whose diagonal is not positive; takes logarithms from the diagonal.
+   * Rejects factors that are not finite or whose diagonal has a 0; turns columns so that it is positive, or takes logarithms from it.
    *
    * @return whether all given elements are within ±{@link FullBatch#MOST}
    */
   private boolean checkFactors() {
-    double[] low = factorsLow;
+    double[] low = kind == MatrixForm.PACKED_SCALE_TRIL ? factorsLow : null;
     Cholesky cholesky = new Cholesky();
     Checkpoint checkpoint = new Checkpoint();
     boolean within =
         DoubleRange.contains(-FullBatch.MOST, FullBatch.MOST, factors, 0, factors.length);
     for (int i = 0, k = 0; i < n; i++) {
       checkpoint.passUninterrupted(Checkpoint.ofPlain(length));
+      boolean isNegative = false;
       for (int r = 0; r < d; r++) {
         for (int c = 0; c < r && !within; c++) {
           if (!(Math.abs(factors[k + c]) <= Double.MAX_VALUE)) {
@@ -219,10 +266,18 @@ public final class Factors {
           cholesky.exp(given);
           factors[k] = cholesky.high();
           low[k] = cholesky.low();
-        } else if (!((given > 0 || (given == 0 && takesSingular)) && given <= Double.MAX_VALUE)) {
-          throw rejected(i, r, r, given, "a diagonal element, it must be finite and > 0");
+        } else if (!(given > 0 && given <= Double.MAX_VALUE) && !(given == 0 && takesSingular)) {
+          if (!(given < 0 && given >= -Double.MAX_VALUE)) {
+            String singular = ": the matrix is singular; a small positive number there mends it";
+            String rule = "a diagonal element, it must be finite and not 0";
+            throw rejected(i, r, r, given, given == 0 ? rule + singular : rule);
+          }
+          isNegative = true;
         }
         k++;
+      }
+      if (isNegative) {
+        turn(i);
       }
     }
     return within;
@@ -253,6 +308,72 @@ public final class Factors {
           Cholesky.update(l, x, c, d);
           System.arraycopy(l, 0, factors, at, length);
         }
+      }
+    }
+  }
+
+  /** Turns the sign of columns whose diagonal element is negative, on which LLᵀ and UUᵀ do not depend. */
+  private void turn(int i) {
+    int from = i * length;
+    for (int c = 0; c < d; c++) {
+      int diagonal = from + Cholesky.packedLength(c) + c;
+      if (factors[diagonal] >= 0) {
+        continue;
+      }
+      for (int r = 0; r < d; r++) { // Uᵀ has U's columns as rows
+        int k = isUpper ? diagonal - c + r : from + Cholesky.packedLength(r) + c;
+        if (isUpper ? r <= c : r >= c) {
+          factors[k] = 0 - factors[k]; // so that no 0 gets a sign
+        }
+      }
+    }
+  }
+
+  /**
+   * Replaces Uᵀ by its inverse L, of as many matrices at a time as the factorization has lanes, with columns scaled by powers of two so that
+   * nothing overflows that L has not.
+   */
+  private void invert(double[] factorsLow) {
+    Factorization cholesky = factorization.get();
+    int lanes = cholesky.lanes();
+    double[] high = new double[length * lanes];
+    double[] low = new double[length * lanes];
+    double[] scales = new double[d * lanes];
+    Checkpoint checkpoint = new Checkpoint();
+    LongConsumer progress =
+        products -> checkpoint.passUninterrupted(lanes * Checkpoint.ofPlain(products));
+    for (int first = 0; first < n; first += lanes) {
+      int count = Math.min(lanes, n - first);
+      Arrays.fill(low, 0);
+      for (int i = 0; i < lanes; i++) {
+        scaleColumns(
+            Math.min(first + i, n - 1), high, scales, i, lanes); // spare lanes repeat the last
+      }
+      cholesky.invert(high, low, d, progress);
+      for (int i = 0; i < count; i++) {
+        take(high, low, i, lanes, scales, first + i, factorsLow);
+        int from = (first + i) * length;
+        if (!DoubleRange.contains(
+            -Double.MAX_VALUE, Double.MAX_VALUE, factors, from, from + length)) {
+          throw rejected(first + i, "is singular, or nearly: double does not hold its covariance", "");
+        }
+      }
+    }
+  }
+
+  /** Writes a packed triangle to lane i, its columns divided by the powers of two {@code scales[i·d…]} of their greatest elements. */
+  private void scaleColumns(int gaussian, double[] high, double[] scales, int i, int lanes) {
+    int from = gaussian * length;
+    for (int c = 0; c < d; c++) {
+      double most = 0;
+      for (int r = c; r < d; r++) {
+        most = Math.max(most, Math.abs(factors[from + Cholesky.packedLength(r) + c]));
+      }
+      int exponent = Math.max(Math.getExponent(most), Double.MIN_EXPONENT);
+      scales[i * d + c] = Math.scalb(1.0, Math.min(exponent, -Double.MIN_EXPONENT));
+      for (int r = c; r < d; r++) {
+        int k = Cholesky.packedLength(r) + c;
+        high[k * lanes + i] = factors[from + k] / scales[i * d + c];
       }
     }
   }
@@ -474,8 +595,10 @@ public final class Factors {
     return Constructors.INVALID_GAUSSIAN.get().of(kind.argument(), i, -1, "", "", reason, advice);
   }
 
+  /** Makes the exception for an element of a packed triangle, or of the matrices where these are not. */
   private InvalidGaussianException rejected(int i, int r, int c, double value, String rule) {
-    return rejected(i, r, c, "is " + matrix.text(value) + "; " + rule, "");
+    String reason = "is " + matrix.text(value) + "; " + rule;
+    return isUpper ? rejected(i, c, r, reason, "") : rejected(i, r, c, reason, "");
   }
 
   /** Makes the exception for an element of a matrix. */

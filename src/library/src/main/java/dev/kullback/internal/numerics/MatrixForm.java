@@ -7,7 +7,8 @@ public enum MatrixForm implements ScaleForm {
   PACKED_SCALE_TRIL("packed"),
   PLAIN_PACKED_SCALE_TRIL("packed"),
   COVARIANCE("covariance"),
-  PRECISION("precision");
+  PRECISION("precision"),
+  PRECISION_CHOLESKY("precisionCholesky");
 
   private final String argument;
 
@@ -24,7 +25,7 @@ public enum MatrixForm implements ScaleForm {
   public boolean isFactor() {
     return switch (this) {
       case SCALE_TRIL, SCALE_TRIL_IGNORING_UPPER, PLAIN_PACKED_SCALE_TRIL -> true;
-      case PACKED_SCALE_TRIL, COVARIANCE, PRECISION -> false;
+      case PACKED_SCALE_TRIL, COVARIANCE, PRECISION, PRECISION_CHOLESKY -> false;
     };
   }
 

@@ -1,0 +1,161 @@
+package dev.kullback;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import dev.kullback.testing.Batch;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Random;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Scales of one Gaussian that all Gaussians of a batch share. */
+class SharedScalesTest {
+  /** N, D: D alone, N alone, both equal, and what fills no panel. */
+  private static final int[][] SHAPES = {{1, 3}, {3, 1}, {3, 3}, {2, 3}, {37, 5}};
+
+  private static float[] scale(ScaleKind kind, int d, Random random) {
+    return switch (kind) {
+      case STD, VARIANCE, PRECISION -> floats(d, () -> 0.5f + random.nextFloat());
+      case LOG_VARIANCE -> floats(d, random::nextFloat);
+      case PACKED_SCALE_TRIL, PLAIN_PACKED_SCALE_TRIL ->
+          floats(d * (d + 1) / 2, () -> 0.5f + random.nextFloat());
+      case SCALE_TRIL, SCALE_TRIL_IGNORING_UPPER -> matrix(d, (r, c) -> r > c ? 0.5f : 0);
+      case PRECISION_CHOLESKY -> matrix(d, (r, c) -> r < c ? 0.5f : 0);
+      case COVARIANCE, PRECISION_MATRIX -> matrix(d, (r, c) -> 0.25f);
+    };
+  }
+
+  private interface Entry {
+    float at(int r, int c);
+  }
+
+  private static float[] matrix(int d, Entry other) {
+    float[] matrix = new float[d * d];
+    for (int k = 0; k < matrix.length; k++) {
+      matrix[k] = k / d == k % d ? 2 + k % d : other.at(k / d, k % d);
+    }
+    return matrix;
+  }
+
+  private static float[] floats(int count, java.util.function.Supplier<Float> value) {
+    float[] floats = new float[count];
+    for (int k = 0; k < count; k++) {
+      floats[k] = value.get();
+    }
+    return floats;
+  }
+
+  private static float[] repeated(float[] one, int n) {
+    float[] all = new float[one.length * n];
+    IntStream.range(0, n).forEach(i -> System.arraycopy(one, 0, all, i * one.length, one.length));
+    return all;
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void areThoseOfEachToTheBit(ScaleKind kind) {
+    Random random = new Random(kind.ordinal());
+    ValueLayout.OfFloat f = ValueLayout.JAVA_FLOAT;
+    ValueLayout.OfDouble d = ValueLayout.JAVA_DOUBLE;
+    for (int[] shape : SHAPES) {
+      int n = shape[0];
+      float[] mean = floats(n * shape[1], () -> (float) random.nextGaussian());
+      float[] one = scale(kind, shape[1], random);
+      float[] all = repeated(one, n);
+      Gaussians floats = Gaussians.of(kind, mean, all, shape[1]);
+      assertSame(floats, Gaussians.of(kind, mean, one, shape[1]));
+      MemorySegment means = MemorySegment.ofArray(mean);
+      assertSame(
+          floats,
+          Gaussians.of(
+              kind, means, f, MemorySegment.ofArray(one), f, shape[1], ScalePolicy.STRICT));
+      double[] wideMean = Batch.widened(mean);
+      double[] wide = Batch.widened(one);
+      Gaussians doubles = Gaussians.of(kind, wideMean, Batch.widened(all), shape[1]);
+      assertSame(doubles, Gaussians.of(kind, wideMean, wide, shape[1]));
+      assertSame(
+          doubles,
+          Gaussians.of(
+              kind, means, f, MemorySegment.ofArray(wide), d, shape[1], ScalePolicy.STRICT));
+      if (!kind.isFull()) {
+        assertSame(floats, Gaussians.owning(kind, mean, one, shape[1]));
+        assertSame(doubles, Gaussians.owning(kind, wideMean, wide, shape[1]));
+      }
+    }
+  }
+
+  private static void assertSame(Gaussians expected, Gaussians actual) {
+    assertThat(actual).hasToString(expected.toString());
+    for (int i = 0; i < expected.size(); i++) {
+      assertThat(actual.mean(i)).isEqualTo(expected.mean(i));
+      assertThat(actual.scale(i)).isEqualTo(expected.scale(i));
+    }
+    try (KlEngine engine = KlEngine.builder().build()) {
+      double[] out = new double[expected.size() * expected.size()];
+      assertThat(engine.pairwise(actual, expected, out.clone()))
+          .isEqualTo(engine.pairwise(expected, expected, out));
+    }
+  }
+
+  /** Means (0,0), (1,2), (3,−1); covariance [[2, ½], [½, 1]]: KL is ½ dᵀΣ⁻¹d, exactly 2, 4, 8. */
+  @Test
+  void ofThreeMeans() {
+    double[] mean = {0, 0, 1, 2, 3, -1};
+    try (KlEngine engine = KlEngine.builder().build()) {
+      FullGaussians tied = FullGaussians.ofCovariance(mean, new double[] {2, .5, .5, 1}, 2);
+      assertThat(engine.pairwise(tied, tied, new double[9]))
+          .usingComparatorWithPrecision(1e-14)
+          .containsExactly(0, 2, 4, 2, 0, 8, 4, 8, 0);
+      DiagonalGaussians row = DiagonalGaussians.ofVariance(mean, new double[] {2, 1}, 2);
+      assertThat(engine.pairwise(row, row, new double[9])) // ½ (d₀²/2 + d₁²)
+          .containsExactly(0, 2.25, 2.75, 2.25, 0, 5.5, 2.75, 5.5, 0);
+    }
+  }
+
+  @Test
+  void policiesAndErrors() {
+    float[] mean = new float[6];
+    Gaussians clamped =
+        Gaussians.of(ScaleKind.STD, mean, new float[] {1, 0}, 2, ScalePolicy.CLAMPED);
+    assertThat(clamped.scale(2)).containsExactly(1, 1e-8f);
+    Gaussians zero =
+        Gaussians.of(ScaleKind.STD, mean, new float[2], 2, ScalePolicy.DETERMINISTIC_IF_ZERO);
+    try (KlEngine engine = KlEngine.builder().build()) {
+      assertThat(engine.toStandardNormal(zero)).containsExactly(0, 0, 0);
+    }
+    assertThatExceptionOfType(InvalidGaussianException.class)
+        .isThrownBy(() -> DiagonalGaussians.ofStd(mean, new float[] {1, -1}, 2))
+        .withMessageStartingWith("std[0][1] (Gaussian 0, dimension 1) is -1.0");
+    assertThatExceptionOfType(InvalidGaussianException.class)
+        .isThrownBy(() -> FullGaussians.ofCovariance(mean, new float[] {1, 2, 2, 1}, 2))
+        .withMessageStartingWith("covariance[0] (Gaussian 0) is not positive definite");
+    assertThat(DiagonalGaussians.ofStd(new float[0], new float[] {1, 1}, 2).size()).isZero();
+  }
+
+  /** One number, one for each Gaussian, and one mean for several scales are not told apart by lengths. */
+  @Test
+  void noOtherLengthsAreRepeated() {
+    for (int[] lengths : new int[][] {{6, 1}, {6, 3}, {2, 6}, {6, 4}, {6, 0}}) {
+      assertThatIllegalArgumentException()
+          .as("%s of %s", lengths[1], lengths[0])
+          .isThrownBy(
+              () -> DiagonalGaussians.ofStd(new float[lengths[0]], new float[lengths[1]], 2))
+          .withMessageStartingWith("mean has " + lengths[0] + " elements but std has ");
+    }
+    for (int[] lengths : new int[][] {{6, 1}, {6, 2}, {6, 8}, {2, 12}, {6, 0}}) {
+      assertThatIllegalArgumentException()
+          .as("%s of %s", lengths[1], lengths[0])
+          .isThrownBy(
+              () -> FullGaussians.ofCovariance(new double[lengths[0]], new double[lengths[1]], 2))
+          .withMessageStartingWith("mean has " + lengths[0] + " elements, [");
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> DiagonalGaussians.ofStd(new float[3], new float[2], 2))
+        .withMessage("mean has 3 elements, which is not a multiple of the dimension 2");
+  }
+}
