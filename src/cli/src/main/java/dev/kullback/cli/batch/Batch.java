@@ -4,28 +4,31 @@ import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
+import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
+import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * The checked parameters of a batch, means of [size, dimension].
  *
+ * @param layout of all rows of the files
  * @param first the row of the files that is row 0 of these
+ * @param scale the scales of each row, or the one matrix that all share
  */
 public record Batch(
     BatchOptions.Files files,
     ScalePolicy policy,
+    Layout layout,
     int first,
     int size,
-    int dimension,
     Npy.Array mean,
     Npy.Array scale) {
 
@@ -35,7 +38,7 @@ public record Batch(
   public static Batch load(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
     Batch batch = loadOrNone(files, policy, arena);
     if (batch.size == 0) {
-      throw empty(files, batch.mean.shape());
+      throw batch.layout.empty(files);
     }
     return batch;
   }
@@ -43,8 +46,8 @@ public record Batch(
   /** Loads a batch that may have no rows, of which no {@link #gaussians} can be made then. */
   public static Batch loadOrNone(BatchOptions.Files files, ScalePolicy policy, Arena arena) {
     Parameters both = Parameters.read(files, arena);
-    requireShapes(files, both.mean().shape(), both.scale().shape());
-    return of(files, policy, 0, both);
+    Layout layout = Layout.of(files, both.mean().shape(), both.scale().shape());
+    return of(files, policy, layout, 0, both, layout, arena);
   }
 
   /** Loads a shard of the rows, as if there were no others. */
@@ -56,111 +59,76 @@ public record Batch(
   /** Loads the rows {@code from} (included) to {@code to} (excluded), as if there were no others. */
   public static Batch load(
       BatchOptions.Files files, ScalePolicy policy, int from, int to, Arena arena) {
-    Parameters both = Parameters.read(files, from, to, arena);
-    requireShapes(
-        files, both.mean().shape(), both.scale().shape()); // they may not be those of before
-    return of(files, policy, from, both);
-  }
-
-  /** Reads the number of rows, at least 1, from the files' headers. */
-  public static int rows(BatchOptions.Files files) {
-    int rows = rowsOrNone(files);
-    if (rows == 0) {
-      throw empty(files, Parameters.meanShape(files));
-    }
-    return rows;
-  }
-
-  /** Reads the number of rows, which may be 0, from the files' headers. */
-  public static int rowsOrNone(BatchOptions.Files files) {
-    long[] shape = Parameters.meanShape(files);
-    requireShapes(files, shape, Parameters.scaleShape(files));
-    return (int) shape[0];
-  }
-
-  /** Reads the dimension from the header of the means. */
-  public static int dimension(BatchOptions.Files files) {
-    return Math.toIntExact(dimension(Parameters.meanShape(files)));
-  }
-
-  private static void requireShapes(BatchOptions.Files files, long[] shape, long[] scaleShape) {
-    if (shape.length < 2) {
-      throw new UserError(
-          files.mean(),
-          "has shape %s: a batch is [N,D]; reshape N Gaussians of one dimension to [N,1], or one of D dimensions to [1,D]"
-              .formatted(text(shape)));
-    }
-    long size = shape[0];
-    long dimension = dimension(shape);
-    boolean isFull = files.kind().isFull();
-    long[] wanted =
-        !isFull
-            ? shape
-            : files.kind() == ScaleKind.PACKED_SCALE_TRIL
-                ? new long[] {size, dimension * (dimension + 1) / 2}
-                : new long[] {size, dimension, dimension};
-    if (!Arrays.equals(wanted, scaleShape)) {
-      String message =
-          isFull
-              ? "has shape %s, but with the means in %s, of shape %s, it must be %s%s"
-              : "has shape %s, but the means in %s have %s: both must be [N,D]%5$s";
-      throw new UserError(
-          files.scale(),
-          message.formatted(
-              text(scaleShape),
-              files.mean(),
-              text(shape),
-              text(wanted),
-              advice(files, scaleShape, shape, wanted)));
-    }
-    if (dimension == 0) {
-      throw empty(files, shape);
-    }
-    if (size > Integer.MAX_VALUE || dimension > Integer.MAX_VALUE) {
-      throw new UserError(
-          files.mean(), "has shape " + text(shape) + ": N and D must be below 2^31");
-    }
-  }
-
-  private static UserError empty(BatchOptions.Files files, long[] shape) {
-    return new UserError(files.mean(), "is an empty batch, of shape " + text(shape));
-  }
-
-  /** Returns what to do with scales that are shared, or of another kind; nothing where that is not to be seen. */
-  private static String advice(
-      BatchOptions.Files files, long[] scaleShape, long[] shape, long[] wanted) {
-    long[] matrices = {shape[0], dimension(shape), dimension(shape)};
-    if (files.kind() == ScaleKind.PRECISION && Arrays.equals(scaleShape, matrices)) {
-      return "; invert matrices by np.linalg.inv, and give " + files.option(ScaleKind.COVARIANCE);
-    }
-    String repeat = "; to repeat it, save np.broadcast_to(%s, " + text(wanted) + ")";
-    if (isRepeated(scaleShape, wanted)) {
-      return repeat.formatted("x");
-    }
-    boolean isOneEach = scaleShape.length == 1 && scaleShape[0] == shape[0];
-    return isOneEach && !files.kind().isFull() ? repeat.formatted("x[:, None]") : "";
-  }
-
-  /** Whether NumPy repeats an array of a shape to one of a wanted shape. */
-  private static boolean isRepeated(long[] shape, long[] wanted) {
-    int more = wanted.length - shape.length;
-    return more >= 0
-        && IntStream.range(0, shape.length)
-            .allMatch(k -> shape[k] == 1 || shape[k] == wanted[more + k]);
+    Layout layout = Layout.of(files);
+    Parameters both = Parameters.read(files, layout, from, to, arena);
+    return of(files, policy, layout, from, both, layout.withRows(to - from), arena);
   }
 
   private static Batch of(
-      BatchOptions.Files files, ScalePolicy policy, int first, Parameters both) {
-    long[] shape = both.mean().shape();
-    int size = (int) shape[0];
-    int dimension = (int) dimension(shape);
-    Batch batch = new Batch(files, policy, first, size, dimension, both.mean(), both.scale());
+      BatchOptions.Files files,
+      ScalePolicy policy,
+      Layout layout,
+      int first,
+      Parameters both,
+      Layout part,
+      Arena arena) {
+    Npy.Array mean = part.means(files.mean(), both.mean(), arena);
+    Npy.Array scale = part.scales(files.scale(), both.scale(), arena);
+    Batch batch = new Batch(files, policy, layout, first, part.size(), mean, scale);
     batch.check();
     return batch;
   }
 
-  private static long dimension(long[] shape) {
-    return Arrays.stream(shape).skip(1).reduce(1, (a, b) -> a * b);
+  /** Reads the number of rows, at least 1, from the files' headers. */
+  public static int rows(BatchOptions.Files files) {
+    Layout layout = Layout.of(files);
+    if (layout.size() == 0) {
+      throw layout.empty(files);
+    }
+    return layout.size();
+  }
+
+  /** Reads the layout of a batch, diagonal as an index wants it and perhaps without rows, from the files' headers. */
+  public static Layout diagonal(BatchOptions.Files files) {
+    Layout layout = Layout.of(files);
+    if (layout.kind().isFull()) {
+      throw new UserError(
+          files.scale(),
+          "has matrices, but an index has diagonal Gaussians: give their %s"
+              .formatted(files.option(ScaleKind.VARIANCE)));
+    }
+    return layout;
+  }
+
+  /** Whether the files' headers, if they are not standard input, tell of matrices. */
+  static boolean isFull(BatchOptions.Files files) {
+    boolean isKnown =
+        files.kind() != ScaleKind.PRECISION
+            || Stream.of(files.mean(), files.scale()).anyMatch(Input.STDIN::equals);
+    return (isKnown ? files.kind() : Layout.of(files).kind()).isFull();
+  }
+
+  /** Adds to a summary what the Gaussians of q or p share, by the files' headers. */
+  public static void describe(Report report, BatchOptions.Files q, List<BatchOptions.Files> p) {
+    Layout.describe(report, "q", List.of(Layout.of(q)));
+    if (!p.isEmpty()) {
+      Layout.describe(report, "p", p.stream().map(Layout::of).toList());
+    }
+  }
+
+  /** Adds to a summary what the Gaussians of this batch share. */
+  public void describe(Report report, String role) {
+    Layout.describe(report, role, List.of(layout));
+  }
+
+  /** D. */
+  public int dimension() {
+    return layout.dimension();
+  }
+
+  /** What the scales are. */
+  public ScaleKind kind() {
+    return layout.kind();
   }
 
   /**
@@ -168,16 +136,10 @@ public record Batch(
    * are no rows of the files, which were checked when this batch was made.
    */
   public Batch byChannel() {
-    int channels = channels();
-    int rest = dimension / channels;
-    return new Batch(
-        files,
-        policy,
-        0,
-        Math.multiplyExact(size, channels),
-        rest,
-        mean.reshaped((long) size * channels, rest),
-        scale.reshaped((long) size * channels, rest));
+    int rows = Math.multiplyExact(size, channels());
+    long[] shape = {rows, dimension() / channels()};
+    Layout channels = new Layout(kind(), shape, shape, shape);
+    return new Batch(files, policy, channels, 0, rows, mean.reshaped(shape), scale.reshaped(shape));
   }
 
   /** Returns the length of the means' axis 1; throws where the scales are matrices, which have no channels. */
@@ -195,11 +157,11 @@ public record Batch(
     return new Batch(
         files,
         policy,
+        layout,
         first + from,
         to - from,
-        dimension,
         mean.withRows(from, to),
-        scale.withRows(from, to));
+        isShared(scale) ? scale : scale.withRows(from, to));
   }
 
   /** The p of one file that this q is compared with: itself where p has no file. */
@@ -224,7 +186,19 @@ public record Batch(
   }
 
   boolean isFull() {
-    return files.kind().isFull();
+    return kind().isFull();
+  }
+
+  /** Whether the rows must be factored, or inverted, which takes longer than many KLs. */
+  boolean isFactored() {
+    return switch (kind()) {
+      case COVARIANCE, PRECISION_MATRIX, PRECISION_CHOLESKY -> true;
+      default -> false;
+    };
+  }
+
+  private boolean isShared(Npy.Array array) {
+    return array.shape()[0] != size;
   }
 
   public Gaussians gaussians() {
@@ -245,7 +219,7 @@ public record Batch(
     MemorySegment scales = rows(scale, from, to);
     try {
       return Gaussians.of(
-          files.kind(), means, mean.element(), scales, scale.element(), dimension, policy);
+          kind(), means, mean.element(), scales, scale.element(), dimension(), policy);
     } catch (InvalidGaussianException e) {
       throw error(e, from);
     } catch (IllegalArgumentException e) {
@@ -258,12 +232,13 @@ public record Batch(
     int row = from + e.gaussian();
     boolean isMean = e.argument().equals("mean");
     if (isFull() && !isMean) {
-      return matrixError(e, first + row);
+      return matrixError(e, layout.isShared() ? 0 : first + row);
     }
     Npy.Array array = isMean ? mean : scale;
     int column = e.element().orElseThrow();
-    long k = (long) row * dimension + column;
-    String name = isMean ? "mean" : files.kind().name().toLowerCase(Locale.ROOT).replace('_', '-');
+    long k = (long) row * dimension() + column;
+    int number = layout.isRepeated(isMean) ? 0 : first + row;
+    String name = isMean ? "mean" : kind().name().toLowerCase(Locale.ROOT).replace('_', '-');
     String rule =
         Double.isFinite(array.value(k))
             ? "it must be > 0" + remedy(array.value(k))
@@ -272,7 +247,7 @@ public record Batch(
         isMean ? files.mean() : files.scale(),
         "row %d, column %d%s: %s is %s: %s (counted from 0)"
             .formatted(
-                first + row,
+                number,
                 column,
                 !files.isMoments() ? "" : isMean ? " of the first half" : " of the second half",
                 name,
@@ -284,20 +259,23 @@ public record Batch(
   private UserError matrixError(InvalidGaussianException e, int number) {
     if (e.element().isEmpty()) {
       return new UserError(
-          files.scale(), "%s[%d] (Gaussian %2$d) %s".formatted(e.argument(), number, e.reason()));
+          files.scale(),
+          "%s[%d] (Gaussian %2$d) %s%s"
+              .formatted(e.argument(), number, e.reason(), Misfit.matrix(layout)));
     }
-    boolean isPacked = files.kind() == ScaleKind.PACKED_SCALE_TRIL;
+    boolean isPacked = Layout.isPacked(kind());
     int k = e.element().getAsInt();
-    int r = isPacked ? 0 : k / dimension;
-    int c = isPacked ? k : k % dimension;
+    int r = isPacked ? 0 : k / dimension();
+    int c = isPacked ? k : k % dimension();
     while (isPacked && c > r) {
       c -= ++r;
     }
-    if (files.kind() == ScaleKind.SCALE_TRIL && c > r) {
+    String advice = Misfit.triangle(files, kind(), r, c);
+    if (!advice.isEmpty()) {
       return new UserError(
           files.scale(),
-          "Gaussian %d, row %d, column %d %s; is it a covariance (%s), or an upper factor (transpose it)? if it is a lower one, above which a program left something, np.tril clears that (counted from 0)"
-              .formatted(number, r, c, e.reason(), files.option(ScaleKind.COVARIANCE)));
+          "Gaussian %d, row %d, column %d %s; %s (counted from 0)"
+              .formatted(number, r, c, e.reason(), advice));
     }
     String subscripts = isPacked ? "[%d]".formatted(k) : "[%d][%d]".formatted(r, c);
     return new UserError(
@@ -317,15 +295,18 @@ public record Batch(
   }
 
   private MemorySegment rows(Npy.Array array, int from, int to) {
+    if (isShared(array)) {
+      return array.data();
+    }
     long rowBytes = array.data().byteSize() / size;
     return array.data().asSlice(from * rowBytes, (to - from) * rowBytes);
   }
 
   private void requireFit(Batch q) {
-    if (dimension != q.dimension) {
+    if (dimension() != q.dimension()) {
       throw new UserError(
           files.mean(),
-          "has dimension %d, but %s has %d".formatted(dimension, q.files.mean(), q.dimension));
+          "has dimension %d, but %s has %d".formatted(dimension(), q.files.mean(), q.dimension()));
     }
     if (isDeterministic() && !q.isDeterministic()) {
       throw new UserError(
@@ -340,12 +321,12 @@ public record Batch(
 
   /** Checks all but what is to be factored, which is checked then: makes batches of some rows at a time. */
   private void check() {
-    if (isFull() && files.kind() != ScaleKind.SCALE_TRIL) {
+    if (isFull() && kind() != ScaleKind.SCALE_TRIL) {
       return;
     }
     // some rows may be 0 throughout where not all are
     boolean mayBeZero = policy != ScalePolicy.DETERMINISTIC_IF_ZERO || isDeterministic();
-    int some = (int) Math.max(1, CHECKED / dimension(scale.shape()));
+    int some = (int) Math.max(1, CHECKED / Layout.product(scale.shape(), 1));
     for (int from = 0, rows; from < size; from += rows) {
       rows = Math.min(size - from, some);
       gaussians(from, from + rows, mayBeZero ? policy : ScalePolicy.STRICT);
@@ -356,7 +337,7 @@ public record Batch(
     if (value < 0) {
       return "; are these log-variances (" + files.option(ScaleKind.LOG_VARIANCE) + ")?";
     }
-    if (files.kind() == ScaleKind.PRECISION) {
+    if (kind() == ScaleKind.PRECISION) {
       return "; 0 is an infinite variance: give a small positive one";
     }
     return switch (policy) {
@@ -367,10 +348,10 @@ public record Batch(
   }
 
   private boolean isDeterministic() {
-    long count = (long) size * dimension;
+    long count = (long) size * dimension();
     boolean zero =
         policy == ScalePolicy.DETERMINISTIC_IF_ZERO
-            && (files.kind() == ScaleKind.STD || files.kind() == ScaleKind.VARIANCE);
+            && (kind() == ScaleKind.STD || kind() == ScaleKind.VARIANCE);
     for (long i = 0; zero && i < count; i++) {
       zero = scale.value(i) == 0;
     }

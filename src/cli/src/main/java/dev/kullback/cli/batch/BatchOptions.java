@@ -26,13 +26,15 @@ public final class BatchOptions {
           ScaleKind.PRECISION,
           ScaleKind.SCALE_TRIL,
           ScaleKind.PACKED_SCALE_TRIL,
-          ScaleKind.COVARIANCE);
+          ScaleKind.COVARIANCE,
+          ScaleKind.PRECISION_CHOLESKY);
 
   private BatchOptions() {}
 
   /**
    * The files of a batch.
    *
+   * @param kind that the option is named after; {@code --precision} may name matrices, too
    * @param prefix begins the names of the options: {@code --} or {@code --p-}
    * @param axis of moments, where both are one file, the axis whose first half is the means and whose second the scales; else 0
    */
@@ -186,9 +188,16 @@ public final class BatchOptions {
         description = "Or its covariances, [N,D,D].")
     @Nullable Path covariance;
 
+    @Option(
+        names = "--precision-cholesky",
+        paramLabel = "U.npy",
+        description =
+            "Or upper factors of its precisions UU^T, [N,D,D]. Those themselves, too, are --precision.")
+    @Nullable Path precisionCholesky;
+
     @Override
     List<List<Path>> scales() {
-      return Stream.of(super.scales(), lists(scaleTril, packedTril, covariance))
+      return Stream.of(super.scales(), lists(scaleTril, packedTril, covariance, precisionCholesky))
           .flatMap(List::stream)
           .toList();
     }
@@ -266,6 +275,14 @@ public final class BatchOptions {
     List<Path> covariances = List.of();
 
     @Option(
+        names = "--p-precision-cholesky",
+        arity = SOME,
+        hideParamSyntax = true,
+        paramLabel = "U.npy",
+        description = "Or upper factors of its precisions.")
+    List<Path> precisionCholeskys = List.of();
+
+    @Option(
         names = "--p-moments",
         arity = SOME,
         hideParamSyntax = true,
@@ -276,7 +293,15 @@ public final class BatchOptions {
     /** Returns the first mean with the first scale, and so on; nothing where p is q. */
     public List<Files> files() {
       List<List<Path>> scales =
-          List.of(stds, variances, logVariances, precisions, scaleTrils, packedTrils, covariances);
+          List.of(
+              stds,
+              variances,
+              logVariances,
+              precisions,
+              scaleTrils,
+              packedTrils,
+              covariances,
+              precisionCholeskys);
       Input.rejectOptions(command, means);
       Input.rejectOptions(command, moments);
       scales.forEach(files -> Input.rejectOptions(command, files));

@@ -4,30 +4,34 @@ import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.function.BiFunction;
+import java.util.function.Function;
 
 /** The arrays of means and scales: those of two files or, of moments, the halves of one along an axis. */
 record Parameters(Npy.Array mean, Npy.Array scale) {
 
   static Parameters read(BatchOptions.Files files, Arena arena) {
-    return read(files, (file, to) -> Npy.read(file, f -> Npy.readFloats(f, to)), arena);
+    return files.isMoments()
+        ? halves(files, to -> Npy.read(files.mean(), f -> Npy.readFloats(f, to)), arena)
+        : new Parameters(
+            Npy.read(files.mean(), f -> Npy.readFloats(f, arena)),
+            Npy.read(files.scale(), f -> Npy.readFloats(f, arena)));
   }
 
-  /** Reads the rows {@code from} (included) to {@code to} (excluded). */
-  static Parameters read(BatchOptions.Files files, int from, int to, Arena arena) {
-    return read(
-        files, (file, into) -> Npy.read(file, f -> Npy.readFloats(f, from, to, into)), arena);
+  /** Reads the rows {@code from} (included) to {@code to} (excluded), and all of what they share. */
+  static Parameters read(BatchOptions.Files files, Layout layout, int from, int to, Arena arena) {
+    return files.isMoments()
+        ? halves(
+            files, into -> Npy.read(files.mean(), f -> Npy.readFloats(f, from, to, into)), arena)
+        : new Parameters(
+            layout.readMean(files.mean(), from, to, arena),
+            layout.readScale(files.scale(), from, to, arena));
   }
 
-  private static Parameters read(
-      BatchOptions.Files files, BiFunction<Path, Arena, Npy.Array> read, Arena arena) {
-    if (!files.isMoments()) {
-      return new Parameters(read.apply(files.mean(), arena), read.apply(files.scale(), arena));
-    }
+  private static Parameters halves(
+      BatchOptions.Files files, Function<Arena, Npy.Array> read, Arena arena) {
     try (Arena temporary = Arena.ofConfined()) {
-      Npy.Array both = read.apply(files.mean(), temporary);
+      Npy.Array both = read.apply(temporary);
       long[] half = half(files, both.shape());
       return new Parameters(half(both, half, 0, arena), half(both, half, 1, arena));
     }

@@ -53,9 +53,7 @@ public sealed class PolicyOptions {
   public final ScalePolicy policy(
       BatchOptions.Files q, List<BatchOptions.Files> p, Divergence divergence) {
     ScalePolicy policy = policy();
-    if (policy != ScalePolicy.STRICT
-        && q.kind().isFull()
-        && p.stream().allMatch(f -> f.kind().isFull())) {
+    if (policy != ScalePolicy.STRICT && Batch.isFull(q) && p.stream().allMatch(Batch::isFull)) {
       throw new UserError(
           (policy == ScalePolicy.CLAMPED ? "--clamp" : "--deterministic")
               + " is for scales, not for matrices");

@@ -2,7 +2,6 @@ package dev.kullback.cli.batch;
 
 import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
-import dev.kullback.ScaleKind;
 import dev.kullback.cli.terminal.Progress;
 import java.util.ArrayList;
 import java.util.List;
@@ -91,7 +90,7 @@ public record RowBlocks(Batch q, Batch p, int rows, Progress progress) {
     long rows = most;
     // A covariance takes as long to factor as 160 KLs at D = 8, 900 at D = 384, and the blocks of a
     // q that is p are factored again.
-    if (p != q || q.files().kind() != ScaleKind.COVARIANCE) {
+    if (p != q || !q.isFactored()) {
       long worth = Math.ceilDiv(BLOCK_TERMS / p.size() / terms, TILE_ROWS);
       rows = Math.min(rows, TILE_ROWS * Math.max(worth, tiles));
     }

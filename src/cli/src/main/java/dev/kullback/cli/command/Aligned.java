@@ -57,7 +57,7 @@ final class Aligned extends RowCommand {
       Gaussians right = channels.gaussians(p);
       MemorySegment out = arena.allocate(Batch.element(q, p), left.size());
       return new Rows(
-          engineOptions.formula("q_i", "p_i"), 0, count, engine.aligned(left, right, out));
+          engineOptions.formula("q_i", "p_i"), 0, count, p, engine.aligned(left, right, out));
     } catch (InvalidGaussianException e) {
       throw Batch.error(e, q, 0, p);
     }

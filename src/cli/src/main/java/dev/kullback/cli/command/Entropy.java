@@ -102,6 +102,7 @@ final class Entropy implements Callable<Integer> {
       report.line(
           "mixture of %d Gaussians of dimension %d, %s, in %.3g s",
           q.size(), q.dimension(), dtype, seconds);
+      q.describe(report, "q");
       report.line("entropy %.7g to %.7g nats; given the component %.7g", lower, upper, conditional);
       report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
       engineOptions.describe(report, engine);

@@ -9,6 +9,7 @@ import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -58,7 +59,7 @@ final class IndexAdd implements Callable<Integer> {
     report.start();
     IndexRows rows = new IndexRows(q.files(), policyOptions.policy(), Ids.read(ids));
     try (KlIndex index = folder.open()) {
-      folder.requireDimension(index, rows.files().mean(), Batch.dimension(rows.files()));
+      folder.requireDimension(index, rows.files().mean(), Batch.diagonal(rows.files()).dimension());
       if (!replace) {
         rows.requireNew(index);
       }
@@ -75,6 +76,7 @@ final class IndexAdd implements Callable<Integer> {
           "%s, in %.3g s; %s has %d of dimension %d now",
           what, report.seconds(), folder.path, index.size(), index.dimension());
       folder.describe(report, index);
+      Batch.describe(report, rows.files(), List.of());
       report.put("added", added).put("replaced", replaced).put("seconds", report.seconds());
       report.end();
       return 0;

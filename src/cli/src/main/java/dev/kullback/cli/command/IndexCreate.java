@@ -12,6 +12,7 @@ import dev.kullback.cli.terminal.Terminal;
 import dev.kullback.cli.terminal.UserError;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -75,7 +76,7 @@ final class IndexCreate implements Callable<Integer> {
     Report report = new Report(spec);
     report.start();
     IndexRows rows = rows();
-    int d = rows == null ? dimension() : Batch.dimension(rows.files());
+    int d = rows == null ? dimension() : Batch.diagonal(rows.files()).dimension();
     try (NewFolder made = new NewFolder(folder.path, overwrite)) {
       try (KlIndex index = made.open(() -> folder.create(made.path(), d))) {
         if (rows != null) {
@@ -91,6 +92,9 @@ final class IndexCreate implements Callable<Integer> {
     report.line(
         "created %s: %d Gaussians of dimension %d, in %.3g s",
         folder.path, rows == null ? 0 : rows.size(), d, report.seconds());
+    if (rows != null) {
+      Batch.describe(report, rows.files(), List.of());
+    }
     report.put("seconds", report.seconds());
     report.end();
     return 0;
@@ -110,7 +114,8 @@ final class IndexCreate implements Callable<Integer> {
           "give %s or --dimension, not both".formatted(mean == null ? "--moments" : "--mean"));
     }
     BatchOptions.Files files = scales.files(mean);
-    Ids given = ids == null ? Ids.ofRows(files.mean(), Batch.rowsOrNone(files)) : Ids.read(ids);
+    Ids given =
+        ids == null ? Ids.ofRows(files.mean(), Batch.diagonal(files).size()) : Ids.read(ids);
     return new IndexRows(files, policyOptions.policy(), given);
   }
 

@@ -21,7 +21,7 @@ record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
   private static final long MOST_VALUES = 1 << 26;
 
   IndexRows {
-    ids.requireRows(Batch.rowsOrNone(files), files.mean()).requireUnique();
+    ids.requireRows(Batch.diagonal(files).size(), files.mean()).requireUnique();
     for (int row = 0; row < ids.values().length; row++) {
       if (ids.values()[row] == NeighborOutput.NONE) {
         throw ids.wrong(row, "stands for none in the results of queries: take another");

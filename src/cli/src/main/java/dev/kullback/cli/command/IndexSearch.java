@@ -151,6 +151,7 @@ final class IndexSearch implements Callable<Integer> {
           .put("rows", queries.size())
           .put("threads", threadOptions.threads())
           .put("reverse", reverse);
+      queries.describe(report, "q");
       report.start();
       Search search = new Search(index, queries, own);
       if (k != null && ids != null) {
@@ -203,7 +204,7 @@ final class IndexSearch implements Callable<Integer> {
 
   /** Opens the index, which must be there, to be searched by several threads. */
   private KlIndex open(BatchOptions.Files files) {
-    int dimension = Batch.dimension(files);
+    int dimension = Batch.diagonal(files).dimension();
     try (KlIndex index = folder.openReadOnly()) {
       folder.requireDimension(index, files.mean(), dimension);
       if (k != null && k > index.size()) {

@@ -68,6 +68,7 @@ final class LogSumExp extends RowCommand {
           formula,
           p.size(),
           0,
+          p == q ? null : p,
           compute(engine, new RowBlocks(q, p, blockRows, progress), weights, arena));
     }
   }

@@ -118,6 +118,7 @@ abstract class PairCommand implements Callable<Integer> {
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFiles out = result.files.open(outputs.values())) {
+      Batch.describe(report, qFiles, pFiles);
       run(engine, new Inputs(qFiles, pFiles, policy, arena), out.get(0), out.second(), report);
       out.commit();
       report.wrote(outputs);

@@ -135,6 +135,7 @@ final class Reduce implements Callable<Integer> {
       write(reduced, q, out);
       out.commit();
       describe(report, reduced, q, weights);
+      q.describe(report, "q");
       report.wrote(outputs);
       report.end();
       return 0;
@@ -185,7 +186,7 @@ final class Reduce implements Callable<Integer> {
     int k = weights.length;
     int d = q.dimension();
     ValueLayout element = ValueLayout.JAVA_DOUBLE; // rounded to float, a covariance may be none
-    ScaleKind kind = q.files().kind();
+    ScaleKind kind = q.kind();
     Gaussians components = reduced.mixtures().components();
     put(out.get(0), Npy.header(element, k, d), rows(k, components::mean));
     put(

@@ -44,8 +44,9 @@ abstract class RowCommand implements Callable<Integer> {
    *
    * @param columns how many Gaussians of p each is made of, 0 where there is no p or only that of the row
    * @param channels how many values a row has; 0 where it is not asked for channels, and has one
+   * @param p null where there is none, or it is q
    */
-  record Rows(String formula, int columns, int channels, MemorySegment values) {}
+  record Rows(String formula, int columns, int channels, @Nullable Batch p, MemorySegment values) {}
 
   /** The option of a value for each channel of a row. */
   static final class Channels {
@@ -130,6 +131,10 @@ abstract class RowCommand implements Callable<Integer> {
         report.put("columns", columns);
       }
       report.put("dimension", q.dimension());
+      q.describe(report, "q");
+      if (rows.p() != null) {
+        rows.p().describe(report, "p");
+      }
       engineOptions.describe(report, engine);
       if (channels > 0) {
         report.put("channels", channels);

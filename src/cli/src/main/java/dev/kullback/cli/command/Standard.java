@@ -33,6 +33,10 @@ final class Standard extends RowCommand {
     Gaussians gaussians = channels.gaussians(q);
     MemorySegment out = arena.allocate(Batch.element(q, q), gaussians.size());
     return new Rows(
-        engineOptions.formula("q_i", "N(0,I)"), 0, count, engine.toStandardNormal(gaussians, out));
+        engineOptions.formula("q_i", "N(0,I)"),
+        0,
+        count,
+        null,
+        engine.toStandardNormal(gaussians, out));
   }
 }

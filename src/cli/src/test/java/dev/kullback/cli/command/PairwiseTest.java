@@ -8,6 +8,7 @@ import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.batch.RowBlocks;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.output.OutputFile;
@@ -149,7 +150,9 @@ class PairwiseTest {
     Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, false, MemorySegment.NULL);
     Path file = Path.of("none.npy");
     BatchOptions.Files files = new BatchOptions.Files(file, kind, file);
-    return new Batch(files, ScalePolicy.STRICT, 0, size, dimension, none, none);
+    long[] mean = {size, dimension};
+    long[] scale = kind.isFull() ? new long[] {size, dimension, dimension} : mean;
+    return new Batch(files, ScalePolicy.STRICT, Layout.of(files, mean, scale), 0, size, none, none);
   }
 
   @Test

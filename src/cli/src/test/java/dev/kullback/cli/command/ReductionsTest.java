@@ -15,6 +15,7 @@ import dev.kullback.ScaleKind;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.batch.RowBlocks;
 import dev.kullback.cli.batch.Weights;
 import dev.kullback.cli.npy.Npy;
@@ -629,7 +630,9 @@ class ReductionsTest extends CommandFixture {
     Path file = NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {n}, weights);
     Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, true, MemorySegment.NULL);
     BatchOptions.Files files = new BatchOptions.Files(file, ScaleKind.STD, file);
-    Batch batch = new Batch(files, ScalePolicy.STRICT, 0, n, 1, none, none);
+    long[] shape = {n, 1};
+    Batch batch =
+        new Batch(files, ScalePolicy.STRICT, Layout.of(files, shape, shape), 0, n, none, none);
     Weights read = Weights.read(file, false, batch);
     assertThat(Math.abs(Arrays.stream(read.given()).sum() - 1)).isGreaterThan(0x1p-10);
     assertThat(read.ofMixtures(0, n)).containsExactly(weights, within(1e-14));
