@@ -61,8 +61,9 @@ class InputsTest extends CommandFixture {
       assertUserError(
           line,
           element
-              + "(--covariance), or an upper factor (transpose it)? if it is a lower one, above which a program left"
-              + " something, np.tril clears that (counted from 0)");
+              + "(--covariance), or an upper factor? transpose a covariance's, such as R of QR; a precision's, such as"
+              + " scikit-learn's precisions_cholesky_, is --precision-cholesky; np.tril clears what a program left above a"
+              + " lower one (counted from 0)");
       String p = " --p-mean q.npy --p-scale-tril tril.npy -o o.npy";
       assertUserError("pairwise --mean q.npy --std s.npy" + p, element + "(--p-covariance), or");
       assertUserError("logsumexp --mean q.npy --std s.npy" + p, element + "(--p-covariance), or");

@@ -30,7 +30,6 @@ import java.util.Map;
 import java.util.function.DoubleUnaryOperator;
 import java.util.stream.Stream;
 import org.assertj.core.api.AbstractStringAssert;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -574,47 +573,6 @@ class MainTest extends CommandFixture {
     assertUserError(line + " --clamp", "s.npy: row 2, column 1: std is NaN");
   }
 
-  /** Scales that all share, or that each has one of: the line to type. */
-  @ParameterizedTest
-  @CsvSource(
-      delimiter = '|',
-      value = {
-        "std        | 6     | np.broadcast_to(x, (7, 6))",
-        "logvar     | 1 6   | np.broadcast_to(x, (7, 6))",
-        "var        | 7 1   | np.broadcast_to(x, (7, 6))",
-        "var        | 7     | np.broadcast_to(x[:, None], (7, 6))",
-        "std        | 1     | np.broadcast_to(x, (7, 6))",
-        "std        |       | np.broadcast_to(x, (7, 6))",
-        "cov        | 6 6   | np.broadcast_to(x, (7, 6, 6))",
-        "scale-tril | 1 6 6 | np.broadcast_to(x, (7, 6, 6))",
-        "packed-tril| 21    | np.broadcast_to(x, (7, 21))",
-      })
-  void scalesToRepeat(String option, @Nullable String axes, String advice) throws IOException {
-    long[] shape =
-        axes == null
-            ? new long[0]
-            : Stream.of(axes.split(" ")).mapToLong(Long::parseLong).toArray();
-    int count = (int) Arrays.stream(shape).reduce(1, (a, b) -> a * b);
-    NpyFiles.write(folder.resolve("x.npy"), "<f4", shape, floats(count, v -> 1));
-    assertUserError(
-        "standard --mean q.npy --" + option + " x.npy -o o.npy",
-        "x.npy: has shape ",
-        "; to repeat it, save " + advice + "\n");
-  }
-
-  @Test
-  void matricesThatAreNoScales() throws IOException {
-    saveCovariances("<f4");
-    String invert = "both must be [N,D]; invert matrices by np.linalg.inv, and give ";
-    assertUserError(
-        "standard --mean q.npy --precision cov.npy -o o.npy", invert + "--covariance\n");
-    assertUserError(
-        "pairwise --mean q.npy --std s.npy --p-mean q.npy --p-precision cov.npy -o o.npy",
-        invert + "--p-covariance\n");
-    save("x.npy", "<f4", N - 1, new double[N - 1]);
-    assertUserError("standard --mean q.npy --std x.npy -o o.npy", "both must be [N,D]\n");
-  }
-
   /** Every summary tells how many Gaussians, and of how many dimensions, so that transposed files are seen. */
   @ParameterizedTest
   @CsvSource(
@@ -648,8 +606,8 @@ class MainTest extends CommandFixture {
     String line = "pairwise --mean q.npy --std s.npy -o o.npy";
     save("s.npy", "<f4", N, new double[N * (D + 1)]);
     assertUserError(line, "s.npy: has shape (7, 7), but the means", "have (7, 6)");
-    NpyFiles.write(folder.resolve("s.npy"), "<f4", new long[] {N, 2, 3}, qStd);
-    assertUserError(line, "s.npy: has shape (7, 2, 3)");
+    NpyFiles.write(folder.resolve("s.npy"), "<f4", new long[] {N, 2, 4}, new double[N * 8]);
+    assertUserError(line, "s.npy: has shape (7, 2, 4), but the means", "both must be [N,D]\n");
     for (long[] shape : new long[][] {{}, {1}}) {
       NpyFiles.write(folder.resolve("q.npy"), "<f4", shape, 1);
       NpyFiles.write(folder.resolve("s.npy"), "<f4", shape, 1);
@@ -1119,7 +1077,7 @@ class MainTest extends CommandFixture {
     assertThat(error)
         .matches(
             "kullback: /[^ ]{1,30}…/posterior_scales_epoch_0200\\.npy: has shape \\(7, 6\\), but with the means in"
-                + " /[^ ]{1,30}…/posterior_means_epoch_0200\\.npy, of shape \\(7, 6\\), it must be \\(7, 6, 6\\)\n");
+                + " /[^ ]{1,30}…/posterior_means_epoch_0200\\.npy, of shape \\(7, 6\\), it must be \\(7, 6, 6\\); variances: give --variance\n");
     String index = deep.resolve("index").toString();
     assertThat(runRaw("index", "info", index).err())
         .matches("kullback: /[^ ]*…/index: no such folder: index create makes an index\n");

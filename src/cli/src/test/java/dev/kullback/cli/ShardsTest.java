@@ -302,7 +302,7 @@ class ShardsTest extends CommandFixture {
         List.of(good + "--p-std y1.npy --p-mean x1.npy --frob", "--frob: is neither an option"),
         List.of(good + "--p-mean x1.npy none.npy --p-std y1.npy y2.npy", "none.npy: no such file"),
         List.of(good + "--p-mean x1.npy y2.npy --p-std y1.npy x2.npy", "x2.npy: row 0, column "),
-        List.of(good + "--p-mean x1.npy x2.npy --p-std y1.npy y3.npy", "y3.npy: has shape (18, 6)"),
+        List.of(good + "--p-mean x2.npy x1.npy --p-std y2.npy y3.npy", "y3.npy: has shape (18, 6)"),
         List.of(good + "--p-mean x1.npy w.npy --p-std y1.npy w.npy", "w.npy: has dimension 5"),
         List.of(good + "-k 19" + p, "-k"),
         List.of(

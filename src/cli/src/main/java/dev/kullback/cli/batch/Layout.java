@@ -140,7 +140,7 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
     if (count == 1) {
       add.accept(with(1, number));
     }
-    if (scale.length > 0 && scale[0] == count && count == n) { // [N], [N,1] …
+    if (scale.length > 0 && scale[0] == n && product(scale, 1) == 1) { // [N], [N,1] …
       add.accept(with(n, number));
     }
     int more = mean.length - scale.length;
