@@ -34,7 +34,7 @@ public final class FullGaussians implements Gaussians {
    * {@return a batch of float precision from means and factors L, as {@link ScaleKind#SCALE_TRIL} has them}
    *
    * @param mean μ, row-major {@code [N, D]}
-   * @param scaleTril L, row-major {@code [N, D, D]}, positive on the diagonal and zero above it
+   * @param scaleTril L, row-major {@code [N, D, D]}, not 0 on the diagonal and zero above it
    * @param dimension D
    * @throws InvalidGaussianException if a value or a matrix is invalid
    * @throws IllegalArgumentException if the arrays do not have these shapes, or are empty or too large

@@ -216,7 +216,8 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    *
    * <p>Of a diagonal batch, these are D values, to the bit as they were given; values of {@code float} are exact as doubles, and
    * values that a {@link ScalePolicy} replaced are its replacements. Of full covariances, it is L_i, row-major {@code [D, D]} and zero
-   * above the diagonal: to the bit where L was given with a positive diagonal, and else rounded. {@link #covariance(int)} gives Σ_i.
+   * above the diagonal: to the bit where L was given with no 0 on its diagonal, but for columns that were turned because of a negative element there,
+   * and else rounded. {@link #covariance(int)} gives Σ_i.
    *
    * @param i the index of a Gaussian
    * @param out receives D elements, or D² of full covariances

@@ -323,7 +323,7 @@ class SharedScalesTest extends CommandFixture {
         "<f4",
         new long[] {M, D, D},
         Arrays.copyOf(matrices, M * D * D));
-    save("c.npy", "<f8", N, .1, .2, .1, .2, .1, .2, .1);
+    NpyFiles.write(folder.resolve("c.npy"), "<f8", new long[] {N}, .1, .2, .1, .2, .1, .2, .1);
     for (String line :
         List.of(
             "standard Q",
