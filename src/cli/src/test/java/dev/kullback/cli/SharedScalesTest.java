@@ -428,6 +428,9 @@ class SharedScalesTest extends CommandFixture {
       assertThat(run("index create " + index + " --mean m.npy --std x.npy").out())
           .contains("created " + index + ": 0 Gaussians of dimension 2");
     }
+    write("<f4", "-", 1); // nothing is made of a shape that a header alone states
+    NpyFiles.write(folder.resolve("h.npy"), "<f8", new long[] {0, Integer.MAX_VALUE});
+    assertUserError("standard --mean h.npy --std x.npy -o o.npy", "h.npy: is an empty batch");
     write("<f4", "2 2", 1, 0, 0, 1);
     assertUserError(
         "standard --mean m.npy --cov x.npy -o o.npy", "m.npy: is an empty batch, of shape (0, 2)");

@@ -76,7 +76,10 @@ public final class BatchOptions {
     @Spec(Spec.Target.MIXEE)
     CommandSpec command;
 
-    @Option(names = "--std", paramLabel = "S.npy", description = "Standard deviations of q.")
+    @Option(
+        names = "--std",
+        paramLabel = "S.npy",
+        description = "Standard deviations of q. All Gaussians may share scales, such as [1,D].")
     @Nullable Path std;
 
     @Option(

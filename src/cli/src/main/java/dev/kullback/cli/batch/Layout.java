@@ -257,6 +257,9 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
 
   /** Writes out an array along axes of 1, the last first. */
   private static Npy.Array repeated(Npy.Array array, long[] shape, long[] axes, Arena arena) {
+    if (axes[0] == 0) { // the others are what a header says
+      return new Npy.Array(axes, array.element(), array.isHalf(), MemorySegment.NULL);
+    }
     MemorySegment data = array.data();
     long block = array.element().byteSize();
     for (int k = axes.length - 1; k >= 0; k--) {
@@ -268,11 +271,11 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
     return new Npy.Array(axes, array.element(), array.isHalf(), data);
   }
 
-  /** Writes each block so many times. */
+  /** Writes each block as often as {@code times} says, one after the other. */
   private static MemorySegment repeated(MemorySegment data, long block, long times, Arena arena) {
     long row = block * times;
     MemorySegment out = arena.allocate(data.byteSize() * times, Long.BYTES);
-    for (long from = 0, to = 0; from < data.byteSize() && times > 0; from += block, to += row) {
+    for (long from = 0, to = 0; from < data.byteSize(); from += block, to += row) {
       MemorySegment.copy(data, from, out, to, block);
       for (long done = block; done < row; done *= 2) { // what is there doubles
         MemorySegment.copy(out, to, out, to + done, Math.min(done, row - done));
