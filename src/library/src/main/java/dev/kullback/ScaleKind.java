@@ -34,8 +34,8 @@ public enum ScaleKind {
   SCALE_TRIL(MatrixForm.SCALE_TRIL),
 
   /**
-   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, not 0 on the diagonal as {@link #SCALE_TRIL}, with anything above it, which is ignored,
-   * even NaN. LAPACK's {@code potrf} leaves what was there. A covariance or an upper factor that is given by mistake makes wrong Gaussians.
+   * Factors L of {@code Σ = LLᵀ}, {@code [N, D, D]}, not 0 on the diagonal as {@link #SCALE_TRIL}, with anything above it, which is
+   * ignored, even NaN. LAPACK's {@code potrf} leaves what was there. A covariance or an upper factor that is given by mistake makes wrong Gaussians.
    */
   SCALE_TRIL_IGNORING_UPPER(MatrixForm.SCALE_TRIL_IGNORING_UPPER),
 
@@ -65,8 +65,8 @@ public enum ScaleKind {
 
   /**
    * Upper factors U of precisions {@code Σ⁻¹ = UUᵀ}, {@code [N, D, D]}, not 0 on the diagonal and zero below it: what scikit-learn has as
-   * {@code precisions_cholesky_}. {@code L = U⁻ᵀ} is computed in twice the precision of double. A negative diagonal element turns the sign of its
-   * column, as of {@link #SCALE_TRIL}.
+   * {@code precisions_cholesky_}. {@code L = U⁻ᵀ} is computed in twice the precision of double. A negative diagonal element turns the sign of
+   * its column, as of {@link #SCALE_TRIL}.
    */
   PRECISION_CHOLESKY(MatrixForm.PRECISION_CHOLESKY);
 

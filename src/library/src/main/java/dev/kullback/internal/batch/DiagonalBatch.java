@@ -109,8 +109,8 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * Makes a batch from means and scales, which are copied unless they are owned; of D scales, which all Gaussians share, each gets a copy. If
-   * either is of double, the batch is.
+   * Makes a batch from means and scales, which are copied unless they are owned; of D scales, which all Gaussians share, each gets a copy.
+   * If either is of double, the batch is.
    *
    * @param range checks a batch of floats
    */

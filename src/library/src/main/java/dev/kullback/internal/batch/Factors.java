@@ -330,8 +330,8 @@ public final class Factors {
   }
 
   /**
-   * Replaces Uᵀ by its inverse L, of as many matrices at a time as the factorization has lanes, with columns scaled by powers of two so that
-   * nothing overflows that L has not.
+   * Replaces Uᵀ by its inverse L, of as many matrices at a time as the factorization has lanes, with columns scaled by powers of two so
+   * that nothing overflows that L has not.
    */
   private void invert(double[] factorsLow) {
     Factorization cholesky = factorization.get();
