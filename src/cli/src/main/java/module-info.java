@@ -1,5 +1,6 @@
 /** The command line, on the public API of the library. */
 module dev.kullback.cli {
+  requires com.google.gson;
   requires dev.kullback;
   requires info.picocli;
   requires java.desktop;

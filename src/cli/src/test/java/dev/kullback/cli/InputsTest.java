@@ -8,6 +8,7 @@ import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyException;
 import dev.kullback.cli.testing.CommandFixture;
 import dev.kullback.cli.testing.NpyFiles;
+import dev.kullback.cli.testing.SafetensorsFiles;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.FilterInputStream;
@@ -20,6 +21,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.zip.CRC32;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
@@ -227,10 +229,14 @@ class InputsTest extends CommandFixture {
         "hello".getBytes(StandardCharsets.US_ASCII), "x.npz:mean", "x.npz:mean: is not a usable");
     byte[] encrypted = good.clone();
     encrypted[directory(good) + 8] |= 1;
-    assertRejected(encrypted, "x.npz:mean", "is not a usable .npz file", "encrypted");
+    assertRejected(
+        encrypted, "x.npz:mean", "mean.npy is encrypted: save the arrays again by np.savez");
     byte[] otherMethod = good.clone();
     otherMethod[directory(good) + 10] = 93;
-    assertRejected(otherMethod, "x.npz:mean", "is not a usable .npz file", "method");
+    assertRejected(
+        otherMethod,
+        "x.npz:mean",
+        "mean.npy is compressed by method 93 of zip: save the arrays again by np.savez");
     byte[] checksum = good.clone();
     checksum[directory(good) + 16] ^= 1;
     assertRejected(checksum, "x.npz:mean", "x.npz:mean: is damaged: its checksum is not that");
@@ -299,6 +305,82 @@ class InputsTest extends CommandFixture {
       }
     }
     assertThat(rejected).isBetween(2000, 2999);
+  }
+
+  /** The bytes of a result are the same for equal arrays of safetensors, in shards and in several files of p, too. */
+  @Test
+  void safetensors() throws IOException {
+    byte[] mean = data("p.npy");
+    byte[] std = data("t.npy");
+    String header =
+        "{\"s\":{\"dtype\":\"F32\",\"shape\":[%d,%d],\"data_offsets\":[%d,%d]},\"m\":{\"dtype\":\"F32\",\"shape\":[%1$d,%2$d],\"data_offsets\":[0,%3$d]}} "
+            .formatted(M, D, mean.length, mean.length + std.length);
+    byte[] both = Arrays.copyOf(mean, mean.length + std.length);
+    System.arraycopy(std, 0, both, mean.length, std.length);
+    SafetensorsFiles.write(folder.resolve("x.safetensors"), header, both);
+    String x = folder.resolve("x.safetensors").toString();
+    for (String line :
+        List.of(
+            "standard --mean MEAN --std STD -o OUT",
+            "pairwise --mean q.npy --std s.npy --p-mean MEAN --p-std STD -o OUT",
+            "topk -k 2 --shard 2/3 --mean MEAN --std STD --indices i.npy -o OUT",
+            "topk -k 2 --mean q.npy --std s.npy --p-mean MEAN MEAN --p-std STD STD --indices i.npy -o OUT")) {
+      succeed(line.replace("MEAN", "p.npy").replace("STD", "t.npy").replace("OUT", "want.npy"));
+      succeed(line.replace("MEAN", x + ":m").replace("STD", x + ":s").replace("OUT", "o.npy"));
+      assertThat(array("o.npy")).as(line).isEqualTo(array("want.npy"));
+    }
+    assertUserError(
+        "standard --mean " + x + ":mean --std " + x + ":s -o o.npy",
+        "x.safetensors:mean: no such array: the file has m, s");
+    assertUserError(
+        "standard --mean " + x + ":m --std " + x + ":s -o " + x, "what is written is .npy");
+  }
+
+  private byte[] data(String file) throws IOException {
+    byte[] bytes = array(file);
+    return Arrays.copyOfRange(bytes, bytes.length - 4 * M * D, bytes.length);
+  }
+
+  /** KL of (1, -2) and (1/2, 3) with std 1: half of 0.25 + 25. */
+  @ParameterizedTest
+  @ValueSource(strings = {"<V2", "|V2", "bfloat16", "<u2"})
+  void bfloat16(String descr) throws IOException {
+    byte[] bits = NpyFiles.data(">f4", 1, -2, 0.5, 3);
+    byte[] halves = new byte[8];
+    for (int k = 0; k < halves.length; k++) {
+      halves[k] = bits[k / 2 * 4 + 1 - k % 2];
+    }
+    String dict = NpyFiles.dict(descr, false, 2, 2);
+    NpyFiles.write(folder.resolve("m.npy"), NpyFiles.bytes(1, dict, halves));
+    NpyFiles.write(folder.resolve("ones.npy"), "<f4", new long[] {2, 2}, 1, 1, 1, 1);
+    Files.write(folder.resolve("x.npz"), zip(false, new Member("m.npy", array("m.npy"))));
+    String mark = descr.equals("<u2") ? ":bfloat16" : "";
+    for (String name : List.of("m.npy", "x.npz", "x.npz:m")) {
+      succeed("pairwise --mean " + folder.resolve(name) + mark + " --std ones.npy -o o.npy");
+      assertThat(values(read("o.npy", 2, 2))).containsExactly(0, 12.625, 12.625, 0);
+    }
+    if (!mark.isEmpty()) {
+      assertUserError(
+          "pairwise --mean x.npz:m --std ones.npy -o o.npy",
+          "x.npz:m: has the unsupported dtype <u2: convert it, np.save('m.npy', np.load('x.npz')['m'].astype('float32')), or put :bfloat16 behind the name");
+    }
+  }
+
+  @Test
+  void text() throws IOException {
+    Files.writeString(folder.resolve("m.csv"), "x,y\n0,1\n2,3\n");
+    Files.writeString(folder.resolve("s.txt"), "1 1\n1 1\n");
+    Files.writeString(folder.resolve("w.csv"), "0.0\n-1.5\n");
+    succeed("pairwise --mean m.csv --std s.txt -o o.npy");
+    assertThat(values(read("o.npy", 2, 2))).containsExactly(0, 4, 4, 0);
+    succeed("logsumexp --mean m.csv --std s.txt --log-weights w.csv -o o.npy");
+    Files.writeString(folder.resolve("s.txt"), "1 1\n1 nan\n");
+    assertUserError(
+        "pairwise --mean m.csv --std s.txt -o o.npy", "s.txt: row 1, column 1: std is NaN: repair");
+    Files.writeString(folder.resolve("s.txt"), "1 1\n1 one\n");
+    assertUserError(
+        "pairwise --mean m.csv --std s.txt -o o.npy",
+        "s.txt: line 2, column 2 is 'one': it must be a number");
   }
 
   @Test

@@ -19,12 +19,12 @@ public record Ids(Path file, long[] values) {
     return new Ids(file, LongStream.range(0, rows).toArray());
   }
 
-  /** Reads int64 or int32. */
+  /** Reads integers of any type, as one axis or one column. */
   public static Ids read(Path file) {
     Input.limitStdin(0, List.of(file));
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = Npy.read(file, f -> Npy.readIntegers(f, arena));
-      if (array.shape().length != 1) {
+      if (!Npy.isColumn(array.shape())) {
         throw new UserError(
             file,
             "has shape %s: ids have one axis, (N,); of an array x that index query wrote, np.unique(x[x != -1]) are those found"
@@ -33,13 +33,7 @@ public record Ids(Path file, long[] values) {
       if (array.shape()[0] > Integer.MAX_VALUE - 8) {
         throw new UserError(file, "has 2^31 ids or about as many: split the rows");
       }
-      return new Ids(
-          file,
-          array.element() instanceof ValueLayout.OfLong element
-              ? array.data().toArray(element)
-              : Arrays.stream(array.data().toArray((ValueLayout.OfInt) array.element()))
-                  .asLongStream()
-                  .toArray());
+      return new Ids(file, array.data().toArray((ValueLayout.OfLong) array.element()));
     }
   }
 

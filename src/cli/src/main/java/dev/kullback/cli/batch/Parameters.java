@@ -85,6 +85,6 @@ record Parameters(Npy.Array mean, Npy.Array scale) {
     for (long at = 0; at < data.byteSize(); at += block) {
       MemorySegment.copy(both.data(), 2 * at + which * block, data, at, block);
     }
-    return new Npy.Array(shape, both.element(), both.isHalf(), data);
+    return new Npy.Array(shape, both.element(), both.type(), data);
   }
 }

@@ -2,6 +2,7 @@ package dev.kullback.cli.batch;
 
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.npy.Type;
 import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
@@ -13,12 +14,6 @@ import org.jspecify.annotations.Nullable;
 
 /** The weights of a batch's Gaussians, from a file of them or of their logarithms. */
 public final class Weights {
-  /** The relative error of a float16 that is the quotient by a sum, where both were rounded. */
-  private static final double HALF_RELATIVE = 0x1p-10;
-
-  /** The error of a float16 below 2⁻¹⁴. */
-  private static final double HALF_ABSOLUTE = 0x1p-25;
-
   /** The greatest distance of a sum from 1 that is taken for rounding, however many weights there are. */
   private static final double MOST_ROUNDING = 0.5;
 
@@ -33,20 +28,22 @@ public final class Weights {
 
   private final double[] given;
   private final boolean isLog;
-  private final boolean isHalf;
 
-  private Weights(@Nullable Path file, double[] given, boolean isLog, boolean isHalf) {
+  /** Of the file. */
+  private final Type type;
+
+  private Weights(@Nullable Path file, double[] given, boolean isLog, Type type) {
     this.file = file;
     this.given = given;
     this.isLog = isLog;
-    this.isHalf = isHalf;
+    this.type = type;
   }
 
   /** Makes n equal weights of sum 1. */
   public static Weights equal(int n) {
     double[] weights = new double[n];
     Arrays.fill(weights, 1.0 / n);
-    return new Weights(null, weights, false, false);
+    return new Weights(null, weights, false, Type.FLOAT64);
   }
 
   /** Reads the weights of a batch's Gaussians, or their logarithms. */
@@ -55,7 +52,7 @@ public final class Weights {
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = Npy.read(file, f -> Npy.readFloats(f, arena));
       int n = batch.size();
-      if (!Arrays.equals(array.shape(), new long[] {n})) {
+      if (!Npy.isColumn(array.shape()) || array.shape()[0] != n) {
         throw new UserError(
             file,
             "has shape %s, but %s has %d rows: it must be (%3$d,)"
@@ -76,7 +73,7 @@ public final class Weights {
         }
         given[i] = weight;
       }
-      return new Weights(file, given, isLog, array.isHalf());
+      return new Weights(file, given, isLog, array.type());
     }
   }
 
@@ -117,7 +114,7 @@ public final class Weights {
 
   /**
    * Returns the weights for a mixture that is reduced: as they are given or, where their sum is so large or small that only their proportions
-   * can be told, of sum 1. Of float16, they are divided by their sum as {@link #ofMixtures} does.
+   * can be told, of sum 1. Of float16 or bfloat16, they are divided by their sum as {@link #ofMixtures} does.
    */
   public double[] ofReduction() {
     if (Double.isInfinite(logSum())) {
@@ -135,7 +132,7 @@ public final class Weights {
   }
 
   /**
-   * Returns the weights for mixtures, whose sums are 1 to float's rounding. Those of float16 are divided by their sum where float16's rounding
+   * Returns the weights for mixtures, whose sums are 1 to float's rounding. Those of float16 or bfloat16 are divided by their sum where its rounding
    * explains its distance from 1.
    *
    * @param offsets where each mixture begins, and the end
@@ -145,7 +142,7 @@ public final class Weights {
   public double[] ofMixtures(int... offsets) {
     for (int m = 0; isLog && m < offsets.length - 1; m++) {
       double log = logSum(offsets[m], offsets[m + 1]);
-      if (!(Math.abs(Math.expm1(log)) <= (isHalf ? MOST_ROUNDING : SUM_TOLERANCE))) {
+      if (!(Math.abs(Math.expm1(log)) <= (type.isHalf() ? MOST_ROUNDING : SUM_TOLERANCE))) {
         throw new UserError(
             Objects.requireNonNull(file),
             "the sum of weights is exp(%s); it must be 1%s"
@@ -210,7 +207,7 @@ public final class Weights {
   }
 
   private boolean isOne(double sum, double rounding) {
-    return Math.abs(sum - 1) <= (isHalf ? Math.min(rounding, MOST_ROUNDING) : SUM_TOLERANCE);
+    return Math.abs(sum - 1) <= (type.isHalf() ? Math.min(rounding, MOST_ROUNDING) : SUM_TOLERANCE);
   }
 
   private static double sum(double[] weights, int from, int to) {
@@ -221,10 +218,10 @@ public final class Weights {
     return sum;
   }
 
-  /** Returns the weights, those of float16 divided by the sum of each mixture if their rounding explains it. */
+  /** Returns the weights, those of float16 or bfloat16 divided by the sum of each mixture if their rounding explains it. */
   private double[] rounded(int... offsets) {
     double[] weights = values();
-    for (int m = 0; isHalf && m < offsets.length - 1; m++) {
+    for (int m = 0; type.isHalf() && m < offsets.length - 1; m++) {
       int from = offsets[m];
       int to = offsets[m + 1];
       double sum = sum(weights, from, to);
@@ -241,12 +238,12 @@ public final class Weights {
     return weights;
   }
 
-  /** Returns how far rounding to float16 may have moved a weight; an exact 0 is taken for one. */
+  /** Returns how far rounding to the file's type may have moved a weight; an exact 0 is taken for one. */
   private double rounding(double half, double weight) {
     if (half == 0 || weight == 0) {
       return 0;
     }
-    double rounding = Math.max(HALF_RELATIVE * Math.abs(half), HALF_ABSOLUTE);
+    double rounding = Math.max(type.relativeRounding() * Math.abs(half), type.absoluteRounding());
     return isLog ? weight * rounding : rounding;
   }
 }

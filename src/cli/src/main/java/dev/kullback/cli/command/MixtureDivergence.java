@@ -335,16 +335,14 @@ final class MixtureDivergence extends PairCommand {
   private static int[] offsets(Path file) {
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = Npy.read(file, f -> Npy.readIntegers(f, arena));
-      if (array.shape().length != 1) {
+      if (!Npy.isColumn(array.shape())) {
         String shape = new NpyHeader("", false, array.shape()).shapeText();
         throw new UserError(file, "has shape " + shape + ": offsets have one axis, (N+1,)");
       }
-      return array.element() instanceof ValueLayout.OfInt element
-          ? array.data().toArray(element)
-          : Arrays.stream(array.data().toArray((ValueLayout.OfLong) array.element()))
-              .mapToInt(offset ->
-                  Math.clamp(offset, Integer.MIN_VALUE, Integer.MAX_VALUE)) // to be refused
-              .toArray();
+      return Arrays.stream(array.data().toArray((ValueLayout.OfLong) array.element()))
+          .mapToInt(
+              offset -> Math.clamp(offset, Integer.MIN_VALUE, Integer.MAX_VALUE)) // to be refused
+          .toArray();
     }
   }
 

@@ -1,10 +1,8 @@
 package dev.kullback.cli.npy;
 
 import dev.kullback.cli.terminal.Suggestion;
-import dev.kullback.cli.terminal.Text;
 import dev.kullback.cli.terminal.UserError;
 import java.io.Closeable;
-import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -12,45 +10,34 @@ import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
 import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.SeekableByteChannel;
-import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.Collectors;
-import java.util.zip.CRC32;
-import java.util.zip.CheckedInputStream;
-import java.util.zip.ZipEntry;
-import java.util.zip.ZipException;
-import java.util.zip.ZipFile;
-import org.jspecify.annotations.Nullable;
+import java.util.Objects;
 import picocli.CommandLine.Model.CommandSpec;
 
-/**
- * The bytes that a name stands for: a file's, whatever its name; those of the array {@code mean} of an archive, for {@code
- * moments.npz:mean}, or of an archive's only one, for {@code moments.npz}; or standard input's, for {@code -}.
- */
+/** The bytes of a file, of a part of it or of standard input, one after the other. */
 public final class Input implements Closeable {
   public static final Path STDIN = Path.of("-");
 
   /** The answer of {@link #remaining} where only the end tells. */
   static final long UNKNOWN = -1;
 
-  private static final String ARCHIVE = ".npz";
-  private static final String ARRAY = ".npy";
-
-  /** Names of an archive's arrays that an error shows, and characters of each. */
-  private static final int MOST_NAMES = 20;
-
-  private static final int LONGEST_NAME = 60;
+  /** Bytes that tell a format. */
+  private static final int START = 64;
 
   private final ReadableByteChannel channel;
   private long remaining;
 
+  /** Whether it ends before the file does. */
+  private boolean isPart;
+
   private final Closeable source;
 
-  private Input(ReadableByteChannel channel, long size, Closeable source) {
+  Input(ReadableByteChannel channel, long size, Closeable source) {
     this.channel = channel;
     remaining = size;
     this.source = source;
@@ -84,8 +71,7 @@ public final class Input implements Closeable {
     if (name.equals(STDIN)) {
       return Path.of("/dev/stdin");
     }
-    int end = archiveEnd(name);
-    return end < 0 ? name : Path.of(name.toString().substring(0, end));
+    return Name.of(name).file();
   }
 
   /** Whether two names stand for the same array of a file; not for standard input, which {@link #limitStdin} is for. */
@@ -100,17 +86,10 @@ public final class Input implements Closeable {
     }
   }
 
-  /** Returns the name of an array of an archive, empty where none is named. */
+  /** Returns the name of an array of a file, empty where none is named. */
   private static String array(Path name) {
-    int end = archiveEnd(name);
-    String array = end < 0 ? "" : name.toString().substring(end + 1);
-    return array.endsWith(ARRAY) ? array.substring(0, array.length() - ARRAY.length()) : array;
-  }
-
-  /** Returns where the archive's name ends in that of an array, or -1. */
-  private static int archiveEnd(Path name) {
-    int at = name.toString().toLowerCase(Locale.ROOT).lastIndexOf(ARCHIVE + ":");
-    return at < 0 || Files.exists(name) ? -1 : at + ARCHIVE.length();
+    String array = Objects.requireNonNullElse(Name.of(name).array(), "");
+    return array.endsWith(".npy") ? array.substring(0, array.length() - ".npy".length()) : array;
   }
 
   /** Returns a name's suffix in lower case, without the dot; empty where there is none. */
@@ -120,26 +99,18 @@ public final class Input implements Closeable {
     return dot <= 0 ? "" : file.substring(dot + 1).toLowerCase(Locale.ROOT);
   }
 
-  public static Input open(Path name) throws IOException {
-    if (name.equals(STDIN)) {
-      // Never closed: where the caller had closed it, its descriptor is that of some file of the
-      // VM.
-      return new Input(Channels.newChannel(System.in), UNKNOWN, () -> {});
-    }
-    String text = name.toString();
-    int end = archiveEnd(name);
-    if (end >= 0) {
-      return ofArchive(file(name), text.substring(end + 1));
-    }
-    if (suffix(name).equals("npz")) {
-      return ofArchive(name, null);
-    }
-    requireFile(name, ARRAY);
-    FileChannel channel = FileChannel.open(name, StandardOpenOption.READ);
+  static Input stdin() {
+    // Never closed: where the caller had closed it, its descriptor is that of some file of the VM.
+    return new Input(Channels.newChannel(System.in), UNKNOWN, () -> {});
+  }
+
+  static Input ofFile(Path file) throws IOException {
+    requireFile(file, ".npy");
+    FileChannel channel = FileChannel.open(file, StandardOpenOption.READ);
     return new Input(channel, channel.size(), channel);
   }
 
-  private static void requireFile(Path file, String kind) throws IOException {
+  static void requireFile(Path file, String kind) throws IOException {
     if (Files.isDirectory(file)) {
       throw new NpyException("is a directory, not a " + kind + " file");
     }
@@ -147,72 +118,6 @@ public final class Input implements Closeable {
     if (Files.exists(file) && !Files.isRegularFile(file)) {
       throw new NpyException("is not a regular file: save the array to a .npy file first");
     }
-  }
-
-  /** @param name null for the only array */
-  private static Input ofArchive(Path archive, @Nullable String name) throws IOException {
-    requireFile(archive, ARCHIVE);
-    if (Files.exists(archive) && !Files.isReadable(archive)) {
-      throw new AccessDeniedException(archive.toString());
-    }
-    ZipFile zip;
-    try {
-      zip = new ZipFile(archive.toFile());
-    } catch (ZipException | EOFException e) {
-      throw new NpyException("is not a usable .npz file: " + reason(e));
-    }
-    try {
-      ZipEntry entry = find(zip, archive, name);
-      // No size that an archive states is believed but that of what it stores as it is.
-      long size = entry.getCompressedSize();
-      boolean isCertain = entry.getMethod() == ZipEntry.STORED && size <= Files.size(archive);
-      InputStream in = new Member(zip.getInputStream(entry), entry.getCrc());
-      return new Input(Channels.newChannel(in), isCertain ? size : UNKNOWN, zip);
-    } catch (IOException e) {
-      zip.close();
-      throw damaged(e);
-    }
-  }
-
-  private static ZipEntry find(ZipFile zip, Path archive, @Nullable String name)
-      throws NpyException {
-    List<? extends ZipEntry> arrays =
-        zip.stream().filter(e -> e.getName().endsWith(ARRAY)).toList();
-    List<? extends ZipEntry> found = name == null ? arrays : named(zip, name);
-    if (name != null && found.isEmpty()) {
-      found = named(zip, name + ARRAY);
-    }
-    if (found.size() == 1) {
-      return found.getFirst();
-    }
-    if (name != null && !found.isEmpty()) {
-      throw new NpyException("is in the archive more than once");
-    }
-    if (arrays.isEmpty()) {
-      throw new NpyException("no array is in the archive");
-    }
-    String names =
-        arrays.stream()
-            .limit(MOST_NAMES)
-            .map(entry -> Text.name(arrayName(entry), LONGEST_NAME))
-            .collect(Collectors.joining(", "));
-    if (arrays.size() > MOST_NAMES) {
-      names += " and %d more".formatted(arrays.size() - MOST_NAMES);
-    }
-    throw new NpyException(
-        name == null
-            ? "holds several arrays: name one, as in %s:%s; it has %s"
-                .formatted(archive.getFileName(), arrayName(arrays.getFirst()), names)
-            : "no such array: the archive has " + names);
-  }
-
-  private static List<? extends ZipEntry> named(ZipFile zip, String name) {
-    return zip.stream().filter(e -> e.getName().equals(name)).limit(2).toList();
-  }
-
-  private static String arrayName(ZipEntry entry) {
-    String name = entry.getName();
-    return name.substring(0, name.length() - ARRAY.length());
   }
 
   /** Returns how many bytes follow, or {@link #UNKNOWN}. */
@@ -223,14 +128,32 @@ public final class Input implements Closeable {
   /** Reads until the buffer is full, or to the end; returns how much. */
   public int fill(ByteBuffer buffer) throws IOException {
     int from = buffer.position();
-    try {
-      while (buffer.hasRemaining() && channel.read(buffer) >= 0) {}
-    } catch (IOException e) {
-      throw damaged(e);
+    int limit = buffer.limit();
+    if (isPart) {
+      buffer.limit(from + (int) Math.min(buffer.remaining(), remaining));
     }
+    while (buffer.hasRemaining() && channel.read(buffer) >= 0) {}
+    buffer.limit(limit);
     int read = buffer.position() - from;
     remaining -= remaining == UNKNOWN ? 0 : read;
     return read;
+  }
+
+  /** Returns what is left as a stream, which closes nothing. */
+  InputStream stream() {
+    return new InputStream() {
+      @Override
+      public int read() throws IOException {
+        byte[] one = new byte[1];
+        return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+      }
+
+      @Override
+      public int read(byte[] bytes, int from, int length) throws IOException {
+        int read = fill(ByteBuffer.wrap(bytes, from, length));
+        return read == 0 && length > 0 ? -1 : read;
+      }
+    };
   }
 
   /** Whether {@link #skip} costs nothing. */
@@ -245,38 +168,26 @@ public final class Input implements Closeable {
     remaining -= bytes;
   }
 
-  /** Whether this was all; throws where an archive's checksum tells that it was something else. */
-  boolean isAtEnd() throws IOException {
-    return fill(ByteBuffer.allocate(1)) == 0;
+  /** Returns the first bytes of a file, and goes back to its beginning. */
+  byte[] start() throws IOException {
+    ByteBuffer start = ByteBuffer.allocate(START);
+    int size = fill(start);
+    skip(-size);
+    return Arrays.copyOf(start.array(), size);
   }
 
-  /** An array of an archive; at its end it compares the checksum, which {@link ZipFile} does not. */
-  private static final class Member extends CheckedInputStream {
-    private final long checksum;
-
-    Member(InputStream in, long checksum) {
-      super(in, new CRC32());
-      this.checksum = checksum;
-    }
-
-    @Override
-    public int read(byte[] bytes, int from, int length) throws IOException {
-      int read = super.read(bytes, from, length);
-      if (read < 0 && getChecksum().getValue() != checksum) {
-        throw new ZipException("its checksum is not that in the archive");
-      }
-      return read;
-    }
+  /** Goes on by so many bytes, back where they are negative, and ends after {@code bytes} more, which the file must have. */
+  void toPart(long by, long bytes) throws IOException {
+    skip(by);
+    remaining = bytes;
+    isPart = true;
   }
 
-  private static IOException damaged(IOException e) {
-    return e instanceof ZipException || e instanceof EOFException
-        ? new NpyException("is damaged: " + reason(e))
-        : e;
-  }
-
-  private static String reason(IOException e) {
-    return e instanceof EOFException ? "its end is missing" : String.valueOf(e.getMessage());
+  /** Returns what follows, at most so many bytes; throws where an archive's checksum tells that all was something else. */
+  byte[] rest(int most) throws IOException {
+    ByteBuffer rest = ByteBuffer.allocate(most);
+    int size = fill(rest);
+    return Arrays.copyOf(rest.array(), size);
   }
 
   @Override

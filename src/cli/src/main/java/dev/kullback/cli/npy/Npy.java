@@ -9,22 +9,19 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.util.List;
+import java.util.Set;
 
-/** NumPy's .npy files, versions 1 to 3: arrays in memory, how to read them, and headers to write. */
+/** Arrays in memory, how to read them from files, and headers of NumPy's .npy files to write. */
 public final class Npy {
-  static final byte[] MAGIC = {(byte) 0x93, 'N', 'U', 'M', 'P', 'Y'};
-  private static final List<String> FLOATS = List.of("f2", "f4", "f8");
-
   private Npy() {}
 
   /**
    * An array in memory, in C order whatever the file's order.
    *
-   * @param element float, double, int or long in the file's byte order
-   * @param isHalf whether the floats are the file's float16
+   * @param element float, double, int or long in any byte order
+   * @param type of the file's elements
    */
-  public record Array(long[] shape, ValueLayout element, boolean isHalf, MemorySegment data) {
+  public record Array(long[] shape, ValueLayout element, Type type, MemorySegment data) {
     /** Returns an element of a float or double array, by its position in C order. */
     public double value(long index) {
       return element instanceof ValueLayout.OfFloat f
@@ -38,13 +35,13 @@ public final class Npy {
       return new Array(
           Npy.withRows(shape, to - from),
           element,
-          isHalf,
+          type,
           data.asSlice(from * rowBytes, (to - from) * rowBytes));
     }
 
     /** Returns the same elements in another shape of as many. */
     public Array reshaped(long... other) {
-      return new Array(other, element, isHalf, data);
+      return new Array(other, element, type, data);
     }
 
     /** Writes an element with no more digits than its type has. */
@@ -72,29 +69,34 @@ public final class Npy {
     }
   }
 
-  private static NpyReader floats(Path file) throws IOException {
-    return new NpyReader(file, FLOATS, "float32 or float64");
+  private static ArrayReader floats(Path file) throws IOException {
+    return new ArrayReader(file, Type.FLOATS, "float", false);
   }
 
-  /** Reads an array of float16, which becomes float32, of float32 or float64. */
+  /** Reads an array of float16 or bfloat16, which become float32, of float32 or float64. */
   public static Array readFloats(Path file, Arena arena) throws IOException {
-    try (NpyReader in = floats(file)) {
+    try (ArrayReader in = floats(file)) {
       return in.all(arena);
     }
   }
 
   /** Reads the rows {@code from} to {@code to}, and no others if the file is in C order. */
   public static Array readFloats(Path file, long from, long to, Arena arena) throws IOException {
-    try (NpyReader in = floats(file)) {
+    try (ArrayReader in = floats(file)) {
       return in.rows(from, to, arena);
     }
   }
 
   /** Reads the shape from a header that agrees with the file's length, as far as that is known. */
   public static long[] readShape(Path file) throws IOException {
-    try (NpyReader in = floats(file)) {
+    try (ArrayReader in = floats(file)) {
       return in.shape();
     }
+  }
+
+  /** Whether an array has one axis, or one column. */
+  public static boolean isColumn(long[] shape) {
+    return shape.length == 1 || (shape.length == 2 && shape[1] == 1);
   }
 
   static long[] withRows(long[] shape, long rows) {
@@ -104,14 +106,14 @@ public final class Npy {
   }
 
   public static Array readInts(Path file, Arena arena) throws IOException {
-    try (NpyReader in = new NpyReader(file, List.of("i4"), "int32")) {
+    try (ArrayReader in = new ArrayReader(file, Set.of(Type.INT32), "int32", false)) {
       return in.all(arena);
     }
   }
 
-  /** Reads an array of int64 or int32. */
+  /** Reads an array of integers of any size, which become int64. */
   public static Array readIntegers(Path file, Arena arena) throws IOException {
-    try (NpyReader in = new NpyReader(file, List.of("i8", "i4"), "int64 or int32")) {
+    try (ArrayReader in = new ArrayReader(file, Type.INTEGERS, "int64", true)) {
       return in.all(arena);
     }
   }
@@ -144,12 +146,12 @@ public final class Npy {
     String shapeText = new NpyHeader(descr, false, shape).shapeText();
     String dict =
         "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shapeText + ", }";
-    int unpadded = MAGIC.length + 4 + dict.length() + 1;
+    int unpadded = NpyFormat.MAGIC.length + 4 + dict.length() + 1;
     int length = (unpadded + 63) / 64 * 64; // NumPy aligns the data to 64 bytes
     String padded = dict + " ".repeat(length - unpadded) + "\n";
     return ByteBuffer.allocate(length)
         .order(ByteOrder.LITTLE_ENDIAN)
-        .put(MAGIC)
+        .put(NpyFormat.MAGIC)
         .put((byte) 1)
         .put((byte) 0)
         .putShort((short) padded.length())

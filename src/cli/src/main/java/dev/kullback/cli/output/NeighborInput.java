@@ -1,8 +1,9 @@
 package dev.kullback.cli.output;
 
 import dev.kullback.Neighbors;
+import dev.kullback.cli.npy.ArrayReader;
 import dev.kullback.cli.npy.Npy;
-import dev.kullback.cli.npy.NpyReader;
+import dev.kullback.cli.npy.Type;
 import dev.kullback.cli.terminal.UserError;
 import java.io.Closeable;
 import java.io.IOException;
@@ -11,14 +12,16 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.List;
+import java.util.Set;
 
 /** Reads lists of neighbors as {@link NeighborOutput} writes them, some rows at a time, and checks them. */
 public final class NeighborInput implements Closeable {
+  private static final Set<Type> FLOATS = Set.of(Type.FLOAT32, Type.FLOAT64);
+
   public final Path valuesFile;
   public final Path indicesFile;
-  private final NpyReader values;
-  private final NpyReader indices;
+  private final ArrayReader values;
+  private final ArrayReader indices;
   private final boolean exact;
   private long row;
 
@@ -27,9 +30,9 @@ public final class NeighborInput implements Closeable {
     this.exact = exact;
     this.valuesFile = valuesFile;
     this.indicesFile = indicesFile;
-    values = Npy.read(valuesFile, f -> NpyReader.ofMatrix(f, List.of("f4", "f8"), "float64"));
+    values = Npy.read(valuesFile, f -> ArrayReader.ofMatrix(f, FLOATS, "float64"));
     try {
-      indices = Npy.read(indicesFile, f -> NpyReader.ofMatrix(f, List.of("i4"), "int32"));
+      indices = Npy.read(indicesFile, f -> ArrayReader.ofMatrix(f, Set.of(Type.INT32), "int32"));
     } catch (UserError e) {
       values.close();
       throw e;
@@ -105,7 +108,7 @@ public final class NeighborInput implements Closeable {
     }
   }
 
-  private static Npy.Array read(NpyReader from, Path file, int rows, Arena arena) {
+  private static Npy.Array read(ArrayReader from, Path file, int rows, Arena arena) {
     long[] shape = {rows, from.shape()[1]};
     MemorySegment data = arena.allocate(rows * shape[1] * from.element().byteSize(), 8);
     try {
@@ -113,7 +116,7 @@ public final class NeighborInput implements Closeable {
     } catch (IOException e) {
       throw new UserError(file, e);
     }
-    return new Npy.Array(shape, from.element(), false, data);
+    return new Npy.Array(shape, from.element(), from.type(), data);
   }
 
   private void checkEntry(int index, Npy.Array v, int at, int column) {

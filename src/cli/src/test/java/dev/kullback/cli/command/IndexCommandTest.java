@@ -494,15 +494,16 @@ class IndexCommandTest extends CommandFixture {
         List.of("create FOLDER2 --deterministic" + P, "--deterministic"),
         List.of(add, "Missing required option: '--ids=J.npy'"),
         List.of(add + " --ids none.npy", "none.npy: no such file"),
-        List.of(
-            add + " --ids p.npy", "p.npy: has the unsupported dtype <f4: convert it to int64 or"),
+        List.of(add + " --ids p.npy", "p.npy: has the unsupported dtype <f4: convert it, np.save("),
         List.of(add + " --ids -", "-: only standard and aligned read standard input"),
-        List.of(add + " --ids matrix.npy", "matrix.npy: has shape (5, 1): ids have one axis, (N,)"),
+        List.of(add + " --ids matrix.npy", "matrix.npy: has shape (5, 2): ids have one axis, (N,)"),
         List.of(
             add + " --ids few.npy", "few.npy: has 2 ids, but ", "p.npy has 5 rows: give one for"),
         List.of(add + " --ids twice.npy", "twice.npy: row 3: id 8 is also that of row 1 (counted"),
         List.of(add + " --ids none1.npy", "none1.npy: row 4: id -1 stands for none in the results"),
-        List.of(add + " --ids unsigned.npy", "has the unsupported dtype <u8: convert it to int64"),
+        List.of(
+            add + " --ids unsigned.npy",
+            "element 1 is 9223372036854775808, beyond 2^63 - 1, the greatest integer"),
         List.of(
             "add FOLDER --ids j.npy" + P, "j.npy: row 0: id -9000000000 is in the index already"),
         List.of(
@@ -515,7 +516,7 @@ class IndexCommandTest extends CommandFixture {
         List.of("add FOLDER2 --ids j.npy" + P, "index2: no such folder: index create makes"),
         List.of("remove FOLDER", "Missing required option: '--ids=J.npy'"),
         List.of(
-            "remove FOLDER --ids matrix.npy", "matrix.npy: has shape (5, 1): ids have one axis"),
+            "remove FOLDER --ids matrix.npy", "matrix.npy: has shape (5, 2): ids have one axis"),
         List.of("remove FOLDER2 --ids j.npy", "index2: no such folder: index create makes"),
         List.of("info FOLDER2", "index2: no such folder: index create makes"),
         List.of(within, "Missing required option: '--output=OUT.npy'"),
@@ -553,14 +554,48 @@ class IndexCommandTest extends CommandFixture {
             "index has 6"));
   }
 
+  /** Ids of any integers, as one axis or one column. */
+  @ParameterizedTest
+  @CsvSource({
+    "<i2, 5",
+    "<u4, 5",
+    "<u8, 5",
+    "|i1, 5",
+    "|u1, 5",
+    ">u2, 5",
+    "<i4, 5 1",
+    "<i8, 5 1",
+    "<u8, 5 1"
+  })
+  void typesOfIds(String descr, String shapeText) throws IOException {
+    int size = descr.charAt(2) - '0';
+    ByteBuffer data = ByteBuffer.allocate(5 * size);
+    for (long id : new long[] {5, 9, 0, 77, 3}) {
+      data.put(descr.startsWith(">") ? data.position() + size - 1 : data.position(), (byte) id);
+      data.position(data.position() + size);
+    }
+    long[] shape = Stream.of(shapeText.split(" ")).mapToLong(Long::parseLong).toArray();
+    NpyFiles.write(
+        folder.resolve("j.npy"),
+        NpyFiles.bytes(1, NpyFiles.dict(descr, false, shape), data.array()));
+    create();
+    done("query FOLDER -k 1 --mean p.npy --std t.npy --indices i.npy -o o.npy");
+    assertThat(longs("i.npy", 5, 1)).containsExactly(5, 9, 0, 77, 3);
+    assertThat(done("remove FOLDER --ids i.npy")).as("what query wrote").contains("removed 5");
+  }
+
   @ParameterizedTest
   @MethodSource
   void refused(List<String> lineAndMessages) throws IOException {
     create();
-    NpyFiles.write(folder.resolve("matrix.npy"), "<i8", new long[] {5, 1}, 1, 2, 3, 4, 5);
+    NpyFiles.write(
+        folder.resolve("matrix.npy"), "<i8", new long[] {5, 2}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
     NpyFiles.write(
         folder.resolve("unsigned.npy"),
-        NpyFiles.bytes(1, NpyFiles.dict("<u8", false, 5), new byte[40]));
+        NpyFiles.bytes(
+            1,
+            NpyFiles.dict("<u8", false, 5),
+            NpyFiles.data("<i8", Long.MAX_VALUE, Long.MIN_VALUE, 3, 4, 5)));
     ids("few.npy", 1, 2);
     ids("new.npy", 1, 2, 3, 4, 5);
     ids("twice.npy", 9, 8, 10, 8, 9 + 4);

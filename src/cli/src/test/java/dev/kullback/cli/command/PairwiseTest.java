@@ -11,6 +11,7 @@ import dev.kullback.cli.batch.BatchOptions;
 import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.batch.RowBlocks;
 import dev.kullback.cli.npy.Npy;
+import dev.kullback.cli.npy.Type;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.picture.Heatmap;
 import dev.kullback.cli.terminal.Progress;
@@ -147,7 +148,8 @@ class PairwiseTest {
   }
 
   private static Batch batch(ScaleKind kind, int size, int dimension) {
-    Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, false, MemorySegment.NULL);
+    Npy.Array none =
+        new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, Type.FLOAT32, MemorySegment.NULL);
     Path file = Path.of("none.npy");
     BatchOptions.Files files = new BatchOptions.Files(file, kind, file);
     long[] mean = {size, dimension};

@@ -20,6 +20,7 @@ import dev.kullback.cli.batch.RowBlocks;
 import dev.kullback.cli.batch.Weights;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyHeader;
+import dev.kullback.cli.npy.Type;
 import dev.kullback.cli.output.NeighborOutput;
 import dev.kullback.cli.output.OutputFile;
 import dev.kullback.cli.output.SparseOutput;
@@ -336,7 +337,7 @@ class ReductionsTest extends CommandFixture {
         byte[] bytes = zip.getInputStream(entry).readAllBytes(); // checks its length and CRC
         int start = 10 + ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getShort(8);
         NpyHeader header =
-            NpyHeader.parse(new String(bytes, 10, start - 10, StandardCharsets.US_ASCII));
+            NpyHeader.parse(new String(bytes, 10, start - 10, StandardCharsets.US_ASCII), 1);
         assertThat(bytes).startsWith(0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0);
         assertThat(header.fortranOrder()).isFalse();
         ByteBuffer data = ByteBuffer.wrap(bytes, start, bytes.length - start).slice();
@@ -479,7 +480,7 @@ class ReductionsTest extends CommandFixture {
         "counted from 0");
     NpyFiles.write(folder.resolve("w.npy"), "<i4", new long[] {M}, new double[M]);
     assertUserError(line, "w.npy: has the unsupported dtype <i4");
-    for (long[] shape : new long[][] {{M - 1}, {M + 1}, {M, 1}, {1, M}, {N}, {}}) {
+    for (long[] shape : new long[][] {{M - 1}, {M + 1}, {M, 2}, {1, M}, {N}, {}}) {
       int count = (int) Arrays.stream(shape).reduce(1, (a, b) -> a * b);
       NpyFiles.write(folder.resolve("w.npy"), "<f4", shape, new double[count]);
       assertUserError(line, "w.npy: has shape (", "p.npy has 5 rows: it must be (5,)");
@@ -628,7 +629,8 @@ class ReductionsTest extends CommandFixture {
     double[] weights = new double[n];
     Arrays.fill(weights, 1.0 / n);
     Path file = NpyFiles.write(folder.resolve("c.npy"), "<f2", new long[] {n}, weights);
-    Npy.Array none = new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, true, MemorySegment.NULL);
+    Npy.Array none =
+        new Npy.Array(new long[0], ValueLayout.JAVA_FLOAT, Type.FLOAT16, MemorySegment.NULL);
     BatchOptions.Files files = new BatchOptions.Files(file, ScaleKind.STD, file);
     long[] shape = {n, 1};
     Batch batch =

@@ -5,24 +5,24 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.Charset;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.List;
+import java.util.Set;
 
 /**
- * Reads an array from what {@link Input} makes of a name. Nothing in its header is believed before it agrees with how much follows. Data
- * are copied, not mapped: touching a mapping of a file that another process has shortened kills the VM or the calculation.
+ * Reads an array of a file of any format that {@link Opened} knows. Nothing in its header is believed before it agrees with how much
+ * follows. Data are copied, not mapped: touching a mapping of a file that another process has shortened kills the VM or the calculation.
  */
-public final class NpyReader implements Closeable {
-  private static final int MAX_HEADER = 1 << 20;
+public final class ArrayReader implements Closeable {
   private static final int CHUNK = 1 << 26;
 
   private final Input in;
   private final NpyHeader header;
+  private final Type type;
+  private final ByteOrder order;
+
+  /** Of the elements in memory. */
   private final ValueLayout element;
 
   /** Bytes of data that the header claims. */
@@ -30,29 +30,52 @@ public final class NpyReader implements Closeable {
 
   private long read;
 
-  /** Opens a file of one of the types, which an error calls {@code wanted}. */
-  NpyReader(Path file, List<String> types, String wanted) throws IOException {
-    in = Input.open(file);
+  /**
+   * Opens a file of one of the types, which an error calls {@code wanted}.
+   *
+   * @param isWidened whether integers become int64; those of 16 bits always become float32
+   */
+  ArrayReader(Path file, Set<Type> types, String wanted, boolean isWidened) throws IOException {
+    Opened opened = Opened.of(file, types);
+    in = opened.in();
+    header = opened.header();
+    order = opened.order();
     try {
-      header = readHeader(in);
-      element = element(header.descr(), types, wanted);
+      boolean isBfloat16 = opened.isBfloat16();
+      if (isBfloat16 && opened.type() != Type.UINT16 && opened.type() != Type.BFLOAT16) {
+        throw new NpyException(
+            "has the dtype %s: :bfloat16 is for <u2, the bits of bfloat16"
+                .formatted(header.descr()));
+      }
+      type = isBfloat16 ? Type.BFLOAT16 : opened.type();
+      if (!types.contains(type)) {
+        throw new NpyException(
+            "has the unsupported dtype %s: %s"
+                .formatted(header.descr(), opened.advice().convert(type, type.target(wanted))));
+      }
+      element = element(isWidened);
       size = claimedSize();
       if (in.remaining() != Input.UNKNOWN && in.remaining() < size) {
         throw missed(in.remaining());
       }
       if (in.remaining() > size) {
-        throw exceeded(Long.toString(in.remaining() - size));
+        long more = in.remaining() - size;
+        byte[] rest = {};
+        if (in.isFile()) {
+          in.skip(size);
+          rest = in.rest(NpyFormat.MAGIC.length);
+        }
+        throw exceeded(Long.toString(more), rest);
       }
-    } catch (IOException e) {
+    } catch (IOException | RuntimeException e) {
       in.close();
       throw e;
     }
   }
 
   /** Opens a matrix in C order, to be read by {@link #next}. */
-  public static NpyReader ofMatrix(Path file, List<String> types, String wanted)
-      throws IOException {
-    NpyReader reader = new NpyReader(file, types, wanted);
+  public static ArrayReader ofMatrix(Path file, Set<Type> types, String wanted) throws IOException {
+    ArrayReader reader = new ArrayReader(file, types, wanted, false);
     long[] shape = reader.shape();
     if (shape.length == 2 && shape[1] > 0 && !reader.isTransposed()) {
       return reader;
@@ -64,57 +87,13 @@ public final class NpyReader implements Closeable {
             : "is in Fortran order: save it in C order, as numpy.ascontiguousarray does");
   }
 
-  private static NpyHeader readHeader(Input in) throws IOException {
-    ByteBuffer start = ByteBuffer.allocate(12).order(ByteOrder.LITTLE_ENDIAN);
-    int size = in.fill(start.limit(10));
-    if (size == 0) {
-      throw new NpyException("is empty");
-    }
-    if (!Arrays.equals(start.array(), 0, Npy.MAGIC.length, Npy.MAGIC, 0, Npy.MAGIC.length)) {
-      throw new NpyException("is not a .npy file: it does not begin with \\x93NUMPY");
-    }
-    int version = start.getShort(6); // the major one: minor versions are 0
-    start.limit(12);
-    if (size < 10 || (version > 1 && version <= 3 && in.fill(start) < 2)) {
-      throw new NpyException("is truncated: it ends inside its header");
-    }
-    if (version < 1 || version > 3) {
-      throw new NpyException(
-          "has the unsupported .npy format version %d.%d"
-              .formatted(version & 0xff, version >> 8 & 0xff));
-    }
-    long length = Integer.toUnsignedLong(start.getInt(8)); // of two bytes in version 1
-    if (length > MAX_HEADER) {
-      throw new NpyException("has a header of " + length + " bytes, too long to be one");
-    }
-    ByteBuffer text = ByteBuffer.allocate((int) length);
-    int read = in.fill(text);
-    if (read < length) {
-      throw new NpyException(
-          "is truncated: its header claims " + length + " bytes, " + read + " follow");
-    }
-    Charset charset = version == 3 ? StandardCharsets.UTF_8 : StandardCharsets.ISO_8859_1;
-    return NpyHeader.parse(new String(text.array(), charset));
-  }
-
-  private static ValueLayout element(String descr, List<String> types, String wanted)
-      throws NpyException {
-    String type = descr.isEmpty() ? "" : descr.substring(1);
-    if ("<>=".indexOf(descr.isEmpty() ? '|' : descr.charAt(0)) < 0 || !types.contains(type)) {
-      throw new NpyException("has the unsupported dtype " + descr + ": convert it to " + wanted);
-    }
-    ByteOrder order =
-        switch (descr.charAt(0)) {
-          case '<' -> ByteOrder.LITTLE_ENDIAN;
-          case '>' -> ByteOrder.BIG_ENDIAN;
-          default -> ByteOrder.nativeOrder();
-        };
+  private ValueLayout element(boolean isWidened) {
     return switch (type) {
-      case "f2" -> ValueLayout.JAVA_SHORT.withOrder(order);
-      case "f4" -> ValueLayout.JAVA_FLOAT.withOrder(order);
-      case "f8" -> ValueLayout.JAVA_DOUBLE.withOrder(order);
-      case "i8" -> ValueLayout.JAVA_LONG.withOrder(order);
-      default -> ValueLayout.JAVA_INT.withOrder(order);
+      case FLOAT16, BFLOAT16 -> ValueLayout.JAVA_FLOAT;
+      case FLOAT32 -> ValueLayout.JAVA_FLOAT.withOrder(order);
+      case FLOAT64 -> ValueLayout.JAVA_DOUBLE.withOrder(order);
+      case INT64 -> ValueLayout.JAVA_LONG.withOrder(order);
+      default -> isWidened ? ValueLayout.JAVA_LONG : ValueLayout.JAVA_INT.withOrder(order);
     };
   }
 
@@ -124,7 +103,7 @@ public final class NpyReader implements Closeable {
 
   private long claimedSize() throws NpyException {
     try {
-      return Arrays.stream(shape()).reduce(element.byteSize(), Math::multiplyExact);
+      return Arrays.stream(shape()).reduce(type.bytes(), Math::multiplyExact);
     } catch (ArithmeticException e) {
       throw new NpyException("is truncated: no file can hold its " + claim());
     }
@@ -135,9 +114,16 @@ public final class NpyReader implements Closeable {
         "is truncated: %s needs %d bytes of data, %d follow".formatted(claim(), size, follow));
   }
 
-  private NpyException exceeded(String byWhat) {
+  private NpyException exceeded(String byWhat, byte[] rest) {
     return new NpyException(
-        "has %s bytes after its data: %s needs %d".formatted(byWhat, claim(), size));
+        "has %s bytes after its data: %s needs %d%s"
+            .formatted(
+                byWhat,
+                claim(),
+                size,
+                NpyFormat.isMagic(rest)
+                    ? "; it holds several arrays, as of np.save on an open file: save each to a file of its own"
+                    : ""));
   }
 
   public long[] shape() {
@@ -148,9 +134,14 @@ public final class NpyReader implements Closeable {
     return header.shapeText();
   }
 
-  /** Returns the type of the data in the file. */
+  /** Returns the type of the elements in memory. */
   public ValueLayout element() {
     return element;
+  }
+
+  /** Returns the type of the elements in the file. */
+  public Type type() {
+    return type;
   }
 
   /** Whether the data are in Fortran order. */
@@ -158,14 +149,15 @@ public final class NpyReader implements Closeable {
     return header.fortranOrder() && shape().length > 1;
   }
 
-  private boolean isHalf() {
-    return element instanceof ValueLayout.OfShort;
+  /** Whether elements are of another size in memory, or unsigned. */
+  private boolean isWidened() {
+    return element.byteSize() != type.bytes() || type == Type.UINT64;
   }
 
   /** Reads the whole array. */
   Npy.Array all(Arena arena) throws IOException {
     try (Arena temporary = Arena.ofConfined()) {
-      Arena first = isHalf() || isTransposed() ? temporary : arena;
+      Arena first = isWidened() || isTransposed() ? temporary : arena;
       return array(shape(), readOn(MemorySegment.NULL, first), arena);
     }
   }
@@ -180,11 +172,11 @@ public final class NpyReader implements Closeable {
       if (!in.isFile() || isTransposed()) {
         Npy.Array part = all(temporary).withRows(from, to);
         MemorySegment data = arena.allocate(part.data().byteSize(), 8).copyFrom(part.data());
-        return new Npy.Array(part.shape(), part.element(), part.isHalf(), data);
+        return new Npy.Array(part.shape(), part.element(), type, data);
       }
       read = from * (size / rows);
       in.skip(read);
-      Arena first = isHalf() ? temporary : arena;
+      Arena first = isWidened() ? temporary : arena;
       MemorySegment data = first.allocate((to - from) * (size / rows), 8);
       next(data);
       return array(Npy.withRows(shape(), to - from), data, arena);
@@ -201,8 +193,11 @@ public final class NpyReader implements Closeable {
         throw missed(read);
       }
     }
-    if (read == size && !in.isAtEnd()) {
-      throw exceeded("more");
+    if (read == size) {
+      byte[] rest = in.rest(NpyFormat.MAGIC.length);
+      if (rest.length > 0) {
+        throw exceeded("more", rest);
+      }
     }
   }
 
@@ -227,28 +222,60 @@ public final class NpyReader implements Closeable {
     return data;
   }
 
-  /** Makes an array of the file's data, in C order and with float32 for float16. */
-  private Npy.Array array(long[] shape, MemorySegment data, Arena arena) {
-    MemorySegment wide = isHalf() ? widened(data, arena) : data;
-    ValueLayout type = isHalf() ? ValueLayout.JAVA_FLOAT : element;
+  /** Makes an array of the file's data, in C order and of elements as they are in memory. */
+  private Npy.Array array(long[] shape, MemorySegment data, Arena arena) throws NpyException {
+    MemorySegment wide = isWidened() ? widened(data, arena) : data;
     return new Npy.Array(
         shape,
+        element,
         type,
-        isHalf(),
-        isTransposed() ? toCOrder(wide, shape, type.byteSize(), arena) : wide);
+        isTransposed() ? toCOrder(wide, shape, element.byteSize(), arena) : wide);
   }
 
-  /** Converts each float16 to the equal float32. */
-  private MemorySegment widened(MemorySegment halves, Arena arena) {
-    long count = halves.byteSize() / Short.BYTES;
-    MemorySegment floats = arena.allocate(ValueLayout.JAVA_FLOAT, count);
-    boolean swapped = element.order() != ByteOrder.nativeOrder();
-    for (long i = 0; i < count; i++) {
-      short bits = halves.getAtIndex(ValueLayout.JAVA_SHORT, i);
-      float value = Float.float16ToFloat(swapped ? Short.reverseBytes(bits) : bits);
-      floats.setAtIndex(ValueLayout.JAVA_FLOAT, i, value);
+  /** Converts each element to the equal float32 or int64; with constant layouts, which are fast. */
+  private MemorySegment widened(MemorySegment data, Arena arena) throws NpyException {
+    long count = data.byteSize() / type.bytes();
+    MemorySegment wide = arena.allocate(element, count);
+    boolean swapped = order != ByteOrder.nativeOrder();
+    for (long i = 0; type.isHalf() && i < count; i++) {
+      short bits = data.getAtIndex(ValueLayout.JAVA_SHORT, i);
+      bits = swapped ? Short.reverseBytes(bits) : bits;
+      float value =
+          type == Type.FLOAT16
+              ? Float.float16ToFloat(bits)
+              : Float.intBitsToFloat(bits << Short.SIZE);
+      wide.setAtIndex(ValueLayout.JAVA_FLOAT, i, value);
     }
-    return floats;
+    for (long i = 0; !type.isHalf() && i < count; i++) {
+      wide.setAtIndex(ValueLayout.JAVA_LONG, i, integer(data, i, swapped));
+    }
+    return wide;
+  }
+
+  private long integer(MemorySegment data, long i, boolean swapped) throws NpyException {
+    long bits =
+        switch (type.bytes()) {
+          case 1 -> data.get(ValueLayout.JAVA_BYTE, i);
+          case 2 -> {
+            short two = data.getAtIndex(ValueLayout.JAVA_SHORT, i);
+            yield swapped ? Short.reverseBytes(two) : two;
+          }
+          case 4 -> {
+            int four = data.getAtIndex(ValueLayout.JAVA_INT, i);
+            yield swapped ? Integer.reverseBytes(four) : four;
+          }
+          default -> {
+            long eight = data.getAtIndex(ValueLayout.JAVA_LONG, i);
+            yield swapped ? Long.reverseBytes(eight) : eight;
+          }
+        };
+    long value = type.isUnsigned() ? bits & (-1L >>> (Long.SIZE - Byte.SIZE * type.bytes())) : bits;
+    if (type.isUnsigned() && value < 0) {
+      throw new NpyException(
+          "element %d is %s, beyond 2^63 - 1, the greatest integer that is taken (counted from 0)"
+              .formatted(i, Long.toUnsignedString(bits)));
+    }
+    return value;
   }
 
   /*
