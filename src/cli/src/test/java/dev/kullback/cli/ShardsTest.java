@@ -420,10 +420,10 @@ class ShardsTest extends CommandFixture {
                 List.of("merge" + a + " --indices none/i.npy -o o.npy", "none/i.npy: its folder"),
                 List.of(
                     "merge --in-values ia.npy --in-indices ia.npy" + out,
-                    "ia.npy: has the unsupported dtype <i4: convert it to float64"),
+                    "ia.npy: has the unsupported dtype <i4: convert it, np.save("),
                 List.of(
                     "merge --in-values a.npy --in-indices a.npy" + out,
-                    "a.npy: has the unsupported dtype <f8: convert it to int32")));
+                    "a.npy: has the unsupported dtype <f8: convert it, np.save(")));
     for (String wrong :
         new String[] {
           "f float32 .npy: is float32: only exact values can be merged: take those of topk --exact",

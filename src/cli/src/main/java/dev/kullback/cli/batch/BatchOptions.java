@@ -161,7 +161,7 @@ public final class BatchOptions {
 
     /** The means' description. */
     public static final String MEANS =
-        "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, too.";
+        "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, FILE.safetensors:NAME or a .csv, too.";
 
     @Option(names = "--mean", order = MEAN, paramLabel = "Q.npy", description = MEANS)
     @Nullable Path mean;

@@ -40,7 +40,7 @@ final class IndexAdd implements Callable<Integer> {
       order = PairCommand.FIRST,
       paramLabel = "J.npy",
       required = true,
-      description = "Their ids, int64 or int32 [N], no two alike and none -1.")
+      description = "Their ids, integers, [N] or [N,1], no two alike and none -1.")
   Path ids;
 
   @Option(

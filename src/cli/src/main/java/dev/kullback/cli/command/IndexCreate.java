@@ -53,7 +53,8 @@ final class IndexCreate implements Callable<Integer> {
   @Option(
       names = "--ids",
       paramLabel = "J.npy",
-      description = "Their ids, int64 or int32 [N], no two alike and none -1; default: 0 to N-1.")
+      description =
+          "Their ids, integers, [N] or [N,1], no two alike and none -1; default: 0 to N-1.")
   @Nullable Path ids;
 
   @Option(

@@ -29,7 +29,7 @@ final class IndexRemove implements Callable<Integer> {
       names = "--ids",
       paramLabel = "J.npy",
       required = true,
-      description = "Their ids, int64 or int32 [N]; ids that are not in the index do no harm.")
+      description = "Their ids, integers, [N] or [N,1]; ids that are not in the index do no harm.")
   Path ids;
 
   @Spec CommandSpec spec;

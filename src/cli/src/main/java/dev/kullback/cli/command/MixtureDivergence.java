@@ -108,7 +108,7 @@ final class MixtureDivergence extends PairCommand {
       order = FIRST,
       paramLabel = "O.npy",
       description =
-          "Where each mixture begins among q's Gaussians, and their number, int64 or int32 [N+1]; default: one mixture, or"
+          "Where each mixture begins among q's Gaussians, and their number, integers, [N+1]; default: one mixture, or"
               + " several where the weights are runs of sum 1.")
   @Nullable Path offsets;
 

@@ -35,7 +35,7 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
     private static final int MAX_DEPTH = 100;
     private static final BigInteger MOST = BigInteger.valueOf(Long.MAX_VALUE);
     private static final Pattern STRING =
-        Pattern.compile("[uU]?('[^'\\\\\\n]*'|\"[^\"\\\\\\n]*\")|[rR]('[^'\\n]*'|\"[^\"\\n]*\")");
+        Pattern.compile("[uU]?('[^'\\\\]*'|\"[^\"\\\\]*\")|[rR]('[^']*'|\"[^\"]*\")");
     private static final Pattern WORD = Pattern.compile("[A-Za-z_][A-Za-z_0-9]*");
     private static final Pattern DECIMAL = Pattern.compile("[1-9](_?[0-9])*|0(_?0)*");
     private static final Pattern RADIX =

@@ -1,5 +1,5 @@
 /**
- * NumPy's .npy and .npz files: reads them, and writes headers. It may use terminal. Start with {@link dev.kullback.cli.npy.Npy}.
+ * Arrays of NumPy's .npy and .npz files, of safetensors and of text: reads them, and writes NumPy's headers. It may use terminal. Start with {@link dev.kullback.cli.npy.Npy}.
  */
 @NullMarked
 package dev.kullback.cli.npy;
