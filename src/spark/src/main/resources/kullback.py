@@ -23,9 +23,10 @@ def nearest(queries, references, k, *, id="id", mean="mean", std="std", scale_tr
 
     k           number of neighbors, at least 1; fewer are found where there are fewer references
     id          column of ids, of any type that has an order; no two queries have the same
-    mean        column of means, arrays of D numbers
+    mean        column of means, arrays of D numbers or vectors of Spark ML
     std         column of standard deviations, likewise
-    scale_tril  column of lower factors of full covariances in place of std, arrays of D*D numbers row by row
+    scale_tril  column of lower factors of full covariances in place of std, arrays of D*D numbers row by row, or of rows; matrices of
+                Spark ML in it are the covariances themselves: scale_tril="cov" of GaussianMixtureModel.gaussiansDF
     reverse     whether by KL(p || q) instead
     """
     if isinstance(k, bool) or not isinstance(k, int):

@@ -1,10 +1,6 @@
 package dev.kullback.spark;
 
 import static org.apache.spark.sql.functions.col;
-import static org.apache.spark.sql.functions.exists;
-import static org.apache.spark.sql.functions.flatten;
-import static org.apache.spark.sql.functions.size;
-import static org.apache.spark.sql.functions.when;
 
 import dev.kullback.ScaleKind;
 import java.io.Serializable;
@@ -16,7 +12,7 @@ import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.expressions.RowOrdering;
-import org.apache.spark.sql.functions;
+import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
@@ -36,8 +32,8 @@ record Columns(String id, String mean, String scale, ScaleKind kind) implements 
   /** Column of an input whose integer ids are not the user's: the text that names a row in messages. */
   static final String LABEL_NAME = "kullback label";
 
-  /** MLlib's vectors, whose class need not be there. */
-  private static final String VECTOR = "org.apache.spark.ml.linalg.VectorUDT";
+  private static final DataType DOUBLE_ROWS =
+      DataTypes.createArrayType(DataTypes.createArrayType(DataTypes.DoubleType));
 
   /**
    * Columns as one input has them.
@@ -90,8 +86,8 @@ record Columns(String id, String mean, String scale, ScaleKind kind) implements 
         data,
         ids,
         idType,
-        array(means, meanType, mean, side, false),
-        array(scales, scaleType, scale, side, kind.isFull()),
+        array(means, meanType, mean, side, false, kind.isFull() ? scaleType : meanType),
+        array(scales, scaleType, scale, side, kind.isFull(), scaleType),
         !isFloat(meanType) || !isFloat(scaleType));
   }
 
@@ -140,44 +136,51 @@ record Columns(String id, String mean, String scale, ScaleKind kind) implements 
     return col(isPath && name.indexOf('`') < 0 ? name : "`" + name.replace("`", "``") + "`");
   }
 
-  /** A column as an array of numbers. */
+  /**
+   * A column as an array of numbers.
+   *
+   * @param scales type of the scales if they are of full covariances
+   */
   private static Column array(
-      Column column, DataType type, String name, String side, boolean isMatrix) {
-    if (type.getClass().getName().equals(VECTOR)) {
-      return Vectors.toArray(column);
-    }
+      Column column, DataType type, String name, String side, boolean isMatrix, DataType scales) {
     if (type instanceof ArrayType a && a.elementType() instanceof NumericType) {
       return column;
     }
-    if (isMatrix && isRows(type)) {
-      // rows of other lengths would come out as a matrix of the right number of elements, maybe,
-      // and with a null row as no matrix
-      return when(
-              exists(column, row -> row.isNull().or(size(row).notEqual(size(column)))),
-              functions.array())
-          .otherwise(flatten(column));
+    boolean isVector = Elements.isVector(type) && !Elements.isOld(type, scales);
+    if (isVector || (isMatrix && Elements.isMatrix(type))) {
+      return elements(column, type);
+    }
+    if (isMatrix && Elements.isRows(type)) {
+      return isFloat(type)
+          ? elements(column, type)
+          : elements(column.cast(DOUBLE_ROWS), DOUBLE_ROWS);
     }
     throw new IllegalArgumentException(
-        "%s: column %s is %s; it must be array<float> or array<double>%s, or a vector of Spark ML; %s"
+        "%s: column %s is %s; it must be array<float> or array<double>%s, or a vector%s of Spark ML; %s"
             .formatted(
                 side,
                 name,
-                type.catalogString(),
+                Elements.name(type),
                 isMatrix ? ", one Gaussian's elements row by row, or array<array<double>>" : "",
-                advice(type)));
+                isMatrix ? " or a matrix" : "",
+                advice(type, name)));
   }
 
-  private static boolean isRows(DataType type) {
-    return type instanceof ArrayType outer
-        && outer.elementType() instanceof ArrayType inner
-        && inner.elementType() instanceof NumericType;
+  private static Column elements(Column column, DataType type) {
+    return ExpressionUtils.column(Elements.of(ExpressionUtils.expression(column), type));
   }
 
-  private static String advice(DataType type) {
+  private static String advice(DataType type, String name) {
+    if (Elements.isVector(type)) {
+      return Elements.conversion(name);
+    }
+    if (Elements.isMatrix(type)) {
+      return "name a column of matrices as that of covariances or scaleTril";
+    }
     if (type instanceof StringType) {
       return "parse it, as by from_json(column, 'array<double>')";
     }
-    if (isRows(type)) {
+    if (Elements.isRows(type)) {
       return "take it apart by flatten(column)";
     }
     return type instanceof ArrayType

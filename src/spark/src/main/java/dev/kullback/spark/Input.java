@@ -125,8 +125,16 @@ record Input(String side, Columns columns, boolean isDouble, int dimension, Stri
     if (values.numElements() != length) {
       throw error(
           label.get(),
-          "column %s has %d elements; it must have %d, as dimension %d needs, that of %s"
-              .formatted(name, values.numElements(), length, dimension, measured));
+          "column %s has %d elements%s; it must have %d, as dimension %d needs, that of %s"
+              .formatted(
+                  name,
+                  values.numElements(),
+                  length > dimension && values.numElements() == 0
+                      ? ", or not as many rows as columns"
+                      : "",
+                  length,
+                  dimension,
+                  measured));
     }
     int h = ArrayReader.firstNull(values);
     if (h >= 0) {

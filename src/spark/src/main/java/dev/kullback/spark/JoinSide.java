@@ -35,7 +35,7 @@ record JoinSide(
   Input input(int dimension, String measured) {
     return new Input(
         name,
-        new Columns("id", "mean", kind.isFull() ? "scaleTril" : "std", kind),
+        new Columns("id", "mean", ModelParams.name(kind), kind),
         isDouble,
         dimension,
         measured);

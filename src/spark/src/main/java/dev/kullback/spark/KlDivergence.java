@@ -2,8 +2,8 @@ package dev.kullback.spark;
 
 import dev.kullback.ScaleKind;
 import java.io.Serializable;
-import java.util.Collections;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.analysis.TypeCheckResult;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.ExpressionInfo;
 import org.apache.spark.sql.catalyst.expressions.ImplicitCastInputTypes;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.codegen.Block;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeBlock;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
@@ -43,7 +44,7 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
   static final ExpressionInfo FULL_INFO =
       info(
           FULL_NAME,
-          "_FUNC_(qm, qL, pm, pL) - Returns KL(q || p), in nats, of two Gaussians by their means and the lower factors L of their covariances L*L', D*D elements row by row.");
+          "_FUNC_(qm, qL, pm, pL) - Returns KL(q || p), in nats, of two Gaussians by their means and the lower factors L of their covariances L*L', D*D elements row by row or arrays of rows; a matrix of Spark ML in place of L is the covariance itself.");
 
   private static final List<String> ARGUMENTS = List.of("qm", "qs", "pm", "ps");
   private static final List<String> FULL_ARGUMENTS = List.of("qm", "qL", "pm", "pL");
@@ -63,55 +64,70 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
         "scala_udf");
   }
 
-  /** Type of the arguments: a float array stays one; any other array that can be is cast to double. */
-  private static final AbstractDataType ARRAY =
+  /** Types of means and standard deviations: float arrays stay what they are; any others that can be are cast to double. */
+  private static final List<AbstractDataType> ARRAYS =
+      List.of(array(DataTypes.DoubleType), array(DataTypes.FloatType), Elements.VECTORS);
+
+  private static final AbstractDataType VECTOR = new TypeCollection(seq(ARRAYS));
+
+  /** Types of factors, and of covariances. */
+  private static final AbstractDataType MATRIX =
       new TypeCollection(
           seq(
-              List.<AbstractDataType>of(
-                  new ArrayType(DataTypes.DoubleType, true),
-                  new ArrayType(DataTypes.FloatType, true))));
+              Stream.concat(
+                      ARRAYS.stream(),
+                      Stream.of(
+                          array(array(DataTypes.DoubleType)),
+                          array(array(DataTypes.FloatType)),
+                          Elements.MATRICES))
+                  .toList()));
 
   private final Seq<Expression> arguments;
-  private final boolean isFull;
+
+  /** What scales that are arrays hold; matrices are covariances. */
+  private final ScaleKind arrays;
+
+  private transient volatile @Nullable List<Expression> elements;
   private transient volatile @Nullable PairFunction function;
 
-  private KlDivergence(Seq<Expression> arguments, boolean isFull) {
+  private KlDivergence(Seq<Expression> arguments, ScaleKind arrays) {
     this.arguments = arguments;
-    this.isFull = isFull;
+    this.arrays = arrays;
   }
 
-  KlDivergence(Gaussian q, Gaussian p, boolean isFull) {
-    this(seq(List.of(q.mean(), q.std(), p.mean(), p.std())), isFull);
+  /** Makes the divergence of Gaussians of one kind, by arrays. */
+  KlDivergence(Gaussian q, Gaussian p) {
+    this(seq(List.of(q.mean(), q.scale(), p.mean(), p.scale())), q.kind());
   }
 
-  boolean isFull() {
-    return isFull;
+  private static DataType array(DataType element) {
+    return new ArrayType(element, true);
   }
 
-  ScaleKind kind() {
-    return isFull ? ScaleKind.SCALE_TRIL : ScaleKind.STD;
-  }
-
-  /** A Gaussian, by the expressions of its mean and its standard deviation, or its factor. */
-  record Gaussian(Expression mean, Expression std) {
+  /**
+   * A Gaussian, by the expressions of the arrays of its mean and its scales.
+   *
+   * @param kind what the scales are
+   */
+  record Gaussian(Expression mean, Expression scale, ScaleKind kind) {
     /** Whether columns of the plan's output are all that it needs. */
     boolean isOf(QueryPlan<?> plan) {
       AttributeSet output = plan.outputSet();
-      return mean.references().subsetOf(output) && std.references().subsetOf(output);
+      return mean.references().subsetOf(output) && scale.references().subsetOf(output);
     }
   }
 
   /** Makes the expression of a call in SQL. */
   static Expression of(Seq<Expression> arguments) {
-    return of(arguments, NAME, false);
+    return of(arguments, NAME, ScaleKind.STD);
   }
 
   /** Makes the expression of a call of the function for full covariances. */
   static Expression ofFull(Seq<Expression> arguments) {
-    return of(arguments, FULL_NAME, true);
+    return of(arguments, FULL_NAME, ScaleKind.SCALE_TRIL);
   }
 
-  private static Expression of(Seq<Expression> arguments, String name, boolean isFull) {
+  private static Expression of(Seq<Expression> arguments, String name, ScaleKind arrays) {
     if (arguments.length() != ARGUMENTS.size()) {
       KlDivergence.<RuntimeException>raise(
           QueryCompilationErrors.wrongNumArgsError(
@@ -120,7 +136,7 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
     if (arguments.exists(argument -> argument instanceof NamedArgumentExpression)) {
       KlDivergence.<RuntimeException>raise(QueryCompilationErrors.namedArgumentsNotSupported(name));
     }
-    return new KlDivergence(arguments, isFull);
+    return new KlDivergence(arguments, arrays);
   }
 
   /** Spark's AnalysisException is checked in Java, and not declared where Spark expects it. */
@@ -134,23 +150,40 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
   }
 
   Gaussian q() {
-    return new Gaussian(arguments.apply(0), arguments.apply(1));
+    return gaussian(0);
   }
 
   Gaussian p() {
-    return new Gaussian(arguments.apply(2), arguments.apply(3));
+    return gaussian(2);
+  }
+
+  /** The Gaussian of the arguments n and n + 1. */
+  private Gaussian gaussian(int n) {
+    boolean isCovariance = Elements.isMatrix(arguments.apply(n + 1).dataType());
+    return new Gaussian(
+        elements().get(n), elements().get(n + 1), isCovariance ? ScaleKind.COVARIANCE : arrays);
+  }
+
+  /** The arguments as arrays. */
+  private List<Expression> elements() {
+    List<Expression> made = elements;
+    if (made == null) {
+      made = CollectionConverters.asJava(arguments).stream().map(Elements::of).toList();
+      elements = made;
+    }
+    return made;
   }
 
   /** Whether an argument is of double, so that all are taken as double. */
   boolean isDouble() {
-    return arguments.exists(argument -> !JoinSide.isFloat(argument.dataType()));
+    return elements().stream().anyMatch(array -> !JoinSide.isFloat(array.dataType()));
   }
 
   @Override
   public @Nullable Object eval(@Nullable InternalRow row) {
     ArrayData[] arrays = new ArrayData[ARGUMENTS.size()];
     for (int n = 0; n < arrays.length; n++) {
-      arrays[n] = (ArrayData) arguments.apply(n).eval(row);
+      arrays[n] = (ArrayData) elements().get(n).eval(row);
       if (arrays[n] == null) {
         return null;
       }
@@ -164,12 +197,9 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
     if (made == null) {
       boolean[] isFloat = new boolean[ARGUMENTS.size()];
       for (int n = 0; n < isFloat.length; n++) {
-        isFloat[n] = JoinSide.isFloat(arguments.apply(n).dataType());
+        isFloat[n] = JoinSide.isFloat(elements().get(n).dataType());
       }
-      made =
-          isFull
-              ? new PairFunction(FULL_NAME, FULL_ARGUMENTS, isFloat, true)
-              : new PairFunction(NAME, ARGUMENTS, isFloat, false);
+      made = new PairFunction(prettyName(), names(), isFloat, q().kind(), p().kind());
       function = made;
     }
     return made;
@@ -179,8 +209,7 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
   @Override
   public ExprCode doGenCode(CodegenContext context, ExprCode code) {
     String pair = context.addReferenceObj(NAME, function(), PairFunction.class.getName());
-    List<ExprCode> values =
-        CollectionConverters.asJava(arguments).stream().map(a -> a.genCode(context)).toList();
+    List<ExprCode> values = elements().stream().map(array -> array.genCode(context)).toList();
     Block call =
         block(
             "{} = false;\n{} = " + pair + ".of({}, {}, {}, {});\n",
@@ -200,17 +229,27 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
   }
 
   /** Java text in which each {} stands for a part that Spark made. */
-  private static Block block(String text, JavaCode... parts) {
+  static Block block(String text, JavaCode... parts) {
     return new CodeBlock(seq(List.of(text.split("\\{}", -1))), seq(List.of(parts)));
   }
 
   @Override
   public Seq<AbstractDataType> inputTypes() {
-    return seq(Collections.nCopies(ARGUMENTS.size(), ARRAY));
+    AbstractDataType scale = arrays.isFull() ? MATRIX : VECTOR;
+    return seq(List.of(VECTOR, scale, VECTOR, scale));
   }
 
   @Override
   public TypeCheckResult checkInputDataTypes() {
+    for (int n = 0; n < ARGUMENTS.size(); n++) {
+      Expression argument = arguments.apply(n);
+      DataType type = argument.dataType();
+      if (Elements.isOld(type, arguments.apply(n | 1).dataType())) {
+        String column = argument instanceof NamedExpression named ? named.name() : argument.sql();
+        return new TypeCheckResult.TypeCheckFailure(
+            "%s is %s; %s".formatted(column, Elements.name(type), Elements.conversion(column)));
+      }
+    }
     return ImplicitCastInputTypes.super.checkInputDataTypes();
   }
 
@@ -229,9 +268,13 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
     return arguments.forall(Expression::foldable);
   }
 
+  private List<String> names() {
+    return arrays.isFull() ? FULL_ARGUMENTS : ARGUMENTS;
+  }
+
   @Override
   public String prettyName() {
-    return isFull ? FULL_NAME : NAME;
+    return arrays.isFull() ? FULL_NAME : NAME;
   }
 
   @Override
@@ -241,7 +284,7 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
 
   @Override
   public Expression withNewChildrenInternal(IndexedSeq<Expression> children) {
-    return new KlDivergence(children, isFull);
+    return new KlDivergence(children, arrays);
   }
 
   @Override
@@ -251,7 +294,7 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
 
   @Override
   public Object productElement(int n) {
-    return List.of(arguments, isFull).get(n);
+    return List.of(arguments, arrays).get(n);
   }
 
   @Override
@@ -262,7 +305,7 @@ final class KlDivergence extends Expression implements ImplicitCastInputTypes, S
   @Override
   public boolean equals(@Nullable Object other) {
     return other instanceof KlDivergence kl
-        && isFull == kl.isFull
+        && arrays == kl.arrays
         && arguments.equals(kl.arguments);
   }
 

@@ -31,7 +31,9 @@ import scala.Tuple2;
  * <p>Both datasets have three columns of the same names: an id, which no other row of the dataset has; the mean, an array of
  * D numbers; and the scales, likewise. They are computed with as float if all four arrays are {@code array<float>}, and else as
  * double, with the accuracy that {@link dev.kullback the library} promises of each. Means and scales may be vectors of Spark
- * ML, dense or sparse, and covariances and factors {@code array<array<double>>}, row by row. Names are found as SQL finds
+ * ML, dense or sparse, and covariances and factors its matrices, or {@code array<array<double>>}, row by row: {@code mean} and
+ * {@code cov} of {@code GaussianMixtureModel.gaussiansDF} are taken as they are. Other vectors of Spark's older module,
+ * {@code org.apache.spark.mllib.linalg}, are refused: convert them. Names are found as SQL finds
  * them: in letters of either case unless {@code spark.sql.caseSensitive} is set, and {@code g.mean} within a struct g; but
  * first as they stand. Queries may be the references: a Gaussian is then its own nearest, unless another one is equal to it
  * and has a lower id.

@@ -11,13 +11,14 @@ import scala.runtime.BoxedUnit;
  * made, or the server of Spark Connect started. It works for PySpark and Spark Connect, too, as all of it is SQL.
  *
  * <p>{@code kl_divergence(qm, qs, pm, ps)} is {@code KL(q ‖ p)}, in nats, of two diagonal Gaussians by their means and
- * standard deviations, each an {@code array<float>} or {@code array<double>} of D elements. It is a {@code double}, exact
+ * standard deviations, each an {@code array<float>} or {@code array<double>} of D elements, or a vector of Spark ML, dense or sparse. It is a {@code double}, exact
  * to the last bit or so as {@link dev.kullback.Query#exact()} has it, and null where an argument is null. An
  * array with a null element, of another length, or with a value that is not allowed (σ ≤ 0, NaN) fails the query with an
  * {@link IllegalArgumentException}.
  *
  * <p>{@code kl_divergence_full(qm, qL, pm, pL)} is the same of Gaussians with full covariances, by their lower factors L, arrays
- * of D·D elements row by row; its error grows with the condition numbers.
+ * of D·D elements row by row, or arrays of rows. Matrices of Spark ML in their place are the covariances themselves, such as {@code cov}
+ * of {@code GaussianMixtureModel.gaussiansDF}. Its error grows with the condition numbers.
  *
  * <p>A nearest-by join whose distance is one of these functions of both sides becomes a search of {@link KlNeighbors}, where Spark
  * would compute all pairs one by one:

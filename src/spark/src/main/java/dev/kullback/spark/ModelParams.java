@@ -31,6 +31,15 @@ final class ModelParams {
 
   private ModelParams() {}
 
+  /** Returns what a kind of scales is called here, and how a column without a name of its own is named in messages. */
+  static String name(ScaleKind kind) {
+    return KINDS.entrySet().stream()
+        .filter(entry -> entry.getValue() == kind)
+        .map(Map.Entry::getKey)
+        .findFirst()
+        .orElseThrow();
+  }
+
   /** Says whether a value is allowed. Parameters go where their stages go. */
   @FunctionalInterface
   private interface Test<T> extends Serializable {

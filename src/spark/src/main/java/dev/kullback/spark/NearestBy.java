@@ -78,6 +78,7 @@ final class NearestBy {
       KlDivergence kl = join.resolved() ? divergence(join) : null;
       return kl != null
           && kl.deterministic()
+          && kl.q().kind() == kl.p().kind()
           && (isBetween(kl.q(), join.left(), kl.p(), join.right())
               || isBetween(kl.q(), join.right(), kl.p(), join.left()))
           && !join.isStreaming()
@@ -95,9 +96,7 @@ final class NearestBy {
       Side right = new Side(join.right());
       KlDivergence distance =
           new KlDivergence(
-              (forward ? left : right).column(kl.q()),
-              (forward ? right : left).column(kl.p()),
-              kl.isFull());
+              (forward ? left : right).column(kl.q()), (forward ? right : left).column(kl.p()));
       return new Project(
           KlDivergence.seq(List.copyOf(CollectionConverters.asJava(join.output()))),
           new KlNearestByJoin(
@@ -134,7 +133,7 @@ final class NearestBy {
     }
 
     Gaussian column(Gaussian gaussian) {
-      return new Gaussian(column(gaussian.mean()), column(gaussian.std()));
+      return new Gaussian(column(gaussian.mean()), column(gaussian.scale()), gaussian.kind());
     }
 
     private Expression column(Expression value) {
@@ -271,7 +270,7 @@ final class NearestBy {
     /** The columns of the left's Gaussians. */
     List<Expression> leftArrays() {
       Gaussian gaussian = distance.q().isOf(left) ? distance.q() : distance.p();
-      return List.of(gaussian.mean(), gaussian.std());
+      return List.of(gaussian.mean(), gaussian.scale());
     }
 
     @Override
@@ -411,9 +410,7 @@ final class NearestBy {
         NumberedRows references = new NumberedRows(right, p);
         joined =
             JoinSearch.project(
-                request,
-                queries.join(
-                    references, references.nearest(queries, k, reverse, distance.kind()), outer));
+                request, queries.join(references, references.nearest(queries, k, reverse), outer));
       }
       return joined;
     }
@@ -428,7 +425,7 @@ final class NearestBy {
       Gaussian gaussian = distance.q().isOf(left) ? distance.q() : distance.p();
       return new ShuffleExchangeExec(
               new HashPartitioning(
-                  KlDivergence.seq(List.of(gaussian.mean(), gaussian.std())), 2 * processors),
+                  KlDivergence.seq(List.of(gaussian.mean(), gaussian.scale())), 2 * processors),
               left,
               REPARTITION_BY_NUM$.MODULE$,
               Option.empty())
@@ -452,9 +449,9 @@ final class NearestBy {
           name,
           types,
           ordinal(columns, gaussian.mean()),
-          ordinal(columns, gaussian.std()),
+          ordinal(columns, gaussian.scale()),
           idOrdinal(columns),
-          distance.kind(),
+          gaussian.kind(),
           distance.isDouble());
     }
 

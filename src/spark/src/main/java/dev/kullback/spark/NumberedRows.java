@@ -1,6 +1,5 @@
 package dev.kullback.spark;
 
-import dev.kullback.ScaleKind;
 import dev.kullback.spark.KlDivergence.Gaussian;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -103,15 +102,13 @@ final class NumberedRows {
   }
 
   /** The numbers of the k of these rows that are nearest to each query. */
-  org.apache.spark.sql.Dataset<Row> nearest(
-      NumberedRows queries, int k, boolean reverse, ScaleKind kind) {
+  org.apache.spark.sql.Dataset<Row> nearest(NumberedRows queries, int k, boolean reverse) {
     Dataset<Row> gaussians = gaussians();
     long count = gaussians.count();
     if (count == 0) {
       return rows.sparkSession().range(0).selectExpr("id", "id AS neighbor", "0D AS kl");
     }
-    KlNeighbors search = KlNeighbors.of(gaussians);
-    search = kind == ScaleKind.SCALE_TRIL ? search.scaleTril("std") : search;
+    KlNeighbors search = KlNeighbors.of(gaussians).scale("std", gaussian.kind());
     return (reverse ? search.reverse() : search)
         .nearest(queries.gaussians(), (int) Math.min(k, count));
   }
@@ -122,7 +119,7 @@ final class NumberedRows {
             List.of(
                 ExpressionUtils.column(number).as("id"),
                 ExpressionUtils.column(gaussian.mean()).as("mean"),
-                ExpressionUtils.column(gaussian.std()).as("std")));
+                ExpressionUtils.column(gaussian.scale()).as("std")));
     columns.stream()
         .filter(column -> column.name().equalsIgnoreCase("id"))
         .findFirst()

@@ -2,7 +2,6 @@ package dev.kullback.spark;
 
 import dev.kullback.Divergence;
 import dev.kullback.ExactDivergence;
-import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.KlEngine;
@@ -31,10 +30,17 @@ public final class PairFunction implements Serializable {
   /** Which arguments are arrays of float; the others are of double. */
   private final boolean[] isFloat;
 
-  private final boolean isFull;
+  private final ScaleKind qKind;
+  private final ScaleKind pKind;
 
-  PairFunction(String name, List<String> arguments, boolean[] isFloat, boolean isFull) {
-    this.isFull = isFull;
+  /**
+   * @param qKind what the scales of q are, of a full kind if those of p are
+   * @param pKind what the scales of p are
+   */
+  PairFunction(
+      String name, List<String> arguments, boolean[] isFloat, ScaleKind qKind, ScaleKind pKind) {
+    this.qKind = qKind;
+    this.pKind = pKind;
     this.name = name;
     this.arguments = arguments.toArray(String[]::new);
     this.isFloat = isFloat.clone();
@@ -65,16 +71,16 @@ public final class PairFunction implements Serializable {
    * Computes {@code KL(q ‖ p)}.
    *
    * @param qm the mean of q
-   * @param qs its standard deviations, or its factor
+   * @param qs its standard deviations, or its factor or covariance
    * @param pm the mean of p
-   * @param ps its standard deviations, or its factor
+   * @param ps its standard deviations, or its factor or covariance
    * @throws IllegalArgumentException if an element is null, or the arrays are not those of Gaussians of one dimension
    */
   public double of(ArrayData qm, ArrayData qs, ArrayData pm, ArrayData ps) {
     Memory memory = MEMORY.get();
     try {
-      if (isFull) {
-        return Full.kl(full(memory, 0, qm, qs, "q"), full(memory, 2, pm, ps, "p"));
+      if (qKind.isFull()) {
+        return Full.kl(full(memory, 0, qKind, qm, qs, "q"), full(memory, 2, pKind, pm, ps, "p"));
       }
       if (isFloat[0] && isFloat[1] && isFloat[2] && isFloat[3]) {
         return memory.kl.of(
@@ -104,14 +110,14 @@ public final class PairFunction implements Serializable {
   }
 
   /** Makes a batch of one Gaussian of the arguments n and n + 1. */
-  private Gaussians full(Memory memory, int n, ArrayData mean, ArrayData factor, String role) {
+  private Gaussians full(
+      Memory memory, int n, ScaleKind kind, ArrayData mean, ArrayData matrix, String role) {
     double[] m = doubles(memory, n, mean);
-    double[] l = doubles(memory, n + 1, factor);
+    double[] values = doubles(memory, n + 1, matrix);
     try {
-      return FullGaussians.ofScaleTril(m, l, m.length);
+      return Gaussians.of(kind, m, values, m.length);
     } catch (InvalidGaussianException e) {
-      throw new IllegalArgumentException(
-          role + ": " + Input.description(e, ScaleKind.SCALE_TRIL, m.length), e);
+      throw new IllegalArgumentException(role + ": " + Input.description(e, kind, m.length), e);
     } catch (IllegalArgumentException e) {
       throw new IllegalArgumentException(role + ": " + e.getMessage(), e);
     }

@@ -194,13 +194,14 @@ final class TopK implements Callable<Integer> {
     @Option(
         names = "--scale-tril",
         paramLabel = "COLUMN",
-        description = "Lower factors of full covariances, D*D elements row by row.")
+        description =
+            "Lower factors of full covariances, D*D elements row by row, arrays of rows, or matrices of Spark ML.")
     @Nullable String scaleTril;
 
     @Option(
         names = {"--covariance", "--cov"},
         paramLabel = "COLUMN",
-        description = "Full covariances, D*D elements row by row.")
+        description = "Full covariances, likewise.")
     @Nullable String covariance;
 
     String column() {

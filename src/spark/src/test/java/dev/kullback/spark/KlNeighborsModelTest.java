@@ -249,7 +249,7 @@ class KlNeighborsModelTest {
         .withMessage(
             "scaleKind must be one of std, variance, logVariance, precision, scaleTril, covariance, is sigma");
     assertThatIllegalArgumentException()
-        .isThrownBy(() -> estimator.set(estimator.divergence(), "renyi:2"))
+        .isThrownBy(() -> estimator.set(estimator.divergence(), "chernoff:2"))
         .withMessage("divergence: alpha must be in (0, 1), is 2.0");
   }
 

@@ -274,7 +274,7 @@ class KullbackExtensionsTest {
       textBlock =
           """
           array(1.0), array(1.0), array(2.0)                      | requires 4 parameters
-          array(1.0), array(1.0), array(2.0), 1.0                 | The 4th parameter requires the ("ARRAY<DOUBLE>" or "ARRAY<FLOAT>") type
+          array(1.0), array(1.0), array(2.0), 1.0                 | The 4th parameter requires the ("ARRAY<DOUBLE>" or "ARRAY<FLOAT>" or "VECTOR") type
           array(1.0), array(1.0), array('x'), array(2.0)          | The third parameter requires
           array(1.0), array(null), array(2.0), array(2.0)         | kl_divergence: qs: element 0 is null
           array(1.0, 2), array(1.0), array(2.0), array(2.0)       | kl_divergence: q: mean has 2 elements but std has 1

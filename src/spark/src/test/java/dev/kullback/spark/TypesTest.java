@@ -90,7 +90,8 @@ class TypesTest {
     assertThatThrownBy(
             () -> KlNeighbors.of(ragged).scaleTril("std").nearest(rows, K).collectAsList())
         .rootCause()
-        .hasMessageContaining("column std has 0 elements; it must have 9");
+        .hasMessageContaining(
+            "column std has 0 elements, or not as many rows as columns; it must have 9");
     Dataset<Row> holed =
         rows.withColumn("std", expr("array(std[0], cast(null AS array<float>), std[2])"));
     assertThatThrownBy(() ->
@@ -101,7 +102,8 @@ class TypesTest {
                 .transform(holed)
                 .collectAsList())
         .rootCause()
-        .hasMessageContaining("column std has 0 elements; it must have 9");
+        .hasMessageContaining(
+            "column std has 0 elements, or not as many rows as columns; it must have 9");
     assertThatThrownBy(() -> KlNeighbors.of(rows).nearest(rows, K))
         .hasMessageEndingWith("take it apart by flatten(column)");
   }
