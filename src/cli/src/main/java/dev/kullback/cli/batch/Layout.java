@@ -258,7 +258,7 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
   /** Writes out an array along axes of 1, the last first. */
   private static Npy.Array repeated(Npy.Array array, long[] shape, long[] axes, Arena arena) {
     if (axes[0] == 0) { // the others are what a header says
-      return new Npy.Array(axes, array.element(), array.isHalf(), MemorySegment.NULL);
+      return new Npy.Array(axes, array.element(), array.type(), MemorySegment.NULL);
     }
     MemorySegment data = array.data();
     long block = array.element().byteSize();
@@ -268,7 +268,7 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
       }
       block *= axes[k];
     }
-    return new Npy.Array(axes, array.element(), array.isHalf(), data);
+    return new Npy.Array(axes, array.element(), array.type(), data);
   }
 
   /** Writes each block as often as {@code times} says, one after the other. */

@@ -355,7 +355,8 @@ public final class Factors {
         int from = (first + i) * length;
         if (!DoubleRange.contains(
             -Double.MAX_VALUE, Double.MAX_VALUE, factors, from, from + length)) {
-          throw rejected(first + i, "is singular, or nearly: double does not hold its covariance", "");
+          throw rejected(
+              first + i, "is singular, or nearly: double does not hold its covariance", "");
         }
       }
     }
