@@ -156,11 +156,18 @@ class ScaleKindTest {
     float[] scale = new float[length(kind, 1)];
     scale[0] = kind == ScaleKind.LOG_VARIANCE || kind == ScaleKind.PACKED_SCALE_TRIL ? 1000 : 0;
     float[] zero = new float[1];
+    boolean isSingular = // and taken as that
+        kind.isFull()
+            && kind != ScaleKind.PACKED_SCALE_TRIL
+            && kind != ScaleKind.PRECISION_MATRIX
+            && kind != ScaleKind.PRECISION_CHOLESKY;
     boolean isRepaired =
         kind == ScaleKind.STD || kind == ScaleKind.VARIANCE || kind == ScaleKind.LOG_VARIANCE;
     for (ScalePolicy policy : ScalePolicy.values()) {
       boolean accepts =
-          kind == ScaleKind.LOG_VARIANCE || isRepaired && policy != ScalePolicy.STRICT;
+          kind == ScaleKind.LOG_VARIANCE
+              || isRepaired && policy != ScalePolicy.STRICT
+              || isSingular && policy == ScalePolicy.SEMIDEFINITE;
       if (accepts) {
         assertThat(Gaussians.of(kind, zero, scale, 1, policy).size()).isEqualTo(1);
       } else {
