@@ -413,6 +413,12 @@ class MainTest extends CommandFixture {
             run("aligned --mean far.npy --std b.npy --p-mean a.npy --p-precision b.npy --clamp -o o.npy")
                 .out())
         .doesNotContain("may make them");
+    save("wide.npy", "<f8", 2, 1, 1, 1, 5);
+    save("ones.npy", "<f8", 2, 1, 1, 1, 1);
+    assertThat(
+            run("aligned --mean a.npy --var wide.npy --p-mean a.npy --p-var ones.npy --divergence renyi:2 -o o.npy")
+                .out())
+        .contains("left out of the mean; an order nearer to 1 may make them finite)");
   }
 
   @Test

@@ -61,6 +61,16 @@ sealed class EngineOptions {
     return Divergence.KL;
   }
 
+  /**
+   * Returns what may make infinite values finite. Above 1, an order of Rényi's has infinite values where q's variances are large beside p's,
+   * which a clamp hardly changes.
+   *
+   * @param clamp what may where the divergence is another
+   */
+  String remedy(String clamp) {
+    return divergence().alpha().orElse(0) > 1 ? "an order nearer to 1" : clamp;
+  }
+
   /** Returns the divergence of q and p as summaries write it. */
   String formula(String q, String p) {
     Divergence divergence = divergence();

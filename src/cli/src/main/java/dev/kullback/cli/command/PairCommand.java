@@ -106,7 +106,7 @@ abstract class PairCommand implements Callable<Integer> {
     inputs.addAll(otherInputs());
     Input.limitStdin(0, inputs);
     ScalePolicy policy = policyOptions.policy(qFiles, pFiles, engineOptions.divergence());
-    report.remedy(policyOptions.remedy(qFiles, pFiles));
+    report.remedy(engineOptions.remedy(policyOptions.remedy(qFiles, pFiles)));
     Map.@Nullable Entry<String, Path> other = secondOutput();
     Outputs.check(result.output, format(), inputs);
     Map<String, Path> outputs = new LinkedHashMap<>();

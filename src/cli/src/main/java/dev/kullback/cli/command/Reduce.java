@@ -238,7 +238,7 @@ final class Reduce implements Callable<Integer> {
     report.line("cost %.7g nats in all, the last merger %.7g", reduced.totalCost(), last);
     if (reduced.raised() > 0) {
       report.line(
-          "covariances of far components that float64 rounds to singular ones, raised by 1e-15 or so: %d",
+          "%d covariances of components far apart, which float64 rounds to singular ones: variances were raised by some 1e-15 of themselves",
           reduced.raised());
     }
     if (weights.isScaled()) {

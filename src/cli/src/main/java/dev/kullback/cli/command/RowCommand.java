@@ -109,7 +109,7 @@ abstract class RowCommand implements Callable<Integer> {
     }
     CommandLine line = spec.commandLine();
     Report report = new Report(spec, toFile ? line.getOut() : line.getErr());
-    report.remedy(policyOptions.remedy(files, pFiles));
+    report.remedy(engineOptions.remedy(policyOptions.remedy(files, pFiles)));
     try (Arena arena = Arena.ofShared();
         KlEngine engine = engineOptions.engine();
         OutputFiles out = result.files.open(toFile ? List.of(result.output) : List.of())) {
