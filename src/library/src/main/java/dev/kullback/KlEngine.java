@@ -555,15 +555,17 @@ public final class KlEngine implements AutoCloseable {
    *     and no more than 2¹⁹ dimensions
    * @param m the rows of p, at least 1
    * @param dimension D, in [1, 2²⁴]
+   * @return whether calls on such batches use a device or vector code that the JVM has compiled from now on; without it, they compute the same,
+   *     far slower, and the log says why
    */
-  public void warmUp(int n, int m, int dimension) {
+  public boolean warmUp(int n, int m, int dimension) {
     engine.checkOpen();
     if (n < 1 || m < 1 || dimension < 1 || dimension > WarmUp.MOST_ELEMENTS) {
       throw new IllegalArgumentException(
           "n = %d, m = %d and dimension = %d must be at least 1, dimension at most %d"
               .formatted(n, m, dimension, WarmUp.MOST_ELEMENTS));
     }
-    engine.warmUp(n, m, dimension);
+    return engine.warmUp(n, m, dimension);
   }
 
   /**
@@ -574,10 +576,11 @@ public final class KlEngine implements AutoCloseable {
    *
    * @param q N Gaussians, those of a query
    * @param p M Gaussians, the references
+   * @return as of {@link #warmUp(int, int, int)}
    */
-  public void warmUp(Gaussians q, Gaussians p) {
+  public boolean warmUp(Gaussians q, Gaussians p) {
     check(q, p);
-    engine.warmUp(batch(q), batch(p));
+    return engine.warmUp(batch(q), batch(p));
   }
 
   /**

@@ -528,6 +528,20 @@ public final class KlIndex implements AutoCloseable {
     index.verify();
   }
 
+  /**
+   * Prepares a service before its first request: waits until the JVM has compiled the vector code of searches, and then searches for the
+   * nearest of some Gaussians near the references, in batches and by {@link #query}, until searches stop getting faster for half a second. This takes
+   * two to five seconds. Results are the same cold and warm; the figures of {@link #stats} count these searches. An index without references only waits.
+   *
+   * @return whether searches use vector code that the JVM has compiled from now on; without it, they are slower, and the log says why
+   * @throws CancellationException if the calling thread is interrupted
+   */
+  public boolean warmUp() {
+    try (Snapshot state = index.acquire()) {
+      return searches.warmUp(state, dimension());
+    }
+  }
+
   /** {@return what the index holds now, and what its searches have done since it was made or opened} */
   public IndexStats stats() {
     try (Snapshot state = index.acquire()) {

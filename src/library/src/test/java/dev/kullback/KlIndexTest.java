@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.testing.Batch;
@@ -808,6 +809,26 @@ class KlIndexTest {
         .withMessage("interval must be positive, is PT0S");
     try (KlIndex index = KlIndex.builder(2).commitOnClose(true).build()) { // has no files
       index.add(new long[] {1}, one);
+    }
+  }
+
+  @Test
+  void warmUpChangesNothing() {
+    Batch references = Batch.random(false, 3000, 12, 0, new Random(5));
+    Gaussians queries = Batch.random(true, 4, 12, 0, new Random(6)).gaussians();
+    try (KlIndex index = KlIndex.builder(12).backgroundWarmUp(true).build()) {
+      index.warmUp(); // of nothing
+      index.add(LongStream.range(0, 3000).toArray(), references.gaussians());
+      IndexNeighbors cold = index.nearest(queries, 7);
+      long before = index.stats().queries();
+      assertThat(index.warmUp()).isEqualTo(Backend.VECTOR.isAvailable());
+      assertThat(index.stats().queries()).isGreaterThan(before);
+      IndexNeighbors warm = index.nearest(queries, 7);
+      assertThat(warm.ids()).isEqualTo(cold.ids());
+      assertThat(warm.values()).isEqualTo(cold.values());
+      Thread.currentThread().interrupt();
+      assertThatThrownBy(index::warmUp).isInstanceOf(CancellationException.class);
+      assertThat(Thread.interrupted()).isTrue();
     }
   }
 }

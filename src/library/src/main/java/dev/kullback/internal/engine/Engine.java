@@ -241,17 +241,28 @@ public final class Engine implements AutoCloseable {
     return KernelTable.groups(formula, batch, batch);
   }
 
-  /** Calls with made-up batches of this shape until the VM has compiled what they run. */
-  public void warmUp(int n, int m, int dimension) {
+  /** Calls with made-up batches of this shape until the VM has compiled what they run; returns whether it has compiled vectors. */
+  public boolean warmUp(int n, int m, int dimension) {
+    int most = Math.min(dimension, WarmUp.MOST_DIMENSIONS);
+    Batch like = diagonal(most);
     if (isDeferred) {
-      int most = Math.min(dimension, WarmUp.MOST_DIMENSIONS);
-      BackgroundWarmUp.await(groups(diagonal(most)), most);
+      BackgroundWarmUp.await(groups(like), most);
     }
     WarmUp.run(this, n, m, dimension);
+    return isFast(like, like);
   }
 
-  /** Makes all that calls need of the caller's batches, and calls with them until the VM has compiled what they run. */
-  public void warmUp(Batch q, Batch p) {
+  /** Whether calls on such batches use a device or compiled vectors. */
+  private boolean isFast(Batch q, Batch p) {
+    return device != null
+        || (ready != null && KernelTable.groups(formula, q, p).stream().allMatch(ready));
+  }
+
+  /**
+   * Makes all that calls need of the caller's batches, and calls with them until the VM has compiled what they run; returns whether it has
+   * compiled vectors.
+   */
+  public boolean warmUp(Batch q, Batch p) {
     if (isDeferred) {
       BackgroundWarmUp.await(KernelTable.groups(formula, q, p), q.dimension());
     }
@@ -271,5 +282,6 @@ public final class Engine implements AutoCloseable {
       WarmUp.run(this, q.size(), p.size(), p.dimension());
     }
     WarmUp.run(this, q, p);
+    return isFast(q, p);
   }
 }

@@ -18,6 +18,7 @@ import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Worker;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Predicate;
@@ -211,6 +212,18 @@ public final class Kernels {
     if (isDeferred && !KernelGroup.INDEX.isCompiled() && Platform.mayHaveVectors(true)) {
       BackgroundWarmUp.begin(KernelGroup.INDEX, dimension);
     }
+  }
+
+  /** Waits until searches of an index that leaves vectors to the thread in the background use them, if they are to. */
+  public static void awaitIndex(int dimension) {
+    if (Platform.mayHaveVectors(true)) {
+      BackgroundWarmUp.await(EnumSet.of(KernelGroup.INDEX), dimension);
+    }
+  }
+
+  /** Whether searches of an index use vectors now. */
+  public static boolean isIndexFast(boolean deferred) {
+    return Platform.mayHaveVectors(deferred) && (!deferred || KernelGroup.INDEX.isCompiled());
   }
 
   /** Tells that a search of an index has ended, so that vectors are tried beside none. */

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.function.Supplier;
 
-/** Calls an engine until the VM has compiled what the calls run, told by their getting no faster. */
+/** Calls an engine, or searches an index, until the VM has compiled what the calls run, told by their getting no faster. */
 public final class WarmUp {
   /** C2 compiles in the background, the largest kernel in some 0.1 s. */
   private static final double WINDOW_SECONDS = 0.25;
@@ -63,7 +63,8 @@ public final class WarmUp {
 
   /** Warms up with the caller's batches. */
   static void run(Engine engine, Batch q, Batch p) {
-    new WarmUp(engine, List.of(() -> q), q.size(), p, q.isDouble() || p.isDouble()).run();
+    untilStable(
+        new WarmUp(engine, List.of(() -> q), q.size(), p, q.isDouble() || p.isDouble())::round);
   }
 
   /** Warms up with batches of its own: queries made anew each time, far from all of p and near an eighth of it. */
@@ -79,14 +80,15 @@ public final class WarmUp {
     MadeUpGaussians near = normal.around(n, random, NEAR);
     List<Supplier<Batch>> queries =
         List.of(() -> far.diagonal(Scale.STD, false), () -> near.diagonal(Scale.STD, false));
-    new WarmUp(engine, queries, n, p, false).run();
+    untilStable(new WarmUp(engine, queries, n, p, false)::round);
   }
 
-  private void run() {
+  /** Repeats a round until it gets no faster. */
+  public static void untilStable(Runnable round) {
     double before = Double.POSITIVE_INFINITY;
     long start = System.nanoTime();
     for (int stable = 0; stable < STABLE_WINDOWS && seconds(start) < MOST_SECONDS; ) {
-      double best = window();
+      double best = window(round);
       stable = best > GAIN * before ? stable + 1 : 0;
       before = Math.min(before, best);
     }
@@ -97,20 +99,24 @@ public final class WarmUp {
   }
 
   /** The shortest round's seconds. */
-  private double window() {
+  private static double window(Runnable round) {
     double best = Double.POSITIVE_INFINITY;
     long start = System.nanoTime();
     do {
       long now = System.nanoTime();
-      for (Supplier<Batch> query : queries) {
-        round(query.get());
-      }
+      round.run();
       best = Math.min(best, seconds(now));
     } while (seconds(start) < WINDOW_SECONDS);
     return best;
   }
 
-  private void round(Batch q) {
+  private void round() {
+    for (Supplier<Batch> query : queries) {
+      call(query.get());
+    }
+  }
+
+  private void call(Batch q) {
     engine.checkOpen();
     if (matrix) {
       into().pairwise(q, p);

@@ -4,10 +4,16 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.engine.Platform;
+import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.index.store.LiveSegment;
+import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
+import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Crew;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
@@ -17,6 +23,13 @@ import org.jspecify.annotations.Nullable;
  * those of {@link dev.kullback.internal.formula.Pair#rounded}, ranked by themselves and then by id.
  */
 public final class Searches implements AutoCloseable {
+  /** Queries of a warm-up, and the rows from one reference that these are near to the next. */
+  private static final int WARM_UP_QUERIES = 8;
+
+  private static final int WARM_UP_STEP = 1009;
+
+  private static final int WARM_UP_NEIGHBORS = 10;
+
   private final Crew<Searcher> crew;
 
   /** The share in the thread that has vectors compiled; null for none. */
@@ -69,6 +82,57 @@ public final class Searches implements AutoCloseable {
   /** Bytes of codes, panels and given values that were read at most: a panel can be left before its end. */
   public long bytesRead() {
     return bytesRead.sum();
+  }
+
+  /**
+   * Searches near some of the references until the VM has compiled what searches run; returns whether it has compiled vectors. The searches
+   * count as others do.
+   */
+  public boolean warmUp(Snapshot snapshot, int dimension) {
+    if (warmUp != null) {
+      Kernels.awaitIndex(dimension);
+    }
+    List<DiagonalBatch> near = nearReferences(snapshot);
+    int k = (int) Math.min(WARM_UP_NEIGHBORS, snapshot.size());
+    long[] ids = new long[k];
+    float[] kl = new float[k];
+    SearchOptions nearest = SearchOptions.nearest(Math.max(1, k));
+    if (!near.isEmpty()) {
+      WarmUp.untilStable(() -> {
+        for (DiagonalBatch query : near) {
+          query(snapshot, query.mean32(), 0, query.scale32(), 0, k, ids, kl);
+          search(snapshot, query, nearest, 0);
+        }
+      });
+    }
+    return Kernels.isIndexFast(warmUp != null);
+  }
+
+  /** Makes queries of the spread of some references, and a third of it away from them. */
+  private static List<DiagonalBatch> nearReferences(Snapshot snapshot) {
+    List<DiagonalBatch> near = new ArrayList<>();
+    for (LiveSegment part : snapshot.segments()) {
+      Segment segment = part.segment();
+      int d = segment.dimension();
+      DiagonalBatch reference = DiagonalBatch.ofSlot(d, segment.kind(), segment.isDouble());
+      for (int row = 0;
+          row < segment.size() && near.size() < WARM_UP_QUERIES;
+          row += WARM_UP_STEP) {
+        segment.fill(reference, row);
+        float[] mean = new float[d];
+        float[] std = new float[d];
+        for (int h = 0; h < d; h++) {
+          double s = Math.sqrt(segment.kind().variance(reference.scale(h)));
+          std[h] = (float) Math.clamp(s, Float.MIN_NORMAL, Float.MAX_VALUE);
+          mean[h] =
+              (float) Math.clamp(reference.mean(h) + s / 3, -Float.MAX_VALUE, Float.MAX_VALUE);
+        }
+        DiagonalBatch query = DiagonalBatch.ofSlot(d, Scale.STD, false);
+        query.fill(mean, 0, std, 0);
+        near.add(query);
+      }
+    }
+    return near;
   }
 
   /**
