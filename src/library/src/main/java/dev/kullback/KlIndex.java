@@ -233,8 +233,14 @@ public final class KlIndex implements AutoCloseable {
       return this;
     }
 
-    /** {@return a new index in memory, which has no files} */
+    /**
+     * {@return a new index in memory, which has no files}
+     *
+     * @throws IllegalStateException if {@link #commitOnClose} or {@link #refreshEvery} was set, which are of an index with files
+     */
     public KlIndex build() {
+      checkUnused(refreshInterval != null, "refreshEvery", "an index in memory");
+      checkUnused(commitOnClose, "commitOnClose", "an index in memory");
       return new KlIndex(Index.inMemory(dimension), this);
     }
 
@@ -245,11 +251,13 @@ public final class KlIndex implements AutoCloseable {
      * @param folder the folder of the index
      * @return the index, with what was committed
      * @throws IllegalArgumentException if the folder is of an index of another dimension
+     * @throws IllegalStateException if {@link #refreshEvery} was set, which is of {@link #openReadOnly}
      * @throws IndexLockedException as of {@link KlIndex#open}
      * @throws CorruptIndexException as of {@link KlIndex#open}, or if the folder has no manifest, but files with the names of an index's
      * @throws UncheckedIOException as of {@link KlIndex#open}
      */
     public KlIndex open(Path folder) {
+      checkUnused(refreshInterval != null, "refreshEvery", "an index that is changed here");
       return new KlIndex(Index.open(Objects.requireNonNull(folder, "folder"), dimension), this);
     }
 
@@ -259,16 +267,24 @@ public final class KlIndex implements AutoCloseable {
      * @param folder the folder of an index
      * @return the index, with what was committed
      * @throws IllegalArgumentException if the folder is of an index of another dimension
+     * @throws IllegalStateException if {@link #commitOnClose} was set, as there is nothing to commit
      * @throws CorruptIndexException as of {@link KlIndex#open}
      * @throws UncheckedIOException as of {@link KlIndex#open}
      */
     public KlIndex openReadOnly(Path folder) {
       Objects.requireNonNull(folder, "folder");
+      checkUnused(commitOnClose, "commitOnClose", "an index that is only read");
       Index index = Index.openReadOnly(folder, dimension);
       if (refreshInterval != null) {
         index.refreshEvery(refreshInterval);
       }
       return new KlIndex(index, this);
+    }
+  }
+
+  private static void checkUnused(boolean isSet, String setting, String of) {
+    if (isSet) {
+      throw new IllegalStateException(setting + " was set, and " + of + " has no use for it");
     }
   }
 

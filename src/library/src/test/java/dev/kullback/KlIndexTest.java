@@ -30,6 +30,7 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.function.LongPredicate;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -807,8 +808,18 @@ class KlIndexTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> KlIndex.builder(2).refreshEvery(Duration.ZERO))
         .withMessage("interval must be positive, is PT0S");
-    try (KlIndex index = KlIndex.builder(2).commitOnClose(true).build()) { // has no files
-      index.add(new long[] {1}, one);
+    KlIndex.Builder commits = KlIndex.builder(2).commitOnClose(true);
+    KlIndex.Builder refreshes = KlIndex.builder(2).refreshEvery(Duration.ofHours(1));
+    for (ThrowingCallable wrong :
+        List.<ThrowingCallable>of(
+            commits::build,
+            () -> commits.openReadOnly(folder),
+            refreshes::build,
+            () -> refreshes.open(folder))) {
+      assertThatIllegalStateException()
+          .isThrownBy(wrong)
+          .withMessageMatching(
+              "(commitOnClose|refreshEvery) was set, and an index .* has no use for it");
     }
   }
 

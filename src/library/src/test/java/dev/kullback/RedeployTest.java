@@ -16,6 +16,7 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** An application that is stopped and started again in one JVM, each time by a class loader of its own. */
 class RedeployTest {
@@ -28,6 +29,7 @@ class RedeployTest {
         .collect(Collectors.toSet());
   }
 
+  @Timeout(100)
   @Test
   void noThreadIsLeft() throws Exception {
     redeploy(2, new ReferenceQueue<>());
@@ -99,10 +101,11 @@ class RedeployTest {
         indexes.getMethod("nearest", gaussians, int.class).invoke(index, batch, 3);
         indexes.getMethod("remove", long[].class).invoke(index, (Object) ids);
       }
-      Thread.sleep(600); // the thread rests half a second, and computes then
-      started = threads();
-      started.removeAll(others);
-      assertThat(started).hasSize(1);
+      do { // until the thread has rested, and computes
+        Thread.sleep(10);
+        started = threads();
+        started.removeAll(others);
+      } while (started.stream().noneMatch(thread -> thread.getState() == Thread.State.RUNNABLE));
     }
     assertThat(started).noneMatch(Thread::isAlive);
   }

@@ -3,7 +3,6 @@ package dev.kullback.internal.engine;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
-import java.time.Duration;
 import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Map;
@@ -29,7 +28,7 @@ public final class BackgroundWarmUp {
   private static final int MOST_ABANDONED = 3;
 
   /** Longest wait for the thread to end: a trial's round takes some 100 ms in the interpreter. */
-  private static final Duration MOST_JOIN = Duration.ofSeconds(2);
+  private static final long MOST_WAIT_MILLIS = 2000;
 
   /** Groups that wait to be tried, with the dimension of the batches that want them. */
   private static final TreeMap<KernelGroup, Integer> WANTED = new TreeMap<>();
@@ -77,10 +76,13 @@ public final class BackgroundWarmUp {
     @Override
     public void close() {
       Thread last = leave(this);
-      boolean isInterrupted = last != null && Thread.interrupted();
+      if (last == null) {
+        return;
+      }
+      boolean isInterrupted = Thread.interrupted();
       try {
-        if (last != null) {
-          last.join(MOST_JOIN);
+        if (ends(last)) {
+          last.join(MOST_WAIT_MILLIS);
         }
       } catch (InterruptedException e) {
         isInterrupted = true;
@@ -95,6 +97,7 @@ public final class BackgroundWarmUp {
   public static synchronized User join() {
     users++;
     isAbandoned = false;
+    BackgroundWarmUp.class.notifyAll();
     return new User();
   }
 
@@ -111,6 +114,16 @@ public final class BackgroundWarmUp {
     WANTED.clear();
     BackgroundWarmUp.class.notifyAll();
     return thread;
+  }
+
+  /** Waits for a thread to have no more to do; returns whether it has not, unless it has a user again or takes too long. */
+  private static synchronized boolean ends(Thread last) throws InterruptedException {
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(MOST_WAIT_MILLIS);
+    for (long left = MOST_WAIT_MILLIS; thread == last && isAbandoned && left > 0; ) {
+      BackgroundWarmUp.class.wait(left);
+      left = TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
+    }
+    return thread != last;
   }
 
   /** Whether a trial is to end at once. */

@@ -774,42 +774,60 @@ final class Folder implements AutoCloseable {
     reading(
         given,
         () -> {
-          files.createFolder(given);
-          Path target = given.toRealPath();
-          if (readIfThere(target.resolve(MANIFEST)) != null) {
-            throw refused(target, "has an index already; name another folder");
+          Path target = real(given, manifest.dimension(), files);
+          if (!OPEN.add(target)) {
+            throw held(target, "is open in this process already; name another folder");
           }
-          checkNew(target, manifest.dimension());
-          List<Path> made = new ArrayList<>();
           try {
-            for (int s = 0; s < opened.length; s++) {
-              MemorySegment image = opened[s].segment().image();
-              copy(segments().get(s).name(), target, made, () -> image);
-            }
-            DeletionsFile deletions = manifest.deletions();
-            if (deletions != null) {
-              copy(deletions.name(), target, made, () -> MemorySegment.ofArray(bits(opened)));
-            }
-            files.sync(target);
-            Manifest copy =
-                new Manifest(
-                    manifest.dimension(),
-                    manifest.generation(),
-                    manifest.next(),
-                    deletions,
-                    segments(),
-                    List.of());
-            made.add(target.resolve(MANIFEST + TEMPORARY));
-            writeManifest(target, copy.text(), files);
-            showManifest(target, files);
-          } catch (Throwable e) {
-            for (Path file : made.reversed()) {
-              Files.deleteIfExists(file);
-            }
-            throw e;
+            copyAlone(target, opened);
+          } finally {
+            OPEN.remove(target);
           }
           return true;
         });
+  }
+
+  /** Makes the copy in a folder that nothing else in this process uses. */
+  private void copyAlone(Path target, LiveSegment[] opened) throws IOException {
+    Path lockFile = target.resolve(LOCK);
+    List<Path> made = new ArrayList<>();
+    if (Files.notExists(lockFile)) {
+      made.add(lockFile);
+    }
+    FileChannel lock = Objects.requireNonNull(lock(target, true));
+    try {
+      if (readIfThere(target.resolve(MANIFEST)) != null) {
+        throw refused(target, "has an index already; name another folder");
+      }
+      checkNew(target, manifest.dimension());
+      for (int s = 0; s < opened.length; s++) {
+        MemorySegment image = opened[s].segment().image();
+        copy(segments().get(s).name(), target, made, () -> image);
+      }
+      DeletionsFile deletions = manifest.deletions();
+      if (deletions != null) {
+        copy(deletions.name(), target, made, () -> MemorySegment.ofArray(bits(opened)));
+      }
+      files.sync(target);
+      Manifest copy =
+          new Manifest(
+              manifest.dimension(),
+              manifest.generation(),
+              manifest.next(),
+              deletions,
+              segments(),
+              List.of());
+      made.add(target.resolve(MANIFEST + TEMPORARY));
+      writeManifest(target, copy.text(), files);
+      made.add(target.resolve(MANIFEST));
+      showManifest(target, files);
+      made.clear();
+    } finally {
+      for (Path file : made.reversed()) { // the manifest first
+        Files.deleteIfExists(file);
+      }
+      unlock(lock);
+    }
   }
 
   private void copy(String name, Path target, List<Path> made, Supplier<MemorySegment> content)

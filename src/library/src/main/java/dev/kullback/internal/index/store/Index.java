@@ -401,11 +401,7 @@ public final class Index implements AutoCloseable {
 
   private void startMerging() {
     try {
-      mergeThread =
-          Thread.ofPlatform()
-              .daemon()
-              .name("kullback-merge")
-              .start(this::mergeInBackground); // waits for the lock
+      mergeThread = daemon("kullback-merge", this::mergeInBackground); // waits for the lock
     } catch (OutOfMemoryError e) { // there are too many threads
       pause(e, 0);
     }
@@ -734,10 +730,20 @@ public final class Index implements AutoCloseable {
   public void refreshEvery(Duration interval) {
     folder("refresh");
     refreshThread =
+        daemon("kullback-refresh", () -> refreshAgain(TimeUnit.NANOSECONDS.convert(interval)));
+  }
+
+  /** Starts a thread that holds nothing of its maker. */
+  private static Thread daemon(String name, Runnable work) {
+    Thread thread =
         Thread.ofPlatform()
             .daemon()
-            .name("kullback-refresh")
-            .start(() -> refreshAgain(TimeUnit.NANOSECONDS.convert(interval)));
+            .name(name)
+            .inheritInheritableThreadLocals(false)
+            .unstarted(work);
+    thread.setContextClassLoader(null);
+    thread.start();
+    return thread;
   }
 
   private void refreshAgain(long nanos) {
@@ -749,11 +755,11 @@ public final class Index implements AutoCloseable {
           refresh();
           last = "";
         }
-      } catch (IllegalStateException e) {
-        // it is being closed
+      } catch (CancellationException e) { // by close, or by somebody whom it does not concern
+        Thread.interrupted();
       } catch (Throwable e) {
         String failure = e.toString();
-        if (!failure.equals(last)) { // else it has been said
+        if (!closed && !failure.equals(last)) { // else it has been said
           warn("KlIndex: it could not be refreshed, and stays as it was: " + failure);
         }
         last = failure;

@@ -808,6 +808,9 @@ class FolderTest {
           index.add(new long[] {id}, Content.batch(id));
           index.commit();
           while (!reader.contains(id)) {
+            Thread.getAllStackTraces().keySet().stream() // by whoever
+                .filter(thread -> thread.getName().equals("kullback-refresh"))
+                .forEach(Thread::interrupt);
             Thread.sleep(1);
           }
         }
@@ -838,6 +841,14 @@ class FolderTest {
       assertThatThrownBy(() -> index.copyTo(first))
           .isInstanceOf(UncheckedIOException.class)
           .hasMessage(first.toRealPath() + ": has an index already; name another folder");
+      assertThatThrownBy(() -> index.copyTo(scratch))
+          .isInstanceOf(IndexLockedException.class)
+          .hasMessage(
+              scratch.toRealPath() + ": is open in this process already; name another folder");
+      Path file = Files.createFile(target.resolve("file"));
+      assertThatThrownBy(() -> index.copyTo(file))
+          .isInstanceOf(UncheckedIOException.class)
+          .hasMessage(file + ": is not a folder; give that of an index");
       assertThat(index.size()).isEqualTo(1);
     }
     try (Index none = Index.open(target.resolve("none"), 0)) {
@@ -856,6 +867,38 @@ class FolderTest {
         assertThat(index.size()).isEqualTo(MANY.length - 1);
         index.verify();
       }
+    }
+  }
+
+  /** Of copies to one folder at the same time, one is made, and the others do it no harm. */
+  @Test
+  void copiesAtTheSameTime(@TempDir Path target) throws Exception {
+    try (Index index = Index.open(scratch, 1);
+        ExecutorService others = Executors.newSingleThreadExecutor()) {
+      index.add(MANY, Content.batch(MANY));
+      index.remove(MANY[2]);
+      index.commit();
+      try (Index reader = Index.openReadOnly(scratch, 0)) {
+        for (int k = 0; k < 50; k++) {
+          Path copy = target.resolve("copy" + k);
+          Future<Boolean> other = others.submit(() -> copies(reader, copy));
+          boolean first = copies(index, copy);
+          assertThat(other.get() ? !first : first).isTrue();
+          try (Index made = Index.openReadOnly(copy, 0)) {
+            made.verify();
+            assertThat(made.size()).isEqualTo(MANY.length - 1);
+          }
+        }
+      }
+    }
+  }
+
+  private static boolean copies(Index index, Path folder) {
+    try {
+      index.copyTo(folder);
+      return true;
+    } catch (UncheckedIOException e) {
+      return false;
     }
   }
 
