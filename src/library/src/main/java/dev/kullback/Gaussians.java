@@ -25,7 +25,8 @@ import java.util.stream.IntStream;
  *       within the range that their kind tells; a policy says what else is done with those of diagonal kinds.
  *   <li>Scales of one Gaussian are shared by all N: D numbers of a diagonal kind, D² of matrices, {@code D(D+1)/2} of packed factors. The
  *       batch is, to the bit, that of an array that repeats them N times, and as large; a shared matrix is factored once. No other length
- *       is repeated: not one number, nor N of them, nor a single mean.
+ *       is repeated: not one number, nor N of them, nor a single mean. D numbers of a diagonal kind are refused where N = D > 1, as they may
+ *       be one for each Gaussian, {@code [N]}: write out {@code [N, D]}, the D numbers N times, or each of them D times.
  *   <li>An invalid value or matrix causes an {@link InvalidGaussianException}, which tells the array, the Gaussian and the element.
  *       Arrays that do not have these shapes, or are too large, cause another {@link IllegalArgumentException}.
  *   <li>Arrays of {@code float} make a batch of float precision, and arrays of {@code double} one of double precision.
@@ -106,7 +107,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
   /**
    * {@return a batch that takes the arrays over instead of copying them}
    *
-   * <p>The caller must not modify them afterwards, on pain of wrong results. They are checked as {@code of} checks its arrays,
+   * <p>The caller must not modify them afterwards: results would be wrong. They are checked as {@code of} checks its arrays,
    * with {@link ScalePolicy#STRICT}; where an exception is thrown, the caller keeps them. Scales that all Gaussians share are copied.
    *
    * @param kind what {@code scale} holds, one of the diagonal kinds
@@ -241,7 +242,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    *
    * <p>Of full covariances, it is {@code L_i L_iᵀ}. The factor, with what rounding took from it, is multiplied in twice the precision of
    * double, and the product rounded once. So what {@link FullGaussians#ofCovariance(double[], double[], int) ofCovariance} was given comes
-   * back to the bit, if it was symmetric, and else the mean of its triangles, rounded. The exception are elements of next to no correlation:
+   * back to the bit, if it was symmetric, and else the mean of its triangles, rounded. Elements of almost no correlation are the exception:
    * the error is up to {@code D · 1e-31 √(Σ_rr Σ_cc)}, which is seen in those below {@code D · 1e-15 √(Σ_rr Σ_cc)}, and is all that a 0 may
    * come back as where L is not 0. It takes a third of D³ products in double-double, 1 s for D = 1000.
    *

@@ -46,7 +46,7 @@ import org.jspecify.annotations.Nullable;
  * the change has returned sees it. If a change fails, nothing has changed. What searches read is immutable, so they wait for no
  * change, and changes do not wait for searches; but one change waits for another.
  *
- * <p><b>Memory.</b> A reference of float takes {@code 18·D + 40} bytes, one of double {@code 26·D + 40}, and D the dimension. This is memory
+ * <p><b>Memory.</b> A reference of float takes {@code 18·D + 40} bytes, one of double {@code 26·D + 40}, where D is the dimension. This is memory
  * outside the heap until {@link #commit}, and a mapped file after it, but for segments of up to 128 KiB, which stay in memory.
  * {@code -XX:MaxDirectMemorySize}, by default the size of the heap, limits the memory of all indexes of the process; a change that would
  * exceed it throws {@link OutOfMemoryError}. Memory and mappings that no search can reach any more are given back at once, without the
@@ -122,9 +122,12 @@ public final class KlIndex implements AutoCloseable {
    *
    * <p>Methods that change the index, and {@link #commit}, throw {@link IllegalStateException}.
    *
+   * <p>A new index is there to be opened as soon as {@link Builder#open} has returned in the process that makes it. A reader that may come
+   * before has to try again.
+   *
    * @param folder the folder of an index
    * @throws CorruptIndexException as of {@link #open}
-   * @throws UncheckedIOException as of {@link #open}
+   * @throws UncheckedIOException as of {@link #open}, also if there is no index yet
    */
   public static KlIndex openReadOnly(Path folder) {
     return new Builder(0).openReadOnly(folder);
@@ -208,6 +211,9 @@ public final class KlIndex implements AutoCloseable {
 
     /**
      * Sets whether {@link KlIndex#close} commits what was not committed. By default it drops that, with a warning in the log.
+     *
+     * <p>An index that is closed by an exception, as at the end of a {@code try} block, is then committed with changes that are half done.
+     * Where these must not be kept, leave this as it is, and call {@link KlIndex#commit} as the last line of the block.
      *
      * @param enabled whether to commit
      * @return this builder
@@ -495,7 +501,7 @@ public final class KlIndex implements AutoCloseable {
    * written. Afterwards, searches read the new files, mapped, and memory outside the heap becomes free. Files that are no longer needed
    * are deleted, on Windows by a later commit if they are mapped yet.
    *
-   * @throws IllegalStateException if the index is in memory alone, or was opened to be read only
+   * @throws IllegalStateException if the index is in memory alone, or was opened read only
    * @throws IndexLockedException if the folder could not be locked when it was opened, as it could only be read, and has been opened elsewhere
    *     since
    * @throws CorruptIndexException if a file of the last commit is missing
@@ -522,11 +528,12 @@ public final class KlIndex implements AutoCloseable {
 
   /**
    * Makes a copy of the last commit in another folder, by hard links to its files, which nobody writes to again, or where the file system has
-   * none by copies. Searches and changes go on; a commit waits. The folder is an index's when this returns, and has nothing of it if this fails.
+   * none by copies. What was not committed is not in it. Searches and changes go on; a commit waits. The folder is an index's when this returns,
+   * and has nothing of it if this fails.
    *
-   * @param folder a folder that is made, or has no index
+   * @param folder a folder outside this index's own, which is made, or has no index
    * @throws IllegalStateException if the index is in memory alone, or its last commit failed
-   * @throws UncheckedIOException if the folder has an index already, or cannot be written
+   * @throws UncheckedIOException if the folder has an index already, lies in this index's own, or cannot be written
    * @throws CorruptIndexException if a file of the last commit is missing
    */
   public void snapshot(Path folder) {
@@ -624,6 +631,6 @@ public final class KlIndex implements AutoCloseable {
 
   @Override
   public String toString() {
-    return "KlIndex[dimension %d]".formatted(dimension());
+    return "KlIndex[" + index + ']';
   }
 }

@@ -54,7 +54,7 @@ public enum ScaleKind {
   /**
    * Covariances Σ, {@code [N, D, D]}, positive definite, and symmetric up to rounding: {@code |Σ_rc − Σ_cr| ≤ 1e-6 √(Σ_rr Σ_cc)},
    * or 1e-5 in its place for {@code float}. The Gaussian is that of the mean {@code (Σ + Σᵀ)/2}, which is factored in twice the
-   * precision of double. A Σ of which rounding of its elements may have made the definiteness is refused as singular: one with a combination
+   * precision of double. A Σ that may be definite only by the rounding of its elements is refused as singular: one with a combination
    * of coordinates, each scaled to the variance 1, of coefficients whose squares sum to 1, that has a variance of at most {@code (4 + √D) u},
    * u = 2⁻⁵³ or 2⁻²⁴ for {@code float}. Condition numbers up to 1e14, or 1e6 for {@code float}, are taken.
    */

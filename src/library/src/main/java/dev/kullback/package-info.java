@@ -62,7 +62,7 @@
  * <h2>Whose arrays</h2>
  *
  * What is given is copied, except where {@link Gaussians#owning(ScaleKind, float[], float[], int)} or an output says otherwise. An array
- * that a result hands out is the result's own, not a copy: who changes it changes the result. Batches and {@link Mixtures} are no
+ * that a result hands out is the result's own, not a copy: a change to it changes the result. Batches and {@link Mixtures} are no
  * results: what is read back from one, as by {@link Gaussians#mean(int)} and {@link Mixtures#weights()}, is a copy.
  *
  * <h2>Arguments and errors</h2>

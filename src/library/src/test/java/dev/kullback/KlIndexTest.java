@@ -111,7 +111,7 @@ class KlIndexTest {
         }
       }
       check(index.nearest(q, 3), engine.search(q, p, Query.nearest(3).exact()), ids);
-      assertThat(index.toString()).isEqualTo("KlIndex[dimension 5]");
+      assertThat(index.toString()).isEqualTo("KlIndex[%d x 5, in memory]".formatted(N));
     }
   }
 
@@ -491,7 +491,18 @@ class KlIndexTest {
       assertThat(found.values()).isEqualTo(expected.values());
       assertThatExceptionOfType(IndexLockedException.class)
           .isThrownBy(() -> KlIndex.open(scratch))
-          .withMessageContaining("is open in this process already");
+          .withMessage(
+              scratch.toRealPath()
+                  + ": is open in this process already; use that index, or close it first;"
+                  + " KlIndex.openReadOnly reads the last commit meanwhile");
+      String text = "%d x 5, %s".formatted(N, scratch.toRealPath());
+      assertThat(index.toString()).isEqualTo("KlIndex[" + text + ']');
+      try (KlIndex reader = KlIndex.openReadOnly(scratch)) {
+        assertThat(reader.toString()).isEqualTo("KlIndex[" + text + ", read only]");
+        reader.close();
+        assertThat(reader.toString())
+            .isEqualTo("KlIndex[closed, dimension 5, %s, read only]", scratch.toRealPath());
+      }
     }
     assertThatIllegalArgumentException()
         .isThrownBy(() -> KlIndex.builder(D + 1).open(scratch))

@@ -453,7 +453,8 @@ class SemidefiniteTest {
             .as(what)
             .startsWith(
                 "has rank %d of %d (fewer samples than dimensions?): add 1e".formatted(n - 1, d))
-            .endsWith("; only wasserstein-2 and its square need no inverse");
+            .endsWith(
+                "·I, on which the result depends, or take more samples, shrinkage or a diagonal covariance; only wasserstein-2 and its square need no inverse");
         assertThat(e).hasMessageEndingWith(" (ScalePolicy.SEMIDEFINITE takes it for them)");
         Matcher matcher = ADDED.matcher(e.reason());
         assertThat(matcher.find()).isTrue();
@@ -505,7 +506,7 @@ class SemidefiniteTest {
     assertThatExceptionOfType(InvalidGaussianException.class)
         .isThrownBy(() -> of(ScaleKind.PRECISION_MATRIX, true, 2, 1, 1, 1, 1))
         .withMessageContaining(
-            "precision[0] (Gaussian 0) has rank 1 of 2 (infinite variances): add 1e-06·I");
+            "precision[0] (Gaussian 0) has rank 1 of 2 (infinite variances): add 1e-06·I, on which the result depends");
   }
 
   /** What is below a 0 of the diagonal goes to the columns after it, where it makes the same covariance. */
@@ -529,8 +530,8 @@ class SemidefiniteTest {
     Gaussians bad = of(ScaleKind.COVARIANCE, true, 3, concat(UNIT, SINGULAR));
     Gaussians zero = of(ScaleKind.VARIANCE, true, 3, 1, 1, 1, 1, 0, 1);
     String full =
-        "[1] (Gaussian 1) has rank 2 of 3 (fewer samples than dimensions?): add 1e-06·I;"
-            + " only wasserstein-2 and its square need no inverse";
+        "[1] (Gaussian 1) has rank 2 of 3 (fewer samples than dimensions?): add 1e-06·I, on which the result depends,"
+            + " or take more samples, shrinkage or a diagonal covariance; only wasserstein-2 and its square need no inverse";
     for (Divergence divergence :
         new Divergence[] {
           Divergence.KL,
@@ -555,7 +556,8 @@ class SemidefiniteTest {
             .isThrownBy(() -> engine.toStandardNormal(bad));
         assertThatExceptionOfType(InvalidGaussianException.class)
             .isThrownBy(() -> engine.nearest(good, zero, 1))
-            .withMessageStartingWith("p[1] (Gaussian 1) has rank 2 of 3 (std 0): add 1e-06·I;");
+            .withMessageStartingWith(
+                "p[1] (Gaussian 1) has rank 2 of 3 (std 0): add 1e-06·I, on which the result depends;");
         assertThatExceptionOfType(InvalidGaussianException.class)
             .isThrownBy(() -> engine.warmUp(zero, good));
         assertThat(engine.pairwise(bad.select(0), good.select(0))).containsExactly(0);

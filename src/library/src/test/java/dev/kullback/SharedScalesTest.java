@@ -7,16 +7,18 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import dev.kullback.testing.Batch;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Scales of one Gaussian that all Gaussians of a batch share. */
 class SharedScalesTest {
-  /** N, D: D alone, N alone, both equal, and what fills no panel. */
-  private static final int[][] SHAPES = {{1, 3}, {3, 1}, {3, 3}, {2, 3}, {37, 5}};
+  /** N, D: N = 1, D = 1, both, N < D, and what fills no panel; of matrices alone also N = D. */
+  private static final int[][] SHAPES = {{1, 3}, {3, 1}, {1, 1}, {2, 3}, {37, 5}, {3, 3}};
 
   private static float[] scale(ScaleKind kind, int d, Random random) {
     return switch (kind) {
@@ -64,6 +66,9 @@ class SharedScalesTest {
     ValueLayout.OfDouble d = ValueLayout.JAVA_DOUBLE;
     for (int[] shape : SHAPES) {
       int n = shape[0];
+      if (!kind.isFull() && n == 3 && shape[1] == 3) {
+        continue; // see noneWhereTheyMayBeOfEachGaussian
+      }
       float[] mean = floats(n * shape[1], () -> (float) random.nextGaussian());
       float[] one = scale(kind, shape[1], random);
       float[] all = repeated(one, n);
@@ -135,6 +140,37 @@ class SharedScalesTest {
         .isThrownBy(() -> FullGaussians.ofCovariance(mean, new float[] {1, 2, 2, 1}, 2))
         .withMessageStartingWith("covariance[0] (Gaussian 0) is not positive definite");
     assertThat(DiagonalGaussians.ofStd(new float[0], new float[] {1, 1}, 2).size()).isZero();
+  }
+
+  /** D numbers where N = D, which may be a row or one number for each Gaussian. One number of one Gaussian is both. */
+  @Test
+  void noneWhereTheyMayBeOfEachGaussian() {
+    double[] mean = {0, 0, 1, 2};
+    for (ScaleKind kind : ScaleKind.values()) {
+      if (!kind.isFull()) {
+        for (ThrowingCallable call :
+            List.<ThrowingCallable>of(
+                () -> Gaussians.of(kind, mean, new double[] {1, 4}, 2),
+                () -> Gaussians.of(kind, new float[4], new float[] {1, 4}, 2),
+                () -> Gaussians.owning(kind, mean, new double[] {1, 4}, 2),
+                () ->
+                    Gaussians.of(
+                        kind, mean, new double[] {1, 4}, 2, ScalePolicy.DETERMINISTIC_IF_ZERO))) {
+          assertThatIllegalArgumentException()
+              .isThrownBy(call)
+              .withMessageEndingWith(
+                  " has 2 elements for 2 Gaussians of dimension 2, one for each dimension or one for each Gaussian: write out [2, 2], of the first the row 2 times, of the second each element 2 times");
+        }
+      }
+    }
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> DiagonalGaussians.ofVariance(mean, new double[] {1, 4}, 2))
+        .withMessageStartingWith("variance has 2 elements for 2 Gaussians");
+    assertThat(DiagonalGaussians.ofVariance(mean, new double[] {1, 4, 1, 4}, 2).scale(1))
+        .containsExactly(1, 4);
+    assertThat(DiagonalGaussians.ofVariance(new double[] {0}, new double[] {4}, 1).scale(0))
+        .containsExactly(4);
+    assertThat(FullGaussians.ofCovariance(mean, new double[] {2, 1, 1, 2}, 2).size()).isEqualTo(2);
   }
 
   /** One number, one for each Gaussian, and one mean for several scales are not told apart by lengths. */

@@ -794,7 +794,7 @@ class IndexCommandTest extends CommandFixture {
     Files.writeString(index.resolve("notes.txt"), "mine");
     for (String line :
         List.of("info FOLDER", "remove FOLDER --ids j.npy", "add FOLDER --ids j.npy" + P)) {
-      assertRefused(line, "index: is no folder of an index: it has no file named manifest");
+      assertRefused(line, "index: is not the folder of an index: it has no file named manifest");
     }
     Files.writeString(index.resolve("segment-000001.bin"), "mine");
     assertRefused(

@@ -129,7 +129,16 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     double least = 32 * SemidefiniteFactor.tolerance(d, isFloat) * most;
     double usual = mean > 0 ? Math.rint(Math.log10(LEAST_ADDED * mean)) : Math.log10(LEAST_ADDED);
     double added = Math.pow(10, Math.max(usual, Math.ceil(Math.log10(least))));
-    return String.format(Locale.ROOT, "has rank %d of %d (%s): add %.0e·I", rank, d, cause, added);
+    return String.format(
+        Locale.ROOT,
+        "has rank %d of %d (%s): add %.0e·I, on which the result depends%s",
+        rank,
+        d,
+        cause,
+        added,
+        cause.equals(FEW_SAMPLES)
+            ? ", or take more samples, shrinkage or a diagonal covariance"
+            : "");
   }
 
   /** {@code ln det L_i = Σ_h ln σ_ih}. */

@@ -109,7 +109,8 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * Makes a batch from means and scales, which are copied unless they are owned; of D scales, which all Gaussians share, each gets a copy.
+   * Makes a batch from means and scales, which are copied unless they are owned; of D scales, which all Gaussians share, each gets a copy,
+   * unless N = D, as they may be one for each Gaussian.
    * If either is of double, the batch is.
    *
    * @param range checks a batch of floats
@@ -490,7 +491,13 @@ public final class DiagonalBatch extends Batch {
           "mean has %d elements, which is not a multiple of the dimension %d"
               .formatted(meanLength, dimension));
     }
-    checkSize(meanLength / dimension, dimension, MOST_DIMENSIONS, mostRows(dimension));
+    long n = meanLength / dimension;
+    if (n == dimension && n > 1 && scaleLength == n) {
+      throw new IllegalArgumentException(
+          "%s has %d elements for %2$d Gaussians of dimension %2$d, one for each dimension or one for each Gaussian: write out [%2$d, %2$d], of the first the row %2$d times, of the second each element %2$d times"
+              .formatted(kind.argument(), scaleLength));
+    }
+    checkSize(n, dimension, MOST_DIMENSIONS, mostRows(dimension));
   }
 
   /** N of the largest batch; not positive where there is none. */

@@ -61,6 +61,10 @@ final class Folder implements AutoCloseable {
   private static final String LOCK = "lock";
   private static final String TEMPORARY = ".tmp";
   private static final String RESTORE = "; restore the folder from a copy";
+  private static final String MEANWHILE = "; KlIndex.openReadOnly reads the last commit meanwhile";
+
+  /** Advice to a reader where there is no index. */
+  private static final String NOT_YET = "if another process makes the index, try again when it has";
 
   /** Bytes whose checksum is computed between two looks at the interruption of the thread: a millisecond or so. */
   private static final long CHUNK = 1 << 23;
@@ -163,9 +167,11 @@ final class Folder implements AutoCloseable {
     return reading(
         given,
         () -> {
-          Path path = real(given, dimension, files);
+          Path path = real(given, dimension, files, "KlIndex.builder(dimension).open makes one");
           if (!OPEN.add(path)) {
-            throw held(path, "is open in this process already; use that index, or close it first");
+            throw held(
+                path,
+                "is open in this process already; use that index, or close it first" + MEANWHILE);
           }
           try {
             return locked(path, dimension, files, memory);
@@ -181,7 +187,10 @@ final class Folder implements AutoCloseable {
     return reading(
         given,
         () -> {
-          Path path = real(given, 0, files);
+          Path path = real(given, 0, files, NOT_YET);
+          if (readIfThere(path.resolve(MANIFEST)) == null) {
+            throw withoutManifest(path, "; " + NOT_YET);
+          }
           return new Folder(path, files, memory, true, checked(path, dimension, look(path)));
         });
   }
@@ -210,8 +219,14 @@ final class Folder implements AutoCloseable {
     }
   }
 
-  /** Returns the path of a folder that is there, after it was made if there is none. */
-  private static Path real(Path given, int dimension, FileOperations files) throws IOException {
+  /**
+   * Returns the path of a folder that is there, after it was made if there is none.
+   *
+   * @param dimension 0 if none is to be made
+   * @param advice where there is none, and none is to be made
+   */
+  private static Path real(Path given, int dimension, FileOperations files, String advice)
+      throws IOException {
     try {
       if (!Files.readAttributes(given, BasicFileAttributes.class).isDirectory()) {
         throw refused(given, "is not a folder; give that of an index");
@@ -224,7 +239,7 @@ final class Folder implements AutoCloseable {
                 .formatted(Files.readSymbolicLink(given)));
       }
       if (dimension == 0) {
-        throw refused(given, "there is no such folder; KlIndex.builder(dimension).open makes one");
+        throw refused(given, "there is no such folder; " + advice);
       }
       files.createFolder(given);
     }
@@ -259,7 +274,7 @@ final class Folder implements AutoCloseable {
   /** Refuses a folder without a manifest if there is none to be made, or if it has files that look like an index's. */
   private static void checkNew(Path path, int dimension) throws IOException {
     if (dimension == 0 || !names(path).isEmpty()) {
-      throw withoutManifest(path);
+      throw withoutManifest(path, "");
     }
     byte[] begun = readIfThere(path.resolve(MANIFEST + TEMPORARY));
     if (begun != null && !Manifest.isBegun(begun)) {
@@ -270,14 +285,15 @@ final class Folder implements AutoCloseable {
   }
 
   /** Makes the exception for a folder without a manifest: it is no index's, or its files tell that the manifest is lost. */
-  private static UncheckedIOException withoutManifest(Path path) throws IOException {
+  private static UncheckedIOException withoutManifest(Path path, String advice) throws IOException {
     for (String name : names(path)) {
       return corrupt(
           path,
           "has no file named %s, but has %s: restore the %1$s, or take another folder for a new index"
               .formatted(MANIFEST, name));
     }
-    return refused(path, "is no folder of an index: it has no file named " + MANIFEST);
+    return refused(
+        path, "is not the folder of an index: it has no file named " + MANIFEST + advice);
   }
 
   /**
@@ -310,7 +326,7 @@ final class Folder implements AutoCloseable {
     }
     try {
       if (channel.tryLock() == null) {
-        throw held(path, "is open in " + holder(channel) + "; close it there first");
+        throw held(path, "is open in " + holder(channel) + "; close it there first" + MEANWHILE);
       }
       sign(channel);
       return channel;
@@ -318,7 +334,8 @@ final class Folder implements AutoCloseable {
       KEPT.add(channel); // closing it would take the lock from its holder
       throw held(
           path,
-          "is open in this process already, by this library in another class loader; close it there first");
+          "is open in this process already, by this library in another class loader; close it there first"
+              + MEANWHILE);
     } catch (Throwable e) {
       channel.close();
       throw e;
@@ -427,7 +444,7 @@ final class Folder implements AutoCloseable {
     for (int attempt = 1; ; attempt++) {
       byte[] text = readIfThere(file);
       if (text == null) {
-        throw withoutManifest(path);
+        throw withoutManifest(path, "");
       }
       Manifest manifest = parse(file, text);
       Set<String> named = manifest.files();
@@ -774,7 +791,11 @@ final class Folder implements AutoCloseable {
     reading(
         given,
         () -> {
-          Path target = real(given, manifest.dimension(), files);
+          if (isWithin(given)) {
+            throw refused(
+                given, "is in the folder of the index itself, %s; name another".formatted(path));
+          }
+          Path target = real(given, manifest.dimension(), files, "");
           if (!OPEN.add(target)) {
             throw held(target, "is open in this process already; name another folder");
           }
@@ -828,6 +849,20 @@ final class Folder implements AutoCloseable {
       }
       unlock(lock);
     }
+  }
+
+  /** Whether a folder, which may have to be made, is below this one. */
+  private boolean isWithin(Path given) throws IOException {
+    Path above = given.toAbsolutePath();
+    while (above != null && Files.notExists(above)) {
+      above = above.getParent();
+    }
+    if (above == null) {
+      return false;
+    }
+    Path real = above.toRealPath();
+    boolean isThere = above.equals(given.toAbsolutePath());
+    return real.startsWith(path) && !(isThere && real.equals(path));
   }
 
   private void copy(String name, Path target, List<Path> made, Supplier<MemorySegment> content)

@@ -318,7 +318,7 @@ public final class Index implements AutoCloseable {
     checkOpen();
     if (folder != null && folder.isReader()) {
       throw new IllegalStateException(
-          "this KlIndex was opened to be read only; KlIndex.open or KlIndex.builder(dimension).open opens one that can be changed");
+          "this KlIndex was opened read only; KlIndex.open or KlIndex.builder(dimension).open opens one that can be changed");
     }
   }
 
@@ -809,6 +809,17 @@ public final class Index implements AutoCloseable {
     } finally {
       committer.unlock();
     }
+  }
+
+  /** Returns figures and, where there is one, the folder. */
+  @Override
+  public String toString() {
+    Snapshot state = snapshot;
+    return "%s, %s%s"
+        .formatted(
+            closed ? "closed, dimension " + dimension : state.size() + " x " + dimension,
+            folder == null ? "in memory" : folder.path(),
+            folder != null && folder.isReader() ? ", read only" : "");
   }
 
   static void join(Thread thread) {

@@ -144,7 +144,17 @@ class FolderTest {
   @Test
   void foldersThatAreNoIndex() throws IOException {
     refused(scratch.resolve("none"), 0, "there is no such folder");
-    refused(scratch, 0, "is no folder of an index: it has no file named manifest");
+    refused(scratch, 0, "is not the folder of an index: it has no file named manifest");
+    for (Path folder : List.of(scratch.resolve("none"), scratch)) {
+      assertThatThrownBy(() -> Index.openReadOnly(folder, 0).close())
+          .isInstanceOf(UncheckedIOException.class)
+          .hasMessageStartingWith(
+              folder.equals(scratch)
+                  ? scratch.toRealPath()
+                      + ": is not the folder of an index: it has no file named manifest; if another"
+                  : folder + ": there is no such folder; if another")
+          .hasMessageEndingWith("; if another process makes the index, try again when it has");
+    }
     refused(Files.writeString(scratch.resolve("letter.txt"), "Dear"), 1, "is not a folder");
     Path link = Files.createSymbolicLink(scratch.resolve("link"), Path.of("nowhere"));
     refused(link, 1, "is a link to nowhere, which is not there");
@@ -205,7 +215,7 @@ class FolderTest {
     assertThat(openElsewhere(folder))
         .contains("IndexLockedException")
         .containsPattern(
-            "is open in process %d on \\S+ since \\S+; close it there first"
+            "is open in process %d on \\S+ since \\S+; close it there first; KlIndex.openReadOnly reads the last commit meanwhile"
                 .formatted(ProcessHandle.current().pid()));
     index.close();
     assertThat(openElsewhere(folder)).contains("opened");
@@ -666,7 +676,7 @@ class FolderTest {
                 reader::commit)) {
           assertThatIllegalStateException()
               .isThrownBy(change::run)
-              .withMessageContaining("was opened to be read only");
+              .withMessageContaining("was opened read only");
         }
       }
     }
@@ -849,6 +859,23 @@ class FolderTest {
       assertThatThrownBy(() -> index.copyTo(file))
           .isInstanceOf(UncheckedIOException.class)
           .hasMessage(file + ": is not a folder; give that of an index");
+      Path link = Files.createSymbolicLink(target.resolve("link"), scratch);
+      Files.createDirectory(scratch.resolve("there"));
+      for (Path within :
+          List.of(
+              scratch.resolve("sub"),
+              scratch.resolve("a/b"),
+              scratch.resolve("there"),
+              link.resolve("sub"))) {
+        assertThatThrownBy(() -> index.copyTo(within))
+            .isInstanceOf(UncheckedIOException.class)
+            .hasMessage(
+                "%s: is in the folder of the index itself, %s; name another"
+                    .formatted(within, scratch.toRealPath()));
+      }
+      assertThat(scratch.resolve("sub")).doesNotExist();
+      assertThat(scratch.resolve("a")).doesNotExist();
+      assertThat(scratch.resolve("there")).isEmptyDirectory();
       assertThat(index.size()).isEqualTo(1);
     }
     try (Index none = Index.open(target.resolve("none"), 0)) {
