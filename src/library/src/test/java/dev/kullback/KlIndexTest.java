@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.testing.Batch;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -471,7 +472,7 @@ class KlIndexTest {
   }
 
   @Test
-  void committedReferencesAreFoundAgain() {
+  void committedReferencesAreFoundAgain() throws IOException {
     IndexNeighbors expected;
     try (KlIndex index = KlIndex.builder(D).open(scratch)) {
       fill(index);
@@ -497,12 +498,13 @@ class KlIndexTest {
                   + " KlIndex.openReadOnly reads the last commit meanwhile");
       String text = "%d x 5, %s".formatted(N, scratch.toRealPath());
       assertThat(index.toString()).isEqualTo("KlIndex[" + text + ']');
+      KlIndex closed;
       try (KlIndex reader = KlIndex.openReadOnly(scratch)) {
         assertThat(reader.toString()).isEqualTo("KlIndex[" + text + ", read only]");
-        reader.close();
-        assertThat(reader.toString())
-            .isEqualTo("KlIndex[closed, dimension 5, %s, read only]", scratch.toRealPath());
+        closed = reader;
       }
+      assertThat(closed.toString())
+          .isEqualTo("KlIndex[closed, dimension 5, %s, read only]", scratch.toRealPath());
     }
     assertThatIllegalArgumentException()
         .isThrownBy(() -> KlIndex.builder(D + 1).open(scratch))
