@@ -793,7 +793,7 @@ class KlIndexTest {
   }
 
   @Test
-  void closingCommitsWhereItIsToldTo(@TempDir Path folder) {
+  void closingCommitsWhereItIsToldTo(@TempDir Path folder, @TempDir Path target) {
     Gaussians one = DiagonalGaussians.ofStd(new float[2], new float[] {1, 1}, 2);
     try (KlIndex index = KlIndex.builder(2).commitOnClose(true).open(folder)) {
       index.add(new long[] {1}, one);
@@ -813,9 +813,9 @@ class KlIndexTest {
       assertThat(reader.refresh()).isTrue();
       assertThat(reader.nearest(one, 2).ids()).containsExactly(1, 2);
       assertThat(reader.refresh()).isFalse();
-      reader.snapshot(folder.resolve("copy"));
+      reader.snapshot(target.resolve("copy"));
     }
-    try (KlIndex copy = KlIndex.openReadOnly(folder.resolve("copy"))) {
+    try (KlIndex copy = KlIndex.openReadOnly(target.resolve("copy"))) {
       assertThat(copy.size()).isEqualTo(2);
     }
     assertThatIllegalArgumentException()

@@ -129,10 +129,8 @@ final class TopK implements Callable<Integer> {
   @Option(
       names = "--divergence",
       paramLabel = "NAME",
-      description = {
-        "Another divergence than KL: reverse-kl, jeffreys, bhattacharyya, hellinger,",
-        "wasserstein-2, squared-wasserstein-2, renyi:ALPHA or chernoff:ALPHA."
-      })
+      description =
+          "Another divergence than KL: reverse-kl, jeffreys, bhattacharyya, hellinger, wasserstein-2, squared-wasserstein-2, renyi:ALPHA or chernoff:ALPHA.")
   @Nullable String divergence;
 
   @Option(names = "--reverse-divergence", description = "By KL(p || q) instead.")
