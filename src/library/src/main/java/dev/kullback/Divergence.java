@@ -132,7 +132,7 @@ public final class Divergence {
   private static Divergence ofOrder(
       String name, double alpha, String orders, DoubleFunction<Formula> formula) {
     if (!(alpha > 0 && alpha < 1)) {
-      throw new IllegalArgumentException("alpha must be in " + orders + ", is " + alpha);
+      throw new IllegalArgumentException("alpha must be in " + orders + ", but is " + alpha);
     }
     return ofFamily(name, alpha, formula.apply(alpha));
   }

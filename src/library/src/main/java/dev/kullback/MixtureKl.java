@@ -21,8 +21,8 @@ import java.util.stream.IntStream;
  *   <li>Bounds: the divergence is never below {@link #lowerBound} nor above {@link #upperBound}. The latter is 0 for equal mixtures up to
  *       its tolerance.
  *   <li>An estimate: {@link #monteCarlo} goes to the divergence with the number of samples, and comes with a standard error.
- *   <li>Approximations: {@link #variational}, {@link #productOfGaussians} and {@link #matchedPairs} are no bounds, and nothing tells how far off
- *       they are. Where components overlap, they may be several times the divergence. The first two are 0 for equal mixtures up to rounding, and
+ *   <li>Approximations: {@link #variational}, {@link #productOfGaussians} and {@link #matchedPairs} are no bounds, and their
+ *       error is unknown. Where components overlap, they may be several times the divergence. The first two are 0 for equal mixtures up to rounding, and
  *       may be negative.
  * </ul>
  *

@@ -340,7 +340,7 @@ public final class Mixtures {
    */
   public double[] entropyLowerBound(double alpha) {
     if (!(alpha >= 0 && alpha <= 1)) {
-      throw new IllegalArgumentException("alpha must be in [0, 1], is " + alpha);
+      throw new IllegalArgumentException("alpha must be in [0, 1], but is " + alpha);
     }
     if (alpha == 0 || alpha == 1) {
       return conditionalEntropy(componentEntropies(), normalized("mixtures")); // 0·∞ would be NaN

@@ -250,7 +250,7 @@ class KlNeighborsModelTest {
             "scaleKind must be one of std, variance, logVariance, precision, scaleTril, covariance, is sigma");
     assertThatIllegalArgumentException()
         .isThrownBy(() -> estimator.set(estimator.divergence(), "chernoff:2"))
-        .withMessage("divergence: alpha must be in (0, 1), is 2.0");
+        .withMessage("divergence: alpha must be in (0, 1), but is 2.0");
   }
 
   @Test

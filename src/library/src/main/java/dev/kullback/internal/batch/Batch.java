@@ -24,6 +24,9 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** What makes covariances of computations singular. */
   static final String FEW_SAMPLES = "fewer samples than dimensions?";
 
+  /** What makes covariances definite otherwise than by a number that is added. */
+  static final String ESTIMATE = ", or take more samples, shrinkage or a diagonal covariance";
+
   static final String NO_INVERSE = "; only wasserstein-2 and its square need no inverse";
 
   /** What is added to singular covariances, relative to the mean of their variances, as FID programs do. */
@@ -110,6 +113,7 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
       boolean isDiagonal = this instanceof DiagonalBatch;
       String reason =
           rankReason(rank(i), variances(i), !isDouble, isDiagonal ? "std 0" : FEW_SAMPLES)
+              + (isDiagonal ? "" : ESTIMATE)
               + NO_INVERSE;
       throw Constructors.INVALID_GAUSSIAN.get().of(role, i, -1, "", "", reason, "");
     }
@@ -131,14 +135,11 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     double added = Math.pow(10, Math.max(usual, Math.ceil(Math.log10(least))));
     return String.format(
         Locale.ROOT,
-        "has rank %d of %d (%s): add %.0e·I, on which the result depends%s",
+        "has rank %d of %d (%s): add %.0e·I, on which the result depends",
         rank,
         d,
         cause,
-        added,
-        cause.equals(FEW_SAMPLES)
-            ? ", or take more samples, shrinkage or a diagonal covariance"
-            : "");
+        added);
   }
 
   /** {@code ln det L_i = Σ_h ln σ_ih}. */

@@ -457,7 +457,9 @@ public final class Factors {
       throw isReversed
           ? rejected(gaussian, reason, "")
           : rejected(
-              gaussian, reason + Batch.NO_INVERSE, " (ScalePolicy.SEMIDEFINITE takes it for them)");
+              gaussian,
+              reason + Batch.ESTIMATE + Batch.NO_INVERSE,
+              " (ScalePolicy.SEMIDEFINITE takes it for them)");
     }
     int to = gaussian * length;
     factor.write(factors, to);
