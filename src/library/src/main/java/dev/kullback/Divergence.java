@@ -82,6 +82,9 @@ public final class Divergence {
   private static final String RENYI = "renyi";
   private static final String CHERNOFF = "chernoff";
 
+  /** Orders that are whole are written without a point below this one, as {@link Double#toString} writes them without an exponent. */
+  private static final double MOST_WHOLE = 1e7;
+
   final Formula formula;
   private final String name;
   private final OptionalDouble alpha;
@@ -138,7 +141,8 @@ public final class Divergence {
   }
 
   private static Divergence ofFamily(String name, double alpha, Formula formula) {
-    return new Divergence(name + ":" + alpha, formula, OptionalDouble.of(alpha));
+    String order = alpha < MOST_WHOLE && alpha % 1 == 0 ? "" + (long) alpha : "" + alpha;
+    return new Divergence(name + ":" + order, formula, OptionalDouble.of(alpha));
   }
 
   /**

@@ -17,14 +17,15 @@ final class DivergenceNames {
 
   static {
     say("did you mean jeffreys, the sum of KL in both directions?", "klsym", "symm", "skl", "jdiv");
-    say("did you mean kl, or KL(p||q), reverse-kl?", "kl", "kullback", "relativeent");
+    say("did you mean kl, or reverse-kl for KL(p||q)?", "kl", "kullback", "relativeent");
+    say("did you mean kl?", "forward");
     say("did you mean reverse-kl?", "rkl", "inverse", "backward");
     say(
-        "Jensen and Shannon's has no closed form for Gaussians; jeffreys and hellinger are symmetric, too",
+        "the Jensen-Shannon divergence has no closed form for Gaussians; jeffreys and hellinger are symmetric, too",
         "js",
         "jens");
     say(
-        "of Wasserstein's distances there are wasserstein-2 and its square, squared-wasserstein-2",
+        "the Wasserstein distances here are wasserstein-2 and its square, squared-wasserstein-2",
         "wasserstein1",
         "w1",
         "earth",
@@ -36,13 +37,21 @@ final class DivergenceNames {
         "bures",
         "gelbrich");
     say(
-        "did you mean squared-wasserstein-2, Frechet's distance as FID has it, or its root, wasserstein-2?",
+        "did you mean squared-wasserstein-2, which FID calls the Frechet distance, or its root, wasserstein-2?",
         "frech",
         "fid");
     say("did you mean bhattacharyya?", "bat");
     say("did you mean hellinger, whose square that is?", "squaredh", "h2");
     say("renyi needs its order ALPHA, as in renyi:0.5", "ren");
     say("chernoff needs its order ALPHA, as in chernoff:0.5", "cher");
+    say("of the alpha divergences there are renyi:ALPHA and chernoff:ALPHA", "alpha");
+    say(
+        "between Gaussians with the same covariance, kl is half the squared Mahalanobis distance",
+        "mahal");
+    say(
+        "the maximum mean discrepancy depends on a kernel; hellinger and wasserstein-2 are distances, too",
+        "mmd",
+        "maximummean");
     say("total variation has no closed form for Gaussians; hellinger bounds it", "tv", "total");
   }
 

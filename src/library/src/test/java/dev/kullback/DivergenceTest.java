@@ -926,7 +926,7 @@ class DivergenceTest {
     "wasserstein, 'did you mean wasserstein-2, or its square'",
     "W_2, 'did you mean wasserstein-2, or its square'",
     "squared-w2, did you mean squared-wasserstein-2?",
-    "wasserstein-1, of Wasserstein's distances there are wasserstein-2",
+    "wasserstein-1, the Wasserstein distances here are wasserstein-2",
     "bhattacharya, did you mean bhattacharyya?",
     "battacharyya, did you mean bhattacharyya?",
     "hellenger, did you mean hellinger?",
@@ -940,8 +940,13 @@ class DivergenceTest {
     "renyi, renyi needs its order ALPHA",
     "Rényi, renyi needs its order ALPHA",
     "chernoff, chernoff needs its order ALPHA",
-    "js, Jensen and Shannon's has no closed form",
-    "jensen-shannon, Jensen and Shannon's has no closed form",
+    "js, the Jensen-Shannon divergence has no closed form",
+    "jensen-shannon, the Jensen-Shannon divergence has no closed form",
+    "forward-kl, did you mean kl?",
+    "forward_kl, did you mean kl?",
+    "alpha:0.5, of the alpha divergences there are renyi:ALPHA and chernoff:ALPHA",
+    "mahalanobis, 'between Gaussians with the same covariance, kl is half the squared Mahalanobis'",
+    "mmd, the maximum mean discrepancy depends on a kernel",
     "tv, total variation has no closed form",
     "frobnicate, none",
     "x, none",
@@ -968,6 +973,15 @@ class DivergenceTest {
     assertThat(Divergence.renyi(0.3).alpha()).hasValue(0.3);
     assertThat(Divergence.of("chernoff:0.25").alpha()).hasValue(0.25);
     assertThat(Divergence.BHATTACHARYYA.alpha()).isEmpty();
+    assertThat(Divergence.of("renyi:2").name()).isEqualTo("renyi:2");
+    assertThat(Divergence.of("renyi:2.0")).isEqualTo(Divergence.renyi(2)).hasToString("renyi:2");
+    assertThat(Divergence.of("renyi:1.5").name()).isEqualTo("renyi:1.5");
+    for (double whole : new double[] {9999999, 1e7, 0x1p500}) {
+      Divergence renyi = Divergence.renyi(whole);
+      assertThat(Divergence.of(renyi.name())).isEqualTo(renyi);
+      assertThat(Divergence.of(renyi.name()).alpha()).hasValue(whole);
+    }
+    assertThat(Divergence.renyi(0x1p500).name()).hasSizeLessThan(30);
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Divergence.of("w2"))
         .withMessage(
@@ -983,6 +997,12 @@ class DivergenceTest {
     assertThatIllegalArgumentException()
         .isThrownBy(() -> Divergence.of("renyi:1"))
         .withMessage("alpha is 1: that is kl");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Divergence.of("renyi:0"))
+        .withMessage("alpha must be in (0, 1) or above 1, up to 2^500, but is 0.0");
+    assertThatIllegalArgumentException()
+        .isThrownBy(() -> Divergence.of("chernoff:1"))
+        .withMessage("alpha must be in (0, 1), but is 1.0");
     assertThatIllegalArgumentException().isThrownBy(() -> Divergence.renyi(Double.NaN));
   }
 

@@ -15,6 +15,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Help;
 import picocli.CommandLine.IHelpSectionRenderer;
+import picocli.CommandLine.MissingParameterException;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.UsageMessageSpec;
 import picocli.CommandLine.ParameterException;
@@ -27,7 +28,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
 @Command(
     name = "kullback",
     description =
-        "KL divergences between batches of Gaussians, diagonal or full, from and to .npy files.",
+        "KL divergences between batches of Gaussians, diagonal or full, from .npy, .npz, .safetensors, .csv or .tsv files (float16, bfloat16, float32 or float64) to .npy files.",
     synopsisSubcommandLabel = "COMMAND",
     footer = {
       "",
@@ -159,13 +160,7 @@ public final class Main {
   private static String describe(Throwable e) {
     return switch (e) {
       case ParameterException p ->
-          p.getMessage()
-              + (p instanceof UnmatchedArgumentException u
-                  ? Suggestion.of(u.getCommandLine(), u.getUnmatched().getFirst())
-                  : "")
-              + "; see "
-              + p.getCommandLine().getCommandSpec().qualifiedName()
-              + " --help";
+          message(p) + "; see " + p.getCommandLine().getCommandSpec().qualifiedName() + " --help";
       case OutOfMemoryError memory ->
           "out of memory (%s): ".formatted(memory.getMessage()) + memoryAdvice(memory);
       case UserError _, OutputFailure _, IllegalArgumentException _, IllegalStateException _ ->
@@ -176,6 +171,20 @@ public final class Main {
           r.getMessage();
       default -> "unexpected " + e + "; --debug shows where";
     };
+  }
+
+  /** Returns what is wrong with a command line; words that nothing takes may be why an option is missing. */
+  private static String message(ParameterException e) {
+    CommandLine command = e.getCommandLine();
+    List<String> unmatched =
+        switch (e) {
+          case UnmatchedArgumentException u -> u.getUnmatched();
+          case MissingParameterException _ -> command.getUnmatchedArguments();
+          default -> List.of();
+        };
+    return unmatched.isEmpty()
+        ? String.valueOf(e.getMessage())
+        : Suggestion.unmatched(command, unmatched);
   }
 
   /** Tells heap from other memory, where inputs are for one. */

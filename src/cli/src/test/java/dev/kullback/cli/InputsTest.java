@@ -333,7 +333,7 @@ class InputsTest extends CommandFixture {
         "standard --mean " + x + ":mean --std " + x + ":s -o o.npy",
         "x.safetensors:mean: no such array: the file has m, s");
     assertUserError(
-        "standard --mean " + x + ":m --std " + x + ":s -o " + x, "what is written is .npy");
+        "standard --mean " + x + ":m --std " + x + ":s -o " + x, "the output has the format .npy");
   }
 
   private byte[] data(String file) throws IOException {

@@ -170,7 +170,8 @@ class RulesTest extends CommandFixture {
         "topk -k 2" + Q + "-o o.npy --indices i.npy --p-mean p.npy --p-std t.npy --reverse",
         "--reverse: is neither an option of this command nor a file; did you mean --reverse-diverge");
     assertUserError(
-        "standard" + Q + "-o o.npy --dive kl", "'--dive', 'kl'; did you mean --divergence?; see");
+        "standard" + Q + "-o o.npy --dive kl",
+        "Unknown option: '--dive'; did you mean --divergence?; see");
     assertUserError("standard" + Q + "-o o.npy --de", "Unknown option: '--de'; see kullback stand");
   }
 
@@ -181,6 +182,17 @@ class RulesTest extends CommandFixture {
     "logsumxp, did you mean logsumexp?",
     "mixture, did you mean mixture-kl?",
     "index qery FOLDER, did you mean query?",
+    "index search FOLDER, did you mean query?",
+    "kl --mean q.npy --std s.npy -o o.npy, did you mean pairwise?",
+    "kl_div, did you mean pairwise?",
+    "cdist, did you mean pairwise?",
+    "knn -k 3, did you mean topk?",
+    "nearest -k 3, did you mean topk?",
+    "standard --mu q.npy --std s.npy -o o.npy, did you mean --mean?",
+    "standard --mean q.npy --sigma s.npy -o o.npy, 'did you mean --std, or --covariance of matrices?'",
+    "index add FOLDER --ids i.npy --mean q.npy --covariance s.npy, 'an index takes diagonal Gaussians alone: give --std, --variance, --log-variance or --precision'",
+    "index create FOLDER --mean q.npy --scale-tril s.npy, 'an index takes diagonal Gaussians alone: give --std, --variance, --log-variance or --precision'",
+    "index query FOLDER -k 1 --mean q.npy --std s.npy -o o.npy --indices i.npy --divergence jeffreys, an index ranks by KL; topk ranks by other divergences",
     "standard --maen q.npy -o o.npy, did you mean --mean?",
     "standard --mean q.npy --sdt s.npy -o o.npy, did you mean --std?",
     "standard --mean q.npy --lgovar=s -o o.npy, did you mean --logvar?",
@@ -194,11 +206,32 @@ class RulesTest extends CommandFixture {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"frobnicate", "kl", "standard --foo", "standard -x", "index frob"})
+  @ValueSource(strings = {"frobnicate", "index kl", "standard --foo", "standard -x", "index frob"})
   void nothingIsMeant(String line) throws IOException {
     assertThat(run(line).err()).doesNotContain("did you mean").contains("; see kullback ");
     String endless = "x".repeat(100_000);
     assertThat(runRaw(endless).err()).doesNotContain("did you mean");
+  }
+
+  @Test
+  void wordsThatNothingTakes() throws IOException {
+    assertUserError(
+        "kl --mean q.npy", "there is no command 'kl'; did you mean pairwise?; see kullback --help");
+    assertUserError("index frob", "there is no command 'frob'; see kullback index --help");
+    // neither is the missing output to blame
+    assertUserError(
+        "pairwise q.npy s.npy",
+        "q.npy' is behind no option: files and values go behind options, as in --mean /",
+        "; see kullback pairwise --help");
+    assertUserError(
+        "pairwise --mean q.npy --sigma s.npy", "Unknown option: '--sigma'; did you mean --std, or");
+    assertUserError(
+        "pairwise" + Q + "-o o.npy --foo x --bar", "Unknown options: '--foo', '--bar'; see");
+    assertUserError("info x", "unexpected argument 'x'; see kullback info --help");
+    assertUserError("pairwise" + Q, "Missing required option: '--output=OUT.npy'");
+    assertUserError(
+        "index add FOLDER" + Q,
+        "give --ids: only index create makes ids, 0 to N-1, where none are given");
   }
 
   /** The names are told whole, however long a line is. */

@@ -416,7 +416,8 @@ class ShardsTest extends CommandFixture {
                 List.of("merge" + a + " --indices i.npy -o a.npy", "a.npy: is also an input"),
                 List.of("merge" + a + " --indices ia.npy -o o.npy", "ia.npy: is also an input"),
                 List.of("merge" + a + " --indices i.npy -o -", "-: this command writes files"),
-                List.of("merge" + a + " --indices i.npy -o x.csv", "x.csv: what is written is"),
+                List.of(
+                    "merge" + a + " --indices i.npy -o x.csv", "x.csv: the output has the format"),
                 List.of("merge" + a + " --indices none/i.npy -o o.npy", "none/i.npy: its folder"),
                 List.of(
                     "merge --in-values ia.npy --in-indices ia.npy" + out,

@@ -467,6 +467,10 @@ class SharedScalesTest extends CommandFixture {
         "3 2 | cov                | 2 2 3 | it must be (3, 2, 2); the Gaussians are along its last axis: save np.moveaxis(x, -1, 0)",
         "3 2 | scale-tril         | 2 2 3 | along its last axis: save np.moveaxis(x, -1, 0)",
         "3 2 | precision          | 2 2 3 | along its last axis: save np.moveaxis(x, -1, 0)",
+        "3 2 | precision-cholesky | 3 2 | 1/std, as scikit-learn's precisions_cholesky_ of diag and spherical: give 1/x as --std",
+        "3 2 | precision-cholesky | 3 | 1/std, as scikit-learn's precisions_cholesky_ of diag and spherical: give 1/x as --std",
+        "3 2 | covariance | 3 | variances: give --variance",
+        "3 2 | scale-tril | 3 | standard deviations: give --std",
         "3 2 | precision-cholesky | 2 2 3 | along its last axis: save np.moveaxis(x, -1, 0)",
         "4 2 | packed-tril        | 3 4   | along its last axis: save np.moveaxis(x, -1, 0)",
         "2 3 | cov                | 2 2 3 | along the last axis of both: save np.moveaxis(x, -1, 0), and the means as m.T",
@@ -507,6 +511,33 @@ class SharedScalesTest extends CommandFixture {
         "; if the Gaussians are along the last axis, save np.moveaxis(x, -1, 0)\n");
   }
 
+  /** Of as many Gaussians as dimensions, a covariance of all has the shape of their variances, but it is symmetric, and its elements may be below 0. */
+  @Test
+  void aTiedCovarianceAmongVariances() throws IOException {
+    save("m.npy", "<f8", 3, 0, 0, 1, 1, 2, 2, 3, 3, 4);
+    write("<f8", "3 3", 2, .5, 0, .5, 1, -.25, 0, -.25, 4);
+    String line = "standard --mean m.npy --%s x.npy -o o.npy ";
+    String covariance = "; a symmetric matrix: as a covariance of all Gaussians, give it as --";
+    assertUserError(
+        line.formatted("variance"),
+        "x.npy: row 0, column 2: variance is 0.0: it must be > 0" + covariance + "covariance (");
+    assertUserError(
+        line.formatted("variance") + "--clamp", "column 2: variance is -0.25", covariance);
+    assertUserError(line.formatted("std"), covariance + "covariance (");
+    assertUserError(
+        line.formatted("precision"),
+        "; a symmetric matrix: as a precision matrix of all Gaussians, give it the shape (1, 3, 3) (");
+    assertUserError(
+        "aligned --mean m.npy --cov x.npy --p-mean m.npy --p-var x.npy -o o.npy",
+        covariance + "p-covariance (");
+    succeed(line.formatted("covariance"));
+    write("<f8", "3 3", 2, .5, .1, .5, 1, -.25, .1, .25, 4); // not symmetric
+    assertUserError(
+        line.formatted("variance"), "is -0.25: it must be > 0; are these log-variances");
+    write("<f8", "3 3", 2, .5, .1, .5, 0, .25, .1, .25, 4); // with a variance of 0
+    assertUserError(line.formatted("variance"), "is 0.0: it must be > 0; --clamp would raise it");
+  }
+
   /** Precisions of [N,D,D], and factors of them: U = [[2,1],[0,½]], Λ = UUᵀ, μ = (1,0): 4.125, where UᵀU gives 3.625. */
   @ParameterizedTest
   @ValueSource(strings = {"<f8", "<f4"})
@@ -539,11 +570,17 @@ class SharedScalesTest extends CommandFixture {
     assertUserError(
         "aligned --mean z.npy --std i.npy --p-mean m.npy --p-precision-cholesky l.npy -o o.npy",
         "a covariance's lower factor (--p-scale-tril)?",
-        " as --p-precision (counted from 0)\n");
+        " as --p-precision; np.triu clears what a program left below an upper one (counted from 0)\n");
     assertUserError(
         "standard --mean m.npy --precision-cholesky l.npy -o o.npy",
         "l.npy: Gaussian 0, row 1, column 0 is 1.0: not upper triangular; is it a covariance's lower factor (--scale-tril)?"
-            + " of a precision's, give L @ L.swapaxes(1, 2) as --precision (counted from 0)\n");
+            + " of a precision's, give L @ L.swapaxes(1, 2) as --precision; np.triu clears what a program left below an upper"
+            + " one (counted from 0)\n");
+    NpyFiles.write(folder.resolve("l.npy"), "<f8", new long[] {1, 2, 2}, 2, 1, 1e-17, .5);
+    assertUserError( // a factor is exact: rounding is no reason to guess
+        "standard --mean m.npy --precision-cholesky l.npy -o o.npy",
+        "is 1.0E-17: not upper triangular; ",
+        "; np.triu clears what a program left below an upper one");
   }
 
   /** L = [[−2,0],[1,−½]], μ = (1,1): 2.625. */

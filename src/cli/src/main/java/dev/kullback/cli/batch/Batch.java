@@ -12,8 +12,10 @@ import dev.kullback.cli.terminal.UserError;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -132,22 +134,32 @@ public record Batch(
   }
 
   /**
-   * Returns a batch of each row's channels: of means [N,C,...], of whose Gaussians the parameters behind C are one's, N·C of them. Rows of these
+   * Returns a batch of each row's channels, N·C Gaussians of all parameters that have the same place on the channels' axis. Rows of this batch
    * are no rows of the files, which were checked when this batch was made.
+   *
+   * @param axis of the channels, or below 0 counted from the last
    */
-  public Batch byChannel() {
-    int rows = Math.multiplyExact(size, channels());
-    long[] shape = {rows, dimension() / channels()};
+  public Batch byChannel(int axis, Arena arena) {
+    int count = channels(axis);
+    int rows = Math.multiplyExact(size, count);
+    long[] shape = {rows, dimension() / count};
     Layout channels = new Layout(kind(), shape, shape, shape);
-    return new Batch(files, policy, channels, 0, rows, mean.reshaped(shape), scale.reshaped(shape));
+    int at = channelAxis(axis);
+    Npy.Array means = mean.withSecondAxis(at, arena).reshaped(shape);
+    Npy.Array scales = scale.withSecondAxis(at, arena).reshaped(shape);
+    return new Batch(files, policy, channels, 0, rows, means, scales);
   }
 
-  /** Returns the length of the means' axis 1; throws where the scales are matrices, which have no channels. */
-  public int channels() {
+  /** Returns the length of an axis of the means; throws where the scales are matrices, which have no channels. */
+  public int channels(int axis) {
     if (isFull()) {
       throw new UserError(files.scale(), "--per-channel is for scales, not for matrices");
     }
-    return (int) mean.shape()[1];
+    return (int) mean.shape()[channelAxis(axis)];
+  }
+
+  private int channelAxis(int axis) {
+    return BatchOptions.axis(files, axis, mean.shape());
   }
 
   /** Returns a shard of these rows. */
@@ -334,6 +346,13 @@ public record Batch(
   }
 
   private String remedy(double value) {
+    if (isSymmetric()) {
+      return kind() == ScaleKind.PRECISION
+          ? "; a symmetric matrix: as a precision matrix of all Gaussians, give it the shape (1, %d, %1$d)"
+              .formatted(dimension())
+          : "; a symmetric matrix: as a covariance of all Gaussians, give it as "
+              + files.option(ScaleKind.COVARIANCE);
+    }
     if (value < 0) {
       return "; are these log-variances (" + files.option(ScaleKind.LOG_VARIANCE) + ")?";
     }
@@ -345,6 +364,19 @@ public record Batch(
       case CLAMPED, SEMIDEFINITE -> "";
       case DETERMINISTIC_IF_ZERO -> ", or 0 everywhere for --deterministic";
     };
+  }
+
+  /** Whether the scales, of as many Gaussians as dimensions, are a symmetric matrix with a positive diagonal, and so hardly rows of scales. */
+  private boolean isSymmetric() {
+    int n = size;
+    return n > 1
+        && Arrays.equals(layout.scale(), new long[] {n, n})
+        && IntStream.range(0, n)
+            .allMatch(i ->
+                scale.value((long) i * n + i) > 0
+                    && IntStream.range(0, i)
+                        .allMatch(
+                            j -> scale.value((long) i * n + j) == scale.value((long) j * n + i)));
   }
 
   private boolean isDeterministic() {

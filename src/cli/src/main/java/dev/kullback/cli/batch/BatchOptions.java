@@ -29,6 +29,9 @@ public final class BatchOptions {
           ScaleKind.COVARIANCE,
           ScaleKind.PRECISION_CHOLESKY);
 
+  /** The axis of channels where no option names another. */
+  private static final int CHANNELS = 1;
+
   private BatchOptions() {}
 
   /**
@@ -49,6 +52,11 @@ public final class BatchOptions {
       return axis != 0;
     }
 
+    /** Returns the axis of channels of this batch and another: that of moments, which both share. */
+    public int channelAxis(Files other) {
+      return isMoments() ? axis : other.isMoments() ? other.axis : CHANNELS;
+    }
+
     Stream<Path> all() {
       return isMoments() ? Stream.of(mean) : Stream.of(mean, scale);
     }
@@ -63,6 +71,19 @@ public final class BatchOptions {
     return prefix + kind.name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
+  /** Returns an axis of an array of a batch, counted from 0; where {@code axis} is below 0, it counts from the last. */
+  static int axis(Files files, int axis, long[] shape) {
+    int axes = shape.length;
+    int at = axis < 0 ? axes + axis : axis;
+    if (at < 1 || at >= axes) {
+      throw new UserError(
+          files.mean(),
+          "has shape %s, but --axis is %d: give 1 to %d, or -%3$d to -1"
+              .formatted(Batch.text(shape), axis, axes - 1));
+    }
+    return at;
+  }
+
   /** Lists the files of several batches. */
   public static List<Path> inputs(Files q, List<Files> p) {
     return Stream.concat(Stream.of(q), p.stream()).flatMap(Files::all).toList();
@@ -71,7 +92,6 @@ public final class BatchOptions {
   /** The options of diagonal scales, and of moments; which of them is given says of what kind they are. */
   public static class Scales {
     private static final String AXIS = "--axis";
-    private static final int CHANNELS = 1;
 
     @Spec(Spec.Target.MIXEE)
     CommandSpec command;
@@ -94,7 +114,10 @@ public final class BatchOptions {
         description = "Or its log-variances.")
     @Nullable Path logVariance;
 
-    @Option(names = "--precision", paramLabel = "W.npy", description = "Or its 1/variances.")
+    @Option(
+        names = "--precision",
+        paramLabel = "W.npy",
+        description = "Or its 1/variances, or precision matrices, [N,D,D].")
     @Nullable Path precision;
 
     @Option(
@@ -161,7 +184,7 @@ public final class BatchOptions {
 
     /** The means' description. */
     public static final String MEANS =
-        "Means of q, [N,D]; further axes are flattened into D. Any input may be FILE.npz:NAME, FILE.safetensors:NAME or a .csv, too.";
+        "Means of q, [N,D]; further axes are flattened into D. Any input may also be FILE.npz:NAME, FILE.safetensors:NAME, or text, .csv, .tsv or .txt.";
 
     @Option(names = "--mean", order = MEAN, paramLabel = "Q.npy", description = MEANS)
     @Nullable Path mean;
@@ -195,7 +218,7 @@ public final class BatchOptions {
         names = "--precision-cholesky",
         paramLabel = "U.npy",
         description =
-            "Or upper factors of its precisions UU^T, [N,D,D]. Those themselves, too, are --precision.")
+            "Or upper factors U of its precisions UU^T, [N,D,D]; the precision matrices themselves go to --precision.")
     @Nullable Path precisionCholesky;
 
     @Override
@@ -373,7 +396,7 @@ public final class BatchOptions {
     if (kind == ScaleKind.LOG_VARIANCE && Input.isSame(mean, scale)) {
       throw new UserError(
           mean,
-          "is named by %smean and by %s, too: of one array with both, as encoders give them, give %1$smoments"
+          "is given both as %smean and as %s: if one array holds means and log-variances, as encoders write them, give it as %1$smoments"
               .formatted(prefix, option(prefix, kind)));
     }
     return new Files(prefix, mean, kind, scale, 0);

@@ -47,7 +47,7 @@ final class Misfit {
               files.option(ScaleKind.COVARIANCE), files.option(ScaleKind.PRECISION_CHOLESKY));
     }
     return kind == ScaleKind.PRECISION_CHOLESKY && row > column
-        ? "is it a covariance's lower factor (%s)? of a precision's, give L @ L.swapaxes(1, 2) as %s"
+        ? "is it a covariance's lower factor (%s)? of a precision's, give L @ L.swapaxes(1, 2) as %s; np.triu clears what a program left below an upper one"
             .formatted(files.option(ScaleKind.SCALE_TRIL), files.option(ScaleKind.PRECISION))
         : "";
   }
@@ -102,12 +102,17 @@ final class Misfit {
           + files.option(matrices(kind))
           + (kind == ScaleKind.STD ? " or " + files.option(ScaleKind.COVARIANCE) : "");
     }
-    boolean isDiagonal = Arrays.equals(scale, new long[] {n, d});
+    boolean isDiagonal =
+        Arrays.equals(scale, new long[] {n, d}) || Arrays.equals(scale, new long[] {n});
     if (isDiagonal && kind == ScaleKind.COVARIANCE) {
       return "; variances: give " + files.option(ScaleKind.VARIANCE);
     }
     if (isDiagonal && kind == ScaleKind.SCALE_TRIL) {
       return "; standard deviations: give " + files.option(ScaleKind.STD);
+    }
+    if (isDiagonal && kind == ScaleKind.PRECISION_CHOLESKY) {
+      return "; 1/std, as scikit-learn's precisions_cholesky_ of diag and spherical: give 1/x as "
+          + files.option(ScaleKind.STD);
     }
     return "";
   }

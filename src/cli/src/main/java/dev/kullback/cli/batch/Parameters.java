@@ -56,17 +56,11 @@ record Parameters(Npy.Array mean, Npy.Array scale) {
           files.mean(),
           "has shape %s: moments are [N,2C] or [N,2C,...]".formatted(Batch.text(shape)));
     }
-    int axis = files.axis() < 0 ? axes + files.axis() : files.axis();
-    if (axis < 1 || axis >= axes) {
-      throw new UserError(
-          files.mean(),
-          "has shape %s, but --axis is %d: give 1 to %d, or -%3$d to -1"
-              .formatted(Batch.text(shape), files.axis(), axes - 1));
-    }
+    int axis = BatchOptions.axis(files, files.axis(), shape);
     if (shape[axis] % 2 != 0) {
       throw new UserError(
           files.mean(),
-          "has shape %s: axis %d, of %d, has no two halves, of means and of log-variances; --axis names another"
+          "has shape %s: axis %d has the odd length %d, so no half of means and half of log-variances; give their axis by --axis"
               .formatted(Batch.text(shape), axis, shape[axis]));
     }
     long[] half = shape.clone();

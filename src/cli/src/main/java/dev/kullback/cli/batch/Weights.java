@@ -140,6 +140,13 @@ public final class Weights {
    * @throws UserError if a sum is another; the library would advise a program
    */
   public double[] ofMixtures(int... offsets) {
+    int runs = offsets.length == 2 ? countRuns() : 1;
+    if (runs > 1) {
+      throw new UserError(
+          Objects.requireNonNull(file),
+          "has %d runs of sum 1: are these %1$d mixtures? give one at a time, its weights and its Gaussians"
+              .formatted(runs));
+    }
     for (int m = 0; isLog && m < offsets.length - 1; m++) {
       double log = logSum(offsets[m], offsets[m + 1]);
       if (!(Math.abs(Math.expm1(log)) <= (type.isHalf() ? MOST_ROUNDING : SUM_TOLERANCE))) {
@@ -175,6 +182,7 @@ public final class Weights {
    * @return where each begins, and the number of weights; only 0 and that where they are of one mixture, or could be cut otherwise
    */
   public int[] runs() {
+    double[] weights = values();
     int n = given.length;
     int[] one = {0, n};
     IntStream.Builder offsets = IntStream.builder().add(0);
@@ -183,19 +191,19 @@ public final class Weights {
     boolean isWhole = false; // whether the sum is 1, so that the next weight begins another run
     int runs = 0;
     for (int i = 0; i < n; i++) {
-      if (given[i] == 0) {
+      if (weights[i] == 0) {
         continue;
       }
-      double more = rounding(given[i], given[i]);
+      double more = rounding(given[i], weights[i]);
       if (isWhole) {
-        if (isOne(sum + given[i], rounding + more)) {
+        if (isOne(sum + weights[i], rounding + more)) {
           return one;
         }
         offsets.add(i);
         sum = 0;
         rounding = 0;
       }
-      sum += given[i];
+      sum += weights[i];
       rounding += more;
       isWhole = isOne(sum, rounding);
       runs += isWhole ? 1 : 0;
@@ -204,6 +212,11 @@ public final class Weights {
       }
     }
     return isWhole && runs > 1 ? offsets.add(n).build().toArray() : one;
+  }
+
+  /** Counts the mixtures that {@link #runs} finds. */
+  public int countRuns() {
+    return runs().length - 1;
   }
 
   private boolean isOne(double sum, double rounding) {

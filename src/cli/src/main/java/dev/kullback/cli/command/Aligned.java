@@ -53,8 +53,8 @@ final class Aligned extends RowCommand {
     }
     int count = channels.count(q, p);
     try {
-      Gaussians left = channels.gaussians(q);
-      Gaussians right = channels.gaussians(p);
+      Gaussians left = channels.gaussians(q, p, arena);
+      Gaussians right = channels.gaussians(p, q, arena);
       MemorySegment out = arena.allocate(Batch.element(q, p), left.size());
       return new Rows(
           engineOptions.formula("q_i", "p_i"), 0, count, p, engine.aligned(left, right, out));

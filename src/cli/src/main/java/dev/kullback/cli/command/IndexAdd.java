@@ -8,9 +8,11 @@ import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
 import dev.kullback.cli.terminal.Terminal;
+import dev.kullback.cli.terminal.UserError;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -39,9 +41,9 @@ final class IndexAdd implements Callable<Integer> {
       names = "--ids",
       order = PairCommand.FIRST,
       paramLabel = "J.npy",
-      required = true,
-      description = "Their ids, integers, [N] or [N,1], no two alike and none -1.")
-  Path ids;
+      description =
+          "Their ids, integers, [N] or [N,1], no two alike and none -1; without a default.")
+  @Nullable Path ids;
 
   @Option(
       names = "--replace",
@@ -55,6 +57,10 @@ final class IndexAdd implements Callable<Integer> {
 
   @Override
   public Integer call() {
+    if (ids == null) {
+      throw new UserError(
+          "give --ids: only index create makes ids, 0 to N-1, where none are given");
+    }
     Report report = new Report(spec);
     report.start();
     IndexRows rows = new IndexRows(q.files(), policyOptions.policy(), Ids.read(ids));

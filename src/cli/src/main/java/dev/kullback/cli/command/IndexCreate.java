@@ -25,7 +25,7 @@ import picocli.CommandLine.Spec;
     name = "create",
     description = {
       "Makes an index of the Gaussians q, or an empty one.",
-      "The folder must be new, or have no index but an empty one. If the command fails or is interrupted, it is as before.",
+      "The folder must be new or empty, or hold an empty index. A command that fails or is interrupted leaves it as it was.",
     },
     customSynopsis = {
       "kullback index create FOLDER --mean Q.npy --std S.npy [--ids J.npy] [...]",

@@ -37,7 +37,7 @@ record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
   void requireNew(KlIndex index) {
     for (int row = 0; row < size(); row++) {
       if (index.contains(ids.values()[row])) {
-        throw ids.wrong(row, "is in the index already: --replace takes those that are");
+        throw ids.wrong(row, "is in the index already: give --replace to replace its Gaussian");
       }
     }
   }

@@ -59,7 +59,7 @@ final class Merge implements Callable<Integer> {
 
   @Option(
       names = "--rows",
-      description = "The lists are of different rows of q, the first of the first rows.")
+      description = "Put the lists of different rows of q one behind the other, as they are named.")
   boolean byRows;
 
   @Option(

@@ -33,9 +33,9 @@ import picocli.CommandLine.ParseResult;
 @Command(
     name = "mixture-kl",
     description = {
-      "Writes an approximation of KL(f_m || g_n) of mixtures, which has no closed form, in nats, [N,M], and tells bounds on it.",
+      "Writes an approximation of KL(q_i || p_j) of mixtures, which has no closed form, in nats, [N,M], and tells bounds on it.",
       "With --method, writes that method's numbers alone: a bound, an estimate, or an approximation that is neither.",
-      "f has q's Gaussians as components, g those of p: one mixture, or as many as --offsets tells.",
+      "The components are the Gaussians of q and of p: those of one mixture each, or of as many as --offsets tells.",
     },
     customSynopsis = {
       "kullback mixture-kl --mean Q.npy --std S.npy [--weights C.npy] [--p-mean P.npy --p-std T.npy]",
@@ -52,6 +52,9 @@ import picocli.CommandLine.ParseResult;
 final class MixtureDivergence extends PairCommand {
   /** Offsets that a summary shows. */
   private static final int MOST_SHOWN = 10;
+
+  /** The name of the numbers without {@code --method}. */
+  private static final String WITHIN_BOUNDS = "variational within bounds";
 
   /** The methods, as the library has them. */
   enum Method {
@@ -159,7 +162,8 @@ final class MixtureDivergence extends PairCommand {
       method = method(methodName);
     }
     if (bounds != null && methodName != null) {
-      throw new UserError("--bounds is of both bounds: leave out --method, or --bounds");
+      throw new UserError(
+          "--bounds writes both bounds, --method the numbers of one method: leave out one of these options");
     }
     ParseResult given = spec.commandLine().getParseResult();
     for (String option : List.of("--samples", "--seed", "--standard-errors")) {
@@ -209,7 +213,8 @@ final class MixtureDivergence extends PairCommand {
     Mixtures g = same ? f : mixture(p, pWeights, pOffsets, report);
     report.put("rows", f.size()).put("columns", g.size()).put("dimension", q.dimension());
     engineOptions.describe(report, engine);
-    report.put("method", method.toString());
+    String name = methodName == null ? WITHIN_BOUNDS : method.toString();
+    report.put("method", name);
     report.start();
     MixtureKl kl = MixtureKl.of(f, g);
     MonteCarloEstimates sampled =
@@ -243,8 +248,8 @@ final class MixtureDivergence extends PairCommand {
           return value;
         });
     String what =
-        "KL(f||g), %s: %d x %d mixtures of %d x %d Gaussians"
-            .formatted(method, f.size(), g.size(), q.size(), p.size());
+        "KL(q||p), %s: %d x %d mixtures, of %d and %d Gaussians in all"
+            .formatted(name, f.size(), g.size(), q.size(), p.size());
     stats.describe(report, what, q.dimension(), element);
     if (methodName == null) {
       describe(report, lower, upper, widest);
@@ -277,12 +282,13 @@ final class MixtureDivergence extends PairCommand {
     double most = Arrays.stream(upper).max().orElseThrow();
     report.line(
         lower.length == 1
-            ? "lower bound %s, upper bound %s; the approximation is moved to one if it is outside"
-                .formatted(Text.number(least), Text.number(most))
-            : "bounds from %s to %s, at most %s apart; the approximations are moved to one where they are outside"
+            ? "lower bound %s, upper bound %s".formatted(Text.number(least), Text.number(most))
+            : "bounds from %s to %s, at most %s apart"
                 .formatted(Text.number(least), Text.number(most), Text.number(widest)));
     if (widest > 0) {
-      report.line("--method monte-carlo estimates the divergence, with a standard error");
+      report.line(
+          "the bounds hold; the number between them is an approximation of unknown error: --method monte-carlo"
+              + " estimates the divergence, with a standard error");
     }
     report.put("lower", least).put("upper", most).put("widest", widest);
   }

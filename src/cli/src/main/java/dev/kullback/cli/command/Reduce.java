@@ -68,7 +68,7 @@ final class Reduce implements Callable<Integer> {
   @Option(
       names = "--to",
       paramLabel = "K",
-      description = "How many are to be left; default: 1, if there is --max-cost.")
+      description = "The number of Gaussians to keep; default: 1, where --max-cost is given.")
   @Nullable Integer to;
 
   @Option(
@@ -102,7 +102,8 @@ final class Reduce implements Callable<Integer> {
   @Option(
       names = "--indices",
       paramLabel = "I.npy",
-      description = "Where goes, for each row of q, the row that it is part of, int32 [N].")
+      description =
+          "Where the number of the row that each row of q was merged into goes, int32 [N].")
   @Nullable Path indices;
 
   @Mixin OutputOptions outputOptions;
@@ -244,6 +245,12 @@ final class Reduce implements Callable<Integer> {
     if (weights.isScaled()) {
       report.line(
           "the weights, whose sum is exp(%.9g), were scaled to the sum 1", weights.logSum());
+    }
+    int runs = weights.countRuns();
+    if (runs > 1) {
+      report.line(
+          "the weights have %d runs of sum 1, which were reduced as one mixture; if they are %1$d mixtures, give one at a time",
+          runs);
     }
     report.put("rows", q.size()).put("dimension", q.dimension()).put("dtype", dtype);
     report.put("components", size).put("total_cost", reduced.totalCost());

@@ -53,7 +53,8 @@ abstract class RowCommand implements Callable<Integer> {
     @Option(
         names = "--per-channel",
         description =
-            "A value for each channel, [N,C]: of means [N,C,...] the axes behind C are summed, as free bits need it.")
+            "A value for each channel, [N,C]: all axes of means [N,C,...] but N and C are summed, as free bits need it."
+                + " Channels are axis 1, or that of --axis.")
     boolean perChannel;
 
     /** Returns the length of the axis of channels, which q and p must share; 0 where the option is not given. */
@@ -61,18 +62,20 @@ abstract class RowCommand implements Callable<Integer> {
       if (!perChannel) {
         return 0;
       }
-      if (p.channels() != q.channels()) {
+      int axis = q.files().channelAxis(p.files());
+      int count = q.channels(axis);
+      if (p.channels(axis) != count) {
         throw new UserError(
             p.files().mean(),
-            "has %d channels, but %s has %d"
-                .formatted(p.channels(), q.files().mean(), q.channels()));
+            "has %d channels, but %s has %d".formatted(p.channels(axis), q.files().mean(), count));
       }
-      return q.channels();
+      return count;
     }
 
-    /** Makes the Gaussians of all rows, or of all channels of these. */
-    Gaussians gaussians(Batch batch) {
-      return (perChannel ? batch.byChannel() : batch).gaussians();
+    /** Makes the Gaussians of all rows, or of all channels of these, which are on one axis of this batch and the other. */
+    Gaussians gaussians(Batch batch, Batch other, Arena arena) {
+      int axis = batch.files().channelAxis(other.files());
+      return (perChannel ? batch.byChannel(axis, arena) : batch).gaussians();
     }
   }
 

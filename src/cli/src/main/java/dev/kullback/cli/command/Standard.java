@@ -30,7 +30,7 @@ final class Standard extends RowCommand {
   @Override
   Rows compute(KlEngine engine, Batch q, Arena arena) {
     int count = channels.count(q, q);
-    Gaussians gaussians = channels.gaussians(q);
+    Gaussians gaussians = channels.gaussians(q, q, arena);
     MemorySegment out = arena.allocate(Batch.element(q, q), gaussians.size());
     return new Rows(
         engineOptions.formula("q_i", "N(0,I)"),

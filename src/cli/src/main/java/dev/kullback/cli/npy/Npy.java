@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Set;
+import java.util.stream.LongStream;
 
 /** Arrays in memory, how to read them from files, and headers of NumPy's .npy files to write. */
 public final class Npy {
@@ -42,6 +43,28 @@ public final class Npy {
     /** Returns the same elements in another shape of as many. */
     public Array reshaped(long... other) {
       return new Array(other, element, type, data);
+    }
+
+    /** Returns an array that has the given axis behind the first, and the other axes in their order. */
+    public Array withSecondAxis(int axis, Arena arena) {
+      if (axis == 1) {
+        return this;
+      }
+      long[] to = shape.clone();
+      System.arraycopy(shape, 1, to, 2, axis - 1);
+      to[1] = shape[axis];
+      long before = LongStream.of(shape).skip(1).limit(axis - 1).reduce(1, (a, b) -> a * b);
+      long block = LongStream.of(shape).skip(axis + 1).reduce(element.byteSize(), (a, b) -> a * b);
+      MemorySegment moved = arena.allocate(data.byteSize(), Long.BYTES);
+      long at = 0;
+      for (long row = 0; row < shape[0]; row++) {
+        for (long k = 0; k < shape[axis]; k++) {
+          for (long i = row * before; i < (row + 1) * before; i++, at += block) {
+            MemorySegment.copy(data, (i * shape[axis] + k) * block, moved, at, block);
+          }
+        }
+      }
+      return new Array(to, element, type, moved);
     }
 
     /** Writes an element with no more digits than its type has. */

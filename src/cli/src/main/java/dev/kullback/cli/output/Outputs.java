@@ -40,7 +40,8 @@ public final class Outputs {
     boolean other = format.equals("png") ? !suffix.isEmpty() : OTHERS.contains(suffix);
     if (other && !suffix.equals(format)) {
       String stem = file.substring(0, file.length() - suffix.length());
-      throw new UserError(name, "what is written is .%s: name it %s%1$s".formatted(format, stem));
+      throw new UserError(
+          name, "the output has the format .%s: name it %s%1$s".formatted(format, stem));
     }
     if (!Input.file(name).equals(name)) {
       throw new UserError(name, "is the name of an array in an archive: name a file");

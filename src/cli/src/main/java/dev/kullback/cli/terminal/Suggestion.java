@@ -2,6 +2,7 @@ package dev.kullback.cli.terminal;
 
 import java.util.Collection;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Collectors;
@@ -10,7 +11,67 @@ import picocli.CommandLine;
 
 /** Finds the command or option that is meant by a word that is none. */
 public final class Suggestion {
+  /** The commands that other programs call by these names. */
+  private static final Map<String, String> SYNONYMS =
+      Map.ofEntries(
+          Map.entry("kl", "pairwise"),
+          Map.entry("kld", "pairwise"),
+          Map.entry("kl-div", "pairwise"),
+          Map.entry("kl-divergence", "pairwise"),
+          Map.entry("cdist", "pairwise"),
+          Map.entry("knn", "topk"),
+          Map.entry("nearest", "topk"),
+          Map.entry("neighbors", "topk"),
+          Map.entry("radius", "within"),
+          Map.entry("search", "query"));
+
+  /** What to give for an option that no command has, or not this one; where a command has it, it is not looked for. */
+  private static final Map<String, String> OPTIONS =
+      Map.of(
+          "--mu", "did you mean --mean?",
+          "--loc", "did you mean --mean?",
+          "--means", "did you mean --mean?",
+          "--scale", "give --std, --variance or another option of scales",
+          "--sigma", "did you mean --std, or --covariance of matrices?",
+          "--sigma2", "did you mean --variance?");
+
+  private static final String DIAGONAL =
+      "an index takes diagonal Gaussians alone: give --std, --variance, --log-variance or --precision";
+
+  /** The same of the commands of {@code index}. */
+  private static final Map<String, String> OF_INDEX =
+      Map.of(
+          "--cov", DIAGONAL,
+          "--covariance", DIAGONAL,
+          "--scale-tril", DIAGONAL,
+          "--packed-tril", DIAGONAL,
+          "--packed-scale-tril", DIAGONAL,
+          "--precision-cholesky", DIAGONAL,
+          "--divergence", "an index ranks by KL; topk ranks by other divergences");
+
   private Suggestion() {}
+
+  /** Returns the whole message on words of a command line that nothing takes. */
+  public static String unmatched(CommandLine command, List<String> words) {
+    List<String> options = words.stream().filter(word -> word.startsWith("-")).toList();
+    boolean hasCommands = !command.getSubcommands().isEmpty();
+    String first = options.isEmpty() || hasCommands ? words.getFirst() : options.getFirst();
+    String message;
+    if (first.startsWith("-")) { // a value that follows one is none
+      message =
+          (options.size() == 1 ? "Unknown option: '" : "Unknown options: '")
+              + String.join("', '", options)
+              + "'";
+    } else if (hasCommands) {
+      message = "there is no command '" + first + "'";
+    } else {
+      return command.getCommandSpec().optionsMap().containsKey("--mean")
+          ? "'%s' is behind no option: files and values go behind options, as in --mean %1$s"
+              .formatted(first)
+          : "unexpected argument '" + first + "'";
+    }
+    return message + of(command, first);
+  }
 
   /** Returns the end of a message, which names the one command or option that the word comes near to; empty if there is not one. */
   public static String of(CommandLine command, String word) {
@@ -18,10 +79,25 @@ public final class Suggestion {
     Map<String, ?> named =
         isOption ? command.getCommandSpec().optionsMap() : command.getSubcommands();
     String typed = isOption ? word.replaceFirst("=.*", "") : word;
+    String advice = advice(command, typed);
+    if (!advice.isEmpty()) {
+      return "; " + advice;
+    }
     List<String> longer = named.keySet().stream().filter(n -> n.startsWith(typed)).toList();
     List<String> near = longer.isEmpty() ? nearest(typed, named.keySet()) : longer;
     boolean isOne = near.stream().map(named::get).distinct().count() == 1; // it may have two names
     return isOne ? "; did you mean " + near.getFirst() + "?" : "";
+  }
+
+  /** Returns what is known of a word that is no command or option here; empty where nothing is. */
+  private static String advice(CommandLine command, String word) {
+    String synonym = SYNONYMS.getOrDefault(word.toLowerCase(Locale.ROOT).replace('_', '-'), "");
+    if (command.getSubcommands().containsKey(synonym)) {
+      return "did you mean " + synonym + "?";
+    }
+    boolean isOfIndex = command.getCommandSpec().qualifiedName().contains(" index ");
+    String ofAll = OPTIONS.getOrDefault(word, "");
+    return isOfIndex ? OF_INDEX.getOrDefault(word, ofAll) : ofAll;
   }
 
   /** Returns the names that come nearest to the word, if one typing error for each four of its letters makes it of them. */

@@ -307,7 +307,7 @@ class IndexCommandTest extends CommandFixture {
     ids("k.npy", 100, 101, 7, 103, -2, 105, 106);
     assertRefused(
         "add FOLDER --ids k.npy" + Q,
-        "k.npy: row 2: id 7 is in the index already: --replace takes those that are (counted from 0)");
+        "k.npy: row 2: id 7 is in the index already: give --replace to replace its Gaussian (counted from 0)");
     assertThat(done("add FOLDER --replace --ids k.npy" + Q))
         .matches("added 5 and replaced 2, in \\S+ s; \\S+index has 10 of dimension 6 now\\R");
     NpyFiles.write(folder.resolve("gone.npy"), "<i4", new long[] {4}, 100, 0, 55, 100);
@@ -473,7 +473,7 @@ class IndexCommandTest extends CommandFixture {
     String add = "add FOLDER" + P;
     return Stream.of(
         List.of("", "Missing required subcommand"),
-        List.of("frob FOLDER", "Unmatched argument"),
+        List.of("frob FOLDER", "there is no command 'frob'"),
         List.of("create --mean p.npy --std t.npy", "FOLDER"),
         List.of("create FOLDER" + P, "index: holds an index already: index add adds to it"),
         List.of("create FOLDER2", "give --mean and its scale, or --dimension alone"),
@@ -492,7 +492,7 @@ class IndexCommandTest extends CommandFixture {
             "index2/x does not exist: create it"),
         List.of("create FOLDER2 --cov t.npy --mean p.npy", "--cov"),
         List.of("create FOLDER2 --deterministic" + P, "--deterministic"),
-        List.of(add, "Missing required option: '--ids=J.npy'"),
+        List.of(add, "give --ids: only index create makes ids"),
         List.of(add + " --ids none.npy", "none.npy: no such file"),
         List.of(add + " --ids p.npy", "p.npy: has the unsupported dtype <f4: convert it, np.save("),
         List.of(add + " --ids -", "-: only standard and aligned read standard input"),
@@ -535,7 +535,9 @@ class IndexCommandTest extends CommandFixture {
             "index2: no such folder: index create makes"),
         List.of("query FOLDER -k 2 -o o.npy" + Q, "o.npy: give --indices I.npy, too"),
         List.of("query FOLDER -k 2 -o o.npz" + Q, "o.npz: give --indices I.npy, too"),
-        List.of("query FOLDER -k 2 --indices i.npy -o o.npz" + Q, "o.npz: what is written is .npy"),
+        List.of(
+            "query FOLDER -k 2 --indices i.npy -o o.npz" + Q,
+            "o.npz: the output has the format .npy"),
         List.of(within + "-o o.npy", "give --indices I.npy, too, or -o a name ending in .npz"),
         List.of(within + "-o o.npz --indices i.npy", "o.npz: holds the ids, too: leave out"),
         List.of("query FOLDER --radius -1 -o o.npz" + Q, "'-1' is not a radius"),

@@ -216,7 +216,7 @@ class MixturesTest extends CommandFixture {
         .containsExactly(values(read("os.npy", 1, 2, 2)), within(1e-6));
   }
 
-  /** So far apart that float64 does not hold it either: it is raised, the summary says so, and what is written is read. */
+  /** So far apart that float64 does not hold it either: it is raised, the summary says so, and the output is read again. */
   @Test
   void reduceComponentsTooFarApart() throws IOException {
     NpyFiles.write(folder.resolve("m.npy"), "<f8", new long[] {2, 2}, 0, 0, 1e7, 1e7);
@@ -316,7 +316,7 @@ class MixturesTest extends CommandFixture {
         List.of(good + "--indices os.npy", "os.npy: is the same file as the other output"),
         List.of(good + "--indices q.npy", "q.npy: is also an input"),
         List.of(good + "--indices none/i.npy", "none/i.npy: its folder"),
-        List.of(good + "--indices i.csv", "i.csv: what is written is .npy"),
+        List.of(good + "--indices i.csv", "i.csv: the output has the format .npy"),
         List.of("reduce --to 2 --mean q.npy --var v.npy" + OUT, "v.npy: components[3] has a var"),
         List.of(
             "reduce --to 2 --mean far.npy --std s.npy" + OUT,
@@ -406,7 +406,7 @@ class MixturesTest extends CommandFixture {
     Result result = run(line);
     assertThat(result.out())
         .matches(
-            "(?s)KL\\(f\\|\\|g\\), variational: 3 x 3 mixtures of 7 x 7 Gaussians, D = 6, float64, in \\S+ s; min .*");
+            "(?s)KL\\(q\\|\\|p\\), variational within bounds: 3 x 3 mixtures, of 7 and 7 Gaussians in all, D = 6, float64, in \\S+ s; min .*");
     Map<?, ?> facts =
         (Map<?, ?>) JsonReader.read(run(line + "--method monte-carlo --samples 7 --json").out());
     assertThat(facts.get("command")).isEqualTo("mixture-kl");
@@ -436,12 +436,17 @@ class MixturesTest extends CommandFixture {
     assertThat(between).isBetween(bounds[0], bounds[1]);
     assertThat(result.err()).isEmpty();
     assertThat(result.out())
-        .startsWith("KL(f||g), variational: 1 x 1 mixtures of 7 x 5 Gaussians, ")
+        .startsWith(
+            "KL(q||p), variational within bounds: 1 x 1 mixtures, of 7 and 5 Gaussians in all, ")
         .contains(
-            "lower bound %s, upper bound %s; the approximation is moved to one if it is outside"
-                .formatted(Text.number(bounds[0]), Text.number(bounds[1])),
-            "--method monte-carlo estimates the divergence");
+            "\nlower bound %s, upper bound %s\nthe bounds hold; the number between them is an approximation of unknown error: --method monte-carlo estimates the divergence, with a standard error\n"
+                .formatted(Text.number(bounds[0]), Text.number(bounds[1])));
     Map<?, ?> facts = (Map<?, ?>) JsonReader.read(run(line + "--json").out());
+    assertThat(facts.get("method")).isEqualTo("variational within bounds");
+    facts = (Map<?, ?>) JsonReader.read(run(line + "--json --method variational").out());
+    assertThat(facts.get("method")).isEqualTo("variational");
+    assertThat(facts.containsKey("lower")).isFalse();
+    facts = (Map<?, ?>) JsonReader.read(run(line + "--json").out());
     assertThat((Double) facts.get("lower")).isCloseTo(bounds[0], within(1e-11));
     assertThat((Double) facts.get("upper")).isCloseTo(bounds[1], within(1e-11));
     for (String method : new String[] {"variational", "product", "matched"}) {
@@ -452,7 +457,8 @@ class MixturesTest extends CommandFixture {
         .contains("\nan upper bound: the divergence is not above it\n");
     assertThat(run(line + "--method lower-bound").out())
         .contains("\na lower bound: the divergence is not below it\n");
-    assertUserError(line + "--method product --bounds b.npy", "--bounds is of both bounds: leave");
+    assertUserError(
+        line + "--method product --bounds b.npy", "--bounds writes both bounds, --method");
   }
 
   /** The approximation of equal means and narrower parts is negative, as in gmm_kld.Rd of proxymix 0.2.0; no divergence is. */
@@ -498,6 +504,30 @@ class MixturesTest extends CommandFixture {
     assertUserError(line, "w.npy: the sum of weights is 1.75; it must be 1");
     saveWeights("w.npy", 0.5, 0.75, 0.25, 0.5, 0, 0, 0);
     assertUserError(line, "w.npy: the sum of weights is 2.0; it must be 1");
+  }
+
+  /** Commands on one mixture do not take several for one unnoticed. */
+  @ParameterizedTest
+  @ValueSource(strings = {"--weights", "--log-weights"})
+  void mixturesWhereOneIsWanted(String option) throws IOException {
+    DoubleUnaryOperator as = option.equals("--weights") ? w -> w : Math::log;
+    saveWeights("w.npy", map(new double[] {0.5, 0.25, 0.25, 1, 0.5, 0.5, 0}, as));
+    assertUserError(
+        "entropy " + option + " w.npy" + Q,
+        "w.npy: has 3 runs of sum 1: are these 3 mixtures? give one at a time");
+    String line = "reduce --to 2 " + option + " w.npy" + Q + OUT;
+    assertThat(run(line).out())
+        .contains(
+            "\nthe weights have 3 runs of sum 1, which were reduced as one mixture; if they are 3 mixtures, give one at a time\n");
+    saveWeights("w.npy", map(new double[] {0.5, 0.25, 0.25, 0.5, 0.5, 0.5, 0.5}, as));
+    assertThat(run(line).out()).contains("3 runs of sum 1");
+    saveWeights("w.npy", map(new double[] {0.5, 0.25, 0.25, 0.5, 0.5, 0.5, 0.25}, as));
+    assertThat(run(line).out()).doesNotContain("runs");
+    assertThat(run("entropy " + option + " w.npy" + Q).err())
+        .contains("the sum of weights is ")
+        .doesNotContain("runs");
+    saveWeights("w.npy", map(weights, as));
+    assertThat(run(line).out()).contains("reduced to 2").doesNotContain("runs");
   }
 
   @Test

@@ -135,8 +135,8 @@ class MomentsTest extends CommandFixture {
 
   @ParameterizedTest
   @CsvSource({
-    "'(2, 3)', '', 'has shape (2, 3): axis 1, of 3, has no two halves'",
-    "'(2, 4, 3)', --axis -1, 'axis 2, of 3, has no two halves'",
+    "'(2, 3)', '', 'has shape (2, 3): axis 1 has the odd length 3, so no half of means and half of log-variances; give their axis by --axis'",
+    "'(2, 4, 3)', --axis -1, 'axis 2 has the odd length 3'",
     "'(2, 4)', --axis 2, 'has shape (2, 4), but --axis is 2: give 1 to 1, or -1 to -1'",
     "'(2, 4)', --axis -2, 'but --axis is -2: give 1 to 1'",
     "'(2, 4)', --axis 0, '--axis is 0, which counts the Gaussians: give 1 or more, or -1'",
@@ -174,14 +174,15 @@ class MomentsTest extends CommandFixture {
   @Test
   void oneFileAsBoth() throws IOException {
     Files.createSymbolicLink(folder.resolve("link.npy"), folder.resolve("q.npy"));
-    String advice = "of one array with both, as encoders give them, give --";
+    String advice =
+        "if one array holds means and log-variances, as encoders write them, give it as --";
     assertUserError(
         "standard --mean e.npy --logvar e.npy -o o.npy",
-        "e.npy: is named by --mean and by --log-variance, too: " + advice + "moments");
+        "e.npy: is given both as --mean and as --log-variance: " + advice + "moments");
     assertUserError("standard --mean q.npy --logvar link.npy -o o.npy", advice + "moments");
     assertUserError(
         "aligned --mean q.npy --std s.npy --p-mean p.npy --p-logvar p.npy -o o.npy",
-        "p.npy: is named by --p-mean and by --p-log-variance, too: " + advice + "p-moments");
+        "p.npy: is given both as --p-mean and as --p-log-variance: " + advice + "p-moments");
   }
 
   @Test
@@ -195,7 +196,7 @@ class MomentsTest extends CommandFixture {
     }
     succeed("standard --mean a.npz:q --logvar a.npz:s -o o.npy");
     assertUserError(
-        "standard --mean a.npz:s --logvar a.npz:s.npy -o o.npy", "is named by --mean and");
+        "standard --mean a.npz:s --logvar a.npz:s.npy -o o.npy", "is given both as --mean and");
   }
 
   @Test
@@ -214,6 +215,92 @@ class MomentsTest extends CommandFixture {
     succeed("standard --moments e.npy -o whole.npy");
     double[] whole = values(read("whole.npy", 2));
     assertThat(got[0] + got[1]).isCloseTo(whole[0], within(1e-15));
+  }
+
+  private static double mean(int row, int channel, int i, int j) {
+    return (row + 2 * channel - 3 * i + j) / 8.0;
+  }
+
+  private static double logVariance(int row, int channel, int i, int j) {
+    return (channel - row - i * j) / 4.0;
+  }
+
+  /** Saves moments of 2 rows, 3 channels and 2 x 5 places with the channels on an axis, and their means and variances as files of their own. */
+  private void saveChannels(int axis) throws IOException {
+    double[] both = new double[2 * 60];
+    double[] means = new double[60];
+    double[] variances = new double[60];
+    for (int row = 0; row < 2; row++) {
+      for (int c = 0; c < 3; c++) {
+        for (int i = 0; i < 2; i++) {
+          for (int j = 0; j < 5; j++) {
+            for (int half = 0; half < 2; half++) {
+              int channel = 3 * half + c;
+              int at =
+                  switch (axis) {
+                    case 1 -> (channel * 2 + i) * 5 + j;
+                    case 2 -> (i * 6 + channel) * 5 + j;
+                    default -> (i * 5 + j) * 6 + channel;
+                  };
+              both[60 * row + at] = half == 0 ? mean(row, c, i, j) : logVariance(row, c, i, j);
+            }
+            int at =
+                switch (axis) {
+                  case 1 -> (c * 2 + i) * 5 + j;
+                  case 2 -> (i * 3 + c) * 5 + j;
+                  default -> (i * 5 + j) * 3 + c;
+                };
+            means[30 * row + at] = mean(row, c, i, j);
+            variances[30 * row + at] = Math.exp(logVariance(row, c, i, j));
+          }
+        }
+      }
+    }
+    long[] shape = {2, 2, 5};
+    write("e.npy", both, withChannels(shape, axis, 6));
+    write("m.npy", means, withChannels(shape, axis, 3));
+    write("v.npy", variances, withChannels(shape, axis, 3));
+  }
+
+  private static long[] withChannels(long[] shape, int axis, long channels) {
+    return IntStream.rangeClosed(0, shape.length)
+        .mapToLong(k -> k == axis ? channels : shape[k < axis ? k : k - 1])
+        .toArray();
+  }
+
+  /** Channels are on the axis that moments are halved along, that of p, too. */
+  @ParameterizedTest
+  @CsvSource({"1, 1", "1, -3", "2, 2", "2, -2", "3, 3", "3, -1"})
+  void channelsOfAnyAxis(int axis, int given) throws IOException {
+    saveChannels(axis);
+    succeed("standard --moments e.npy --axis " + given + " --per-channel -o o.npy");
+    double[] got = values(read("o.npy", 2, 3));
+    for (int k = 0; k < 6; k++) {
+      double sum = 0;
+      for (int place = 0; place < 10; place++) {
+        double mean = mean(k / 3, k % 3, place / 5, place % 5);
+        double log = logVariance(k / 3, k % 3, place / 5, place % 5);
+        sum += 0.5 * (Math.exp(log) + mean * mean - 1 - log);
+      }
+      assertThat(got[k]).as("%d", k).isCloseTo(sum, within(1e-14));
+    }
+    write("zero.npy", new double[60], withChannels(new long[] {2, 2, 5}, axis, 3));
+    write("one.npy", new double[] {1}, 1);
+    String channels = " --per-channel -o o.npy --axis " + given;
+    succeed("aligned --moments e.npy --p-mean zero.npy --p-std one.npy" + channels);
+    assertThat(values(read("o.npy", 2, 3))).containsExactly(got, within(1e-14));
+    succeed("aligned --mean m.npy --var v.npy --p-moments e.npy" + channels);
+    assertThat(values(read("o.npy", 2, 3))).containsExactly(new double[6], within(1e-14));
+  }
+
+  @Test
+  void channelsOfAnAxisThatOneHasNot() throws IOException {
+    saveChannels(3);
+    write("flat.npy", new double[60], 2, 30);
+    assertUserError(
+        "aligned --moments e.npy --axis 3 --p-mean flat.npy --p-std flat.npy --per-channel"
+            + " --deterministic -o o.npy",
+        "flat.npy: has shape (2, 30), but --axis is 3: give 1 to 1, or -1 to -1");
   }
 
   @Test
