@@ -132,7 +132,7 @@ class BackendSelectionTest {
     flags.addAll(List.of("--limit-modules", "java.logging," + module));
     result = run(false, flags, "AUTO");
     result.assertRight("AUTO", 1);
-    result.assertOneWarning("told by its speed");
+    result.assertOneWarning("recognized by its speed");
   }
 
   /** Bytes are counted by jdk.management: without it, with or without java.management, none are, and all else is verified. */
@@ -155,7 +155,8 @@ class BackendSelectionTest {
     }
     Result result = run(false, flags, "AUTO", "VECTOR");
     result.assertRight("AUTO", 1);
-    String source = property.isEmpty() ? "told by its speed" : "told by system property";
+    String source =
+        property.isEmpty() ? "recognized by its speed" : "recognized by system property";
     assertThat(result.lines("VECTOR describes")).singleElement().asString().contains(source);
     if (property.endsWith("false")) {
       assertThat(result.lines("AUTO describes")).singleElement().asString().contains("scalar");
@@ -164,7 +165,7 @@ class BackendSelectionTest {
       assertThat(result.lines("AUTO describes"))
           .singleElement()
           .asString()
-          .contains("takes vector");
+          .contains("chooses vector");
       result.assertRight("VECTOR", 1);
     }
   }
@@ -301,7 +302,7 @@ class BackendSelectionTest {
     Result result = run(false, List.of("-Ddev.kullback.backend=" + property), "AUTO");
     String said = String.join("", result.lines("AUTO describes"));
     if (property.equals("scalar")) {
-      assertThat(said).contains("takes scalar", "dev.kullback.backend");
+      assertThat(said).contains("chooses scalar", "dev.kullback.backend");
     } else { // no such backend, no module for it, no library
       assertThat(said).contains("unavailable", property.equals("gpu") ? "'gpu'" : property);
       assertThat(result.lines("AUTO is available: false")).hasSize(1);

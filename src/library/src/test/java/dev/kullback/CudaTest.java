@@ -102,7 +102,7 @@ class CudaTest {
   void isNeverChosenByItself() {
     try (KlEngine engine = KlEngine.builder().build()) {
       assertThat(engine.backend()).isEqualTo(Backend.VECTOR);
-      assertThat(Backend.AUTO.reason()).contains("takes vector");
+      assertThat(Backend.AUTO.reason()).contains("chooses vector");
       engine.pairwise(diagonal(false, 9, 5, 1), diagonal(false, 7, 5, 2));
       assertThat(Emulated.live()).isEmpty();
     }
@@ -595,7 +595,7 @@ class CudaTest {
     List<String> lines = run(ACCESS, Emulated.class.getName(), what, String.valueOf(value));
     assertThat(lines).hasSize(4);
     assertThat(lines.get(0)).startsWith("cuda: unavailable, " + reason);
-    assertThat(lines.get(1)).isEqualTo("auto: takes vector");
+    assertThat(lines.get(1)).isEqualTo("auto: chooses vector");
     assertThat(lines.get(2)).startsWith("vector on the calling thread");
     assertThat(lines.get(3)).startsWith("the cuda backend cannot run: " + reason);
   }

@@ -590,7 +590,7 @@ class MainTest extends CommandFixture {
         "topk -k 2 Q P --indices i.npy           | smallest KL(q_i||p_j): 7 x 2 of 5, D = 6,",
         "within --radius inf Q P --indices i.npy | KL(q_i||p_j) <= Infinity: 35 of 7 x 5, D = 6,",
         "logsumexp Q P                           | ln sum_j exp(-KL(q_i||p_j)): 7 x 5, D = 6,",
-        "mixture-kl Q P                          | KL(f||g), variational: 1 x 1 mixtures of 7 x 5 Gaussians, D = 6,",
+        "mixture-kl Q P                          | KL(q||p), variational within bounds: 1 x 1 mixtures, of 7 and 5 Gaussians in all, D = 6,",
         "entropy Q                               | mixture of 7 Gaussians of dimension 6,",
         "reduce --to 2 Q --out-scale x.npy --out-weights w.npy | mixture of 7 Gaussians of dimension 6 reduced to 2,",
       })

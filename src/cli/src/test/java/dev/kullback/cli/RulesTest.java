@@ -221,7 +221,7 @@ class RulesTest extends CommandFixture {
     // neither is the missing output to blame
     assertUserError(
         "pairwise q.npy s.npy",
-        "q.npy' is behind no option: files and values go behind options, as in --mean /",
+        "q.npy' follows no option: give each file and value after its option, as in --mean /",
         "; see kullback pairwise --help");
     assertUserError(
         "pairwise --mean q.npy --sigma s.npy", "Unknown option: '--sigma'; did you mean --std, or");

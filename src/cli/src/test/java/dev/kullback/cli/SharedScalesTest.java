@@ -521,8 +521,6 @@ class SharedScalesTest extends CommandFixture {
     assertUserError(
         line.formatted("variance"),
         "x.npy: row 0, column 2: variance is 0.0: it must be > 0" + covariance + "covariance (");
-    assertUserError(
-        line.formatted("variance") + "--clamp", "column 2: variance is -0.25", covariance);
     assertUserError(line.formatted("std"), covariance + "covariance (");
     assertUserError(
         line.formatted("precision"),

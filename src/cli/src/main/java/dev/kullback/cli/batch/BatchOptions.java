@@ -205,7 +205,8 @@ public final class BatchOptions {
     @Option(
         names = {"--packed-tril", "--packed-scale-tril"},
         paramLabel = "L.npy",
-        description = "Or those packed by rows, [N,D(D+1)/2], with ln on the diagonal.")
+        description =
+            "Or the same factors packed by rows, [N,D(D+1)/2], with logarithms on the diagonal.")
     @Nullable Path packedTril;
 
     @Option(
@@ -281,7 +282,7 @@ public final class BatchOptions {
         arity = SOME,
         hideParamSyntax = true,
         paramLabel = "L.npy",
-        description = "Or lower factors.")
+        description = "Or lower factors of its covariances.")
     List<Path> scaleTrils = List.of();
 
     @Option(
@@ -289,7 +290,7 @@ public final class BatchOptions {
         arity = SOME,
         hideParamSyntax = true,
         paramLabel = "L.npy",
-        description = "Or those packed.")
+        description = "Or lower factors packed by rows.")
     List<Path> packedTrils = List.of();
 
     @Option(

@@ -39,7 +39,7 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "query",
     description = {
-      "Searches an index for what is nearest to each q_i.",
+      "Searches an index for the Gaussians that are nearest to each q_i.",
       "With -k the K smallest KL(q_i || p), ascending, ties to the lower id: the values to -o, [N,K], the ids to --indices."
           + " Where those left out leave fewer, id -1 and value inf stand for none.",
       "With --radius all KL(q_i || p) <= R, by row, then id: the values to -o, [P], and their (i, id) to --indices,"
@@ -70,7 +70,7 @@ final class IndexSearch implements Callable<Integer> {
       names = "-k",
       order = PairCommand.FIRST,
       paramLabel = "K",
-      description = "How many, at most the Gaussians of the index.")
+      description = "The number of values of each row, at most the Gaussians of the index.")
   @Nullable Integer k;
 
   @Option(

@@ -13,7 +13,7 @@ import picocli.CommandLine.Spec;
 
 @Command(
     name = "info",
-    description = "Tells what runs here, and why something else does not.",
+    description = "Tells which backends run here, and why others do not.",
     footer = {
       "",
       "Examples:",

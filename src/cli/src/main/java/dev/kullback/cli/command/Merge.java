@@ -54,7 +54,8 @@ final class Merge implements Callable<Integer> {
   @Option(
       names = "-k",
       paramLabel = "K",
-      description = "How many, at most the columns of each list; default: those of the narrowest.")
+      description =
+          "The number of values of each row, at most the columns of each list; default: the columns of the narrowest.")
   @Nullable Integer k;
 
   @Option(
@@ -68,7 +69,8 @@ final class Merge implements Callable<Integer> {
       required = true,
       arity = "1..*",
       hideParamSyntax = true,
-      description = "The lists' values, a file or more; float64, but of --rows float32, too.")
+      description =
+          "The lists' values, in one or more files; float64, or with --rows also float32.")
   List<Path> inValues;
 
   @Option(

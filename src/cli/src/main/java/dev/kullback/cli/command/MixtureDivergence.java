@@ -87,7 +87,7 @@ final class MixtureDivergence extends PairCommand {
       paramLabel = "NAME",
       description =
           "Bounds: lower-bound, upper-bound; an estimate: monte-carlo; approximations: variational, product, matched;"
-              + " default: variational, moved between both bounds where it is outside.")
+              + " default: variational, moved to a bound where it is beyond one.")
   @Nullable String methodName;
 
   @Option(
@@ -133,14 +133,15 @@ final class MixtureDivergence extends PairCommand {
       names = "--samples",
       order = FIRST,
       paramLabel = "S",
-      description = "How many of each mixture of q; with monte-carlo alone; default: 10000.")
+      description =
+          "The number of samples of each mixture of q; with monte-carlo alone; default: 10000.")
   int samples = 10_000;
 
   @Option(
       names = "--seed",
       order = FIRST,
       paramLabel = "X",
-      description = "Of the samples; with monte-carlo alone; default: 0.")
+      description = "The seed of the samples; with monte-carlo alone; default: 0.")
   long seed;
 
   @Option(

@@ -54,7 +54,8 @@ final class TopK extends PairCommand {
       order = FIRST,
       paramLabel = "K",
       required = true,
-      description = "How many, at most the rows of p; with --exclude-self one less.")
+      description =
+          "The number of values of each row, at most the rows of p; with --exclude-self one less.")
   int k;
 
   @Option(
@@ -86,7 +87,8 @@ final class TopK extends PairCommand {
       order = FIRST,
       paramLabel = "i/n",
       converter = Shard.Converter.class,
-      description = "Only the i-th, from 1, of n parts of the rows of q, which are read alone.")
+      description =
+          "Take only the i-th of n parts of the rows of q, i from 1; no other rows are read.")
   Shard shard = Shard.WHOLE;
 
   @Option(

@@ -66,7 +66,7 @@ public final class Suggestion {
       message = "there is no command '" + first + "'";
     } else {
       return command.getCommandSpec().optionsMap().containsKey("--mean")
-          ? "'%s' is behind no option: files and values go behind options, as in --mean %1$s"
+          ? "'%s' follows no option: give each file and value after its option, as in --mean %1$s"
               .formatted(first)
           : "unexpected argument '" + first + "'";
     }

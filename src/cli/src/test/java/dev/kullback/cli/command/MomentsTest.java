@@ -297,9 +297,9 @@ class MomentsTest extends CommandFixture {
   void channelsOfAnAxisThatOneHasNot() throws IOException {
     saveChannels(3);
     write("flat.npy", new double[60], 2, 30);
+    write("one.npy", new double[] {1}, 1);
     assertUserError(
-        "aligned --moments e.npy --axis 3 --p-mean flat.npy --p-std flat.npy --per-channel"
-            + " --deterministic -o o.npy",
+        "aligned --moments e.npy --axis 3 --p-mean flat.npy --p-std one.npy --per-channel -o o.npy",
         "flat.npy: has shape (2, 30), but --axis is 3: give 1 to 1, or -1 to -1");
   }
 

@@ -65,7 +65,7 @@ public final class Platform {
         String boxing = problem != null ? null : boxingProblem();
         yield problem != null
             ? "vector: unavailable, " + problem
-            : "vector: available, %d-bit vectors, %d x %d float tiles; fused multiply-add told by %s%s"
+            : "vector: available, %d-bit vectors, %d x %d float tiles; fused multiply-add recognized by %s%s"
                 .formatted(
                     VectorWidth.BITS,
                     FloatPanels.MR,
@@ -92,13 +92,15 @@ public final class Platform {
     }
     Choice forced = forced();
     if (forced != Choice.AUTO) {
-      return "takes %s, as system property %s says"
+      return "chooses %s, as system property %s says"
           .formatted(forced.name().toLowerCase(Locale.ROOT), PROPERTY);
     }
     if (jvmProblem() != null) {
-      return "takes scalar, as vector cannot run well";
+      return "chooses scalar, as vector cannot run well";
     }
-    return VectorWidth.isCompiled() ? "takes vector" : "takes vector, with plain code in its stead";
+    return VectorWidth.isCompiled()
+        ? "chooses vector"
+        : "chooses vector, with plain code in its stead";
   }
 
   /** Why {@link Choice#AUTO} cannot run, as the properties ask for what cannot be had, or null. */
@@ -261,7 +263,7 @@ public final class Platform {
       return "this JVM runs without the C2 compiler (%s)".formatted(level);
     }
     if (!Fma.IS_HARDWARE) {
-      return "this JVM has no hardware fused multiply-add, told by %s".formatted(Fma.SOURCE)
+      return "this JVM has no hardware fused multiply-add, recognized by %s".formatted(Fma.SOURCE)
           + (System.getProperty(Fma.PROPERTY) == null
               ? " (-XX:+UseFMA gives it, on a processor that has it)"
               : "");

@@ -32,7 +32,7 @@ public final class Fma {
     String source = "system property " + PROPERTY;
     if (known == null) {
       known = isFast();
-      source = "its speed beside a product's";
+      source = "its speed compared with a product";
       Boolean flag = known ? null : flag(); // no replacement is fast, so only a no may be mistaken
       if (flag != null) {
         known = flag;

@@ -64,7 +64,7 @@ public final class VectorWidth {
   /** Names the source of {@link #isCompiled}'s answer, in words that follow "by". */
   public static String source() {
     return Compiled.FORCED.isEmpty()
-        ? "their speed beside plain code's"
+        ? "their speed compared with plain code"
         : "system property " + COMPILED;
   }
 
