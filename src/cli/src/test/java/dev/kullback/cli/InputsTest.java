@@ -3,6 +3,11 @@ package dev.kullback.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.kullback.ScaleKind;
+import dev.kullback.ScalePolicy;
+import dev.kullback.cli.batch.Batch;
+import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.BatchReader;
 import dev.kullback.cli.npy.Input;
 import dev.kullback.cli.npy.Npy;
 import dev.kullback.cli.npy.NpyException;
@@ -370,10 +375,20 @@ class InputsTest extends CommandFixture {
   void text() throws IOException {
     Files.writeString(folder.resolve("m.csv"), "x,y\n0,1\n2,3\n");
     Files.writeString(folder.resolve("s.txt"), "1 1\n1 1\n");
-    Files.writeString(folder.resolve("w.csv"), "0.0\n-1.5\n");
     succeed("pairwise --mean m.csv --std s.txt -o o.npy");
     assertThat(values(read("o.npy", 2, 2))).containsExactly(0, 4, 4, 0);
-    succeed("logsumexp --mean m.csv --std s.txt --log-weights w.csv -o o.npy");
+    String weighted = "logsumexp --mean m.csv --std s.txt --log-weights w.csv -o o.npy";
+    Files.writeString(folder.resolve("w.csv"), "0.0\n-1.5\n");
+    succeed(weighted);
+    byte[] column = array("o.npy");
+    Files.writeString(folder.resolve("w.csv"), "0,-1.5\n"); // a row
+    succeed(weighted);
+    assertThat(array("o.npy")).isEqualTo(column);
+    for (String wrong : new String[] {"0,-1.5\n1,2\n", "0,-1.5,2\n", "0\n1\n2\n"}) {
+      Files.writeString(folder.resolve("w.csv"), wrong.replaceFirst("0", "0.0"));
+      assertUserError(
+          weighted, "w.csv: has shape (", "m.csv has 2 rows: it must be (2, 1) or (1, 2)");
+    }
     Files.writeString(folder.resolve("s.txt"), "1 1\n1 nan\n");
     assertUserError(
         "pairwise --mean m.csv --std s.txt -o o.npy", "s.txt: row 1, column 1: std is NaN: repair");
@@ -381,6 +396,104 @@ class InputsTest extends CommandFixture {
     assertUserError(
         "pairwise --mean m.csv --std s.txt -o o.npy",
         "s.txt: line 2, column 2 is 'one': it must be a number");
+  }
+
+  /** Ids, and offsets of mixtures, may be a row of text, too, even one that would be the numbers of columns. */
+  @Test
+  void rowsOfIntegers() throws IOException {
+    String index = folder.resolve("index").toString();
+    Files.writeString(folder.resolve("j.csv"), "0,1,2,3,4\n");
+    succeed("index create " + index + " --mean p.npy --std t.npy --ids j.csv");
+    Files.writeString(folder.resolve("j.csv"), "4,3\n");
+    succeed("index remove " + index + " --ids j.csv");
+    assertThat(run("index info " + index).out()).contains("3 Gaussians");
+    Files.writeString(folder.resolve("j.csv"), "2,1\n1,2\n");
+    assertUserError(
+        "index remove " + index + " --ids j.csv",
+        "j.csv: has shape (2, 2): ids are one column of text, or one row");
+    String mixtures =
+        "mixture-kl --mean q.npy --std s.npy --p-mean p.npy --p-std t.npy -o o.npy --offsets ";
+    Files.writeString(folder.resolve("f.csv"), "0 3 7");
+    NpyFiles.write(folder.resolve("f.npy"), "<i4", new long[] {3}, 0, 3, 7);
+    succeed(mixtures + "f.npy");
+    byte[] expected = array("o.npy");
+    succeed(mixtures + "f.csv");
+    assertThat(array("o.npy")).isEqualTo(expected);
+  }
+
+  /**
+   * Blocks of rows are those of the whole file, which is opened and read once: it may be deleted meanwhile. Another opening for each block would
+   * make the time quadratic in the size of a file that cannot seek.
+   */
+  @ParameterizedTest
+  @ValueSource(strings = {"npy", "fortran", "csv", "stored", "deflated", "half"})
+  void blocksOfRows(String format) throws IOException {
+    int rows = 1000;
+    double[] means = floats(rows * 3, v -> 0.25 * Math.round(8 * v)); // which float16 has, too
+    double[] stds = floats(rows * 3, v -> 0.5 + Math.abs(0.25 * Math.round(8 * v)));
+    Path mean = blocks("m", format, rows, means);
+    Path std = blocks("x", format, rows, stds);
+    BatchOptions.Files files = new BatchOptions.Files(mean, ScaleKind.STD, std);
+    try (Arena arena = Arena.ofConfined();
+        BatchReader in = new BatchReader(files, ScalePolicy.STRICT, Batch.diagonal(files))) {
+      Files.delete(Input.file(mean));
+      Files.delete(Input.file(std));
+      int[] ends = {0, 1, 400, 400, 650, 999, rows};
+      for (int k = 1; k < ends.length - 1; k++) {
+        int from = k == 4 ? 500 : ends[k - 1]; // some are left out
+        Batch batch = in.next(from, ends[k], arena);
+        assertThat(values(batch.mean()))
+            .isEqualTo(Arrays.copyOfRange(means, 3 * from, 3 * ends[k]));
+        assertThat(values(batch.scale()))
+            .isEqualTo(Arrays.copyOfRange(stds, 3 * from, 3 * ends[k]));
+      }
+      assertThat(values(in.next(999, rows, arena).mean()))
+          .isEqualTo(Arrays.copyOfRange(means, 3 * 999, 3 * rows));
+    }
+  }
+
+  private Path blocks(String name, String format, int rows, double[] values) throws IOException {
+    Path npy = folder.resolve(name + ".npy");
+    boolean isTransposed = format.equals("fortran");
+    double[] file = values.clone();
+    for (int k = 0; isTransposed && k < file.length; k++) {
+      file[k % 3 * rows + k / 3] = values[k];
+    }
+    String descr = format.equals("half") ? "<f2" : "<f8";
+    String dict = NpyFiles.dict(descr, isTransposed, rows, 3);
+    NpyFiles.write(npy, NpyFiles.bytes(1, dict, NpyFiles.data(descr, file)));
+    if (format.equals("csv")) {
+      StringBuilder text = new StringBuilder("a,b,c\n");
+      for (int k = 0; k < values.length; k++) {
+        text.append(values[k]).append(k % 3 == 2 ? '\n' : ',');
+      }
+      return Files.writeString(folder.resolve(name + ".csv"), text);
+    }
+    if (format.equals("stored") || format.equals("deflated")) {
+      byte[] zip = zip(format.equals("stored"), new Member("a.npy", array(name + ".npy")));
+      Files.write(folder.resolve(name + ".npz"), zip);
+      return folder.resolve(name + ".npz:a");
+    }
+    return npy;
+  }
+
+  /** What is wrong behind a shard's rows makes these doubtful where only reading on tells. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void damageBehindAShard(boolean stored) throws IOException {
+    byte[] good = array("q.npy");
+    byte[] zip = zip(stored, new Member("mean.npy", good));
+    Files.write(folder.resolve("x.npz"), zip);
+    String line =
+        "topk -k 1 --shard 1/7 --mean x.npz --std s.npy --p-mean p.npy --p-std t.npy -o o.npy";
+    succeed(line + " --indices i.npy");
+    zip[31 + "mean.npy".length() + good.length * 3 / 4] ^= 1;
+    Files.write(folder.resolve("x.npz"), zip);
+    assertUserError(line + " --indices j.npy", "x.npz: is damaged");
+    Files.writeString(folder.resolve("m.csv"), "1\n2\n3\none\n");
+    assertUserError(
+        "topk -k 1 --shard 1/4 --mean m.csv --std m.csv --p-mean m.csv --p-std m.csv -o o.npy --indices j.npy",
+        "m.csv: line 4, column 1 is 'one'");
   }
 
   @Test

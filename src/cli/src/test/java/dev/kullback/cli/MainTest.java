@@ -613,7 +613,10 @@ class MainTest extends CommandFixture {
     save("s.npy", "<f4", N, new double[N * (D + 1)]);
     assertUserError(line, "s.npy: has shape (7, 7), but the means", "have (7, 6)");
     NpyFiles.write(folder.resolve("s.npy"), "<f4", new long[] {N, 2, 4}, new double[N * 8]);
-    assertUserError(line, "s.npy: has shape (7, 2, 4), but the means", "both must be [N,D]\n");
+    assertUserError(
+        line,
+        "s.npy: has shape (7, 2, 4), but the means",
+        "scales are [N,D], [D], [N,1] or one number\n");
     for (long[] shape : new long[][] {{}, {1}}) {
       NpyFiles.write(folder.resolve("q.npy"), "<f4", shape, 1);
       NpyFiles.write(folder.resolve("s.npy"), "<f4", shape, 1);

@@ -161,8 +161,13 @@ class SharedScalesTest extends CommandFixture {
         "pairwise --mean q.npy --std s.npy --p-mean m.npy --p-precision x.npy -o o.npy",
         "(give --p-precision of shape (1, 2, 2))");
     succeed("standard --mean m.npy --logvar x.npy -o o.npy");
-    write("<f8", "3", 1, 4, .25); // as many as no means
-    assertUserError("standard --mean m.npy --var x.npy -o o.npy", "both must be [N,D]\n");
+    write("<f8", "3", 1, 4, .25); // which may be taken for a row that is too long
+    assertUserError(
+        "standard --mean m.npy --var x.npy -o o.npy",
+        "x.npy: has shape (3,), but the means in ",
+        "have (1, 2): scales are [N,D], [D], [N,1] or one number; one number for each of 3 Gaussians with one mean: save x[:, None]\n");
+    save("x.npy", "<f8", 3, 1, 4, .25); // as it says
+    succeed("standard --mean m.npy --var x.npy -o o.npy");
   }
 
   /** Where N = D, a square is [N,D], and of one axis it is not known what it is. */
@@ -484,9 +489,15 @@ class SharedScalesTest extends CommandFixture {
         "3 2 | std                | 3 2 2 | matrices: give --scale-tril or --covariance",
         "3 2 | cov                | 3 2   | variances: give --variance",
         "3 2 | scale-tril         | 3 2   | standard deviations: give --std",
-        "3 2 | logvar             | 3 2 2 | both must be [N,D]",
-        "3 2 | std                | 4     | both must be [N,D]",
-        "3 2 | cov                | 2     | it must be (3, 2, 2)",
+        "3 2 | logvar             | 3 2 2 | scales are [N,D], [D], [N,1] or one number",
+        "3 2 | std                | 4     | scales are [N,D], [D], [N,1] or one number",
+        "3 2 | cov                | 2     | it must be (3, 2, 2); variances: give --variance",
+        "3 2 | cov                | 4     | it must be (3, 2, 2)",
+        "3 2 | cov                | 1     | it must be (3, 2, 2); variances: give --variance",
+        "3 2 | cov                | 3 1   | it must be (3, 2, 2); variances: give --variance",
+        "3 1 | cov                | 3     | it must be (3, 1, 1); variances: give --variance",
+        "3 1 | scale-tril         | 3     | it must be (3, 1, 1); standard deviations: give --std",
+        "3 1 | precision-cholesky | 3     | square roots of precisions: give their squares as --precision",
       })
   void otherLayouts(String mean, String option, String axes, String advice) throws IOException {
     NpyFiles.write(folder.resolve("m.npy"), "<f8", shape(mean), new double[(int) count(mean)]);

@@ -61,12 +61,14 @@ public record Batch(
   /** Loads the rows {@code from} (included) to {@code to} (excluded), as if there were no others. */
   public static Batch load(
       BatchOptions.Files files, ScalePolicy policy, int from, int to, Arena arena) {
-    Layout layout = Layout.of(files);
-    Parameters both = Parameters.read(files, layout, from, to, arena);
-    return of(files, policy, layout, from, both, layout.withRows(to - from), arena);
+    try (BatchReader in = new BatchReader(files, policy, Layout.of(files))) {
+      Batch batch = in.next(from, to, arena);
+      in.readToEnd();
+      return batch;
+    }
   }
 
-  private static Batch of(
+  static Batch of(
       BatchOptions.Files files,
       ScalePolicy policy,
       Layout layout,

@@ -19,18 +19,20 @@ public record Ids(Path file, long[] values) {
     return new Ids(file, LongStream.range(0, rows).toArray());
   }
 
-  /** Reads integers of any type, as one axis or one column. */
+  /** Reads integers of any type, as one axis or one column, or one row of text. */
   public static Ids read(Path file) {
     Input.limitStdin(0, List.of(file));
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = Npy.read(file, f -> Npy.readIntegers(f, arena));
-      if (!Npy.isColumn(array.shape())) {
+      if (!Npy.isColumn(file, array.shape())) {
         throw new UserError(
             file,
-            "has shape %s: ids have one axis, (N,); of an array x that index query wrote, np.unique(x[x != -1]) are those found"
+            (Npy.isTable(file)
+                    ? "has shape %s: ids are one column of text, or one row"
+                    : "has shape %s: ids have one axis, (N,); of an array x that index query wrote, np.unique(x[x != -1]) are those found")
                 .formatted(new NpyHeader("", false, array.shape()).shapeText()));
       }
-      if (array.shape()[0] > Integer.MAX_VALUE - 8) {
+      if (Layout.product(array.shape(), 0) > Integer.MAX_VALUE - 8) {
         throw new UserError(file, "has 2^31 ids or about as many: split the rows");
       }
       return new Ids(file, array.data().toArray((ValueLayout.OfLong) array.element()));

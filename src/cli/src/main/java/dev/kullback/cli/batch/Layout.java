@@ -114,7 +114,7 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
   }
 
   /** Returns the layouts of scales [N, …] that differ. */
-  private static List<Layout> scales(ScaleKind kind, long[] mean, long[] scale) {
+  static List<Layout> scales(ScaleKind kind, long[] mean, long[] scale) {
     long n = mean[0];
     long d = product(mean, 1);
     long count = product(scale, 0);
@@ -223,21 +223,6 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
     return isShared(isOfMeans ? mean : scale);
   }
 
-  /** Reads the rows {@code from} to {@code to} of the means. */
-  Npy.Array readMean(Path file, int from, int to, Arena arena) {
-    return read(file, mean, from, to, arena);
-  }
-
-  Npy.Array readScale(Path file, int from, int to, Arena arena) {
-    return read(file, scale, from, to, arena);
-  }
-
-  private Npy.Array read(Path file, long[] shape, int from, int to, Arena arena) {
-    boolean isWhole = isShared(shape) || (from == 0 && to == axes[0]);
-    return Npy.read(
-        file, f -> isWhole ? Npy.readFloats(f, arena) : Npy.readFloats(f, from, to, arena));
-  }
-
   /** Makes rows [N, D] of an array of means, each its own. */
   Npy.Array means(Path file, Npy.Array array, Arena arena) {
     return repeated(checked(file, array, mean), mean, axes, arena);
@@ -285,7 +270,7 @@ public record Layout(ScaleKind kind, long[] axes, long[] mean, long[] scale) {
   }
 
   /** Adds to a summary what the Gaussians of q, or of all files of p, share. */
-  static void describe(Report report, String role, List<Layout> layouts) {
+  public static void describe(Report report, String role, List<Layout> layouts) {
     List<String> shared =
         layouts.stream().flatMap(Layout::shared).filter(Objects::nonNull).distinct().toList();
     shared.forEach(text -> report.line(role + ": " + text));

@@ -15,7 +15,7 @@ final class Misfit {
     String message =
         isFull
             ? "has shape %s, but with the means in %s, of shape %s, it must be %s%s"
-            : "has shape %s, but the means in %s have %s: both must be [N,D]%5$s";
+            : "has shape %s, but the means in %s have %s: scales are [N,D], [D], [N,1] or one number%5$s";
     return new UserError(
         files.scale(),
         message.formatted(
@@ -92,6 +92,10 @@ final class Misfit {
     if (mean.length == 2 && isFull && Arrays.equals(scale, rows(matricesOf(kind), d, n))) {
       return "; the Gaussians are along the means' last axis: save those as m.T";
     }
+    if (!kind.isFull() && n == 1 && scale.length == 1) {
+      return "; one number for each of %d Gaussians with one mean: save x[:, None]"
+          .formatted(scale[0]);
+    }
     if (!kind.isFull() && Arrays.equals(scale, new long[] {d, n})) {
       return "; one of them is transposed: save x.T, or m.T if that is [D,N]";
     }
@@ -102,19 +106,22 @@ final class Misfit {
           + files.option(matrices(kind))
           + (kind == ScaleKind.STD ? " or " + files.option(ScaleKind.COVARIANCE) : "");
     }
-    boolean isDiagonal =
-        Arrays.equals(scale, new long[] {n, d}) || Arrays.equals(scale, new long[] {n});
-    if (isDiagonal && kind == ScaleKind.COVARIANCE) {
-      return "; variances: give " + files.option(ScaleKind.VARIANCE);
+    return kind.isFull() ? diagonal(files, mean, scale) : "";
+  }
+
+  /** Returns what to do with scales of diagonal Gaussians in the place of matrices; nothing for any others. */
+  private static String diagonal(BatchOptions.Files files, long[] mean, long[] scale) {
+    if (Layout.scales(ScaleKind.VARIANCE, mean, scale).isEmpty()) {
+      return "";
     }
-    if (isDiagonal && kind == ScaleKind.SCALE_TRIL) {
-      return "; standard deviations: give " + files.option(ScaleKind.STD);
-    }
-    if (isDiagonal && kind == ScaleKind.PRECISION_CHOLESKY) {
-      return "; 1/std, as scikit-learn's precisions_cholesky_ of diag and spherical: give 1/x as "
-          + files.option(ScaleKind.STD);
-    }
-    return "";
+    return switch (files.kind()) {
+      case COVARIANCE -> "; variances: give " + files.option(ScaleKind.VARIANCE);
+      case PRECISION_CHOLESKY ->
+          "; 1/std, as scikit-learn's precisions_cholesky_ of diag and spherical: give 1/x as "
+              + files.option(ScaleKind.STD);
+      case PACKED_SCALE_TRIL -> "";
+      default -> "; standard deviations: give " + files.option(ScaleKind.STD);
+    };
   }
 
   private static ScaleKind matricesOf(ScaleKind kind) {

@@ -18,18 +18,8 @@ record Parameters(Npy.Array mean, Npy.Array scale) {
             Npy.read(files.scale(), f -> Npy.readFloats(f, arena)));
   }
 
-  /** Reads the rows {@code from} (included) to {@code to} (excluded), and all of what they share. */
-  static Parameters read(BatchOptions.Files files, Layout layout, int from, int to, Arena arena) {
-    return files.isMoments()
-        ? halves(
-            files, into -> Npy.read(files.mean(), f -> Npy.readFloats(f, from, to, into)), arena)
-        : new Parameters(
-            layout.readMean(files.mean(), from, to, arena),
-            layout.readScale(files.scale(), from, to, arena));
-  }
-
-  private static Parameters halves(
-      BatchOptions.Files files, Function<Arena, Npy.Array> read, Arena arena) {
+  /** Makes two arrays of one, which {@code read} reads to temporary memory. */
+  static Parameters halves(BatchOptions.Files files, Function<Arena, Npy.Array> read, Arena arena) {
     try (Arena temporary = Arena.ofConfined()) {
       Npy.Array both = read.apply(temporary);
       long[] half = half(files, both.shape());

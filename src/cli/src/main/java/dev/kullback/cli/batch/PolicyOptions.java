@@ -15,7 +15,7 @@ public sealed class PolicyOptions {
       names = "--clamp",
       description =
           "Raise std to 1e-8, clamp log-variance to [-30, 20]; default: reject std <= 0."
-              + " For scales, not for matrices. wasserstein-2 and its square take std 0, and singular covariances.")
+              + " For scales, not for matrices.")
   boolean clamp;
 
   /** The options of commands that have a result where q is deterministic. */
@@ -23,7 +23,8 @@ public sealed class PolicyOptions {
     @Option(
         names = "--deterministic",
         description =
-            "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is; not needed for wasserstein-2.")
+            "A q whose std is 0 throughout has KL 0 by definition. For scales as --clamp is."
+                + " wasserstein-2 and its square need neither: they take std 0, and singular covariances.")
     boolean deterministic;
 
     @Override

@@ -52,11 +52,15 @@ public final class Weights {
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = Npy.read(file, f -> Npy.readFloats(f, arena));
       int n = batch.size();
-      if (!Npy.isColumn(array.shape()) || array.shape()[0] != n) {
+      if (!Npy.isColumn(file, array.shape()) || Layout.product(array.shape(), 0) != n) {
         throw new UserError(
             file,
-            "has shape %s, but %s has %d rows: it must be (%3$d,)"
-                .formatted(Batch.text(array.shape()), batch.files().mean(), n));
+            "has shape %s, but %s has %d rows: it must be %s"
+                .formatted(
+                    Batch.text(array.shape()),
+                    batch.files().mean(),
+                    n,
+                    (Npy.isTable(file) ? "(%d, 1) or (1, %1$d)" : "(%d,)").formatted(n)));
       }
       double[] given = new double[n];
       for (int i = 0; i < n; i++) {

@@ -1,9 +1,8 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.KlIndex;
-import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
-import dev.kullback.cli.batch.Ids;
+import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.terminal.Progress;
 import dev.kullback.cli.terminal.Report;
@@ -63,9 +62,9 @@ final class IndexAdd implements Callable<Integer> {
     }
     Report report = new Report(spec);
     report.start();
-    IndexRows rows = new IndexRows(q.files(), policyOptions.policy(), Ids.read(ids));
+    IndexRows rows = IndexRows.of(q.files(), policyOptions.policy(), ids);
     try (KlIndex index = folder.open()) {
-      folder.requireDimension(index, rows.files().mean(), Batch.diagonal(rows.files()).dimension());
+      folder.requireDimension(index, rows.files().mean(), rows.layout().dimension());
       if (!replace) {
         rows.requireNew(index);
       }
@@ -82,7 +81,7 @@ final class IndexAdd implements Callable<Integer> {
           "%s, in %.3g s; %s has %d of dimension %d now",
           what, report.seconds(), folder.path, index.size(), index.dimension());
       folder.describe(report, index);
-      Batch.describe(report, rows.files(), List.of());
+      Layout.describe(report, "q", List.of(rows.layout()));
       report.put("added", added).put("replaced", replaced).put("seconds", report.seconds());
       report.end();
       return 0;

@@ -1,9 +1,8 @@
 package dev.kullback.cli.command;
 
 import dev.kullback.KlIndex;
-import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
-import dev.kullback.cli.batch.Ids;
+import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.batch.PolicyOptions;
 import dev.kullback.cli.output.NewFolder;
 import dev.kullback.cli.terminal.Progress;
@@ -77,7 +76,7 @@ final class IndexCreate implements Callable<Integer> {
     Report report = new Report(spec);
     report.start();
     IndexRows rows = rows();
-    int d = rows == null ? dimension() : Batch.diagonal(rows.files()).dimension();
+    int d = rows == null ? dimension() : rows.layout().dimension();
     try (NewFolder made = new NewFolder(folder.path, overwrite)) {
       try (KlIndex index = made.open(() -> folder.create(made.path(), d))) {
         if (rows != null) {
@@ -94,7 +93,7 @@ final class IndexCreate implements Callable<Integer> {
         "created %s: %d Gaussians of dimension %d, in %.3g s",
         folder.path, rows == null ? 0 : rows.size(), d, report.seconds());
     if (rows != null) {
-      Batch.describe(report, rows.files(), List.of());
+      Layout.describe(report, "q", List.of(rows.layout()));
     }
     report.put("seconds", report.seconds());
     report.end();
@@ -114,10 +113,7 @@ final class IndexCreate implements Callable<Integer> {
       throw new UserError(
           "give %s or --dimension, not both".formatted(mean == null ? "--moments" : "--mean"));
     }
-    BatchOptions.Files files = scales.files(mean);
-    Ids given =
-        ids == null ? Ids.ofRows(files.mean(), Batch.diagonal(files).size()) : Ids.read(ids);
-    return new IndexRows(files, policyOptions.policy(), given);
+    return IndexRows.of(scales.files(mean), policyOptions.policy(), ids);
   }
 
   private int dimension() {

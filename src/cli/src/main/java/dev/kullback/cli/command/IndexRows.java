@@ -4,14 +4,18 @@ import dev.kullback.KlIndex;
 import dev.kullback.ScalePolicy;
 import dev.kullback.cli.batch.Batch;
 import dev.kullback.cli.batch.BatchOptions;
+import dev.kullback.cli.batch.BatchReader;
 import dev.kullback.cli.batch.Ids;
+import dev.kullback.cli.batch.Layout;
 import dev.kullback.cli.output.NeighborOutput;
 import dev.kullback.cli.terminal.Progress;
 import java.lang.foreign.Arena;
+import java.nio.file.Path;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /** Gaussians of files with their ids, on their way into an index; none of them, perhaps. */
-record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
+record IndexRows(BatchOptions.Files files, Layout layout, ScalePolicy policy, Ids ids) {
   /** Blocks that rows are cut into, if these fit the memory. Of eight segments of a size, the index would make one. */
   private static final int BLOCKS = 6;
 
@@ -21,12 +25,22 @@ record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
   private static final long MOST_VALUES = 1 << 26;
 
   IndexRows {
-    ids.requireRows(Batch.diagonal(files).size(), files.mean()).requireUnique();
+    ids.requireRows(layout.size(), files.mean()).requireUnique();
     for (int row = 0; row < ids.values().length; row++) {
       if (ids.values()[row] == NeighborOutput.NONE) {
         throw ids.wrong(row, "stands for none in the results of queries: take another");
       }
     }
+  }
+
+  /** Reads the ids, or takes the rows' numbers, and of the Gaussians what the headers tell. */
+  static IndexRows of(BatchOptions.Files files, ScalePolicy policy, @Nullable Path ids) {
+    Layout layout = Batch.diagonal(files);
+    return new IndexRows(
+        files,
+        layout,
+        policy,
+        ids == null ? Ids.ofRows(files.mean(), layout.size()) : Ids.read(ids));
   }
 
   int size() {
@@ -49,18 +63,20 @@ record IndexRows(BatchOptions.Files files, ScalePolicy policy, Ids ids) {
    */
   void addTo(KlIndex index, boolean replace, Progress progress) {
     int block = blockRows(size(), index.dimension(), Runtime.getRuntime().maxMemory());
-    for (int from = 0, to; from < size(); from = to) {
-      to = Math.min(size(), from + block);
-      try (Arena arena = Arena.ofShared()) {
-        Batch batch = Batch.load(files, policy, from, to, arena);
-        long[] some = Arrays.copyOfRange(ids.values(), from, to);
-        if (replace) {
-          index.replace(some, batch.gaussians());
-        } else {
-          index.add(some, batch.gaussians());
+    try (BatchReader in = new BatchReader(files, policy, layout)) {
+      for (int from = 0, to; from < size(); from = to) {
+        to = Math.min(size(), from + block);
+        try (Arena arena = Arena.ofShared()) {
+          Batch batch = in.next(from, to, arena);
+          long[] some = Arrays.copyOfRange(ids.values(), from, to);
+          if (replace) {
+            index.replace(some, batch.gaussians());
+          } else {
+            index.add(some, batch.gaussians());
+          }
         }
+        progress.advance(to - from);
       }
-      progress.advance(to - from);
     }
   }
 

@@ -342,7 +342,7 @@ final class MixtureDivergence extends PairCommand {
   private static int[] offsets(Path file) {
     try (Arena arena = Arena.ofConfined()) {
       Npy.Array array = Npy.read(file, f -> Npy.readIntegers(f, arena));
-      if (!Npy.isColumn(array.shape())) {
+      if (!Npy.isColumn(file, array.shape())) {
         String shape = new NpyHeader("", false, array.shape()).shapeText();
         throw new UserError(file, "has shape " + shape + ": offsets have one axis, (N+1,)");
       }

@@ -9,6 +9,7 @@ import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads an array of a file of any format that {@link Opened} knows. Nothing in its header is believed before it agrees with how much
@@ -16,6 +17,7 @@ import java.util.Set;
  */
 public final class ArrayReader implements Closeable {
   private static final int CHUNK = 1 << 26;
+  private static final int SKIPPED = 1 << 16;
 
   private final Input in;
   private final NpyHeader header;
@@ -29,6 +31,11 @@ public final class ArrayReader implements Closeable {
   private final long size;
 
   private long read;
+
+  /** The whole array of a file in Fortran order of which rows are wanted, and its memory. */
+  private Npy.@Nullable Array transposed;
+
+  private @Nullable Arena own;
 
   /**
    * Opens a file of one of the types, which an error calls {@code wanted}.
@@ -158,28 +165,59 @@ public final class ArrayReader implements Closeable {
   Npy.Array all(Arena arena) throws IOException {
     try (Arena temporary = Arena.ofConfined()) {
       Arena first = isWidened() || isTransposed() ? temporary : arena;
-      return array(shape(), readOn(MemorySegment.NULL, first), arena);
+      return array(shape(), readOn(MemorySegment.NULL, size, first), arena);
     }
   }
 
-  /** Reads the rows {@code from} to {@code to}. */
-  Npy.Array rows(long from, long to, Arena arena) throws IOException {
+  /** Reads the rows {@code from} to {@code to}, none of them before those of the last call. */
+  public Npy.Array rows(long from, long to, Arena arena) throws IOException {
     long rows = shape().length == 0 ? 0 : shape()[0];
     if (to > rows) {
       throw new NpyException("has %d rows now, but had more".formatted(rows));
     }
+    if (from == 0 && to == rows) {
+      return all(arena);
+    }
+    if (isTransposed()) {
+      Npy.Array part = transposed().withRows(from, to);
+      MemorySegment data = arena.allocate(part.data().byteSize(), 8).copyFrom(part.data());
+      return new Npy.Array(part.shape(), part.element(), type, data);
+    }
+    long row = size / rows;
+    goTo(from * row);
     try (Arena temporary = Arena.ofConfined()) {
-      if (!in.isFile() || isTransposed()) {
-        Npy.Array part = all(temporary).withRows(from, to);
-        MemorySegment data = arena.allocate(part.data().byteSize(), 8).copyFrom(part.data());
-        return new Npy.Array(part.shape(), part.element(), type, data);
-      }
-      read = from * (size / rows);
-      in.skip(read);
       Arena first = isWidened() ? temporary : arena;
-      MemorySegment data = first.allocate((to - from) * (size / rows), 8);
-      next(data);
+      MemorySegment data = readOn(MemorySegment.NULL, (to - from) * row, first);
       return array(Npy.withRows(shape(), to - from), data, arena);
+    }
+  }
+
+  private Npy.Array transposed() throws IOException {
+    if (transposed == null) {
+      own = Arena.ofConfined();
+      transposed = all(own);
+    }
+    return transposed;
+  }
+
+  /** Reads what is left where only reading tells whether that is right. */
+  public void readToEnd() throws IOException {
+    if (!in.isFile()) {
+      goTo(size);
+    }
+  }
+
+  private void goTo(long position) throws IOException {
+    if (in.isFile()) {
+      in.skip(position - read);
+      read = position;
+    }
+    if (read < position) {
+      byte[] some = new byte[SKIPPED];
+      while (read < position) {
+        int count = (int) Math.min(some.length, position - read);
+        next(MemorySegment.ofArray(some).asSlice(0, count));
+      }
     }
   }
 
@@ -202,17 +240,17 @@ public final class ArrayReader implements Closeable {
   }
 
   /**
-   * Reads on after {@code before}. Where only the header says how much follows, no more is allocated at once than a chunk, or as much as
-   * came.
+   * Reads on after {@code before}, up to {@code end} bytes in all. Where only the header says how much follows, no more is allocated at once
+   * than a chunk, or as much as came.
    */
-  private MemorySegment readOn(MemorySegment before, Arena arena) throws IOException {
+  private MemorySegment readOn(MemorySegment before, long end, Arena arena) throws IOException {
     long came = before.byteSize();
-    long most = in.remaining() == Input.UNKNOWN ? came + Math.max(CHUNK, came) : size;
-    if (most >= size) {
-      return readUpTo(size, before, arena);
+    long most = in.remaining() == Input.UNKNOWN ? came + Math.max(CHUNK, came) : end;
+    if (most >= end) {
+      return readUpTo(end, before, arena);
     }
     try (Arena temporary = Arena.ofConfined()) {
-      return readOn(readUpTo(most, before, temporary), arena);
+      return readOn(readUpTo(most, before, temporary), end, arena);
     }
   }
 
@@ -315,6 +353,9 @@ public final class ArrayReader implements Closeable {
 
   @Override
   public void close() throws IOException {
+    if (own != null) {
+      own.close();
+    }
     in.close();
   }
 }

@@ -92,34 +92,34 @@ public final class Npy {
     }
   }
 
-  private static ArrayReader floats(Path file) throws IOException {
+  /** Opens an array as {@link #readFloats} reads it, of which blocks of rows are wanted. */
+  public static ArrayReader openFloats(Path file) throws IOException {
     return new ArrayReader(file, Type.FLOATS, "float", false);
   }
 
   /** Reads an array of float16 or bfloat16, which become float32, of float32 or float64. */
   public static Array readFloats(Path file, Arena arena) throws IOException {
-    try (ArrayReader in = floats(file)) {
+    try (ArrayReader in = openFloats(file)) {
       return in.all(arena);
-    }
-  }
-
-  /** Reads the rows {@code from} to {@code to}, and no others if the file is in C order. */
-  public static Array readFloats(Path file, long from, long to, Arena arena) throws IOException {
-    try (ArrayReader in = floats(file)) {
-      return in.rows(from, to, arena);
     }
   }
 
   /** Reads the shape from a header that agrees with the file's length, as far as that is known. */
   public static long[] readShape(Path file) throws IOException {
-    try (ArrayReader in = floats(file)) {
+    try (ArrayReader in = openFloats(file)) {
       return in.shape();
     }
   }
 
-  /** Whether an array has one axis, or one column. */
-  public static boolean isColumn(long[] shape) {
-    return shape.length == 1 || (shape.length == 2 && shape[1] == 1);
+  /** Whether the array of a file has one axis, or one column; or is one row of a table, which never has one axis. */
+  public static boolean isColumn(Path file, long[] shape) {
+    return shape.length == 1
+        || (shape.length == 2 && (shape[1] == 1 || (shape[0] == 1 && isTable(file))));
+  }
+
+  /** Whether a file is one of text, by its name. */
+  public static boolean isTable(Path file) {
+    return TextTable.SUFFIXES.contains(Input.suffix(Input.file(file)));
   }
 
   static long[] withRows(long[] shape, long rows) {

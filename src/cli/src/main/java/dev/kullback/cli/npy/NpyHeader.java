@@ -37,9 +37,12 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
     private static final Pattern STRING =
         Pattern.compile("[uU]?('[^'\\\\]*'|\"[^\"\\\\]*\")|[rR]('[^']*'|\"[^\"]*\")");
     private static final Pattern WORD = Pattern.compile("[A-Za-z_][A-Za-z_0-9]*");
-    private static final Pattern DECIMAL = Pattern.compile("[1-9](_?[0-9])*|0(_?0)*");
+
+    // Possessive ones: of any others, each repetition of a group takes a frame of the stack.
+    private static final Pattern DECIMAL = Pattern.compile("[1-9](?:_?[0-9])*+|0(?:_?0)*+");
     private static final Pattern RADIX =
-        Pattern.compile("0(?:[xX](?<x>(_?[0-9a-fA-F])+)|[oO](?<o>(_?[0-7])+)|[bB](?<b>(_?[01])+))");
+        Pattern.compile(
+            "0(?:[xX](?<x>(?:_?[0-9a-fA-F])++)|[oO](?<o>(?:_?[0-7])++)|[bB](?<b>(?:_?[01])++))");
 
     private final String text;
     private final int version;
@@ -215,13 +218,18 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
       return new BigInteger(digits.replace("_", ""), radix);
     }
 
+    private static String shortened(BigInteger number) {
+      return Name.shortened(number.toString());
+    }
+
     private long[] shape(@Nullable Object value, int start) throws NpyException {
-      String written = text.substring(start, at).strip();
+      String written = Name.shortened(text.substring(start, at).strip());
       if (!(value instanceof Tuple tuple)) {
         throw new NpyException(
             "has the shape %s in its header, where NumPy has a tuple%s"
                 .formatted(
-                    written, value instanceof BigInteger number ? ": (" + number + ",)" : ""));
+                    written,
+                    value instanceof BigInteger number ? ": (" + shortened(number) + ",)" : ""));
       }
       long[] shape = new long[tuple.values.size()];
       if (shape.length > MAX_DIMENSIONS) {
@@ -234,10 +242,12 @@ public record NpyHeader(String descr, boolean fortranOrder, long[] shape) {
                   .formatted(written));
         }
         if (dimension.signum() < 0) {
-          throw new NpyException("has the negative dimension " + dimension + " in its shape");
+          throw new NpyException(
+              "has the negative dimension " + shortened(dimension) + " in its shape");
         }
         if (dimension.compareTo(MOST) > 0) {
-          throw new NpyException("has the impossible dimension " + dimension + " in its shape");
+          throw new NpyException(
+              "has the impossible dimension " + shortened(dimension) + " in its shape");
         }
         shape[k] = dimension.longValue();
       }

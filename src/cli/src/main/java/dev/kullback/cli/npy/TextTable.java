@@ -1,9 +1,9 @@
 package dev.kullback.cli.npy;
 
 import dev.kullback.cli.terminal.Text;
-import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.Reader;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.ReadableByteChannel;
@@ -31,7 +31,14 @@ final class TextTable implements ReadableByteChannel {
   private static final Pattern NOT_FINITE = Pattern.compile("[-+]?(nan|inf|infinity)");
   private static final Pattern DECIMAL_COMMA = Pattern.compile("[-+]?[0-9]+,[0-9]+");
 
-  private final BufferedReader reader;
+  private final Reader reader;
+
+  /** What was read, of which {@code at} to {@code end} is left. */
+  private final char[] buffer = new char[1 << 13];
+
+  private int at;
+  private int end;
+
   private final Type type;
   private char separator;
   private int line;
@@ -44,9 +51,7 @@ final class TextTable implements ReadableByteChannel {
   private ByteBuffer row = ByteBuffer.allocate(0);
 
   private TextTable(Path file, Type type) throws IOException {
-    reader =
-        new BufferedReader(
-            new InputStreamReader(Files.newInputStream(file), StandardCharsets.UTF_8));
+    reader = new InputStreamReader(Files.newInputStream(file), StandardCharsets.UTF_8);
     this.type = type;
   }
 
@@ -79,19 +84,20 @@ final class TextTable implements ReadableByteChannel {
     }
     boolean isNumbered = isNumbered(cells);
     long rows = isNames(cells) ? 0 : 1;
-    for (cells = next(); cells != null; cells = next(), rows++) {
-      if (isNumbered && cells.stream().anyMatch(cell -> cell.indexOf('.') >= 0)) {
-        throw new NpyException(
-            "line %d seems to be the columns' numbers, as of pandas: leave it out, to_csv(…, header=False, index=False), or write 0.0 if it is a row"
-                .formatted(first));
-      }
+    for (String text = text(); text != null; text = text(), rows++) {
+      checkColumns(columns(text));
+    }
+    if (isNumbered && rows > 1) {
+      throw new NpyException(
+          "line %d may be the columns' numbers, as of pandas, or a row: leave numbers out, to_csv(…, header=False, index=False), or begin a row with %s"
+              .formatted(first, type == Type.FLOAT64 ? "0.0" : "+0"));
     }
     return rows;
   }
 
-  /** Whether a line is 0, 1, … as pandas writes for columns without names. */
+  /** Whether a line is 0, 1, … as pandas writes for columns without names; a single 0 is a number as any. */
   private static boolean isNumbered(List<String> cells) {
-    boolean is = true;
+    boolean is = cells.size() > 1;
     for (int k = 0; k < cells.size(); k++) {
       is &= cells.get(k).equals(Integer.toString(k));
     }
@@ -109,6 +115,28 @@ final class TextTable implements ReadableByteChannel {
 
   /** Returns the cells of the next line that has some, or null. */
   private @Nullable List<String> next() throws IOException {
+    String text = text();
+    if (text == null) {
+      return null;
+    }
+    List<String> cells = cells(text);
+    if (columns == 0) {
+      columns = cells.size();
+      first = line;
+    }
+    checkColumns(cells.size());
+    return cells;
+  }
+
+  private void checkColumns(int count) throws NpyException {
+    if (count != columns) {
+      throw new NpyException(
+          "line %d has %d cells, but line %d has %d".formatted(line, count, first, columns));
+    }
+  }
+
+  /** Returns the next line that has cells, or null. */
+  private @Nullable String text() throws IOException {
     String text = line();
     while (text != null && (text.isBlank() || text.stripLeading().startsWith("#"))) {
       text = line();
@@ -122,53 +150,79 @@ final class TextTable implements ReadableByteChannel {
               ? '\t'
               : text.indexOf(';') >= 0 ? ';' : text.indexOf(',') >= 0 ? ',' : SPACE;
     }
-    List<String> cells = cells(separator == SPACE ? text.strip() : text);
-    if (columns == 0) {
-      columns = cells.size();
-      first = line;
-    }
-    if (cells.size() != columns) {
-      throw new NpyException(
-          "line %d has %d cells, but line %d has %d".formatted(line, cells.size(), first, columns));
-    }
-    return cells;
+    return separator == SPACE ? text.strip() : text;
   }
 
   /** Reads a line, of no more characters than the rows of any array have. */
   private @Nullable String line() throws IOException {
-    StringBuilder text = new StringBuilder();
-    int c = reader.read();
-    if (c < 0) {
+    if (!hasMore()) {
       return null;
     }
-    for (; c >= 0 && c != '\n'; c = reader.read()) {
-      if (text.length() == MAX_LINE) {
+    StringBuilder text = new StringBuilder();
+    while (hasMore() && buffer[at] != '\n') {
+      int from = at;
+      while (at < end && buffer[at] != '\n') {
+        at++;
+      }
+      if (text.length() + at - from > MAX_LINE) {
         throw new NpyException("line %d has more than %d characters".formatted(line + 1, MAX_LINE));
       }
-      text.append((char) c);
+      text.append(buffer, from, at - from);
     }
+    at++;
     if (line++ == 0 && !text.isEmpty() && text.charAt(0) == '\ufeff') {
       text.deleteCharAt(0);
     }
     return text.toString();
   }
 
+  private boolean hasMore() throws IOException {
+    if (at >= end) {
+      at = 0;
+      end = reader.read(buffer);
+    }
+    return at < end;
+  }
+
   private List<String> cells(String text) {
-    List<String> cells = new ArrayList<>();
-    int from = 0;
-    while (from <= text.length()) {
-      while (from < text.length() && text.charAt(from) == SPACE) {
-        from++;
-      }
-      boolean isQuoted = from < text.length() && text.charAt(from) == '"';
-      int quote = isQuoted ? text.indexOf('"', from + 1) : -1;
-      int end = text.indexOf(separator, Math.max(from, quote));
-      end = end < 0 ? text.length() : end;
-      String cell = text.substring(from, end).strip();
+    List<String> cells = new ArrayList<>(columns);
+    for (int from = 0, to; from <= text.length(); from = to + 1) {
+      from = begin(text, from);
+      int quote = quote(text, from);
+      to = end(text, from, quote);
+      String cell = text.substring(from, to).strip();
       cells.add(quote > 0 && cell.length() > 1 ? cell.substring(1, cell.length() - 1) : cell);
-      from = end + 1;
     }
     return cells;
+  }
+
+  /** Counts cells, which takes much less time than making them. */
+  private int columns(String text) {
+    int count = 0;
+    for (int from = 0; from <= text.length(); count++) {
+      from = begin(text, from);
+      from = end(text, from, quote(text, from)) + 1;
+    }
+    return count;
+  }
+
+  private static int begin(String text, int from) {
+    int begin = from;
+    while (begin < text.length() && text.charAt(begin) == SPACE) {
+      begin++;
+    }
+    return begin;
+  }
+
+  /** Returns where the quotes of a cell end; -1 where there are none. */
+  private static int quote(String text, int begin) {
+    boolean isQuoted = begin < text.length() && text.charAt(begin) == '"';
+    return isQuoted ? text.indexOf('"', begin + 1) : -1;
+  }
+
+  private int end(String text, int begin, int quote) {
+    int separator = text.indexOf(this.separator, Math.max(begin, quote));
+    return separator < 0 ? text.length() : separator;
   }
 
   private static boolean isNumber(String cell) {

@@ -487,6 +487,19 @@ class ReductionsTest extends CommandFixture {
     }
   }
 
+  /** A policy of the Wasserstein distance is told where that can be had. */
+  @Test
+  void helpOfCommandsWithoutADivergence() {
+    for (String command :
+        List.of("reduce", "entropy", "index create", "index add", "index query", "mixture-kl")) {
+      assertThat(run(command + " --help").out()).contains("--clamp").doesNotContain("asserstein");
+    }
+    for (String command : List.of("pairwise", "topk", "within", "aligned", "standard")) {
+      assertThat(run(command + " --help").out().replaceAll("\\s+", " "))
+          .contains("wasserstein-2 and its square need neither: they take std 0, and singular");
+    }
+  }
+
   // --- entropy
 
   private static void assertEntropy(Npy.Array got, Mixtures want, double alpha) {

@@ -282,9 +282,11 @@ class NpyTest {
       for (int bits = 0; bits < count; bits++) {
         assertThat(array.data().getAtIndex(ValueLayout.JAVA_INT, bits)).isEqualTo(bits << 16);
       }
-      Npy.Array rows = Npy.readFloats(name, 3, 5, arena);
-      assertThat(rows.data().mismatch(array.withRows(3, 5).data())).isEqualTo(-1);
-      assertThat(rows.shape()).containsExactly(2, 256);
+      try (ArrayReader in = Npy.openFloats(name)) {
+        Npy.Array rows = in.rows(3, 5, arena);
+        assertThat(rows.data().mismatch(array.withRows(3, 5).data())).isEqualTo(-1);
+        assertThat(rows.shape()).containsExactly(2, 256);
+      }
     }
   }
 
@@ -459,6 +461,18 @@ class NpyTest {
         Arguments.of("key 'descr'", header("{'descr': '<f4', 'descr': '<f4'}")),
         Arguments.of("negative dimension -2", header(NpyFiles.dict("<f4", false, -2, -3))),
         Arguments.of("impossible dimension " + huge, header(GOOD.replace("2", huge))),
+        // of as many digits as a header holds, a number takes no stack, and an error is short
+        Arguments.of(
+            "has the impossible dimension 11111111111111111111111111111111111…111111111111111111111111 in its shape",
+            header(GOOD.replace("2", "1".repeat(9800)))),
+        Arguments.of("impossible dimension", header(GOOD.replace("2", "1" + "_1".repeat(4800)))),
+        Arguments.of("impossible dimension", header(GOOD.replace("2", "0x" + "_1".repeat(4800)))),
+        Arguments.of("impossible dimension", header(GOOD.replace("2", "0o" + "7".repeat(9800)))),
+        Arguments.of("impossible dimension", header(GOOD.replace("2", "0b" + "1".repeat(9800)))),
+        Arguments.of("negative dimension", header(GOOD.replace("2", "-" + "1".repeat(9800)))),
+        Arguments.of("has the shape ", header("{'shape': " + "1".repeat(9800) + "}")),
+        Arguments.of(
+            "needs 0 bytes of data, 24", header(GOOD.replace("2", "0" + "_0".repeat(4800)))),
         Arguments.of("65 dimensions", header(NpyFiles.dict("<f4", false, new long[65]))),
         Arguments.of(
             "no file can hold its shape (2000000000, 2000000000) of <f8",

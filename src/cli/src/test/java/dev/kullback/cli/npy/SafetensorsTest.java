@@ -68,8 +68,9 @@ class SafetensorsTest {
     }
     Files.move(folder.resolve("x.safetensors"), folder.resolve("X.Safetensors"));
     assertThat(read("X.Safetensors:b")).containsExactly(7);
-    try (Arena arena = Arena.ofConfined()) {
-      Npy.Array rows = Npy.readFloats(folder.resolve("X.Safetensors:a"), 1, 2, arena);
+    try (Arena arena = Arena.ofConfined();
+        ArrayReader in = Npy.openFloats(folder.resolve("X.Safetensors:a"))) {
+      Npy.Array rows = in.rows(1, 2, arena);
       assertThat(rows.shape()).containsExactly(1, 3);
       assertThat(values(rows)).containsExactly(4, 5, 6);
       assertThat(Npy.readShape(folder.resolve("X.Safetensors:a"))).containsExactly(2, 3);

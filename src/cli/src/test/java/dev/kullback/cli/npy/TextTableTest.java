@@ -58,6 +58,28 @@ class TextTableTest {
   void oneColumn() throws IOException {
     assertThat(read(file("a.csv", "w\n0.25\n0.75\n"), 2, 1)).containsExactly(0.25, 0.75);
     assertThat(read(file("b.csv", "0\n1\n2\n"), 3, 1)).containsExactly(0, 1, 2);
+    assertThat(read(file("c.csv", "0\n0.5\n1.5\n"), 3, 1)).containsExactly(0, 0.5, 1.5);
+  }
+
+  /** Of 0, 1, … in the first line it is not known whether they are pandas' numbers of columns; alone they are a row, as no table is empty. */
+  @Test
+  void numberedColumns() throws IOException {
+    String message =
+        "line 1 may be the columns' numbers, as of pandas, or a row: leave numbers out, to_csv(…, header=False, index=False), or begin a row with ";
+    for (String text : new String[] {"0,1\n5,6\n7,8\n", "0,1\n0.5,1.5\n", "0 1\n2 3", "0;1\n;\n"}) {
+      assertThatThrownBy(() -> Npy.readShape(file("a.csv", text)))
+          .isInstanceOf(NpyException.class)
+          .hasMessage(message + "0.0");
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      assertThatThrownBy(() -> Npy.readIntegers(file("a.csv", "0,1\n5,6\n"), arena))
+          .hasMessage(message + "+0");
+      assertThat(Npy.readIntegers(file("a.csv", "+0,1\n5,6\n"), arena).shape())
+          .containsExactly(2, 2);
+    }
+    assertThat(read(file("a.csv", "0.0,1\n5,6\n"), 2, 2)).containsExactly(0, 1, 5, 6);
+    assertThat(read(file("a.csv", "5,6\n0,1\n"), 2, 2)).containsExactly(5, 6, 0, 1);
+    assertThat(read(file("a.csv", "0,1\n"), 1, 2)).containsExactly(0, 1);
   }
 
   /** Infinities and NaN as NumPy, pandas and R write them; what cannot be used is refused by row and column later. */
@@ -91,8 +113,9 @@ class TextTableTest {
             .collect(Collectors.joining("\n"));
     Path file = file("a.csv", text);
     assertThat(read(file, rows, 4)).containsExactly(want);
-    try (Arena arena = Arena.ofConfined()) {
-      Npy.Array part = Npy.readFloats(file, 7, 9, arena);
+    try (Arena arena = Arena.ofConfined();
+        ArrayReader in = Npy.openFloats(file)) {
+      Npy.Array part = in.rows(7, 9, arena);
       assertThat(part.shape()).containsExactly(2, 4);
       assertThat(part.data().toArray(ValueLayout.JAVA_DOUBLE))
           .containsExactly(java.util.Arrays.copyOfRange(want, 28, 36));
@@ -136,7 +159,6 @@ class TextTableTest {
         ",a,b\\n0,1.5,2.5\\n | line 1 begins with an empty name: is the first column an index, as pandas and R write it?",
         "'\"\",\"V1\"\\n\"1\",2.5\\n' | line 1 begins with an empty name",
         ",0,1\\n0,1.5,2.5\\n | line 1 begins with an empty name",
-        "0,1\\n0.5,1.5\\n | line 1 seems to be the columns' numbers, as of pandas: leave it out",
       })
   void refused(String text, String message) throws IOException {
     Path file = file("a.csv", text.strip().replace("\\n", "\n"));
