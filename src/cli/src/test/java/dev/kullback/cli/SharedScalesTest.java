@@ -497,7 +497,7 @@ class SharedScalesTest extends CommandFixture {
         "3 2 | cov                | 3 1   | it must be (3, 2, 2); variances: give --variance",
         "3 1 | cov                | 3     | it must be (3, 1, 1); variances: give --variance",
         "3 1 | scale-tril         | 3     | it must be (3, 1, 1); standard deviations: give --std",
-        "3 1 | precision-cholesky | 3     | square roots of precisions: give their squares as --precision",
+        "3 1 | precision-cholesky | 3     | give 1/x as --std",
       })
   void otherLayouts(String mean, String option, String axes, String advice) throws IOException {
     NpyFiles.write(folder.resolve("m.npy"), "<f8", shape(mean), new double[(int) count(mean)]);
