@@ -23,7 +23,7 @@ class SemidefiniteTest {
 
   private static final double[] UNIT = {1, 0, 0, 0, 1, 0, 0, 0, 1};
   private static final double TO_UNIT = 5 - 2 * Math.sqrt(3);
-  private static final Pattern ADDED = Pattern.compile("add (\\S+)·I");
+  private static final Pattern ADDED = Pattern.compile("add (\\S+?)(·I| times its diagonal),");
 
   private static Gaussians of(ScaleKind kind, boolean isDouble, int d, double... matrix) {
     return of(kind, isDouble, new double[matrix.length / (kind.isFull() ? d : 1)], matrix, d);
@@ -454,16 +454,30 @@ class SemidefiniteTest {
             .startsWith(
                 "has rank %d of %d (fewer samples than dimensions?): add 1e".formatted(n - 1, d))
             .endsWith(
-                "·I, on which the result depends, or take more samples, shrinkage or a diagonal covariance; only wasserstein-2 and its square need no inverse");
+                ", on which the result depends, or take more samples, shrinkage or a diagonal covariance; only wasserstein-2 and its square need no inverse");
         assertThat(e).hasMessageEndingWith(" (ScalePolicy.SEMIDEFINITE takes it for them)");
         Matcher matcher = ADDED.matcher(e.reason());
         assertThat(matcher.find()).isTrue();
         for (int h = 0; h < d; h++) {
-          covariance[h * (d + 1)] += Double.parseDouble(matcher.group(1));
+          double unit = matcher.group(2).equals("·I") ? 1 : covariance[h * (d + 1)];
+          covariance[h * (d + 1)] += Double.parseDouble(matcher.group(1)) * unit;
         }
         assertThat(rejected(isDouble, covariance, d)).as(what).isNull();
       }
     }
+  }
+
+  /** What is to be added to variances of different units is a part of each. */
+  @Test
+  void variancesOfDifferentUnits() {
+    double[] covariance = {1e-12, 1, 1, 1e12};
+    InvalidGaussianException e = rejected(true, covariance, 2);
+    assertThat(e.reason())
+        .startsWith(
+            "has rank 1 of 2 (fewer samples than dimensions?): add 1e-06 times its diagonal, on which");
+    covariance[0] *= 1 + 1e-6;
+    covariance[3] *= 1 + 1e-6;
+    assertThat(rejected(true, covariance, 2)).isNull();
   }
 
   /** Full rank, though a direction has next to no variance: taken, and under either policy to the same bits. */

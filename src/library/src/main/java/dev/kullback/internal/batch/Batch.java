@@ -32,6 +32,9 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
   /** What is added to singular covariances, relative to the mean of their variances, as FID programs do. */
   private static final double LEAST_ADDED = 1e-6;
 
+  /** Quotient of two variances, above 0, beyond which they are of different units, and one number cannot be added to both. */
+  private static final double MIXED_UNITS = 1e4;
+
   /** −∞ of a {@link #singular} Gaussian. */
   final double[] logDet;
 
@@ -130,16 +133,22 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     int d = variances.length;
     double most = Arrays.stream(variances).max().orElse(0);
     double mean = Arrays.stream(variances).map(v -> v / d).sum();
-    double least = 32 * SemidefiniteFactor.tolerance(d, isFloat) * most;
-    double usual = mean > 0 ? Math.rint(Math.log10(LEAST_ADDED * mean)) : Math.log10(LEAST_ADDED);
-    double added = Math.pow(10, Math.max(usual, Math.ceil(Math.log10(least))));
+    double part = 32 * SemidefiniteFactor.tolerance(d, isFloat);
+    double smallest = Arrays.stream(variances).min().orElse(0);
+    boolean isMixed = smallest > 0 && smallest * MIXED_UNITS < most;
+    double unit = isMixed || mean == 0 ? 1 : mean;
+    double least = isMixed ? part : part * most;
+    double added =
+        Math.pow(
+            10, Math.max(Math.rint(Math.log10(LEAST_ADDED * unit)), Math.ceil(Math.log10(least))));
     return String.format(
         Locale.ROOT,
-        "has rank %d of %d (%s): add %.0e·I, on which the result depends",
+        "has rank %d of %d (%s): add %.0e%s, on which the result depends",
         rank,
         d,
         cause,
-        added);
+        added,
+        isMixed ? " times its diagonal" : "·I");
   }
 
   /** {@code ln det L_i = Σ_h ln σ_ih}. */
