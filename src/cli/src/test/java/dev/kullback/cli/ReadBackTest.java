@@ -151,7 +151,9 @@ class ReadBackTest extends CommandFixture {
         "reduce --to 1 --mean m.npy --"
             + kind
             + " x.npy -o rm.npy --out-scale rs.npy --out-weights rw.npy",
-        "NOT YET");
+        "m.npy: components[0] has ",
+        "250",
+        "; rescale the data\n");
     assertThat(folder.resolve("rm.npy")).doesNotExist();
   }
 
