@@ -608,11 +608,13 @@ public final class KlIndex implements AutoCloseable {
    */
   @Override
   public void close() {
-    boolean isInterrupted = commitOnClose && index.hasChanges() && Thread.interrupted();
+    if (!commitOnClose || !index.hasChanges()) {
+      end();
+      return;
+    }
+    boolean isInterrupted = Thread.interrupted(); // of which nothing is to be lost
     try {
-      if (commitOnClose && index.hasChanges()) {
-        index.commit();
-      }
+      index.commit();
     } finally {
       if (isInterrupted) {
         Thread.currentThread().interrupt();

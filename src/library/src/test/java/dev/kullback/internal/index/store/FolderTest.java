@@ -682,6 +682,16 @@ class FolderTest {
     }
   }
 
+  /** Commits 100 versions of all that an index has. */
+  private static void replaceAgain(Index index, long[] ids) {
+    for (long version = 1; version <= 100; version++) {
+      long[] versions = new long[ids.length];
+      Arrays.fill(versions, version);
+      index.replace(ids, Content.batch(versions));
+      index.commit();
+    }
+  }
+
   /** Readers that open the folder while commits replace its files see one of these commits, and never an earlier one than before. */
   @Test
   void readersWhileAWriterCommits() throws Exception {
@@ -691,15 +701,7 @@ class FolderTest {
         ExecutorService writers = Executors.newSingleThreadExecutor()) {
       index.add(ids, Content.batch(new long[group]));
       index.commit();
-      Future<?> writes =
-          writers.submit(() -> {
-            for (long version = 1; version <= 100; version++) {
-              long[] versions = new long[group];
-              Arrays.fill(versions, version);
-              index.replace(ids, Content.batch(versions));
-              index.commit();
-            }
-          });
+      Future<?> writes = writers.submit(() -> replaceAgain(index, ids));
       long last = 0;
       int seen = 0;
       while (!writes.isDone() || seen == 0) {
@@ -743,15 +745,7 @@ class FolderTest {
       index.remove(MANY);
       index.add(ids, Content.batch(new long[group]));
       index.commit();
-      Future<?> writes =
-          writers.submit(() -> {
-            for (long version = 1; version <= 100; version++) {
-              long[] versions = new long[group];
-              Arrays.fill(versions, version);
-              index.replace(ids, Content.batch(versions));
-              index.commit();
-            }
-          });
+      Future<?> writes = writers.submit(() -> replaceAgain(index, ids));
       try (Index reader = Index.openReadOnly(scratch, 0)) {
         long last = 0;
         int seen = 0;
