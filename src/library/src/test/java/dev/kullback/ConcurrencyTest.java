@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
@@ -265,6 +266,29 @@ class ConcurrencyTest {
           assertThat(Thread.interrupted()).isTrue();
         }
         assertThat(engine.rowMin(q, q)).isEqualTo(expected);
+      }
+    }
+  }
+
+  /** As the lock of an executor's queue does while it waits for it; a helper may do all the work meanwhile. */
+  @Test
+  void interruptionThatAnExecutorHidesForAWhile() {
+    Executor executor =
+        task -> {
+          boolean isInterrupted = Thread.interrupted();
+          CompletableFuture.runAsync(task).join();
+          if (isInterrupted) {
+            Thread.currentThread().interrupt();
+          }
+        };
+    KlEngine.Builder builder = KlEngine.builder().backend(Backend.SCALAR).threads(3);
+    try (KlEngine engine = builder.executor(executor).build()) {
+      engine.pairwise(q, q); // makes panels, which looks for an interruption, too
+      for (Runnable call :
+          List.<Runnable>of(() -> engine.pairwise(q, q), () -> engine.nearest(q, q, 3))) {
+        Thread.currentThread().interrupt();
+        assertThatExceptionOfType(CancellationException.class).isThrownBy(call::run);
+        assertThat(Thread.interrupted()).isTrue();
       }
     }
   }

@@ -48,6 +48,9 @@ public final class Job<W extends Worker> implements Runnable {
    * @param threads as many at most, the caller's included
    */
   void run(Executor helpers, int threads) {
+    // Here, since helpers cannot rely on seeing it: an executor's lock clears the caller's
+    // interruption while it waits.
+    Objects.requireNonNull(lead).checkInterrupt();
     try {
       for (long k = Math.min(threads, tasks); k > 1; k--) {
         helpers.execute(this);
