@@ -4,6 +4,7 @@ module dev.kullback.cli {
   requires dev.kullback;
   requires info.picocli;
   requires java.desktop;
+  requires java.logging;
   requires me.tongfei.progressbar;
   requires static org.jspecify;
 

@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -581,6 +582,28 @@ public final class KlEngine implements AutoCloseable {
   public boolean warmUp(Gaussians q, Gaussians p) {
     check(q, p);
     return engine.warmUp(batch(q), batch(p));
+  }
+
+  /**
+   * {@return whether calls wait for compiled vector code no longer}
+   *
+   * <p>It is true from the time on at which what calls had asked for until then was compiled, or was found not to be compiled by this JVM, and
+   * no {@link #warmUp(int, int, int)} was under way; before the first call, it is false. Calls are right at any time, and faster from then on. An
+   * engine that does not wait is always ready: on the scalar backend, or with {@link Builder#backgroundWarmUp} false. It takes no time to ask.
+   */
+  public boolean isReady() {
+    return engine.isReady();
+  }
+
+  /**
+   * Tells when the engine {@linkplain #isReady is ready}. If no call was made, the JVM is made to compile the vector code for diagonal batches of
+   * float from now on, beside the caller: for their shapes, and for other kinds of batches, {@link #warmUp(int, int, int)} does more.
+   *
+   * @return a stage that completes then, on a thread of the common pool; or with {@link CancellationException} if the engine is closed before
+   */
+  public CompletionStage<Void> ready() {
+    engine.checkOpen();
+    return engine.ready();
   }
 
   /**

@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.Objects;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -563,6 +564,22 @@ public final class KlIndex implements AutoCloseable {
     try (Snapshot state = index.acquire()) {
       return searches.warmUp(state, dimension());
     }
+  }
+
+  /** {@return whether searches wait for compiled vector code no longer, as {@link KlEngine#isReady} tells it of calls} */
+  public boolean isReady() {
+    return searches.isReady();
+  }
+
+  /**
+   * Tells when the index {@linkplain #isReady is ready}. If no search was made, the JVM is made to compile the vector code of searches from now
+   * on, beside the caller; {@link #warmUp()} does more.
+   *
+   * @return a stage that completes then, on a thread of the common pool; or with {@link CancellationException} if the index is closed before
+   */
+  public CompletionStage<Void> ready() {
+    index.acquire().close(); // throws if it is closed
+    return searches.ready(dimension());
   }
 
   /** {@return what the index holds now, and what its searches have done since it was made or opened} */

@@ -64,7 +64,37 @@ class BackgroundWarmUpTest {
     assertThat(run("true", 1, "WASSERSTEIN_2")).containsExactly("FULL", "SCANS", "WASSERSTEIN_2");
   }
 
+  /** Ready is one who waits for nothing any more; the stage, the flag and the line in the log tell the same. */
+  @Test
+  void readiness() throws Exception {
+    ChildJvm jvm = jvm("true", 1, "READY");
+    assertThat(jvm.out().lines())
+        .containsExactly(
+            "scalar: ready",
+            "without the thread: ready",
+            "engine: waits",
+            "index: waits",
+            "engine after its stage: ready",
+            "index after its stage: ready",
+            "while another warms up: waits",
+            "warmed up: ready",
+            "closed: CancellationException",
+            "ready() of a closed one: IllegalStateException");
+    assertThat(jvm.err())
+        .containsPattern(
+            "INFO: Kullback computes with compiled vectors now, [0-9.]+ s after .*float")
+        .contains("index");
+  }
+
   private List<String> run(String background, int calls, String... more) throws Exception {
+    ChildJvm jvm = jvm(background, calls, more);
+    assertThat(jvm.err().lines().filter(line -> line.startsWith("WARNING")))
+        .as("%s", jvm)
+        .hasSize(1); // of the incubator module
+    return jvm.out().lines().toList();
+  }
+
+  private ChildJvm jvm(String background, int calls, String... more) throws Exception {
     List<String> arguments =
         new ArrayList<>(
             List.of(
@@ -78,7 +108,6 @@ class BackgroundWarmUpTest {
     arguments.addAll(List.of(more));
     ChildJvm jvm = ChildJvm.run(scratch, Duration.ofSeconds(100), arguments);
     assertThat(jvm.status()).as("%s", jvm).isZero();
-    assertThat(jvm.err().lines()).as("%s", jvm).hasSize(1); // of the incubator module
-    return jvm.out().lines().toList();
+    return jvm;
   }
 }

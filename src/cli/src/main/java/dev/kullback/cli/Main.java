@@ -11,6 +11,8 @@ import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Help;
@@ -65,7 +67,22 @@ public final class Main {
 
   /** Runs the command line and ends the VM. */
   public static void main(String[] args) {
+    Thread.ofPlatform().daemon().start(Log::keepWarnings);
     System.exit(run(args, System.out, System.err));
+  }
+
+  /** The library's log, of which a user sees warnings alone; finding the logger takes 20 ms, so another thread does. */
+  private static final class Log {
+    /** Kept, as the level goes with it. */
+    private static final Logger LIBRARY = Logger.getLogger("dev.kullback");
+
+    private Log() {}
+
+    static void keepWarnings() {
+      if (System.getProperty("java.util.logging.config.file") == null) {
+        LIBRARY.setLevel(Level.WARNING);
+      }
+    }
   }
 
   /** Runs the command line; returns its exit status. */

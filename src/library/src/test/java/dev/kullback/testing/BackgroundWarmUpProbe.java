@@ -2,6 +2,7 @@ package dev.kullback.testing;
 
 import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
+import dev.kullback.Divergence;
 import dev.kullback.KlEngine;
 import dev.kullback.KlIndex;
 import dev.kullback.internal.engine.Engine;
@@ -11,6 +12,8 @@ import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import java.util.Arrays;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
 
@@ -50,15 +53,62 @@ public final class BackgroundWarmUpProbe {
     }
   }
 
+  private static void say(String what, boolean isReady) {
+    System.out.println(what + (isReady ? ": ready" : ": waits"));
+  }
+
+  /** Prints when engines and indexes are ready. */
+  private static void ready(DiagonalGaussians q, DiagonalGaussians p) throws Exception {
+    try (KlEngine scalar = Engines.on(Backend.SCALAR);
+        KlEngine without = KlEngine.builder().backgroundWarmUp(false).build()) {
+      scalar.ready().toCompletableFuture().get(0, TimeUnit.SECONDS);
+      say("scalar", scalar.isReady());
+      say("without the thread", without.isReady());
+    }
+    CompletableFuture<Void> never;
+    try (KlEngine engine = Engines.on(Backend.VECTOR);
+        KlIndex index = KlIndex.builder(p.dimension()).build()) {
+      say("engine", engine.isReady());
+      say("index", index.isReady());
+      engine.ready().toCompletableFuture().get();
+      say("engine after its stage", engine.isReady());
+      index.ready().toCompletableFuture().get();
+      say("index after its stage", index.isReady());
+    }
+    KlEngine closed = KlEngine.builder().divergence(Divergence.JEFFREYS).build();
+    try (closed) {
+      Thread warming = Thread.ofPlatform().start(() -> closed.warmUp(q, p));
+      while (warming.getState() != Thread.State.WAITING) { // for vectors
+        Thread.onSpinWait();
+      }
+      say("while another warms up", closed.isReady());
+      warming.join();
+      say("warmed up", closed.isReady());
+      try (KlEngine other = KlEngine.builder().divergence(Divergence.BHATTACHARYYA).build()) {
+        never = other.ready().toCompletableFuture();
+      }
+    }
+    System.out.println("closed: " + never.exceptionNow().getClass().getSimpleName());
+    try {
+      closed.ready();
+    } catch (IllegalStateException e) {
+      System.out.println("ready() of a closed one: " + e.getClass().getSimpleName());
+    }
+  }
+
   /**
    * Prints whether the thread is there, and whether results stay the same; or, given a second argument, what builders do, or what an engine of
    * the Wasserstein distance has waited for.
    */
-  public static void main(String[] arguments) {
+  public static void main(String[] arguments) throws Exception {
     DiagonalGaussians q = Batch.random(false, 21, 33, 0, new Random(1)).gaussians();
     DiagonalGaussians p = Batch.random(false, 300, 33, 3, new Random(2)).gaussians();
     if (arguments.length > 1 && arguments[1].equals("BUILDERS")) {
       build(q, p);
+      return;
+    }
+    if (arguments.length > 1 && arguments[1].equals("READY")) {
+      ready(q, p);
       return;
     }
     if (arguments.length > 1) {

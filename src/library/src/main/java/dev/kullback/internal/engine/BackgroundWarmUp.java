@@ -1,14 +1,24 @@
 package dev.kullback.internal.engine;
 
+import static java.util.stream.Collectors.joining;
+
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -38,13 +48,16 @@ public final class BackgroundWarmUp {
 
   private static @Nullable Thread thread;
 
+  /** The {@link System#nanoTime} at which the thread was started. */
+  private static long begun;
+
   /** Whether the call that started the thread is still to be left alone. */
   private static volatile boolean isResting;
 
   /** Whether vectors were found not to be compiled, at least once. Only the thread uses it. */
   private static boolean isRefused;
 
-  /** Most threads of an engine that was built. */
+  /** Most threads of a user's calls. */
   private static int threads = 1;
 
   /** Number of callers that wait. */
@@ -52,6 +65,12 @@ public final class BackgroundWarmUp {
 
   /** Number of open users. */
   private static int users;
+
+  /** Users whose {@link User#ready} is to be completed. */
+  private static final List<User> EXPECTANT = new ArrayList<>();
+
+  /** Groups that the thread has had compiled, for the line in the log. */
+  private static final EnumSet<KernelGroup> TAKEN_OVER = EnumSet.noneOf(KernelGroup.class);
 
   /** Whether the last user was closed while there was a thread, which is to end. */
   private static volatile boolean isAbandoned;
@@ -61,21 +80,87 @@ public final class BackgroundWarmUp {
 
   private BackgroundWarmUp() {}
 
-  /** Expects calls on {@code callers} threads. */
-  static synchronized void expect(int callers) {
-    threads = Math.max(threads, callers);
-  }
-
   /** Who has calls that may start the thread, an engine or an index: it is counted until it is closed. */
   public static final class User implements AutoCloseable {
     private boolean isOpen = true;
 
+    /** Groups that its calls have asked for; replaced, not changed, and read without the lock by each call. */
+    @SuppressWarnings("ImmutableMemberCollection")
+    private volatile EnumSet<KernelGroup> asked = EnumSet.noneOf(KernelGroup.class);
+
+    /** Number of its warm-ups under way, which end after vectors have taken over. */
+    private int warmUps;
+
+    private volatile boolean isReady;
+
+    private @Nullable CompletableFuture<Void> ready;
+
     private User() {}
+
+    /** Has groups tried, all that a call needs at once. */
+    void begin(int dimension, KernelGroup[] groups) {
+      for (KernelGroup group : groups) {
+        if (!hasAsked(group)) {
+          ask(this, groups);
+        }
+        if (!group.isCompiled() && VectorWidth.isWorthTrying()) {
+          start(group, dimension);
+        }
+      }
+    }
+
+    /** Whether its calls have asked for a group. */
+    boolean hasAsked(KernelGroup group) {
+      return asked.contains(group);
+    }
+
+    /** Waits for groups, and for what reductions need. */
+    void await(Set<KernelGroup> groups, int dimension) {
+      EnumSet<KernelGroup> all = EnumSet.of(KernelGroup.SCANS);
+      all.addAll(groups);
+      begin(dimension, all.toArray(KernelGroup[]::new));
+      awaitEnd(all);
+    }
+
+    /** Waits for groups, and runs a warm-up, before whose end the user is not ready unless it was. */
+    public boolean warmUp(Set<KernelGroup> groups, int dimension, BooleanSupplier run) {
+      warmUps(this, 1);
+      try {
+        await(groups, dimension);
+        return run.getAsBoolean();
+      } finally {
+        warmUps(this, -1);
+        settle();
+      }
+    }
+
+    /** Whether the thread has tried out what calls have asked for, once they have; it stays so. */
+    public boolean isReady() {
+      if (!isReady && !asked.isEmpty()) {
+        isReady = isSettled(this);
+      }
+      return isReady;
+    }
+
+    /** Returns a stage that is completed when {@link #isReady}; has groups tried if no call has asked for any. */
+    public CompletionStage<Void> ready(Set<KernelGroup> groups, int dimension) {
+      CompletableFuture<Void> stage = expect(this);
+      if (asked.isEmpty()) {
+        begin(dimension, groups.toArray(KernelGroup[]::new));
+      }
+      settle();
+      return stage.minimalCompletionStage();
+    }
 
     /** Ends the thread if this is the last user, and waits for that: a container reports threads that are left when an application stops. */
     @Override
     public void close() {
       Thread last = leave(this);
+      CompletableFuture<Void> stage = ready;
+      if (stage != null) {
+        stage.completeExceptionally(
+            new CancellationException("closed before vectors had taken over"));
+      }
       if (last == null) {
         return;
       }
@@ -93,8 +178,44 @@ public final class BackgroundWarmUp {
     }
   }
 
-  /** Makes a user of the thread. */
-  public static synchronized User join() {
+  private static synchronized void ask(User user, KernelGroup[] groups) {
+    EnumSet<KernelGroup> asked = EnumSet.copyOf(user.asked);
+    Collections.addAll(asked, groups);
+    user.asked = asked;
+  }
+
+  private static synchronized void warmUps(User user, int more) {
+    user.warmUps += more;
+  }
+
+  private static synchronized boolean isSettled(User user) {
+    return user.warmUps == 0
+        && (tried == null || !user.hasAsked(tried))
+        && Collections.disjoint(user.asked, WANTED.keySet());
+  }
+
+  private static synchronized CompletableFuture<Void> expect(User user) {
+    if (user.ready == null) {
+      user.ready = new CompletableFuture<>();
+      EXPECTANT.add(user);
+    }
+    return user.ready;
+  }
+
+  /** Tells users that are ready. They run on threads of the common pool, so that they keep none waiting here. */
+  private static synchronized void settle() {
+    EXPECTANT.removeIf(user -> {
+      boolean isReady = user.isReady();
+      if (isReady) {
+        Objects.requireNonNull(user.ready).completeAsync(() -> null);
+      }
+      return isReady;
+    });
+  }
+
+  /** Makes a user of the thread, whose calls have {@code callers} threads. */
+  public static synchronized User join(int callers) {
+    threads = Math.max(threads, callers);
     users++;
     isAbandoned = false;
     BackgroundWarmUp.class.notifyAll();
@@ -104,6 +225,7 @@ public final class BackgroundWarmUp {
   /** Returns the thread that a user was the last to use, which ends now, or null. */
   private static synchronized @Nullable Thread leave(User user) {
     users -= user.isOpen ? 1 : 0;
+    EXPECTANT.remove(user);
     boolean isLast = user.isOpen && users == 0;
     user.isOpen = false;
     if (!isLast || thread == null || waiting > 0 || abandoned == MOST_ABANDONED) {
@@ -131,13 +253,6 @@ public final class BackgroundWarmUp {
     return isAbandoned;
   }
 
-  /** Has a group tried. */
-  static void begin(KernelGroup group, int dimension) {
-    if (!group.isCompiled() && VectorWidth.isWorthTrying()) {
-      start(group, dimension);
-    }
-  }
-
   private static synchronized void start(KernelGroup group, int dimension) {
     if (Thread.currentThread() == thread // calls of a trial ask for nothing
         || group.isCompiled() // since it was asked without the lock
@@ -148,6 +263,7 @@ public final class BackgroundWarmUp {
     if (thread == null) {
       isResting = true;
       isAbandoned = false;
+      begun = System.nanoTime();
       try {
         thread =
             Thread.ofPlatform()
@@ -172,13 +288,6 @@ public final class BackgroundWarmUp {
         BackgroundWarmUp.class.notifyAll();
       }
     }
-  }
-
-  /** Waits for groups, and for what reductions need. */
-  static void await(EnumSet<KernelGroup> groups, int dimension) {
-    groups.add(KernelGroup.SCANS);
-    groups.forEach(group -> begin(group, dimension));
-    awaitEnd(groups);
   }
 
   private static synchronized void awaitEnd(Set<KernelGroup> groups) {
@@ -212,6 +321,7 @@ public final class BackgroundWarmUp {
       tried = null;
       WANTED.clear();
       BackgroundWarmUp.class.notifyAll();
+      settle();
     }
   }
 
@@ -224,6 +334,7 @@ public final class BackgroundWarmUp {
         boolean isFirst = group == KernelGroup.FLOAT && !isRefused;
         if ((isFirst || Platform.isCompiled()) && tryOut(group, next.getValue())) {
           group.setCompiled(true);
+          logIfLast(group);
         }
         if (!isAbandoned && (!Platform.isCompiled() || !group.isCompiled())) {
           group.setCompiled(false);
@@ -235,6 +346,27 @@ public final class BackgroundWarmUp {
         group.setCompiled(true); // callers are to see what is wrong with vectors
       }
     }
+  }
+
+  /** Logs that vectors have taken over, when no group waits any more. */
+  private static void logIfLast(KernelGroup group) {
+    String groups;
+    double seconds;
+    synchronized (BackgroundWarmUp.class) {
+      TAKEN_OVER.add(group);
+      if (!WANTED.isEmpty()) {
+        return;
+      }
+      groups =
+          TAKEN_OVER.stream().map(g -> g.name().toLowerCase(Locale.ROOT)).collect(joining(", "));
+      seconds = (System.nanoTime() - begun) * 1e-9;
+      TAKEN_OVER.clear();
+    }
+    System.getLogger("dev.kullback")
+        .log(
+            System.Logger.Level.INFO,
+            "Kullback computes with compiled vectors now, %.1f s after the first call that could use them (%s)"
+                .formatted(seconds, groups));
   }
 
   private static boolean tryOut(KernelGroup group, int dimension) {
@@ -269,6 +401,7 @@ public final class BackgroundWarmUp {
     tried = next != null ? next.getKey() : null;
     thread = next != null ? thread : null;
     BackgroundWarmUp.class.notifyAll();
+    settle();
     return next;
   }
 }

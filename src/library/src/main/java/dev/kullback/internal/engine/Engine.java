@@ -17,7 +17,10 @@ import dev.kullback.internal.work.Crew;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumSet;
 import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -26,14 +29,14 @@ import org.jspecify.annotations.Nullable;
  * it back. Safe for use by any number of threads.
  */
 public final class Engine implements AutoCloseable {
+  /** Dimension for which vectors are tried where no call has told one. */
+  private static final int TYPICAL_DIMENSION = 64;
+
   /** What it computes. */
   final Formula formula;
 
   private final Platform.Choice backend;
   private final @Nullable CudaDevice device;
-
-  /** Whether vectors are left to the thread in the background. */
-  final boolean isDeferred;
 
   /** Tells which vectors are to be used; null for none. */
   private final @Nullable Predicate<KernelGroup> ready;
@@ -42,7 +45,7 @@ public final class Engine implements AutoCloseable {
   final Crew<Workspace> crew;
 
   /** Its share in the thread in the background; null where it leaves nothing to that, and for a trial's engines. */
-  private BackgroundWarmUp.@Nullable User warmUp;
+  final BackgroundWarmUp.@Nullable User user;
 
   private volatile boolean closed;
 
@@ -70,10 +73,7 @@ public final class Engine implements AutoCloseable {
       int threads,
       @Nullable Executor executor,
       boolean deferred) {
-    this(formula, asked, threads, executor, deferred, Readiness.of(deferred));
-    if (isDeferred) {
-      warmUp = BackgroundWarmUp.join();
-    }
+    this(formula, asked, threads, executor, deferred, deferred, Readiness.of(deferred));
   }
 
   /** An engine of KL that uses the vectors that {@code ready} tells of, compiled or not. */
@@ -92,7 +92,7 @@ public final class Engine implements AutoCloseable {
       int threads,
       @Nullable Executor executor,
       Predicate<KernelGroup> ready) {
-    this(formula, asked, threads, executor, Platform.IS_DEFERRED, ready);
+    this(formula, asked, threads, executor, Platform.IS_DEFERRED, false, ready);
   }
 
   private Engine(
@@ -101,6 +101,7 @@ public final class Engine implements AutoCloseable {
       int threads,
       @Nullable Executor executor,
       boolean deferred,
+      boolean joins,
       Predicate<KernelGroup> ready) {
     this.formula = formula;
     backend = Platform.select(asked, deferred);
@@ -112,10 +113,7 @@ public final class Engine implements AutoCloseable {
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors(deferred));
     this.ready = vectors ? ready : null;
-    isDeferred = vectors && deferred;
-    if (isDeferred) {
-      BackgroundWarmUp.expect(threads);
-    }
+    user = vectors && joins ? BackgroundWarmUp.join(threads) : null;
     crew = new Crew<>("kullback", threads, executor, this::workspace, Workspace::clear);
   }
 
@@ -142,8 +140,8 @@ public final class Engine implements AutoCloseable {
     if (device != null) {
       device.close();
     }
-    if (warmUp != null) {
-      warmUp.close();
+    if (user != null) {
+      user.close();
     }
   }
 
@@ -201,7 +199,7 @@ public final class Engine implements AutoCloseable {
   /** Ends the call that a workspace leads. */
   void end(Workspace lead) {
     crew.giveBack(lead);
-    if (isDeferred) {
+    if (user != null) {
       BackgroundWarmUp.callEnded();
     }
   }
@@ -222,14 +220,14 @@ public final class Engine implements AutoCloseable {
 
   /** Waits until all calls use vectors, if they are to. */
   public void awaitVectors(int dimension) {
-    if (isDeferred) {
+    if (user != null) {
       Batch small = diagonal(1);
       Batch full =
           MadeUpGaussians.normal(1, true).full(MatrixForm.SCALE_TRIL, false, Cholesky::new);
       EnumSet<KernelGroup> groups = groups(diagonal(dimension));
       groups.addAll(groups(small));
       groups.addAll(groups(full));
-      BackgroundWarmUp.await(groups, dimension);
+      user.await(groups, dimension);
     }
   }
 
@@ -245,17 +243,7 @@ public final class Engine implements AutoCloseable {
   public boolean warmUp(int n, int m, int dimension) {
     int most = Math.min(dimension, WarmUp.MOST_DIMENSIONS);
     Batch like = diagonal(most);
-    if (isDeferred) {
-      BackgroundWarmUp.await(groups(like), most);
-    }
-    WarmUp.run(this, n, m, dimension);
-    return isFast(like, like);
-  }
-
-  /** Whether calls on such batches use a device or compiled vectors. */
-  private boolean isFast(Batch q, Batch p) {
-    return device != null
-        || (ready != null && KernelTable.groups(formula, q, p).stream().allMatch(ready));
+    return warmUp(like, like, () -> WarmUp.run(this, n, m, dimension));
   }
 
   /**
@@ -263,9 +251,20 @@ public final class Engine implements AutoCloseable {
    * compiled vectors.
    */
   public boolean warmUp(Batch q, Batch p) {
-    if (isDeferred) {
-      BackgroundWarmUp.await(KernelTable.groups(formula, q, p), q.dimension());
-    }
+    return warmUp(q, p, () -> warmUpWith(q, p));
+  }
+
+  private boolean warmUp(Batch q, Batch p, Runnable run) {
+    EnumSet<KernelGroup> groups = KernelTable.groups(formula, q, p);
+    BooleanSupplier isFast =
+        () -> {
+          run.run();
+          return device != null || (ready != null && groups.stream().allMatch(ready));
+        };
+    return user == null ? isFast.getAsBoolean() : user.warmUp(groups, q.dimension(), isFast);
+  }
+
+  private void warmUpWith(Batch q, Batch p) {
     Platform.prepare(formula, q);
     Platform.prepare(formula, p);
     if (backend == Platform.Choice.VECTOR
@@ -282,6 +281,17 @@ public final class Engine implements AutoCloseable {
       WarmUp.run(this, q.size(), p.size(), p.dimension());
     }
     WarmUp.run(this, q, p);
-    return isFast(q, p);
+  }
+
+  /** Whether calls wait for vectors no longer: they are compiled, found not to be, or none of the thread's business. */
+  public boolean isReady() {
+    return user == null || user.isReady();
+  }
+
+  /** Returns a stage that is completed when {@link #isReady}. Without calls, vectors for diagonal batches of float are tried. */
+  public CompletionStage<Void> ready() {
+    return user == null
+        ? CompletableFuture.completedStage(null)
+        : user.ready(groups(diagonal(TYPICAL_DIMENSION)), TYPICAL_DIMENSION);
   }
 }

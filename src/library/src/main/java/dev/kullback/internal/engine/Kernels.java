@@ -18,9 +18,9 @@ import dev.kullback.internal.kernel.RowScan;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Worker;
 import java.util.EnumMap;
-import java.util.EnumSet;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
@@ -31,6 +31,9 @@ import org.jspecify.annotations.Nullable;
 public final class Kernels {
   /** Partial sums of a row on the scalar backend, which has no width of vectors to follow. */
   private static final int LANES = 4;
+
+  /** Vectors that searches of an index use. */
+  public static final Set<KernelGroup> INDEX_GROUPS = Set.of(KernelGroup.INDEX);
 
   final Formula formula;
   final Worker worker;
@@ -54,8 +57,8 @@ public final class Kernels {
   /** Tells which vectors are to be used; null if nothing here uses vectors, not even reductions. */
   private final @Nullable Predicate<KernelGroup> vectors;
 
-  /** Whether vectors are left to the thread in the background, which is to be told what is wanted. */
-  private final boolean isDeferred;
+  /** The share in the thread in the background, which is to be told what is wanted; null where vectors are not left to it. */
+  private final BackgroundWarmUp.@Nullable User user;
 
   private final Map<KernelTable, Operands<?>> operands = new EnumMap<>(KernelTable.class);
   private final Map<KernelTable, Object> ready = new EnumMap<>(KernelTable.class);
@@ -68,14 +71,14 @@ public final class Kernels {
   Kernels(
       Formula formula,
       @Nullable Predicate<KernelGroup> vectors,
-      boolean isDeferred,
+      BackgroundWarmUp.@Nullable User user,
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair) {
     this(
         formula,
         vectors,
-        isDeferred,
+        user,
         device,
         worker,
         pair,
@@ -85,14 +88,14 @@ public final class Kernels {
   private Kernels(
       Formula formula,
       @Nullable Predicate<KernelGroup> vectors,
-      boolean isDeferred,
+      BackgroundWarmUp.@Nullable User user,
       @Nullable CudaDevice device,
       Worker worker,
       Pair pair,
       int scanLanes) {
     this.formula = formula;
     this.vectors = vectors;
-    this.isDeferred = isDeferred;
+    this.user = user;
     this.device = device;
     this.worker = worker;
     this.scanLanes = scanLanes;
@@ -102,23 +105,21 @@ public final class Kernels {
   }
 
   /** Makes the kernels of a worker that searches an index, perhaps where there is no module of vectors; it scans rows to sort only. */
-  public static Kernels ofIndex(Worker worker, Pair pair, boolean deferred) {
+  public static Kernels ofIndex(Worker worker, Pair pair, BackgroundWarmUp.@Nullable User user) {
     Predicate<KernelGroup> vectors =
-        deferred
+        user != null
             ? g -> g.isCompiled() && Platform.mayHaveVectors(true)
             : _ -> Platform.mayHaveVectors(false);
-    return new Kernels(Kl.FORWARD, vectors, deferred, null, worker, pair, LANES);
+    return new Kernels(Kl.FORWARD, vectors, user, null, worker, pair, LANES);
   }
 
   /** Chooses the row of the divergence of q and p, and has its vectors compiled; of the reverse of KL, for roles exchanged by the call. */
   KernelTable choose(Batch q, Batch p) {
     row = KernelTable.of(backend, formula, q, p);
-    if (isDeferred) {
-      for (KernelGroup group : row.groups) {
-        BackgroundWarmUp.begin(group, q.dimension());
-      }
+    if (user != null) {
+      user.begin(q.dimension(), row.groups);
       if (row == KernelTable.DEVICE && (q instanceof FullBatch || p instanceof FullBatch)) {
-        BackgroundWarmUp.begin(KernelGroup.FULL, q.dimension()); // vectors make full batches
+        user.begin(q.dimension(), KernelTable.FULL_PAIRS.groups); // vectors make full batches
       }
     }
     return row;
@@ -178,16 +179,16 @@ public final class Kernels {
     if (formula != Kl.FORWARD || backend != Choice.VECTOR || !(q instanceof FullBatch)) {
       return pairs;
     }
-    if (isDeferred) {
-      BackgroundWarmUp.begin(KernelGroup.FULL, q.dimension());
+    if (user != null) {
+      user.begin(q.dimension(), KernelTable.FULL_PAIRS.groups);
     }
     return (Pairs) kernel(KernelTable.FULL_PAIRS);
   }
 
   /** Has vectors for {@link #scan} compiled, if they are to be used. */
   void beginScans(int dimension) {
-    if (isDeferred) {
-      BackgroundWarmUp.begin(KernelGroup.SCANS, dimension);
+    if (user != null) {
+      user.begin(dimension, KernelTable.SCANS.groups);
     }
   }
 
@@ -209,16 +210,16 @@ public final class Kernels {
   }
 
   private void beginIndex(int dimension) {
-    if (isDeferred && !KernelGroup.INDEX.isCompiled() && Platform.mayHaveVectors(true)) {
-      BackgroundWarmUp.begin(KernelGroup.INDEX, dimension);
+    if (user != null
+        && !(KernelGroup.INDEX.isCompiled() && user.hasAsked(KernelGroup.INDEX))
+        && Platform.mayHaveVectors(true)) {
+      user.begin(dimension, KernelTable.CODES.groups);
     }
   }
 
-  /** Waits until searches of an index that leaves vectors to the thread in the background use them, if they are to. */
-  public static void awaitIndex(int dimension) {
-    if (Platform.mayHaveVectors(true)) {
-      BackgroundWarmUp.await(EnumSet.of(KernelGroup.INDEX), dimension);
-    }
+  /** Whether searches of an index that leaves vectors to the thread in the background are to use them. */
+  public static boolean mayHaveVectors() {
+    return Platform.mayHaveVectors(true);
   }
 
   /** Whether searches of an index use vectors now. */

@@ -50,7 +50,7 @@ public final class Workspace extends Worker {
     this.engine = engine;
     this.device = device;
     pair = new Pair(engine.formula, this);
-    kernels = new Kernels(engine.formula, ready, engine.isDeferred, device, this, pair);
+    kernels = new Kernels(engine.formula, ready, engine.user, device, this, pair);
     band = new BandState(kernels.scan(), pair.forward());
     rows = new ReductionRunner(engine.crew, this);
   }

@@ -1,6 +1,7 @@
 package dev.kullback.internal.index.search;
 
 import dev.kullback.internal.batch.DiagonalBatch;
+import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.index.store.Codes;
 import dev.kullback.internal.index.store.LiveSegment;
@@ -16,6 +17,7 @@ import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Poll;
 import dev.kullback.internal.work.Worker;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What one thread needs to search: its queries, up to {@link #MOST_QUERIES} at a time, kernels and memory. It goes through the panels of
@@ -104,8 +106,8 @@ final class Searcher extends Worker {
   /** Bytes of codes and panels that were read in this call. */
   private long bytesScanned;
 
-  Searcher(int dimension, boolean deferred) {
-    kernels = Kernels.ofIndex(this, references.pair, deferred);
+  Searcher(int dimension, BackgroundWarmUp.@Nullable User user) {
+    kernels = Kernels.ofIndex(this, references.pair, user);
     sorting = new KeySort(kernels.scan(), this::look);
     querySlot = DiagonalBatch.ofSlot(dimension, Scale.STD, false);
     Arrays.setAll(queries, i -> new Query(new Ranking(sorting)));

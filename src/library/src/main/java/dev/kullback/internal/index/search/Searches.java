@@ -14,8 +14,11 @@ import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Crew;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,7 +36,7 @@ public final class Searches implements AutoCloseable {
   private final Crew<Searcher> crew;
 
   /** The share in the thread that has vectors compiled; null for none. */
-  private final BackgroundWarmUp.@Nullable User warmUp;
+  private final BackgroundWarmUp.@Nullable User user;
 
   private final LongAdder queries = new LongAdder();
   private final LongAdder decided = new LongAdder();
@@ -50,22 +53,18 @@ public final class Searches implements AutoCloseable {
 
   /** The same, whether vectors are left to the thread in the background, or used from the first search on. */
   public Searches(int dimension, int threads, @Nullable Executor executor, boolean deferred) {
-    warmUp = deferred ? BackgroundWarmUp.join() : null;
+    user = deferred ? BackgroundWarmUp.join(threads) : null;
     crew =
         new Crew<>(
-            "kullback-index",
-            threads,
-            executor,
-            () -> new Searcher(dimension, deferred),
-            this::end);
+            "kullback-index", threads, executor, () -> new Searcher(dimension, user), this::end);
   }
 
   /** Ends its own threads; searches under way finish. */
   @Override
   public void close() {
     crew.close();
-    if (warmUp != null) {
-      warmUp.close();
+    if (user != null) {
+      user.close();
     }
   }
 
@@ -89,9 +88,18 @@ public final class Searches implements AutoCloseable {
    * count as others do.
    */
   public boolean warmUp(Snapshot snapshot, int dimension) {
-    if (warmUp != null) {
-      Kernels.awaitIndex(dimension);
-    }
+    BooleanSupplier isFast =
+        () -> {
+          searchNear(snapshot);
+          return Kernels.isIndexFast(user != null);
+        };
+    BackgroundWarmUp.User vectors = vectors();
+    return vectors == null
+        ? isFast.getAsBoolean()
+        : vectors.warmUp(Kernels.INDEX_GROUPS, dimension, isFast);
+  }
+
+  private void searchNear(Snapshot snapshot) {
     List<DiagonalBatch> near = nearReferences(snapshot);
     int k = (int) Math.min(WARM_UP_NEIGHBORS, snapshot.size());
     long[] ids = new long[k];
@@ -105,7 +113,25 @@ public final class Searches implements AutoCloseable {
         }
       });
     }
-    return Kernels.isIndexFast(warmUp != null);
+  }
+
+  /** Returns the share in the thread that has vectors compiled, or null where searches are not to have any from it. */
+  private BackgroundWarmUp.@Nullable User vectors() {
+    return Kernels.mayHaveVectors() ? user : null;
+  }
+
+  /** Whether searches wait for vectors no longer: they are compiled, found not to be, or none of the thread's business. */
+  public boolean isReady() {
+    BackgroundWarmUp.User vectors = vectors();
+    return vectors == null || vectors.isReady();
+  }
+
+  /** Returns a stage that is completed when {@link #isReady}. Without searches, their vectors are tried all the same. */
+  public CompletionStage<Void> ready(int dimension) {
+    BackgroundWarmUp.User vectors = vectors();
+    return vectors == null
+        ? CompletableFuture.completedStage(null)
+        : vectors.ready(Kernels.INDEX_GROUPS, dimension);
   }
 
   /** Makes queries of the spread of some references, and a third of it away from them. */

@@ -441,7 +441,7 @@ class SearchesTest {
     int[] rows = IntStream.range(0, n).toArray();
     Segment segment = Content.segment(IntStream.range(0, n).asLongStream().toArray(), batch, rows);
     Snapshot snapshot = Content.snapshot(n, new LiveSegment(segment));
-    Searcher searcher = new Searcher(1, false);
+    Searcher searcher = new Searcher(1, null);
     searcher.startCall();
     for (int queries = 3; queries > 0; queries -= 2) {
       searcher.start(snapshot, SearchOptions.within(1e9));
