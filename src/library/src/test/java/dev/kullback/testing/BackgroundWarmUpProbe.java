@@ -70,6 +70,8 @@ public final class BackgroundWarmUpProbe {
         KlIndex index = KlIndex.builder(p.dimension()).build()) {
       say("engine", engine.isReady());
       say("index", index.isReady());
+      DiagonalGaussians small = DiagonalGaussians.ofStd(new float[2], new float[] {1, 2}, 1);
+      engine.pairwise(small, small); // whose vectors are compiled soonest
       engine.ready().toCompletableFuture().get();
       say("engine after its stage", engine.isReady());
       index.ready().toCompletableFuture().get();

@@ -2,6 +2,7 @@ package dev.kullback.internal.engine;
 
 import static java.util.stream.Collectors.joining;
 
+import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
@@ -40,8 +41,8 @@ public final class BackgroundWarmUp {
   /** Longest wait for the thread to end: a trial's round takes some 100 ms in the interpreter. */
   private static final long MOST_WAIT_MILLIS = 2000;
 
-  /** Groups that wait to be tried, with the dimension of the batches that want them. */
-  private static final TreeMap<KernelGroup, Integer> WANTED = new TreeMap<>();
+  /** Groups that wait to be tried. */
+  private static final TreeMap<KernelGroup, Wanted> WANTED = new TreeMap<>();
 
   /** Group that is being tried. */
   private static @Nullable KernelGroup tried;
@@ -80,8 +81,13 @@ public final class BackgroundWarmUp {
 
   private BackgroundWarmUp() {}
 
+  /** What a call wants a group for, the first that asks. */
+  private record Wanted(Formula formula, int dimension) {}
+
   /** Who has calls that may start the thread, an engine or an index: it is counted until it is closed. */
   public static final class User implements AutoCloseable {
+    private final Formula formula;
+
     private boolean isOpen = true;
 
     /** Groups that its calls have asked for; replaced, not changed, and read without the lock by each call. */
@@ -95,7 +101,9 @@ public final class BackgroundWarmUp {
 
     private @Nullable CompletableFuture<Void> ready;
 
-    private User() {}
+    private User(Formula formula) {
+      this.formula = formula;
+    }
 
     /** Has groups tried, all that a call needs at once. */
     void begin(int dimension, KernelGroup[] groups) {
@@ -104,7 +112,7 @@ public final class BackgroundWarmUp {
           ask(this, groups);
         }
         if (!group.isCompiled() && VectorWidth.isWorthTrying()) {
-          start(group, dimension);
+          start(group, new Wanted(formula, dimension));
         }
       }
     }
@@ -213,13 +221,13 @@ public final class BackgroundWarmUp {
     });
   }
 
-  /** Makes a user of the thread, whose calls have {@code callers} threads. */
-  public static synchronized User join(int callers) {
+  /** Makes a user of the thread, whose calls compute a divergence with {@code callers} threads. */
+  public static synchronized User join(Formula formula, int callers) {
     threads = Math.max(threads, callers);
     users++;
     isAbandoned = false;
     BackgroundWarmUp.class.notifyAll();
-    return new User();
+    return new User(formula);
   }
 
   /** Returns the thread that a user was the last to use, which ends now, or null. */
@@ -253,11 +261,11 @@ public final class BackgroundWarmUp {
     return isAbandoned;
   }
 
-  private static synchronized void start(KernelGroup group, int dimension) {
+  private static synchronized void start(KernelGroup group, Wanted wanted) {
     if (Thread.currentThread() == thread // calls of a trial ask for nothing
         || group.isCompiled() // since it was asked without the lock
         || group == tried
-        || WANTED.putIfAbsent(group, dimension) != null) {
+        || WANTED.putIfAbsent(group, wanted) != null) {
       return;
     }
     if (thread == null) {
@@ -326,7 +334,7 @@ public final class BackgroundWarmUp {
   }
 
   private static void tryAll() {
-    for (Map.Entry<KernelGroup, Integer> next = next(); next != null; next = next()) {
+    for (Map.Entry<KernelGroup, Wanted> next = next(); next != null; next = next()) {
       KernelGroup group = next.getKey();
       try {
         // The first trial does not wait for the probe, which takes 0.4 s beside a busy thread; yet
@@ -369,8 +377,8 @@ public final class BackgroundWarmUp {
                 .formatted(seconds, groups));
   }
 
-  private static boolean tryOut(KernelGroup group, int dimension) {
-    return KernelTable.tryOut(group, new WarmUpTrial(dimension));
+  private static boolean tryOut(KernelGroup group, Wanted wanted) {
+    return KernelTable.tryOut(group, new WarmUpTrial(wanted.formula(), wanted.dimension()));
   }
 
   /** Forgets what was asked for, so that a call after a while asks again. */
@@ -396,8 +404,8 @@ public final class BackgroundWarmUp {
   }
 
   /** Takes the next group to try; null ends the thread. */
-  private static synchronized Map.@Nullable Entry<KernelGroup, Integer> next() {
-    Map.Entry<KernelGroup, Integer> next = WANTED.pollFirstEntry();
+  private static synchronized Map.@Nullable Entry<KernelGroup, Wanted> next() {
+    Map.Entry<KernelGroup, Wanted> next = WANTED.pollFirstEntry();
     tried = next != null ? next.getKey() : null;
     thread = next != null ? thread : null;
     BackgroundWarmUp.class.notifyAll();

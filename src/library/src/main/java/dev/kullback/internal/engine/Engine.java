@@ -113,7 +113,7 @@ public final class Engine implements AutoCloseable {
     boolean vectors =
         backend == Platform.Choice.VECTOR || (device != null && Platform.mayHaveVectors(deferred));
     this.ready = vectors ? ready : null;
-    user = vectors && joins ? BackgroundWarmUp.join(threads) : null;
+    user = vectors && joins ? BackgroundWarmUp.join(formula, threads) : null;
     crew = new Crew<>("kullback", threads, executor, this::workspace, Workspace::clear);
   }
 

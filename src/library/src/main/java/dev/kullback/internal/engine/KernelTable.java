@@ -62,6 +62,13 @@ enum KernelTable {
       KernelGroup.REFINEMENT,
       KernelGroup.DOUBLE),
   DOUBLE(Choice.VECTOR, Kl.class, KernelGroup.DOUBLE),
+  FLOAT_WASSERSTEIN_2(
+      Choice.VECTOR,
+      Wasserstein2.class,
+      KernelGroup.FLOAT_WASSERSTEIN_2,
+      KernelGroup.WASSERSTEIN_2),
+  FLOAT_JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.FLOAT_JEFFREYS, KernelGroup.JEFFREYS),
+  FLOAT_CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.FLOAT_CHERNOFF, KernelGroup.CHERNOFF),
   WASSERSTEIN_2(Choice.VECTOR, Wasserstein2.class, KernelGroup.WASSERSTEIN_2),
   JEFFREYS(Choice.VECTOR, Jeffreys.class, KernelGroup.JEFFREYS),
   CHERNOFF(Choice.VECTOR, Chernoff.class, KernelGroup.CHERNOFF),
@@ -104,9 +111,9 @@ enum KernelTable {
       case ZERO -> q.isDeterministic();
       case DEVICE -> q.getClass() == p.getClass() || areFull(q, p);
       case SMALL -> areDiagonal(q, p) && q.dimension() <= SmallKernel.MOST_DIMENSIONS;
-      case FLOAT -> areDiagonal(q, p) && !q.isDouble() && !p.isDouble();
-      case DOUBLE, WASSERSTEIN_2, JEFFREYS -> areDiagonal(q, p);
-      case CHERNOFF -> areDiagonal(q, p) && formula.hasTiles();
+      case FLOAT, FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF ->
+          areDiagonal(q, p) && formula.hasTiles() && !q.isDouble() && !p.isDouble();
+      case DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF -> areDiagonal(q, p) && formula.hasTiles();
       case FULL, FULL_JEFFREYS -> areFull(q, p);
       case FULL_CHERNOFF -> areFull(q, p) && q.dimension() <= FullOperands.MOST_CHERNOFF_DIMENSIONS;
       case SCALAR -> true;
@@ -118,7 +125,15 @@ enum KernelTable {
   Object operands(Formula formula) {
     return switch (this) {
       case SMALL -> new SmallOperands();
-      case FLOAT, DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF -> new TileOperands(formula);
+      case FLOAT,
+          DOUBLE,
+          FLOAT_WASSERSTEIN_2,
+          FLOAT_JEFFREYS,
+          FLOAT_CHERNOFF,
+          WASSERSTEIN_2,
+          JEFFREYS,
+          CHERNOFF ->
+          new TileOperands(formula);
       case FULL -> new FullOperands(FullOperands.Roles.ONE);
       case FULL_JEFFREYS -> new FullOperands(FullOperands.Roles.BOTH);
       case FULL_CHERNOFF -> new FullOperands(FullOperands.Roles.BOTH_AND_CORRELATIONS);
@@ -135,6 +150,8 @@ enum KernelTable {
     return switch (this) {
       case SMALL -> new SmallKernel(k.worker);
       case FLOAT, DOUBLE -> tiles(k, () -> k.isReady(KernelGroup.REFINEMENT));
+      case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF ->
+          tiles(k, () -> k.isReady(groups[1]));
       case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> tiles(k, () -> true);
       case FULL -> new FullVectorKernel(k.worker, k.pair);
       case FULL_JEFFREYS -> new FullJeffreysKernel(k.worker, k.pair);
@@ -158,7 +175,14 @@ enum KernelTable {
       case ZERO -> new ZeroKernel();
       case DEVICE -> new CudaKernel(Objects.requireNonNull(k.device), k.worker);
       case SMALL, SCALAR -> k.pair;
-      case FLOAT, DOUBLE, WASSERSTEIN_2, JEFFREYS, CHERNOFF ->
+      case FLOAT,
+          DOUBLE,
+          FLOAT_WASSERSTEIN_2,
+          FLOAT_JEFFREYS,
+          FLOAT_CHERNOFF,
+          WASSERSTEIN_2,
+          JEFFREYS,
+          CHERNOFF ->
           new ColdKernel(k.formula, k.worker, k.pair);
       case FULL -> new FullColdKernel(k.worker, k.pair);
       case FULL_JEFFREYS -> new FullColdJeffreys(k.worker, k.pair);
@@ -178,12 +202,10 @@ enum KernelTable {
       case REFINEMENT -> t.refinement();
       case PACKING -> t.packing();
       case DOUBLE -> t.doubles();
-      case WASSERSTEIN_2 -> t.formulas(Wasserstein2.SQUARED, Wasserstein2.DISTANCE);
-      case JEFFREYS -> t.formulas(Jeffreys.FORMULA);
-      case CHERNOFF -> t.formulas(Chernoff.BHATTACHARYYA, Chernoff.HELLINGER, Chernoff.renyi(0.25));
+      case FLOAT_WASSERSTEIN_2, FLOAT_JEFFREYS, FLOAT_CHERNOFF -> t.formulaOfFloats(groups[0]);
+      case WASSERSTEIN_2, JEFFREYS, CHERNOFF -> t.formula();
       case FULL -> t.full(Kl.FORWARD);
-      case FULL_JEFFREYS -> t.full(Jeffreys.FORMULA);
-      case FULL_CHERNOFF -> t.full(Chernoff.BHATTACHARYYA);
+      case FULL_JEFFREYS, FULL_CHERNOFF -> t.full();
       case SCANS -> t.scans();
       case PANELS -> t.panels();
       case CODES -> t.codes();
@@ -214,7 +236,10 @@ enum KernelTable {
 
   /** Returns the group whose vectors pack operands. */
   KernelGroup packing() {
-    return groups[groups.length > 1 ? 1 : 0];
+    return switch (this) {
+      case FLOAT, FULL_JEFFREYS, FULL_CHERNOFF -> groups[1];
+      default -> groups[0];
+    };
   }
 
   /** Returns the groups that a call needs with vectors, and those with which full batches like these are made. */

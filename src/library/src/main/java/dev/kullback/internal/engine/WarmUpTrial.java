@@ -93,13 +93,16 @@ final class WarmUpTrial {
   private static final double[] CLOSE = {0.01};
   private static final double[] NEAR = {1e-4};
 
+  private final Formula formula;
   private final int dimension;
   private final long start = System.nanoTime();
   private final Random random = new Random(1);
   private final Engine ready = engine(Kl.FORWARD, _ -> true);
   private final Engine cold = engine(Kl.FORWARD, _ -> false);
 
-  WarmUpTrial(int dimension) {
+  /** A trial for calls that compute a divergence of some dimension. */
+  WarmUpTrial(Formula formula, int dimension) {
+    this.formula = formula;
     this.dimension = dimension;
   }
 
@@ -131,22 +134,49 @@ final class WarmUpTrial {
         && matrices(d, true, FAR, MIXED, CLOSE, NEAR);
   }
 
-  /** Tries tiles of divergences other than KL, in double and then in float, which recomputes entries in double. */
-  boolean formulas(Formula... formulas) {
-    for (Formula formula : formulas) {
-      Engine vectors = engine(formula, _ -> true);
-      Engine plain = engine(formula, _ -> false);
-      for (int d : new int[] {FEW_DIMENSIONS, clamped(TWO_CHUNKS)}) {
-        if (!matrices(vectors, plain, RangeCheck.PLAIN, d, true, FAR, MIXED, CLOSE)
-            || !matrices(vectors, plain, RangeCheck.PLAIN, d, false, FAR, MIXED, CLOSE)) {
-          return false;
-        }
+  /**
+   * Tries tiles of the divergence, which is not KL, where floats settle the entries. A few that need refinement show C2 the way to it, as in
+   * {@link #kernels}.
+   */
+  boolean formulaOfFloats(KernelGroup group) {
+    Engine vectors = engine(formula, g -> g == group);
+    Engine plain = engine(formula, _ -> false);
+    for (int d : new int[] {FEW_DIMENSIONS, clamped(TWO_CHUNKS)}) {
+      MadeUpGaussians normal = MadeUpGaussians.normal(d, false);
+      MadeUpGaussians q = normal.around(ROWS, random, FAR);
+      MadeUpGaussians p = normal.around(COLUMNS, random, FAR);
+      Batch mixedQ = normal.around(MIXED.length, random, MIXED).diagonal(Scale.STD, false);
+      Batch mixedP = normal.around(COLUMNS, random, MIXED).diagonal(Scale.STD, false);
+      if (!tryOut(
+          () -> matrices(plain, q, p, false, RangeCheck.PLAIN),
+          () -> matrices(vectors, q, p, false, RangeCheck.PLAIN),
+          () -> matrices(vectors, mixedQ, mixedP),
+          SLOWER)) {
+        return false;
       }
     }
     return true;
   }
 
-  /** Tries a divergence of full covariances. */
+  /** Tries the other tiles of the divergence: in double, and in float where entries are recomputed in double. */
+  boolean formula() {
+    Engine vectors = engine(formula, _ -> true);
+    Engine plain = engine(formula, _ -> false);
+    for (int d : new int[] {FEW_DIMENSIONS, clamped(TWO_CHUNKS)}) {
+      if (!matrices(vectors, plain, RangeCheck.PLAIN, d, true, FAR, MIXED, CLOSE)
+          || !matrices(vectors, plain, RangeCheck.PLAIN, d, false, FAR, MIXED, CLOSE)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Tries the divergence of full covariances. */
+  boolean full() {
+    return full(formula);
+  }
+
+  /** Tries a divergence of full covariances, which need KL's vectors, too. */
   boolean full(Formula formula) {
     Engine vectors = engine(formula, _ -> true);
     Engine plain = engine(formula, _ -> false);

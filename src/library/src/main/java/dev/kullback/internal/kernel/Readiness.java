@@ -38,8 +38,11 @@ public final class Readiness {
 
   /** Kernel groups that become ready independently, each what calls on one kind of batches need; in the order of their trials. */
   public enum KernelGroup {
-    /** Tiles of floats, where their first form settles an entry. */
+    /** Tiles of floats, where their first form settles an entry: of KL, and of the divergences below. */
     FLOAT,
+    FLOAT_WASSERSTEIN_2,
+    FLOAT_JEFFREYS,
+    FLOAT_CHERNOFF,
     /** Transposes of panels and checks of floats: what panels gain by vectors is less than what kernels do, so these come first. */
     PACKING,
     /** Tiles of doubles. */
@@ -56,7 +59,10 @@ public final class Readiness {
     SCANS,
     /** Tiles of floats, where entries are recomputed. */
     REFINEMENT,
-    /** Tiles of the Wasserstein distance and its square, of Jeffreys' divergence, and of what is made of Chernoff's. */
+    /**
+     * Tiles of doubles, and of floats where entries are recomputed, of the Wasserstein distance and its square, of Jeffreys' divergence, and of
+     * divergences made of Chernoff's.
+     */
     WASSERSTEIN_2,
     JEFFREYS,
     CHERNOFF,

@@ -156,7 +156,8 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     Tile t = tile;
-    if (!isRefinementReady.getAsBoolean()) {
+    boolean isReady = isRefinementReady.getAsBoolean();
+    if (!isReady && !hasLastStep) { // nor did float store it
       cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
       return;
     }
@@ -166,6 +167,10 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       floats.compute(t, 0, t.rows);
       floats.promote(t);
       afterFloat = t.settle(floats);
+    }
+    if (!isReady && afterFloat > 0) {
+      cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
+      return;
     }
     int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat == all);
     boolean mayBeNear = near != null && afterDouble > 0 && q.kind() == p.kind();

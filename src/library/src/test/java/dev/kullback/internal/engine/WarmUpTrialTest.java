@@ -2,6 +2,11 @@ package dev.kullback.internal.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.kullback.internal.formula.Chernoff;
+import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Jeffreys;
+import dev.kullback.internal.formula.Kl;
+import dev.kullback.internal.formula.Wasserstein2;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Tag;
@@ -15,6 +20,13 @@ class WarmUpTrialTest {
   @EnumSource
   void ends(KernelGroup group) {
     Assumptions.assumeTrue(Platform.mayHaveVectors(), "no vectors");
-    assertThat(KernelTable.tryOut(group, new WarmUpTrial(8))).isTrue();
+    Formula formula =
+        switch (group) {
+          case WASSERSTEIN_2 -> Wasserstein2.DISTANCE;
+          case JEFFREYS, FULL_JEFFREYS -> Jeffreys.FORMULA;
+          case CHERNOFF, FULL_CHERNOFF -> Chernoff.HELLINGER;
+          default -> Kl.FORWARD;
+        };
+    assertThat(KernelTable.tryOut(group, new WarmUpTrial(formula, 8))).isTrue();
   }
 }

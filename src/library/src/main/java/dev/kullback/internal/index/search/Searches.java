@@ -5,6 +5,7 @@ import dev.kullback.internal.engine.BackgroundWarmUp;
 import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.engine.WarmUp;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
@@ -53,7 +54,7 @@ public final class Searches implements AutoCloseable {
 
   /** The same, whether vectors are left to the thread in the background, or used from the first search on. */
   public Searches(int dimension, int threads, @Nullable Executor executor, boolean deferred) {
-    user = deferred ? BackgroundWarmUp.join(threads) : null;
+    user = deferred ? BackgroundWarmUp.join(Kl.FORWARD, threads) : null;
     crew =
         new Crew<>(
             "kullback-index", threads, executor, () -> new Searcher(dimension, user), this::end);
