@@ -29,7 +29,7 @@ import dev.kullback.internal.numerics.Scale;
 public final class DiagonalGaussians implements Gaussians {
   final DiagonalBatch batch;
 
-  private DiagonalGaussians(DiagonalBatch batch) {
+  DiagonalGaussians(DiagonalBatch batch) {
     this.batch = batch;
   }
 

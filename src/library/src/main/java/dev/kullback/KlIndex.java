@@ -9,6 +9,7 @@ import dev.kullback.internal.index.search.NeighborIds;
 import dev.kullback.internal.index.search.Searches;
 import dev.kullback.internal.index.store.Index;
 import dev.kullback.internal.index.store.LiveSegment;
+import dev.kullback.internal.index.store.ReadBack;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.numerics.Scale;
 import dev.kullback.internal.rows.SearchOptions;
@@ -16,11 +17,13 @@ import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.NoSuchElementException;
 import java.util.Objects;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -310,6 +313,80 @@ public final class KlIndex implements AutoCloseable {
     return index.contains(id);
   }
 
+  // --- what was added
+
+  /** {@return the ids of all references, ascending, in a new array} */
+  public long[] ids() {
+    try (Snapshot state = index.acquire()) {
+      return ReadBack.ids(state);
+    }
+  }
+
+  /**
+   * Writes a reference to arrays, whatever its scales were given as. It allocates nothing.
+   *
+   * @param id the id of a reference
+   * @param mean receives the D means, rounded to float; those of a reference of float are as they were given
+   * @param std receives the D standard deviations σ, rounded to float: those of float to the bit, if they were given as such or as variances correctly
+   *     rounded, and else within one unit in the last place. A σ of double that is beyond float becomes 0 or +∞; {@link #get(long...)} has it
+   * @return whether there is a reference with this id; without, the arrays stay as they are
+   * @throws IllegalArgumentException if an array has fewer than D elements
+   */
+  public boolean get(long id, float[] mean, float[] std) {
+    index.checkOpen();
+    Arguments.checkLength("mean", dimension(), Objects.requireNonNull(mean, "mean").length);
+    Arguments.checkLength("std", dimension(), Objects.requireNonNull(std, "std").length);
+    try (Snapshot state = index.acquire()) {
+      long place = state.find(id);
+      if (place >= 0) {
+        state.segment(place).readStd((int) place, mean, std);
+      }
+      return place >= 0;
+    }
+  }
+
+  /**
+   * {@return references of ids, in the order of these, to the bit as they were added} All are of one state of the index.
+   *
+   * <p>A batch has scales of one kind, so all of them must have been given as such; {@link #forEach} sorts them by their kinds. Where some are of float and
+   * some of double, the batch is of double, which holds floats exactly.
+   *
+   * @param ids ids of references, in any order; one may come more than once, and there may be none
+   * @throws NoSuchElementException if one of the ids is not in the index; the message says which
+   * @throws IllegalArgumentException if two references have scales of different {@linkplain Gaussians#kind kinds}, or there are more than fit a batch
+   */
+  public DiagonalGaussians get(long... ids) {
+    Objects.requireNonNull(ids, "ids");
+    try (Snapshot state = index.acquire()) {
+      return new DiagonalGaussians(batch(state, ids));
+    }
+  }
+
+  private DiagonalBatch batch(Snapshot state, long... ids) {
+    return ReadBack.batch(state, dimension(), ids, Platform.rangeCheck());
+  }
+
+  /**
+   * Goes over all references of one state of the index: hands them on in batches, to the bit as they were added. Changes go on meanwhile, and are not
+   * seen. What the index has removed takes its room until this returns.
+   *
+   * <p>Each batch is of one kind of scales and one precision, by ascending id, with some megabytes. All of one kind and precision follow one
+   * another, so there is one ascending sequence of ids where all references were given alike.
+   *
+   * @param action takes ids and as many Gaussians, which it may keep
+   * @throws CancellationException if the calling thread is interrupted
+   */
+  public void forEach(BiConsumer<long[], DiagonalGaussians> action) {
+    Objects.requireNonNull(action, "action");
+    try (Snapshot state = index.acquire()) {
+      ReadBack.forEach(
+          state,
+          dimension(),
+          Platform.rangeCheck(),
+          (ids, batch) -> action.accept(ids, new DiagonalGaussians(batch)));
+    }
+  }
+
   // --- changes
 
   /**
@@ -419,12 +496,78 @@ public final class KlIndex implements AutoCloseable {
     try (Snapshot state = index.acquire()) {
       DiagonalBatch batch = diagonal(queries, "queries");
       Objects.requireNonNull(query, "query").checkIndex();
-      SearchOptions options = query.options;
-      long end = options.end();
-      NeighborIds found =
-          gathering != null && Gathering.takes(batch.size(), options)
-              ? gathering.nearest(state, batch, options, end)
-              : searches.search(state, batch, options, end);
+      return search(state, batch, query.options);
+    }
+  }
+
+  private IndexNeighbors search(Snapshot state, DiagonalBatch batch, SearchOptions options) {
+    long end = options.end();
+    NeighborIds found =
+        gathering != null && Gathering.takes(batch.size(), options)
+            ? gathering.nearest(state, batch, options, end)
+            : searches.search(state, batch, options, end);
+    return new IndexNeighbors(found.start(), found.ids(), found.values());
+  }
+
+  /**
+   * Finds the k references that are nearest to one of them, without that one: "more like this". Otherwise, the result is that of
+   * {@link #nearest(Gaussians, int)} for its Gaussian, to the bit.
+   *
+   * @param id the id of a reference x
+   * @param k the number of references, at least 1
+   * @return the references found, in one row
+   * @throws NoSuchElementException if the id is not in the index
+   * @throws IllegalArgumentException if k is less than 1
+   */
+  public IndexNeighbors nearest(long id, int k) {
+    return search(id, Query.nearest(k));
+  }
+
+  /**
+   * Searches with options, as {@link #search(Gaussians, Query)}, near one of the references, which is left out. It is read and searched for
+   * in one state of the index.
+   *
+   * @param id the id of a reference x
+   * @param query what to look for, as of {@link #search(Gaussians, Query)}
+   * @return the references found, in one row
+   * @throws NoSuchElementException if the id is not in the index
+   * @throws IllegalArgumentException as of {@link #search(Gaussians, Query)}
+   * @throws SearchTimeoutException if the query's {@link Query#timeout} passes
+   */
+  public IndexNeighbors search(long id, Query query) {
+    try (Snapshot state = index.acquire()) {
+      Objects.requireNonNull(query, "query").checkIndex();
+      return search(state, batch(state, id), query.options.without(id));
+    }
+  }
+
+  /**
+   * Ranks given references for each query: finds the k of them with the smallest {@code KL(x_i ‖ p)}, nearest first and ties to the lower
+   * id, or all if there are fewer. It is the second stage of an approximate index, which proposes candidates. Order and values are exact, and those
+   * of {@link #search(Gaussians, Query)} with a filter that lets these ids through, at the cost of these alone.
+   *
+   * @param queries N diagonal Gaussians x_i, of dimension D
+   * @param candidates {@code candidates[i]} are ids for query i, in any order. Those that are not in the index are left out, since another index
+   *     may propose what was removed here, and one that comes twice counts once
+   * @param k the number of references, at least 1
+   * @return the references found for each query
+   * @throws IllegalArgumentException if there are not N arrays of candidates, or as of {@link #nearest(Gaussians, int)}
+   */
+  public IndexNeighbors rank(Gaussians queries, long[][] candidates, int k) {
+    try (Snapshot state = index.acquire()) {
+      DiagonalBatch batch = diagonal(queries, "queries");
+      SearchOptions options = Query.nearest(k).options;
+      if (Objects.requireNonNull(candidates, "candidates").length != batch.size()) {
+        throw new IllegalArgumentException(
+            "there are %d queries but candidates for %d; each needs its own"
+                .formatted(batch.size(), candidates.length));
+      }
+      for (int i = 0; i < candidates.length; i++) {
+        if (candidates[i] == null) {
+          throw new NullPointerException("candidates[" + i + ']');
+        }
+      }
+      NeighborIds found = searches.rank(state, batch, candidates, options);
       return new IndexNeighbors(found.start(), found.ids(), found.values());
     }
   }

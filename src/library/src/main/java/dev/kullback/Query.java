@@ -78,8 +78,8 @@ public final class Query {
   /**
    * {@return a query in which q_i does not find the reference with its own index, j = i} It is meant for batches whose Gaussians correspond
    * one to one, above all for a batch and itself, where the nearest of a Gaussian is itself. An index refuses it: its
-   * {@link #excluding} leaves ids out for every query of the call. To leave out each query's own, ask for k + 1 and skip that id, or search
-   * one query at a time.
+   * {@link #excluding} leaves ids out for every query of the call. To leave out each query's own, search by its id, as
+   * {@link KlIndex#nearest(long, int)} does, or ask for k + 1 and skip that id.
    */
   public Query excludeSelf() {
     return excludeSelf(0);
@@ -229,7 +229,7 @@ public final class Query {
     if (options.excludesSelf()) {
       throw refused(
           "excludeSelf",
-          "ids are left out for every query of the call, by excluding(ids). To leave out each query's own, ask for k + 1 and skip that id, or search one query at a time");
+          "ids are left out for every query of the call, by excluding(ids). To leave out each query's own, search by its id, as nearest(id, k) does, or ask for k + 1 and skip that id");
     }
     if (options.earlier() != null) {
       throw refused("resumeAfter", "an index searches all of its references at once");

@@ -159,6 +159,7 @@ class AllocationTest {
       index.remove(ids[0], ids[7]);
       index.replace(new long[] {ids[1]}, DiagonalGaussians.ofVariance(ones(d), ones(d), d));
       check("index that changed", () -> index.query(mean, 0, std, 0, 10, found, kl));
+      check("reference of an index", () -> index.get(ids[1], mean, std));
     }
   }
 

@@ -259,7 +259,7 @@ class QueryTest {
           () -> index.search(p, nearest.excludeSelf()),
           "KlIndex.search",
           "Query.excludeSelf",
-          "excluding(ids). To leave out each query's own, ask for k + 1 and skip that id");
+          "excluding(ids). To leave out each query's own, search by its id, as nearest(id, k) does, or ask for k + 1 and skip that id");
       refused(
           () -> index.search(p, Query.within(1).excludeSelf(3)),
           "KlIndex.search",

@@ -312,7 +312,7 @@ public final class DiagonalBatch extends Batch {
   /** Copies the rows of these indices, of which there may be none. */
   public DiagonalBatch select(int[] indices, RangeCheck range) {
     int d = dimension();
-    checkSize(indices.length, d, MOST_DIMENSIONS, mostRows(d));
+    checkRows(indices.length, d);
     int length = indices.length * d;
     Elements mean;
     Elements scale;
@@ -497,6 +497,11 @@ public final class DiagonalBatch extends Batch {
           "%s has %d elements for %2$d Gaussians of dimension %2$d, one for each dimension or one for each Gaussian: write out [%2$d, %2$d], of the first the row %2$d times, of the second each element %2$d times"
               .formatted(kind.argument(), scaleLength));
     }
+    checkSize(n, dimension, MOST_DIMENSIONS, mostRows(dimension));
+  }
+
+  /** Throws if so many Gaussians do not fit a batch. */
+  public static void checkRows(int n, int dimension) {
     checkSize(n, dimension, MOST_DIMENSIONS, mostRows(dimension));
   }
 

@@ -51,6 +51,16 @@ public enum Scale implements ScaleForm {
     };
   }
 
+  /** σ, which is in range wherever s is. */
+  public double std(double s) {
+    return switch (this) {
+      case STD -> s;
+      case VARIANCE -> Math.sqrt(s);
+      case LOG_VARIANCE -> Math.exp(0.5 * s);
+      case PRECISION -> 1 / Math.sqrt(s);
+    };
+  }
+
   /** ln σ². */
   public double logVariance(double s) {
     return logRatio(s, unit());

@@ -126,7 +126,7 @@ final class References extends Source {
   }
 
   private Segment segment(long place) {
-    return snapshot.segments()[(int) (place >>> 32)].segment();
+    return snapshot.segment(place);
   }
 
   private Slots slots(Segment segment) {

@@ -8,6 +8,7 @@ import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Job;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A search for a batch of queries, in tasks: a group of queries goes through a chunk of all panels. The thread that does the last chunk of
@@ -22,6 +23,10 @@ final class SearchCall implements Job.Task<Searcher> {
   private final Snapshot snapshot;
   private final DiagonalBatch queries;
   private final SearchOptions options;
+
+  /** The ids that each query ranks; null for all. */
+  private final long @Nullable [][] candidates;
+
   private final int groups;
   private final int chunks;
   private final long panels;
@@ -43,11 +48,22 @@ final class SearchCall implements Job.Task<Searcher> {
   }
 
   SearchCall(Snapshot snapshot, DiagonalBatch queries, SearchOptions options, int threads) {
+    this(snapshot, queries, options, null, threads);
+  }
+
+  /** The same among the references that are candidates of each query. */
+  SearchCall(
+      Snapshot snapshot,
+      DiagonalBatch queries,
+      SearchOptions options,
+      long @Nullable [][] candidates,
+      int threads) {
     this.snapshot = snapshot;
     this.queries = queries;
     this.options = options;
+    this.candidates = candidates;
     int n = queries.size();
-    if (!options.isWithin() && options.takesAll()) {
+    if (!options.isWithin() && options.takesAll() && candidates == null) {
       options.checkPairs(n * Math.min(options.k(), snapshot.size())); // before the work
     }
     long all = 0;
@@ -59,7 +75,7 @@ final class SearchCall implements Job.Task<Searcher> {
     groups = Math.ceilDiv(n, size);
     long terms = size * all * Segment.LANES * queries.dimension();
     chunks =
-        threads == 1
+        threads == 1 || candidates != null
             ? 1
             : (int)
                 Math.clamp(
@@ -92,6 +108,13 @@ final class SearchCall implements Job.Task<Searcher> {
     long chunk = index % chunks;
     searcher.start(snapshot, options);
     searcher.ask(queries, first(group), count(group));
+    if (candidates != null) {
+      for (int i = 0; i < searcher.queries(); i++) {
+        searcher.offer(i, candidates[first(group) + i]);
+      }
+      finish(group, searcher);
+      return;
+    }
     long from = panels * chunk / chunks;
     long to = panels * (chunk + 1) / chunks;
     if (chunks == 1) {

@@ -196,6 +196,23 @@ final class Searcher extends Worker {
     reset();
   }
 
+  // --- references that are named
+
+  /** Offers the references of some ids to a query, in the place of a scan; ids that are not there do no harm, nor do repeated ones. */
+  void offer(int i, long[] ids) {
+    Query query = queries[i];
+    long[] sorted = ids.clone();
+    Arrays.sort(sorted);
+    for (int s = 0; s < sorted.length; s++) {
+      long place = s > 0 && sorted[s] == sorted[s - 1] ? -1 : snapshot.find(sorted[s]);
+      if (place >= 0) {
+        query.ranking.offerBounded(references.of(query), place);
+        makeFewer(query);
+      }
+      look();
+    }
+  }
+
   // --- panels
 
   void scanAll() {

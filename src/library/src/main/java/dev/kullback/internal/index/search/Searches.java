@@ -173,6 +173,24 @@ public final class Searches implements AutoCloseable {
       return new NeighborIds(new long[0], new double[0], new int[1]);
     }
     SearchCall call = new SearchCall(snapshot, batch, options, crew.threads());
+    return run(call, batch.size(), options, end);
+  }
+
+  /**
+   * Finds, for each query, the nearest of the references of some ids.
+   *
+   * @param candidates for each query ids, of which those that are not there do no harm
+   */
+  public NeighborIds rank(
+      Snapshot snapshot, DiagonalBatch batch, long[][] candidates, SearchOptions options) {
+    if (batch.size() == 0) {
+      return new NeighborIds(new long[0], new double[0], new int[1]);
+    }
+    SearchCall call = new SearchCall(snapshot, batch, options, candidates, crew.threads());
+    return run(call, batch.size(), options, 0);
+  }
+
+  private NeighborIds run(SearchCall call, int n, SearchOptions options, long end) {
     Searcher lead = crew.take();
     try {
       lead.startCall();
@@ -181,7 +199,7 @@ public final class Searches implements AutoCloseable {
     } finally {
       crew.giveBack(lead);
     }
-    queries.add(batch.size());
+    queries.add(n);
     return call.found();
   }
 

@@ -223,17 +223,8 @@ public final class Index implements AutoCloseable {
 
   public boolean contains(long id) {
     try (Snapshot state = acquire()) {
-      return contains(state, id);
+      return state.find(id) >= 0;
     }
-  }
-
-  private static boolean contains(Snapshot state, long id) {
-    for (LiveSegment part : state.segments()) {
-      if (Deletions.find(part, id) >= 0) {
-        return true;
-      }
-    }
-    return false;
   }
 
   /** Rows added and removed since the last commit, those of a replacement twice. */
@@ -293,7 +284,7 @@ public final class Index implements AutoCloseable {
 
   private void checkNew(long[] ids) {
     for (int s = 0; s < ids.length; s++) {
-      if (contains(snapshot, ids[s])) {
+      if (snapshot.find(ids[s]) >= 0) {
         throw new IllegalArgumentException(
             "ids[%d] = %d is in the index already; replace takes ids that are"
                 .formatted(s, ids[s]));

@@ -186,22 +186,10 @@ public final class Segment {
   }
 
   private void copyLive(List<LiveSegment> parts) {
-    int[] next = new int[parts.size()];
+    LiveRows rows = new LiveRows(parts);
     Checkpoint checkpoint = new Checkpoint();
-    for (int s = 0; s < size; s++) {
-      int least = -1;
-      for (int k = 0; k < next.length; k++) {
-        LiveSegment part = parts.get(k);
-        Segment from = part.segment();
-        while (next[k] < from.size && !part.isLive(next[k])) {
-          next[k]++;
-        }
-        if (next[k] < from.size
-            && (least < 0 || from.id(next[k]) < parts.get(least).segment().id(next[least]))) {
-          least = k;
-        }
-      }
-      copyRow(s, parts.get(least).segment(), next[least]++);
+    for (int s = 0; rows.advance(); s++) {
+      copyRow(s, rows.segment(), rows.row());
       checkpoint.pass(Checkpoint.ofPlain(dimension));
     }
   }
@@ -466,17 +454,43 @@ public final class Segment {
 
   /** Fills a slot of the segment's kind and precision with a row. */
   public void fill(DiagonalBatch slot, int row) {
-    long at = row * rowBytes();
     if (isDouble) {
-      MemorySegment.copy(image, DOUBLE, means + at, slot.mean64(), 0, dimension);
-      MemorySegment.copy(image, DOUBLE, scales + at, slot.scale64(), 0, dimension);
+      read(row, slot.mean64(), slot.scale64(), 0);
     } else {
-      MemorySegment.copy(image, FLOAT, means + at, slot.mean32(), 0, dimension);
-      MemorySegment.copy(image, FLOAT, scales + at, slot.scale32(), 0, dimension);
+      read(row, slot.mean32(), slot.scale32(), 0);
     }
     boolean beyond =
         Float.floatToRawIntBits(image.get(FLOAT, slacks + (long) Float.BYTES * row)) < 0;
     slot.takeRow(logDet(row), logDetBound(row), !beyond);
+  }
+
+  /** Copies what was given of a row of a segment of float to two arrays, from one place in both on. */
+  void read(int row, float[] mean, float[] scale, int to) {
+    long at = row * rowBytes();
+    MemorySegment.copy(image, FLOAT, means + at, mean, to, dimension);
+    MemorySegment.copy(image, FLOAT, scales + at, scale, to, dimension);
+  }
+
+  /** The same as double, of a segment of either precision. */
+  void read(int row, double[] mean, double[] scale, int to) {
+    if (isDouble) {
+      long at = row * rowBytes();
+      MemorySegment.copy(image, DOUBLE, means + at, mean, to, dimension);
+      MemorySegment.copy(image, DOUBLE, scales + at, scale, to, dimension);
+      return;
+    }
+    for (int h = 0; h < dimension; h++) {
+      mean[to + h] = value(means, row, h);
+      scale[to + h] = value(scales, row, h);
+    }
+  }
+
+  /** Reads the means and standard deviations of a row, rounded to float. */
+  public void readStd(int row, float[] mean, float[] std) {
+    for (int h = 0; h < dimension; h++) {
+      mean[h] = (float) value(means, row, h);
+      std[h] = (float) kind.std(value(scales, row, h));
+    }
   }
 
   /** Bytes of the values of a row, as they were given: means or scales. */

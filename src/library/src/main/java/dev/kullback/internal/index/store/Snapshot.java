@@ -41,6 +41,22 @@ public final class Snapshot implements AutoCloseable {
     return segments;
   }
 
+  /** Returns the place of an id, the number of its segment in the high 32 bits and its row in the low 32; −1 if it is not there. */
+  public long find(long id) {
+    for (int s = 0; s < segments.length; s++) {
+      int row = Deletions.find(segments[s], id);
+      if (row >= 0) {
+        return (long) s << 32 | row;
+      }
+    }
+    return -1;
+  }
+
+  /** Returns the segment of a place. */
+  public Segment segment(long place) {
+    return segments[(int) (place >>> 32)].segment();
+  }
+
   /** Returns the number of live rows. */
   public long size() {
     return size;
