@@ -88,6 +88,7 @@ class RulesTest extends CommandFixture {
       assertThat(run(command + " --help").out()).as(command).contains("--no-clobber", "replaced");
     }
     assertThat(run("index query --help").out()).contains("--no-clobber", "replaced");
+    assertThat(run("index export --help").out()).contains("--no-clobber", "replaced");
     assertThat(run("demo --help").out()).contains("--no-clobber", "replaced");
     assertThat(run("index create --help").out())
         .contains("--overwrite", "the index in the folder")

@@ -8,10 +8,10 @@ import picocli.CommandLine.Command;
     name = "index",
     description = {
       "Keeps diagonal Gaussians under ids in a folder, and searches them.",
-      "The folder is that of the library's KlIndex. One process at a time can change it; query and info read it meanwhile.",
+      "The folder is that of the library's KlIndex. One process at a time can change it; query, info and export read it meanwhile.",
     },
     sortOptions = false,
-    synopsisSubcommandLabel = "create|add|remove|query|info FOLDER",
+    synopsisSubcommandLabel = "create|add|remove|query|info|export FOLDER",
     footer = {
       "",
       "Examples:",
@@ -28,6 +28,7 @@ final class IndexCommand {
     all.put("remove", IndexRemove.class);
     all.put("query", IndexSearch.class);
     all.put("info", IndexInfo.class);
+    all.put("export", IndexExport.class);
     return all;
   }
 }

@@ -57,6 +57,17 @@ public final class Outputs {
     }
   }
 
+  /** Refuses a name that is that of a file, where a folder is to be named. */
+  public static void checkFolder(Path name) {
+    if (isStandard(name)) {
+      throw new UserError(
+          "-: this command writes files, not standard output: name a folder; ./- is one of that name");
+    }
+    if (OTHERS.contains(Input.suffix(name))) {
+      throw new UserError(name, "is the name of a file: name a folder for the .npy files");
+    }
+  }
+
   /** Whether a name is in a folder, or is a link to what is. */
   public static boolean isIn(Path name, Path folder) {
     Path file = name.toAbsolutePath();
@@ -69,7 +80,7 @@ public final class Outputs {
   }
 
   /** Whether two names lead to one file, by any link. */
-  static boolean isSame(Path a, Path b) {
+  public static boolean isSame(Path a, Path b) {
     try {
       return Files.isSameFile(a, b);
     } catch (IOException e) { // one is not there

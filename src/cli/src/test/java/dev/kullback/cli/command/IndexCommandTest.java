@@ -66,9 +66,12 @@ class IndexCommandTest extends CommandFixture {
     NpyFiles.write(folder.resolve(name), bytes);
   }
 
-  /** The command line of an index command: FOLDER is the index. */
+  /** The command line of an index command: FOLDER is the index, OUT a folder of outputs. */
   private String line(String commandLine) {
-    return "index " + commandLine.replace("FOLDER", index.toString());
+    return "index "
+        + commandLine
+            .replace("FOLDER", index.toString())
+            .replace("OUT", folder.resolve("out").toString());
   }
 
   private String done(String commandLine) {
@@ -449,9 +452,139 @@ class IndexCommandTest extends CommandFixture {
     return (Map<?, ?>) JsonReader.read(out);
   }
 
+  // --- exports
+
+  private void assertSameIndex(String name) {
+    try (KlIndex found = KlIndex.openReadOnly(folder.resolve(name));
+        KlIndex expected = KlIndex.openReadOnly(index)) {
+      assertThat(found.ids()).isEqualTo(expected.ids());
+      for (long id : expected.ids()) {
+        DiagonalGaussians one = found.get(id);
+        DiagonalGaussians other = expected.get(id);
+        assertThat(one.kind()).isEqualTo(other.kind());
+        assertThat(one.isDouble()).isEqualTo(other.isDouble());
+        assertThat(one.mean(0)).isEqualTo(other.mean(0));
+        assertThat(one.scale(0)).isEqualTo(other.scale(0));
+      }
+    }
+  }
+
+  /** What create makes of an export is the same index, to the bit, and its export has the same bytes. */
+  @ParameterizedTest
+  @CsvSource({
+    "std, <f4",
+    "std, <f8",
+    "variance, <f4",
+    "log-variance, <f8",
+    "precision, >f4",
+    "precision, <f8"
+  })
+  void exportsWhatCreateTakes(String kind, String descr) throws IOException {
+    double[] values = values(read("t.npy", 5, 6));
+    values[7] = 0.1;
+    save("t.npy", descr, 5, values);
+    save("p.npy", descr, 5, values(read("p.npy", 5, 6)));
+    ids("j.npy", 7, 1L << 40, -9_000_000_000L, 0, -2);
+    done("create FOLDER --mean p.npy --%s t.npy --ids j.npy".formatted(kind));
+    String out = done("export FOLDER -o OUT");
+    Path made = folder.resolve("out");
+    assertThat(out)
+        .matches(
+            "(?s)exported \\S+index: 5 Gaussians of dimension 6, in \\S+ s\\Rwrote \\S+mean.npy and \\S+out/%s.npy and \\S+ids.npy\\R"
+                .formatted(kind));
+    assertThat(longs("out/ids.npy", 5)).containsExactly(IDS);
+    done(
+        "create %s --mean out/mean.npy --%s out/%s.npy --ids out/ids.npy"
+            .formatted(folder.resolve("copy"), kind, kind));
+    assertSameIndex("copy");
+    succeed("index export %s -o %s".formatted(folder.resolve("copy"), folder.resolve("again")));
+    for (String name : List.of("mean", kind, "ids")) {
+      assertThat(folder.resolve("again/" + name + ".npy"))
+          .hasSameBinaryContentAs(made.resolve(name + ".npy"));
+    }
+    Map<?, ?> facts = facts("export FOLDER -o OUT --json");
+    assertThat(facts.get("size")).isEqualTo(5.0);
+    assertThat(facts.get("ids")).isEqualTo(made.resolve("ids.npy").toString());
+    assertThat(facts.get(kind.replace('-', '_'))).isEqualTo(made.resolve(kind + ".npy").toString());
+  }
+
+  /** Kinds and precisions that are mixed have files of their own, all of which together make the same index. */
+  @Test
+  void exportsEachKindApart() throws IOException {
+    create();
+    done("remove FOLDER --ids j.npy");
+    save("p8.npy", "<f8", 5, values(read("p.npy", 5, 6)));
+    save("t8.npy", "<f8", 5, values(read("t.npy", 5, 6)));
+    ids("a.npy", 1, 2, 3, 4, 5);
+    ids("b.npy", 11, 12, 13, 14, 15);
+    ids("c.npy", 21, 22, 23, 24, 25);
+    done("add FOLDER --ids c.npy --mean p8.npy --precision t8.npy");
+    done("add FOLDER --ids b.npy --mean p8.npy --std t8.npy");
+    done("add FOLDER --ids a.npy --mean p.npy --std t.npy");
+    ids("two.npy", 2, 22);
+    done("remove FOLDER --ids two.npy");
+    assertThat(done("export FOLDER -o OUT"))
+        .contains("they were given in 3 ways: index create takes the files of one, and index add");
+    try (Stream<Path> files = Files.list(folder.resolve("out"))) {
+      assertThat(files.map(file -> file.getFileName().toString()))
+          .containsExactlyInAnyOrder(
+              "std-float32-mean.npy",
+              "std-float32-std.npy",
+              "std-float32-ids.npy",
+              "std-float64-mean.npy",
+              "std-float64-std.npy",
+              "std-float64-ids.npy",
+              "precision-float64-mean.npy",
+              "precision-float64-precision.npy",
+              "precision-float64-ids.npy");
+    }
+    assertThat(longs("out/std-float32-ids.npy", 4)).containsExactly(1, 3, 4, 5);
+    String copy = folder.resolve("copy").toString();
+    String part = " --mean out/%1$s-mean.npy --%2$s out/%1$s-%2$s.npy --ids out/%1$s-ids.npy";
+    done("create " + copy + part.formatted("std-float64", "std"));
+    done("add " + copy + part.formatted("precision-float64", "precision"));
+    done("add " + copy + part.formatted("std-float32", "std"));
+    assertSameIndex("copy");
+    // what is left of it would seem to belong to another export
+    assertRefused("remove FOLDER --ids x.npy", "x.npy: no such file");
+    done("remove FOLDER --ids c.npy");
+    done("remove FOLDER --ids b.npy");
+    assertRefused("export FOLDER -o OUT", "-float", ".npy: is left of another export: remove it");
+  }
+
+  @Test
+  void exportsAnEmptyIndex() throws IOException {
+    done("create FOLDER --dimension 6");
+    done("export FOLDER -o OUT");
+    assertThat(longs("out/ids.npy", 0)).isEmpty();
+    read("out/mean.npy", 0, 6);
+    String copy = folder.resolve("copy").toString();
+    done("create %s --mean out/mean.npy --std out/std.npy --ids out/ids.npy".formatted(copy));
+    assertSameIndex("copy");
+  }
+
+  @Test
+  void exportsNothingOverWhatIsKept() throws IOException {
+    create();
+    done("export FOLDER -o OUT");
+    Files.writeString(folder.resolve("out/ids.npy"), "precious");
+    Files.delete(folder.resolve("out/mean.npy"));
+    Files.delete(folder.resolve("out/std.npy"));
+    assertRefused(
+        "export FOLDER -o OUT --no-clobber", "ids.npy: is there, and --no-clobber keeps it");
+    assertThat(folder.resolve("out/ids.npy")).hasContent("precious");
+    done("export FOLDER -o OUT"); // replaces each whole
+    assertThat(longs("out/ids.npy", 5)).containsExactly(IDS);
+    Files.createDirectory(folder.resolve("x"));
+    Files.createDirectory(folder.resolve("x/std.npy"));
+    assertRefused("export FOLDER -o " + folder.resolve("x"), "x/std.npy: is a directory");
+    Files.delete(folder.resolve("x/std.npy"));
+    assertThat(folder.resolve("x")).isEmptyDirectory();
+  }
+
   @Test
   void help() {
-    for (String command : "|create |add |remove |query |info ".split("\\|")) {
+    for (String command : "|create |add |remove |query |info |export ".split("\\|")) {
       Result result = run("index " + command + "--help");
       assertThat(result.status()).isZero();
       assertThat(result.out())
@@ -461,7 +594,8 @@ class IndexCommandTest extends CommandFixture {
           .doesNotContain("\nExit status:\n", "KULLBACK_JAVA_OPTS", "\n\n\n");
     }
     assertThat(run("index --help").out())
-        .contains("\n  create ", "\n  add ", "\n  remove ", "\n  query ", "\n  info ");
+        .contains(
+            "\n  create ", "\n  add ", "\n  remove ", "\n  query ", "\n  info ", "\n  export ");
     assertThat(run("index info --help").out()).doesNotContain("--mean");
   }
 
@@ -519,6 +653,14 @@ class IndexCommandTest extends CommandFixture {
             "remove FOLDER --ids matrix.npy", "matrix.npy: has shape (5, 2): ids have one axis"),
         List.of("remove FOLDER2 --ids j.npy", "index2: no such folder: index create makes"),
         List.of("info FOLDER2", "index2: no such folder: index create makes"),
+        List.of("export FOLDER", "Missing required option: '--output=OUT'"),
+        List.of(
+            "export FOLDER -o o.npz", "o.npz: is the name of a file: name a folder for the .npy"),
+        List.of("export FOLDER -o -", "-: this command writes files, not standard output: name a"),
+        List.of("export FOLDER -o FOLDER", "index: is in the folder of the index: name an output"),
+        List.of("export FOLDER -o FOLDER/x", "index/x: is in the folder of the index: name an"),
+        List.of("export FOLDER -o no/x", "x: its folder ", "no does not exist: create it first"),
+        List.of("export FOLDER2 -o out", "index2: no such folder: index create makes"),
         List.of(within, "Missing required option: '--output=OUT.npy'"),
         List.of(
             query.replace("-k 2", "-k 1000000000"),
@@ -855,6 +997,7 @@ class IndexCommandTest extends CommandFixture {
       assertUserError(line("add FOLDER --replace --ids j.npy" + P), "index: is open in");
       done("info FOLDER --check"); // reads the last commit
       done("query FOLDER -k 2 --indices i.npy -o o.npy" + Q);
+      assertThat(done("export FOLDER -o OUT")).contains("index: 5 Gaussians of dimension 6, in ");
     }
     assertThat(files()).isEqualTo(before);
     try (FileChannel channel = FileChannel.open(index.resolve("lock"), StandardOpenOption.WRITE)) {
