@@ -38,7 +38,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A method throws {@link IllegalArgumentException} if its batches do not match, an argument is not as its description
  * says, a result would have more than the 2³¹ − 9 elements of an array, or the memory that it writes to is too small or
- * read-only. It throws {@link IllegalStateException} if the engine is closed, {@link CancellationException} if the calling
+ * read-only. It throws {@link AlreadyClosedException} if the engine is closed, {@link CancellationException} if the calling
  * thread is interrupted, and {@link CudaException} if the device fails.
  *
  * @since 0.1.0

@@ -63,12 +63,12 @@ import org.jspecify.annotations.Nullable;
  * process, may have the folder open for changes; any number may have it {@linkplain #openReadOnly open to be read} meanwhile. Only one that
  * was opened with a folder has files; others live in memory.
  *
- * <p>An index is safe for use by any number of threads at once, virtual ones too. A method throws {@link IllegalStateException} if
+ * <p>An index is safe for use by any number of threads at once, virtual ones too. A method throws {@link AlreadyClosedException} if
  * the index is closed, {@link IllegalArgumentException} if an argument is not as its description says,
  * {@link CancellationException} if the calling thread is interrupted while it searches, waits or writes, its subclass
  * {@link SearchTimeoutException} if a search takes longer than {@link Query#timeout} allows, and {@link UncheckedIOException} if a
- * file cannot be read or written, as on a full disk; below it, {@link CorruptIndexException} where files are not as they were written, and
- * {@link IndexLockedException} where the folder is open for changes already. Its message begins with the path.
+ * file cannot be read or written; below it, {@link DiskFullException} where there is no room for it, {@link CorruptIndexException} where files
+ * are not as they were written, and {@link IndexLockedException} where the folder is open for changes already. Its message begins with the path.
  *
  * @since 0.1.0
  */
@@ -649,6 +649,7 @@ public final class KlIndex implements AutoCloseable {
    * @throws IndexLockedException if the folder could not be locked when it was opened, as it could only be read, and has been opened elsewhere
    *     since
    * @throws CorruptIndexException if a file of the last commit is missing
+   * @throws DiskFullException if the disk has no room
    * @throws UncheckedIOException if a file cannot be written, or another process has committed to the folder since it was opened here, as
    *     may happen where locks do not work
    * @throws CancellationException if the calling thread is interrupted; the folder then is as before, or as it was to be
@@ -677,6 +678,7 @@ public final class KlIndex implements AutoCloseable {
    *
    * @param folder a folder outside this index's own, which is made, or has no index
    * @throws IllegalStateException if the index is in memory alone, or its last commit failed
+   * @throws DiskFullException if the disk has no room for a copy
    * @throws UncheckedIOException if the folder has an index already, lies in this index's own, or cannot be written
    * @throws CorruptIndexException if a file of the last commit is missing
    */

@@ -55,6 +55,7 @@ class ArchitectureTest {
     ROOMS.put(
         "engine",
         List.of(
+            "api",
             "rows",
             "cuda",
             "vector.full",
@@ -78,8 +79,10 @@ class ArchitectureTest {
           "are values of the API",
           c ->
               Stream.of(
+                      AlreadyClosedException.class,
                       CorruptIndexException.class,
                       CudaException.class,
+                      DiskFullException.class,
                       IndexLockedException.class,
                       InvalidGaussianException.class,
                       ScalePolicy.class,

@@ -184,7 +184,7 @@ class ConcurrencyTest {
       engine.pairwise(q, q);
       engine.close();
       assertThatCode(engine::close).doesNotThrowAnyException();
-      assertThatIllegalStateException()
+      assertThatExceptionOfType(AlreadyClosedException.class)
           .isThrownBy(() -> engine.pairwise(q, q))
           .withMessageContaining("closed");
       assertThatIllegalStateException()

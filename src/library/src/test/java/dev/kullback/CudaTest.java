@@ -145,7 +145,7 @@ class CudaTest {
     assertThat(Emulated.live()).isEmpty();
     engine.close();
     assertThatThrownBy(() -> engine.pairwise(q, p))
-        .isInstanceOf(IllegalStateException.class)
+        .isInstanceOf(AlreadyClosedException.class)
         .hasMessage("this KlEngine is closed");
   }
 

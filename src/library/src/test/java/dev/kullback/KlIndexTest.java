@@ -771,7 +771,9 @@ class KlIndexTest {
             () -> index.add(new long[] {1}, rows(1)),
             () -> index.nearest(queries.gaussians(), 1),
             () -> index.query(new float[D], 0, new float[D], 0, 1, new long[1], new float[1]))) {
-      assertThatIllegalStateException().isThrownBy(call::run).withMessage("this KlIndex is closed");
+      assertThatExceptionOfType(AlreadyClosedException.class)
+          .isThrownBy(call::run)
+          .withMessage("this KlIndex is closed");
     }
   }
 

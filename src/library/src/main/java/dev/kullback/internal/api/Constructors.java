@@ -1,7 +1,9 @@
 package dev.kullback.internal.api;
 
+import dev.kullback.AlreadyClosedException;
 import dev.kullback.CorruptIndexException;
 import dev.kullback.CudaException;
+import dev.kullback.DiskFullException;
 import dev.kullback.IndexLockedException;
 import dev.kullback.InvalidGaussianException;
 import dev.kullback.SearchTimeoutException;
@@ -29,6 +31,14 @@ public final class Constructors<F> {
   /** Takes a message and its cause. */
   public static final Constructors<BiFunction<String, IOException, IndexLockedException>>
       INDEX_LOCKED = new Constructors<>(IndexLockedException.class);
+
+  /** Takes a message and its cause. */
+  public static final Constructors<BiFunction<String, IOException, DiskFullException>> DISK_FULL =
+      new Constructors<>(DiskFullException.class);
+
+  /** Takes a message. */
+  public static final Constructors<Function<String, AlreadyClosedException>> ALREADY_CLOSED =
+      new Constructors<>(AlreadyClosedException.class);
 
   public static final Constructors<InvalidGaussian> INVALID_GAUSSIAN =
       new Constructors<>(InvalidGaussianException.class);

@@ -1,6 +1,7 @@
 package dev.kullback.internal.cuda;
 
 import dev.kullback.CudaException;
+import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.cuda.Session.Region;
 import dev.kullback.internal.kernel.RowAnswer;
@@ -174,7 +175,7 @@ public final class CudaDevice implements AutoCloseable {
   /** Begins a call, which may consist of several: until its {@link #exit} a close frees nothing. */
   public synchronized void enter() {
     if (closed && calls == 0) {
-      throw new IllegalStateException("this KlEngine is closed");
+      throw Constructors.ALREADY_CLOSED.get().apply("this KlEngine is closed");
     }
     CudaException failed = failure.get();
     if (failed != null) {

@@ -1,5 +1,6 @@
 package dev.kullback.internal.engine;
 
+import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaDevice;
@@ -128,7 +129,7 @@ public final class Engine implements AutoCloseable {
 
   public void checkOpen() {
     if (closed) {
-      throw new IllegalStateException("this KlEngine is closed");
+      throw Constructors.ALREADY_CLOSED.get().apply("this KlEngine is closed");
     }
   }
 

@@ -6,6 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
@@ -34,6 +35,16 @@ class FileOperations {
       if (made.equals(above)) {
         return;
       }
+    }
+  }
+
+  /** Returns how many bytes a folder's disk has room for; the greatest number if it does not say. */
+  long room(Path folder) {
+    try {
+      FileStore store = Files.getFileStore(folder);
+      return store.getTotalSpace() > 0 ? store.getUsableSpace() : Long.MAX_VALUE;
+    } catch (IOException e) {
+      return Long.MAX_VALUE;
     }
   }
 

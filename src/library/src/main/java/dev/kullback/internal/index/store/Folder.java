@@ -875,12 +875,18 @@ final class Folder implements AutoCloseable {
         return;
       } catch (NoSuchFileException e) {
         // it has the other name, or none any more
+      } catch (IOException e) {
+        throw unwritten(file, content.get().byteSize(), e, files);
       }
     }
     if (!isReader) {
       throw missing(path.resolve(name));
     }
-    files.write(file, content.get());
+    try {
+      files.write(file, content.get());
+    } catch (IOException e) {
+      throw unwritten(file, content.get().byteSize(), e, files);
+    }
   }
 
   // --- memory in files
@@ -906,8 +912,9 @@ final class Folder implements AutoCloseable {
         return memory.map(channel, MapMode.READ_WRITE, bytes, scratch);
       }
     } catch (IOException e) {
+      RuntimeException failure = unwritten(file, bytes, e, files);
       scratch.delete();
-      throw failed(file, e);
+      throw failure;
     } catch (Throwable e) {
       scratch.delete();
       throw e;
@@ -1090,13 +1097,17 @@ final class Folder implements AutoCloseable {
       written.add(name);
       files.write(file, image);
     } catch (IOException e) {
-      throw failed(path.resolve(name), e);
+      throw unwritten(path.resolve(name), image.byteSize(), e, files);
     }
   }
 
   private static void writeManifest(Path path, byte[] text, FileOperations files)
       throws IOException {
-    files.write(path.resolve(MANIFEST + TEMPORARY), MemorySegment.ofArray(text));
+    try {
+      files.write(path.resolve(MANIFEST + TEMPORARY), MemorySegment.ofArray(text));
+    } catch (IOException e) {
+      throw unwritten(path.resolve(MANIFEST), text.length, e, files);
+    }
   }
 
   /** Puts the manifest that was written in the place of the one before. */
@@ -1223,6 +1234,20 @@ final class Folder implements AutoCloseable {
           "interrupted; the index in %s is as before or as it was to be".formatted(file));
     }
     return new UncheckedIOException(file + ": " + reason(file, e), e);
+  }
+
+  /**
+   * Makes the exception for a file of so many bytes that could not be written. Whether the disk is full is asked of the disk, before the file is deleted: the
+   * system says it in the user's language.
+   */
+  private static RuntimeException unwritten(
+      Path file, long bytes, IOException e, FileOperations files) {
+    boolean hasOtherReason =
+        e.getClass() != IOException.class && e.getClass() != FileSystemException.class;
+    Path folder = Objects.requireNonNull(file.getParent());
+    return hasOtherReason || files.room(folder) >= bytes
+        ? failed(file, e)
+        : Constructors.DISK_FULL.get().apply(file + ": " + reason(file, e), e);
   }
 
   private static String reason(Path file, IOException e) {

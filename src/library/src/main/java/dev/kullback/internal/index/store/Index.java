@@ -1,5 +1,6 @@
 package dev.kullback.internal.index.store;
 
+import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.index.store.Manifest.SegmentFile;
 import java.nio.file.Path;
@@ -243,7 +244,7 @@ public final class Index implements AutoCloseable {
 
   public void checkOpen() {
     if (closed) {
-      throw new IllegalStateException("this KlIndex is closed");
+      throw Constructors.ALREADY_CLOSED.get().apply("this KlIndex is closed");
     }
   }
 

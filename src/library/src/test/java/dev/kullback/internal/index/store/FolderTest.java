@@ -7,11 +7,13 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.kullback.CorruptIndexException;
+import dev.kullback.DiskFullException;
 import dev.kullback.IndexLockedException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -39,6 +41,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Files of an index: what is read back, what is refused, and what is left where a process ends in the middle. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -1271,11 +1275,17 @@ class FolderTest {
     index.commit();
   }
 
-  /** A commit that fails, as on a full disk, changes nothing and leaves the disk no fuller; the next one does. */
-  @Test
-  void commitsMayFail() throws IOException {
+  /** A commit that fails, as on a full disk, changes nothing and leaves the disk no fuller; the next one does. A full disk is told by its room. */
+  @ParameterizedTest
+  @ValueSource(longs = {0, Long.MAX_VALUE})
+  void commitsMayFail(long room) throws IOException {
     class Failing extends FileOperations {
       private int left = Integer.MAX_VALUE;
+
+      @Override
+      long room(Path folder) {
+        return room;
+      }
 
       @Override
       void write(Path file, MemorySegment bytes) throws IOException {
@@ -1296,9 +1306,9 @@ class FolderTest {
         index.replace(new long[] {6, 7}, Content.batch(step, step));
         files.left = step;
         assertThatThrownBy(index::commit)
-            .isExactlyInstanceOf(UncheckedIOException.class)
-            .hasMessageContaining("No space left on device")
-            .hasMessageContaining(scratch.toString());
+            .isExactlyInstanceOf(room == 0 ? DiskFullException.class : UncheckedIOException.class)
+            .hasMessageStartingWith(scratch.toRealPath().toString())
+            .hasMessageEndingWith("No space left on device");
         assertThat(index.contains(7)).isTrue();
         assertThat(segmentsAndDeletions()).isEqualTo(before);
       }
@@ -1310,6 +1320,42 @@ class FolderTest {
     try (Index index = Index.open(scratch, 1)) {
       assertThat(Content.of(index)).isEqualTo(expected);
       index.verify();
+    }
+  }
+
+  /** A copy that finds no room leaves nothing; a file that may not be written is no full disk, however little room there is. */
+  @Test
+  void copiesMayFindNoRoom() throws IOException {
+    class Full extends FileOperations {
+      private IOException failure = new IOException("made up");
+
+      @Override
+      long room(Path folder) {
+        return 0;
+      }
+
+      @Override
+      void link(Path file, Path name) throws IOException {
+        throw failure;
+      }
+    }
+    Full files = new Full();
+    Path target = scratch.resolveSibling(scratch.getFileName() + "-copy");
+    try (Index index = Index.open(scratch, 1, files, Segment::merge)) {
+      assertThat(new FileOperations().room(scratch)).isPositive();
+      index.add(MANY, Content.batch(MANY));
+      index.commit();
+      assertThatExceptionOfType(DiskFullException.class)
+          .isThrownBy(() -> index.copyTo(target))
+          .withMessageContaining("segment-000001.bin: made up")
+          .withCause(files.failure);
+      files.failure = new AccessDeniedException("made up");
+      assertThatThrownBy(() -> index.copyTo(target))
+          .isExactlyInstanceOf(UncheckedIOException.class)
+          .hasMessageContaining("permission denied");
+      assertThat(target).isEmptyDirectory();
+    } finally {
+      Files.deleteIfExists(target);
     }
   }
 
