@@ -112,6 +112,34 @@ public final class DiagonalGaussians implements Gaussians {
         DiagonalBatch.of(mean, scale, dimension, form, policy, Platform.rangeCheck()));
   }
 
+  /**
+   * {@return vectors b of references, row-major {@code [N, 2·D + 1]}, by which an index for the greatest inner products finds candidates for the smallest KL} With
+   * those of {@link #toInnerProductQueries}, {@code KL(x ‖ p) = c(x) − a(x)ᵀb(p)}, where
+   *
+   * <pre>
+   * a(x) = (σ_x² + μ_x²,  μ_x,          1)
+   * b(p) = (−1/(2σ_p²),   μ_p / σ_p²,   −Σ μ_p²/(2σ_p²) − Σ ln σ_p)
+   * </pre>
+   *
+   * and c(x) is the same for all p. They are rounded to float, so candidates are about those of the smallest KL, which {@link KlIndex#rank} puts in exact
+   * order. Where means are large beside σ and lie around one point, the sums cancel: subtract that point from the means of both batches,
+   * which changes no KL.
+   *
+   * @throws IllegalArgumentException if an element is beyond float
+   */
+  public float[] toInnerProducts() {
+    return batch.toInnerProducts(false);
+  }
+
+  /**
+   * {@return the vectors a of queries, of {@link #toInnerProducts}, row-major {@code [N, 2·D + 1]} as those of references}
+   *
+   * @throws IllegalArgumentException if an element is beyond float
+   */
+  public float[] toInnerProductQueries() {
+    return batch.toInnerProducts(true);
+  }
+
   DiagonalGaussians rows(int[] indices) {
     return new DiagonalGaussians(batch.select(indices, Platform.rangeCheck()));
   }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatNullPointerException;
+import static org.assertj.core.api.Assertions.within;
 
 import dev.kullback.testing.Batch;
 import java.math.BigDecimal;
@@ -318,6 +319,61 @@ class IndexReadBackTest {
           .isThrownBy(() -> index.rank(one, new long[][] {null}, 1))
           .withMessage("candidates[0]");
     }
+  }
+
+  /** Inner products are KL but for a number of the query's and the rounding of their terms, and propose what rank puts in order. */
+  @Test
+  void innerProductsProposeCandidates() {
+    int d = 6;
+    int n = 500;
+    Random random = new Random(7);
+    double[] mean = random.doubles(n * d, -1, 1).toArray();
+    double[] std = random.doubles(n * d, 0.25, 4).toArray();
+    for (Batch.Kind kind : Batch.Kind.values()) {
+      Batch p = Batch.ofStd(kind, kind == Batch.Kind.PRECISION, mean, std, d);
+      Batch x = Batch.random(true, 20, d, -1, random);
+      float[] a = x.gaussians().toInnerProductQueries();
+      float[] b = p.gaussians().toInnerProducts();
+      assertThat(a).hasSize(x.size() * (2 * d + 1));
+      assertThat(b).hasSize(n * (2 * d + 1));
+      long[][] candidates = new long[x.size()][];
+      try (KlIndex index = KlIndex.builder(d).build()) {
+        index.add(LongStream.range(0, n).toArray(), p.gaussians());
+        for (int i = 0; i < x.size(); i++) {
+          IndexNeighbors all = index.nearest(x.rows(i, i + 1).gaussians(), n);
+          double[] kl = new double[n];
+          IntStream.range(0, n).forEach(r -> kl[(int) all.id(0, r)] = all.value(0, r));
+          double[] product = new double[n];
+          double[] size = new double[n];
+          for (int j = 0; j < n; j++) {
+            for (int k = 0; k < 2 * d + 1; k++) {
+              double term = (double) a[i * (2 * d + 1) + k] * b[j * (2 * d + 1) + k];
+              product[j] += term;
+              size[j] += Math.abs(term);
+            }
+            // float rounds each of the two factors by at most 2^-24
+            assertThat(kl[j] + product[j])
+                .isCloseTo(kl[0] + product[0], within(0x1p-22 * (size[j] + size[0])));
+          }
+          candidates[i] =
+              LongStream.range(0, n)
+                  .boxed()
+                  .sorted(
+                      (j, k) -> Double.compare(product[(int) (long) k], product[(int) (long) j]))
+                  .limit(10)
+                  .mapToLong(Long::longValue)
+                  .toArray();
+        }
+        assertSame(index.rank(x.gaussians(), candidates, 5), index.nearest(x.gaussians(), 5));
+      }
+    }
+    DiagonalGaussians narrow =
+        DiagonalGaussians.ofStd(new double[] {0, 0}, new double[] {1, 1e-30}, 1);
+    assertThat(narrow.toInnerProductQueries()).hasSize(6);
+    assertThatIllegalArgumentException()
+        .isThrownBy(narrow::toInnerProducts)
+        .withMessageStartingWith(
+            "Gaussian 1 has a vector with an element beyond float, -Infinity;");
   }
 
   /** Ten that are always replaced together are read together, beside changes, commits and merges, until the index is closed. */

@@ -330,6 +330,39 @@ public final class DiagonalBatch extends Batch {
     return of(mean.owned(), scale.owned(), d, kind, policy, range);
   }
 
+  /**
+   * Makes vectors of 2D + 1 elements whose inner products {@code a(x)ᵀb(p)} are {@code −KL(x ‖ p)}, but for what depends on x alone: a of
+   * queries, or b of references.
+   */
+  public float[] toInnerProducts(boolean ofQueries) {
+    int d = dimension();
+    int width = 2 * d + 1;
+    float[] vectors = new float[size() * width];
+    Checkpoint checkpoint = new Checkpoint();
+    for (int i = 0; i < size(); i++) {
+      int to = i * width;
+      double sum = 0;
+      for (int h = 0; h < d; h++) {
+        double m = mean(i * d + h);
+        double v = ofQueries ? kind.variance(scale(i * d + h)) : 0;
+        double w = ofQueries ? 0 : precision(i * d + h);
+        vectors[to + h] = (float) (ofQueries ? v + m * m : -0.5 * w);
+        vectors[to + d + h] = (float) (ofQueries ? m : m * w);
+        sum += 0.5 * m * m * w;
+      }
+      vectors[to + 2 * d] = (float) (ofQueries ? 1 : -sum - logDet(i));
+      for (int k = to; k < to + width; k++) {
+        if (!(Math.abs(vectors[k]) <= Float.MAX_VALUE)) {
+          throw new IllegalArgumentException(
+              "Gaussian %d has a vector with an element beyond float, %s; scale means and σ of all Gaussians by one factor"
+                  .formatted(i, vectors[k]));
+        }
+      }
+      checkpoint.passUninterrupted(Checkpoint.ofPlain(d));
+    }
+    return vectors;
+  }
+
   @Override
   int rank(int i) {
     int from = i * dimension(); // not of variances, which may underflow
