@@ -1,6 +1,7 @@
 /** Kullback–Leibler divergences between batches of Gaussians. */
 module dev.kullback {
   requires static jdk.incubator.vector;
+  requires static jdk.jfr;
   requires static jdk.management;
   requires static org.jspecify;
 

@@ -18,7 +18,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.IntConsumer;
 import java.util.stream.LongStream;
+import jdk.jfr.Recording;
 
 /**
  * Measures an index: a query beside {@code nearest} on a prepared batch, queries while references are replaced and committed, and the first
@@ -27,7 +29,8 @@ import java.util.stream.LongStream;
 final class Index {
   private static final String USAGE =
       """
-      Measures KlIndex: a query of the k nearest over KlEngine.nearest on a prepared batch, interleaved; the quantiles of
+      Measures KlIndex: a query of the k nearest over KlEngine.nearest on a prepared batch, interleaved; both while JDK
+      Flight Recorder records each call, over calls without a recording; the quantiles of
       queries while 1000 references a second are replaced and committed each second, over those without; and a new JVM
       that opens the index and answers.
         --references M   Gaussians of the index (default 10000)
@@ -52,6 +55,11 @@ final class Index {
   private static final double WANTED_RATIO_LARGE = 0.4;
   private static final int LARGE = 1_000_000;
   private static final double WANTED_P99 = 2;
+
+  /** Calls of a round with a recording, or without one: each query of the ring as often. */
+  private static final int RECORDED_CALLS = 8 * RING;
+
+  private static final double WANTED_RECORDED = 1.05;
   private static final double WANTED_OPEN = 0.3;
   private static final double WANTED_HEAP = 100;
 
@@ -182,6 +190,12 @@ final class Index {
       }
       long bytes = Allocation.byCaller() - before;
       boolean missed = report("bytes allocated by " + RING + " queries", "", (double) bytes, 0);
+      missed |= recorded("query", seconds, i -> query(index, queries, i, k, ids, values));
+      missed |=
+          recorded(
+              "nearest",
+              seconds,
+              i -> engine.search(single[i], references, nearest, indices, values));
       Shape shape = batch.shape();
       missed |=
           report(
@@ -192,6 +206,34 @@ final class Index {
               shape.size() >= LARGE ? WANTED_RATIO_LARGE : WANTED_RATIO);
       return missed;
     }
+  }
+
+  /** Calls while Flight Recorder records each of them, over calls without a recording. */
+  private static boolean recorded(String what, int seconds, IntConsumer call) {
+    List<Double> ratios = new ArrayList<>();
+    double end = System.nanoTime() + seconds * 1e9;
+    while (System.nanoTime() < end || ratios.size() < 3) {
+      double off = round(call);
+      try (Recording recording = new Recording()) {
+        recording.enable("dev.kullback.Call").withoutThreshold();
+        recording.enable("dev.kullback.IndexSearch").withoutThreshold();
+        recording.start();
+        ratios.add(round(call) / off);
+      }
+    }
+    return report(
+        what + " recorded by JFR, over not recorded", "", median(ratios), WANTED_RECORDED);
+  }
+
+  /** The median time of a call, after some that get over what starting or ending a recording left. */
+  private static double round(IntConsumer call) {
+    double[] times = new double[RECORDED_CALLS];
+    for (int i = -RECORDED_CALLS; i < RECORDED_CALLS; i++) {
+      long start = System.nanoTime();
+      call.accept(Math.floorMod(i, RING));
+      times[Math.max(0, i)] = System.nanoTime() - start;
+    }
+    return quantile(times, 0.5);
   }
 
   private static double median(List<Double> values) {

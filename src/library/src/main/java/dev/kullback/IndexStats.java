@@ -1,7 +1,9 @@
 package dev.kullback;
 
+import java.time.Duration;
+
 /**
- * Figures of a {@link KlIndex} at one time: what it holds, and what its searches have done since it was opened or made.
+ * Figures of a {@link KlIndex} at one time: what it holds, and what it has done since it was opened or made.
  *
  * @since 0.1.0
  */
@@ -16,6 +18,13 @@ public final class IndexStats {
   private final long bytesRead;
   private final long uncommitted;
   private final long failedMerges;
+  private final Duration searchTime;
+  private final long commits;
+  private final Duration commitTime;
+  private final Duration lastCommitTime;
+  private final long merges;
+  private final Duration mergeTime;
+  private final long refreshes;
 
   @SuppressWarnings("TooManyParameters") // figures of one place
   IndexStats(
@@ -28,7 +37,14 @@ public final class IndexStats {
       long survivors,
       long bytesRead,
       long uncommitted,
-      long failedMerges) {
+      long failedMerges,
+      Duration searchTime,
+      long commits,
+      Duration commitTime,
+      Duration lastCommitTime,
+      long merges,
+      Duration mergeTime,
+      long refreshes) {
     this.segments = segments;
     this.deleted = deleted;
     this.heapBytes = heapBytes;
@@ -39,6 +55,13 @@ public final class IndexStats {
     this.bytesRead = bytesRead;
     this.uncommitted = uncommitted;
     this.failedMerges = failedMerges;
+    this.searchTime = searchTime;
+    this.commits = commits;
+    this.commitTime = commitTime;
+    this.lastCommitTime = lastCommitTime;
+    this.merges = merges;
+    this.mergeTime = mergeTime;
+    this.refreshes = refreshes;
   }
 
   /** {@return the number of segments that hold the Gaussians} */
@@ -95,6 +118,45 @@ public final class IndexStats {
     return failedMerges;
   }
 
+  /**
+   * {@return the time of all searches together, of which several may have run at once; {@link #queries} were answered in it}
+   *
+   * <p>What gathered queries wait for each other is not in it; see {@link KlIndex.Builder#batchQueries}.
+   */
+  public Duration searchTime() {
+    return searchTime;
+  }
+
+  /** {@return how many commits have written something} */
+  public long commits() {
+    return commits;
+  }
+
+  /** {@return the time of these commits together} */
+  public Duration commitTime() {
+    return commitTime;
+  }
+
+  /** {@return how long the last of these commits took; 0 if there was none} */
+  public Duration lastCommitTime() {
+    return lastCommitTime;
+  }
+
+  /** {@return how many times segments were merged into one} */
+  public long merges() {
+    return merges;
+  }
+
+  /** {@return the time of these merges together, whether a thread of the index made them or one that changed or committed it} */
+  public Duration mergeTime() {
+    return mergeTime;
+  }
+
+  /** {@return how many times {@link KlIndex#refresh} found a new commit} */
+  public long refreshes() {
+    return refreshes;
+  }
+
   /** {@return every figure with its name} */
   @Override
   public String toString() {
@@ -119,6 +181,20 @@ public final class IndexStats {
         + uncommitted
         + ", failedMerges="
         + failedMerges
+        + ", searchTime="
+        + searchTime
+        + ", commits="
+        + commits
+        + ", commitTime="
+        + commitTime
+        + ", lastCommitTime="
+        + lastCommitTime
+        + ", merges="
+        + merges
+        + ", mergeTime="
+        + mergeTime
+        + ", refreshes="
+        + refreshes
         + "]";
   }
 }

@@ -172,7 +172,8 @@ public final class KlEngine implements AutoCloseable {
               backend.choice(),
               KlEngine.threads(threads, executor),
               executor,
-              backgroundWarmUp),
+              backgroundWarmUp,
+              divergence.name()),
           divergence);
     }
   }
@@ -623,6 +624,12 @@ public final class KlEngine implements AutoCloseable {
     }
     long nanos = TimeUnit.NANOSECONDS.convert(time);
     return new Verification(Verify.run(engine, nanos));
+  }
+
+  /** {@return what the calls of this engine have done since it was built; a closed engine tells it, too} */
+  public EngineStats stats() {
+    return new EngineStats(
+        engine.calls().count(), engine.coldCalls(), engine.entries(), engine.calls().time());
   }
 
   /** {@return the divergence that it computes} */

@@ -727,7 +727,7 @@ public final class KlIndex implements AutoCloseable {
     return searches.ready(dimension());
   }
 
-  /** {@return what the index holds now, and what its searches have done since it was made or opened} */
+  /** {@return what the index holds now, and what it has done since it was made or opened} */
   public IndexStats stats() {
     try (Snapshot state = index.acquire()) {
       return stats(state);
@@ -759,7 +759,14 @@ public final class KlIndex implements AutoCloseable {
         searches.survivors(),
         searches.bytesRead(),
         index.changes(),
-        index.failedMerges());
+        index.failedMerges(),
+        searches.calls().time(),
+        index.commits().count(),
+        index.commits().time(),
+        index.lastCommit(),
+        index.merges().count(),
+        index.merges().time(),
+        index.refreshes().count());
   }
 
   /**

@@ -41,6 +41,7 @@ class ArchitectureTest {
   static {
     ROOMS.put("api", List.of());
     ROOMS.put("numerics", List.of());
+    ROOMS.put("observe", List.of());
     ROOMS.put("work", List.of("api"));
     ROOMS.put("batch", List.of("api", "numerics", "work"));
     ROOMS.put("kernel", List.of("batch", "work"));
@@ -65,12 +66,22 @@ class ArchitectureTest {
             "kernel",
             "batch",
             "numerics",
+            "observe",
             "work"));
     ROOMS.put("verify", List.of("engine", "rows", "formula", "batch", "numerics", "work"));
-    ROOMS.put("index.store", List.of("api", "kernel", "batch", "numerics", "work"));
+    ROOMS.put("index.store", List.of("api", "kernel", "batch", "numerics", "observe", "work"));
     ROOMS.put(
         "index.search",
-        List.of("index.store", "engine", "rows", "formula", "kernel", "batch", "numerics", "work"));
+        List.of(
+            "index.store",
+            "engine",
+            "rows",
+            "formula",
+            "kernel",
+            "batch",
+            "numerics",
+            "observe",
+            "work"));
   }
 
   /** Values of the API that every room may use, as callers give or get them. */
@@ -104,6 +115,7 @@ class ArchitectureTest {
           "formula",
           "batch",
           "numerics",
+          "observe",
           "work",
           "api");
 
@@ -167,6 +179,18 @@ class ArchitectureTest {
 
   private static String inRoom(String room) {
     return "dev.kullback.internal." + room;
+  }
+
+  /** The module of events may be missing. */
+  @Test
+  void onlyOneRoomUsesFlightRecorder() {
+    noClasses()
+        .that()
+        .resideOutsideOfPackage(inRoom("observe"))
+        .should()
+        .dependOnClassesThat()
+        .resideInAPackage("jdk.jfr..")
+        .check(CLASSES);
   }
 
   @Test

@@ -584,7 +584,10 @@ class KlIndexTest {
       assertThat(stats.failedMerges()).isZero();
       assertThat(stats.toString())
           .startsWith("IndexStats[segments=1, deleted=2, ")
-          .endsWith(", uncommitted=%d, failedMerges=0]".formatted(N + 2));
+          .endsWith(
+              ", uncommitted=%d, failedMerges=0, searchTime=%s, commits=0, commitTime=PT0S, lastCommitTime=PT0S, merges=0, mergeTime=PT0S, refreshes=0]"
+                  .formatted(N + 2, stats.searchTime()));
+      assertThat(stats.searchTime()).isPositive();
     }
   }
 

@@ -20,6 +20,7 @@ import com.sun.source.util.Trees;
 import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
 import dev.kullback.Divergence;
+import dev.kullback.EngineStats;
 import dev.kullback.FullGaussians;
 import dev.kullback.Gaussians;
 import dev.kullback.IndexStats;
@@ -101,6 +102,7 @@ class TextIsForPeopleTest {
             Backend.class,
             DiagonalGaussians.class,
             Divergence.class,
+            EngineStats.class,
             FullGaussians.class,
             Gaussians.class,
             IndexStats.class,

@@ -4,6 +4,8 @@ import static java.util.stream.Collectors.joining;
 
 import dev.kullback.internal.formula.Formula;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
+import dev.kullback.internal.observe.ChangeOverEvent;
+import dev.kullback.internal.observe.Events;
 import dev.kullback.internal.vector.VectorWidth;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.ArrayList;
@@ -378,7 +380,13 @@ public final class BackgroundWarmUp {
   }
 
   private static boolean tryOut(KernelGroup group, Wanted wanted) {
-    return KernelTable.tryOut(group, new WarmUpTrial(wanted.formula(), wanted.dimension()));
+    ChangeOverEvent event = Events.changeOver();
+    WarmUpTrial trial = new WarmUpTrial(wanted.formula(), wanted.dimension());
+    boolean isCompiled = KernelTable.tryOut(group, trial);
+    if (event != null) {
+      event.end(group.name(), isCompiled);
+    }
+    return isCompiled;
   }
 
   /** Forgets what was asked for, so that a call after a while asks again. */

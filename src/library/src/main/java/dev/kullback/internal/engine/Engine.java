@@ -11,16 +11,21 @@ import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.numerics.Cholesky;
 import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.observe.CallEvent;
+import dev.kullback.internal.observe.Events;
+import dev.kullback.internal.observe.Tally;
 import dev.kullback.internal.rows.NeighborLists;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.rows.TileStream;
 import dev.kullback.internal.work.Crew;
+import dev.kullback.internal.work.TimeLimit;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumSet;
 import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -48,6 +53,12 @@ public final class Engine implements AutoCloseable {
   /** Its share in the thread in the background; null where it leaves nothing to that, and for a trial's engines. */
   final BackgroundWarmUp.@Nullable User user;
 
+  /** The name of the divergence in events; null for none, as of a trial's engines. */
+  private @Nullable String recorded;
+
+  private final Tally calls = new Tally();
+  private final LongAdder coldCalls = new LongAdder();
+  private final LongAdder entries = new LongAdder();
   private volatile boolean closed;
 
   /**
@@ -58,13 +69,14 @@ public final class Engine implements AutoCloseable {
    * @throws IllegalStateException if the backend cannot run
    */
   public Engine(Formula formula, Platform.Choice asked, int threads, @Nullable Executor executor) {
-    this(formula, asked, threads, executor, Platform.IS_DEFERRED);
+    this(formula, asked, threads, executor, Platform.IS_DEFERRED, (String) null);
   }
 
   /**
    * An engine that leaves vectors to the thread in the background, or else uses them from its first call on.
    *
    * @param executor where helpers run; null for threads of its own, if there are to be any
+   * @param recorded name of the divergence in the events of calls; null for no events
    * @throws IllegalArgumentException if the backend computes no such formula
    * @throws IllegalStateException if the backend cannot run
    */
@@ -73,8 +85,10 @@ public final class Engine implements AutoCloseable {
       Platform.Choice asked,
       int threads,
       @Nullable Executor executor,
-      boolean deferred) {
+      boolean deferred,
+      @Nullable String recorded) {
     this(formula, asked, threads, executor, deferred, deferred, Readiness.of(deferred));
+    this.recorded = recorded;
   }
 
   /** An engine of KL that uses the vectors that {@code ready} tells of, compiled or not. */
@@ -173,6 +187,7 @@ public final class Engine implements AutoCloseable {
   public Workspace begin() {
     Workspace workspace = crew.take();
     workspace.startCall();
+    workspace.event = recorded == null ? null : Events.call();
     return workspace;
   }
 
@@ -197,12 +212,42 @@ public final class Engine implements AutoCloseable {
     return workspace;
   }
 
-  /** Ends the call that a workspace leads. */
-  void end(Workspace lead) {
+  /** Ends the call that a workspace leads, of so many entries. */
+  void end(Workspace lead, String operation, int n, int m, int dimension, long asked) {
+    CallEvent event = lead.event;
+    boolean isCold = lead.kernels.isCold();
+    TimeLimit exceeded = lead.exceeded();
+    calls.addSince(lead.started());
+    entries.add(asked);
+    if (isCold) {
+      coldCalls.increment();
+    }
     crew.giveBack(lead);
     if (user != null) {
       BackgroundWarmUp.callEnded();
     }
+    if (event != null && recorded != null) {
+      event.end(operation, recorded, n, m, dimension, asked, threads(), isCold);
+    }
+    if (exceeded != null) {
+      Events.timeout("KlEngine." + operation, exceeded.nanos());
+    }
+  }
+
+  // --- figures
+
+  public Tally calls() {
+    return calls;
+  }
+
+  /** Returns how many calls began without compiled vectors that they would use. */
+  public long coldCalls() {
+    return coldCalls.sum();
+  }
+
+  /** Returns how many divergences the calls were to compute. */
+  public long entries() {
+    return entries.sum();
   }
 
   // --- reductions to results of their own
@@ -214,7 +259,7 @@ public final class Engine implements AutoCloseable {
 
   /** Hands over every block of the matrix, once, in no order. */
   public void forEachTile(Batch q, Batch p, TileStream consumer) {
-    begin().reduce(q, p, false, consumer);
+    begin().reduce("forEachTile", q, p, consumer);
   }
 
   // --- before the first request

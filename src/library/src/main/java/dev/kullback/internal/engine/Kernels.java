@@ -67,6 +67,9 @@ public final class Kernels {
   /** Row of the last call. */
   private KernelTable row = KernelTable.SCALAR;
 
+  /** Whether the last call began while vectors that it would use were not compiled. */
+  private boolean isCold;
+
   /** Makes the kernels of a worker; {@code vectors} tells which vectors are to be used, null for none. */
   Kernels(
       Formula formula,
@@ -116,6 +119,7 @@ public final class Kernels {
   /** Chooses the row of the divergence of q and p, and has its vectors compiled; of the reverse of KL, for roles exchanged by the call. */
   KernelTable choose(Batch q, Batch p) {
     row = KernelTable.of(backend, formula, q, p);
+    isCold = isCold(row);
     if (user != null) {
       user.begin(q.dimension(), row.groups);
       if (row == KernelTable.DEVICE && (q instanceof FullBatch || p instanceof FullBatch)) {
@@ -123,6 +127,20 @@ public final class Kernels {
       }
     }
     return row;
+  }
+
+  private boolean isCold(KernelTable row) {
+    for (KernelGroup group : row.groups) {
+      if (!isReady(group)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** Whether a call began while vectors that it would use were not compiled. */
+  boolean isCold() {
+    return isCold;
   }
 
   /** Packs what a row's kernels read of a call's batches. */
@@ -179,6 +197,7 @@ public final class Kernels {
     if (formula != Kl.FORWARD || backend != Choice.VECTOR || !(q instanceof FullBatch)) {
       return pairs;
     }
+    isCold = isCold(KernelTable.FULL_PAIRS);
     if (user != null) {
       user.begin(q.dimension(), KernelTable.FULL_PAIRS.groups);
     }
@@ -234,6 +253,7 @@ public final class Kernels {
 
   /** Lets go of a call's batches and memory. */
   void clear() {
+    isCold = false;
     Operands<?> own = operands.get(row);
     if (own != null) {
       own.clear();

@@ -7,6 +7,7 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
 import dev.kullback.internal.kernel.Results;
+import dev.kullback.internal.observe.CallEvent;
 import dev.kullback.internal.rows.BandState;
 import dev.kullback.internal.rows.NearestRows;
 import dev.kullback.internal.rows.NeighborLists;
@@ -36,6 +37,9 @@ public final class Workspace extends Worker {
   final BlockTarget target = new BlockTarget();
   final Kernels kernels;
   final BandState band;
+
+  /** Of the call that it leads; null if that is not recorded. */
+  @Nullable CallEvent event;
 
   private final Engine engine;
   private final @Nullable CudaDevice device;
@@ -70,7 +74,7 @@ public final class Workspace extends Worker {
     } catch (InternalError e) {
       throw results.failed(e);
     } finally {
-      engine.end(this);
+      end("pairwise", q, p, (long) q.size() * p.size());
     }
   }
 
@@ -90,7 +94,7 @@ public final class Workspace extends Worker {
     } catch (InternalError e) {
       throw results.failed(e);
     } finally {
-      engine.end(this);
+      end("aligned", q, p, q.size());
     }
   }
 
@@ -110,7 +114,7 @@ public final class Workspace extends Worker {
     } catch (InternalError e) {
       throw results.failed(e);
     } finally {
-      engine.end(this);
+      engine.end(this, "toStandardNormal", q.size(), 1, q.dimension(), q.size());
     }
   }
 
@@ -125,7 +129,7 @@ public final class Workspace extends Worker {
         share(n, step, (from, to, w) -> w.kernels.pairs.pairs(q, i, p, j, from, to, results));
       }
     } finally {
-      engine.end(this);
+      end("pairs", q, p, i.length);
     }
   }
 
@@ -142,7 +146,7 @@ public final class Workspace extends Worker {
       nearest.into(NearestRows.EVEN, indices, results);
       compute(q, p, options.reverse(), nearest);
     } finally {
-      engine.end(this);
+      end("search", q, p, (long) q.size() * p.size());
     }
   }
 
@@ -152,7 +156,7 @@ public final class Workspace extends Worker {
       limit(options.timeout(), options.end());
       return options.isWithin() ? within(q, p, options) : nearest(q, p, options);
     } finally {
-      engine.end(this);
+      end("search", q, p, (long) q.size() * p.size());
     }
   }
 
@@ -181,16 +185,20 @@ public final class Workspace extends Worker {
   public void statistic(
       RowStatistic.Kind kind, Batch q, Batch p, double @Nullable [] logWeights, double[] out) {
     statistic.set(kind, p.size(), logWeights, out);
-    reduce(q, p, false, statistic);
+    reduce(logWeights == null ? kind.operation() : "weightedLogSumExp", q, p, statistic);
   }
 
-  /** Reduces {@code KL(q_i ‖ p_j)}, or in reverse {@code KL(p_j ‖ q_i)}. */
-  void reduce(Batch q, Batch p, boolean reverse, RowReduction reduction) {
+  /** Reduces {@code KL(q_i ‖ p_j)}. */
+  void reduce(String operation, Batch q, Batch p, RowReduction reduction) {
     try {
-      compute(q, p, reverse, reduction);
+      compute(q, p, false, reduction);
     } finally {
-      engine.end(this);
+      end(operation, q, p, (long) q.size() * p.size());
     }
+  }
+
+  private void end(String operation, Batch q, Batch p, long entries) {
+    engine.end(this, operation, q.size(), p.size(), q.dimension(), entries);
   }
 
   private void compute(Batch q, Batch p, boolean reverse, RowReduction reduction) {
@@ -249,6 +257,7 @@ public final class Workspace extends Worker {
     statistic.clear();
     rows.clear();
     band.trim();
+    event = null;
     reset();
   }
 }

@@ -10,14 +10,21 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RowStatistic extends RowReduction {
   public enum Kind {
-    MIN(RowQuery.Kind.MIN),
-    SUM(RowQuery.Kind.SUM),
-    LOG_SUM_EXP(RowQuery.Kind.LOG_SUM_EXP);
+    MIN("rowMin", RowQuery.Kind.MIN),
+    SUM("rowSum", RowQuery.Kind.SUM),
+    LOG_SUM_EXP("logSumExp", RowQuery.Kind.LOG_SUM_EXP);
 
+    private final String operation;
     private final RowQuery.Kind fold;
 
-    Kind(RowQuery.Kind fold) {
+    Kind(String operation, RowQuery.Kind fold) {
+      this.operation = operation;
       this.fold = fold;
+    }
+
+    /** Returns its method's name. */
+    public String operation() {
+      return operation;
     }
   }
 

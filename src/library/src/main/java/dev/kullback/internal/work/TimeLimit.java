@@ -1,5 +1,6 @@
 package dev.kullback.internal.work;
 
+import dev.kullback.SearchTimeoutException;
 import dev.kullback.internal.api.Constructors;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -32,10 +33,13 @@ public record TimeLimit(long nanos, String message) {
     return System.nanoTime() + nanos;
   }
 
-  /** Throws if a search has reached its end. */
-  public void check(long end) {
-    if (System.nanoTime() - end >= 0) {
-      throw Constructors.SEARCH_TIMEOUT.get().apply(message);
-    }
+  /** Whether a search has reached its end. */
+  public boolean isOver(long end) {
+    return System.nanoTime() - end >= 0;
+  }
+
+  /** The exception that ends a search. */
+  public SearchTimeoutException exceeded() {
+    return Constructors.SEARCH_TIMEOUT.get().apply(message);
   }
 }

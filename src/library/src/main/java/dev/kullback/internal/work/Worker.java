@@ -25,11 +25,18 @@ public class Worker {
   /** The {@link System#nanoTime} at which the timeout has passed. */
   private long end;
 
+  /** The {@link System#nanoTime} at which the call that this one leads began. */
+  private long started;
+
+  /** The timeout that has ended the call that this one leads, on whichever thread; null for none. */
+  private @Nullable TimeLimit exceeded;
+
   /** Whether the call that this one leads has failed. */
   private volatile boolean ended;
 
   public final void startCall() {
     caller = Thread.currentThread();
+    started = System.nanoTime();
     if (checkpoint.isDue(Checkpoint.CALL)) {
       Checkpoint.yieldCarrier();
     }
@@ -39,6 +46,16 @@ public class Worker {
   public final void limit(@Nullable TimeLimit timeout, long end) {
     this.timeout = timeout;
     this.end = end;
+  }
+
+  /** Returns the {@link System#nanoTime} at which the call that this one leads began. */
+  public final long started() {
+    return started;
+  }
+
+  /** Returns the timeout that has ended the call that this one leads; null for none. */
+  public final @Nullable TimeLimit exceeded() {
+    return exceeded;
   }
 
   /** Helps with the call of another. */
@@ -61,6 +78,7 @@ public class Worker {
     lead = this;
     caller = null;
     timeout = null;
+    exceeded = null;
     ended = false;
   }
 
@@ -94,8 +112,9 @@ public class Worker {
       throw new CancellationException("another thread of the call failed");
     }
     TimeLimit limit = lead.timeout;
-    if (limit != null) {
-      limit.check(lead.end);
+    if (limit != null && limit.isOver(lead.end)) {
+      lead.exceeded = limit;
+      throw limit.exceeded();
     }
   }
 

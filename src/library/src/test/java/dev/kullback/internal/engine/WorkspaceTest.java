@@ -22,7 +22,7 @@ class WorkspaceTest {
       assertThatExceptionOfType(CancellationException.class)
           .isThrownBy(() -> workspace.share(4, _ -> begun.incrementAndGet()));
       assertThat(Thread.interrupted()).isTrue();
-      engine.end(workspace);
+      engine.end(workspace, "pairwise", 1, 1, 1, 1);
     }
     assertThat(begun).hasValue(0);
   }

@@ -5,6 +5,8 @@ import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.numerics.RangeCheck;
+import dev.kullback.internal.observe.Events;
+import dev.kullback.internal.observe.IndexSearchEvent;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.TimeLimit;
@@ -120,6 +122,8 @@ public final class Gathering {
    */
   public NeighborIds nearest(
       Snapshot snapshot, DiagonalBatch query, SearchOptions options, long end) {
+    IndexSearchEvent event = Events.indexSearch();
+    long asked = System.nanoTime();
     Pass pass;
     int row;
     lock.lock();
@@ -143,11 +147,20 @@ public final class Gathering {
     } finally {
       lock.unlock();
     }
+    if (event != null) {
+      event.waited(System.nanoTime() - asked);
+    }
     if (row == 0) {
-      lead(pass);
+      lead(pass, event);
     }
     NeighborIds found = pass.found;
-    return found == null ? searches.search(snapshot, query, options, end) : row(found, row);
+    if (found == null) {
+      return searches.search(snapshot, query, options, end, event);
+    }
+    if (row > 0 && event != null) {
+      searches.end(event, options.k(), options.radius(), 1);
+    }
+    return row(found, row);
   }
 
   /** Closes a pass when it is to begin. */
@@ -169,10 +182,10 @@ public final class Gathering {
     running++;
   }
 
-  private void lead(Pass pass) {
+  private void lead(Pass pass, @Nullable IndexSearchEvent event) {
     NeighborIds found = null;
     try {
-      found = searches.search(pass.snapshot, pass.batch(), pass.options, pass.end);
+      found = searches.search(pass.snapshot, pass.batch(), pass.options, pass.end, event);
     } finally {
       lock.lock();
       try {
@@ -192,7 +205,10 @@ public final class Gathering {
         if (timeout == null) {
           changed.await();
         } else {
-          timeout.check(end);
+          if (timeout.isOver(end)) {
+            Events.timeout(Searches.OPERATION, timeout.nanos());
+            throw timeout.exceeded();
+          }
           changed.awaitNanos(end - System.nanoTime());
         }
       }

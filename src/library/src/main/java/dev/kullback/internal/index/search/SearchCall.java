@@ -35,6 +35,11 @@ final class SearchCall implements Job.Task<Searcher> {
   private final double[][] values;
   private final AtomicLong pairs = new AtomicLong();
 
+  /** What its tasks have done that ended. */
+  private final AtomicLong survivors = new AtomicLong();
+
+  private final AtomicLong bytesRead = new AtomicLong();
+
   /** What several threads found for a group. */
   private static final class Group {
     final SharedLimits limits;
@@ -94,6 +99,19 @@ final class SearchCall implements Job.Task<Searcher> {
     return (long) groups * chunks;
   }
 
+  /** How often all panels are gone through. */
+  int passes() {
+    return groups;
+  }
+
+  long survivors() {
+    return survivors.get();
+  }
+
+  long bytesRead() {
+    return bytesRead.get();
+  }
+
   private int first(int group) {
     return (int) ((long) queries.size() * group / groups);
   }
@@ -106,6 +124,8 @@ final class SearchCall implements Job.Task<Searcher> {
   public void run(long index, Searcher searcher) {
     int group = (int) (index / chunks);
     long chunk = index % chunks;
+    long decided = searcher.decided;
+    long read = searcher.bytesRead();
     searcher.start(snapshot, options);
     searcher.ask(queries, first(group), count(group));
     if (candidates != null) {
@@ -126,6 +146,8 @@ final class SearchCall implements Job.Task<Searcher> {
         finish(group, searcher);
       }
     }
+    survivors.addAndGet(searcher.decided - decided);
+    bytesRead.addAndGet(searcher.bytesRead() - read);
   }
 
   /** Merges a thread's candidates into its group's; the last thread gets all of them, and {@code true}. */

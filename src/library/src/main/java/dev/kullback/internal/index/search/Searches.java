@@ -10,9 +10,13 @@ import dev.kullback.internal.index.store.LiveSegment;
 import dev.kullback.internal.index.store.Segment;
 import dev.kullback.internal.index.store.Snapshot;
 import dev.kullback.internal.numerics.Scale;
+import dev.kullback.internal.observe.Events;
+import dev.kullback.internal.observe.IndexSearchEvent;
+import dev.kullback.internal.observe.Tally;
 import dev.kullback.internal.rows.Ranking;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.work.Crew;
+import dev.kullback.internal.work.TimeLimit;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -27,6 +31,9 @@ import org.jspecify.annotations.Nullable;
  * those of {@link dev.kullback.internal.formula.Pair#rounded}, ranked by themselves and then by id.
  */
 public final class Searches implements AutoCloseable {
+  /** Its name in events. */
+  static final String OPERATION = "KlIndex.search";
+
   /** Queries of a warm-up, and the rows from one reference that these are near to the next. */
   private static final int WARM_UP_QUERIES = 8;
 
@@ -39,6 +46,7 @@ public final class Searches implements AutoCloseable {
   /** The share in the thread that has vectors compiled; null for none. */
   private final BackgroundWarmUp.@Nullable User user;
 
+  private final Tally calls = new Tally();
   private final LongAdder queries = new LongAdder();
   private final LongAdder decided = new LongAdder();
   private final LongAdder bytesRead = new LongAdder();
@@ -67,6 +75,11 @@ public final class Searches implements AutoCloseable {
     if (user != null) {
       user.close();
     }
+  }
+
+  /** Searches, and the time that they took, without what gathering waits. */
+  public Tally calls() {
+    return calls;
   }
 
   /** Queries that were answered. */
@@ -169,6 +182,16 @@ public final class Searches implements AutoCloseable {
    */
   public NeighborIds search(
       Snapshot snapshot, DiagonalBatch batch, SearchOptions options, long end) {
+    return search(snapshot, batch, options, end, Events.indexSearch());
+  }
+
+  /** The same, which an event that has begun records, if there is one. */
+  NeighborIds search(
+      Snapshot snapshot,
+      DiagonalBatch batch,
+      SearchOptions options,
+      long end,
+      @Nullable IndexSearchEvent event) {
     if (batch.size() == 0) {
       return new NeighborIds(new long[0], new double[0], new int[1]);
     }
@@ -197,7 +220,12 @@ public final class Searches implements AutoCloseable {
       lead.limit(options.timeout(), end);
       crew.share(call.tasks(), lead, call);
     } finally {
+      calls.addSince(lead.started());
       crew.giveBack(lead);
+      if (event != null) {
+        did(event, call);
+        end(event, options.k(), options.radius(), batch.size());
+      }
     }
     queries.add(n);
     return call.found();
@@ -218,6 +246,7 @@ public final class Searches implements AutoCloseable {
       int k,
       long[] ids,
       float[] kl) {
+    IndexSearchEvent event = Events.indexSearch();
     Searcher lead = crew.take();
     try {
       lead.startCall();
@@ -228,6 +257,9 @@ public final class Searches implements AutoCloseable {
         SearchOptions options = SearchOptions.nearest(k);
         SearchCall call = new SearchCall(snapshot, lead.querySlot(), options, crew.threads());
         crew.share(call.tasks(), lead, call);
+        if (event != null) {
+          did(event, call);
+        }
         return call.found().copy(ids, kl);
       }
       lead.scanAll();
@@ -237,15 +269,35 @@ public final class Searches implements AutoCloseable {
         ids[r] = found.place(r);
         kl[r] = (float) found.value(r);
       }
+      if (event != null) {
+        event.did(1, lead.decided, lead.bytesRead());
+      }
       return found.count();
     } finally {
+      calls.addSince(lead.started());
       crew.giveBack(lead);
+      if (event != null) {
+        end(event, k, Double.POSITIVE_INFINITY, 1);
+      }
     }
+  }
+
+  private static void did(IndexSearchEvent event, SearchCall call) {
+    event.did(call.passes(), call.survivors(), call.bytesRead());
+  }
+
+  /** Ends the event of a search. */
+  void end(IndexSearchEvent event, int k, double radius, int queries) {
+    event.end(k, radius, queries, crew.threads(), !Kernels.isIndexFast(user != null));
   }
 
   /** Counts what a searcher has done, and has it forget the call. */
   private void end(Searcher searcher) {
     Kernels.callEnded();
+    TimeLimit exceeded = searcher.exceeded();
+    if (exceeded != null) {
+      Events.timeout(OPERATION, exceeded.nanos());
+    }
     decided.add(searcher.decided);
     bytesRead.add(searcher.bytesRead());
     searcher.clear();

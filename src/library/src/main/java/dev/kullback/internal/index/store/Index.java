@@ -3,6 +3,11 @@ package dev.kullback.internal.index.store;
 import dev.kullback.internal.api.Constructors;
 import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.index.store.Manifest.SegmentFile;
+import dev.kullback.internal.observe.CommitEvent;
+import dev.kullback.internal.observe.Events;
+import dev.kullback.internal.observe.MergeEvent;
+import dev.kullback.internal.observe.RefreshEvent;
+import dev.kullback.internal.observe.Tally;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -76,8 +81,15 @@ public final class Index implements AutoCloseable {
   /** What the last commit wrote; null where one failed, as it may have been made all the same. */
   private LiveSegment @Nullable [] committed = {};
 
-  /** Merges that failed since the index was made or opened. */
+  // since the index was made or opened
+
   private final AtomicLong failedMerges = new AtomicLong();
+  private final Tally merges = new Tally();
+  private final Tally commits = new Tally();
+  private final Tally refreshes = new Tally();
+
+  /** Nanoseconds of the last commit. */
+  private volatile long lastCommit;
 
   /**
    * A merge that has begun.
@@ -235,6 +247,26 @@ public final class Index implements AutoCloseable {
 
   public long failedMerges() {
     return failedMerges.get();
+  }
+
+  /** Merges that did not fail. */
+  public Tally merges() {
+    return merges;
+  }
+
+  /** Commits that wrote something. */
+  public Tally commits() {
+    return commits;
+  }
+
+  /** Refreshes that found something. */
+  public Tally refreshes() {
+    return refreshes;
+  }
+
+  /** How long the last commit took that wrote something. */
+  public Duration lastCommit() {
+    return Duration.ofNanos(lastCommit);
   }
 
   /** Whether it is open, and has changes that a commit would write. */
@@ -414,12 +446,26 @@ public final class Index implements AutoCloseable {
 
   /** Makes a segment of those of a merge: in a file if it is large and there is a folder. */
   private Segment merge(Merge merge) {
-    return merger.apply(
-        merge.before(),
-        bytes ->
-            bytes > mostInMemory && folder != null && folder.hasScratch()
-                ? folder.scratch(bytes)
-                : memory.allocate(bytes));
+    MergeEvent event = Events.merge();
+    long start = System.nanoTime();
+    Segment made = null;
+    try {
+      made =
+          merger.apply(
+              merge.before(),
+              bytes ->
+                  bytes > mostInMemory && folder != null && folder.hasScratch()
+                      ? folder.scratch(bytes)
+                      : memory.allocate(bytes));
+      merges.addSince(start);
+      return made;
+    } finally {
+      if (event != null) {
+        int size = made == null ? 0 : made.size();
+        long bytes = made == null ? 0 : made.image().byteSize();
+        event.end(merge.before().size(), size, bytes, made == null);
+      }
+    }
   }
 
   /** Puts a merged segment in the place of its parts, less the rows that were deleted in the meantime. */
@@ -577,7 +623,7 @@ public final class Index implements AutoCloseable {
         if (changed) {
           to.checkWritable();
           committed = null;
-          settle(taken, write(to, taken, state.segments()));
+          commit(to, taken, state.segments(), counted);
         }
         changes.addAndGet(-counted);
         return changed;
@@ -587,6 +633,29 @@ public final class Index implements AutoCloseable {
     } finally {
       committer.unlock();
       memory.reclaim();
+    }
+  }
+
+  private void commit(Folder to, Part[] taken, LiveSegment[] states, long counted) {
+    CommitEvent event = Events.commit();
+    long start = System.nanoTime();
+    int written = 0;
+    long bytes = 0;
+    for (int s = 0; s < taken.length; s++) {
+      if (taken[s].file == null) {
+        written++;
+        bytes += states[s].segment().image().byteSize();
+      }
+    }
+    boolean isDone = false;
+    try {
+      settle(taken, write(to, taken, states));
+      isDone = true;
+      lastCommit = commits.addSince(start);
+    } finally {
+      if (event != null) {
+        event.end(to.path().toString(), counted, written, bytes, !isDone);
+      }
     }
   }
 
@@ -662,14 +731,31 @@ public final class Index implements AutoCloseable {
     lock(committer);
     try {
       checkOpen();
-      List<LiveSegment> read = from.refresh(this::find);
-      if (read != null) {
-        show(from, read.toArray(new LiveSegment[0]));
-      }
-      return read != null;
+      return refresh(from);
     } finally {
       committer.unlock();
       memory.reclaim();
+    }
+  }
+
+  private boolean refresh(Folder from) {
+    RefreshEvent event = Events.refresh();
+    long start = System.nanoTime();
+    boolean isNew = false;
+    boolean isDone = false;
+    try {
+      List<LiveSegment> read = from.refresh(this::find);
+      isNew = read != null;
+      if (read != null) {
+        show(from, read.toArray(new LiveSegment[0]));
+        refreshes.addSince(start);
+      }
+      isDone = true;
+      return isNew;
+    } finally {
+      if (event != null) {
+        event.end(from.path().toString(), isNew && isDone, parts.length, !isDone);
+      }
     }
   }
 

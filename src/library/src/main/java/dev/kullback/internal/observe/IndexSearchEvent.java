@@ -1,0 +1,87 @@
+package dev.kullback.internal.observe;
+
+import jdk.jfr.Category;
+import jdk.jfr.DataAmount;
+import jdk.jfr.Description;
+import jdk.jfr.Event;
+import jdk.jfr.Label;
+import jdk.jfr.Name;
+import jdk.jfr.StackTrace;
+import jdk.jfr.Threshold;
+import jdk.jfr.Timespan;
+import org.jspecify.annotations.Nullable;
+
+/** A search of an index. */
+@Name("dev.kullback.IndexSearch")
+@Label("Index Search")
+@Category("Kullback")
+@Description("A search of a KlIndex")
+@Threshold("20 ms")
+@StackTrace(false)
+public final class IndexSearchEvent extends Event {
+  private static final IndexSearchEvent PROBE = new IndexSearchEvent();
+
+  @Label("k")
+  int k;
+
+  @Label("Radius")
+  double radius;
+
+  @Label("Queries")
+  int queries;
+
+  @Label("Passes")
+  int passes;
+
+  @Label("Survivors")
+  long survivors;
+
+  @Label("Bytes Read")
+  @DataAmount
+  long bytesRead;
+
+  @Label("Threads")
+  int threads;
+
+  @Label("Cold")
+  boolean cold;
+
+  @Label("Waited to be Gathered")
+  @Timespan(Timespan.NANOSECONDS)
+  long waited;
+
+  private IndexSearchEvent() {}
+
+  static @Nullable IndexSearchEvent begun() {
+    if (!PROBE.isEnabled()) {
+      return null;
+    }
+    IndexSearchEvent event = new IndexSearchEvent();
+    event.begin();
+    return event;
+  }
+
+  /** Says how long it waited for searches that it was gathered with, or that ran before. */
+  public void waited(long nanos) {
+    waited = nanos;
+  }
+
+  /** Says what it did. */
+  public void did(int passes, long survivors, long bytesRead) {
+    this.passes = passes;
+    this.survivors = survivors;
+    this.bytesRead = bytesRead;
+  }
+
+  public void end(int k, double radius, int queries, int threads, boolean cold) {
+    end();
+    if (shouldCommit()) {
+      this.k = k;
+      this.radius = radius;
+      this.queries = queries;
+      this.threads = threads;
+      this.cold = cold;
+      commit();
+    }
+  }
+}
