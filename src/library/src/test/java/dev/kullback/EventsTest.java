@@ -9,6 +9,7 @@ import dev.kullback.testing.ChildJvm;
 import dev.kullback.testing.EventsProbe;
 import dev.kullback.testing.WarmCalls;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -261,6 +262,35 @@ class EventsTest {
     }
   }
 
+  /** What fails is recorded as that: here somebody has taken the manifest away. */
+  @Test
+  void failures() throws Exception {
+    Path folder = scratch.resolve("index");
+    try (KlIndex index = KlIndex.builder(D).open(folder);
+        KlIndex reader = KlIndex.openReadOnly(folder)) {
+      index.add(LongStream.range(0, M).toArray(), p);
+      Path manifest = folder.resolve("manifest");
+      Path elsewhere = Files.move(manifest, scratch.resolve("manifest"));
+      List<RecordedEvent> events =
+          record(
+              "dev.kullback.Commit",
+              () ->
+                  assertThatExceptionOfType(UncheckedIOException.class).isThrownBy(index::commit));
+      assertThat(events).hasSize(1).allMatch(event -> event.getBoolean("failed"));
+      assertThat(index.stats().commits()).isZero();
+      events =
+          record(
+              "dev.kullback.Refresh",
+              () ->
+                  assertThatExceptionOfType(UncheckedIOException.class)
+                      .isThrownBy(reader::refresh));
+      assertThat(events).hasSize(1).allMatch(event -> event.getBoolean("failed"));
+      Files.move(elsewhere, manifest);
+      index.commit();
+      assertThat(index.stats().commits()).isEqualTo(1);
+    }
+  }
+
   @Test
   void merges() throws Exception {
     try (KlIndex index = KlIndex.builder(D).build()) {
@@ -344,8 +374,9 @@ class EventsTest {
     float[] out = new float[N * M];
     long[] ids = new long[4];
     float[] kl = new float[4];
-    try (KlEngine engine = KlEngine.builder().build();
-        KlIndex index = KlIndex.builder(D).build()) {
+    // Without vectors, which allocate until C2 has compiled them.
+    try (KlEngine engine = KlEngine.builder().backend(Backend.SCALAR).build();
+        KlIndex index = KlIndex.builder(D).backgroundWarmUp(true).build()) {
       index.add(LongStream.range(0, M).toArray(), p);
       Work check =
           () -> {

@@ -13,6 +13,7 @@ import dev.kullback.internal.work.TimeLimit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
@@ -144,6 +145,9 @@ public final class Gathering {
       } else {
         awaitEnd(pass, options.timeout(), end);
       }
+    } catch (CancellationException e) { // a follower gives up
+      end(event, asked, options);
+      throw e;
     } finally {
       lock.unlock();
     }
@@ -157,10 +161,18 @@ public final class Gathering {
     if (found == null) {
       return searches.search(snapshot, query, options, end, event);
     }
-    if (row > 0 && event != null) {
-      searches.end(event, options.k(), options.radius(), 1);
+    if (row > 0) {
+      end(event, asked, options);
     }
     return row(found, row);
+  }
+
+  /** Ends the event of a follower, which has only waited. */
+  private void end(@Nullable IndexSearchEvent event, long asked, SearchOptions options) {
+    if (event != null) {
+      event.waited(System.nanoTime() - asked);
+      searches.end(event, options.k(), options.radius(), 1);
+    }
   }
 
   /** Closes a pass when it is to begin. */

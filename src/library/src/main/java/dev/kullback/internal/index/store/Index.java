@@ -621,8 +621,6 @@ public final class Index implements AutoCloseable {
       try {
         boolean changed = !isCommitted(state.segments());
         if (changed) {
-          to.checkWritable();
-          committed = null;
           commit(to, taken, state.segments(), counted);
         }
         changes.addAndGet(-counted);
@@ -649,6 +647,8 @@ public final class Index implements AutoCloseable {
     }
     boolean isDone = false;
     try {
+      to.checkWritable();
+      committed = null;
       settle(taken, write(to, taken, states));
       isDone = true;
       lastCommit = commits.addSince(start);
