@@ -4,7 +4,6 @@ import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.batch.Elements;
 import dev.kullback.internal.engine.Arguments;
 import dev.kullback.internal.engine.Platform;
-import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.numerics.MatrixForm;
 import dev.kullback.internal.numerics.Scale;
 import java.lang.foreign.MemorySegment;
@@ -305,7 +304,7 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
    *     its status stays set, and what was built by then stays with the batch
    */
   default void prepare() {
-    Platform.prepare(Kl.FORWARD, KlEngine.batch(this));
+    Platform.prepare(KlEngine.batch(this));
   }
 
   /**

@@ -553,7 +553,7 @@ public final class KlEngine implements AutoCloseable {
    * <p>This takes one to five seconds, and longer only if eight calls do. Results are the same cold and warm. What
    * belongs to the references themselves is built by {@link Gaussians#prepare()}.
    *
-   * @param n the rows of q, those of a query, at least 1; no more rows of q and of p are made than have 2²⁴ elements,
+   * @param n the rows of q, those of a query, at least 1; no more rows of q and of p are made than have 2²⁰ elements,
    *     and no more than 2¹⁹ dimensions
    * @param m the rows of p, at least 1
    * @param dimension D, in [1, 2²⁴]
@@ -562,19 +562,20 @@ public final class KlEngine implements AutoCloseable {
    */
   public boolean warmUp(int n, int m, int dimension) {
     engine.checkOpen();
-    if (n < 1 || m < 1 || dimension < 1 || dimension > WarmUp.MOST_ELEMENTS) {
+    if (n < 1 || m < 1 || dimension < 1 || dimension > WarmUp.MOST_DIMENSION) {
       throw new IllegalArgumentException(
           "n = %d, m = %d and dimension = %d must be at least 1, dimension at most %d"
-              .formatted(n, m, dimension, WarmUp.MOST_ELEMENTS));
+              .formatted(n, m, dimension, WarmUp.MOST_DIMENSION));
     }
     return engine.warmUp(n, m, dimension);
   }
 
   /**
    * Prepares a service as {@link #warmUp(int, int, int)} does, with the caller's batches, of any kind and precision.
-   * Calls {@link Gaussians#prepare()} of both first. If one is diagonal and the other full, the full factors that the
-   * diagonal one is written out as, up to 128 MiB, are prepared, too. Before diagonal batches of float, made-up ones of
-   * their shape run, to have code compiled for Gaussians that the caller's batches do not have.
+   * Both batches keep what these calls read of them by this engine's divergence and in these roles, and nothing else: what other divergences
+   * and reverse searches read is made when they first do. If one is diagonal and the other full, the diagonal one keeps the full factors that
+   * it is written out as, up to 128 MiB, too. Before diagonal batches of float, made-up ones of their shape run, to have code compiled for
+   * Gaussians that the caller's batches do not have.
    *
    * @param q N Gaussians, those of a query
    * @param p M Gaussians, the references

@@ -175,11 +175,6 @@ public abstract sealed class Batch permits DiagonalBatch, FullBatch {
     return valueBytes() + Arrays.stream(kept).mapToLong(Lazy::bytes).sum();
   }
 
-  /** Makes what plain kernels need; vector kernels need more. */
-  public void prepare() {
-    used.set(true); // so that calls look for what is kept
-  }
-
   /** Marks the batch as used, and tells whether it was not: a batch used once need not keep its panels. */
   public final boolean markUsed() {
     return !used.get() && used.compareAndSet(false, true);

@@ -33,6 +33,15 @@ public final class DiagonalBatch extends Batch {
   /** Elements between two checkpoints, about. */
   private static final int ELEMENTS = 4096;
 
+  /**
+   * Kernels' entries for each of which one may be computed by itself without forms that serve such: that takes up to 500 times as long (D =
+   * 64), so an eighth of the time at most.
+   */
+  private static final long SHARE = 4096;
+
+  /** Entries that are computed one by one however few rows there are. */
+  private static final int LEAST_ENTRIES = 64;
+
   /** Log-variances up to which σ is a normal number, e^±700. */
   private static final double MOST_LOG_VARIANCE = 1400;
 
@@ -67,8 +76,8 @@ public final class DiagonalBatch extends Batch {
   /** Stands in a field, as looking it up for every pair took a third of the time of aligned, D = 3 (Zen 3). */
   private final Lazy<DiagonalBatch, double[]> precisions = kept(PRECISIONS);
 
-  /** Number of rows whose precisions were computed one by one, about: threads may lose some. */
-  private int computed;
+  /** Entries that were computed one by one, beyond one in {@link #SHARE} of all, times SHARE; about, as threads may lose some. */
+  private long owed;
 
   /** How often a batch of one row was filled anew. */
   private int fills;
@@ -217,7 +226,7 @@ public final class DiagonalBatch extends Batch {
 
   private void startFilled() {
     fills++;
-    computed = Integer.MIN_VALUE; // so that precisions are always computed one by one
+    owed = Long.MIN_VALUE / 2; // so that precisions are always computed one by one
     singular.clear();
     beyond32.clear();
     beyond64.clear();
@@ -427,12 +436,28 @@ public final class DiagonalBatch extends Batch {
   }
 
   /**
-   * {@link #precisions} for a pair, or null: they are made only once as many rows were computed one by one, as most searches need few
-   * rows, and they take as much memory as a float batch's values.
+   * {@link #precisions} for a pair, which it counts, or null: they take as much memory as a float batch's values, and most searches need
+   * few rows.
    */
   public double @Nullable [] precisionsOfPair() {
+    owed += SHARE;
     double[] made = precisions.made();
-    return made != null || computed++ < size() ? made : precisions();
+    return made != null || !isWorthForms(0) ? made : precisions();
+  }
+
+  /** Counts entries that kernels compute, some of which they may compute again one by one. */
+  public void countEntries(long n) {
+    if (owed > 0) {
+      owed = Math.max(0, owed - n);
+    }
+  }
+
+  /**
+   * Whether forms that serve entries computed again are worth their memory, if there are so many more at once: they are made in about the
+   * time of as many entries as there are rows.
+   */
+  public boolean isWorthForms(int more) {
+    return owed + SHARE * more > SHARE * Math.max(LEAST_ENTRIES, size());
   }
 
   @Override
@@ -443,12 +468,6 @@ public final class DiagonalBatch extends Batch {
   @Override
   public FullBatch full() {
     return FULL.of(this);
-  }
-
-  @Override
-  public void prepare() {
-    super.prepare();
-    precisions();
   }
 
   @Override

@@ -293,7 +293,7 @@ public final class Engine implements AutoCloseable {
   }
 
   /**
-   * Makes all that calls need of the caller's batches, and calls with them until the VM has compiled what they run; returns whether it has
+   * Calls with the caller's batches, which keep what the calls make of them, until the VM has compiled what they run; returns whether it has
    * compiled vectors.
    */
   public boolean warmUp(Batch q, Batch p) {
@@ -311,15 +311,6 @@ public final class Engine implements AutoCloseable {
   }
 
   private void warmUpWith(Batch q, Batch p) {
-    Platform.prepare(formula, q);
-    Platform.prepare(formula, p);
-    if (backend == Platform.Choice.VECTOR
-        && q.getClass() != p.getClass()
-        && q.isExpandable()
-        && p.isExpandable()) {
-      Platform.prepare(formula, q.full());
-      Platform.prepare(formula, p.full());
-    }
     if (q instanceof DiagonalBatch
         && p instanceof DiagonalBatch
         && !q.isDouble()

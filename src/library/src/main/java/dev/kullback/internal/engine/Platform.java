@@ -1,8 +1,9 @@
 package dev.kullback.internal.engine;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.cuda.CudaLibrary;
-import dev.kullback.internal.formula.Formula;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.kernel.Operands;
 import dev.kullback.internal.kernel.Readiness;
 import dev.kullback.internal.kernel.Readiness.KernelGroup;
@@ -346,13 +347,17 @@ public final class Platform {
         : RangeCheck.PLAIN;
   }
 
-  /** Makes all that calls may need of a batch. */
-  public static void prepare(Formula formula, Batch batch) {
-    batch.prepare();
-    if (mayHaveVectors() && !(formula.needsInverse() && batch.isSingular())) {
-      KernelTable row = KernelTable.of(Choice.VECTOR, formula, batch, batch);
+  /** Makes what every call of KL reads of a batch. */
+  public static void prepare(Batch batch) {
+    batch.markUsed(); // so that calls look for what is kept
+    if (!mayHaveVectors()) {
+      if (batch instanceof DiagonalBatch diagonal) {
+        diagonal.precisions();
+      }
+    } else if (!batch.isSingular()) {
+      KernelTable row = KernelTable.of(Choice.VECTOR, Kl.FORWARD, batch, batch);
       boolean isReady = row.groups.length > 0 && READY.test(row.packing());
-      ((Operands<?>) row.operands(formula)).prepare(batch, isReady);
+      ((Operands<?>) row.operands(Kl.FORWARD)).prepare(batch, isReady);
     }
   }
 }

@@ -25,11 +25,14 @@ public final class WarmUp {
   /** Spreads of columns, an eighth of which are alike. */
   private static final double[] MIXED = {1, 1, 1, 1, 1, 1, 1, NEAR};
 
-  /** Most elements of a made-up batch: 64 MiB of floats, made of 128 MiB of doubles. */
-  public static final int MOST_ELEMENTS = 1 << 24;
+  /** Most dimensions that may be asked for. */
+  public static final int MOST_DIMENSION = 1 << 24;
 
   /** Most dimensions of a made-up batch, as a panel of few rows takes as much memory as a whole one. */
-  static final int MOST_DIMENSIONS = MOST_ELEMENTS / Batch.WIDEST_PANEL;
+  static final int MOST_DIMENSIONS = MOST_DIMENSION / Batch.WIDEST_PANEL;
+
+  /** Most elements of a made-up batch: 8 MiB of floats, made of 16 MiB of doubles. More rows compile nothing else. */
+  private static final int MOST_ELEMENTS = 1 << 20;
 
   /** Most entries of a matrix that is computed, too. */
   private static final long MOST_ENTRIES = 1 << 22;
@@ -70,7 +73,7 @@ public final class WarmUp {
   /** Warms up with batches of its own: queries made anew each time, far from all of p and near an eighth of it. */
   static void run(Engine engine, int rows, int columns, int dimensions) {
     int dimension = Math.min(dimensions, MOST_DIMENSIONS);
-    int most = MOST_ELEMENTS / dimension;
+    int most = Math.max(1, MOST_ELEMENTS / dimension);
     int n = Math.min(rows, most);
     int m = Math.min(columns, most);
     Random random = new Random(1);

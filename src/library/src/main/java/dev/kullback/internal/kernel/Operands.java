@@ -19,7 +19,7 @@ public class Operands<G extends Batch> {
     hold((G) q, (G) p);
   }
 
-  /** Makes all forms of a batch that calls may read, for the batch to keep. */
+  /** Makes the forms of a batch that every call reads, for the batch to keep; not those that only some entries are computed again from. */
   public void prepare(Batch batch, boolean vectors) {}
 
   protected final void hold(G q, G p) {

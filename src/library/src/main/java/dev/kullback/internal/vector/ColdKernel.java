@@ -8,6 +8,7 @@ import dev.kullback.internal.kernel.BlockKernel;
 import dev.kullback.internal.kernel.BlockTarget;
 import dev.kullback.internal.work.Checkpoint;
 import dev.kullback.internal.work.Worker;
+import org.jspecify.annotations.Nullable;
 
 /**
  * {@link TileKernel} without vectors, entry by entry: the same sums by the same text, and so the same bits. An order of magnitude slower
@@ -26,6 +27,9 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
   private final BlockSums.Scalar<double[]> doubles;
 
   private final double[] value = new double[1];
+
+  /** Made for the first entry that needs it. */
+  private @Nullable NearForm near;
 
   public ColdKernel(Formula formula, Worker worker, Pair pair) {
     this.worker = worker;
@@ -49,6 +53,7 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
     DiagonalBatch q = operands.q();
     DiagonalBatch p = operands.p();
     int d = q.dimension();
+    operands.countEntries(row1 - row0, column1 - column0);
     boolean wide = operands.isWide();
     BlockSums.Scalar<?> sums = wide ? doubles : floats;
     doubles.dropBatches();
@@ -90,9 +95,18 @@ public final class ColdKernel implements BlockKernel<TileOperands> {
   }
 
   /** Climbs KL's rungs after float, each for the entries that those before it do not settle. */
-  private static double refinedKl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
+  private double refinedKl(DiagonalBatch q, int i, DiagonalBatch p, int j) {
     double kl = PairKl.certain(PairKl.REFINED_TOLERANCE, q, i, p, j);
-    return Double.isNaN(kl) && q.kind() == p.kind() ? NearKernel.kl(q, i, p, j) : kl;
+    return Double.isNaN(kl) && q.kind() == p.kind() ? near().kl(q, i, p, j) : kl;
+  }
+
+  NearForm near() {
+    NearForm made = near;
+    if (made == null) {
+      made = new NearForm();
+      near = made;
+    }
+    return made;
   }
 
   private double finish(double sum) {

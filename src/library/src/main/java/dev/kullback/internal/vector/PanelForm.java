@@ -48,6 +48,11 @@ public final class PanelForm<B extends Batch, A, T> {
     return packing.pack(batch, allocate.apply(length.applyAsInt(batch)), vectors, worker);
   }
 
+  /** Whether the batch keeps the form. */
+  public boolean isMade(B batch) {
+    return kept.made(batch) != null;
+  }
+
   /** Returns the form that the batch keeps, which this thread makes if nobody has. */
   public T of(B batch, boolean vectors) {
     T made = kept.made(batch);

@@ -76,6 +76,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   public void block(
       TileOperands operands, int row0, int row1, int column0, int column1, BlockTarget out) {
     int d = operands.q().dimension();
+    operands.countEntries(row1 - row0, column1 - column0);
     boolean wide = operands.isWide();
     tile.startBlock(out, row0, row1, wide ? DoublePanels.NR : FloatPanels.NR);
     doubles.dropBatches();
@@ -172,14 +173,16 @@ public final class TileKernel implements BlockKernel<TileOperands> {
       cold.block(operands, t.row, t.row + t.rows, t.column, t.column + t.columns, t.out());
       return;
     }
-    int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat == all);
+    int afterDouble = afterFloat == 0 ? 0 : settleDouble(operands, afterFloat, afterFloat == all);
     boolean mayBeNear = near != null && afterDouble > 0 && q.kind() == p.kind();
-    storeRest(operands, near != null && mayBeNear ? near.settle(t, q, p) : afterDouble);
+    storeRest(
+        operands,
+        near != null && mayBeNear ? near.settle(t, q, p, afterDouble, cold.near()) : afterDouble);
     if (all == 0) {
       return; // only a diagonal, which tells nothing of the next tile
     }
-    if (afterFloat < all) {
-      likely = afterFloat == 0 ? Rung.FLOAT : null;
+    if (afterFloat < all || !operands.hasPanels64()) {
+      likely = afterFloat == 0 ? Rung.FLOAT : null; // the others are tried with panels alone
     } else {
       likely = afterDouble < all || !mayBeNear ? Rung.DOUBLE : Rung.NEAR;
     }
@@ -194,8 +197,11 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   }
 
   /** Settles the open entries that double is right for; how many stay open. */
-  private int settleDouble(TileOperands operands, boolean areAllOpen) {
+  private int settleDouble(TileOperands operands, int left, boolean areAllOpen) {
     Tile t = tile;
+    if (near != null && !operands.isWorthPanels64(left)) {
+      return settleEntries(operands, 0, t.rows);
+    }
     if (areAllOpen) {
       refinement(operands).compute(t, 0, t.rows);
       return t.settle(doubles);
@@ -223,6 +229,7 @@ public final class TileKernel implements BlockKernel<TileOperands> {
     for (int i = from; i < to; i++) {
       for (int j = 0; j < t.columns; j++) {
         if (t.isOpen(i, j)) {
+          worker.pass(Checkpoint.ofPlain(q.dimension()));
           double kl = PairKl.certain(PairKl.REFINED_TOLERANCE, q, t.row + i, p, t.column + j);
           if (Double.isNaN(kl)) {
             open++;

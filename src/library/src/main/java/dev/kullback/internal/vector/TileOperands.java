@@ -35,16 +35,13 @@ public final class TileOperands extends Operands<DiagonalBatch> {
   @Override
   public void prepare(Batch g, boolean vectors) {
     DiagonalBatch batch = (DiagonalBatch) g;
-    if (!batch.isDouble()) {
+    boolean wide = batch.isDouble() || formula.needsDouble();
+    if (wide) {
+      panels64.of(batch, vectors);
+    } else {
       panels32.of(batch, vectors);
-      formula.bound().rows(batch, Precision.FLOAT);
-      formula.bound().rows(batch, Precision.REFINED);
-      if (formula.hasNearForm()) {
-        NearKernel.PACKED.of(batch);
-      }
     }
-    panels64.of(batch, vectors);
-    formula.bound().rows(batch, Precision.DOUBLE);
+    formula.bound().rows(batch, wide ? Precision.DOUBLE : Precision.FLOAT);
   }
 
   @Override
@@ -89,6 +86,24 @@ public final class TileOperands extends Operands<DiagonalBatch> {
 
   double[] p64() {
     return panels64.of(p(), vectors);
+  }
+
+  /** Whether both batches have panels of double. */
+  boolean hasPanels64() {
+    return panels64.isMade(q()) && panels64.isMade(p());
+  }
+
+  /** Whether they have, or are to have them for a tile with so many open entries, rather than that these are computed one by one. */
+  boolean isWorthPanels64(int open) {
+    return hasPanels64() || (q().isWorthForms(open) && p().isWorthForms(open));
+  }
+
+  /** Counts the entries of a block. */
+  void countEntries(int rows, int columns) {
+    q().countEntries((long) rows * columns);
+    if (p() != q()) {
+      p().countEntries((long) rows * columns);
+    }
   }
 
   Precision precision32() {

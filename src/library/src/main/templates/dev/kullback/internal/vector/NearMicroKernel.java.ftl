@@ -5,7 +5,7 @@
     ${vector} a${i} = ${zero()};
 </#list>
     for (int h = 0; h < length; h++) {
-      int k = j + h * (NearKernel.FIELDS * W);
+      int k = j + h * (NearForm.FIELDS * W);
       ${vector} m = ${load("columns", "k")};
       ${vector} r = ${load("columns", "k + W")};
       ${vector} s = ${load("columns", "k + 2 * W")};
