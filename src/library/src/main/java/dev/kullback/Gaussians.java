@@ -288,17 +288,19 @@ public sealed interface Gaussians permits DiagonalGaussians, FullGaussians {
   }
 
   /**
-   * Builds what calls otherwise build when they first need it, so that no later query waits for it. With vectors, for
-   * engines of {@link Backend#AUTO}, these are the panels of the kernels and of what recomputes entries. What is built
-   * stays with the batch, and a second call does nothing.
+   * Builds what every call of KL reads and the first calls otherwise build, so that no query waits for it: with vectors, for engines of
+   * {@link Backend#AUTO}, the panels of the kernels. What is built stays with the batch, and a second call does nothing.
    *
-   * <p>With N rounded up to panels of at most 32, it takes, in bytes, {@code 48·N·D} for a diagonal batch of float and
-   * {@code 24·N·D} for one of double, and up to {@code 96·N} more; for full covariances {@code 8·N·D·(D + 3)} and
-   * {@code 64·N} more. Without vectors, it takes {@code 8·N·D} for a diagonal batch, and nothing for full covariances.
-   * {@link #memoryBytes()} tells the sum afterwards. Large batches take 5 ns for each element at best (diagonal ones).
+   * <p>With N rounded up to panels of at most 32, it takes, in bytes, {@code 8·N·D} for a diagonal batch of float and {@code 16·N·D} for one
+   * of double, as much as its parameters, and {@code 32·N} more; up to four dimensions {@code 32·N·D} and {@code 24·N}; for full covariances
+   * {@code 8·N·D·(D + 3)} and {@code 64·N}. Without vectors, it takes {@code 8·N·D} for a diagonal batch, and nothing for full covariances.
+   * {@link #memoryBytes()} tells the sum afterwards.
    *
-   * <p>Three things are not built: what divergences other than KL read, what pairs of a diagonal and a full Gaussian need besides, which
-   * {@link KlEngine#warmUp(Gaussians, Gaussians)} builds, and what a CUDA device holds.
+   * <p>Other things are built by the calls that need them. Entries that the kernels leave to a more accurate form are computed one by one,
+   * from the parameters; once more were than the batch has rows, beyond one of 4096, as among Gaussians that are alike, it keeps up to
+   * {@code 44·N·D} more for them if it is of float, and {@code 8·N·D} if it is of double. The rest is what other divergences read, calls with
+   * a batch of the other precision, and pairs of a diagonal and a full Gaussian, which {@link KlEngine#warmUp(Gaussians, Gaussians)} builds for
+   * an engine and its queries, and what a CUDA device holds.
    *
    * @throws java.util.concurrent.CancellationException within some milliseconds if the calling thread is interrupted;
    *     its status stays set, and what was built by then stays with the batch

@@ -104,7 +104,7 @@
  *
  * A warm call allocates nothing with one thread, and a few hundred bytes with several threads or on a CUDA device. A
  * call is warm if its batches have been used twice before and it writes to the caller's memory. A later one may still
- * make what recomputes entries, the first time that many need it; {@link Gaussians#prepare()} makes it at once. Nothing
+ * make what recomputes entries, the first time that many need it; {@link Gaussians#prepare()} makes the rest before. Nothing
  * of size {@code N·M·D} is ever made.
  *
  * <h2>CUDA</h2>

@@ -217,6 +217,32 @@ class AllocationTest {
     }
   }
 
+  /** A service makes a batch of each query: 8·D bytes for its values, 4·D to pack it, and some 2 kB whatever D, near a reference or not. */
+  @Test
+  void newQueryAllocatesLittleMoreThanItsValues() {
+    for (int d : new int[] {32, 64, 256}) {
+      DiagonalGaussians p = Batch.random(false, 1000, d, 0, new Random(5)).gaussians();
+      Batch far = Batch.random(false, 1, d, 3, new Random(6));
+      Batch near = Batch.random(false, 1000, d, 0, new Random(5)).rows(7, 8);
+      int[] indices = new int[10];
+      float[] values = new float[10];
+      Query ten = Query.nearest(10);
+      try (KlEngine engine = KlEngine.builder().build()) {
+        engine.warmUp(near.gaussians(), p);
+        for (Batch query : List.of(far, near)) {
+          long fewest = Long.MAX_VALUE;
+          for (int i = 0; i < CALLS_UNTIL_C2; i++) {
+            long before = AllocatedBytes.ofThread();
+            engine.search(query.gaussians(), p, ten, indices, values);
+            fewest = Math.min(fewest, AllocatedBytes.ofThread() - before);
+          }
+          // gaussians() narrows two arrays first
+          assertThat(fewest).as("D = %d", d).isLessThanOrEqualTo(20L * d + 2600);
+        }
+      }
+    }
+  }
+
   /** Working memory for one dimension serves another. */
   @ParameterizedTest
   @MethodSource("dev.kullback.testing.Engines#backends")

@@ -37,7 +37,7 @@ public final class DiagonalBatch extends Batch {
    * Kernels' entries for each of which one may be computed by itself without forms that serve such: that takes up to 500 times as long (D =
    * 64), so an eighth of the time at most.
    */
-  private static final long SHARE = 4096;
+  public static final int SHARE = 4096;
 
   /** Entries that are computed one by one however few rows there are. */
   private static final int LEAST_ENTRIES = 64;
@@ -457,7 +457,7 @@ public final class DiagonalBatch extends Batch {
    * time of as many entries as there are rows.
    */
   public boolean isWorthForms(int more) {
-    return owed + SHARE * more > SHARE * Math.max(LEAST_ENTRIES, size());
+    return owed + (long) SHARE * more > (long) SHARE * Math.max(LEAST_ENTRIES, size());
   }
 
   @Override

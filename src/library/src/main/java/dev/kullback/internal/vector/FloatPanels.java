@@ -63,6 +63,10 @@ public final class FloatPanels {
       int end,
       float[] columns,
       boolean vectors) {
+    if (end - first == 1) {
+      packRow(scales, g, mean, scale, first, columns);
+      return;
+    }
     int d = g.dimension();
     int fields = 1 + scales.size();
     FloatTranspose transpose = new FloatTranspose(vectors);
@@ -80,14 +84,40 @@ public final class FloatPanels {
           for (int i = 0; i < rows; i++) {
             System.arraycopy(scale, from + i * d, values, i * length, length);
           }
-          switch (scales.get(field - 1)) {
-            case STD -> toStd(g.kind(), values, rows * length);
-            case VARIANCE -> toVariance(g.kind(), values, rows * length);
-            case PRECISION -> toPrecision(g.kind(), values, rows * length);
-          }
+          convert(scales.get(field - 1), g.kind(), values, rows * length);
           transpose.toLanes(values, 0, length, rows, length, columns, to + field * NR, fields * NR);
         }
       }
+    }
+  }
+
+  /** Packs a panel of one row, a query as a rule, without the memory that squares take: 4·D bytes instead of 128·D. */
+  private static void packRow(
+      List<Field> scales, DiagonalBatch g, float[] mean, float[] scale, int row, float[] columns) {
+    int d = g.dimension();
+    int fields = 1 + scales.size();
+    int from = row * d;
+    int to = from * fields;
+    toLane(mean, from, d, columns, to, fields * NR);
+    float[] values = new float[d];
+    for (int field = 1; field < fields; field++) {
+      System.arraycopy(scale, from, values, 0, d);
+      convert(scales.get(field - 1), g.kind(), values, d);
+      toLane(values, 0, d, columns, to + field * NR, fields * NR);
+    }
+  }
+
+  private static void toLane(float[] in, int from, int n, float[] out, int to, int stride) {
+    for (int k = 0; k < n; k++) {
+      out[to + k * stride] = in[from + k];
+    }
+  }
+
+  private static void convert(Field field, Scale kind, float[] values, int n) {
+    switch (field) {
+      case STD -> toStd(kind, values, n);
+      case VARIANCE -> toVariance(kind, values, n);
+      case PRECISION -> toPrecision(kind, values, n);
     }
   }
 

@@ -34,6 +34,9 @@ final class NearForm {
   private static final int V = VectorWidth.BITS / Float.SIZE;
   private static final int NR = FloatPanels.NR;
 
+  /** Open entries of a tile that take longer one by one than its panel takes to be made. */
+  private static final int MANY = 4 * NR;
+
   static final DerivedForm<DiagonalBatch, Columns> COLUMNS =
       new DerivedForm<>(Columns::new, Columns::bytes);
 
@@ -96,7 +99,7 @@ final class NearForm {
   static boolean isPacked(DiagonalBatch q, DiagonalBatch p, int panel, int open) {
     Columns made = COLUMNS.made(p);
     return (made != null && made.isMade(panel))
-        || open >= NR
+        || open >= MANY
         || (p.isWorthForms(open) && q.isWorthForms(open));
   }
 

@@ -200,6 +200,8 @@ public final class TileKernel implements BlockKernel<TileOperands> {
   private int settleDouble(TileOperands operands, int left, boolean areAllOpen) {
     Tile t = tile;
     if (near != null && !operands.isWorthPanels64(left)) {
+      operands.countEntries(
+          1, DiagonalBatch.SHARE); // one alone takes no longer than its panel would
       return settleEntries(operands, 0, t.rows);
     }
     if (areAllOpen) {

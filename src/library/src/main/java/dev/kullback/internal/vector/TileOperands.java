@@ -100,9 +100,10 @@ public final class TileOperands extends Operands<DiagonalBatch> {
 
   /** Counts the entries of a block. */
   void countEntries(int rows, int columns) {
-    q().countEntries((long) rows * columns);
+    long entries = (long) rows * columns;
+    q().countEntries(entries);
     if (p() != q()) {
-      p().countEntries((long) rows * columns);
+      p().countEntries(entries);
     }
   }
 
