@@ -196,7 +196,7 @@ public final class Searches implements AutoCloseable {
       return new NeighborIds(new long[0], new double[0], new int[1]);
     }
     SearchCall call = new SearchCall(snapshot, batch, options, crew.threads());
-    return run(call, batch.size(), options, end);
+    return run(call, batch.size(), options, end, event);
   }
 
   /**
@@ -209,11 +209,13 @@ public final class Searches implements AutoCloseable {
     if (batch.size() == 0) {
       return new NeighborIds(new long[0], new double[0], new int[1]);
     }
+    IndexSearchEvent event = Events.indexSearch();
     SearchCall call = new SearchCall(snapshot, batch, options, candidates, crew.threads());
-    return run(call, batch.size(), options, 0);
+    return run(call, batch.size(), options, 0, event);
   }
 
-  private NeighborIds run(SearchCall call, int n, SearchOptions options, long end) {
+  private NeighborIds run(
+      SearchCall call, int n, SearchOptions options, long end, @Nullable IndexSearchEvent event) {
     Searcher lead = crew.take();
     try {
       lead.startCall();
@@ -224,7 +226,7 @@ public final class Searches implements AutoCloseable {
       crew.giveBack(lead);
       if (event != null) {
         did(event, call);
-        end(event, options.k(), options.radius(), batch.size());
+        end(event, options.k(), options.radius(), n);
       }
     }
     queries.add(n);
