@@ -1,0 +1,4 @@
+/** Needs Kullback, which brings its module with it. */
+module example {
+  requires dev.kullback;
+}

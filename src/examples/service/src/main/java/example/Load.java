@@ -1,0 +1,261 @@
+package example;
+
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * Fills a {@link Service}, or asks it at a steady rate and prints a table of how long answers take.
+ *
+ * <p>A request is due at its time whether or not those before it were answered, and takes from then until its answer is there: so
+ * waiting counts. Arguments are {@code fill} or {@code ask}, and then {@code name=value}:
+ *
+ * <pre>
+ * url=http://127.0.0.1:8080
+ * references=1000   Gaussians to fill it with, ids from 0 on
+ * dimension=64
+ * rate=200          requests a second
+ * seconds=10
+ * k=10
+ * replace=0         references to replace each second, in a second round of as many seconds
+ * p99=0             the most ms for the 99th percentile; 0: any
+ * ratio=0           the most that it may become by replacements, times what it is without; 0: any
+ * </pre>
+ *
+ * <p>The exit status is 1 if an answer was not 200, or one of the last two is exceeded.
+ */
+public final class Load {
+  private static final int MOST_UNDER_WAY = 100;
+  private static final int RECORDS = 1000; // in one PUT
+
+  private final Map<String, String> arguments;
+  private final HttpClient client =
+      HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+  private final Random random = new Random(7);
+  private final String url;
+  private final int d;
+
+  private Load(Map<String, String> arguments) {
+    this.arguments = arguments;
+    url = arguments.getOrDefault("url", "http://127.0.0.1:8080");
+    d = (int) number("dimension", 64);
+  }
+
+  /** Takes arguments as the class says. */
+  public static void main(String[] args) throws Exception {
+    var load =
+        new Load(
+            Stream.of(args)
+                .skip(1)
+                .map(argument -> argument.split("=", 2))
+                .collect(Collectors.toMap(parts -> parts[0], parts -> parts[1])));
+    switch (args.length == 0 ? "" : args[0]) {
+      case "fill" -> load.fill();
+      case "ask" -> System.exit(load.ask() ? 0 : 1);
+      default -> {
+        System.err.println("fill or ask, and name=value");
+        System.exit(2);
+      }
+    }
+  }
+
+  private double number(String name, double otherwise) {
+    return arguments.containsKey(name) ? Double.parseDouble(arguments.get(name)) : otherwise;
+  }
+
+  private void fill() throws IOException, InterruptedException {
+    int references = (int) number("references", 1000);
+    for (int first = 0; first < references; first += RECORDS) {
+      put(first, Math.min(RECORDS, references - first));
+    }
+    send("/commit", "POST", new byte[0]);
+  }
+
+  private boolean ask() throws Exception {
+    warmUp();
+    while (send("/ready", "GET", new byte[0]) != 200) {
+      Thread.sleep(10);
+    }
+    int seconds = (int) number("seconds", 10);
+    System.out.println(
+        "| | requests | p50 ms | p99 ms | longest ms | at a time | too many (429) | too late (504)"
+            + " | failed |");
+    System.out.println("|---|---|---|---|---|---|---|---|---|");
+    var alone = new Phase(seconds);
+    alone.run();
+    boolean isRight = alone.print("the first second", 1);
+    isRight &= alone.print("%d seconds".formatted(seconds), seconds);
+    double p99 = alone.quantile(0.99, seconds);
+    isRight &= p99 <= number("p99", 0) || number("p99", 0) == 0;
+    int replace = (int) number("replace", 0);
+    if (replace > 0) {
+      var beside = new Phase(seconds);
+      var writer = Thread.ofVirtual().start(() -> replace(replace));
+      beside.run();
+      writer.interrupt();
+      isRight &= beside.print("beside %d replacements a second".formatted(replace), seconds);
+      double ratio = beside.quantile(0.99, seconds) / p99;
+      System.out.printf("%np99 beside replacements over p99 without: %.2f%n", ratio);
+      isRight &= ratio <= number("ratio", 0) || number("ratio", 0) == 0;
+    }
+    return isRight;
+  }
+
+  /** Has the JVM compile this program, by requests to a server of its own. */
+  private void warmUp() throws Exception {
+    var server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    server.createContext(
+        "/",
+        exchange -> {
+          try (exchange) {
+            exchange.getRequestBody().readAllBytes();
+            exchange.sendResponseHeaders(200, -1);
+          }
+        });
+    server.setExecutor(Executors.newVirtualThreadPerTaskExecutor());
+    server.start();
+    String own = "http://127.0.0.1:" + server.getAddress().getPort();
+    new Load(Map.of("url", own, "dimension", "" + d, "rate", "500")).new Phase(3).run();
+    server.stop(0);
+  }
+
+  /** Requests at a steady rate for some seconds. */
+  private final class Phase {
+    private final int rate = (int) number("rate", 200);
+    private final String path = "/nearest?k=" + (int) number("k", 10);
+    private final int[] status;
+    private final long[] nanos;
+    private final AtomicInteger underWay = new AtomicInteger();
+    private final AtomicInteger mostUnderWay = new AtomicInteger();
+
+    private volatile Exception failure;
+
+    Phase(int seconds) {
+      status = new int[rate * seconds];
+      nanos = new long[rate * seconds];
+    }
+
+    void run() throws InterruptedException {
+      var permits = new Semaphore(MOST_UNDER_WAY);
+      var answers = new CountDownLatch(status.length);
+      long start = System.nanoTime();
+      for (int i = 0; i < status.length; i++) {
+        int number = i;
+        long due = start + i * 1_000_000_000L / rate;
+        byte[] body = gaussian(ByteBuffer.allocate(2 * d * Float.BYTES)).array();
+        for (long now = System.nanoTime(); now < due; now = System.nanoTime()) {
+          LockSupport.parkNanos(due - now);
+        }
+        permits.acquire();
+        Thread.startVirtualThread(() -> {
+          mostUnderWay.accumulateAndGet(underWay.incrementAndGet(), Math::max);
+          try {
+            status[number] = send(path, "POST", body);
+          } catch (IOException | InterruptedException e) {
+            failure = e;
+          } finally {
+            nanos[number] = System.nanoTime() - due;
+            underWay.decrementAndGet();
+            permits.release();
+            answers.countDown();
+          }
+        });
+      }
+      answers.await();
+    }
+
+    double quantile(double quantile, int seconds) {
+      long[] sorted = Arrays.copyOf(nanos, rate * seconds);
+      Arrays.sort(sorted);
+      return sorted[(int) Math.ceil(quantile * sorted.length) - 1] / 1e6;
+    }
+
+    /** Prints a line of the table, and returns whether all answers were 200. */
+    boolean print(String name, int seconds) {
+      int[] some = Arrays.copyOf(status, rate * seconds);
+      long right = Arrays.stream(some).filter(s -> s == 200).count();
+      long busy = Arrays.stream(some).filter(s -> s == 429).count();
+      long late = Arrays.stream(some).filter(s -> s == 504).count();
+      System.out.printf(
+          "| %s | %d | %.2f | %.2f | %.2f | %d | %d | %d | %d |%n",
+          name,
+          some.length,
+          quantile(0.5, seconds),
+          quantile(0.99, seconds),
+          quantile(1, seconds),
+          mostUnderWay.get(),
+          busy,
+          late,
+          some.length - right - busy - late);
+      if (failure != null) {
+        System.err.println("the last that failed: " + failure);
+      }
+      return right == some.length;
+    }
+  }
+
+  private void replace(int count) {
+    int references = (int) number("references", 1000);
+    try {
+      for (int first = 0; ; first = (first + count) % references) {
+        put(first, Math.min(count, references - first));
+        Thread.sleep(Duration.ofSeconds(1));
+      }
+    } catch (IOException e) {
+      System.err.println(e);
+    } catch (InterruptedException e) { // it is over
+    }
+  }
+
+  private void put(int first, int count) throws IOException, InterruptedException {
+    var body =
+        ByteBuffer.allocate(count * (Long.BYTES + 2 * d * Float.BYTES))
+            .order(ByteOrder.LITTLE_ENDIAN);
+    for (int i = 0; i < count; i++) {
+      gaussian(body.putLong(first + i));
+    }
+    int status = send("/gaussians", "PUT", body.array());
+    if (status != 200) {
+      throw new IOException("PUT: " + status);
+    }
+  }
+
+  private ByteBuffer gaussian(ByteBuffer to) {
+    to.order(ByteOrder.LITTLE_ENDIAN);
+    for (int k = 0; k < d; k++) {
+      to.putFloat((float) random.nextGaussian());
+    }
+    for (int k = 0; k < d; k++) {
+      to.putFloat((float) Math.exp(0.3 * random.nextGaussian()));
+    }
+    return to;
+  }
+
+  private int send(String path, String method, byte[] body)
+      throws IOException, InterruptedException {
+    var request =
+        HttpRequest.newBuilder(URI.create(url + path))
+            .method(method, BodyPublishers.ofByteArray(body))
+            .build();
+    return client.send(request, BodyHandlers.ofString()).statusCode();
+  }
+}
