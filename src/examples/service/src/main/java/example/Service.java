@@ -241,7 +241,7 @@ public final class Service {
               answer = new Answer(500, e + "\n");
             }
             byte[] bytes = answer.text().getBytes();
-            exchange.sendResponseHeaders(answer.status(), bytes.length);
+            exchange.sendResponseHeaders(answer.status(), bytes.length > 0 ? bytes.length : -1);
             exchange.getResponseBody().write(bytes);
             time.stop(
                 metrics.timer("service.requests", "path", path, "status", "" + answer.status()));
