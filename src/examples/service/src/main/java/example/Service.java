@@ -99,7 +99,13 @@ public final class Service {
     var service = new Service();
     service.start();
     Runtime.getRuntime().addShutdownHook(new Thread(service::stop));
-    service.warmUp();
+    try {
+      service.warmUp();
+    } catch (IOException | RuntimeException e) {
+      if (!service.isStopping) {
+        throw e;
+      }
+    }
   }
 
   private void start() {
