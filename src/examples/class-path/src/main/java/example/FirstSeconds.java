@@ -8,6 +8,7 @@ import java.util.Random;
 /** Fills an index, warms it up, and says how long its queries take from the first second on. */
 public final class FirstSeconds {
   private static final int NEAREST = 10;
+  private static final int QUERIES = 1000;
 
   private FirstSeconds() {}
 
@@ -17,16 +18,17 @@ public final class FirstSeconds {
     int d = args.length > 1 ? Integer.parseInt(args[1]) : 32;
     int seconds = args.length > 2 ? Integer.parseInt(args[2]) : 2;
     var random = new Random(1);
-    float[] mean = new float[m * d];
-    float[] std = new float[m * d];
+    float[] mean = new float[(m + QUERIES) * d]; // the queries behind the references
+    float[] std = new float[mean.length];
     long[] ids = new long[m];
     Arrays.setAll(ids, i -> i);
-    for (int k = 0; k < m * d; k++) {
+    for (int k = 0; k < mean.length; k++) {
       mean[k] = (float) random.nextGaussian();
       std[k] = (float) Math.exp(0.3 * random.nextGaussian());
     }
     try (var index = KlIndex.builder(d).build()) {
-      index.add(ids, DiagonalGaussians.ofStd(mean, std, d));
+      index.add(
+          ids, DiagonalGaussians.ofStd(Arrays.copyOf(mean, m * d), Arrays.copyOf(std, m * d), d));
       long begin = System.nanoTime();
       boolean isVector = index.warmUp();
       System.out.printf(
@@ -34,12 +36,12 @@ public final class FirstSeconds {
       long[] found = new long[NEAREST];
       float[] kl = new float[NEAREST];
       for (int second = 1; second <= seconds; second++) {
-        long[] nanos = new long[10_000_000 / m + 100_000];
+        long[] nanos = new long[1_000_000];
         int count = 0;
         long end = System.nanoTime() + 1_000_000_000;
         for (long now = System.nanoTime(); now < end && count < nanos.length; count++) {
-          int row = random.nextInt(m);
-          index.query(mean, row * d, std, random.nextInt(m) * d, NEAREST, found, kl);
+          int at = (m + random.nextInt(QUERIES)) * d;
+          index.query(mean, at, std, at, NEAREST, found, kl);
           long then = System.nanoTime();
           nanos[count] = then - now;
           now = then;
