@@ -71,7 +71,7 @@ public final class Service {
         KlIndex.builder(Integer.parseInt(setting("DIMENSION", "64")))
             .commitOnClose(true)
             .open(Path.of(setting("FOLDER", "index")));
-    new IndexMetrics(index).bindTo(metrics);
+    KullbackMetrics.of(index).bindTo(metrics);
     Gauge.builder("service.searches", slots, s -> searches - s.availablePermits())
         .register(metrics);
     server =
