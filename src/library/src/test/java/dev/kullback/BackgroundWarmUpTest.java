@@ -80,7 +80,7 @@ class BackgroundWarmUpTest {
             "while another warms up: waits",
             "warmed up: ready",
             "closed: CancellationException",
-            "ready() of a closed one: IllegalStateException");
+            "ready() of a closed one: AlreadyClosedException");
     assertThat(jvm.err())
         .containsPattern(
             "INFO: Kullback computes with compiled vectors now, [0-9.]+ s after .*float")
