@@ -8,33 +8,38 @@ import static dev.kullback.bench.Report.row;
 import com.sun.management.OperatingSystemMXBean;
 import dev.kullback.Backend;
 import dev.kullback.DiagonalGaussians;
+import dev.kullback.Divergence;
 import dev.kullback.FullGaussians;
 import dev.kullback.KlEngine;
+import dev.kullback.KlIndex;
 import dev.kullback.Query;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
+import java.util.stream.LongStream;
 
 /**
  * The first answer of a process that has just started, by each backend in a JVM of its own: the nearest references to one query, and the
- * matrix of two batches with full covariances. And the time until such a process computes with vectors.
+ * matrix of two batches with full covariances. And the time until such a process is as fast as it gets, for each divergence.
  */
 final class First {
   private static final String USAGE =
       """
       Starts JVMs, with the vector and the scalar backend in turn. Each makes a batch of references and asks for the nearest of one
       query, or makes two batches of covariances and asks for their matrix. The clock starts when main has made the arrays, before
-      anything of the library is loaded. Further JVMs make a batch and ask for its matrix again and again, until vectors have come.
+      anything of the library is loaded. Further JVMs make a batch and ask for its matrix again and again, or ask an index,
+      and tell from when on calls stay within 1.5 times of their time in the end.
         --references M   Gaussians to search (default 100000)
         --dimension D    (default 64)
         --k K            neighbors (default 10)
         --rows N         Gaussians of each batch with full covariances (default 10)
         --columns M      (default 1000)
         --full D         their dimension (default 6)
-        --loop N         Gaussians of the matrix that is computed again and again, of dimension 256 (default 100)
+        --loop S         seconds for which they do (default 10)
         --runs R         JVMs of each backend (default 5)
       Exit status: 0, or 1 when a figure missed its limit, or 2 for wrong usage.
       """;
@@ -49,8 +54,6 @@ final class First {
       List.of("batches, ms", "call, ms", "first answer, ms", "CPU, ms");
 
   private static final int ANSWER = 2;
-
-  private static final int LOOP_DIMENSION = 256;
 
   private First() {}
 
@@ -70,7 +73,7 @@ final class First {
             "--full",
             6,
             "--loop",
-            100,
+            10,
             "--runs",
             5);
     Command.run(
@@ -88,10 +91,8 @@ final class First {
           boolean nearest = run(Nearest.class, references, k, runs);
           System.out.println("\nFull covariances: the matrix of " + q + " and " + p + "\n");
           boolean full = run(Full.class, q, p, runs);
-          Shape loop = new Shape(options.get("--loop"), LOOP_DIMENSION);
-          System.out.println(
-              "\nUntil vectors: the matrix of " + loop + " with itself, made anew\n");
-          boolean vectors = runLoop(loop, runs);
+          System.out.println("\nUntil calls stay within 1.5 times of their time in the end\n");
+          boolean vectors = runLoops(options.get("--loop"), runs);
           return nearest || full || vectors;
         });
   }
@@ -124,23 +125,30 @@ final class First {
     return missed;
   }
 
-  private static boolean runLoop(Shape shape, int runs) {
-    double[][] figures = new double[Loop.FIGURES.size()][runs];
-    for (int r = 0; r < runs; r++) {
-      double[] measured = NewJvm.measure(Loop.class, Backend.AUTO.name(), shape.toString());
-      System.err.println("vectors after " + number(measured[1]) + " s");
-      for (int f = 0; f < figures.length; f++) {
-        figures[f][r] = measured[f];
-      }
-    }
-    header("median [least, most] of " + runs, "auto");
+  private static boolean runLoops(int seconds, int runs) {
+    header(
+        "median [least, most] of " + runs,
+        "first call, ms",
+        "until then, s",
+        "wanted, s",
+        "call in the end, ms");
     boolean missed = false;
-    for (int f = 0; f < figures.length; f++) {
-      double value = quantile(figures[f], 0.5);
-      double wanted = Loop.WANTED.get(f);
-      Bound bound = wanted > 0 ? Bound.AT_MOST : Bound.NONE;
-      missed |= bound.missed(Loop.FIGURES.get(f), value, wanted);
-      row(Loop.FIGURES.get(f), spread(figures[f]));
+    for (Loop.Kind kind : Loop.Kind.values()) {
+      double[][] figures = new double[3][runs];
+      for (int r = 0; r < runs; r++) {
+        double[] measured = NewJvm.measure(Loop.class, kind.name(), "" + seconds);
+        System.err.println(kind + ": " + number(measured[1]) + " s");
+        for (int f = 0; f < figures.length; f++) {
+          figures[f][r] = measured[f];
+        }
+      }
+      missed |= Bound.AT_MOST.missed(kind.title, quantile(figures[1], 0.5), kind.wanted);
+      row(
+          kind.title,
+          spread(figures[0]),
+          "**" + spread(figures[1]) + "**",
+          number(kind.wanted),
+          spread(figures[2]));
     }
     return missed;
   }
@@ -203,71 +211,128 @@ final class First {
     }
   }
 
-  /** The new JVM: computes the matrix of a batch that each call makes, for {@link #SECONDS}; then warmed up, for a warm call's time. */
+  /** The new JVM: makes a batch and computes its matrix, or asks an index, again and again. */
   static final class Loop {
-    static final List<String> FIGURES =
-        List.of("first answer, ms", "vectors, s", "slow after that, s", "warm call, ms");
+    /** What is called, and the seconds that are wanted. */
+    enum Kind {
+      KL("KL", Divergence.KL, false, 1.5),
+      FULL_KL("full KL", Divergence.KL, true, 2.5),
+      JEFFREYS("Jeffreys", Divergence.JEFFREYS, false, 2),
+      WASSERSTEIN("W₂²", Divergence.SQUARED_WASSERSTEIN_2, false, 2),
+      BHATTACHARYYA("Bhattacharyya", Divergence.BHATTACHARYYA, false, 2.5),
+      RENYI("Rényi, α = 0.3", Divergence.renyi(0.3), false, 2.5),
+      HELLINGER("Hellinger", Divergence.HELLINGER, false, 2.5),
+      FULL_JEFFREYS("full Jeffreys", Divergence.JEFFREYS, true, 3),
+      FULL_CHERNOFF("full Bhattacharyya", Divergence.BHATTACHARYYA, true, 3),
+      INDEX("index query, 10,000 × 64", Divergence.KL, false, 2);
 
-    /** Bounds; 0 for none. */
-    static final List<Double> WANTED = List.of(0.0, 2.0, 1.0, 0.0);
+      private final String title;
 
-    private static final double SECONDS = 6;
+      @SuppressWarnings("ImmutableEnumChecker") // it is immutable
+      private final Divergence divergence;
 
-    /** Calls whose median counts. */
-    private static final int WINDOW = 20;
+      private final boolean isFull;
+      private final double wanted;
 
-    private static final int WARM_CALLS = 500;
+      Kind(String title, Divergence divergence, boolean isFull, double wanted) {
+        this.title = title;
+        this.divergence = divergence;
+        this.isFull = isFull;
+        this.wanted = wanted;
+      }
+    }
 
-    /** Multiple of a warm call's time from which on a call is slow. */
-    private static final double SLOW = 2;
+    private static final Shape DIAGONAL = new Shape(100, 256);
+    private static final Shape FULL = new Shape(60, 24);
+    private static final Shape REFERENCES = new Shape(10_000, 64);
+    private static final int K = 10;
 
-    /** Length of the spells whose median is slow or not. */
+    /** Time of the last calls, whose median is the time in the end. */
+    private static final double END = 1.5;
+
+    /** Length of the spells whose median is compared with it. */
     private static final double SPELL = 0.1;
+
+    private static final double SLOW = 1.5;
 
     private Loop() {}
 
     public static void main(String[] args) {
-      Shape shape = Shape.parse(args[1]);
-      Batch batch = Batch.ordinary(shape, Batch.Q_SEED);
-      float[] kl = new float[shape.size() * shape.size()];
+      Kind kind = Kind.valueOf(args[0]);
+      if (kind == Kind.INDEX) {
+        try (KlIndex index = KlIndex.builder(REFERENCES.dimension()).build()) {
+          measure(() -> queries(index), Double.parseDouble(args[1]));
+        }
+      } else {
+        try (KlEngine engine = KlEngine.builder().divergence(kind.divergence).build()) {
+          measure(() -> kind.isFull ? full(engine) : diagonal(engine), Double.parseDouble(args[1]));
+        }
+      }
+    }
+
+    private static Runnable diagonal(KlEngine engine) {
+      Batch batch = Batch.ordinary(DIAGONAL, Batch.Q_SEED);
+      float[] out = new float[DIAGONAL.size() * DIAGONAL.size()];
+      return () -> {
+        DiagonalGaussians q = batch.gaussians();
+        engine.pairwise(q, q, out);
+      };
+    }
+
+    private static Runnable full(KlEngine engine) {
+      FullBatch batch = FullBatch.ordinary(FULL, Batch.Q_SEED);
+      double[] covariances = Full.covariances(batch);
+      float[] out = new float[FULL.size() * FULL.size()];
+      return () -> {
+        FullGaussians q = FullGaussians.ofCovariance(batch.mean(), covariances, FULL.dimension());
+        engine.pairwise(q, q, out);
+      };
+    }
+
+    private static Runnable queries(KlIndex index) {
+      int n = REFERENCES.size();
+      Batch batch = Batch.ordinary(REFERENCES, Batch.P_SEED);
+      index.add(LongStream.range(0, n).toArray(), batch.gaussians());
+      long[] ids = new long[K];
+      float[] values = new float[K];
+      int[] row = new int[1];
+      return () -> {
+        int at = row[0]++ % n * REFERENCES.dimension();
+        index.query(
+            batch.mean(),
+            at,
+            batch.std(),
+            n * REFERENCES.dimension() - at - REFERENCES.dimension(),
+            K,
+            ids,
+            values);
+      };
+    }
+
+    private static void measure(Supplier<Runnable> make, double seconds) {
+      Runnable call = make.get();
       List<Double> ends = new ArrayList<>();
       List<Double> millis = new ArrayList<>();
       long start = System.nanoTime();
-      try (KlEngine engine = KlEngine.builder().backend(Backend.valueOf(args[0])).build()) {
-        for (double end = 0; end < SECONDS; ) {
-          millis.add(call(engine, batch, kl));
-          end = (System.nanoTime() - start) * 1e-9;
-          ends.add(end);
-        }
-        engine.warmUp(shape.size(), shape.size(), shape.dimension());
-        for (int k = 0; k < WARM_CALLS; k++) {
-          millis.add(call(engine, batch, kl));
-        }
+      for (double end = 0; end < seconds; ends.add(end)) {
+        long before = System.nanoTime();
+        call.run();
+        millis.add((System.nanoTime() - before) * 1e-6);
+        end = (System.nanoTime() - start) * 1e-9;
       }
-      int calls = ends.size();
-      double warm = median(millis, calls, millis.size());
-      int fast = 0;
-      while (fast + WINDOW < calls && median(millis, fast, fast + WINDOW) > SLOW * warm) {
-        fast++;
+      int last = 0;
+      while (ends.get(last) < seconds - END) {
+        last++;
       }
-      double slow = 0;
-      for (int from = fast, to = from; to < calls; from = to) {
-        while (to < calls && ends.get(to) < ends.get(from) + SPELL) {
+      double inTheEnd = median(millis, last, millis.size());
+      double until = 0;
+      for (int from = 0, to = 0; to < ends.size(); from = to) {
+        while (to < ends.size() && ends.get(to) < ends.get(from) + SPELL) {
           to++;
         }
-        slow += median(millis, from, to) > SLOW * warm ? SPELL : 0;
+        until = median(millis, from, to) > SLOW * inTheEnd ? ends.get(to - 1) : until;
       }
-      boolean came = fast + WINDOW < calls;
-      double vectors = came ? ends.get(fast) : Double.POSITIVE_INFINITY;
-      System.out.printf("%s %s %s %s%n", ends.getFirst() * 1e3, vectors, slow, warm);
-    }
-
-    /** Makes the batch and computes its matrix; returns the milliseconds that took. */
-    private static double call(KlEngine engine, Batch batch, float[] kl) {
-      long start = System.nanoTime();
-      DiagonalGaussians q = batch.gaussians();
-      engine.pairwise(q, q, kl);
-      return (System.nanoTime() - start) * 1e-6;
+      System.out.printf("%s %s %s%n", millis.getFirst(), until, inTheEnd);
     }
 
     private static double median(List<Double> values, int from, int to) {

@@ -49,12 +49,12 @@ public final class Readiness {
     DOUBLE,
     /** Few dimensions. */
     SMALL,
-    /** Full covariances: their factors, the product of KL, pairs in lanes. */
-    FULL,
-    /** Full covariances: Chernoff's divergence. */
+    /** Full covariances: Chernoff's divergence, before what only KL and new batches need. */
     FULL_CHERNOFF,
     /** Full covariances: Jeffreys' divergence. */
     FULL_JEFFREYS,
+    /** Full covariances: their factors, the product of KL, pairs in lanes. */
+    FULL,
     /** Operations of reductions on rows. */
     SCANS,
     /** Tiles of floats, where entries are recomputed. */
