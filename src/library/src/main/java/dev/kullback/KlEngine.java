@@ -590,8 +590,9 @@ public final class KlEngine implements AutoCloseable {
    * {@return whether calls wait for compiled vector code no longer}
    *
    * <p>It is true from the time on at which what calls had asked for until then was compiled, or was found not to be compiled by this JVM, and
-   * no {@link #warmUp(int, int, int)} was under way; before the first call, it is false. Calls are right at any time, and faster from then on. An
-   * engine that does not wait is always ready: on the scalar backend, or with {@link Builder#backgroundWarmUp} false. It takes no time to ask.
+   * no {@link #warmUp(int, int, int)} was under way; before the first call, and once the engine is closed, it is false. Calls are right at any time,
+   * and faster from then on. An engine that does not wait is ready until it is closed: on the scalar backend, or with
+   * {@link Builder#backgroundWarmUp} false. It takes no time to ask.
    */
   public boolean isReady() {
     return engine.isReady();
@@ -601,7 +602,7 @@ public final class KlEngine implements AutoCloseable {
    * Tells when the engine {@linkplain #isReady is ready}. If no call was made, the JVM is made to compile the vector code for diagonal batches of
    * float from now on, beside the caller: for their shapes, and for other kinds of batches, {@link #warmUp(int, int, int)} does more.
    *
-   * @return a stage that completes then, on a thread of the common pool; or with {@link CancellationException} if the engine is closed before
+   * @return a stage that completes then, on a thread of its own; or exceptionally, by a {@link CancellationException}, if the engine is closed before
    */
   public CompletionStage<Void> ready() {
     engine.checkOpen();

@@ -720,7 +720,7 @@ public final class KlIndex implements AutoCloseable {
    * Tells when the index {@linkplain #isReady is ready}. If no search was made, the JVM is made to compile the vector code of searches from now
    * on, beside the caller; {@link #warmUp()} does more.
    *
-   * @return a stage that completes then, on a thread of the common pool; or with {@link CancellationException} if the index is closed before
+   * @return a stage that completes then, on a thread of its own; or exceptionally, by a {@link CancellationException}, if the index is closed before
    */
   public CompletionStage<Void> ready() {
     index.acquire().close(); // throws if it is closed

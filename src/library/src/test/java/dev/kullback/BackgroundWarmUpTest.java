@@ -79,6 +79,8 @@ class BackgroundWarmUpTest {
             "index after its stage: ready",
             "while another warms up: waits",
             "warmed up: ready",
+            "closed engine: waits",
+            "closed index: waits",
             "closed: CancellationException",
             "ready() of a closed one: AlreadyClosedException");
     assertThat(jvm.err())

@@ -66,8 +66,9 @@ public final class BackgroundWarmUpProbe {
       say("without the thread", without.isReady());
     }
     CompletableFuture<Void> never;
+    KlIndex index = KlIndex.builder(p.dimension()).build();
     try (KlEngine engine = Engines.on(Backend.VECTOR);
-        KlIndex index = KlIndex.builder(p.dimension()).build()) {
+        index) {
       say("engine", engine.isReady());
       say("index", index.isReady());
       DiagonalGaussians small = DiagonalGaussians.ofStd(new float[2], new float[] {1, 2}, 1);
@@ -90,7 +91,10 @@ public final class BackgroundWarmUpProbe {
         never = other.ready().toCompletableFuture();
       }
     }
-    System.out.println("closed: " + never.exceptionNow().getClass().getSimpleName());
+    say("closed engine", closed.isReady());
+    say("closed index", index.isReady());
+    Throwable cause = never.handle((_, e) -> e).join().getCause();
+    System.out.println("closed: " + cause.getClass().getSimpleName());
     try {
       closed.ready();
     } catch (IllegalStateException e) {

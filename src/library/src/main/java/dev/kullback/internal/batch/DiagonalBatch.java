@@ -440,9 +440,12 @@ public final class DiagonalBatch extends Batch {
    * few rows.
    */
   public double @Nullable [] precisionsOfPair() {
-    owed += SHARE;
     double[] made = precisions.made();
-    return made != null || !isWorthForms(0) ? made : precisions();
+    if (made == null) {
+      owed += SHARE;
+      made = isWorthForms(0) ? precisions() : null;
+    }
+    return made;
   }
 
   /** Counts entries that kernels compute, some of which they may compute again one by one. */

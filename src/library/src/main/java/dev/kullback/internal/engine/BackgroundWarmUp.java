@@ -22,6 +22,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -45,6 +46,9 @@ public final class BackgroundWarmUp {
 
   /** Groups that wait to be tried. */
   private static final TreeMap<KernelGroup, Wanted> WANTED = new TreeMap<>();
+
+  /** Groups whose vectors were found not to be compiled, and are not being tried again. */
+  private static final EnumSet<KernelGroup> REFUSED = EnumSet.noneOf(KernelGroup.class);
 
   /** Group that is being tried. */
   private static @Nullable KernelGroup tried;
@@ -90,7 +94,7 @@ public final class BackgroundWarmUp {
   public static final class User implements AutoCloseable {
     private final Formula formula;
 
-    private boolean isOpen = true;
+    private volatile boolean isOpen = true;
 
     /** Groups that its calls have asked for; replaced, not changed, and read without the lock by each call. */
     @SuppressWarnings("ImmutableMemberCollection")
@@ -110,11 +114,10 @@ public final class BackgroundWarmUp {
     /** Has groups tried, all that a call needs at once. */
     void begin(int dimension, KernelGroup[] groups) {
       for (KernelGroup group : groups) {
-        if (!hasAsked(group)) {
-          ask(this, groups);
-        }
-        if (!group.isCompiled() && VectorWidth.isWorthTrying()) {
-          start(group, new Wanted(formula, dimension));
+        if (!group.isCompiled() || !hasAsked(group)) {
+          // asked outside the lock, as it may load classes
+          ask(this, groups, new Wanted(formula, dimension), VectorWidth.isWorthTrying());
+          return;
         }
       }
     }
@@ -149,7 +152,7 @@ public final class BackgroundWarmUp {
       if (!isReady && !asked.isEmpty()) {
         isReady = isSettled(this);
       }
-      return isReady;
+      return isReady && isOpen;
     }
 
     /** Returns a stage that is completed when {@link #isReady}; has groups tried if no call has asked for any. */
@@ -165,11 +168,12 @@ public final class BackgroundWarmUp {
     /** Ends the thread if this is the last user, and waits for that: a container reports threads that are left when an application stops. */
     @Override
     public void close() {
+      boolean isExpectant = removeExpectant(this);
       Thread last = leave(this);
-      CompletableFuture<Void> stage = ready;
-      if (stage != null) {
-        stage.completeExceptionally(
-            new CancellationException("closed before vectors had taken over"));
+      if (isExpectant) {
+        CancellationException closed =
+            new CancellationException("closed before vectors had taken over");
+        complete(this, stage -> stage.completeExceptionally(closed));
       }
       if (last == null) {
         return;
@@ -188,10 +192,29 @@ public final class BackgroundWarmUp {
     }
   }
 
-  private static synchronized void ask(User user, KernelGroup[] groups) {
+  /** Notes what a user's call needs and has it tried, in one step: nobody sees a group that is asked for and not waiting to be tried. */
+  private static synchronized void ask(
+      User user, KernelGroup[] groups, Wanted wanted, boolean isWorthTrying) {
+    if (!user.isOpen || Thread.currentThread() == thread) { // calls of a trial ask for nothing
+      return;
+    }
     EnumSet<KernelGroup> asked = EnumSet.copyOf(user.asked);
     Collections.addAll(asked, groups);
+    for (KernelGroup group : groups) {
+      if (group.isCompiled() || group == tried || WANTED.containsKey(group)) {
+        continue;
+      }
+      if (isWorthTrying) {
+        REFUSED.remove(group);
+        WANTED.put(group, wanted);
+      } else {
+        REFUSED.add(group);
+      }
+    }
     user.asked = asked;
+    if (thread == null && !WANTED.isEmpty()) {
+      start();
+    }
   }
 
   private static synchronized void warmUps(User user, int more) {
@@ -200,24 +223,37 @@ public final class BackgroundWarmUp {
 
   private static synchronized boolean isSettled(User user) {
     return user.warmUps == 0
-        && (tried == null || !user.hasAsked(tried))
-        && Collections.disjoint(user.asked, WANTED.keySet());
+        && user.asked.stream().allMatch(group -> group.isCompiled() || REFUSED.contains(group));
   }
 
   private static synchronized CompletableFuture<Void> expect(User user) {
     if (user.ready == null) {
       user.ready = new CompletableFuture<>();
-      EXPECTANT.add(user);
+      if (user.isOpen) {
+        EXPECTANT.add(user);
+      } else {
+        user.ready.completeExceptionally(new CancellationException("closed"));
+      }
     }
     return user.ready;
   }
 
-  /** Tells users that are ready. They run on threads of the common pool, so that they keep none waiting here. */
+  private static synchronized boolean removeExpectant(User user) {
+    return EXPECTANT.remove(user);
+  }
+
+  /** Completes a user's stage on a thread of its own, so that what depends on it keeps nobody waiting here, nor waits for others. */
+  private static void complete(User user, Consumer<CompletableFuture<Void>> how) {
+    CompletableFuture<Void> stage = Objects.requireNonNull(user.ready);
+    Thread.ofVirtual().name("kullback-ready").start(() -> how.accept(stage));
+  }
+
+  /** Tells users that are ready. */
   private static synchronized void settle() {
     EXPECTANT.removeIf(user -> {
       boolean isReady = user.isReady();
       if (isReady) {
-        Objects.requireNonNull(user.ready).completeAsync(() -> null);
+        complete(user, stage -> stage.complete(null));
       }
       return isReady;
     });
@@ -235,7 +271,6 @@ public final class BackgroundWarmUp {
   /** Returns the thread that a user was the last to use, which ends now, or null. */
   private static synchronized @Nullable Thread leave(User user) {
     users -= user.isOpen ? 1 : 0;
-    EXPECTANT.remove(user);
     boolean isLast = user.isOpen && users == 0;
     user.isOpen = false;
     if (!isLast || thread == null || waiting > 0 || abandoned == MOST_ABANDONED) {
@@ -263,31 +298,23 @@ public final class BackgroundWarmUp {
     return isAbandoned;
   }
 
-  private static synchronized void start(KernelGroup group, Wanted wanted) {
-    if (Thread.currentThread() == thread // calls of a trial ask for nothing
-        || group.isCompiled() // since it was asked without the lock
-        || group == tried
-        || WANTED.putIfAbsent(group, wanted) != null) {
-      return;
-    }
-    if (thread == null) {
-      isResting = true;
-      isAbandoned = false;
-      begun = System.nanoTime();
-      try {
-        thread =
-            Thread.ofPlatform()
-                .name("kullback-change-over")
-                .daemon()
-                .inheritInheritableThreadLocals(false)
-                .unstarted(BackgroundWarmUp::run);
-        thread.setContextClassLoader(null);
-        thread.start();
-      } catch (OutOfMemoryError e) { // no more threads
-        thread = null;
-        WANTED.remove(group);
-        group.setCompiled(true);
-      }
+  private static synchronized void start() {
+    isResting = true;
+    isAbandoned = false;
+    begun = System.nanoTime();
+    try {
+      thread =
+          Thread.ofPlatform()
+              .name("kullback-change-over")
+              .daemon()
+              .inheritInheritableThreadLocals(false)
+              .unstarted(BackgroundWarmUp::run);
+      thread.setContextClassLoader(null);
+      thread.start();
+    } catch (OutOfMemoryError e) { // no more threads
+      thread = null;
+      WANTED.keySet().forEach(group -> group.setCompiled(true));
+      WANTED.clear();
     }
   }
 
@@ -338,17 +365,21 @@ public final class BackgroundWarmUp {
   private static void tryAll() {
     for (Map.Entry<KernelGroup, Wanted> next = next(); next != null; next = next()) {
       KernelGroup group = next.getKey();
+      Wanted wanted = next.getValue();
+      WarmUpTrial trial = new WarmUpTrial(wanted.formula(), wanted.dimension());
       try {
         // The first trial does not wait for the probe, which takes 0.4 s beside a busy thread; yet
         // the probe has the last word.
         boolean isFirst = group == KernelGroup.FLOAT && !isRefused;
-        if ((isFirst || Platform.isCompiled()) && tryOut(group, next.getValue())) {
+        if ((isFirst || Platform.isCompiled()) && tryOut(group, trial)) {
           group.setCompiled(true);
           logIfLast(group);
         }
-        if (!isAbandoned && (!Platform.isCompiled() || !group.isCompiled())) {
+        if (trial.isAbandoned()) {
+          tryAgain(group, wanted);
+        } else if (!isAbandoned && (!Platform.isCompiled() || !group.isCompiled())) {
           group.setCompiled(false);
-          refuse();
+          refuse(group);
         }
       } catch (VirtualMachineError e) {
         // memory is short: the next call asks again
@@ -375,13 +406,15 @@ public final class BackgroundWarmUp {
     System.getLogger("dev.kullback")
         .log(
             System.Logger.Level.INFO,
-            "Kullback computes with compiled vectors now, %.1f s after the first call that could use them (%s)"
-                .formatted(seconds, groups));
+            String.format(
+                Locale.ROOT,
+                "Kullback computes with compiled vectors now, %.1f s after the first call that could use them (%s)",
+                seconds,
+                groups));
   }
 
-  private static boolean tryOut(KernelGroup group, Wanted wanted) {
+  private static boolean tryOut(KernelGroup group, WarmUpTrial trial) {
     ChangeOverEvent event = Events.changeOver();
-    WarmUpTrial trial = new WarmUpTrial(wanted.formula(), wanted.dimension());
     boolean isCompiled = KernelTable.tryOut(group, trial);
     if (event != null) {
       event.end(group.name(), isCompiled);
@@ -389,9 +422,18 @@ public final class BackgroundWarmUp {
     return isCompiled;
   }
 
+  /** Has a group tried again whose trial was abandoned, if there is a user again: its calls took the group for being tried. */
+  private static synchronized void tryAgain(KernelGroup group, Wanted wanted) {
+    if (users > 0) {
+      WANTED.putIfAbsent(group, wanted);
+    }
+  }
+
   /** Forgets what was asked for, so that a call after a while asks again. */
-  private static synchronized void refuse() {
+  private static synchronized void refuse(KernelGroup group) {
     isRefused = true;
+    REFUSED.add(group);
+    REFUSED.addAll(WANTED.keySet());
     WANTED.clear();
   }
 

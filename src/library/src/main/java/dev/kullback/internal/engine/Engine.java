@@ -322,7 +322,7 @@ public final class Engine implements AutoCloseable {
 
   /** Whether calls wait for vectors no longer: they are compiled, found not to be, or none of the thread's business. */
   public boolean isReady() {
-    return user == null || user.isReady();
+    return user == null ? !closed : user.isReady();
   }
 
   /** Returns a stage that is completed when {@link #isReady}. Without calls, vectors for diagonal batches of float are tried. */

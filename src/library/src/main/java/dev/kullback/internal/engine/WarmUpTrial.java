@@ -99,6 +99,7 @@ final class WarmUpTrial {
   private final Random random = new Random(1);
   private final Engine ready = engine(Kl.FORWARD, _ -> true);
   private final Engine cold = engine(Kl.FORWARD, _ -> false);
+  private boolean isAbandoned;
 
   /** A trial for calls that compute a divergence of some dimension. */
   WarmUpTrial(Formula formula, int dimension) {
@@ -108,6 +109,11 @@ final class WarmUpTrial {
 
   private static Engine engine(Formula formula, Predicate<KernelGroup> vectors) {
     return new Engine(formula, Platform.Choice.VECTOR, 1, null, vectors);
+  }
+
+  /** Whether it ended early, as nobody had use for it then. */
+  boolean isAbandoned() {
+    return isAbandoned;
   }
 
   boolean floats() {
@@ -330,6 +336,7 @@ final class WarmUpTrial {
       }
       rest.run();
       if (BackgroundWarmUp.isAbandoned()) {
+        isAbandoned = true;
         return false;
       }
       long spent = System.nanoTime() - start;

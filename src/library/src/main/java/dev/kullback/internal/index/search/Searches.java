@@ -46,6 +46,8 @@ public final class Searches implements AutoCloseable {
   /** The share in the thread that has vectors compiled; null for none. */
   private final BackgroundWarmUp.@Nullable User user;
 
+  private volatile boolean closed;
+
   private final Tally calls = new Tally();
   private final LongAdder queries = new LongAdder();
   private final LongAdder decided = new LongAdder();
@@ -71,6 +73,7 @@ public final class Searches implements AutoCloseable {
   /** Ends its own threads; searches under way finish. */
   @Override
   public void close() {
+    closed = true;
     crew.close();
     if (user != null) {
       user.close();
@@ -137,7 +140,7 @@ public final class Searches implements AutoCloseable {
   /** Whether searches wait for vectors no longer: they are compiled, found not to be, or none of the thread's business. */
   public boolean isReady() {
     BackgroundWarmUp.User vectors = vectors();
-    return vectors == null || vectors.isReady();
+    return !closed && (vectors == null || vectors.isReady());
   }
 
   /** Returns a stage that is completed when {@link #isReady}. Without searches, their vectors are tried all the same. */
