@@ -8,6 +8,7 @@ import dev.kullback.KlIndex;
 import dev.kullback.Query;
 import dev.kullback.SearchTimeoutException;
 import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.Timer;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
@@ -59,6 +60,7 @@ public final class Service {
   private final Duration longest = Duration.parse(setting("TIMEOUT", "PT0.1S"));
   private final Semaphore slots;
   private final KlIndex index;
+  private final KullbackMetrics ofIndex;
   private final HttpServer server;
   private volatile boolean isWarm;
   private volatile boolean isStopping;
@@ -71,7 +73,8 @@ public final class Service {
         KlIndex.builder(Integer.parseInt(setting("DIMENSION", "64")))
             .commitOnClose(true)
             .open(Path.of(setting("FOLDER", "index")));
-    KullbackMetrics.of(index).bindTo(metrics);
+    ofIndex = new KullbackMetrics(index, Tags.empty());
+    ofIndex.bindTo(metrics);
     Gauge.builder("service.searches", slots, s -> searches - s.availablePermits())
         .register(metrics);
     server =
@@ -162,6 +165,7 @@ public final class Service {
     server.stop(10);
     requests.close();
     commits.close();
+    ofIndex.close();
     long size = index.size();
     index.close();
     System.out.println("stopped with " + size + " Gaussians");
