@@ -615,8 +615,14 @@ public final class KlEngine implements AutoCloseable {
    * What a compiler makes of vector code depends on the processor and the VM's build, so this is meant for the start of
    * a service, or for a test on the machine that it will run on. It allocates some MB.
    *
-   * @param time about how long to take, more than 0; in ten seconds every kernel gets compiled. Each operation is tried on each kind
-   *     and shape whatever the time, which takes some seconds
+   * <p>An engine of KL also tries a {@link KlIndex} in memory: searches of batches for the nearest and within a radius, both in reverse, too, and
+   * {@code query}, with and without codes. An index takes vectors wherever they run, so an engine that is asked to go without them, or
+   * to use a device, leaves it out. Mixtures are not tried by themselves: the divergences of their components are those of {@code pairwise}
+   * and {@code pairs}, and the rest is plain Java.
+   *
+   * @param time about how long to take, more than 0; in ten seconds on a machine with nothing else to do most kernels get compiled.
+   *     {@link Verification.Operation#allocatedBytes} tells of those that were not. Each operation is tried on each kind and shape whatever
+   *     the time, which takes some seconds and beside other work up to a minute
    * @return the findings for each operation
    */
   public Verification verify(Duration time) {

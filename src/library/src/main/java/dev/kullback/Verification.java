@@ -35,7 +35,7 @@ public final class Verification {
   }
 
   /**
-   * Findings about one method of the engine, on all kinds of batches.
+   * Findings about one method of the engine or of an index, on all kinds of batches.
    *
    * @since 0.1.0
    */

@@ -68,7 +68,6 @@ class ArchitectureTest {
             "numerics",
             "observe",
             "work"));
-    ROOMS.put("verify", List.of("engine", "rows", "formula", "batch", "numerics", "work"));
     ROOMS.put("index.store", List.of("api", "kernel", "batch", "numerics", "observe", "work"));
     ROOMS.put(
         "index.search",
@@ -81,6 +80,17 @@ class ArchitectureTest {
             "batch",
             "numerics",
             "observe",
+            "work"));
+    ROOMS.put(
+        "verify",
+        List.of(
+            "index.search",
+            "index.store",
+            "engine",
+            "rows",
+            "formula",
+            "batch",
+            "numerics",
             "work"));
   }
 

@@ -32,7 +32,12 @@ class VerifyTest {
               "pairs",
               "within",
               "within, reverse",
-              "logSumExp")
+              "logSumExp",
+              "index nearest",
+              "index within",
+              "index nearest, reverse",
+              "index within, reverse",
+              "index query")
           .doesNotHaveDuplicates();
       assertThat(found.operations())
           .allSatisfy(operation -> {
@@ -45,7 +50,15 @@ class VerifyTest {
       assertThat(found.operations())
           .filteredOn(operation -> operation.allocatedBytes().isEmpty())
           .extracting(Verification.Operation::name)
-          .containsExactly("nearest, exact", "within", "within, reverse", "forEachTile");
+          .containsExactly(
+              "nearest, exact",
+              "within",
+              "within, reverse",
+              "forEachTile",
+              "index nearest",
+              "index within",
+              "index nearest, reverse",
+              "index within, reverse");
       assertThat(found.toString().lines())
           .hasSameSizeAs(found.operations())
           .allMatch(line -> line.endsWith(" ok"));

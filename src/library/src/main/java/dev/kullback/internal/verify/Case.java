@@ -1,6 +1,7 @@
 package dev.kullback.internal.verify;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.MadeUpGaussians;
 import dev.kullback.internal.engine.Platform;
 import dev.kullback.internal.formula.Formula;
@@ -16,9 +17,10 @@ import java.util.SplittableRandom;
 import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
-/** Batches of one kind and shape, and reference results from the plain implementation. */
-final class Case {
+/** Batches of one kind and shape, perhaps with an index of p, and reference results from the plain implementation. */
+final class Case implements AutoCloseable {
   /** Terms of a small case at most. */
   private static final int SMALL = 6_600;
 
@@ -53,6 +55,10 @@ final class Case {
   final int m;
   final int d;
   final boolean isSelf;
+
+  /** An index of p; null for a case without. */
+  final @Nullable Indexed index;
+
   final Supplier<Batch> makeQ;
   final Supplier<Batch> makeP;
   final Batch q;
@@ -71,16 +77,29 @@ final class Case {
   final SearchOptions nearestExcludingSelf;
   final SearchOptions nearestReverse;
 
+  final SearchOptions within;
+  final SearchOptions withinReverse;
+
   private final Pair pair;
+
+  /** KL(p_j ‖ q_i) of a case with an index, whose reverse searches have the roles of its p exchanged. */
+  private final double[] reverse;
 
   /** q; for covariances a batch of the factors that they were made of. */
   private final Batch plainQ;
 
-  Case(Formula formula, Kind kind, int[] shape, int turn, int round) {
+  /**
+   * Makes a case.
+   *
+   * @param threads of the searches of an index; 0 for a case without
+   */
+  Case(Formula formula, Kind kind, int[] shape, int turn, int round, int threads) {
     pair = new Pair(formula, new Worker());
     this.kind = kind;
-    scaleQ = SCALES.get(turn % SCALES.size());
-    scaleP = kind == Kind.MIXED ? SCALES.get((turn + 1 + round) % SCALES.size()) : scaleQ;
+    Scale inTurn = SCALES.get(turn % SCALES.size());
+    boolean isQueryOfFloats = threads > 0 && !isDoubleQ();
+    scaleQ = isQueryOfFloats ? Scale.STD : inTurn;
+    scaleP = kind == Kind.MIXED ? SCALES.get((turn + 1 + round) % SCALES.size()) : inTurn;
     n = shape[0];
     m = shape[1];
     boolean full = kind.isFull(true) || kind.isFull(false);
@@ -105,7 +124,7 @@ final class Case {
       a.withSingular();
       b.withSingular();
     }
-    makeQ = () -> batch(a, kind.isFull(true), scaleQ, kind.isDouble && kind != Kind.MIXED);
+    makeQ = () -> batch(a, kind.isFull(true), scaleQ, isDoubleQ());
     makeP = isSelf ? makeQ : () -> batch(b, kind.isFull(false), scaleP, kind.isDouble);
     q = makeQ.get();
     p = isSelf ? q : makeP.get();
@@ -131,11 +150,41 @@ final class Case {
     nearest = SearchOptions.nearest(k(0));
     nearestExcludingSelf = SearchOptions.nearest(k(1)).excludingSelf(0);
     nearestReverse = SearchOptions.nearest(Math.min(NEIGHBORS, n)).reversed();
+    radius = radius(kl);
+    within = SearchOptions.within(radius);
+    if (threads == 0) {
+      index = null;
+      reverse = new double[0];
+      withinReverse = within.reversed();
+      return;
+    }
+    index = new Indexed((DiagonalBatch) p, k(0), threads);
+    reverse = new double[kl.length];
+    for (int at = 0; at < kl.length; at++) {
+      reverse[at] = pair.stable(p, at % m, q, at / m);
+    }
+    withinReverse = SearchOptions.within(radius(reverse)).reversed();
+  }
+
+  /** Returns a radius within which about a third of these divergences are, and that is near none. */
+  private static double radius(double[] kl) {
     double[] sorted = kl.clone();
     Arrays.sort(sorted);
     double low = sorted[sorted.length / 3];
     double high = Arrays.stream(sorted).filter(x -> x > 1.001 * low).findFirst().orElse(2 * low);
-    radius = 0.5 * (low + high);
+    return 0.5 * (low + high);
+  }
+
+  /** Whether q is of double. */
+  boolean isDoubleQ() {
+    return kind.isDouble && kind != Kind.MIXED;
+  }
+
+  @Override
+  public void close() {
+    if (index != null) {
+      index.close();
+    }
   }
 
   private Batch batch(MadeUpGaussians g, boolean full, Scale scale, boolean isDouble) {
@@ -196,10 +245,19 @@ final class Case {
   }
 
   Expected within(boolean reverse) {
-    return reverse ? within(transposed(), m, n) : within(kl, n, m);
+    return reverse ? within(transposed(), radius, m, n) : within(kl, radius, n, m);
   }
 
-  private Expected within(double[] kl, int n, int m) {
+  /** Rows' neighbors in the index by KL(p_j ‖ q_i). */
+  Expected nearestInIndexReverse() {
+    return nearest(reverse, n, m, k(0), false);
+  }
+
+  Expected withinInIndexReverse() {
+    return within(reverse, withinReverse.radius(), n, m);
+  }
+
+  private Expected within(double[] kl, double radius, int n, int m) {
     int[] at = IntStream.range(0, n * m).filter(s -> kl[s] <= radius).toArray();
     double[] values = Arrays.stream(at).mapToDouble(s -> kl[s]).toArray();
     IntStream starts = IntStream.rangeClosed(0, n).map(i -> firstFrom(at, i * m));
@@ -248,7 +306,14 @@ final class Case {
 
   @Override
   public String toString() {
-    return "%s (%s), %d x %d, D = %d%s"
-        .formatted(kind.title, scaleQ.argument(), n, m, d, isSelf ? ", q = p" : "");
+    return "%s (%s), %d x %d, D = %d%s%s"
+        .formatted(
+            kind.title,
+            scaleQ.argument(),
+            n,
+            m,
+            d,
+            isSelf ? ", q = p" : "",
+            index == null ? "" : ", an index");
   }
 }

@@ -11,6 +11,11 @@ record Expected(double[] values, double[] allowed, int[] indices) {
     return new Expected(values, scaled(values, contract), NONE);
   }
 
+  /** The same, whose values must keep another relative error. */
+  Expected within(double contract) {
+    return new Expected(values, scaled(values, contract), indices);
+  }
+
   static double[] scaled(double[] values, double factor) {
     return Arrays.stream(values).map(x -> Math.abs(x) * factor).toArray();
   }

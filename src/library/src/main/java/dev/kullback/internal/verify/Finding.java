@@ -18,7 +18,7 @@ public record Finding(
   public String toString() {
     return String.format(
         Locale.ROOT,
-        "%-20s %9d calls %12d entries   worst error / contract %-8.2g %9s B a call   %s",
+        "%-22s %9d calls %12d entries   worst error / contract %-8.2g %9s B a call   %s",
         name,
         calls,
         entries,

@@ -1,21 +1,32 @@
 package dev.kullback.internal.verify;
 
 import dev.kullback.internal.batch.Batch;
+import dev.kullback.internal.batch.DiagonalBatch;
 import dev.kullback.internal.engine.Engine;
 import dev.kullback.internal.rows.RowStatistic;
 import dev.kullback.internal.rows.SearchOptions;
 import dev.kullback.internal.rows.TileStream;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.ToDoubleFunction;
 
-/** One method of the engine, which may take batches of equal size only, and its expected results. */
-record Operation(String name, boolean isSquare, Call call, Function<Case, Expected> expected) {
+/** One method of the engine or of an index, the cases that it takes, and its expected results. */
+record Operation(String name, Predicate<Case> takes, Call call, Function<Case, Expected> expected) {
   /** Operations that allocate even in warm calls, as they return new objects or hand them to a consumer. */
   static final Set<String> MAKERS =
-      Set.of("nearest, exact", "within", "within, reverse", "forEachTile");
+      Set.of(
+          "nearest, exact",
+          "within",
+          "within, reverse",
+          "forEachTile",
+          "index nearest",
+          "index within",
+          "index nearest, reverse",
+          "index within, reverse");
 
   interface Call {
     void run(Engine engine, Batch q, Batch p, Case c, Result r);
@@ -105,14 +116,36 @@ record Operation(String name, boolean isSquare, Call call, Function<Case, Expect
                           }
                         }
                       }),
-              c -> Expected.of(c.kl, c.contract)));
+              c -> Expected.of(c.kl, c.contract)),
+          index("index nearest", c -> c.nearest, c -> c.nearest(false)),
+          index("index within", c -> c.within, c -> c.within(false)),
+          index("index nearest, reverse", c -> c.nearest.reversed(), Case::nearestInIndexReverse),
+          index("index within, reverse", c -> c.withinReverse, Case::withinInIndexReverse),
+          new Operation(
+              "index query",
+              c -> c.index != null && !c.isDoubleQ(),
+              (_, q, _, c, r) -> index(c).query((DiagonalBatch) q, r),
+              c -> c.nearest(false).within(Case.FLOAT_CONTRACT)));
 
   private static Operation of(String name, Call call, Function<Case, Expected> expected) {
-    return new Operation(name, false, call, expected);
+    return new Operation(name, c -> c.index == null, call, expected);
   }
 
   private static Operation square(String name, Call call, Function<Case, Expected> expected) {
-    return new Operation(name, true, call, expected);
+    return new Operation(name, c -> c.index == null && c.n == c.m && c.n > 1, call, expected);
+  }
+
+  private static Operation index(
+      String name, Function<Case, SearchOptions> options, Function<Case, Expected> expected) {
+    return new Operation(
+        name,
+        c -> c.index != null,
+        (_, q, _, c, r) -> index(c).search((DiagonalBatch) q, options.apply(c), r),
+        expected);
+  }
+
+  private static Indexed index(Case c) {
+    return Objects.requireNonNull(c.index);
   }
 
   private static Operation statistic(

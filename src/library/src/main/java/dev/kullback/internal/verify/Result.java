@@ -1,8 +1,10 @@
 package dev.kullback.internal.verify;
 
+import dev.kullback.internal.index.search.NeighborIds;
 import dev.kullback.internal.rows.NeighborLists;
 import java.util.Arrays;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 
 /** Result of one operation. */
 final class Result {
@@ -38,6 +40,14 @@ final class Result {
     values = found.values();
     indices =
         IntStream.concat(IntStream.of(found.start()), IntStream.of(found.indices())).toArray();
+  }
+
+  /** Takes what an index found, of searches within a radius with the starts of rows. */
+  void set(NeighborIds found, boolean hasStarts) {
+    values = found.values();
+    IntStream ids = LongStream.of(found.ids()).mapToInt(Math::toIntExact);
+    indices =
+        IntStream.concat(IntStream.of(hasStarts ? found.start() : Expected.NONE), ids).toArray();
   }
 
   /** Takes rows of equally many entries, without their starts. */

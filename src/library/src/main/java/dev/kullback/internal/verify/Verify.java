@@ -2,7 +2,9 @@ package dev.kullback.internal.verify;
 
 import dev.kullback.internal.batch.Batch;
 import dev.kullback.internal.engine.Engine;
+import dev.kullback.internal.engine.Kernels;
 import dev.kullback.internal.formula.FullPair;
+import dev.kullback.internal.formula.Kl;
 import dev.kullback.internal.formula.PairKl;
 import dev.kullback.internal.work.Checkpoint;
 import java.util.ArrayDeque;
@@ -10,9 +12,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.List;
+import java.util.function.Supplier;
 
 /**
- * Runs every operation of an engine until the VM has compiled it, and compares each result with the plain implementation, {@link PairKl}
+ * Runs every operation of an engine, and the searches of an index, until the VM has compiled it, and compares each result with the plain implementation, {@link PairKl}
  * and {@link FullPair}, in double. The compiled vector code depends on the processor and on the VM's build, so it is known only where it
  * was tried.
  */
@@ -30,6 +33,14 @@ public final class Verify {
     {3, 4200, 5},
   };
 
+  /**
+   * The same of an index, which is read in panels of 16 rows and codes of 32, from 256 rows and 8 dimensions on: the last has codes, of
+   * which a sample is read first.
+   */
+  private static final int[][] INDEX_SHAPES = {
+    {1, 1, 2}, {1, 67, 7}, {5, 19, 3}, {3, 40, 33}, {2, 50, 65}, {7, 17, 16}, {2, 700, 24},
+  };
+
   /** Rounds over all kinds and shapes; the second finds compiled what the first ran interpreted. */
   private static final int ROUNDS = 2;
 
@@ -42,6 +53,9 @@ public final class Verify {
   /** Shapes on which the bytes of warm calls are counted, one with tails of every width and one of few dimensions. */
   private static final int[][] WARM_SHAPES = {{18, 18, 129}, {5, 19, 3}};
 
+  /** The same of an index, without codes and with. */
+  private static final int[][] WARM_INDEX_SHAPES = {{3, 40, 33}, {2, 700, 24}};
+
   /** Calls between two readings of the count. */
   private static final int WINDOW = 10;
 
@@ -51,6 +65,7 @@ public final class Verify {
   private final Engine engine;
   private final int[][] shapes;
   private final long least;
+  private final boolean hasIndex;
 
   private final List<Figures> figures = Operation.ALL.stream().map(Figures::new).toList();
   private final Result result = new Result();
@@ -86,6 +101,21 @@ public final class Verify {
     this.engine = engine;
     this.shapes = shapes;
     this.least = least;
+    hasIndex = hasIndex(engine);
+  }
+
+  /**
+   * Whether an index is tried with this engine: it knows KL alone, and takes vectors wherever they run, so an engine that was asked to go without
+   * them says nothing about it.
+   */
+  private static boolean hasIndex(Engine engine) {
+    boolean isAlike =
+        switch (engine.backend()) {
+          case VECTOR -> true;
+          case SCALAR -> !Kernels.mayHaveVectors();
+          default -> false;
+        };
+    return isAlike && engine.formula() == Kl.FORWARD;
   }
 
   /** Tries every operation for about so long in all, and twice at least. */
@@ -106,16 +136,20 @@ public final class Verify {
   private List<Finding> run(long nanos) {
     engine.awaitVectors(DIMENSION);
     long start = System.nanoTime();
-    int slices = ROUNDS * Kind.values().length * shapes.length * figures.size();
+    int slices = 0;
+    for (Kind kind : Kind.values()) {
+      slices += ROUNDS * figures.size() * (shapes.length + indexShapes(kind, INDEX_SHAPES).length);
+    }
     int slice = 0;
     for (int round = 0; round < ROUNDS; round++) {
       for (Kind kind : Kind.values()) {
-        for (int turn = 0; turn < shapes.length; turn++) {
-          Case c = new Case(engine.formula(), kind, shapes[turn], turn + round, round);
-          for (Figures f : figures) {
-            long end = start + (long) ((1 - WARM) * nanos * ++slice / slices);
-            if (!f.operation.isSquare() || (c.n == c.m && c.n > 1)) {
-              tryOut(f, c, end);
+        for (Supplier<Case> made : cases(kind, shapes, INDEX_SHAPES, round)) {
+          try (Case c = made.get()) {
+            for (Figures f : figures) {
+              long end = start + (long) ((1 - WARM) * nanos * ++slice / slices);
+              if (f.operation.takes().test(c)) {
+                tryOut(f, c, end);
+              }
             }
           }
         }
@@ -123,8 +157,29 @@ public final class Verify {
     }
     countBytes(start, nanos);
     return figures.stream()
+        .filter(f -> f.calls > 0)
         .map(f -> new Finding(f.operation.name(), f.calls, f.entries, f.worst, f.bytes, f.wrong))
         .toList();
+  }
+
+  private List<Supplier<Case>> cases(Kind kind, int[][] shapes, int[][] indexShapes, int round) {
+    List<Supplier<Case>> cases = new ArrayList<>();
+    for (int turn = 0; turn < shapes.length; turn++) {
+      int at = turn;
+      cases.add(() -> new Case(engine.formula(), kind, shapes[at], at + round, round, 0));
+    }
+    int[][] ofIndex = indexShapes(kind, indexShapes);
+    for (int turn = 0; turn < ofIndex.length; turn++) {
+      int at = turn;
+      cases.add(
+          () -> new Case(engine.formula(), kind, ofIndex[at], at + round, round, engine.threads()));
+    }
+    return cases;
+  }
+
+  /** Returns these shapes for kinds of batches that an index takes. */
+  private int[][] indexShapes(Kind kind, int[][] shapes) {
+    return hasIndex && !kind.isFull(true) && !kind.isFull(false) ? shapes : new int[0][];
   }
 
   private void tryOut(Figures f, Case c, long end) {
@@ -161,15 +216,25 @@ public final class Verify {
     if (AllocatedBytes.ofThread() < 0) {
       return;
     }
+    List<Case> cases = new ArrayList<>();
+    try {
+      for (Kind kind : Kind.values()) {
+        for (Supplier<Case> made : cases(kind, WARM_SHAPES, WARM_INDEX_SHAPES, 0)) {
+          cases.add(made.get());
+        }
+      }
+      countBytes(cases, start, nanos);
+    } finally {
+      cases.forEach(Case::close);
+    }
+  }
+
+  private void countBytes(List<Case> cases, long start, long nanos) {
     List<Warm> all = new ArrayList<>();
-    for (Kind kind : Kind.values()) {
-      for (int turn = 0; turn < WARM_SHAPES.length; turn++) {
-        Case c = new Case(engine.formula(), kind, WARM_SHAPES[turn], turn, 0);
-        for (Figures f : figures) {
-          if (!Operation.MAKERS.contains(f.operation.name())
-              && (!f.operation.isSquare() || c.n == c.m)) {
-            all.add(new Warm(f, c));
-          }
+    for (Case c : cases) {
+      for (Figures f : figures) {
+        if (!Operation.MAKERS.contains(f.operation.name()) && f.operation.takes().test(c)) {
+          all.add(new Warm(f, c));
         }
       }
     }
@@ -204,7 +269,7 @@ public final class Verify {
     }
 
     /**
-     * Counts the bytes of some calls. The first window has one call, which packs the batches, and so has the second, in which the code may
+     * Counts the bytes of some calls, and compares the result of the last, which compiled code gives where none are counted. The first window has one call, which packs the batches, and so has the second, in which the code may
      * still be interpreted and box all vectors.
      */
     void run() {
@@ -217,6 +282,9 @@ public final class Verify {
         figures.operation.call().run(engine, c.q, c.p, c, result);
       }
       fewest = Math.min(fewest, (AllocatedBytes.ofThread() - before) / calls);
+      compare(figures, expected, c, figures.calls);
+      figures.calls++;
+      figures.entries += Math.max(expected.values().length, expected.indices().length);
     }
   }
 
