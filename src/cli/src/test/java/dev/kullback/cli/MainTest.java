@@ -1384,9 +1384,26 @@ class MainTest extends CommandFixture {
     assertThat(facts.get("right")).isEqualTo(true);
     Map<?, ?> backend = (Map<?, ?>) ((List<?>) facts.get("backends")).getFirst();
     assertThat(backend.get("backend")).isEqualTo("scalar");
+    assertThat(backend.containsKey("compiled")).isTrue();
+    assertThat(backend.get("compiled")).as("it has no vectors").isNull();
     assertThat((List<?>) backend.get("operations"))
         .hasSizeGreaterThan(5)
         .allSatisfy(o -> assertThat(((Map<?, ?>) o).get("wrong")).isEqualTo(""));
+  }
+
+  /** A moment is too short for the JVM to compile what runs: right alone would be taken for more than was found. */
+  @Tag("long")
+  @Test
+  void jsonOfAVerificationTellsWhetherVectorsWereCompiled() {
+    Result result = runRaw("verify --seconds 0.001 --threads 1 --backend vector --json".split(" "));
+    assertThat(result.status()).isZero();
+    Map<?, ?> facts = (Map<?, ?>) JsonReader.read(result.out());
+    Map<?, ?> backend = (Map<?, ?>) ((List<?>) facts.get("backends")).getFirst();
+    boolean isBoxed =
+        ((List<?>) backend.get("operations"))
+            .stream().anyMatch(o -> ((Number) ((Map<?, ?>) o).get("bytes")).longValue() >= 1000);
+    assertThat(backend.get("compiled")).isEqualTo(!isBoxed);
+    assertThat(facts.get("right")).isEqualTo(true);
   }
 
   @ParameterizedTest

@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -21,8 +22,12 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "verify",
     description = {
-      "Runs every operation on this machine until the JVM has compiled it, and compares each result with plain"
-          + " arithmetic in double. Counts what warm calls allocate. Exit status 1 if a result is wrong.",
+      "Runs every operation of an engine on this machine until the JVM has compiled it, and the searches of an index"
+          + " with KL on the backend that it takes; compares each result with plain arithmetic in double. Counts what"
+          + " warm calls allocate. Exit status 1 if a result is wrong. Mixtures are not tried by themselves: their"
+          + " divergences are those of pairwise and pairs.",
+      "With --json, compiled says whether warm calls ran compiled vector code: if it is false, right was found of code"
+          + " that was not, and more seconds are needed; null where no vectors run or bytes are not counted.",
       "Without --backend, on each backend that can run here."
     },
     sortOptions = false,
@@ -65,14 +70,14 @@ final class VerifyCommand implements Callable<Integer> {
     Duration each = Duration.ofNanos(Math.max(1, (long) (1e9 * seconds / engines.size())));
     List<String> wrong = new ArrayList<>();
     List<String> right = new ArrayList<>();
-    List<Map<String, Object>> tried = new ArrayList<>();
+    List<Map<String, @Nullable Object>> tried = new ArrayList<>();
     engines.forEach((backend, engine) -> {
       report.line(backend.reason());
       report.print();
       Verification found = engine.verify(each);
       found.toString().lines().forEach(report::line);
-      if (backend == Backend.VECTOR
-          && found.operations().stream().anyMatch(VerifyCommand::isBoxed)) {
+      Boolean compiled = backend == Backend.VECTOR ? isCompiled(found) : null;
+      if (Boolean.FALSE.equals(compiled)) {
         report.line(
             "calls allocate: this JVM has not yet compiled all that runs, or it boxes vectors, which makes calls slow;"
                 + " --seconds 120 tells which");
@@ -80,10 +85,11 @@ final class VerifyCommand implements Callable<Integer> {
       report.print();
       String name = EngineOptions.name(backend);
       (found.passed() ? right : wrong).add(name);
-      Map<String, Object> facts = new LinkedHashMap<>();
+      Map<String, @Nullable Object> facts = new LinkedHashMap<>();
       facts.put("backend", name);
       facts.put("description", backend.reason());
       facts.put("right", found.passed());
+      facts.put("compiled", compiled);
       facts.put("operations", found.operations().stream().map(VerifyCommand::facts).toList());
       tried.add(facts);
     });
@@ -95,6 +101,13 @@ final class VerifyCommand implements Callable<Integer> {
             : "WRONG: " + String.join(", ", wrong) + ": not to be used on this machine and JVM");
     report.end();
     return wrong.isEmpty() ? 0 : 1;
+  }
+
+  /** Whether no warm call boxed vectors, as code does that is not compiled; null if bytes were not counted. */
+  private static @Nullable Boolean isCompiled(Verification found) {
+    return found.operations().stream().allMatch(o -> o.allocatedBytes().isEmpty())
+        ? null
+        : found.operations().stream().noneMatch(VerifyCommand::isBoxed);
   }
 
   /** Whether it allocates more than the bookkeeping of several threads. */
