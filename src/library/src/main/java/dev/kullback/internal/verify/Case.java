@@ -34,6 +34,12 @@ final class Case implements AutoCloseable {
 
   private static final int NEIGHBORS = 3;
 
+  /** One divergence in {@value} is within the radius. */
+  private static final int MANY = 3;
+
+  /** The same of an index, so that its codes exclude most references. */
+  private static final int FEW = 50;
+
   /** Spread of alike means: float's usual chunks settle some of these entries, shorter ones most. */
   private static final double ALIKE = 0.4;
 
@@ -150,7 +156,7 @@ final class Case implements AutoCloseable {
     nearest = SearchOptions.nearest(k(0));
     nearestExcludingSelf = SearchOptions.nearest(k(1)).excludingSelf(0);
     nearestReverse = SearchOptions.nearest(Math.min(NEIGHBORS, n)).reversed();
-    radius = radius(kl);
+    radius = radius(kl, threads == 0 ? MANY : FEW);
     within = SearchOptions.within(radius);
     if (threads == 0) {
       index = null;
@@ -163,14 +169,14 @@ final class Case implements AutoCloseable {
     for (int at = 0; at < kl.length; at++) {
       reverse[at] = pair.stable(p, at % m, q, at / m);
     }
-    withinReverse = SearchOptions.within(radius(reverse)).reversed();
+    withinReverse = SearchOptions.within(radius(reverse, FEW)).reversed();
   }
 
-  /** Returns a radius within which about a third of these divergences are, and that is near none. */
-  private static double radius(double[] kl) {
+  /** Returns a radius within which about one in {@code share} of these divergences is, and that is near none. */
+  private static double radius(double[] kl, int share) {
     double[] sorted = kl.clone();
     Arrays.sort(sorted);
-    double low = sorted[sorted.length / 3];
+    double low = sorted[sorted.length / share];
     double high = Arrays.stream(sorted).filter(x -> x > 1.001 * low).findFirst().orElse(2 * low);
     return 0.5 * (low + high);
   }
