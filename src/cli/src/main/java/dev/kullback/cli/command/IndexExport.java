@@ -148,13 +148,14 @@ final class IndexExport implements Callable<Integer> {
   /** Names the outputs by what they hold, and refuses a folder that has other ones, which would seem to belong to them. */
   private Map<String, Path> outputs(Map<Part, Long> sizes) {
     Outputs.checkFolder(output);
-    if (Outputs.isSame(output, folder.path) || Outputs.isIn(output, folder.path)) {
-      throw new UserError(output, "is in the folder of the index: name an output elsewhere");
-    }
+    Outputs.checkOutside(output, folder.path);
     Map<String, Path> outputs = new LinkedHashMap<>();
     for (Part part : sizes.keySet()) {
       part.names(sizes.size() == 1)
           .forEach(name -> outputs.put(name.replace('-', '_'), file(name)));
+    }
+    for (Path file : outputs.values()) { // any may be a link
+      Outputs.checkOutside(file, folder.path);
     }
     for (String name : allNames()) {
       if (!outputs.containsValue(file(name)) && Files.exists(file(name))) {

@@ -192,13 +192,11 @@ final class IndexSearch implements Callable<Integer> {
     return npz;
   }
 
-  /** Checks the names of outputs; none may be in the index's folder, where a commit deletes what is named like a file of its own. */
+  /** Checks the names of outputs; none may be in the index's folder. */
   private void check(Map<String, Path> outputs, boolean npz, List<Path> inputs) {
     for (Path name : outputs.values()) {
       Outputs.check(name, npz ? "npz" : "npy", inputs);
-      if (Outputs.isIn(name, folder.path)) {
-        throw new UserError(name, "is in the folder of the index: name an output elsewhere");
-      }
+      Outputs.checkOutside(name, folder.path);
     }
   }
 

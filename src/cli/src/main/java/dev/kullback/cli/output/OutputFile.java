@@ -120,7 +120,8 @@ public final class OutputFile implements Closeable {
     }
   }
 
-  private static Path followLinks(Path path) throws IOException {
+  /** Returns where a chain of links ends, whether or not a file is there. */
+  static Path followLinks(Path path) throws IOException {
     Path target = path;
     // As many links as Linux follows.
     for (int links = 0; Files.isSymbolicLink(target); links++) {

@@ -57,8 +57,11 @@ public final class Outputs {
     }
   }
 
-  /** Refuses a name that is that of a file, where a folder is to be named. */
+  /** Refuses a name that is that of a file, or none, where a folder is to be named. */
   public static void checkFolder(Path name) {
+    if (name.toString().isEmpty()) { // which would be the current folder
+      throw new UserError("the name of the output is empty: name a folder");
+    }
     if (isStandard(name)) {
       throw new UserError(
           "-: this command writes files, not standard output: name a folder; ./- is one of that name");
@@ -68,15 +71,21 @@ public final class Outputs {
     }
   }
 
-  /** Whether a name is in a folder, or is a link to what is. */
-  public static boolean isIn(Path name, Path folder) {
+  /**
+   * Refuses a name that is in the folder of an index, or is a link to what is or would be: a file of the index would be replaced, and a
+   * commit deletes what is named like a file of its own.
+   */
+  public static void checkOutside(Path name, Path index) {
     Path file = name.toAbsolutePath();
     try {
+      file = OutputFile.followLinks(file);
       file = file.toRealPath();
     } catch (IOException e) { // to be made
     }
     Path parent = file.getParent();
-    return parent != null && isSame(parent, folder);
+    if (isSame(name, index) || (parent != null && isSame(parent, index))) {
+      throw new UserError(name, "is in the folder of the index: name an output elsewhere");
+    }
   }
 
   /** Whether two names lead to one file, by any link. */

@@ -563,6 +563,22 @@ class IndexCommandTest extends CommandFixture {
     assertSameIndex("copy");
   }
 
+  /** An output that is a link to a file of the index, there or to be made, would destroy the index. */
+  @ParameterizedTest
+  @ValueSource(strings = {"manifest", "segment-000099.bin"})
+  void outputsAreNoLinksIntoTheIndex(String file) throws IOException {
+    create();
+    Path out = Files.createDirectory(folder.resolve("out"));
+    Path link = Files.createSymbolicLink(out.resolve("std.npy"), Path.of("../index", file));
+    assertRefused("export FOLDER -o OUT", "out/std.npy: is in the folder of the index: name an");
+    assertRefused(
+        "query FOLDER -k 2 --indices i.npy -o out/std.npy" + Q,
+        "out/std.npy: is in the folder of the index: name an output elsewhere");
+    try (Stream<Path> files = Files.list(out)) {
+      assertThat(files).containsExactly(link);
+    }
+  }
+
   @Test
   void exportsNothingOverWhatIsKept() throws IOException {
     create();
@@ -656,6 +672,7 @@ class IndexCommandTest extends CommandFixture {
         List.of("export FOLDER", "Missing required option: '--output=OUT'"),
         List.of(
             "export FOLDER -o o.npz", "o.npz: is the name of a file: name a folder for the .npy"),
+        List.of("export FOLDER --output=", "the name of the output is empty: name a folder"),
         List.of("export FOLDER -o -", "-: this command writes files, not standard output: name a"),
         List.of("export FOLDER -o FOLDER", "index: is in the folder of the index: name an output"),
         List.of("export FOLDER -o FOLDER/x", "index/x: is in the folder of the index: name an"),
