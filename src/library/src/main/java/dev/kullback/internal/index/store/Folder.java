@@ -876,7 +876,7 @@ final class Folder implements AutoCloseable {
       } catch (NoSuchFileException e) {
         // it has the other name, or none any more
       } catch (IOException e) {
-        throw unwritten(file, content.get().byteSize(), e, files);
+        throw unwritten(file, file, content.get().byteSize(), e, files);
       }
     }
     if (!isReader) {
@@ -885,7 +885,7 @@ final class Folder implements AutoCloseable {
     try {
       files.write(file, content.get());
     } catch (IOException e) {
-      throw unwritten(file, content.get().byteSize(), e, files);
+      throw unwritten(file, file, content.get().byteSize(), e, files);
     }
   }
 
@@ -912,7 +912,7 @@ final class Folder implements AutoCloseable {
         return memory.map(channel, MapMode.READ_WRITE, bytes, scratch);
       }
     } catch (IOException e) {
-      RuntimeException failure = unwritten(file, bytes, e, files);
+      RuntimeException failure = unwritten(file, file, bytes, e, files);
       scratch.delete();
       throw failure;
     } catch (Throwable e) {
@@ -1097,16 +1097,17 @@ final class Folder implements AutoCloseable {
       written.add(name);
       files.write(file, image);
     } catch (IOException e) {
-      throw unwritten(path.resolve(name), image.byteSize(), e, files);
+      throw unwritten(path.resolve(name), file, image.byteSize(), e, files);
     }
   }
 
   private static void writeManifest(Path path, byte[] text, FileOperations files)
       throws IOException {
+    Path file = path.resolve(MANIFEST + TEMPORARY);
     try {
-      files.write(path.resolve(MANIFEST + TEMPORARY), MemorySegment.ofArray(text));
+      files.write(file, MemorySegment.ofArray(text));
     } catch (IOException e) {
-      throw unwritten(path.resolve(MANIFEST), text.length, e, files);
+      throw unwritten(path.resolve(MANIFEST), file, text.length, e, files);
     }
   }
 
@@ -1238,16 +1239,27 @@ final class Folder implements AutoCloseable {
 
   /**
    * Makes the exception for a file of so many bytes that could not be written. Whether the disk is full is asked of the disk, before the file is deleted: the
-   * system says it in the user's language.
+   * system says it in the user's language. What was written takes room; on a network share all may be, before it says that it is full.
+   *
+   * @param part what was written
    */
   private static RuntimeException unwritten(
-      Path file, long bytes, IOException e, FileOperations files) {
+      Path file, Path part, long bytes, IOException e, FileOperations files) {
     boolean hasOtherReason =
         e.getClass() != IOException.class && e.getClass() != FileSystemException.class;
     Path folder = Objects.requireNonNull(file.getParent());
-    return hasOtherReason || files.room(folder) >= bytes
+    long room = files.room(folder);
+    return hasOtherReason || (room > 0 && room >= bytes - sizeIfThere(part))
         ? failed(file, e)
         : Constructors.DISK_FULL.get().apply(file + ": " + reason(file, e), e);
+  }
+
+  private static long sizeIfThere(Path file) {
+    try {
+      return Files.size(file);
+    } catch (IOException e) {
+      return 0;
+    }
   }
 
   private static String reason(Path file, IOException e) {

@@ -42,7 +42,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Files of an index: what is read back, what is refused, and what is left where a process ends in the middle. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -1275,22 +1275,28 @@ class FolderTest {
     index.commit();
   }
 
-  /** A commit that fails, as on a full disk, changes nothing and leaves the disk no fuller; the next one does. A full disk is told by its room. */
+  /**
+   * A commit that fails, as on a full disk, changes nothing and leaves the disk no fuller; the next one does. A full disk is told by its room,
+   * which is to be that of the rest of a file.
+   */
   @ParameterizedTest
-  @ValueSource(longs = {0, Long.MAX_VALUE})
-  void commitsMayFail(long room) throws IOException {
+  @CsvSource({"2, 0, false", "2, 1, true", "1, 0, true"})
+  void commitsMayFail(int writtenPart, int missing, boolean isFull) throws IOException {
     class Failing extends FileOperations {
       private int left = Integer.MAX_VALUE;
+      private long rest;
 
       @Override
       long room(Path folder) {
-        return room;
+        return rest - missing;
       }
 
       @Override
       void write(Path file, MemorySegment bytes) throws IOException {
         if (left-- == 0) {
-          super.write(file, bytes.asSlice(0, bytes.byteSize() / 2));
+          MemorySegment part = bytes.asSlice(0, bytes.byteSize() / writtenPart);
+          super.write(file, part);
+          rest = bytes.byteSize() - part.byteSize();
           throw new IOException("No space left on device");
         }
         super.write(file, bytes);
@@ -1306,7 +1312,7 @@ class FolderTest {
         index.replace(new long[] {6, 7}, Content.batch(step, step));
         files.left = step;
         assertThatThrownBy(index::commit)
-            .isExactlyInstanceOf(room == 0 ? DiskFullException.class : UncheckedIOException.class)
+            .isExactlyInstanceOf(isFull ? DiskFullException.class : UncheckedIOException.class)
             .hasMessageStartingWith(scratch.toRealPath().toString())
             .hasMessageEndingWith("No space left on device");
         assertThat(index.contains(7)).isTrue();
